@@ -1,0 +1,32 @@
+"""Ranking metrics for TensorFlow and Keras.
+
+Keras `Metric` classes and plain array functions for NDCG, DCG, MAP, MRR,
+precision, recall and hit rate over padded lists: exact under tied scores, the
+same numbers in `fit`, in `evaluate` and on arrays.
+"""
+
+from tfrankmetrics.evaluate import evaluate
+from tfrankmetrics.metrics import (
+    DCG,
+    NDCG,
+    HitRateAtK,
+    MeanAveragePrecision,
+    MeanReciprocalRank,
+    PrecisionAtK,
+    RecallAtK,
+)
+from tfrankmetrics.ranking_metrics import RankingMetrics
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DCG",
+    "NDCG",
+    "HitRateAtK",
+    "MeanAveragePrecision",
+    "MeanReciprocalRank",
+    "PrecisionAtK",
+    "RankingMetrics",
+    "RecallAtK",
+    "evaluate",
+]

@@ -1,0 +1,174 @@
+"""What all Keras metrics of this library share: state, updates and configs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrankmetrics.inputs import padded_lists
+from tfrankmetrics.per_query import compiled, means, weighted_sums
+from tfrankmetrics.registry import Measure, make_measure
+
+try:
+    KerasMetric = tf.keras.metrics.Metric
+except ImportError as error:
+    raise ImportError(
+        "tfrankmetrics needs Keras with its TensorFlow backend, and Keras failed to "
+        f"load: {error}. If KERAS_BACKEND names another backend, unset it before "
+        "Python starts."
+    ) from error
+
+
+class StatefulMetric(KerasMetric):
+    """A Keras metric whose state is the sums of some measures.
+
+    The state is one float64 tensor `[measures, 2]`: the sums of weight * value
+    and of weight. In float64 it stays exact to 1e-8 over 10^8 single updates,
+    where float32 is 1% off after 10^6. It is additive, so replicas and workers
+    combine to what one device would have computed.
+    """
+
+    def __init__(
+        self, measures: Sequence[Measure], name: str | None, dtype: str | None
+    ) -> None:
+        if tf.keras.backend.backend() != "tensorflow":
+            raise RuntimeError(
+                "tfrankmetrics' Keras metrics need Keras's TensorFlow backend. "
+                f"Received: the backend {tf.keras.backend.backend()!r}. Set "
+                "KERAS_BACKEND=tensorflow before importing Keras, or use "
+                "tfrankmetrics.evaluate on arrays."
+            )
+        super().__init__(name=name, dtype=dtype)
+        self._measures = tuple(measures)
+        self._sums = self.add_weight(
+            name="sums",
+            shape=(len(self._measures), 2),
+            initializer="zeros",
+            dtype="float64",
+        )
+        self._queries_seen = None
+        if any(measure["ties"] == "random" for measure in self._measures):
+            self._queries_seen = self.add_weight(
+                name="queries_seen", shape=(), initializer="zeros", dtype="int64"
+            )
+
+    @tf.autograph.experimental.do_not_convert
+    def update_state(
+        self, y_true: Any, y_pred: Any, sample_weight: Any = None
+    ) -> None:
+        """Adds a batch of queries.
+
+        Args:
+            y_true: Labels `[B, N]`, or `[N]` for one list; dense or ragged. A
+                label below 0 marks padding. Or a dict with `labels` and a
+                boolean `mask` of their shape, True for the items that count;
+                then the mask alone decides, and a negative label is not
+                relevant. A Keras mask that `y_pred` carries does the same.
+            y_pred: Scores of the labels' shape, or `[B, N, 1]`; higher ranks
+                first. Any float or integer dtype, compared as it is. NaN
+                ranks below every number.
+            sample_weight: None, a scalar, `[B]` or `[B, 1]` for one weight a
+                query, or of the labels' shape for one weight an item.
+
+        Raises:
+            ValueError: Shapes or dtypes are not of these forms. In a graph
+                with unknown dimensions, `tf.errors.InvalidArgumentError` when
+                it runs.
+        """
+        _refuse_other_keras(keras_container())
+        lists = padded_lists(y_true, y_pred, sample_weight)
+        first_query = tf.constant(0, tf.int64)
+        if self._queries_seen is not None:
+            first_query = tf.convert_to_tensor(self._queries_seen)
+            number = tf.shape(lists.labels, out_type=tf.int64)[0]
+            self._queries_seen.assign_add(number)
+        if tf.executing_eagerly():
+            sums = compiled(weighted_sums, self._measures)(lists, first_query)
+        else:
+            sums = weighted_sums(self._measures, lists, first_query)
+        self._sums.assign_add(sums)
+
+    def reset_state(self) -> None:
+        """Forgets all batches."""
+        for variable in self.variables:
+            variable.assign(tf.zeros(variable.shape, variable.dtype))
+
+    def _results(self) -> list[tf.Tensor]:
+        """The value of each measure, in the metric's dtype; NaN before any query."""
+        values = means(tf.convert_to_tensor(self._sums))
+        return tf.unstack(tf.cast(values, self.dtype))
+
+
+class SingleMetric(StatefulMetric):
+    """One metric. Subclasses name the formula and give it a signature."""
+
+    formula: str
+
+    def __init__(
+        self,
+        k: int | None,
+        options: dict[str, Any],
+        name: str | None,
+        dtype: str | None,
+    ) -> None:
+        measure = make_measure(self.formula, k, **options)
+        super().__init__([measure], name or measure.name, dtype)
+        self.measure = measure
+
+    def result(self) -> tf.Tensor:
+        """The weighted mean over the queries so far: a scalar, NaN before any."""
+        return self._results()[0]
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make this metric again."""
+        options = {name: to_config(value) for name, value in self.measure.options}
+        return {**super().get_config(), "k": self.measure.k, **options}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> SingleMetric:
+        """Makes the metric from what `get_config` returned."""
+        return cls(**{name: from_config(value) for name, value in config.items()})
+
+
+def to_config(value: Any) -> Any:
+    """A function or metric as Keras serialises it; anything else as it is."""
+    if callable(value):
+        return tf.keras.saving.serialize_keras_object(value)
+    return value
+
+
+def from_config(value: Any) -> Any:
+    """The inverse of `to_config`."""
+    if isinstance(value, dict) and "class_name" in value:
+        return tf.keras.saving.deserialize_keras_object(value)
+    return value
+
+
+def keras_container() -> Any:
+    """The object through which `fit` or `evaluate` updates this metric, if any.
+
+    Keras does not tell a metric which others stand beside it in `compile`, so
+    this looks for their container among the callers.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if type(caller).__name__ in ("CompileMetrics", "MetricsContainer"):
+            return caller
+        frame = frame.f_back
+    return None
+
+
+def _refuse_other_keras(container: Any) -> None:
+    """Keras 3 would average our results as if they were per-example losses."""
+    if type(container).__name__ == "CompileMetrics" and not isinstance(
+        container, KerasMetric
+    ):
+        raise RuntimeError(
+            "This metric was made for Keras 2, which tf.keras is here (TF_USE_LEGACY_"
+            "KERAS=1), and the model is one of Keras 3. Build the model from tf.keras, "
+            "or unset TF_USE_LEGACY_KERAS."
+        )

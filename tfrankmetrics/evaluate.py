@@ -1,0 +1,135 @@
+"""Metrics of arrays: one call, no Keras objects, and per-query values if asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.inputs import padded_lists
+from tfrankmetrics.per_query import compiled, values_and_weights
+from tfrankmetrics.ranking import PaddedLists
+from tfrankmetrics.registry import named_measures
+
+# Items ranked at a time: enough to keep the cores busy in little memory.
+_ITEMS_AT_A_TIME = 2**20
+
+
+def evaluate(
+    y_true: Any,
+    y_pred: Any,
+    metrics: Sequence[Any],
+    *,
+    mask: Any = None,
+    sample_weight: Any = None,
+    per_query: bool = False,
+    gain: str | Callable | None = None,
+    discount: str | Callable | None = None,
+    ideal: str | None = None,
+    relevance_threshold: float | None = None,
+    ties: str | None = None,
+    seed: int | None = None,
+    empty: str | None = None,
+) -> dict[str, Any]:
+    """Computes ranking metrics of labels and scores, all at once.
+
+    >>> labels = [[1, 0, 0], [0, 2]]  # two queries with three and two items
+    >>> scores = [[0.9, 0.3, 0.1], [0.8, 0.4]]
+    >>> evaluate(labels, scores, ["mrr", "precision@1"])
+    {'mrr': 0.75, 'precision@1': 0.5}
+    >>> evaluate(labels, scores, ["mrr"], per_query=True)
+    {'mrr': array([1. , 0.5])}
+
+    Args:
+        y_true: Labels, graded or binary: `[B, N]`, `[N]` for one list, or lists
+            of lists of unequal length; NumPy arrays, Python lists, dense or
+            ragged tensors. A label below 0 marks padding, unless there is a
+            mask. A dict of `labels` and `mask` is taken too.
+        y_pred: Scores of the same form, higher ranks first. Dense scores may
+            also be `[B, N, 1]`. Any float or integer dtype, compared as it is.
+            NaN ranks below every number.
+        metrics: Names (`"ndcg@10"`, `"mrr"`; also trec_eval's and ir_measures',
+            as `"P@5"`) and metric objects with options of their own
+            (`NDCG(k=10, gain="linear")`).
+        mask: Booleans of the labels' shape, True for the items that count. With
+            a mask, it alone decides, and a negative label is not relevant.
+        sample_weight: A scalar, `[B]` or `[B, 1]` (one weight a query) or of the
+            labels' shape (one an item).
+        per_query: Gives the value of each query instead of their mean.
+        gain, discount, ideal, relevance_threshold, ties, seed, empty: Options of
+            the metrics given by name, as in `RankingMetrics`.
+
+    Returns:
+        A dict from each metric's name to its weighted mean over the queries, a
+        float (NaN if no query counts); with `per_query`, to an array `[B]`
+        that is NaN for the queries that do not count: lists of padding alone,
+        those with nothing relevant under `empty="skip"`, and those of weight 0.
+
+    Raises:
+        ValueError: A shape, dtype, metric or option is not one of those above, a
+            label is NaN or infinite, or a weight is that or negative.
+    """
+    if not tf.executing_eagerly():
+        raise RuntimeError(
+            "evaluate() returns numbers, which a graph does not have yet. Inside "
+            "tf.function, update a metric object instead."
+        )
+    options = {
+        "gain": gain,
+        "discount": discount,
+        "ideal": ideal,
+        "relevance_threshold": relevance_threshold,
+        "ties": ties,
+        "seed": seed,
+        "empty": empty,
+    }
+    named = named_measures(metrics, options)
+    lists = padded_lists(y_true, y_pred, sample_weight, mask)
+    _require_numbers(lists)
+
+    compute = compiled(values_and_weights, tuple(named.values()))
+    number, list_size = lists.labels.shape
+    step = max(1, _ITEMS_AT_A_TIME // max(1, list_size))
+    parts = []
+    for start in range(0, max(1, number), step):
+        part = PaddedLists(
+            *(None if field is None else field[start : start + step] for field in lists)
+        )
+        parts.append(compute(part, tf.constant(start, tf.int64)))
+    values, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+
+    if per_query:
+        columns = np.where(weights != 0, values, np.nan).T
+        return dict(zip(named, columns, strict=True))
+    with np.errstate(invalid="ignore"):  # no query: 0 / 0, NaN
+        means = np.sum(weights * values, axis=0) / np.sum(weights, axis=0)
+    return dict(zip(named, means.tolist(), strict=True))
+
+
+def _require_numbers(lists: PaddedLists) -> None:
+    """Refuses values that no metric has a meaning for."""
+    bad_labels = ~np.isfinite(lists.labels.numpy())
+    if bad_labels.any():
+        raise ValueError(
+            "Labels must be finite numbers; what has no label is padding, marked by a "
+            f"label below 0 or a mask. Received: {_first(bad_labels, lists.labels)}."
+        )
+    for weights in (lists.query_weights, lists.item_weights):
+        # A negative weight was made NaN already.
+        if weights is not None and not np.isfinite(weights.numpy()).all():
+            bad_weights = ~np.isfinite(weights.numpy())
+            raise ValueError(
+                "`sample_weight` must hold finite numbers of at least 0. "
+                f"Received another at index {_first_index(bad_weights)}."
+            )
+
+
+def _first_index(where: np.ndarray) -> list[int]:
+    return np.argwhere(where)[0].tolist()
+
+
+def _first(where: np.ndarray, values: tf.Tensor) -> str:
+    index = _first_index(where)
+    return f"{values.numpy()[tuple(index)]} at index {index}"

@@ -1,0 +1,310 @@
+"""What users pass, checked and made canonical: `padded_lists` is the one way in.
+
+Shapes and dtypes are checked here, as early as they are known: while tracing
+where the graph knows a dimension, at run time where it does not. Values are
+never looked at here, since that would slow the graph down: a label or weight
+that is not a number, and a negative weight, make the result NaN. `evaluate`,
+which runs outside a graph, raises an error for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.ranking import PaddedLists
+
+
+class _Dense(NamedTuple):
+    """One argument as a dense tensor, with its row lengths if it was ragged."""
+
+    name: str
+    tensor: tf.Tensor
+    padding: float | bool
+    row_lengths: tf.Tensor | None = None
+
+
+@tf.autograph.experimental.do_not_convert
+def padded_lists(
+    y_true: Any, y_pred: Any, sample_weight: Any = None, mask: Any = None
+) -> PaddedLists:
+    """Checks labels, scores, weights and mask and brings them into one form.
+
+    Args:
+        y_true: Labels `[B, N]`, or `[N]` for one list; dense, ragged or nested
+            lists of unequal length. Or a dict of `labels` and `mask`.
+        y_pred: Scores of the labels' shape; dense scores may also be `[B, N, 1]`.
+        sample_weight: None, or numbers of shape `[]`, `[B]` or `[B, 1]` (one a
+            query) or of the labels' shape (one an item).
+        mask: None, or booleans of the labels' shape, True for the items that
+            count. Without it a label below 0 marks padding.
+
+    Raises:
+        ValueError: What was passed is not of these forms.
+    """
+    mask_name = "`mask`"
+    if isinstance(y_true, Mapping):
+        y_true, mask = _from_dict(y_true, mask)
+    if mask is None and (mask := getattr(y_pred, "_keras_mask", None)) is not None:
+        mask_name = "The Keras mask of `y_pred`"
+
+    labels, scores, is_one_list = _labels_and_scores(y_true, y_pred)
+    valid = query_weights = item_weights = None
+    if mask is not None:
+        valid = _mask(mask_name, mask, labels, is_one_list)
+    if sample_weight is not None:
+        query_weights, item_weights = _weights(sample_weight, labels, is_one_list)
+
+    values = labels.tensor
+    is_negative = values < 0  # False for NaN, which must not pass for padding
+    values = tf.where(is_negative, tf.zeros_like(values), values)
+    if valid is None:
+        valid = tf.logical_not(is_negative)
+    else:
+        values = tf.where(valid, values, tf.zeros_like(values))
+    if item_weights is not None:
+        item_weights = tf.where(valid, item_weights, tf.zeros_like(item_weights))
+    return PaddedLists(values, scores, valid, query_weights, item_weights)
+
+
+def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any]:
+    if "labels" not in y_true or not y_true.keys() <= {"labels", "mask"}:
+        raise ValueError(
+            "A dict `y_true` must have the key 'labels' and may have 'mask', no "
+            f"other. Received keys: {sorted(map(str, y_true))}."
+        )
+    if mask is not None and y_true.get("mask") is not None:
+        raise ValueError(
+            "Give the mask once. Received: `mask` and a 'mask' in the dict `y_true`."
+        )
+    return y_true["labels"], y_true.get("mask") if mask is None else mask
+
+
+def _labels_and_scores(y_true: Any, y_pred: Any) -> tuple[_Dense, tf.Tensor, bool]:
+    """Labels and scores `[B, N]` in the dtypes to compute with.
+
+    The last of the three says whether they came as one list, `[N]`.
+    """
+    labels = _dense("`y_true`", y_true, _as_labels, padding=-1)
+    scores = _dense("`y_pred`", y_pred, _as_scores, padding=0)
+    received = (
+        f"Received: y_true of shape {labels.tensor.shape}, "
+        f"y_pred of shape {scores.tensor.shape}."
+    )
+    ranks = labels.tensor.shape.rank, scores.tensor.shape.rank
+    is_one_list = ranks == (1, 1)
+    if is_one_list:
+        labels = labels._replace(tensor=labels.tensor[tf.newaxis])
+        scores = scores._replace(tensor=scores.tensor[tf.newaxis])
+    elif ranks == (2, 3) and scores.tensor.shape[2] == 1:
+        scores = scores._replace(tensor=tf.squeeze(scores.tensor, axis=2))
+    elif ranks != (2, 2):
+        raise ValueError(
+            "Labels and scores must both be of shape [B, N], or both [N]; scores may "
+            f"also be [B, N, 1]. {received}"
+        )
+    if labels.row_lengths is not None:
+        labels = _widened(labels, tf.shape(scores.tensor)[1])
+    error = f"Labels and scores must be of the same shape. {received}"
+    return labels, _like_labels(scores, labels, error), is_one_list
+
+
+def _mask(name: str, mask: Any, labels: _Dense, is_one_list: bool) -> tf.Tensor:
+    """Which items count, `[B, N]`."""
+    given = _dense(name, mask, _as_mask, padding=False)
+    error = (
+        f"{name} must be of the labels' shape, {labels.tensor.shape}. "
+        f"Received: shape {given.tensor.shape}."
+    )
+    if is_one_list and given.tensor.shape.rank == 1:
+        given = given._replace(tensor=given.tensor[tf.newaxis])
+    valid = _like_labels(given, labels, error)
+    if labels.row_lengths is None:
+        return valid
+    return valid & tf.sequence_mask(labels.row_lengths, tf.shape(valid)[1])
+
+
+def _weights(
+    sample_weight: Any, labels: _Dense, is_one_list: bool
+) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+    """The weights as one a query, `[B]`, or else one an item, `[B, N]`."""
+    given = _dense("`sample_weight`", sample_weight, _as_weights, padding=0)
+    error = (
+        "`sample_weight` must be a scalar, [B] or [B, 1] (one weight a query), or of "
+        f"the labels' shape (one an item), here {labels.tensor.shape}. "
+        f"Received: shape {given.tensor.shape}."
+    )
+    weights = given.tensor
+    weights = tf.where(weights < 0, tf.constant(float("nan"), tf.float64), weights)
+    if is_one_list and weights.shape.rank == 1 and weights.shape[0] != 1:
+        weights = weights[tf.newaxis]
+    batch = tf.shape(labels.tensor)[:1]
+    if weights.shape.rank == 0:
+        return tf.fill(batch, weights), None
+    if weights.shape.rank == 2 and weights.shape[1] == 1:
+        weights = tf.squeeze(weights, axis=1)
+    if weights.shape.rank == 1:
+        return _of_shape(weights, labels.tensor.shape[:1], batch, error), None
+    if weights.shape.rank == 2 and weights.shape[1] is None:
+        # [B, 1] or [B, N], as only the run will tell; as weights of the items
+        # both come to the same.
+        with _required(tf.equal(tf.shape(weights)[0], batch[0]), error):
+            weights *= tf.ones_like(labels.tensor, tf.float64)
+    return None, _like_labels(given._replace(tensor=weights), labels, error)
+
+
+def _as_labels(labels: Any) -> Any:
+    dtype = labels.dtype
+    if not (dtype.is_floating or dtype.is_integer or dtype.is_bool):
+        raise ValueError(f"Labels must be real numbers. Received dtype: {dtype.name}.")
+    return labels if dtype == tf.float64 else tf.cast(labels, tf.float32)
+
+
+def _as_scores(scores: Any) -> Any:
+    """Scores in a dtype that holds them exactly, so that no two tie by rounding."""
+    dtype = scores.dtype
+    if dtype.is_floating:
+        return scores if dtype == tf.float64 else tf.cast(scores, tf.float32)
+    if not dtype.is_integer or dtype == tf.uint64:
+        hint = " Cast them to int64." if dtype == tf.uint64 else ""
+        raise ValueError(
+            f"Scores must be floats or integers. Received dtype: {dtype.name}.{hint}"
+        )
+    return tf.cast(scores, tf.int64)
+
+
+def _as_mask(mask: Any) -> Any:
+    if not mask.dtype.is_bool:
+        raise ValueError(
+            "A mask must be boolean, True for the items that count. "
+            f"Received dtype: {mask.dtype.name}."
+        )
+    return mask
+
+
+def _as_weights(weights: Any) -> Any:
+    if not (weights.dtype.is_floating or weights.dtype.is_integer):
+        raise ValueError(
+            "`sample_weight` must hold real numbers; what leaves items out of the "
+            f"ranking is a mask. Received dtype: {weights.dtype.name}."
+        )
+    return tf.cast(weights, tf.float64)
+
+
+def _dense(name: str, data: Any, convert: Callable, padding: float | bool) -> _Dense:
+    """Converts anything array-like; rows of unequal length are padded."""
+    if not tf.is_tensor(data):
+        data = _array_or_rows(name, data)
+    if isinstance(data, tf.SparseTensor):
+        raise ValueError(
+            f"{name} must be dense or ragged. Received a SparseTensor: pass "
+            "tf.sparse.to_dense() of it, with padding marked by labels below 0."
+        )
+    if isinstance(data, tf.RaggedTensor):
+        if data.ragged_rank != 1:
+            raise ValueError(
+                f"If ragged, {name} must have one ragged dimension, as in [B, (N)]. "
+                f"Received: shape {data.shape}, ragged rank {data.ragged_rank}."
+            )
+        rows = convert(data)
+        tensor = rows.to_tensor(tf.cast(padding, rows.dtype))
+        return _Dense(name, tensor, padding, rows.row_lengths())
+    tensor = tf.convert_to_tensor(data)
+    if tensor.shape.rank is None:
+        raise ValueError(
+            f"{name} must have a known number of dimensions, as set by "
+            "tf.ensure_shape(). Received: a tensor of unknown rank."
+        )
+    return _Dense(name, convert(tensor), padding)
+
+
+def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
+    """Array-like data as an array, or ragged if its rows are of unequal length."""
+    try:
+        array = np.asarray(data)
+    except ValueError:  # rows of unequal length
+        array = np.empty(0, object)
+    if array.dtype != object:
+        if array.dtype.kind in "SUMm":
+            raise ValueError(f"{name} must hold numbers. Received: {array.dtype}.")
+        return array
+    try:
+        rows = [np.asarray(row) for row in data]
+        values = np.concatenate(rows)
+        if values.dtype.kind not in "biuf" or any(row.ndim != 1 for row in rows):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be an array, or a list of lists of numbers. "
+            f"Received: {str(data):.200}."
+        ) from None
+    return tf.RaggedTensor.from_row_lengths(values, [len(row) for row in rows])
+
+
+def _like_labels(given: _Dense, labels: _Dense, error: str) -> tf.Tensor:
+    """The tensor of `given`, which must have the shape and rows of the labels."""
+    shape = tf.shape(labels.tensor)
+    if given.row_lengths is None:
+        return _of_shape(given.tensor, labels.tensor.shape, shape, error)
+    with _required_same_rows(given, labels):
+        widened = _widened(given, shape[1])
+        return _of_shape(widened.tensor, labels.tensor.shape, shape, error)
+
+
+def _widened(given: _Dense, width: tf.Tensor) -> _Dense:
+    """Pads what was ragged to a width that a dense tensor beside it has."""
+    missing = tf.maximum(width - tf.shape(given.tensor)[1], 0)
+    padding = tf.cast(given.padding, given.tensor.dtype)
+    padded = tf.pad(given.tensor, [[0, 0], [0, missing]], constant_values=padding)
+    return given._replace(tensor=padded)
+
+
+def _of_shape(
+    tensor: tf.Tensor, known: tf.TensorShape, shape: tf.Tensor, error: str
+) -> tf.Tensor:
+    """`tensor`, which must have this shape: checked now as far as it is known."""
+    if not tensor.shape.is_compatible_with(known):
+        raise ValueError(error)
+    if tensor.shape.is_fully_defined() and known.is_fully_defined():
+        return tensor
+    with _required(tf.reduce_all(tf.equal(tf.shape(tensor), shape)), error):
+        # XLA drops assertions; there the reshape fails if the sizes differ.
+        return tf.ensure_shape(tf.reshape(tensor, shape), known)
+
+
+def _required_same_rows(given: _Dense, labels: _Dense) -> AbstractContextManager:
+    if labels.row_lengths is None:
+        raise ValueError(
+            f"If ragged, {given.name} needs ragged labels with rows of the same "
+            f"lengths. Received: dense labels of shape {labels.tensor.shape}."
+        )
+    error = f"The rows of {given.name} must be as long as those of the labels."
+    if tf.executing_eagerly():
+        lengths = zip_longest(labels.row_lengths.numpy(), given.row_lengths.numpy())
+        for row, (expected, received) in enumerate(lengths):
+            if expected != received:
+                raise ValueError(
+                    f"{error} Received: in row {row}, {expected} labels and {received} "
+                    f"values of {given.name}."
+                )
+    same_number = tf.equal(tf.size(labels.row_lengths), tf.size(given.row_lengths))
+    with _required(same_number, error):
+        same_lengths = tf.equal(labels.row_lengths, given.row_lengths)
+    return _required(tf.reduce_all(same_lengths), error)
+
+
+def _required(condition: tf.Tensor, error: str) -> AbstractContextManager:
+    """Raises ValueError now; in a graph, what is built within waits for the check.
+
+    The graph raises InvalidArgumentError with the same message when it runs.
+    """
+    if not tf.executing_eagerly():
+        return tf.control_dependencies([tf.debugging.Assert(condition, [error])])
+    if not condition:
+        raise ValueError(error)
+    return nullcontext()

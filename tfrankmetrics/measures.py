@@ -1,0 +1,196 @@
+"""The formulas: each metric is a curve over depth.
+
+A formula is one pure function of `RankedLists` that gives the metric's value
+at every cutoff 1 ... D at once, `[B, D]`. No formula sorts, and none knows k:
+cutoffs are read off the curve. `worth` is what an item is worth to the metric,
+its gain or its relevance; with tied scores every value is the exact mean over
+all orders of the tied items.
+
+The closed forms for ties are those of McSherry and Najork, "Computing
+Information Retrieval Performance Measures Efficiently in the Presence of Tied
+Scores", ECIR 2008. In their terms a group of n tied items, r of them relevant,
+takes the ranks t+1 ... t+n, and i is the place of rank t+i in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import tensorflow as tf
+
+from tfrankmetrics.ranking import Items, RankedLists, Worth
+
+# Both give 0 for label 0, and so for padding; a user's own gain may not.
+GAINS: dict[str, Callable] = {
+    "exponential": lambda labels: tf.exp(labels * math.log(2)) - 1,
+    "linear": lambda labels: labels,
+}
+
+DISCOUNTS: dict[str, Callable] = {
+    "log2": lambda ranks: math.log(2) / tf.math.log(1 + ranks),
+    "jarvelin": lambda ranks: math.log(2) / tf.math.log(tf.maximum(ranks, 2)),
+}
+
+
+def gain_of(*, gain: str | Callable = "exponential") -> Worth:
+    """What an item is worth to DCG: the gain of its label."""
+
+    def worth(items: Items) -> tf.Tensor:
+        labels = tf.cast(items.labels, tf.float64)
+        if gain in GAINS:
+            return GAINS[gain](labels)
+        gains = _same_shape("gain", gain(labels), labels)
+        # A negative gain has no ideal order: NaN, rather than a plausible number.
+        gains = tf.where(gains >= 0, gains, float("nan"))
+        return tf.where(items.valid, gains, 0)
+
+    return worth
+
+
+def relevance_of(*, relevance_threshold: float = 1.0) -> Worth:
+    """What an item is worth to a binary metric: 1 if it is relevant, else 0."""
+    return lambda items: tf.cast(items.labels >= relevance_threshold, tf.float64)
+
+
+def dcg(
+    lists: RankedLists, worth: Worth, *, discount: str | Callable = "log2"
+) -> tf.Tensor:
+    """DCG@p = sum over ranks 1..p of gain * discount(rank)."""
+    gains = lists.expected(lists.weighted(worth))
+    return tf.cumsum(gains * _discounts(lists, discount), axis=1)
+
+
+def ndcg(
+    lists: RankedLists,
+    worth: Worth,
+    *,
+    discount: str | Callable = "log2",
+    ideal: Literal["judged", "retrieved"] = "judged",
+) -> tf.Tensor:
+    """NDCG@p = DCG@p / the largest DCG@p that any order of the items has."""
+    best = lists.best(lists.weighted(worth), retrieved_only=ideal == "retrieved")
+    ideal_dcg = tf.cumsum(best * _discounts(lists, discount), axis=1)
+    return tf.math.divide_no_nan(dcg(lists, worth, discount=discount), ideal_dcg)
+
+
+def average_precision(
+    lists: RankedLists,
+    worth: Worth,
+    *,
+    denominator: Literal["relevant", "min(k, relevant)", "hits"] = "relevant",
+) -> tf.Tensor:
+    """AP@p = sum over ranks 1..p of precision@rank * relevance / denominator."""
+    n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
+    relevant = lists.expected(worth)
+    found = tf.cumsum(relevant, axis=1)
+    above_group = found - relevant * i
+    # What a relevant item at this rank sees on average of its own group: itself
+    # and its share of the r - 1 others, spread evenly over the n - 1 other places.
+    seen = above_group + 1 + tf.math.divide_no_nan((i - 1) * (r - 1), n - 1)
+    precision_here = lists.expected(lists.weighted(worth)) * seen / lists.ranks
+    precisions = tf.cumsum(precision_here, axis=1)
+    if denominator == "hits":
+        return _average_over_hits(lists, worth, precisions, found)
+    divisor = lists.total(worth)[:, tf.newaxis]
+    if denominator == "min(k, relevant)":
+        divisor = tf.minimum(lists.ranks, divisor)
+    return tf.math.divide_no_nan(precisions, divisor)
+
+
+def precision(
+    lists: RankedLists, worth: Worth, *, denominator: Literal["list", "k"] = "list"
+) -> tf.Tensor:
+    """P@p = number of relevant items at ranks 1..p / p (or the list's length)."""
+    divisor = lists.ranks
+    if denominator == "list":
+        divisor = tf.minimum(divisor, lists.lengths[:, tf.newaxis])
+    hits = tf.cumsum(lists.expected(worth), axis=1)
+    return tf.math.divide_no_nan(hits, divisor)
+
+
+def recall(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """R@p = number of relevant items at ranks 1..p / number of relevant items."""
+    hits = tf.cumsum(lists.expected(worth), axis=1)
+    return tf.math.divide_no_nan(hits, lists.total(worth)[:, tf.newaxis])
+
+
+def hit_rate(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """HR@p = 1 if any of the items at ranks 1..p is relevant, else 0."""
+    return tf.cumsum(_first_relevant(lists, worth), axis=1)
+
+
+def reciprocal_rank(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """RR@p = 1 / rank of the first relevant item, 0 if that is below p."""
+    return tf.cumsum(_first_relevant(lists, worth) / lists.ranks, axis=1)
+
+
+def _first_relevant(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """Chance that the first relevant item is at each rank, `[B, D]`."""
+    n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
+    # If none above is relevant, all r are among the n - i + 1 places left.
+    relevant_here = tf.minimum(tf.math.divide_no_nan(r, n - i + 1), 1)
+    none_above = tf.math.cumprod(1 - relevant_here, axis=1, exclusive=True)
+    return none_above * relevant_here
+
+
+def _average_over_hits(
+    lists: RankedLists, worth: Worth, precisions: tf.Tensor, found: tf.Tensor
+) -> tf.Tensor:
+    """Mean of (sum of precisions down to p) / (relevant items down to p).
+
+    Where p cuts a tie group, the divisor depends on the order too: of the r
+    relevant items, h fall on the first i places with the hypergeometric chance
+    C(r, h) C(n-r, i-h) / C(n, i), and given h they are spread evenly there.
+    """
+    if lists.groups is None:
+        return tf.math.divide_no_nan(precisions, found)
+    n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
+    start = lists.groups.start
+    mean_weight = tf.math.divide_no_nan(lists.group_sums(lists.weighted(worth)), r)
+    above = found - lists.expected(worth) * i
+    # Over the group's first i places: sum of 1/rank and of (place - 1)/rank.
+    harmonic = tf.pad(tf.cumsum(1 / lists.ranks), [[1, 0]])
+    sum_1 = harmonic[1:] - tf.gather(harmonic, start)
+    sum_places = i - tf.cast(start + 1, tf.float64) * sum_1
+
+    def in_group(relevant, places):
+        """Sum of precisions of `relevant` items spread evenly over `places`."""
+        others = tf.math.divide_no_nan(relevant - 1, places - 1)
+        density = tf.math.divide_no_nan(mean_weight * relevant, places)
+        return density * ((above + 1) * sum_1 + others * sum_places)
+
+    precisions_above = precisions - in_group(r, n)
+
+    def add_case(h, mean):
+        log_chance = _log_choose(r, h) + _log_choose(n - r, i - h) - _log_choose(n, i)
+        possible = (h <= r) & (h <= i) & (i - h <= n - r)
+        chance = tf.where(possible, tf.exp(log_chance), 0)
+        value = tf.math.divide_no_nan(precisions_above + in_group(h, i), above + h)
+        return h + 1, mean + chance * value
+
+    depth = lists.ranks[-1]
+    zero = tf.zeros([], tf.float64)
+    return tf.while_loop(
+        lambda h, _: h <= depth, add_case, [zero, tf.zeros_like(precisions)]
+    )[1]
+
+
+def _log_choose(n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+    return tf.math.lgamma(n + 1) - tf.math.lgamma(k + 1) - tf.math.lgamma(n - k + 1)
+
+
+def _discounts(lists: RankedLists, discount: str | Callable) -> tf.Tensor:
+    function = DISCOUNTS.get(discount, discount)
+    return _same_shape("discount", function(lists.ranks), lists.ranks)
+
+
+def _same_shape(option: str, result: tf.Tensor, argument: tf.Tensor) -> tf.Tensor:
+    result = tf.cast(result, tf.float64)
+    if not result.shape.is_compatible_with(argument.shape):
+        raise ValueError(
+            f"`{option}` must return a tensor of its argument's shape. It received "
+            f"shape {argument.shape} and returned shape {result.shape}."
+        )
+    return result

@@ -1,0 +1,415 @@
+"""The metrics as Keras classes, one for each row of the registry.
+
+Use them in `model.compile(metrics=[...])`, or by hand with `update_state` and
+`result`. `SingleMetric` says what `update_state` takes. Options after `k` are
+keywords; ties, empty lists and weights mean the same in every class:
+
+*   `ties`: what equal scores are worth. "expected" is the exact mean over all
+    orders of the tied items; "stable" leaves them in the order of the list;
+    "random" shuffles them by `seed`, and repeats.
+*   `empty`: what a list without any relevant item counts as: "zero", "one", or
+    "skip" (not at all). A list that is all padding never counts.
+*   `sample_weight` of one weight a query weighs the mean over the queries. One
+    weight an item weighs gains and hits, and gives the query the weight
+    sum(weight * worth) / sum(worth), where worth is the gain or relevance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import tensorflow as tf
+
+from tfrankmetrics.base_metric import SingleMetric
+
+Ties = Literal["expected", "stable", "random"]
+Empty = Literal["zero", "one", "skip"]
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class NDCG(SingleMetric):
+    """Normalised discounted cumulative gain: how close the order is to the ideal one.
+
+    NDCG@k = DCG@k / ideal DCG@k
+    DCG@k  = sum over ranks 1..k of gain(label) * discount(rank)
+
+    The ideal DCG@k is the largest DCG@k that any order of the items has. The
+    value is between 0 and 1. Source: Järvelin and Kekäläinen, "Cumulated
+    gain-based evaluation of IR techniques", ACM TOIS 20(4), 2002; the default
+    gain and discount are those of Burges et al., "Learning to rank using
+    gradient descent", ICML 2005.
+
+    >>> ndcg = NDCG(k=2)
+    >>> ndcg.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
+    >>> float(ndcg.result())  # (1 + 3 / log2(3)) / (3 + 1 / log2(3))
+    0.796...
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        gain: "exponential" (2^label - 1, the default), "linear" (the label), or a
+            function from a float64 tensor of labels to gains of its shape, not
+            negative. Register a function with Keras to save models with it.
+        discount: "log2" (1 / log2(1 + rank), the default), "jarvelin" (1 for ranks
+            1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
+            ranks, from 1, to discounts of its shape.
+        ideal: "judged" (default): the ideal order of all items with a label; or
+            "retrieved": of those whose score is above -inf.
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default), "one" or "skip": what a list counts as in which
+            every gain is 0.
+        name: Name of the result. Defaults to `ndcg@k`, or `ndcg` without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above.
+    """
+
+    formula = "ndcg"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        gain: str | Callable = "exponential",
+        discount: str | Callable = "log2",
+        ideal: Literal["judged", "retrieved"] = "judged",
+        ties: Ties = "expected",
+        seed: int | None = None,
+        empty: Empty = "zero",
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        options = {
+            "gain": gain,
+            "discount": discount,
+            "ideal": ideal,
+            "ties": ties,
+            "seed": seed,
+            "empty": empty,
+        }
+        super().__init__(k, options, name, dtype)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class DCG(SingleMetric):
+    """Discounted cumulative gain: the gains found, worth less further down.
+
+    DCG@k = sum over ranks 1..k of gain(label) * discount(rank)
+
+    The value is at least 0 and has no upper bound. Source: Järvelin and
+    Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS
+    20(4), 2002.
+
+    >>> dcg = DCG(k=2, gain="linear")
+    >>> dcg.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
+    >>> float(dcg.result())  # 1 + 2 / log2(3)
+    2.261...
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        gain: "exponential" (2^label - 1, the default), "linear" (the label), or a
+            function from a float64 tensor of labels to gains of its shape, not
+            negative. Register a function with Keras to save models with it.
+        discount: "log2" (1 / log2(1 + rank), the default), "jarvelin" (1 for ranks
+            1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
+            ranks, from 1, to discounts of its shape.
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default) or "skip": what a list counts as in which every
+            gain is 0.
+        name: Name of the result. Defaults to `dcg@k`, or `dcg` without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above.
+    """
+
+    formula = "dcg"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        gain: str | Callable = "exponential",
+        discount: str | Callable = "log2",
+        ties: Ties = "expected",
+        seed: int | None = None,
+        empty: Literal["zero", "skip"] = "zero",
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        options = {
+            "gain": gain,
+            "discount": discount,
+            "ties": ties,
+            "seed": seed,
+            "empty": empty,
+        }
+        super().__init__(k, options, name, dtype)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class MeanAveragePrecision(SingleMetric):
+    """Mean average precision: the precision at each relevant item, averaged.
+
+    AP@k = sum over ranks 1..k of precision@rank * relevance / denominator
+
+    The value is between 0 and 1. Source: Buckley and Voorhees, "Evaluating
+    evaluation measure stability", SIGIR 2000.
+
+    >>> mean_ap = MeanAveragePrecision(k=3)
+    >>> mean_ap.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(mean_ap.result())  # (1/1 + 2/3) / 2
+    0.833...
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        relevance_threshold: The lowest label that is relevant, above 0.
+        denominator: "relevant" (default): all relevant items of the list;
+            "min(k, relevant)": no more of them than fit above the cutoff; "hits":
+            the relevant items found above the cutoff.
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default), "one" or "skip": what a list counts as in which
+            nothing is relevant.
+        name: Name of the result. Defaults to `map@k`, or `map` without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above.
+    """
+
+    formula = "map"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        relevance_threshold: float = 1.0,
+        denominator: Literal["relevant", "min(k, relevant)", "hits"] = "relevant",
+        ties: Ties = "expected",
+        seed: int | None = None,
+        empty: Empty = "zero",
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        options = {
+            "relevance_threshold": relevance_threshold,
+            "denominator": denominator,
+            "ties": ties,
+            "seed": seed,
+            "empty": empty,
+        }
+        super().__init__(k, options, name, dtype)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class MeanReciprocalRank(SingleMetric):
+    """Mean reciprocal rank: how far down the first relevant item is.
+
+    RR@k = 1 / rank of the first relevant item, or 0 if that is below rank k
+
+    The value is between 0 and 1. Source: Voorhees, "The TREC-8 Question
+    Answering Track Report", TREC 1999.
+
+    >>> mrr = MeanReciprocalRank()
+    >>> mrr.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(mrr.result())  # the first relevant item has rank 2
+    0.5
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        relevance_threshold: The lowest label that is relevant, above 0.
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default), "one" or "skip": what a list counts as in which
+            nothing is relevant.
+        name: Name of the result. Defaults to `mrr@k`, or `mrr` without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above.
+    """
+
+    formula = "mrr"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        relevance_threshold: float = 1.0,
+        ties: Ties = "expected",
+        seed: int | None = None,
+        empty: Empty = "zero",
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        options = {
+            "relevance_threshold": relevance_threshold,
+            "ties": ties,
+            "seed": seed,
+            "empty": empty,
+        }
+        super().__init__(k, options, name, dtype)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class PrecisionAtK(SingleMetric):
+    """Precision: the part of the top items that is relevant.
+
+    P@k = number of relevant items at ranks 1..k / min(k, length of the list)
+
+    The value is between 0 and 1. Without k it is the part of the whole list
+    that is relevant.
+
+    >>> precision = PrecisionAtK(k=2)
+    >>> precision.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(precision.result())  # one of two
+    0.5
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        relevance_threshold: The lowest label that is relevant, above 0.
+        denominator: "list" (default): min(k, length of the list); or "k": k even
+            where the list is shorter.
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default), "one" or "skip": what a list counts as in which
+            nothing is relevant.
+        name: Name of the result. Defaults to `precision@k`, or `precision` without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above.
+    """
+
+    formula = "precision"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        relevance_threshold: float = 1.0,
+        denominator: Literal["list", "k"] = "list",
+        ties: Ties = "expected",
+        seed: int | None = None,
+        empty: Empty = "zero",
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        options = {
+            "relevance_threshold": relevance_threshold,
+            "denominator": denominator,
+            "ties": ties,
+            "seed": seed,
+            "empty": empty,
+        }
+        super().__init__(k, options, name, dtype)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class RecallAtK(SingleMetric):
+    """Recall: the part of the relevant items that is among the top.
+
+    R@k = number of relevant items at ranks 1..k / number of relevant items
+
+    The value is between 0 and 1. Without k it is 1 wherever anything is relevant.
+
+    >>> recall = RecallAtK(k=2)
+    >>> recall.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(recall.result())  # one of two
+    0.5
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        relevance_threshold: The lowest label that is relevant, above 0.
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default), "one" or "skip": what a list counts as in which
+            nothing is relevant.
+        name: Name of the result. Defaults to `recall@k`, or `recall` without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above.
+    """
+
+    formula = "recall"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        relevance_threshold: float = 1.0,
+        ties: Ties = "expected",
+        seed: int | None = None,
+        empty: Empty = "zero",
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        options = {
+            "relevance_threshold": relevance_threshold,
+            "ties": ties,
+            "seed": seed,
+            "empty": empty,
+        }
+        super().__init__(k, options, name, dtype)
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class HitRateAtK(SingleMetric):
+    """Hit rate, or success: whether anything relevant is among the top items.
+
+    HR@k = 1 if any of the items at ranks 1..k is relevant, else 0
+
+    The value of a query is 0 or 1, and between them where tied items straddle
+    the cutoff. Without k it is 1 wherever anything is relevant.
+
+    >>> hit_rate = HitRateAtK(k=2)
+    >>> hit_rate.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(hit_rate.result())
+    1.0
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        relevance_threshold: The lowest label that is relevant, above 0.
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default), "one" or "skip": what a list counts as in which
+            nothing is relevant.
+        name: Name of the result. Defaults to `hit_rate@k`, or `hit_rate` without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above.
+    """
+
+    formula = "hit_rate"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        relevance_threshold: float = 1.0,
+        ties: Ties = "expected",
+        seed: int | None = None,
+        empty: Empty = "zero",
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        options = {
+            "relevance_threshold": relevance_threshold,
+            "ties": ties,
+            "seed": seed,
+            "empty": empty,
+        }
+        super().__init__(k, options, name, dtype)

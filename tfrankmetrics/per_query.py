@@ -1,0 +1,93 @@
+"""From lists to each query's value and weight: what every shell calls."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from tfrankmetrics.ranking import PaddedLists, RankedLists, rank
+from tfrankmetrics.registry import Measure
+
+
+@tf.autograph.experimental.do_not_convert
+def values_and_weights(
+    measures: Sequence[Measure],
+    lists: PaddedLists,
+    first_query: tf.Tensor | int = 0,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Each query's value and weight in each metric, float64 `[B, metrics]`.
+
+    Ranks once for all measures that break ties alike. A list that does not
+    count (all padding, or empty under `empty="skip"`) has the weight 0. A
+    label or weight that is not a number makes the query's weight NaN.
+    """
+    rankings: dict[tuple, RankedLists] = {}
+    curves: dict[tuple, tf.Tensor] = {}
+    columns = []
+    for measure in measures:
+        ties = _tie_breaking(measure)
+        if ties not in rankings:
+            cutoffs = [other.k for other in measures if _tie_breaking(other) == ties]
+            rankings[ties] = rank(lists, cutoffs, *ties, first_query)
+        ranked = rankings[ties]
+        curve_key = (measure.formula, measure.options)
+        if curve_key not in curves:
+            curves[curve_key] = measure.curve(ranked)
+        # Beyond the end of a list nothing changes: the last column is the whole.
+        column = -1 if measure.k is None else measure.k - 1
+        value = curves[curve_key][:, column]
+        columns.append(_apply_empty(measure, ranked, value))
+    values, weights = zip(*columns, strict=True)
+    labels_are_numbers = tf.math.is_finite(tf.reduce_sum(lists.labels, axis=1))
+    poison = tf.where(labels_are_numbers, tf.constant(0, tf.float64), float("nan"))
+    return tf.stack(values, axis=1), tf.stack(weights, axis=1) + poison[:, tf.newaxis]
+
+
+def weighted_sums(
+    measures: Sequence[Measure],
+    lists: PaddedLists,
+    first_query: tf.Tensor | int = 0,
+) -> tf.Tensor:
+    """Sum of weight * value and sum of weight over the queries, `[metrics, 2]`.
+
+    A metric's whole state: it adds up over batches, replicas and workers.
+    """
+    values, weights = values_and_weights(measures, lists, first_query)
+    return tf.stack(
+        [tf.reduce_sum(weights * values, axis=0), tf.reduce_sum(weights, axis=0)],
+        axis=1,
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def compiled(function: Callable, measures: tuple[Measure, ...]) -> Callable:
+    """`function(measures, ...)` as a graph, for calls from eager code.
+
+    Op by op, an eager call would spend some 30 microseconds on each op.
+    """
+    return tf.function(
+        functools.partial(function, measures), autograph=False, reduce_retracing=True
+    )
+
+
+def means(sums: tf.Tensor) -> tf.Tensor:
+    """The metrics' values `[metrics]` from `weighted_sums`; NaN if none counted."""
+    return sums[:, 0] / sums[:, 1]
+
+
+def _tie_breaking(measure: Measure) -> tuple[str, int | None]:
+    return measure["ties"], measure["seed"]
+
+
+def _apply_empty(
+    measure: Measure, ranked: RankedLists, value: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """A metric's values and weights `[B]`, by its policy for empty lists."""
+    is_empty = tf.equal(ranked.total(measure.worth), 0)
+    weight = ranked.weights(measure.worth)
+    if measure["empty"] == "skip":
+        weight = tf.where(is_empty, 0, weight)
+    on_empty = tf.constant(1 if measure["empty"] == "one" else 0, value.dtype)
+    return tf.where(is_empty, on_empty, value), weight

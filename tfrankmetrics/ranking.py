@@ -1,0 +1,359 @@
+"""The ranking step: padded lists in, relevance in ranked order with its ties out.
+
+Everything that needs a sort happens here, once, whatever the number of metrics.
+`rank` turns `PaddedLists` into `RankedLists`; the formulas in `measures.py`
+only read from those. All of it is deterministic and made of plain TensorFlow
+ops, so equal rankings within one graph are merged by the graph optimiser.
+
+Shapes: B queries, N items in a (padded) list, D the depth of the ranking: the
+deepest cutoff asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+
+class PaddedLists(NamedTuple):
+    """What the user passed, checked and made canonical by `inputs.py`.
+
+    `labels` are 0 where an item is padding or its label is negative, so that
+    no formula has to look at `valid` to keep padding out of a sum.
+    """
+
+    labels: tf.Tensor  # [B, N] float32 or float64, >= 0
+    scores: tf.Tensor  # [B, N] float32, float64 or int64
+    valid: tf.Tensor  # [B, N] bool, False for padding
+    query_weights: tf.Tensor | None = None  # [B] float64
+    item_weights: tf.Tensor | None = None  # [B, N] float64, 0 in padding
+
+
+class Items(NamedTuple):
+    """Some of the items of each query: all of them, or those at ranks 1..D."""
+
+    labels: tf.Tensor
+    valid: tf.Tensor
+    weights: tf.Tensor | None
+
+
+# What an item is worth to a metric: its gain, or 1 if it is relevant and 0 if
+# not; always float64 and 0 for padding.
+Worth = Callable[[Items], tf.Tensor]
+
+
+class TieGroups(NamedTuple):
+    """For each rank the group of equal scores that its item belongs to.
+
+    A group takes the ranks `start + 1 ... start + size`. The last group may go
+    on below the cutoff: `size` counts those items too, and `straddlers` says
+    which of the judged items belong to it (None where the ranking is as deep
+    as the lists, and nothing can straddle).
+    """
+
+    start: tf.Tensor  # [B, D] int32
+    end: tf.Tensor  # [B, D] int32, where the group ends above the cutoff
+    size: tf.Tensor  # [B, D] float64
+    straddlers: tf.Tensor | None  # [B, N] bool
+
+
+class RankedLists(NamedTuple):
+    """Lists ranked by score down to depth D, ready for the formulas.
+
+    `ranked` holds what was retrieved, by rank; `judged` everything that has a
+    label, in any order. `groups` is None where ties were broken one by one.
+    """
+
+    ranked: Items  # [B, D]
+    judged: Items  # [B, N]
+    retrieved: tf.Tensor  # [B, N] bool: judged items that have a place in the ranking
+    groups: TieGroups | None
+    query_weights: tf.Tensor | None  # [B]
+
+    @property
+    def ranks(self) -> tf.Tensor:
+        """1, 2, ..., D as float64 `[D]`."""
+        depth = tf.shape(self.ranked.labels)[1]
+        return tf.range(1, tf.cast(depth, tf.float64) + 1, dtype=tf.float64)
+
+    @property
+    def lengths(self) -> tf.Tensor:
+        """Number of items that are not padding, float64 `[B]`."""
+        return tf.reduce_sum(tf.cast(self.judged.valid, tf.float64), axis=1)
+
+    @property
+    def group_sizes(self) -> tf.Tensor:
+        """Number of items that share the score of the item at each rank, `[B, D]`."""
+        if self.groups is None:
+            return tf.ones_like(self.ranked.labels, tf.float64)
+        return self.groups.size
+
+    @property
+    def places(self) -> tf.Tensor:
+        """Place of each rank within its group of tied items, from 1, `[B, D]`."""
+        if self.groups is None:
+            return tf.ones_like(self.ranked.labels, tf.float64)
+        return self.ranks - tf.cast(self.groups.start, tf.float64)
+
+    def group_sums(self, worth: Worth) -> tf.Tensor:
+        """Sum of `worth` over the tied items of each rank's group, `[B, D]`."""
+        values = worth(self.ranked)
+        if self.groups is None:
+            return values
+        above = tf.pad(tf.cumsum(values, axis=1), [[0, 0], [1, 0]])
+        sums = tf.gather(above, self.groups.end, batch_dims=1) - tf.gather(
+            above, self.groups.start, batch_dims=1
+        )
+        if self.groups.straddlers is None:
+            return sums
+        at_cutoff = tf.where(self.groups.straddlers, worth(self.judged), 0)
+        return tf.where(
+            _reaches_cutoff(self.groups.end),
+            tf.reduce_sum(at_cutoff, axis=1, keepdims=True),
+            sums,
+        )
+
+    def expected(self, worth: Worth) -> tf.Tensor:
+        """Mean of `worth` at each rank over all orders of the tied items, `[B, D]`."""
+        return tf.math.divide_no_nan(self.group_sums(worth), self.group_sizes)
+
+    def total(self, worth: Worth) -> tf.Tensor:
+        """Sum of `worth` over everything judged, `[B]`."""
+        return tf.reduce_sum(worth(self.judged), axis=1)
+
+    def best(self, worth: Worth, *, retrieved_only: bool) -> tf.Tensor:
+        """The D largest values of `worth` in descending order, `[B, D]`."""
+        values = worth(self.judged)
+        if retrieved_only:
+            values = tf.where(self.retrieved, values, 0)
+        depth = _dimension(self.ranked.labels, 1)
+        # float32 is enough to order by, and XLA has a fast top_k for it alone.
+        _, order = tf.math.top_k(
+            tf.cast(values, tf.float32), _smaller(depth, _dimension(values, 1))
+        )
+        return _pad_to_depth(tf.gather(values, order, batch_dims=1), depth)
+
+    def weights(self, worth: Worth) -> tf.Tensor:
+        """Weight of each query, float64 `[B]`; 0 for a list that is all padding.
+
+        Without `sample_weight` it is 1, with one weight a query it is that.
+        With one weight w an item it is sum(w * worth) / sum(worth), and the
+        mean of the items' weights where nothing is worth anything.
+        """
+        if self.judged.weights is not None:
+            total = self.total(worth)
+            weighted = tf.reduce_sum(worth(self.judged) * self.judged.weights, axis=1)
+            mean = tf.math.divide_no_nan(
+                tf.reduce_sum(self.judged.weights, axis=1), self.lengths
+            )
+            weights = tf.where(tf.equal(total, 0), mean, weighted / total)
+        elif self.query_weights is not None:
+            weights = self.query_weights
+        else:
+            weights = tf.ones_like(self.lengths)
+        return tf.where(self.lengths > 0, weights, 0)
+
+    def weighted(self, worth: Worth) -> Worth:
+        """`worth` times the item's weight, relative to the query's weight.
+
+        The query's weight is the mean of the item weights, weighted by
+        `worth`; dividing by it leaves the sum of `worth` over a list as it was.
+        """
+        if self.judged.weights is None:
+            return worth
+        query_weights = self.weights(worth)[:, tf.newaxis]
+        return lambda items: tf.math.divide_no_nan(
+            worth(items) * items.weights, query_weights
+        )
+
+
+def rank(
+    lists: PaddedLists,
+    cutoffs: Iterable[int | None],
+    ties: str = "expected",
+    seed: int | None = None,
+    first_query: tf.Tensor | int = 0,
+) -> RankedLists:
+    """Ranks each list by descending score, down to the deepest of the cutoffs.
+
+    Args:
+        lists: The lists to rank.
+        cutoffs: The cutoffs that will be read; None is the whole list.
+        ties: "expected", "stable" or "random".
+        seed: Of the random order of tied items.
+        first_query: Number of queries ranked before these; with "random" ties it
+            keeps the result the same however the queries are split in batches.
+    """
+    keys = _sort_keys(lists.scores, lists.valid)
+    list_size = _dimension(keys, 1)
+    depth = _depth(cutoffs, list_size)
+    if ties == "expected":
+        _, order = tf.math.top_k(keys, _smaller(depth, list_size))
+        # Not top_k's own values: XLA turns a top_k whose values are sliced, as
+        # `_tie_groups` does, back into a full sort (ten times slower on CPU).
+        sorted_keys = tf.gather(keys, order, batch_dims=1)
+        sorted_keys = _pad_to_depth(sorted_keys, depth, _padding_key(keys.dtype))
+        groups = _tie_groups(keys, sorted_keys)
+    else:
+        # Equal numbers must look equal to the sort: XLA's puts -0.0 below 0.0.
+        keys = tf.where(tf.equal(keys, 0), tf.zeros_like(keys), keys)
+        if ties == "random":
+            shuffle = _random_order(tf.shape(keys), seed or 0, first_query)
+            keys = tf.gather(keys, shuffle, batch_dims=1)
+        _, order = tf.math.top_k(keys, _smaller(depth, list_size))
+        if ties == "random":
+            order = tf.gather(shuffle, order, batch_dims=1)
+        groups = None
+
+    def by_rank(of_items: tf.Tensor) -> tf.Tensor:
+        return _pad_to_depth(tf.gather(of_items, order, batch_dims=1), depth)
+
+    judged = Items(lists.labels, lists.valid, lists.item_weights)
+    ranked = Items(*(None if field is None else by_rank(field) for field in judged))
+    return RankedLists(
+        ranked, judged, _is_retrieved(lists.scores), groups, lists.query_weights
+    )
+
+
+def _sort_keys(scores: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+    """Scores as numbers that sort alike on CPU, GPU and XLA, padding last.
+
+    NaN goes below every number, padding below NaN, each as a number that no
+    score has. These are taken from the bottom of the dtype's range, where the
+    scores merge: -inf equals whatever is not above -3.4028233e38 in float32.
+    """
+    if scores.dtype.is_integer:
+        ranked_above_padding = tf.maximum(scores, scores.dtype.min + 1)
+    else:
+        lowest = scores.dtype.as_numpy_dtype(scores.dtype.min)
+        ranked_above_padding = tf.where(
+            tf.math.is_nan(scores),
+            lowest,
+            tf.maximum(scores, np.nextafter(lowest, np.zeros_like(lowest))),
+        )
+    return tf.where(valid, ranked_above_padding, _padding_key(scores.dtype))
+
+
+def _padding_key(dtype: tf.DType) -> float | int:
+    return dtype.min if dtype.is_integer else -float("inf")
+
+
+def _is_retrieved(scores: tf.Tensor) -> tf.Tensor:
+    """True but for a score of -inf, which says that an item was not retrieved."""
+    if scores.dtype.is_integer:
+        return tf.ones_like(scores, tf.bool)
+    return tf.not_equal(scores, -float("inf"))
+
+
+def _tie_groups(keys: tf.Tensor, sorted_keys: tf.Tensor) -> TieGroups:
+    """Finds the runs of equal keys among `sorted_keys` `[B, D]`."""
+    depth = tf.shape(sorted_keys)[1]
+    differs = tf.not_equal(sorted_keys[:, 1:], sorted_keys[:, :-1])
+    is_first = tf.pad(differs, [[0, 0], [1, 0]], constant_values=True)
+    is_last = tf.pad(differs, [[0, 0], [0, 1]], constant_values=True)
+    # The start of a rank's group is the last place at or before it where a
+    # group starts; its end is the same thing, seen from the other side.
+    places = tf.range(depth)
+    starts, reversed_starts = tf.unstack(
+        _running_maximum(
+            tf.stack(
+                [
+                    tf.where(is_first, places, 0),
+                    tf.where(tf.reverse(is_last, axis=[1]), places, 0),
+                ]
+            )
+        )
+    )
+    ends = depth - tf.reverse(reversed_starts, axis=[1])
+    sizes = tf.cast(ends - starts, tf.float64)
+    if keys.shape[1] is not None and keys.shape[1] <= sorted_keys.shape[1]:
+        return TieGroups(starts, ends, sizes, None)
+    straddlers = tf.equal(keys, tf.reduce_min(sorted_keys, axis=1, keepdims=True))
+    number = tf.reduce_sum(tf.cast(straddlers, tf.float64), axis=1, keepdims=True)
+    sizes = tf.where(_reaches_cutoff(ends), number, sizes)
+    return TieGroups(starts, ends, sizes, straddlers)
+
+
+def _reaches_cutoff(ends: tf.Tensor) -> tf.Tensor:
+    return tf.equal(ends, tf.shape(ends)[1])
+
+
+def _running_maximum(values: tf.Tensor) -> tf.Tensor:
+    """Maximum of each value and all before it along the last axis.
+
+    TensorFlow has no cumulative maximum. This takes log2(D) shifted comparisons.
+    """
+    places = tf.range(tf.shape(values)[-1])
+
+    def widen(shift, values):
+        shifted = tf.roll(values, shift, axis=-1)
+        values = tf.where(places >= shift, tf.maximum(values, shifted), values)
+        return 2 * shift, values
+
+    if values.shape[-1] is None:
+        return tf.while_loop(
+            lambda shift, _: shift < tf.shape(values)[-1], widen, [1, values]
+        )[1]
+    shift = 1
+    while shift < values.shape[-1]:
+        shift, values = widen(shift, values)
+    return values
+
+
+def _random_order(shape: tf.Tensor, seed: int, first_query: tf.Tensor | int):
+    """A random order of the N items of each query, int32 `[B, N]`.
+
+    Each item's number is hashed from the seed, the query's number and its
+    place in the list: unlike TensorFlow's random ops this gives one order in
+    every mode and on every device, whatever the padding and the batch size.
+    """
+
+    def scramble(bits):  # the 32-bit finaliser of Austin Appleby's MurmurHash3
+        for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+            bits = tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, shift))
+            bits *= factor
+        return tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, 16))
+
+    queries = tf.cast(first_query, tf.int64) + tf.range(tf.cast(shape[0], tf.int64))
+    queries = scramble(tf.cast(queries, tf.uint32) + seed % 2**32)
+    items = tf.cast(tf.range(shape[1]), tf.uint32)
+    numbers = scramble(queries[:, tf.newaxis] + scramble(items))
+    return tf.argsort(tf.bitcast(numbers, tf.int32), axis=1, stable=True)
+
+
+def _depth(cutoffs: Iterable[int | None], list_size: tf.Tensor | int):
+    """The deepest cutoff; None reaches the end of the lists, and at least rank 1."""
+    cutoffs = list(cutoffs)
+    deepest = max((k for k in cutoffs if k is not None), default=1)
+    if None not in cutoffs:
+        return deepest
+    if isinstance(list_size, int):
+        return max(list_size, deepest)
+    return tf.maximum(list_size, deepest)
+
+
+def _dimension(tensor: tf.Tensor, axis: int) -> tf.Tensor | int:
+    """A dimension as an int where the graph knows it, else as a scalar tensor."""
+    static = tensor.shape[axis]
+    return tf.shape(tensor)[axis] if static is None else static
+
+
+def _smaller(a: tf.Tensor | int, b: tf.Tensor | int):
+    both_known = isinstance(a, int) and isinstance(b, int)
+    return min(a, b) if both_known else tf.minimum(a, b)
+
+
+def _pad_to_depth(by_rank: tf.Tensor, depth: tf.Tensor | int, value=0) -> tf.Tensor:
+    """Fills up `[B, min(N, D)]` to `[B, D]`: a cutoff may be deeper than the list."""
+    if isinstance(depth, int) and by_rank.shape[1] == depth:
+        return by_rank
+    missing = depth - tf.shape(by_rank)[1]
+    padded = tf.pad(
+        by_rank,
+        [[0, 0], [0, missing]],
+        constant_values=tf.cast(value, by_rank.dtype),
+    )
+    return tf.ensure_shape(padded, [None, depth if isinstance(depth, int) else None])

@@ -1,0 +1,132 @@
+"""Many metrics and cutoffs from one ranking, as one Keras metric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfrankmetrics.base_metric import (
+    StatefulMetric,
+    from_config,
+    keras_container,
+    to_config,
+)
+from tfrankmetrics.registry import named_measures
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class RankingMetrics(StatefulMetric):
+    """Several ranking metrics at once; `result` is a dict.
+
+    All of them read from one ranking of the lists, so ten metrics and cutoffs
+    cost little more than one.
+
+    >>> metrics = RankingMetrics(["ndcg@10", "mrr", "P@1"])
+    >>> metrics.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
+    >>> {name: float(value) for name, value in metrics.result().items()}
+    {'ndcg@10': 0.796..., 'mrr': 1.0, 'precision@1': 1.0}
+
+    In `model.compile(metrics=[RankingMetrics([...])])` each key becomes an
+    entry of the logs, as `ndcg@10` and `val_ndcg@10`.
+
+    Keras merges the dicts of all metrics of a model, and of all its outputs,
+    into one, and of two equal keys it keeps the last. So where a model has
+    several `RankingMetrics`, give each a `prefix` of its own; during `fit` and
+    `evaluate` equal keys raise an error.
+
+    Args:
+        metrics: A list of names and metric objects. Names are those of the
+            results (`"ndcg@10"`, `"map"`), or as trec_eval and ir_measures spell
+            them (`"nDCG@10"`, `"P@5"`, `"AP"`); the key of the result is this
+            library's name. An object (`NDCG(k=10, gain="linear", name="x")`)
+            has options of its own, and its name is the key.
+        prefix: Put before each key of the result.
+        gain, discount, ideal: As in `NDCG`, for the metrics given by name.
+        relevance_threshold: As in `MeanAveragePrecision`, likewise.
+        ties, seed, empty: As in every metric, likewise.
+        name: Name of the metric itself, which the logs do not show.
+        dtype: Dtype of the results, by default Keras's floatx.
+
+    Raises:
+        ValueError: A name is unknown or comes up twice, or an option is not
+            valid or applies to none of the metrics given by name.
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[Any],
+        prefix: str = "",
+        *,
+        gain: str | Callable | None = None,
+        discount: str | Callable | None = None,
+        ideal: str | None = None,
+        relevance_threshold: float | None = None,
+        ties: str | None = None,
+        seed: int | None = None,
+        empty: str | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        options = {
+            "gain": gain,
+            "discount": discount,
+            "ideal": ideal,
+            "relevance_threshold": relevance_threshold,
+            "ties": ties,
+            "seed": seed,
+            "empty": empty,
+        }
+        if not isinstance(prefix, str):
+            raise ValueError(f"`prefix` must be a string. Received: {prefix!r}.")
+        named = named_measures(metrics, options)
+        super().__init__(list(named.values()), name, dtype)
+        self._keys = tuple(prefix + name for name in named)
+        self._arguments = {
+            "metrics": [to_config(metric) for metric in metrics],
+            "prefix": prefix,
+            **{name: to_config(value) for name, value in options.items()},
+        }
+
+    @tf.autograph.experimental.do_not_convert
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds a batch of queries; takes what every metric here takes."""
+        _refuse_lost_keys(keras_container())
+        super().update_state(y_true, y_pred, sample_weight)
+
+    def result(self) -> dict[str, tf.Tensor]:
+        """The weighted mean of each metric over the queries so far, by its key."""
+        return dict(zip(self._keys, self._results(), strict=True))
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make this metric again."""
+        return {**super().get_config(), **self._arguments}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> RankingMetrics:
+        """Makes the metric from what `get_config` returned."""
+        config = {name: from_config(value) for name, value in config.items()}
+        config["metrics"] = [from_config(metric) for metric in config["metrics"]]
+        return cls(**config)
+
+
+def _refuse_lost_keys(container: Any) -> None:
+    """Raises if two metrics that Keras updates together have a key in common."""
+    if container is None:
+        return
+    keys: list[str] = []
+    for metric in container.metrics:
+        if isinstance(metric, RankingMetrics):
+            keys.extend(metric._keys)
+        elif len(getattr(container, "output_names", None) or [None]) == 1:
+            # With several outputs, Keras prefixes the names of scalar metrics.
+            keys.append(metric.name)
+    clashes = [key for key, number in Counter(keys).items() if number > 1]
+    if clashes:
+        raise ValueError(
+            "The metrics of a model must have keys of their own: of two equal ones "
+            f"Keras drops one without a word. Received twice: {clashes}. Give each "
+            "RankingMetrics a prefix, as in RankingMetrics([...], prefix='a_')."
+        )

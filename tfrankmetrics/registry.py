@@ -1,0 +1,256 @@
+"""Which metrics there are, what each is called, and the options each takes.
+
+A `Measure` is a metric fully specified: a formula, a cutoff and every option.
+The Keras classes and `evaluate` both turn what the user wrote into measures,
+so each rule about names, cutoffs and options stands here once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import math
+import numbers
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+import tensorflow as tf
+
+from tfrankmetrics import measures
+from tfrankmetrics.ranking import RankedLists, Worth
+
+
+@dataclasses.dataclass(frozen=True)
+class Formula:
+    """A row of the registry: a metric's name, its curve, and other tools' names."""
+
+    name: str
+    curve: Callable[..., tf.Tensor]
+    worth: Callable[..., Worth]
+    aliases: tuple[str, ...] = ()
+    best_is_one: bool = True
+
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """The options that this metric takes, with their defaults."""
+        return {
+            **_keyword_parameters(self.worth),
+            **_keyword_parameters(self.curve),
+            **_keyword_parameters(_options_of_every_metric),
+        }
+
+
+def _options_of_every_metric(
+    *,
+    ties: Literal["expected", "stable", "random"] = "expected",
+    seed: int | None = None,
+    empty: Literal["zero", "one", "skip"] = "zero",
+) -> None:
+    """Declares names, choices and defaults; `per_query.py` gives them meaning."""
+
+
+def _keyword_parameters(function: Callable) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(function, eval_str=True).parameters
+    return {
+        name: parameter
+        for name, parameter in parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+
+
+FORMULAS: dict[str, Formula] = {
+    formula.name: formula
+    for formula in (
+        Formula("ndcg", measures.ndcg, measures.gain_of),
+        Formula("dcg", measures.dcg, measures.gain_of, best_is_one=False),
+        Formula("map", measures.average_precision, measures.relevance_of, ("AP",)),
+        Formula(
+            "mrr",
+            measures.reciprocal_rank,
+            measures.relevance_of,
+            ("RR", "recip_rank"),
+        ),
+        Formula("precision", measures.precision, measures.relevance_of, ("P",)),
+        Formula("recall", measures.recall, measures.relevance_of, ("R",)),
+        Formula(
+            "hit_rate", measures.hit_rate, measures.relevance_of, ("Success", "HR")
+        ),
+    )
+}
+
+_BY_ANY_NAME: dict[str, Formula] = {
+    name.lower(): formula
+    for formula in FORMULAS.values()
+    for name in (formula.name, *formula.aliases)
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """A metric fully specified. Equal measures compute the same thing."""
+
+    formula: Formula
+    k: int | None
+    options: tuple[tuple[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        """`ndcg@10`, or `ndcg` without a cutoff."""
+        return self.formula.name if self.k is None else f"{self.formula.name}@{self.k}"
+
+    def __getitem__(self, option: str) -> Any:
+        return dict(self.options)[option]
+
+    @property
+    def worth(self) -> Worth:
+        """What an item is worth to this metric."""
+        return self.formula.worth(**self._options_of(self.formula.worth))
+
+    def curve(self, lists: RankedLists) -> tf.Tensor:
+        """The metric's value at every depth of the ranking, `[B, D]`."""
+        options = self._options_of(self.formula.curve)
+        return self.formula.curve(lists, self.worth, **options)
+
+    def _options_of(self, function: Callable) -> dict[str, Any]:
+        return {name: self[name] for name in _keyword_parameters(function)}
+
+
+def make_measure(formula: str, k: int | None = None, **options: Any) -> Measure:
+    """Checks a cutoff and options, fills in the defaults and gives the measure."""
+    row = FORMULAS[formula]
+    parameters = row.parameters()
+    unknown = sorted(options.keys() - parameters.keys())
+    if unknown:
+        raise ValueError(
+            f"`{row.name}` takes the options {_listed(parameters)}. "
+            f"Received: {_listed(unknown)}."
+        )
+    complete = {name: parameter.default for name, parameter in parameters.items()}
+    complete.update(options)
+    for name, value in complete.items():
+        _check_option(name, value, parameters[name].annotation)
+    k = _checked_cutoff(k)
+    if complete["seed"] is not None and complete["ties"] != "random":
+        raise ValueError(
+            "`seed` is the seed of ties='random'; other tie modes draw nothing. "
+            f"Received: seed={complete['seed']!r}, ties={complete['ties']!r}."
+        )
+    if complete["empty"] == "one" and not row.best_is_one:
+        raise ValueError(
+            "empty='one' counts a list with nothing to find as perfect, and the "
+            f"best value of `{row.name}` is not 1. Use 'zero' or 'skip'."
+        )
+    if complete.get("denominator") == "k" and k is None:
+        raise ValueError("denominator='k' needs a cutoff `k`. Received: k=None.")
+    return Measure(row, k, tuple(complete.items()))
+
+
+def parse_name(text: str) -> tuple[str, int | None]:
+    """The formula's name and the cutoff that a string such as `"P@5"` means.
+
+    Accepts this library's names, and those of trec_eval and ir_measures
+    (`nDCG@10`, `AP`, `ndcg_cut_10`, `recip_rank`), in any case.
+    """
+    name, at, cutoff = text.partition("@")
+    if not at and (suffix := re.fullmatch(r"(\w+?)(?:_cut)?_(\d+)", text)):
+        name, cutoff = suffix.groups()
+    if (at or cutoff) and not re.fullmatch(r"[0-9]+", cutoff):
+        raise ValueError(
+            "The cutoff of a metric's name must be a whole number, as in 'ndcg@10'. "
+            f"Received: {text!r}."
+        )
+    formula = _BY_ANY_NAME.get(name.lower())
+    if formula is None:
+        near = difflib.get_close_matches(name.lower(), _BY_ANY_NAME, n=1, cutoff=0.4)
+        hint = f" Did you mean {_BY_ANY_NAME[near[0]].name!r}?" if near else ""
+        raise ValueError(
+            f"A metric's name is one of {_listed(FORMULAS)}, with '@k' for a cutoff. "
+            f"Received: {text!r}.{hint}"
+        )
+    return formula.name, int(cutoff) if cutoff else None
+
+
+def named_measures(
+    metrics: Iterable[Any], options: Mapping[str, Any]
+) -> dict[str, Measure]:
+    """The measures of a list of names and metric objects, by the name of each.
+
+    `options` with a value other than None hold for the metrics given by name,
+    each for those that take it.
+    """
+    if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
+        raise ValueError(
+            "`metrics` must be a list of names or metric objects, as in "
+            f"['ndcg@10', 'mrr']. Received: {metrics!r}."
+        )
+    options = {name: value for name, value in options.items() if value is not None}
+    unused = set(options)
+    named: dict[str, Measure] = {}
+    for metric in metrics:
+        if isinstance(metric, str):
+            formula, k = parse_name(metric)
+            taken = options.keys() & FORMULAS[formula].parameters().keys()
+            unused -= taken
+            measure = make_measure(formula, k, **{name: options[name] for name in taken})
+            name = measure.name
+        elif isinstance(getattr(metric, "measure", None), Measure):
+            measure, name = metric.measure, metric.name
+        else:
+            raise ValueError(
+                "`metrics` takes names such as 'ndcg@10' and tfrankmetrics objects of "
+                f"one metric, such as NDCG(k=10). Received: {metric!r}."
+            )
+        if name in named:
+            raise ValueError(
+                "The names of `metrics` must be unique, since each is a key of the "
+                f"result. {name!r} comes up twice: drop one, or give a metric object "
+                "a name of its own, as in NDCG(k=10, name='linear_ndcg@10')."
+            )
+        named[name] = measure
+    if not named:
+        raise ValueError("`metrics` must name at least one metric. Received: [].")
+    if unused:
+        raise ValueError(
+            "An option must apply to a metric given by name; metric objects keep "
+            f"their own. No such metric takes: {_listed(sorted(unused))}."
+        )
+    return named
+
+
+def _checked_cutoff(k: Any) -> int | None:
+    if k is None:
+        return None
+    if isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1:
+        raise ValueError(
+            "`k` must be None (the whole list) or an int of at least 1. "
+            f"Received: k={k!r}."
+        )
+    return int(k)
+
+
+def _check_option(name: str, value: Any, annotation: Any) -> None:
+    if typing.get_origin(annotation) is Literal:
+        choices = typing.get_args(annotation)
+        rule, valid = f"one of {_listed(choices)}", isinstance(value, str) and value in choices
+    elif name in ("gain", "discount"):
+        functions = {"gain": measures.GAINS, "discount": measures.DISCOUNTS}[name]
+        rule = f"one of {_listed(functions)}, or a function of a tensor"
+        valid = callable(value) or (isinstance(value, str) and value in functions)
+    elif name == "relevance_threshold":
+        rule = "a finite number above 0"
+        valid = _is_number(value, numbers.Real) and math.isfinite(value) and value > 0
+    else:
+        rule = "an int, or None"
+        valid = value is None or _is_number(value, numbers.Integral)
+    if not valid:
+        raise ValueError(f"`{name}` must be {rule}. Received: {name}={value!r}.")
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(repr(name) for name in names)
