@@ -7,6 +7,7 @@ to everything that `test_properties.py`, `test_ties.py` and others check.
 import dataclasses
 
 import numpy as np
+import tensorflow as tf
 
 import tfrankmetrics as tfr
 
@@ -21,11 +22,13 @@ CLASSES = {
 }
 
 
+@tf.keras.utils.register_keras_serializable(package="tests")
 def plus_one(labels):
     """A gain that is not 0 for label 0: padding must still add nothing."""
     return labels + 1.0
 
 
+@tf.keras.utils.register_keras_serializable(package="tests")
 def inverse_rank(ranks):
     """A discount steeper than the logarithm."""
     return 1.0 / ranks

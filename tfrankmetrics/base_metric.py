@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.inputs import padded_lists
@@ -96,6 +97,11 @@ class StatefulMetric(KerasMetric):
         for variable in self.variables:
             variable.assign(tf.zeros(variable.shape, variable.dtype))
 
+    def __reduce__(self) -> tuple:
+        """Copies and pickles by config and state, with Keras 2 and 3 alike."""
+        state = [tf.convert_to_tensor(variable).numpy() for variable in self.variables]
+        return _restore, (type(self), self.get_config(), state)
+
     def _results(self) -> list[tf.Tensor]:
         """The value of each measure, in the metric's dtype; NaN before any query."""
         values = means(tf.convert_to_tensor(self._sums))
@@ -117,6 +123,7 @@ class SingleMetric(StatefulMetric):
         measure = make_measure(self.formula, k, **options)
         super().__init__([measure], name or measure.name, dtype)
         self.measure = measure
+        self._direction = "up"  # for Keras 3's callbacks with mode="auto"
 
     def result(self) -> tf.Tensor:
         """The weighted mean over the queries so far: a scalar, NaN before any."""
@@ -133,17 +140,26 @@ class SingleMetric(StatefulMetric):
         return cls(**{name: from_config(value) for name, value in config.items()})
 
 
+def _restore(
+    cls: type[StatefulMetric], config: dict[str, Any], state: list[np.ndarray]
+) -> StatefulMetric:
+    metric = cls.from_config(config)
+    for variable, value in zip(metric.variables, state, strict=True):
+        variable.assign(value)
+    return metric
+
+
 def to_config(value: Any) -> Any:
     """A function or metric as Keras serialises it; anything else as it is."""
     if callable(value):
-        return tf.keras.saving.serialize_keras_object(value)
+        return tf.keras.utils.serialize_keras_object(value)
     return value
 
 
 def from_config(value: Any) -> Any:
     """The inverse of `to_config`."""
     if isinstance(value, dict) and "class_name" in value:
-        return tf.keras.saving.deserialize_keras_object(value)
+        return tf.keras.utils.deserialize_keras_object(value)
     return value
 
 

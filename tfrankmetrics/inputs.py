@@ -47,11 +47,14 @@ def padded_lists(
     Raises:
         ValueError: What was passed is not of these forms.
     """
-    mask_name = "`mask`"
     if isinstance(y_true, Mapping):
         y_true, mask = _from_dict(y_true, mask)
-    if mask is None and (mask := getattr(y_pred, "_keras_mask", None)) is not None:
-        mask_name = "The Keras mask of `y_pred`"
+    keras_mask = getattr(y_pred, "_keras_mask", None)
+    if sample_weight is keras_mask:
+        sample_weight = None  # Keras 2 hands its mask over as weights, too
+    mask_name = "`mask`"
+    if mask is None and keras_mask is not None:
+        mask, mask_name = keras_mask, "The Keras mask of `y_pred`"
 
     labels, scores, is_one_list = _labels_and_scores(y_true, y_pred)
     valid = query_weights = item_weights = None

@@ -88,6 +88,6 @@ def _apply_empty(
     is_empty = tf.equal(ranked.total(measure.worth), 0)
     weight = ranked.weights(measure.worth)
     if measure["empty"] == "skip":
-        weight = tf.where(is_empty, 0, weight)
+        weight = tf.where(is_empty, tf.zeros_like(weight), weight)
     on_empty = tf.constant(1 if measure["empty"] == "one" else 0, value.dtype)
     return tf.where(is_empty, on_empty, value), weight

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,7 +31,8 @@ class RankingMetrics(StatefulMetric):
     {'ndcg@10': 0.796..., 'mrr': 1.0, 'precision@1': 1.0}
 
     In `model.compile(metrics=[RankingMetrics([...])])` each key becomes an
-    entry of the logs, as `ndcg@10` and `val_ndcg@10`.
+    entry of the logs, as `ndcg@10` and `val_ndcg@10`. Callbacks that monitor one
+    need `mode="max"`.
 
     Keras merges the dicts of all metrics of a model, and of all its outputs,
     into one, and of two equal keys it keeps the last. So where a model has
@@ -84,11 +86,13 @@ class RankingMetrics(StatefulMetric):
         named = named_measures(metrics, options)
         super().__init__(list(named.values()), name, dtype)
         self._keys = tuple(prefix + name for name in named)
-        self._arguments = {
+        arguments = {
             "metrics": [to_config(metric) for metric in metrics],
             "prefix": prefix,
             **{name: to_config(value) for name, value in options.items()},
         }
+        # As text: Keras would wrap a dict into one that cannot be pickled.
+        self._arguments = json.dumps(arguments)
 
     @tf.autograph.experimental.do_not_convert
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -102,7 +106,7 @@ class RankingMetrics(StatefulMetric):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make this metric again."""
-        return {**super().get_config(), **self._arguments}
+        return {**super().get_config(), **json.loads(self._arguments)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> RankingMetrics:

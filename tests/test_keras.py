@@ -1,0 +1,340 @@
+"""The metrics inside Keras: compile, fit, evaluate, callbacks, saving, replicas.
+
+These tests run on Keras 3, on Keras 2 under TF_USE_LEGACY_KERAS=1, and on
+TensorFlow 2.15.
+"""
+
+import copy
+import csv
+import pickle
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from cases import CASES_WITH_CUTOFF
+
+import tfrankmetrics as tfr
+
+LISTS, ITEMS, FEATURES = 70, 6, 4
+NAMES = ["ndcg@3", "map", "mrr", "precision@2", "recall@3", "hit_rate@1"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Lists of unequal length, padded; labels follow the first feature."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(LISTS, ITEMS, FEATURES)).astype("float32")
+    labels = np.digitize(features[..., 0], [0.0, 1.0]).astype("float32")
+    labels[np.arange(ITEMS) >= rng.integers(2, ITEMS + 1, size=(LISTS, 1))] = -1.0
+    weights = rng.integers(1, 4, size=LISTS).astype("float32")
+    return features, labels, weights
+
+
+def scoring_model(outputs=1, **compile_options):
+    """A linear model of the features, with the same weights each time."""
+    tf.keras.utils.set_random_seed(1)
+    inputs = tf.keras.Input((ITEMS, FEATURES))
+    scores = [
+        tf.keras.layers.Reshape((ITEMS,), name=f"scores_{i}")(
+            tf.keras.layers.Dense(1)(inputs)
+        )
+        for i in range(outputs)
+    ]
+    model = tf.keras.Model(inputs, scores[0] if outputs == 1 else scores)
+    model.compile(optimizer="adam", loss="mse", **compile_options)
+    return model
+
+
+def expected(model, data, names=NAMES, **options):
+    features, labels, _ = data
+    return tfr.evaluate(labels, model(features).numpy(), names, **options)
+
+
+def assert_same(logs, reference, prefix=""):
+    for name, value in reference.items():
+        np.testing.assert_allclose(float(logs[prefix + name]), value, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"run_eagerly": True}, {"jit_compile": True}],
+    ids=["graph", "eager", "xla"],
+)
+def test_evaluate_gives_the_numbers_of_arrays(data, options):
+    features, labels, _ = data
+    separate = [tfr.NDCG(k=3, name="alone")]
+    model = scoring_model(metrics=[tfr.RankingMetrics(NAMES), *separate], **options)
+    logs = model.evaluate(features, labels, batch_size=16, verbose=0, return_dict=True)
+    reference = expected(model, data)
+    assert_same(logs, {**reference, "alone": reference["ndcg@3"]})
+
+
+def test_fit_reports_training_and_validation(data):
+    features, labels, _ = data
+    model = scoring_model(metrics=[tfr.RankingMetrics(NAMES), tfr.DCG(k=2)])
+    history = model.fit(
+        features, labels, validation_data=(features, labels), epochs=2, verbose=0
+    ).history
+    for name in [*NAMES, "dcg@2"]:
+        assert len(history[name]) == len(history[f"val_{name}"]) == 2
+    last = {name: values[-1] for name, values in history.items()}
+    assert_same(last, expected(model, data, [*NAMES, "dcg@2"]), prefix="val_")
+
+
+def test_dataset_with_a_smaller_last_batch_and_unknown_list_size(data):
+    features, labels, _ = data
+    dataset = tf.data.Dataset.from_generator(
+        lambda: zip(features, labels),
+        output_signature=(
+            tf.TensorSpec((None, FEATURES)),
+            tf.TensorSpec((None,)),
+        ),
+    ).batch(32)
+    inputs = tf.keras.Input((None, FEATURES))
+    model = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(inputs))
+    model.compile(loss="mse", metrics=[tfr.RankingMetrics(NAMES)])
+    assert model.output_shape == (None, None, 1)  # scores [B, N, 1]
+    logs = model.evaluate(dataset, verbose=0, return_dict=True)
+    reference = tfr.evaluate(labels, model(features).numpy(), NAMES)
+    assert_same(logs, reference)
+
+
+def test_weighted_metrics_take_the_sample_weight_and_metrics_do_not(data):
+    features, labels, weights = data
+    model = scoring_model(
+        metrics=[tfr.RankingMetrics(NAMES, prefix="plain_")],
+        weighted_metrics=[tfr.RankingMetrics(NAMES)],
+    )
+    logs = model.evaluate(
+        features, labels, sample_weight=weights, verbose=0, return_dict=True
+    )
+    assert_same(logs, expected(model, data), prefix="plain_")
+    assert_same(logs, expected(model, data, sample_weight=weights))
+
+
+def test_outputs_with_metrics_of_their_own(data):
+    features, labels, _ = data
+    model = scoring_model(
+        outputs=2,
+        metrics={
+            "scores_0": [tfr.RankingMetrics(NAMES, prefix="a_")],
+            "scores_1": [tfr.RankingMetrics(NAMES, prefix="b_"), tfr.NDCG(k=3)],
+        },
+    )
+    targets = {"scores_0": labels, "scores_1": labels}
+    logs = model.evaluate(features, targets, verbose=0, return_dict=True)
+    first, second = (scores.numpy() for scores in model(features))
+    assert_same(logs, tfr.evaluate(labels, first, NAMES), prefix="a_")
+    assert_same(logs, tfr.evaluate(labels, second, NAMES), prefix="b_")
+    assert_same(logs, tfr.evaluate(labels, second, ["ndcg@3"]), prefix="scores_1_")
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        [tfr.RankingMetrics(["ndcg@3"]), tfr.RankingMetrics(["ndcg@3", "mrr"])],
+        [tfr.RankingMetrics(["ndcg@3"]), tfr.NDCG(k=3)],
+    ],
+    ids=["two-dicts", "dict-and-scalar"],
+)
+def test_equal_keys_in_one_model_are_an_error(data, metrics):
+    features, labels, _ = data
+    model = scoring_model(metrics=metrics)
+    with pytest.raises(ValueError, match=r"keys of their own.*'ndcg@3'"):
+        model.evaluate(features, labels, verbose=0)
+
+
+def test_equal_keys_on_two_outputs_are_an_error(data):
+    features, labels, _ = data
+    metrics = {
+        "scores_0": [tfr.RankingMetrics(["mrr"])],
+        "scores_1": [tfr.RankingMetrics(["mrr"])],
+    }
+    model = scoring_model(outputs=2, metrics=metrics)
+    with pytest.raises(ValueError, match="keys of their own"):
+        model.evaluate(features, {"scores_0": labels, "scores_1": labels}, verbose=0)
+
+
+def test_the_mask_that_keras_carries_says_what_is_padding():
+    ids = np.array([[1, 2, 3, 0, 0], [4, 5, 0, 0, 0], [3, 2, 5, 1, 4]])
+    labels = np.array([[0, 1, 0, 2, 2], [1, 0, 3, 3, 3], [0, 0, 1, 2, 0]], "float32")
+    tf.keras.utils.set_random_seed(3)
+    inputs = tf.keras.Input((None,), dtype="int32")
+    embedded = tf.keras.layers.Embedding(6, 4, mask_zero=True)(inputs)
+    model = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(embedded))
+    metrics = tfr.RankingMetrics(NAMES)
+    # Keras's own losses do not take this mask for labels without the last axis.
+    model.compile(
+        loss=lambda y, scores: (y - tf.reshape(scores, tf.shape(y))) ** 2,
+        metrics=[metrics],
+    )
+    logs = model.evaluate(ids, labels, verbose=0, return_dict=True)
+    scores = np.asarray(model(ids))
+    reference = tfr.evaluate(labels, scores, NAMES, mask=ids != 0)
+    assert_same(logs, reference)
+    # The mask changes the numbers here: without it there is more to find.
+    assert reference["recall@3"] != tfr.evaluate(labels, scores, NAMES)["recall@3"]
+    metrics.reset_state()
+    metrics.update_state(labels, model(ids))  # by hand, the mask counts as well
+    assert_same(metrics.result(), reference)
+
+
+def test_early_stopping_and_checkpoints_on_a_ranking_metric(data, tmp_path):
+    features, labels, _ = data
+    model = scoring_model(metrics=[tfr.RankingMetrics(["ndcg@3"])])
+    stop = tf.keras.callbacks.EarlyStopping(
+        "val_ndcg@3", mode="max", patience=1, min_delta=1.0
+    )
+    checkpoint = tf.keras.callbacks.ModelCheckpoint(
+        str(tmp_path / "{epoch:02d}-{val_ndcg@3:.3f}.keras"), monitor="val_ndcg@3", mode="max"
+    )
+    history = model.fit(
+        features,
+        labels,
+        validation_data=(features, labels),
+        epochs=5,
+        callbacks=[stop, checkpoint],
+        verbose=0,
+    ).history
+    assert len(history["val_ndcg@3"]) == 2  # nothing gains 1.0 on the first epoch
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [
+        f"{epoch:02d}-{value:.3f}.keras"
+        for epoch, value in enumerate(history["val_ndcg@3"], 1)
+    ]
+
+
+def test_csv_and_tensorboard_logs(data, tmp_path):
+    features, labels, _ = data
+    model = scoring_model(metrics=[tfr.RankingMetrics(["ndcg@3", "mrr"])])
+    history = model.fit(
+        features,
+        labels,
+        validation_data=(features, labels),
+        callbacks=[
+            tf.keras.callbacks.CSVLogger(str(tmp_path / "log.csv")),
+            tf.keras.callbacks.TensorBoard(str(tmp_path / "tensorboard")),
+        ],
+        verbose=0,
+    ).history
+    (row,) = csv.DictReader((tmp_path / "log.csv").open())
+    assert float(row["val_ndcg@3"]) == pytest.approx(history["val_ndcg@3"][0])
+    events = next((tmp_path / "tensorboard" / "validation").glob("events*"))
+    tags = {
+        value.tag
+        for event in tf.compat.v1.train.summary_iterator(str(events))
+        for value in event.summary.value
+    }
+    assert {"epoch_ndcg@3", "epoch_mrr"} <= tags
+
+
+def test_saved_model_comes_back_with_its_metrics(data, tmp_path):
+    features, labels, _ = data
+    metrics = [
+        tfr.RankingMetrics(
+            ["ndcg@3", tfr.MeanAveragePrecision(k=2, denominator="hits")],
+            prefix="all_",
+            gain="linear",
+        ),
+        tfr.RecallAtK(k=2, relevance_threshold=2.0, empty="skip"),
+    ]
+    model = scoring_model(metrics=metrics)
+    before = model.evaluate(features, labels, verbose=0, return_dict=True)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    after = loaded.evaluate(features, labels, verbose=0, return_dict=True)
+    assert set(after) == {"loss", "all_ndcg@3", "all_map@2", "recall@2"}
+    assert after == pytest.approx(before)
+
+
+@tf.keras.utils.register_keras_serializable(package="tests")
+def square_gain(labels):
+    return labels**2
+
+
+def test_functions_among_the_options_are_saved_with_the_model(data, tmp_path):
+    features, labels, _ = data
+    metrics = [tfr.NDCG(gain=square_gain), tfr.RankingMetrics(["dcg"], gain=square_gain)]
+    model = scoring_model(metrics=metrics)
+    before = model.evaluate(features, labels, verbose=0, return_dict=True)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    after = loaded.evaluate(features, labels, verbose=0, return_dict=True)
+    assert after == pytest.approx(before)
+
+
+def test_replicas_add_up_to_the_value_of_one_device(data):
+    features, labels, weights = data
+    names = [*NAMES, "dcg"]
+    devices = tf.config.list_logical_devices("CPU")
+    assert len(devices) == 2, "conftest.py makes two logical CPU devices"
+    strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
+    with strategy.scope():
+        model = scoring_model(
+            weighted_metrics=[tfr.RankingMetrics(names), tfr.NDCG(k=2)]
+        )
+    logs = model.evaluate(
+        features,
+        labels,
+        sample_weight=weights,
+        batch_size=16,
+        verbose=0,
+        return_dict=True,
+    )
+    reference = expected(model, data, [*names, "ndcg@2"], sample_weight=weights)
+    assert_same(logs, reference)
+    history = model.fit(
+        features,
+        labels,
+        sample_weight=weights,
+        validation_data=(features, labels, weights),
+        verbose=0,
+    ).history
+    last = {name: values[-1] for name, values in history.items()}
+    reference = expected(model, data, [*names, "ndcg@2"], sample_weight=weights)
+    assert_same(last, reference, prefix="val_")
+
+
+@pytest.mark.parametrize(
+    ("make_copy", "keeps_state"),
+    [
+        (copy.deepcopy, True),
+        (copy.copy, True),
+        (lambda metric: pickle.loads(pickle.dumps(metric)), True),
+        (lambda metric: type(metric).from_config(metric.get_config()), False),
+        (lambda m: tf.keras.metrics.deserialize(tf.keras.metrics.serialize(m)), False),
+    ],
+    ids=["deepcopy", "copy", "pickle", "from_config", "deserialize"],
+)
+def test_copies_compute_the_same_and_share_nothing(make_copy, keeps_state):
+    metrics = [case.metric(k=3) for case in CASES_WITH_CUTOFF]
+    metrics.append(tfr.RankingMetrics(["P@1", tfr.DCG(k=2)], prefix="x_", ties="stable"))
+    labels, scores = [[0.0, 1.0, 3.0]], [[0.3, 0.3, 0.1]]
+    for metric in metrics:
+        metric.update_state(labels, scores)
+        value = metric.result()
+        duplicate = make_copy(metric)
+        assert duplicate.get_config() == metric.get_config()
+        if keeps_state:
+            tf.nest.map_structure(np.testing.assert_allclose, duplicate.result(), value)
+        duplicate.reset_state()
+        duplicate.update_state(labels, scores)
+        tf.nest.map_structure(np.testing.assert_allclose, duplicate.result(), value)
+        metric.reset_state()
+        assert all(np.isfinite(x) for x in tf.nest.flatten(duplicate.result()))
+
+
+def test_custom_loop_in_a_graph_with_labels_and_mask():
+    metric = tfr.RankingMetrics(["ndcg@2", "mrr"])
+
+    @tf.function
+    def step(labels, mask, scores):
+        metric.update_state({"labels": labels, "mask": mask}, scores)
+
+    labels = tf.constant([[0.0, 1.0, 5.0], [-1.0, 2.0, 0.0]])
+    mask = tf.constant([[True, True, False], [True, True, True]])
+    scores = tf.constant([[0.2, 0.1, 0.9], [0.3, 0.2, 0.1]])
+    step(labels, mask, scores)
+    step(labels, mask, scores)
+    # Both lists have their one relevant item at rank 2.
+    assert_same(metric.result(), {"ndcg@2": 1 / np.log2(3), "mrr": 1 / 2})
