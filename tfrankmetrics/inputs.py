@@ -111,8 +111,13 @@ def _labels_and_scores(y_true: Any, y_pred: Any) -> tuple[_Dense, tf.Tensor, boo
             "Labels and scores must both be of shape [B, N], or both [N]; scores may "
             f"also be [B, N, 1]. {received}"
         )
-    if labels.row_lengths is not None:
-        labels = _widened(labels, tf.shape(scores.tensor)[1])
+    if labels.row_lengths is not None and scores.row_lengths is None:
+        size = tf.shape(scores.tensor, out_type=labels.row_lengths.dtype)
+        if isinstance(y_pred, (list, tuple)):
+            # Python lists are meant row by row; padding comes in arrays.
+            scores = scores._replace(row_lengths=tf.fill(size[:1], size[1]))
+        else:
+            labels = _widened(labels, tf.shape(scores.tensor)[1])
     error = f"Labels and scores must be of the same shape. {received}"
     return labels, _like_labels(scores, labels, error), is_one_list
 
@@ -156,7 +161,9 @@ def _weights(
     if weights.shape.rank == 2 and weights.shape[1] is None:
         # [B, 1] or [B, N], as only the run will tell; as weights of the items
         # both come to the same.
-        with _required(tf.equal(tf.shape(weights)[0], batch[0]), error):
+        shape = tf.shape(weights)
+        one_or_all = (shape[1] == 1) | (shape[1] == tf.shape(labels.tensor)[1])
+        with _required((shape[0] == batch[0]) & one_or_all, error):
             weights *= tf.ones_like(labels.tensor, tf.float64)
     return None, _like_labels(given._replace(tensor=weights), labels, error)
 

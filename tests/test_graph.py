@@ -1,0 +1,212 @@
+"""The metrics as graphs: XLA, unknown shapes, sorts, retracing, exact sums."""
+
+import collections
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from cases import CASES_WITH_CUTOFF, CLASSES, random_lists
+from tensorflow.python.eager import context
+
+import tfrankmetrics as tfr
+
+SUITE = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map@10", "mrr@10"]
+SUITE += ["precision@1", "precision@5", "precision@10", "recall@10"]
+
+
+def all_metrics(**options):
+    """Every case at several cutoffs, as one metric."""
+    objects = [
+        case.metric(k, name=f"{case}@{k}", **options)
+        for case in CASES_WITH_CUTOFF
+        for k in (1, 3, 5, 40)
+    ]
+    return tfr.RankingMetrics(objects)
+
+
+def result(metric):
+    return {name: float(value) for name, value in metric.result().items()}
+
+
+@pytest.mark.parametrize("ties", ["expected", "stable", "random"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_eager_graph_and_xla_agree(ties, dtype):
+    labels, scores = random_lists(5, queries=9, size=7, ties=True)
+    scores[0] = -0.0
+    scores[1, 1:4] = 0.0
+    scores = (scores * 4).astype(dtype)
+    if dtype != "int32":
+        scores[2, :3] = np.nan
+        scores[3, :3] = -np.inf
+        scores[4, 2:] = np.inf
+        scores[5, ::2] = -0.0
+    weights = np.random.default_rng(0).integers(1, 5, labels.shape).astype("float32")
+    values = []
+    for compile_options in (None, {}, {"jit_compile": True}):
+        metric = all_metrics(ties=ties)
+        update = metric.update_state
+        if compile_options is not None:
+            update = tf.function(update, **compile_options)
+        update(tf.constant(labels), tf.constant(scores), tf.constant(weights))
+        values.append(result(metric))
+    eager, graph, xla = values
+    assert graph == pytest.approx(eager, rel=1e-6)
+    assert xla == pytest.approx(eager, rel=1e-6)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_unknown_batch_and_list_size(jit_compile):
+    labels, scores = random_lists(6, queries=11, size=9, ties=True)
+    names = [*CLASSES, *(f"{name}@4" for name in CLASSES)]
+    metric = tfr.RankingMetrics(names)
+    unknown = tf.TensorSpec((None, None), tf.float64)
+
+    @tf.function(input_signature=[unknown, unknown], jit_compile=jit_compile)
+    def update(labels, scores):
+        metric.update_state(labels, scores)
+
+    update(labels[:8], scores[:8])
+    update(labels[8:, :2], scores[8:, :2])
+    parts = [
+        (tfr.evaluate(part[0], part[1], names), (part[0] >= 0).any(axis=1).sum())
+        for part in ((labels[:8], scores[:8]), (labels[8:, :2], scores[8:, :2]))
+    ]
+    number = sum(count for _, count in parts)
+    for name, value in result(metric).items():
+        expected = sum(values[name] * count for values, count in parts) / number
+        assert value == pytest.approx(expected, rel=1e-6)
+
+
+def test_ragged_tensors_in_a_graph():
+    metric = tfr.RankingMetrics(["ndcg", "mrr"])
+    update = tf.function(metric.update_state)
+    labels = tf.ragged.constant([[0, 1], [2, 0, 1]])
+    scores = tf.ragged.constant([[0.5, 0.1], [0.3, 0.2, 0.1]])
+    update(labels, scores)
+    expected = tfr.evaluate(labels, scores, ["ndcg", "mrr"])
+    assert result(metric) == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as long as those of"):
+        update(labels, tf.ragged.constant([[0.5, 0.1, 0.3], [0.3, 0.2]]))
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "weights", "message"),
+    [
+        ((4, 1), (4, 5), (4, 1), "must be of the same shape"),
+        ((2, 6), (3, 4), (1, 1), "must be of the same shape"),
+        ((4, 5), (4, 5), (1, 5), "a scalar, "),
+        ((4, 5), (4, 5), (5, 1), "a scalar, "),
+        ((4, 5), (4, 5), (4, 2), "a scalar, "),
+    ],
+)
+def test_shapes_that_only_the_run_shows_are_checked_then(
+    labels, scores, weights, message
+):
+    unknown = tf.TensorSpec((None, None))
+    metric = tfr.MeanReciprocalRank()
+    update = tf.function(metric.update_state, input_signature=[unknown] * 3)
+    update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 3)))
+    update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 1)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        update(tf.ones(labels), tf.ones(scores), tf.ones(weights))
+
+
+def test_shapes_are_checked_while_tracing_where_they_are_known():
+    metric = tfr.MeanReciprocalRank()
+    with pytest.raises(ValueError, match="must be of the same shape"):
+        tf.function(metric.update_state)(tf.ones((2, 3)), tf.ones((2, 4)))
+    with pytest.raises(ValueError, match="known number of dimensions"):
+        tf.function(
+            metric.update_state, input_signature=[tf.TensorSpec(None)] * 2
+        )(tf.ones((2, 3)), tf.ones((2, 3)))
+
+
+def optimised_ops(function, *arguments):
+    """How many ops of each type TensorFlow runs, after its graph optimiser."""
+    context.context().enable_run_metadata()
+    try:
+        tf.function(function)(*arguments)
+        metadata = context.context().export_run_metadata()
+    finally:
+        context.context().disable_run_metadata()
+    return collections.Counter(
+        node.op
+        for graphs in metadata.function_graphs
+        for node in graphs.post_optimization_graph.node
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "sorts"),
+    [
+        (["map@10"], 1),
+        (["ndcg@10"], 2),  # the ideal order needs one of its own
+        (SUITE, 2),
+        (list(CLASSES), 2),
+    ],
+)
+def test_number_of_sorts(names, sorts):
+    labels, scores = tf.ones((8, 30)), tf.ones((8, 30))
+    metric = tfr.RankingMetrics(names)
+    assert optimised_ops(metric.update_state, labels, scores)["TopKV2"] == sorts
+
+
+def test_separate_metrics_of_one_depth_share_their_sorts():
+    labels, scores = tf.ones((8, 30)), tf.ones((8, 30))
+    metrics = [make(k=10) for make in CLASSES.values()]
+    metrics += [
+        tfr.NDCG(k=10, gain="linear"),
+        tfr.MeanAveragePrecision(k=10, denominator="hits"),
+        tfr.PrecisionAtK(k=10, relevance_threshold=2),
+    ]
+    assert len(metrics) == 10
+
+    def update(labels, scores):
+        for metric in metrics:
+            metric.update_state(labels, scores)
+
+    # One by score; one by exponential and one by linear gain, for the ideal.
+    assert optimised_ops(update, labels, scores)["TopKV2"] == 3
+
+
+def test_changing_shapes_do_not_retrace_without_end():
+    labels, scores = random_lists(0, queries=20, size=20)
+    metric = tfr.NDCG(k=3)
+    from tfrankmetrics.per_query import compiled, weighted_sums
+
+    graph = compiled(weighted_sums, (metric.measure,))
+    before = graph.experimental_get_tracing_count()
+    for queries, items in zip(range(1, 20), range(20, 1, -1)):
+        metric.update_state(labels[:queries, :items], scores[:queries, :items])
+    assert graph.experimental_get_tracing_count() - before <= 4
+
+
+def test_sums_stay_exact_over_many_updates():
+    """From the state after 10^8 queries of value 0.1, single updates still count."""
+    seen, more = 10**8, 20_000
+    metric = tfr.MeanReciprocalRank()
+    metric.variables[0].assign([[0.1 * seen, float(seen)]])
+    labels, scores = tf.constant([[1.0, 0.0]]), tf.constant([[2.0, 1.0]])
+
+    @tf.function
+    def update_many():
+        for _ in tf.range(more):
+            metric.update_state(labels, scores)
+
+    update_many()
+    total, weight = tf.convert_to_tensor(metric.variables[0]).numpy()[0]
+    assert weight == seen + more
+    assert total == pytest.approx(0.1 * seen + more, rel=1e-12)
+    exact = (0.1 * seen + more) / (seen + more)
+    assert float(metric.result()) == pytest.approx(exact, rel=1e-6)
+    # What a float32 state would have kept of these updates: nothing.
+    assert np.float32(seen) + np.float32(1) == np.float32(seen)
+
+
+def test_a_whole_metric_is_a_few_numbers():
+    metric = tfr.RankingMetrics(SUITE)
+    for _ in range(3):
+        metric.update_state(np.ones((50, 4)), np.ones((50, 4)))
+    sizes = [math.prod(variable.shape) for variable in metric.variables]
+    assert sizes == [2 * len(SUITE)]

@@ -1,0 +1,243 @@
+"""What can be passed, and what each mistake is answered with."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfrankmetrics as tfr
+
+LABELS = np.array([[0.0, 2.0, 1.0, -1.0], [1.0, 0.0, -1.0, -1.0]])
+SCORES = np.array([[0.3, 0.1, 0.2, 9.0], [0.5, 0.6, 9.0, 9.0]])
+NAMES = ["ndcg@2", "map", "recall@1"]
+REFERENCE = tfr.evaluate(LABELS, SCORES, NAMES)
+
+
+def ragged(rows, dtype="float64"):
+    return tf.ragged.constant(rows, dtype=dtype)
+
+
+ROWS = [[0, 2, 1], [1, 0]], [[0.3, 0.1, 0.2], [0.5, 0.6]]
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_pred"),
+    [
+        (LABELS, SCORES),
+        (LABELS.tolist(), SCORES.tolist()),
+        (tf.constant(LABELS), tf.constant(SCORES)),
+        (tf.Variable(LABELS), tf.Variable(SCORES)),
+        (LABELS.astype("int8"), SCORES),
+        (LABELS, SCORES[:, :, None]),
+        ROWS,
+        (np.array([np.array(row) for row in ROWS[0]], dtype=object), ROWS[1]),
+        (tuple(map(tuple, ROWS[0])), tuple(map(np.array, ROWS[1]))),
+        (ragged(ROWS[0]), ragged(ROWS[1])),
+        (ragged(ROWS[0], "uint8"), ragged(ROWS[1], "float32")),
+        (ragged(ROWS[0]), SCORES),  # scores of a model, padded wider
+        (ROWS[0], SCORES[:, :3]),
+        ({"labels": LABELS}, SCORES),
+        ({"labels": np.abs(LABELS), "mask": LABELS >= 0}, SCORES),
+    ],
+)
+def test_forms_of_labels_and_scores(y_true, y_pred):
+    assert tfr.evaluate(y_true, y_pred, NAMES) == pytest.approx(REFERENCE, rel=1e-6)
+    metric = tfr.RankingMetrics(NAMES)
+    metric.update_state(y_true, y_pred)
+    results = {name: float(value) for name, value in metric.result().items()}
+    assert results == pytest.approx(REFERENCE, rel=1e-6)
+
+
+def test_one_list_without_a_batch_dimension():
+    one = tfr.evaluate(LABELS[0], SCORES[0], NAMES)
+    assert one == tfr.evaluate(LABELS[:1], SCORES[:1], NAMES)
+    mask = [True, False, True, True]
+    masked = tfr.evaluate(LABELS[0], SCORES[0], NAMES, mask=mask)
+    assert masked == tfr.evaluate(LABELS[:1], SCORES[:1], NAMES, mask=[mask])
+    weights = [1.0, 2.0, 3.0, 0.0]
+    weighted = tfr.evaluate(LABELS[0], SCORES[0], NAMES, sample_weight=weights)
+    assert weighted == tfr.evaluate(
+        LABELS[:1], SCORES[:1], NAMES, sample_weight=[weights]
+    )
+
+
+def test_boolean_labels():
+    assert tfr.evaluate([[False, True]], [[2, 1]], ["mrr"]) == {"mrr": 0.5}
+
+
+def test_weights_and_masks_of_lists_of_unequal_length():
+    weights, mask = [[1, 2, 3], [4, 5]], [[True, True, False], [True, False]]
+    dense_weights = np.array([[1, 2, 3, 0], [4, 5, 0, 0]])
+    dense_mask = np.array([[True, True, False, False], [True, False, False, False]])
+    dense = tfr.evaluate(
+        LABELS, SCORES, NAMES, sample_weight=dense_weights, mask=dense_mask
+    )
+    nested = tfr.evaluate(*ROWS, NAMES, sample_weight=weights, mask=mask)
+    assert nested == pytest.approx(dense, rel=1e-12)
+    # Beside ragged labels, a dense mask cannot bring padding to life.
+    all_true = tfr.evaluate(ragged(ROWS[0]), SCORES, NAMES, mask=np.ones((2, 4), bool))
+    assert all_true == pytest.approx(REFERENCE, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32", "int64"])
+def test_dtypes_of_scores(dtype):
+    scores = tf.cast(tf.constant(SCORES * 10), dtype)
+    assert tfr.evaluate(LABELS, scores, NAMES) == pytest.approx(REFERENCE)
+
+
+ONE = [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule", "received"),
+    [
+        ({"y_pred": [[1.0, 2.0, 3.0]]}, "must be of the same shape", "(1, 2), y_pred of shape (1, 3)"),
+        ({"y_pred": [[1.0, 2.0]] * 2}, "must be of the same shape", "(2, 2)"),
+        ({"y_pred": [1.0, 2.0]}, "both be of shape [B, N], or both [N]", "y_pred of shape (2,)"),
+        ({"y_pred": 1.0}, "both be of shape [B, N]", "y_pred of shape ()"),
+        ({"y_true": [[[1.0, 0.0]]]}, "both be of shape [B, N]", "y_true of shape (1, 1, 2)"),
+        ({"y_pred": [[[1.0, 2.0], [3.0, 4.0]]]}, "may also be [B, N, 1]", "(1, 2, 2)"),
+        ({"y_true": [[1, 0], [1]], "y_pred": [[1, 2], [3, 4]]}, "as long as those of the labels", "in row 1, 1 labels and 2"),
+        ({"y_true": [[1, 0, 0], [1]], "y_pred": np.ones((2, 2))}, "must be of the same shape", "y_pred of shape (2, 2)"),
+        ({"y_true": [[1, 0], [1]], "y_pred": [[1], [3, 4]]}, "as long as those of the labels", "in row 0, 2 labels and 1"),
+        ({"y_true": [[1, 0], [1]], "y_pred": [[1, 0], [1], [1]]}, "as long as", "in row 2, None labels and 1"),
+        ({"y_pred": ragged([[1.0], [1.0, 2.0]])}, "needs ragged labels", "dense labels of shape (1, 2)"),
+        ({"y_true": [["a", "b"]]}, "must hold numbers", "<U1"),
+        ({"y_true": [[1, 0], None]}, "a list of lists of numbers", "None"),
+        ({"y_pred": [[True, False]]}, "Scores must be floats or integers", "bool"),
+        ({"y_pred": np.array([[1, 2]], "uint64")}, "Scores must be floats or integers", "uint64"),
+        ({"y_pred": [[1j, 2.0]]}, "Scores must be floats or integers", "complex128"),
+        ({"y_true": tf.constant([["a", "b"]])}, "Labels must be real numbers", "string"),
+        ({"y_true": tf.sparse.from_dense(ONE)}, "must be dense or ragged", "SparseTensor"),
+        ({"y_true": {"label": ONE}}, "must have the key 'labels'", "['label']"),
+        ({"y_true": {"labels": ONE, "mask": [[True, True]]}, "mask": [[True, True]]}, "Give the mask once", "in the dict"),
+        ({"mask": [[1, 0]]}, "must be boolean", "int64"),
+        ({"mask": [True, False]}, "must be of the labels' shape, (1, 2)", "shape (2,)"),
+        ({"mask": [[True]]}, "must be of the labels' shape", "shape (1, 1)"),
+        ({"sample_weight": [1.0, 2.0]}, "a scalar, [B] or [B, 1]", "shape (2,)"),
+        ({"sample_weight": [[1.0, 2.0, 3.0]]}, "a scalar, [B] or [B, 1]", "shape (1, 3)"),
+        ({"sample_weight": [[[1.0, 2.0]]]}, "a scalar, [B] or [B, 1]", "shape (1, 1, 2)"),
+        ({"sample_weight": [[True, False]]}, "is a mask", "bool"),
+        ({"y_true": [[1, np.nan]]}, "Labels must be finite numbers", "nan at index [0, 1]"),
+        ({"y_true": [[1, np.inf]]}, "Labels must be finite numbers", "inf at index [0, 1]"),
+        ({"sample_weight": [-1.0]}, "finite numbers of at least 0", "index [0]"),
+        ({"sample_weight": [[np.nan, 1.0]]}, "finite numbers of at least 0", "index [0, 0]"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_the_data(arguments, rule, received):
+    arguments = {"y_true": ONE, "y_pred": [[0.2, 0.1]], **arguments}
+    with pytest.raises(ValueError) as error:
+        tfr.evaluate(metrics=["mrr"], **arguments)
+    assert rule in str(error.value)
+    assert received is None or re.search(
+        f"Received.*{re.escape(received)}", str(error.value)
+    )
+
+
+def test_weights_of_the_wrong_batch_size_are_not_broadcast():
+    labels, scores = np.ones((3, 3)), np.ones((3, 3))
+    for weights in (np.ones((1, 3)), np.ones((1, 1)), np.ones(1), np.ones((3, 2))):
+        with pytest.raises(ValueError, match="a scalar, "):
+            tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("make", "rule", "received"),
+    [
+        (lambda: tfr.NDCG(k=0), "an int of at least 1", "k=0"),
+        (lambda: tfr.NDCG(k=-3), "an int of at least 1", "k=-3"),
+        (lambda: tfr.NDCG(k=True), "an int of at least 1", "k=True"),
+        (lambda: tfr.NDCG(k=2.0), "an int of at least 1", "k=2.0"),
+        (lambda: tfr.NDCG(k="10"), "an int of at least 1", "k='10'"),
+        (lambda: tfr.NDCG(gain="exp"), "`gain` must be one of 'exponential', 'linear'", "'exp'"),
+        (lambda: tfr.DCG(discount=2), "`discount` must be one of 'log2', 'jarvelin'", "discount=2"),
+        (lambda: tfr.NDCG(ideal="all"), "'judged', 'retrieved'", "'all'"),
+        (lambda: tfr.NDCG(ties="first"), "'expected', 'stable', 'random'", "'first'"),
+        (lambda: tfr.NDCG(empty=0), "'zero', 'one', 'skip'", "empty=0"),
+        (lambda: tfr.NDCG(seed=1), "`seed` is the seed of ties='random'", "seed=1"),
+        (lambda: tfr.NDCG(seed=1.5, ties="random"), "`seed` must be an int", "1.5"),
+        (lambda: tfr.DCG(empty="one"), "the best value of `dcg` is not 1", None),
+        (lambda: tfr.MeanAveragePrecision(denominator="k"), "'min(k, relevant)', 'hits'", "'k'"),
+        (lambda: tfr.PrecisionAtK(denominator="k"), "needs a cutoff", "k=None"),
+        (lambda: tfr.RecallAtK(relevance_threshold=0), "a finite number above 0", "=0"),
+        (lambda: tfr.RecallAtK(relevance_threshold="1"), "a finite number above 0", "'1'"),
+        (lambda: tfr.RankingMetrics(["ndgc@10"]), "Did you mean 'ndcg'?", "'ndgc@10'"),
+        (lambda: tfr.RankingMetrics(["avg@5"]), "one of 'ndcg', 'dcg', 'map'", "'avg@5'"),
+        (lambda: tfr.RankingMetrics(["sucess@1"]), "Did you mean 'hit_rate'?", "'sucess@1'"),
+        (lambda: tfr.RankingMetrics(["ndcg@0"]), "an int of at least 1", "k=0"),
+        (lambda: tfr.RankingMetrics(["ndcg@ten"]), "must be a whole number", "'ndcg@ten'"),
+        (lambda: tfr.RankingMetrics(["ndcg@"]), "must be a whole number", "'ndcg@'"),
+        (lambda: tfr.RankingMetrics(["ndcg@-1"]), "must be a whole number", "'ndcg@-1'"),
+        (lambda: tfr.RankingMetrics([]), "at least one metric", "[]"),
+        (lambda: tfr.RankingMetrics("ndcg"), "must be a list", "'ndcg'"),
+        (lambda: tfr.RankingMetrics([10]), "takes names such as", "10"),
+        (lambda: tfr.RankingMetrics([tfr.RankingMetrics(["map"])]), "objects of one metric", None),
+        (lambda: tfr.RankingMetrics(["P@5", "precision@5"]), "'precision@5' comes up twice", None),
+        (lambda: tfr.RankingMetrics(["ndcg", tfr.NDCG(gain="linear")]), "'ndcg' comes up twice", None),
+        (lambda: tfr.RankingMetrics(["ndcg"], prefix=3), "must be a string", "3"),
+        (lambda: tfr.RankingMetrics(["map", "mrr"], gain="linear"), "No such metric takes: 'gain'", None),
+        (lambda: tfr.RankingMetrics([tfr.NDCG()], ties="stable"), "No such metric takes: 'ties'", None),
+        (lambda: tfr.evaluate(ONE, ONE, ["map"], ideal="judged"), "No such metric takes: 'ideal'", None),
+        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels: 1.0), "a tensor of its argument's shape", "returned shape ()"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_metrics_and_options(make, rule, received):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert rule in str(error.value)
+    if received is not None:
+        message = str(error.value).lower()
+        assert re.search(f"received.*{re.escape(received.lower())}", message)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("ndcg@10", "ndcg@10"),
+        ("nDCG@10", "ndcg@10"),
+        ("ndcg_cut_10", "ndcg@10"),
+        ("AP", "map"),
+        ("AP@5", "map@5"),
+        ("map_cut_5", "map@5"),
+        ("RR", "mrr"),
+        ("recip_rank", "mrr"),
+        ("P@5", "precision@5"),
+        ("P_5", "precision@5"),
+        ("R@5", "recall@5"),
+        ("recall_100", "recall@100"),
+        ("Success@1", "hit_rate@1"),
+        ("success_1", "hit_rate@1"),
+        ("HR@10", "hit_rate@10"),
+        ("hit_rate", "hit_rate"),
+    ],
+)
+def test_names_of_other_tools(text, name):
+    assert list(tfr.RankingMetrics([text], prefix="x_").result()) == [f"x_{name}"]
+
+
+def test_options_hold_for_names_and_objects_keep_their_own():
+    metrics = [
+        "ndcg",
+        "map",
+        tfr.NDCG(name="exponential"),
+        tfr.MeanAveragePrecision(k=2, denominator="hits", relevance_threshold=2),
+    ]
+    labels, scores = [[1, 3, 2]], [[3, 2, 1]]
+    together = tfr.evaluate(labels, scores, metrics, gain="linear", empty="skip")
+    assert list(together) == ["ndcg", "map", "exponential", "map@2"]
+    assert together["ndcg"] == tfr.evaluate(labels, scores, [tfr.NDCG(gain="linear")])["ndcg"]
+    assert together["exponential"] == tfr.evaluate(labels, scores, ["ndcg"])["ndcg"]
+    assert together["map@2"] == 1 / 2
+
+
+def test_default_names():
+    names = [tfr.NDCG(k=10).name, tfr.MeanAveragePrecision().name, tfr.HitRateAtK(k=1).name]
+    assert names == ["ndcg@10", "map", "hit_rate@1"]
+    assert tfr.PrecisionAtK(k=np.int64(3)).name == "precision@3"
+    assert tfr.RankingMetrics(["mrr"], name="mine").name == "mine"
+
+
+def test_evaluate_inside_a_graph_says_what_to_use():
+    with pytest.raises(RuntimeError, match="update a metric object instead"):
+        tf.function(lambda: tfr.evaluate(ONE, ONE, ["mrr"]))()

@@ -1,0 +1,309 @@
+"""What each metric is worth on small lists: expected values as arithmetic."""
+
+import math
+from math import log2
+
+import numpy as np
+import pytest
+from cases import CLASSES, inverse_rank, plus_one
+
+import tfrankmetrics as tfr
+
+NAN, INF = float("nan"), float("inf")
+
+
+def descending(labels):
+    """Scores that keep the labels' order."""
+    return [-float(place) for place in range(len(labels))]
+
+
+def value(name, labels, scores=None, k=None, **arguments):
+    """One metric of one list by a Keras object and by `evaluate`, which must agree."""
+    data = {key: arguments.pop(key) for key in ("sample_weight",) if key in arguments}
+    metric = CLASSES[name](k=k, **arguments)
+    scores = descending(labels) if scores is None else scores
+    metric.update_state(labels, scores, **data)
+    (from_arrays,) = tfr.evaluate(labels, scores, [metric], **data).values()
+    assert float(metric.result()) == pytest.approx(from_arrays, rel=1e-6, nan_ok=True)
+    return from_arrays
+
+
+# Labels in ranked order.
+@pytest.mark.parametrize(
+    ("name", "k", "labels", "expected"),
+    [
+        ("ndcg", None, [1, 0, 2], (1 + 3 / log2(4)) / (3 + 1 / log2(3))),
+        ("ndcg", 2, [1, 0, 2], 1 / (3 + 1 / log2(3))),
+        ("ndcg", 9, [1, 0, 2], (1 + 3 / log2(4)) / (3 + 1 / log2(3))),
+        ("ndcg", 2, [2, 1, 0], 1.0),
+        ("ndcg", 1, [0, 1, 1], 0.0),
+        ("ndcg", None, [0.5], 1.0),
+        ("dcg", None, [1, 0, 2], 1 + 3 / log2(4)),
+        ("dcg", 2, [0, 3, 3], 7 / log2(3)),
+        ("dcg", 1, [0.5, 0], 2**0.5 - 1),
+        ("map", None, [1, 0, 1], (1 / 1 + 2 / 3) / 2),
+        ("map", 2, [1, 0, 1], (1 / 1) / 2),
+        ("map", None, [0, 1, 1, 0, 1], (1 / 2 + 2 / 3 + 3 / 5) / 3),
+        ("mrr", None, [0, 0, 1, 1], 1 / 3),
+        ("mrr", 2, [0, 0, 1, 1], 0.0),
+        ("mrr", 3, [0, 0, 1, 1], 1 / 3),
+        ("precision", 2, [1, 0, 1], 1 / 2),
+        ("precision", 9, [1, 0, 1], 2 / 3),  # min(k, items)
+        ("precision", None, [1, 0, 1, 0], 2 / 4),
+        ("recall", 2, [1, 0, 1, 1], 1 / 3),
+        ("recall", None, [1, 0, 1, 1], 1.0),
+        ("hit_rate", 1, [0, 1, 1], 0.0),
+        ("hit_rate", 2, [0, 1, 1], 1.0),
+        ("hit_rate", None, [0, 0, 1], 1.0),
+    ],
+)
+def test_labels_in_ranked_order(name, k, labels, expected):
+    assert value(name, labels, k=k) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("label", [1, 0])
+def test_lists_of_one(name, label):
+    assert value(name, [label], k=3) == float(label)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "labels", "expected"),
+    [
+        ("dcg", {"gain": "linear"}, [3, 2], 3 + 2 / log2(3)),
+        ("dcg", {"gain": plus_one}, [1, 0], 2 + 1 / log2(3)),
+        ("dcg", {"discount": "jarvelin"}, [1, 1, 1, 1], 1 + 1 + 1 / log2(3) + 1 / 2),
+        ("dcg", {"discount": inverse_rank}, [1, 2, 1], 1 + 3 / 2 + 1 / 3),
+        ("ndcg", {"gain": "linear"}, [0, 3], 1 / log2(3)),
+        ("map", {"k": 2, "denominator": "relevant"}, [1, 0, 1, 1], 1 / 3),
+        ("map", {"k": 2, "denominator": "min(k, relevant)"}, [1, 0, 1, 1], 1 / 2),
+        ("map", {"k": 2, "denominator": "hits"}, [1, 0, 1, 1], 1 / 1),
+        ("map", {"k": 2, "denominator": "hits"}, [0, 0, 1, 1], 0.0),
+        ("precision", {"k": 4, "denominator": "list"}, [1, 0], 1 / 2),
+        ("precision", {"k": 4, "denominator": "k"}, [1, 0], 1 / 4),
+        ("precision", {"k": 3, "relevance_threshold": 2}, [1, 2, 3], 2 / 3),
+        ("precision", {"k": 3, "relevance_threshold": 0.3}, [0.3, 0.2, 1], 2 / 3),
+        ("mrr", {"relevance_threshold": 3}, [2, 1, 3], 1 / 3),
+    ],
+)
+def test_options(name, options, labels, expected):
+    assert value(name, labels, **options) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_ideal_order_of_what_was_retrieved():
+    # The third relevant item was not retrieved: its score is -inf.
+    labels, scores = [1, 0, 1, 1], [3.0, 2.0, 1.0, -INF]
+    dcg = 1 + 1 / log2(4)
+    best_of_two, best_of_three = 1 + 1 / log2(3), 1 + 1 / log2(3) + 1 / log2(4)
+    retrieved = value("ndcg", labels, scores, k=3, ideal="retrieved")
+    judged = value("ndcg", labels, scores, k=3, ideal="judged")
+    assert retrieved == pytest.approx(dcg / best_of_two)
+    assert judged == pytest.approx(dcg / best_of_three)
+    # NaN is a broken score, not a missing one: the ideal still has the item.
+    broken = value("ndcg", labels, [3.0, 2.0, 1.0, NAN], k=3, ideal="retrieved")
+    assert broken == pytest.approx(dcg / best_of_three)
+
+
+# The two tied items share the ranks 1 and 2; the closed forms by hand.
+@pytest.mark.parametrize(
+    ("name", "k", "labels", "expected"),
+    [
+        ("ndcg", 1, [0, 1], (1 + 0) / 2),
+        ("ndcg", None, [0, 1], (1 + 1 / log2(3)) / 2),
+        ("dcg", 2, [2, 1], (4 + 4 / log2(3)) / 2),
+        ("map", None, [0, 1], (1 / 1 + 1 / 2) / 2),
+        ("mrr", None, [0, 1], (1 / 1 + 1 / 2) / 2),
+        ("mrr", 1, [0, 1], (1 / 1 + 0) / 2),
+        ("precision", 1, [0, 1], 1 / 2),
+        ("recall", 1, [1, 1], 1 / 2),
+        ("hit_rate", 1, [0, 1], 1 / 2),
+        ("hit_rate", 2, [0, 1], 1.0),
+    ],
+)
+def test_expected_ties(name, k, labels, expected):
+    assert value(name, labels, [7.0, 7.0], k=k) == pytest.approx(expected, rel=1e-12)
+
+
+def test_stable_ties_keep_the_order_of_the_list():
+    assert value("mrr", [0, 1, 1], [1.0, 1.0, 1.0], ties="stable") == 1 / 2
+    assert value("mrr", [1, 0, 0], [1.0, 1.0, 1.0], ties="stable") == 1.0
+    assert value("mrr", [0, 1, 1], [0.0, -0.0, 0.0], ties="stable") == 1 / 2
+
+
+def test_random_ties_repeat_and_average_to_the_expected_value():
+    lists = 20_000
+    labels = np.tile([1.0, 1.0, 0.0, 0.0, 0.0], (lists, 1))
+    scores = np.tile([0.0, 1.0, 1.0, 1.0, 0.0], (lists, 1))
+    names = ["ndcg@2", "map", "mrr", "recall@1"]
+    random = tfr.evaluate(labels, scores, names, ties="random", seed=4, per_query=True)
+    again = tfr.evaluate(labels, scores, names, ties="random", seed=4, per_query=True)
+    other = tfr.evaluate(labels, scores, names, ties="random", seed=5, per_query=True)
+    expected = tfr.evaluate(labels, scores, names)
+    for name in names:
+        assert np.array_equal(random[name], again[name])
+        assert not np.array_equal(random[name], other[name])
+        standard_error = random[name].std() / math.sqrt(lists)
+        assert abs(random[name].mean() - expected[name]) < 4 * standard_error
+
+
+def test_random_ties_do_not_depend_on_batches_or_padding():
+    labels = np.tile([1.0, 0.0, 0.0, 2.0], (30, 1))
+    scores = np.zeros_like(labels)
+    whole = tfr.MeanReciprocalRank(ties="random", seed=1)
+    whole.update_state(labels, scores)
+    parts = tfr.MeanReciprocalRank(ties="random", seed=1)
+    for start, stop in ((0, 7), (7, 8), (8, 30)):
+        padded = np.pad(labels[start:stop], [(0, 0), (0, 3)], constant_values=-1)
+        parts.update_state(padded, np.zeros_like(padded))
+    assert float(whole.result()) == pytest.approx(float(parts.result()), rel=1e-6)
+    assert 1 / 4 < float(whole.result()) < 1.0
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_empty_lists(name):
+    labels, scores = [[0, 0], [1, 0]], [[2.0, 1.0], [2.0, 1.0]]
+    full = value(name, labels[1], scores[1])
+    assert value(name, labels, scores) == pytest.approx((0 + full) / 2)
+    assert value(name, labels, scores, empty="skip") == pytest.approx(full)
+    if name != "dcg":
+        assert value(name, labels, scores, empty="one") == pytest.approx((1 + full) / 2)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("empty", ["zero", "skip"])
+def test_lists_of_padding_do_not_count(name, empty):
+    labels = [[1, 0, -1], [-1, -1, -1], [0, 1, 0]]
+    scores = [[1.0, 2.0, 9.0], [1.0, 2.0, 3.0], [1.0, 2.0, 0.0]]
+    with_padding = value(name, labels, scores, empty=empty)
+    without = value(name, labels[::2], scores[::2], empty=empty)
+    assert with_padding == pytest.approx(without)
+    assert math.isnan(value(name, labels[1:2], scores[1:2], empty=empty))
+    per_query = tfr.evaluate(labels, scores, [name], per_query=True)[name]
+    assert np.isnan(per_query).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_nothing_to_average_is_not_a_number(name):
+    metric = CLASSES[name]()
+    assert np.isnan(metric.result())
+    metric.update_state(np.zeros((0, 3)), np.zeros((0, 3)))
+    metric.update_state(np.zeros((2, 0)), np.zeros((2, 0)))
+    assert np.isnan(metric.result())
+    assert math.isnan(tfr.evaluate(np.zeros((0, 3)), np.zeros((0, 3)), [name])[name])
+    assert tfr.evaluate([], [], [name], per_query=True)[name].shape == (1,)
+    metric.update_state([1], [0.5])
+    assert float(metric.result()) == 1.0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_scores_that_are_not_finite(dtype):
+    def rr(labels, scores):
+        return value("mrr", labels, np.array(scores, dtype))
+
+    assert rr([0, 0, 1, 0], [INF, 1.0, -INF, NAN]) == 1 / 3
+    assert rr([0, 0, 0, 1], [INF, 1.0, -INF, NAN]) == 1 / 4
+    assert rr([0, 0, 1], [NAN, NAN, -1e4]) == 1.0
+    assert rr([0, 1, -1], [1.0, NAN, INF]) == 1 / 2  # above padding
+    assert rr([0, 1], [0.0, -0.0]) == 3 / 4  # a tie
+    assert rr([0, 1], [NAN, NAN]) == 3 / 4
+    assert rr([0, 1], [-INF, -INF]) == 3 / 4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "higher", "lower"),
+    [
+        ("float64", 1.0 + 1e-9, 1.0),  # one number in float32
+        ("int64", 2**53 + 1, 2**53),  # one number in float64
+        ("int32", 2**24 + 1, 2**24),
+        ("uint8", 255, 0),
+        ("int8", 127, -128),
+        ("float16", 1.001, 1.0),
+        ("float32", 1e-30, 0.0),
+    ],
+)
+def test_scores_are_compared_in_their_own_dtype(dtype, higher, lower):
+    scores = np.array([[lower, higher]], dtype)
+    assert tfr.evaluate([[0, 1]], scores, ["mrr"])["mrr"] == 1.0
+    assert tfr.evaluate([[1, 0]], scores, ["mrr"])["mrr"] == 0.5
+
+
+def test_weights_of_queries():
+    labels, scores = [[1, 0], [0, 1]], [[2.0, 1.0], [2.0, 1.0]]  # RR 1 and 1/2
+    for weights in ([3.0, 1.0], [[3.0], [1.0]], [3, 1]):
+        weighted = value("mrr", labels, scores, sample_weight=weights)
+        assert weighted == pytest.approx((3 * 1 + 1 * 0.5) / 4)
+    assert value("mrr", labels, scores, sample_weight=2.0) == pytest.approx(3 / 4)
+    # Two queries of two items: [2] weighs the queries, not the items.
+    assert value("mrr", labels, scores, sample_weight=[0.0, 1.0]) == 0.5
+
+
+def test_weights_of_items():
+    labels, scores, weights = [[2, 0, 1]], [[3.0, 2.0, 1.0]], [[1.0, 5.0, 4.0]]
+
+    def weighted(name, labels=labels, weights=weights, **options):
+        return value(name, labels, scores, sample_weight=weights, **options)
+
+    dcg, ideal = 3 * 1 + 1 * 4 / log2(4), 4 * 1 + 3 * 1 / log2(3)
+    assert weighted("ndcg") == pytest.approx(dcg / ideal)
+    # DCG is divided by the weight of the query, here (3*1 + 1*4) / (3 + 1).
+    assert weighted("dcg") == pytest.approx(dcg / (7 / 4))
+    assert weighted("map") == pytest.approx((1 * 1 + 2 / 3 * 4) / (1 + 4))
+    assert weighted("precision", k=2) == 1 / 2  # only the query's weight
+    # A weight of 0 leaves the item in its place: the relevant one has rank 3.
+    assert weighted("mrr", labels=[[0, 0, 1]], weights=[[0.0, 0.0, 1.0]]) == 1 / 3
+
+
+def test_query_weights_from_item_weights():
+    labels = [[1, 0, 1, -1], [0, 0, -1, -1]]
+    scores = [[4.0, 3.0, 2.0, 9.0], [4.0, 3.0, 2.0, 1.0]]
+    weights = [[2.0, 9.0, 4.0, 50.0], [1.0, 4.0, 50.0, 50.0]]
+    # First query: (2 + 4) / 2. Second, nothing relevant: the mean of 1 and 4.
+    expected = (3 * 1.0 + 2.5 * 0.0) / (3 + 2.5)
+    assert value("mrr", labels, scores, sample_weight=weights) == pytest.approx(expected)
+    # A list of weight 0 does not count.
+    weights[1] = [0.0] * 4
+    assert value("mrr", labels, scores, sample_weight=weights) == 1.0
+
+
+def test_an_explicit_mask_decides_alone():
+    labels, scores = [[-1, 0, 2, 5]], [[4.0, 3.0, 2.0, 1.0]]
+    mask = [[True, False, True, False]]
+    # Left are -1, which is not relevant, and 2.
+    assert tfr.evaluate(labels, scores, ["mrr"], mask=mask)["mrr"] == 1 / 2
+    dcg = tfr.evaluate(labels, scores, ["dcg"], mask=mask, gain="linear")["dcg"]
+    assert dcg == pytest.approx(0 + 2 / log2(3))
+    metric = tfr.MeanReciprocalRank()
+    metric.update_state({"labels": labels, "mask": mask}, scores)
+    assert float(metric.result()) == 0.5
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_dtype_of_a_metric_is_that_of_its_result(dtype):
+    single = tfr.NDCG(dtype=dtype)
+    many = tfr.RankingMetrics(["ndcg"], dtype=dtype)
+    for metric in (single, many):
+        metric.update_state([[0.0, 1.0]], [[2.0, 1.0]])
+    assert single.result().dtype == many.result()["ndcg"].dtype == dtype
+    assert float(single.result()) == pytest.approx(1 / log2(3), rel=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [NAN, INF, -INF])
+def test_values_that_are_no_numbers_make_the_result_nan(wrong):
+    # In a graph no value is looked at; the result tells.
+    labels, scores = [[1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0], [2.0, 1.0]]
+    for empty in ("zero", "skip"):
+        for bad in ([[wrong, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, wrong]]):
+            metrics = tfr.RankingMetrics([f"{name}@1" for name in CLASSES], empty=empty)
+            metrics.update_state(bad, scores)
+            is_padding = wrong == -INF
+            results = [float(result) for result in metrics.result().values()]
+            assert np.isnan(results).all() != is_padding
+    for weights in ([1.0, wrong], [1.0, -1.0], [[1.0, 1.0], [1.0, -1.0]]):
+        metric = tfr.MeanReciprocalRank()
+        metric.update_state(labels, scores, sample_weight=weights)
+        assert np.isnan(metric.result())
+
+
+def test_a_negative_gain_makes_the_result_nan():
+    result = tfr.evaluate([[0, 1]], [[2.0, 1.0]], ["ndcg"], gain=lambda x: x - 1.0)
+    assert math.isnan(result["ndcg"])
