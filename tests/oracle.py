@@ -72,7 +72,6 @@ def _orders(items):
 
 def _value(name, order, query_weight, k, worth, options):
     depth = len(order) if k is None else min(k, len(order))
-    top = order[:depth]
     worths = [worth(label) for _, label, _ in order]
     # An item's weight counts relative to its query's weight.
     weights = [w / query_weight if query_weight else 0.0 for _, _, w in order]
@@ -99,13 +98,12 @@ def _value(name, order, query_weight, k, worth, options):
         }[denominator]
         return total / divisor if divisor else 0.0
     gains = [worth(label) * weight for (_, label, _), weight in zip(order, weights)]
-    dcg = _dcg(gains[: len(top)], options)
+    if options.get("ideal") == "retrieved":
+        gains = [0 if s == -math.inf else g for g, (s, _, _) in zip(gains, order)]
+    dcg = _dcg(gains[:depth], options)
     if name == "dcg":
         return dcg
-    pool = gains
-    if options.get("ideal") == "retrieved":
-        pool = [g for g, (score, _, _) in zip(gains, order) if score != -math.inf]
-    ideal = _dcg(sorted(pool, reverse=True)[:depth], options)
+    ideal = _dcg(sorted(gains, reverse=True)[:depth], options)
     return dcg / ideal if ideal else 0.0
 
 

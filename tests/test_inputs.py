@@ -226,13 +226,20 @@ def test_options_hold_for_names_and_objects_keep_their_own():
     labels, scores = [[1, 3, 2]], [[3, 2, 1]]
     together = tfr.evaluate(labels, scores, metrics, gain="linear", empty="skip")
     assert list(together) == ["ndcg", "map", "exponential", "map@2"]
-    assert together["ndcg"] == tfr.evaluate(labels, scores, [tfr.NDCG(gain="linear")])["ndcg"]
+    assert (
+        together["ndcg"]
+        == tfr.evaluate(labels, scores, [tfr.NDCG(gain="linear")])["ndcg"]
+    )
     assert together["exponential"] == tfr.evaluate(labels, scores, ["ndcg"])["ndcg"]
     assert together["map@2"] == 1 / 2
 
 
 def test_default_names():
-    names = [tfr.NDCG(k=10).name, tfr.MeanAveragePrecision().name, tfr.HitRateAtK(k=1).name]
+    names = [
+        tfr.NDCG(k=10).name,
+        tfr.MeanAveragePrecision().name,
+        tfr.HitRateAtK(k=1).name,
+    ]
     assert names == ["ndcg@10", "map", "hit_rate@1"]
     assert tfr.PrecisionAtK(k=np.int64(3)).name == "precision@3"
     assert tfr.RankingMetrics(["mrr"], name="mine").name == "mine"

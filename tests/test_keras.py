@@ -186,7 +186,9 @@ def test_early_stopping_and_checkpoints_on_a_ranking_metric(data, tmp_path):
         "val_ndcg@3", mode="max", patience=1, min_delta=1.0
     )
     checkpoint = tf.keras.callbacks.ModelCheckpoint(
-        str(tmp_path / "{epoch:02d}-{val_ndcg@3:.3f}.keras"), monitor="val_ndcg@3", mode="max"
+        str(tmp_path / "{epoch:02d}-{val_ndcg@3:.3f}.keras"),
+        monitor="val_ndcg@3",
+        mode="max",
     )
     history = model.fit(
         features,
@@ -254,7 +256,10 @@ def square_gain(labels):
 
 def test_functions_among_the_options_are_saved_with_the_model(data, tmp_path):
     features, labels, _ = data
-    metrics = [tfr.NDCG(gain=square_gain), tfr.RankingMetrics(["dcg"], gain=square_gain)]
+    metrics = [
+        tfr.NDCG(gain=square_gain),
+        tfr.RankingMetrics(["dcg"], gain=square_gain),
+    ]
     model = scoring_model(metrics=metrics)
     before = model.evaluate(features, labels, verbose=0, return_dict=True)
     model.save(tmp_path / "model.keras")
@@ -308,7 +313,9 @@ def test_replicas_add_up_to_the_value_of_one_device(data):
 )
 def test_copies_compute_the_same_and_share_nothing(make_copy, keeps_state):
     metrics = [case.metric(k=3) for case in CASES_WITH_CUTOFF]
-    metrics.append(tfr.RankingMetrics(["P@1", tfr.DCG(k=2)], prefix="x_", ties="stable"))
+    metrics.append(
+        tfr.RankingMetrics(["P@1", tfr.DCG(k=2)], prefix="x_", ties="stable")
+    )
     labels, scores = [[0.0, 1.0, 3.0]], [[0.3, 0.3, 0.1]]
     for metric in metrics:
         metric.update_state(labels, scores)

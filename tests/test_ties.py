@@ -1,7 +1,5 @@
 """Tied scores: every closed form against all orders of the tied items."""
 
-import itertools
-
 import numpy as np
 import oracle
 import pytest
@@ -17,7 +15,9 @@ def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
     scores[:5] = 0.5  # whole lists tied, so that every cutoff cuts a group
     scores[5:8, 2:] = -np.inf
     scores[8:11, ::2] = np.nan
-    weights = np.random.default_rng(8).integers(1, 4, labels.shape) if weighted else None
+    weights = (
+        np.random.default_rng(8).integers(1, 4, labels.shape) if weighted else None
+    )
     cutoffs = range(1, 8)
     values = tfr.evaluate(
         labels,

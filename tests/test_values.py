@@ -259,7 +259,9 @@ def test_query_weights_from_item_weights():
     weights = [[2.0, 9.0, 4.0, 50.0], [1.0, 4.0, 50.0, 50.0]]
     # First query: (2 + 4) / 2. Second, nothing relevant: the mean of 1 and 4.
     expected = (3 * 1.0 + 2.5 * 0.0) / (3 + 2.5)
-    assert value("mrr", labels, scores, sample_weight=weights) == pytest.approx(expected)
+    assert value("mrr", labels, scores, sample_weight=weights) == pytest.approx(
+        expected
+    )
     # A list of weight 0 does not count.
     weights[1] = [0.0] * 4
     assert value("mrr", labels, scores, sample_weight=weights) == 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.inputs import padded_lists
-from tfrankmetrics.per_query import compiled, means, weighted_sums
+from tfrankmetrics.per_query import call_compiled, means, weighted_sums
 from tfrankmetrics.registry import Measure, make_measure
 
 try:
@@ -18,8 +19,8 @@ try:
 except ImportError as error:
     raise ImportError(
         "tfrankmetrics needs Keras with its TensorFlow backend, and Keras failed to "
-        f"load: {error}. If KERAS_BACKEND names another backend, unset it before "
-        "Python starts."
+        f"load. Received: KERAS_BACKEND={os.environ.get('KERAS_BACKEND')!r}. Unset it, "
+        "or set it to 'tensorflow', before Python starts."
     ) from error
 
 
@@ -57,9 +58,7 @@ class StatefulMetric(KerasMetric):
             )
 
     @tf.autograph.experimental.do_not_convert
-    def update_state(
-        self, y_true: Any, y_pred: Any, sample_weight: Any = None
-    ) -> None:
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch of queries.
 
         Args:
@@ -81,13 +80,13 @@ class StatefulMetric(KerasMetric):
         """
         _refuse_other_keras(keras_container())
         lists = padded_lists(y_true, y_pred, sample_weight)
-        first_query = tf.constant(0, tf.int64)
+        first_query = 0
         if self._queries_seen is not None:
             first_query = tf.convert_to_tensor(self._queries_seen)
             number = tf.shape(lists.labels, out_type=tf.int64)[0]
             self._queries_seen.assign_add(number)
         if tf.executing_eagerly():
-            sums = compiled(weighted_sums, self._measures)(lists, first_query)
+            sums = call_compiled(weighted_sums, self._measures, lists, first_query)
         else:
             sums = weighted_sums(self._measures, lists, first_query)
         self._sums.assign_add(sums)

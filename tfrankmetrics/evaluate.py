@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.inputs import padded_lists
-from tfrankmetrics.per_query import compiled, values_and_weights
+from tfrankmetrics.per_query import call_compiled, values_and_weights
 from tfrankmetrics.ranking import PaddedLists
 from tfrankmetrics.registry import named_measures
 
@@ -58,8 +58,13 @@ def evaluate(
         sample_weight: A scalar, `[B]` or `[B, 1]` (one weight a query) or of the
             labels' shape (one an item).
         per_query: Gives the value of each query instead of their mean.
-        gain, discount, ideal, relevance_threshold, ties, seed, empty: Options of
-            the metrics given by name, as in `RankingMetrics`.
+        gain: For NDCG and DCG by name: "exponential", "linear" or a function.
+        discount: For NDCG and DCG by name: "log2", "jarvelin" or a function.
+        ideal: For NDCG by name: "judged" or "retrieved".
+        relevance_threshold: For the other metrics by name: the lowest relevant label.
+        ties: For metrics by name: "expected", "stable" or "random".
+        seed: An int, with ties="random" only.
+        empty: For metrics by name: "zero", "one" or "skip".
 
     Returns:
         A dict from each metric's name to its weighted mean over the queries, a
@@ -89,7 +94,7 @@ def evaluate(
     lists = padded_lists(y_true, y_pred, sample_weight, mask)
     _require_numbers(lists)
 
-    compute = compiled(values_and_weights, tuple(named.values()))
+    measures = tuple(named.values())
     number, list_size = lists.labels.shape
     step = max(1, _ITEMS_AT_A_TIME // max(1, list_size))
     parts = []
@@ -97,7 +102,7 @@ def evaluate(
         part = PaddedLists(
             *(None if field is None else field[start : start + step] for field in lists)
         )
-        parts.append(compute(part, tf.constant(start, tf.int64)))
+        parts.append(call_compiled(values_and_weights, measures, part, start))
     values, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
 
     if per_query:

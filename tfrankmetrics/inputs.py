@@ -251,7 +251,7 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
     except (TypeError, ValueError):
         raise ValueError(
             f"{name} must be an array, or a list of lists of numbers. "
-            f"Received: {str(data):.200}."
+            f"Received: {data!s:.200}."
         ) from None
     return tf.RaggedTensor.from_row_lengths(values, [len(row) for row in rows])
 

@@ -54,6 +54,10 @@ def relevance_of(*, relevance_threshold: float = 1.0) -> Worth:
     return lambda items: tf.cast(items.labels >= relevance_threshold, tf.float64)
 
 
+def _if_retrieved(worth: Worth) -> Worth:
+    return lambda items: tf.where(items.retrieved, worth(items), 0)
+
+
 def dcg(
     lists: RankedLists, worth: Worth, *, discount: str | Callable = "log2"
 ) -> tf.Tensor:
@@ -70,7 +74,9 @@ def ndcg(
     ideal: Literal["judged", "retrieved"] = "judged",
 ) -> tf.Tensor:
     """NDCG@p = DCG@p / the largest DCG@p that any order of the items has."""
-    best = lists.best(lists.weighted(worth), retrieved_only=ideal == "retrieved")
+    if ideal == "retrieved":
+        worth = _if_retrieved(worth)
+    best = lists.best(lists.weighted(worth))
     ideal_dcg = tf.cumsum(best * _discounts(lists, discount), axis=1)
     return tf.math.divide_no_nan(dcg(lists, worth, discount=discount), ideal_dcg)
 

@@ -53,8 +53,9 @@ class NDCG(SingleMetric):
         discount: "log2" (1 / log2(1 + rank), the default), "jarvelin" (1 for ranks
             1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
             ranks, from 1, to discounts of its shape.
-        ideal: "judged" (default): the ideal order of all items with a label; or
-            "retrieved": of those whose score is above -inf.
+        ideal: "judged" (default): the ideal order is that of all items with a label;
+            or "retrieved": an item whose score is -inf was not retrieved, and
+            counts neither in the DCG nor in the ideal one.
         ties: "expected" (default), "stable" or "random": how equal scores count.
         seed: An int, with ties="random" only; None is 0.
         empty: "zero" (default), "one" or "skip": what a list counts as in which

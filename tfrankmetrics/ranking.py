@@ -37,6 +37,7 @@ class Items(NamedTuple):
 
     labels: tf.Tensor
     valid: tf.Tensor
+    retrieved: tf.Tensor  # bool: False where the score, -inf, says it was not found
     weights: tf.Tensor | None
 
 
@@ -69,7 +70,6 @@ class RankedLists(NamedTuple):
 
     ranked: Items  # [B, D]
     judged: Items  # [B, N]
-    retrieved: tf.Tensor  # [B, N] bool: judged items that have a place in the ranking
     groups: TieGroups | None
     query_weights: tf.Tensor | None  # [B]
 
@@ -124,11 +124,9 @@ class RankedLists(NamedTuple):
         """Sum of `worth` over everything judged, `[B]`."""
         return tf.reduce_sum(worth(self.judged), axis=1)
 
-    def best(self, worth: Worth, *, retrieved_only: bool) -> tf.Tensor:
+    def best(self, worth: Worth) -> tf.Tensor:
         """The D largest values of `worth` in descending order, `[B, D]`."""
         values = worth(self.judged)
-        if retrieved_only:
-            values = tf.where(self.retrieved, values, 0)
         depth = _dimension(self.ranked.labels, 1)
         # float32 is enough to order by, and XLA has a fast top_k for it alone.
         _, order = tf.math.top_k(
@@ -211,11 +209,11 @@ def rank(
     def by_rank(of_items: tf.Tensor) -> tf.Tensor:
         return _pad_to_depth(tf.gather(of_items, order, batch_dims=1), depth)
 
-    judged = Items(lists.labels, lists.valid, lists.item_weights)
-    ranked = Items(*(None if field is None else by_rank(field) for field in judged))
-    return RankedLists(
-        ranked, judged, _is_retrieved(lists.scores), groups, lists.query_weights
+    judged = Items(
+        lists.labels, lists.valid, _is_retrieved(lists.scores), lists.item_weights
     )
+    ranked = Items(*(None if field is None else by_rank(field) for field in judged))
+    return RankedLists(ranked, judged, groups, lists.query_weights)
 
 
 def _sort_keys(scores: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
@@ -273,7 +271,8 @@ def _tie_groups(keys: tf.Tensor, sorted_keys: tf.Tensor) -> TieGroups:
         return TieGroups(starts, ends, sizes, None)
     straddlers = tf.equal(keys, tf.reduce_min(sorted_keys, axis=1, keepdims=True))
     number = tf.reduce_sum(tf.cast(straddlers, tf.float64), axis=1, keepdims=True)
-    sizes = tf.where(_reaches_cutoff(ends), number, sizes)
+    # Not below what is above the cutoff: places past a short list's end are tied, too.
+    sizes = tf.where(_reaches_cutoff(ends), tf.maximum(number, sizes), sizes)
     return TieGroups(starts, ends, sizes, straddlers)
 
 

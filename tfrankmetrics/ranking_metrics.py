@@ -46,9 +46,13 @@ class RankingMetrics(StatefulMetric):
             library's name. An object (`NDCG(k=10, gain="linear", name="x")`)
             has options of its own, and its name is the key.
         prefix: Put before each key of the result.
-        gain, discount, ideal: As in `NDCG`, for the metrics given by name.
-        relevance_threshold: As in `MeanAveragePrecision`, likewise.
-        ties, seed, empty: As in every metric, likewise.
+        gain: For NDCG and DCG by name: "exponential", "linear" or a function.
+        discount: For NDCG and DCG by name: "log2", "jarvelin" or a function.
+        ideal: For NDCG by name: "judged" or "retrieved".
+        relevance_threshold: For the other metrics by name: the lowest relevant label.
+        ties: For metrics by name: "expected", "stable" or "random".
+        seed: An int, with ties="random" only.
+        empty: For metrics by name: "zero", "one" or "skip".
         name: Name of the metric itself, which the logs do not show.
         dtype: Dtype of the results, by default Keras's floatx.
 

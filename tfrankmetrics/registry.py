@@ -193,7 +193,9 @@ def named_measures(
             formula, k = parse_name(metric)
             taken = options.keys() & FORMULAS[formula].parameters().keys()
             unused -= taken
-            measure = make_measure(formula, k, **{name: options[name] for name in taken})
+            measure = make_measure(
+                formula, k, **{name: options[name] for name in taken}
+            )
             name = measure.name
         elif isinstance(getattr(metric, "measure", None), Measure):
             measure, name = metric.measure, metric.name
@@ -233,7 +235,10 @@ def _checked_cutoff(k: Any) -> int | None:
 def _check_option(name: str, value: Any, annotation: Any) -> None:
     if typing.get_origin(annotation) is Literal:
         choices = typing.get_args(annotation)
-        rule, valid = f"one of {_listed(choices)}", isinstance(value, str) and value in choices
+        rule, valid = (
+            f"one of {_listed(choices)}",
+            isinstance(value, str) and value in choices,
+        )
     elif name in ("gain", "discount"):
         functions = {"gain": measures.GAINS, "discount": measures.DISCOUNTS}[name]
         rule = f"one of {_listed(functions)}, or a function of a tensor"

@@ -1,0 +1,161 @@
+"""Learns to retrieve images of the same digit, and measures how well.
+
+Each query is an image of a handwritten digit; its list holds other images, in no
+order and of a different number for each query. Relevant are those that show the
+same digit. A small Keras model is trained to rank them, with ranking metrics in
+`compile`, early stopping on one of them, and a final look at every query of the
+test set. Run it with:
+
+    python examples/quickstart.py
+
+It takes about 20 seconds, and writes quickstart_output/quickstart.png.
+"""
+
+import argparse
+import os
+import pathlib
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+from sklearn.datasets import load_digits
+
+from tfrankmetrics import RankingMetrics, evaluate
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+METRICS = ["ndcg@5", "ndcg@10", "map", "mrr", "precision@5", "recall@10"]
+# One list in twenty holds no image of the query's digit: nothing to find, not a miss.
+EMPTY = "skip"
+SHORTEST, LONGEST = 15, 60
+
+
+def make_lists(images, digits, rng):
+    """One list for each image: other images, and which of them show its digit.
+
+    Lists are padded to one length, with blank images and the label -1.
+    """
+    number = len(images)
+    candidates = np.zeros((number, LONGEST, images.shape[1]), "float32")
+    labels = np.full((number, LONGEST), -1.0, "float32")
+    for query in range(number):
+        length = rng.integers(SHORTEST, LONGEST + 1)
+        others = rng.choice(np.delete(np.arange(number), query), length, replace=False)
+        candidates[query, :length] = images[others]
+        labels[query, :length] = digits[others] == digits[query]
+    return {"query": images, "candidates": candidates}, labels
+
+
+def load_splits(rng):
+    """Lists for training, validation and test, which share no image."""
+    images, digits = load_digits(return_X_y=True)
+    images = (images / 16).astype("float32")
+    order = rng.permutation(len(images))
+    splits = np.split(order, [900, 1200])
+    return [make_lists(images[part], digits[part], rng) for part in splits]
+
+
+def make_model():
+    """Scores a candidate by the cosine of its embedding and the query's."""
+    hidden = tf.keras.layers.Dense(64, activation="relu")
+    embedding = tf.keras.layers.Dense(16)
+    query = tf.keras.Input((64,), name="query")
+    candidates = tf.keras.Input((None, 64), name="candidates")
+    cosines = tf.keras.layers.Dot(axes=(2, 1), normalize=True)(
+        [embedding(hidden(candidates)), embedding(hidden(query))]
+    )
+    scores = tf.keras.layers.Rescaling(10.0)(cosines)
+    return tf.keras.Model({"query": query, "candidates": candidates}, scores)
+
+
+def softmax_loss(labels, scores):
+    """Cross-entropy between a list's softmax and its relevant items."""
+    is_item = labels >= 0
+    scores = tf.where(is_item, scores, -1e9)
+    relevant = tf.where(is_item, labels, 0.0)
+    share = tf.math.divide_no_nan(
+        relevant, tf.reduce_sum(relevant, axis=1, keepdims=True)
+    )
+    return -tf.reduce_sum(share * tf.nn.log_softmax(scores), axis=1)
+
+
+def evaluate_queries(model, features, labels):
+    """The value of each metric for each query, a row each."""
+    scores = model.predict(features, verbose=0)
+    values = evaluate(labels, scores, METRICS, per_query=True, empty=EMPTY)
+    return pd.DataFrame(values).dropna()
+
+
+def summary(untrained, trained):
+    """Means over the test queries with their standard errors."""
+    return pd.DataFrame(
+        {
+            f"{model} {column}": value
+            for model, values in (("untrained", untrained), ("trained", trained))
+            for column, value in (("mean", values.mean()), ("s.e.", values.sem()))
+        }
+    )
+
+
+def plot(history, untrained, trained, path):
+    """Learning curves beside the distribution of the per-query values."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    epochs = range(1, len(history["loss"]) + 1)
+    for name, colour in (("ndcg@10", "tab:blue"), ("map", "tab:orange")):
+        left.plot(epochs, history[name], "--", color=colour, label=f"{name}, training")
+        left.plot(
+            epochs, history[f"val_{name}"], color=colour, label=f"{name}, validation"
+        )
+    left.set(xlabel="epoch", ylabel="mean over queries", title="Learning curves")
+    left.legend()
+    bins = np.linspace(0, 1, 21)
+    for values, label in ((untrained, "untrained"), (trained, "trained")):
+        right.hist(values["ndcg@10"], bins, alpha=0.6, label=label)
+    right.set(xlabel="ndcg@10", ylabel="test queries", title="Value of each test query")
+    right.legend(loc="upper left")
+    figure.savefig(path, dpi=120)
+
+
+def main(epochs, output):
+    tf.keras.utils.set_random_seed(0)
+    train, validation, test = load_splits(np.random.default_rng(0))
+    model = make_model()
+    model.compile(
+        optimizer=tf.keras.optimizers.Adam(3e-3),
+        loss=softmax_loss,
+        metrics=[RankingMetrics(METRICS, empty=EMPTY)],
+    )
+    untrained = evaluate_queries(model, *test)
+    history = model.fit(
+        *train,
+        validation_data=validation,
+        epochs=epochs,
+        batch_size=64,
+        callbacks=[
+            tf.keras.callbacks.EarlyStopping(
+                "val_ndcg@10", mode="max", patience=3, restore_best_weights=True
+            )
+        ],
+    ).history
+    trained = evaluate_queries(model, *test)
+
+    print(f"\nMean over {len(trained)} test queries, with its standard error:\n")
+    print(summary(untrained, trained).to_string(float_format="{:.4f}".format))
+    output.mkdir(parents=True, exist_ok=True)
+    plot(history, untrained, trained, output / "quickstart.png")
+    print(f"\nLearning curves and per-query values: {output / 'quickstart.png'}")
+    return untrained, trained
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=int, default=20, help="at most this many")
+    parser.add_argument(
+        "--output", type=pathlib.Path, default=pathlib.Path("quickstart_output")
+    )
+    arguments = parser.parse_args()
+    main(arguments.epochs, arguments.output)

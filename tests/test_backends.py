@@ -1,0 +1,46 @@
+"""Keras with something other than TensorFlow under it: an error that says so."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+import tfrankmetrics as tfr
+
+IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
+
+
+def test_a_metric_refuses_another_backend(monkeypatch):
+    monkeypatch.setattr(tf.keras.backend, "backend", lambda: "jax")
+    with pytest.raises(RuntimeError, match=r"TensorFlow backend.*Received.*'jax'"):
+        tfr.NDCG()
+    assert tfr.evaluate([0, 1], [2, 1], ["mrr"]) == {"mrr": 0.5}
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no other backends")
+def test_the_error_without_any_stand_in():
+    code = "import tfrankmetrics; tfrankmetrics.NDCG()"
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "KERAS_BACKEND": "jax"},
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode != 0
+    assert "TensorFlow backend" in process.stderr
+    assert "Received" in process.stderr
+    assert "'jax'" in process.stderr
+
+
+@pytest.mark.skipif(
+    os.environ.get("TF_USE_LEGACY_KERAS") != "1", reason="tf.keras and keras are one"
+)
+def test_a_keras_2_metric_refuses_a_keras_3_model():
+    import keras
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3)])
+    model.compile(loss="mse", metrics=[tfr.NDCG()])
+    with pytest.raises(RuntimeError, match="the model is one of Keras 3"):
+        model.evaluate(tf.ones((2, 3)), tf.ones((2, 3)), verbose=0)

@@ -1,0 +1,184 @@
+"""Properties of every metric, on lists that hypothesis makes up."""
+
+import hypothesis.strategies as st
+import numpy as np
+import oracle
+import pytest
+from cases import CASES, CASES_WITH_CUTOFF
+from hypothesis import example, given, settings
+from hypothesis.extra import numpy as hnp
+
+import tfrankmetrics as tfr
+
+CUTOFFS = (1, 2, 4, None)
+METRICS = {
+    f"{case}@{k}": (case, k)
+    for case in CASES_WITH_CUTOFF
+    for k in CUTOFFS
+    if k or case in CASES
+}
+OBJECTS = [case.metric(k, name=name) for name, (case, k) in METRICS.items()]
+
+# Few different scores make ties likely; the others are those that break sorts.
+SCORES = st.one_of(
+    st.sampled_from([0.0, -0.0, 1.0, 1.5, np.nan, np.inf, -np.inf]),
+    st.floats(-1e6, 1e6, allow_subnormal=False),
+)
+LABELS = st.sampled_from([-1.0, 0.0, 0.0, 0.5, 1.0, 2.0, 3.0])
+
+few = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+@st.composite
+def batches(draw, max_items=6):
+    """Labels and scores of a few padded lists."""
+    shape = draw(st.tuples(st.integers(1, 4), st.integers(1, max_items)))
+    labels = draw(hnp.arrays(np.float64, shape, elements=LABELS))
+    return labels, draw(hnp.arrays(np.float64, shape, elements=SCORES))
+
+
+def evaluate(labels, scores, **options):
+    return tfr.evaluate(labels, scores, OBJECTS, per_query=True, **options)
+
+
+def assert_close(ours, theirs):
+    for name, value in ours.items():
+        np.testing.assert_allclose(
+            value, theirs[name], rtol=1e-6, atol=1e-9, err_msg=name
+        )
+
+
+@few
+@given(batches(max_items=5), st.data())
+@example((np.array([[1.0, 0.0]]), np.array([[-np.inf, np.nan]])), None)
+def test_equal_to_the_oracle(batch, data):
+    labels, scores = batch
+    weights = None
+    if data is not None and data.draw(st.booleans(), "weighted"):
+        elements = st.sampled_from([0.0, 0.5, 1.0, 3.0])
+        weights = data.draw(hnp.arrays(np.float64, labels.shape, elements=elements))
+    ours = tfr.evaluate(labels, scores, OBJECTS, sample_weight=weights)
+    for name, (case, k) in METRICS.items():
+        results = [
+            oracle.evaluate(
+                case.name,
+                labels[query],
+                scores[query],
+                k=k,
+                weights=None if weights is None else weights[query],
+                **dict(case.options),
+            )
+            for query in range(len(labels))
+        ]
+        counted = [result for result in results if result is not None]
+        total = sum(weight for _, weight in counted)
+        if total:
+            expected = sum(value * weight for value, weight in counted) / total
+        else:
+            expected = np.nan
+        np.testing.assert_allclose(
+            ours[name], expected, rtol=1e-9, atol=1e-12, err_msg=name
+        )
+
+
+@few
+@given(batches())
+def test_the_same_inputs_give_the_same_bits(batch):
+    first, second = evaluate(*batch), evaluate(*batch)
+    for name in METRICS:
+        assert first[name].tobytes() == second[name].tobytes()
+
+
+@few
+@given(batches(max_items=30), st.randoms(use_true_random=False))
+def test_the_order_of_the_items_does_not_matter(batch, random):
+    labels, scores = (array.copy() for array in batch)
+    before = evaluate(labels, scores)
+    for row in range(len(labels)):
+        order = list(range(labels.shape[1]))
+        random.shuffle(order)
+        labels[row], scores[row] = labels[row][order], scores[row][order]
+    assert_close(before, evaluate(labels, scores))
+
+
+@few
+@given(batches(max_items=30), st.integers(1, 9), SCORES)
+def test_padding_does_not_matter(batch, width, score):
+    labels, scores = batch
+    padded = evaluate(
+        np.pad(labels, [(0, 0), (0, width)], constant_values=-1.0),
+        np.pad(scores, [(0, 0), (width, 0)], constant_values=score)[:, ::-1],
+    )
+    assert_close(evaluate(labels, scores[:, ::-1]), padded)
+
+
+@few
+@given(batches(), st.integers(1, 3))
+def test_the_batch_size_does_not_matter(batch, size):
+    labels, scores = batch
+    if (labels < 0).all():
+        return
+    whole, parts = (tfr.RankingMetrics(OBJECTS[:: len(CUTOFFS) + 1]) for _ in range(2))
+    whole.update_state(labels, scores)
+    for start in range(0, len(labels), size):
+        parts.update_state(labels[start : start + size], scores[start : start + size])
+    for name, value in whole.result().items():
+        np.testing.assert_allclose(parts.result()[name], value, rtol=1e-6, err_msg=name)
+
+
+@few
+@given(batches(), st.floats(1e-3, 1e3), st.floats(-1e3, 1e3))
+def test_only_the_order_of_the_scores_matters(batch, factor, shift):
+    labels, scores = batch
+    # Ranks as scores: any increasing function keeps order and ties.
+    finite = scores[np.isfinite(scores)]
+    ranks = np.searchsorted(np.unique(finite), scores).astype(float)
+    moved = np.where(np.isfinite(scores), ranks * factor + shift, scores)
+    assert_close(evaluate(labels, scores), evaluate(labels, moved))
+
+
+@few
+@given(batches())
+def test_values_are_in_their_range(batch):
+    for name, value in evaluate(*batch).items():
+        upper = np.inf if name.startswith("dcg") else 1 + 1e-12
+        counted = value[~np.isnan(value)]
+        assert ((counted >= 0) & (counted <= upper)).all(), name
+        assert (np.isnan(value) == (batch[0] < 0).all(axis=1)).all(), name
+
+
+@few
+@given(batches())
+def test_a_perfect_ranking_gets_the_best_value(batch):
+    labels, scores = batch
+    best, given_order = evaluate(labels, labels), evaluate(labels, scores)
+    for name, (case, _) in METRICS.items():
+        assert (~(given_order[name] > best[name] + 1e-9)).all(), name
+        if case.name == "ndcg" and dict(case.options).get("ideal") != "retrieved":
+            has_gain = (labels > 0).any(axis=1)
+            np.testing.assert_allclose(best[name][has_gain], 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_constant_scores_give_one_value_in_any_order(case):
+    labels = np.array([[3, 2, 1, 0, 0], [0, 0, 1, 2, 3], [2, 0, 3, 0, 1]])
+    values = tfr.evaluate(
+        labels,
+        np.zeros_like(labels),
+        [case.metric(k, name=str(k)) for k in (1, 2, 3, 4, 5)],
+        per_query=True,
+    )
+    for value in values.values():
+        np.testing.assert_allclose(value, value[0], rtol=1e-12)
+
+
+@few
+@given(batches(), st.sampled_from([0.25, 1.0, 8.0]))
+def test_equal_weights_change_nothing(batch, weight):
+    labels, scores = batch
+    unweighted = tfr.evaluate(labels, scores, OBJECTS)
+    for shape in ((), labels.shape[:1], (len(labels), 1), labels.shape):
+        weights = np.full(shape, weight)
+        assert_close(
+            tfr.evaluate(labels, scores, OBJECTS, sample_weight=weights), unweighted
+        )

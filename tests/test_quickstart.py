@@ -1,0 +1,44 @@
+"""The quickstart trains a model that clearly beats the untrained one."""
+
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
+
+
+@pytest.fixture(scope="module")
+def quickstart():
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        import quickstart
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    return quickstart
+
+
+def test_trained_beats_untrained_on_held_out_queries(quickstart, tmp_path, capsys):
+    untrained, trained = quickstart.main(epochs=8, output=tmp_path)
+    printed = capsys.readouterr().out
+    gain = trained - untrained
+    for name in quickstart.METRICS:
+        assert gain[name].mean() > 10 * gain[name].sem(), name
+        assert f"{trained[name].mean():.4f}" in printed
+        assert f"{untrained[name].sem():.4f}" in printed
+    assert trained["ndcg@10"].mean() > 0.9
+    picture = (tmp_path / "quickstart.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 10_000
+
+
+def test_splits_share_no_image_and_lists_differ_in_length(quickstart):
+    splits = quickstart.load_splits(np.random.default_rng(0))
+    seen = [{image.tobytes() for image in features["query"]} for features, _ in splits]
+    assert len(set.union(*seen)) == sum(map(len, seen)) == 1797
+    for features, labels in splits:
+        lengths = (labels >= 0).sum(axis=1)
+        assert len(set(lengths.tolist())) > 10
+        is_padding = labels < 0
+        assert (features["candidates"][is_padding] == 0).all()
