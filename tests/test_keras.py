@@ -60,13 +60,17 @@ def assert_same(logs, reference, prefix=""):
     [{}, {"run_eagerly": True}, {"jit_compile": True}],
     ids=["graph", "eager", "xla"],
 )
-def test_evaluate_gives_the_numbers_of_arrays(data, options):
+def test_fit_and_evaluate_give_the_numbers_of_arrays(data, options):
     features, labels, _ = data
     separate = [tfr.NDCG(k=3, name="alone")]
     model = scoring_model(metrics=[tfr.RankingMetrics(NAMES), *separate], **options)
+    model.optimizer.learning_rate = 0.0  # so that every batch sees the same model
+    history = model.fit(features, labels, batch_size=16, verbose=0).history
+    fitted = {name: values[-1] for name, values in history.items()}
     logs = model.evaluate(features, labels, batch_size=16, verbose=0, return_dict=True)
     reference = expected(model, data)
-    assert_same(logs, {**reference, "alone": reference["ndcg@3"]})
+    for numbers in (fitted, logs):
+        assert_same(numbers, {**reference, "alone": reference["ndcg@3"]})
 
 
 def test_fit_reports_training_and_validation(data):
@@ -97,6 +101,21 @@ def test_dataset_with_a_smaller_last_batch_and_unknown_list_size(data):
     logs = model.evaluate(dataset, verbose=0, return_dict=True)
     reference = tfr.evaluate(labels, model(features).numpy(), NAMES)
     assert_same(logs, reference)
+
+
+def test_ragged_targets(data):
+    features, labels, _ = data
+    rows = [row[row >= 0].tolist() for row in labels]
+    ragged = tf.ragged.constant(rows, dtype="float32")
+    dataset = tf.data.Dataset.from_tensor_slices((features, ragged)).batch(16)
+    # Keras's own losses do not take ragged targets beside dense outputs.
+    model = scoring_model()
+    model.compile(
+        loss=lambda y, scores: tf.reduce_sum(scores, axis=1),
+        metrics=[tfr.RankingMetrics(NAMES)],
+    )
+    logs = model.evaluate(dataset, verbose=0, return_dict=True)
+    assert_same(logs, expected(model, data))
 
 
 def test_weighted_metrics_take_the_sample_weight_and_metrics_do_not(data):
