@@ -78,7 +78,7 @@ def _value(name, order, query_weight, k, worth, options):
     hits = sum(worths[:depth])
     relevant = sum(worths)
     if name == "precision":
-        return hits / (k if options.get("denominator") == "k" else depth)
+        return hits / (k if k and options.get("denominator") == "k" else depth)
     if name == "recall":
         return hits / relevant
     if name == "hit_rate":

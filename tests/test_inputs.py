@@ -159,7 +159,6 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.NDCG(seed=1.5, ties="random"), "`seed` must be an int", "1.5"),
         (lambda: tfr.DCG(empty="one"), "the best value of `dcg` is not 1", None),
         (lambda: tfr.MeanAveragePrecision(denominator="k"), "'min(k, relevant)', 'hits'", "'k'"),
-        (lambda: tfr.PrecisionAtK(denominator="k"), "needs a cutoff", "k=None"),
         (lambda: tfr.RecallAtK(relevance_threshold=0), "a finite number above 0", "=0"),
         (lambda: tfr.RecallAtK(relevance_threshold="1"), "a finite number above 0", "'1'"),
         (lambda: tfr.RankingMetrics(["ndgc@10"]), "Did you mean 'ndcg'?", "'ndgc@10'"),

@@ -11,7 +11,7 @@ import pickle
 import numpy as np
 import pytest
 import tensorflow as tf
-from cases import CASES_WITH_CUTOFF
+from cases import CASES
 
 import tfrankmetrics as tfr
 
@@ -331,7 +331,7 @@ def test_replicas_add_up_to_the_value_of_one_device(data):
     ids=["deepcopy", "copy", "pickle", "from_config", "deserialize"],
 )
 def test_copies_compute_the_same_and_share_nothing(make_copy, keeps_state):
-    metrics = [case.metric(k=3) for case in CASES_WITH_CUTOFF]
+    metrics = [case.metric(k=3) for case in CASES]
     metrics.append(
         tfr.RankingMetrics(["P@1", tfr.DCG(k=2)], prefix="x_", ties="stable")
     )

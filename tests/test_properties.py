@@ -4,19 +4,14 @@ import hypothesis.strategies as st
 import numpy as np
 import oracle
 import pytest
-from cases import CASES, CASES_WITH_CUTOFF
+from cases import CASES
 from hypothesis import example, given, settings
 from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
 
 CUTOFFS = (1, 2, 4, None)
-METRICS = {
-    f"{case}@{k}": (case, k)
-    for case in CASES_WITH_CUTOFF
-    for k in CUTOFFS
-    if k or case in CASES
-}
+METRICS = {f"{case}@{k}": (case, k) for case in CASES for k in CUTOFFS}
 OBJECTS = [case.metric(k, name=name) for name, (case, k) in METRICS.items()]
 
 # Few different scores make ties likely; the others are those that break sorts.

@@ -3,7 +3,7 @@
 import inspect
 
 import pytest
-from cases import CASES_WITH_CUTOFF, CLASSES
+from cases import CASES, CLASSES
 
 import tfrankmetrics as tfr
 from tfrankmetrics.registry import FORMULAS
@@ -12,7 +12,7 @@ ARGUMENTS_OF_EVERY_CLASS = {"self", "k", "name", "dtype"}
 
 
 def test_every_formula_has_a_class_and_cases():
-    assert set(CLASSES) == set(FORMULAS) == {case.name for case in CASES_WITH_CUTOFF}
+    assert set(CLASSES) == set(FORMULAS) == {case.name for case in CASES}
     for name, metric_class in CLASSES.items():
         assert metric_class.formula == name
         assert metric_class.__name__ in tfr.__all__
@@ -47,7 +47,7 @@ def test_shared_options_are_those_of_some_metric():
         assert everything - {"denominator"} <= keywords
 
 
-@pytest.mark.parametrize("case", CASES_WITH_CUTOFF, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_config_is_complete(case):
     config = case.metric(k=4, name="x", dtype="float64").get_config()
     arguments = inspect.signature(CLASSES[case.name].__init__).parameters

@@ -3,12 +3,12 @@
 import numpy as np
 import oracle
 import pytest
-from cases import CASES_WITH_CUTOFF, random_lists
+from cases import CASES, random_lists
 
 import tfrankmetrics as tfr
 
 
-@pytest.mark.parametrize("case", CASES_WITH_CUTOFF, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "item-weights"])
 def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
     labels, scores = random_lists(7, queries=40, size=6, ties=True)

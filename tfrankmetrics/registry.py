@@ -142,8 +142,6 @@ def make_measure(formula: str, k: int | None = None, **options: Any) -> Measure:
             "empty='one' counts a list with nothing to find as perfect, and the "
             f"best value of `{row.name}` is not 1. Use 'zero' or 'skip'."
         )
-    if complete.get("denominator") == "k" and k is None:
-        raise ValueError("denominator='k' needs a cutoff `k`. Received: k=None.")
     return Measure(row, k, tuple(complete.items()))
 
 
