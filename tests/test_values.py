@@ -64,7 +64,7 @@ def test_labels_in_ranked_order(name, k, labels, expected):
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("label", [1, 0])
 def test_lists_of_one(name, label):
-    assert value(name, [label], k=3) == float(label)
+    assert value(name, [label]) == value(name, [label], k=1) == float(label)
 
 
 @pytest.mark.parametrize(
