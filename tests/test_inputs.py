@@ -112,6 +112,7 @@ ONE = [[1.0, 0.0]]
         ({"y_true": tf.sparse.from_dense(ONE)}, "must be dense or ragged", "SparseTensor"),
         ({"y_true": {"label": ONE}}, "must have the key 'labels'", "['label']"),
         ({"y_true": {"labels": ONE, "mask": [[True, True]]}, "mask": [[True, True]]}, "Give the mask once", "in the dict"),
+        ({"y_true": np.ma.masked_array(ONE, [[1, 0]])}, "must not be a masked array", None),
         ({"mask": [[1, 0]]}, "must be boolean", "int64"),
         ({"mask": [True, False]}, "must be of the labels' shape, (1, 2)", "shape (2,)"),
         ({"mask": [[True]]}, "must be of the labels' shape", "shape (1, 1)"),
@@ -161,6 +162,8 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.MeanAveragePrecision(denominator="k"), "'min(k, relevant)', 'hits'", "'k'"),
         (lambda: tfr.RecallAtK(relevance_threshold=0), "a finite number above 0", "=0"),
         (lambda: tfr.RecallAtK(relevance_threshold="1"), "a finite number above 0", "'1'"),
+        (lambda: tfr.NDCG(dtype="int32"), "must be a float", "dtype='int32'"),
+        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels, k: labels), "from a tensor to one of its shape", "TypeError"),
         (lambda: tfr.RankingMetrics(["ndgc@10"]), "Did you mean 'ndcg'?", "'ndgc@10'"),
         (lambda: tfr.RankingMetrics(["avg@5"]), "one of 'ndcg', 'dcg', 'map'", "'avg@5'"),
         (lambda: tfr.RankingMetrics(["sucess@1"]), "Did you mean 'hit_rate'?", "'sucess@1'"),
@@ -178,7 +181,7 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.RankingMetrics(["map", "mrr"], gain="linear"), "No such metric takes: 'gain'", None),
         (lambda: tfr.RankingMetrics([tfr.NDCG()], ties="stable"), "No such metric takes: 'ties'", None),
         (lambda: tfr.evaluate(ONE, ONE, ["map"], ideal="judged"), "No such metric takes: 'ideal'", None),
-        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels: 1.0), "a tensor of its argument's shape", "returned shape ()"),
+        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels: 1.0), "from a tensor to one of its shape", "returned shape ()"),
     ],
 )  # fmt: skip
 def test_mistakes_in_metrics_and_options(make, rule, received):

@@ -163,6 +163,35 @@ def test_equal_keys_in_one_model_are_an_error(data, metrics):
         model.evaluate(features, labels, verbose=0)
 
 
+@pytest.mark.parametrize("shape", [(), (1,)], ids=["[B]", "[B, 1]"])
+def test_a_model_of_single_items_is_an_error(shape):
+    inputs = tf.keras.Input((FEATURES,))
+    scores = tf.keras.layers.Dense(1)(inputs)
+    scores = tf.keras.layers.Reshape(shape)(scores) if shape == () else scores
+    model = tf.keras.Model(inputs, scores)
+    model.compile(loss="mse", metrics=[tfr.MeanReciprocalRank()])
+    with pytest.raises(ValueError, match="list of items for each query"):
+        model.evaluate(np.ones((8, FEATURES)), np.ones((8, *shape)), verbose=0)
+
+
+def test_a_key_must_not_take_the_place_of_the_loss(data):
+    features, labels, _ = data
+    model = scoring_model(metrics=[tfr.RankingMetrics([tfr.NDCG(name="loss")])])
+    with pytest.raises(ValueError, match=r"keys of their own.*'loss'"):
+        model.evaluate(features, labels, verbose=0)
+
+
+def test_equal_keys_by_the_name_of_an_output_are_an_error(data):
+    features, labels, _ = data
+    metrics = {
+        "scores_0": [tfr.MeanReciprocalRank()],
+        "scores_1": [tfr.RankingMetrics(["mrr"], prefix="scores_0_")],
+    }
+    model = scoring_model(outputs=2, metrics=metrics)
+    with pytest.raises(ValueError, match=r"keys of their own.*'scores_0_mrr'"):
+        model.evaluate(features, {"scores_0": labels, "scores_1": labels}, verbose=0)
+
+
 def test_equal_keys_on_two_outputs_are_an_error(data):
     features, labels, _ = data
     metrics = {

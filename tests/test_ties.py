@@ -1,8 +1,12 @@
 """Tied scores: every closed form against all orders of the tied items."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import oracle
 import pytest
+import tensorflow as tf
 from cases import CASES, random_lists
 
 import tfrankmetrics as tfr
@@ -40,3 +44,68 @@ def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
                 assert np.isnan(value)
             else:
                 np.testing.assert_allclose(value, expected[0], rtol=1e-10, atol=1e-12)
+
+
+def exact_average_over_hits(above, size, relevant, k):
+    """AP@k over its hits: `above` relevant items, then `size` tied ones, as fractions.
+
+    Of the tied items `relevant` are relevant, and rank k is among them.
+    """
+    places = k - above
+    expected = Fraction(0)
+    for hits in range(max(0, places - (size - relevant)), min(places, relevant) + 1):
+        chance = Fraction(
+            math.comb(relevant, hits) * math.comb(size - relevant, places - hits),
+            math.comb(size, places),
+        )
+        precisions = Fraction(above)  # each of those above has precision 1
+        for place in range(1, places + 1):
+            others = Fraction((place - 1) * (hits - 1), places - 1) if places > 1 else 0
+            here = Fraction(hits, places)
+            precisions += here * (above + 1 + others) / (above + place)
+        expected += chance * precisions / (above + hits) if above + hits else 0
+    return float(expected)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    ("above", "size", "relevant", "k"),
+    [(0, 20, 1, 10), (0, 300, 5, 100), (3, 60, 7, 40), (0, 12, 12, 5), (2, 50, 1, 3)],
+)
+def test_average_over_hits_in_long_lists(above, size, relevant, k, jit_compile):
+    labels = [1.0] * above + [0.0] * (size - relevant) + [1.0] * relevant
+    scores = [2.0] * above + [1.0] * size
+    for place in range(above):
+        scores[place] += above - place  # no ties above the group
+    metric = tfr.MeanAveragePrecision(k=k, denominator="hits")
+
+    @tf.function(jit_compile=jit_compile)
+    def update(labels, scores):
+        metric.update_state(labels, scores)
+
+    update(tf.constant([labels]), tf.constant([scores]))
+    expected = exact_average_over_hits(above, size, relevant, k)
+    assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mrr", "hit_rate", "map", "ndcg", "recall"])
+def test_constant_scores_of_a_long_list(name):
+    size, relevant, k = 400, 3, 50
+    labels = [0.0] * (size - relevant) + [1.0] * relevant
+    # Chances that none of the ranks down to this one holds a relevant item.
+    none_above = [
+        math.comb(size - rank, relevant) / math.comb(size, relevant)
+        for rank in range(k + 1)
+    ]
+    ranks = range(1, k + 1)
+    discounts = [1 / math.log2(1 + rank) for rank in ranks]
+    others = (relevant - 1) / (size - 1)
+    expected = {
+        "mrr": sum((none_above[rank - 1] - none_above[rank]) / rank for rank in ranks),
+        "hit_rate": 1 - none_above[k],
+        "map": sum((1 + (rank - 1) * others) / rank for rank in ranks) / size,
+        "ndcg": sum(discounts) * relevant / size / sum(discounts[:relevant]),
+        "recall": k / size,
+    }
+    value = tfr.evaluate(labels, [0.5] * size, [f"{name}@{k}"])[f"{name}@{k}"]
+    assert value == pytest.approx(expected[name], rel=1e-9)

@@ -306,6 +306,51 @@ def test_values_that_are_no_numbers_make_the_result_nan(wrong):
         assert np.isnan(metric.result())
 
 
-def test_a_negative_gain_makes_the_result_nan():
-    result = tfr.evaluate([[0, 1]], [[2.0, 1.0]], ["ndcg"], gain=lambda x: x - 1.0)
-    assert math.isnan(result["ndcg"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gain": lambda labels: labels - 1.0},  # negative, if below the cutoff
+        {"discount": lambda ranks: ranks},  # grows
+        {"discount": lambda ranks: -ranks},
+        {"gain": lambda labels: labels / 0.0},
+    ],
+    ids=["negative gain", "growing discount", "negative discount", "infinite gain"],
+)
+def test_functions_that_cannot_be_gains_or_discounts(options):
+    labels, scores = [[2.0, 0.0, 0.0]], [[3.0, 2.0, 1.0]]
+    for k in (1, 2) if "gain" in options else (2, None):
+        metric = tfr.NDCG(k=k, **options)
+        metric.update_state(labels, scores)
+        assert np.isnan(metric.result())
+        with pytest.raises(ValueError, match="Gains must be finite"):
+            tfr.evaluate(labels, scores, [metric])
+
+
+def test_functions_are_called_anew_each_time():
+    labels, scores, power = [[0.0, 1.0, 2.0, 3.0]], [[4.0, 3.0, 2.0, 1.0]], [1]
+    metric = tfr.DCG(gain=lambda labels: labels ** power[0])
+    for power[0] in (1, 2, 3):
+        expected = sum(label ** power[0] / log2(2 + label) for label in (0, 1, 2, 3))
+        assert tfr.evaluate(labels, scores, [metric])["dcg"] == pytest.approx(expected)
+        metric.reset_state()
+        metric.update_state(labels, scores)
+        assert float(metric.result()) == pytest.approx(expected)
+
+
+def test_the_ideal_order_of_very_large_and_very_small_gains():
+    assert value("ndcg", [150.0, 200.0, 0.0], [1.0, 2.0, 0.0], k=1) == 1.0
+    assert value("ndcg", [130.0, 255.0, 200.0], [1.0, 3.0, 2.0]) == pytest.approx(1.0)
+    tiny = np.array([1e-50, 2e-50])
+    assert value("ndcg", tiny, [1.0, 2.0], k=1, gain="linear") == 1.0
+
+
+def test_seeds_are_independent():
+    lists, seeds = 200, range(20)
+    labels = np.tile([1.0] + [0.0] * 7, (lists, 1))
+    scores = np.zeros_like(labels)
+    means = [
+        tfr.evaluate(labels, scores, ["mrr"], ties="random", seed=seed)["mrr"]
+        for seed in seeds
+    ]
+    of_one_list = np.std([1 / rank for rank in range(1, 9)])
+    assert 0.5 < np.std(means) / (of_one_list / math.sqrt(lists)) < 1.5

@@ -44,6 +44,11 @@ class StatefulMetric(KerasMetric):
                 "tfrankmetrics.evaluate on arrays."
             )
         super().__init__(name=name, dtype=dtype)
+        if not tf.as_dtype(self.dtype).is_floating:
+            raise ValueError(
+                "The dtype of a metric's result must be a float. "
+                f"Received: dtype={dtype!r}."
+            )
         self._measures = tuple(measures)
         self._sums = self.add_weight(
             name="sums",
@@ -78,7 +83,10 @@ class StatefulMetric(KerasMetric):
                 with unknown dimensions, `tf.errors.InvalidArgumentError` when
                 it runs.
         """
-        _refuse_other_keras(keras_container())
+        container = keras_container()
+        _refuse_other_keras(container)
+        if container is not None:
+            _refuse_single_items(y_pred)
         lists = padded_lists(y_true, y_pred, sample_weight)
         first_query = 0
         if self._queries_seen is not None:
@@ -124,6 +132,11 @@ class SingleMetric(StatefulMetric):
         self.measure = measure
         self._direction = "up"  # for Keras 3's callbacks with mode="auto"
 
+    @property
+    def k(self) -> int | None:
+        """The cutoff, or None for the whole list."""
+        return self.measure.k
+
     def result(self) -> tf.Tensor:
         """The weighted mean over the queries so far: a scalar, NaN before any."""
         return self._results()[0]
@@ -149,7 +162,9 @@ def _restore(
 
 
 def to_config(value: Any) -> Any:
-    """A function or metric as Keras serialises it; anything else as it is."""
+    """A function or metric as Keras serialises it; anything else as plain Python."""
+    if isinstance(value, np.generic):
+        return value.item()
     if callable(value):
         return tf.keras.utils.serialize_keras_object(value)
     return value
@@ -175,6 +190,19 @@ def keras_container() -> Any:
             return caller
         frame = frame.f_back
     return None
+
+
+def _refuse_single_items(y_pred: Any) -> None:
+    """A model of single items would get numbers here, of whole batches or of luck."""
+    shape = y_pred.shape
+    # Run eagerly, a batch may happen to hold nothing but lists of one item.
+    is_single = len(shape) == 2 and shape[1] == 1 and not tf.executing_eagerly()
+    if len(shape) == 1 or is_single:
+        raise ValueError(
+            "In fit and evaluate of a model, scores must be [B, N] or [B, N, 1], a "
+            f"list of items for each query. Received: scores of shape {shape}, an item "
+            "for each example. Group scores by query and use tfrankmetrics.evaluate."
+        )
 
 
 def _refuse_other_keras(container: Any) -> None:

@@ -105,6 +105,7 @@ def evaluate(
         parts.append(call_compiled(values_and_weights, measures, part, start))
     values, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
 
+    _require_finite(named, values, weights)
     if per_query:
         columns = np.where(weights != 0, values, np.nan).T
         return dict(zip(named, columns, strict=True))
@@ -129,6 +130,20 @@ def _require_numbers(lists: PaddedLists) -> None:
                 "`sample_weight` must hold finite numbers of at least 0. "
                 f"Received another at index {_first_index(bad_weights)}."
             )
+
+
+def _require_finite(
+    named: dict[str, Any], values: np.ndarray, weights: np.ndarray
+) -> None:
+    """Labels and weights are numbers by now: what is not one is a function's doing."""
+    bad = ~(np.isfinite(values) & np.isfinite(weights))
+    if bad.any():
+        query, column = _first_index(bad)
+        raise ValueError(
+            "Gains must be finite numbers of at least 0, and so must discounts, which "
+            "must not grow with the rank. Received others, or gains too large to add "
+            f"up, in query {query} for {list(named)[column]!r}."
+        )
 
 
 def _first_index(where: np.ndarray) -> list[int]:

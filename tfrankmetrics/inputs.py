@@ -161,10 +161,10 @@ def _weights(
     if weights.shape.rank == 2 and weights.shape[1] is None:
         # [B, 1] or [B, N], as only the run will tell; as weights of the items
         # both come to the same.
-        shape = tf.shape(weights)
-        one_or_all = (shape[1] == 1) | (shape[1] == tf.shape(labels.tensor)[1])
-        with _required((shape[0] == batch[0]) & one_or_all, error):
-            weights *= tf.ones_like(labels.tensor, tf.float64)
+        shape = tf.shape(labels.tensor)
+        width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])
+        weights = _reshaped_if_same(weights, tf.stack([shape[0], width]), error)
+        weights *= tf.ones_like(labels.tensor, tf.float64)
     return None, _like_labels(given._replace(tensor=weights), labels, error)
 
 
@@ -235,6 +235,11 @@ def _dense(name: str, data: Any, convert: Callable, padding: float | bool) -> _D
 
 def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
     """Array-like data as an array, or ragged if its rows are of unequal length."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} must not be a masked array, whose mask says what to leave out: "
+            "pass array.data, and mask=~array.mask."
+        )
     try:
         array = np.asarray(data)
     except ValueError:  # rows of unequal length
@@ -282,9 +287,16 @@ def _of_shape(
         raise ValueError(error)
     if tensor.shape.is_fully_defined() and known.is_fully_defined():
         return tensor
-    with _required(tf.reduce_all(tf.equal(tf.shape(tensor), shape)), error):
-        # XLA drops assertions; there the reshape fails if the sizes differ.
-        return tf.ensure_shape(tf.reshape(tensor, shape), known)
+    return tf.ensure_shape(_reshaped_if_same(tensor, shape, error), known)
+
+
+def _reshaped_if_same(tensor: tf.Tensor, shape: tf.Tensor, error: str) -> tf.Tensor:
+    """`tensor`, if this is its shape when the graph runs; else that is an error."""
+    received = tf.shape(tensor)
+    same = tf.equal(received, shape)
+    with _required(tf.reduce_all(same), error, received, "for", shape):
+        # XLA drops assertions; there the impossible size -2 is the error.
+        return tf.reshape(tensor, tf.where(same, shape, -2))
 
 
 def _required_same_rows(given: _Dense, labels: _Dense) -> AbstractContextManager:
@@ -294,27 +306,31 @@ def _required_same_rows(given: _Dense, labels: _Dense) -> AbstractContextManager
             f"lengths. Received: dense labels of shape {labels.tensor.shape}."
         )
     error = f"The rows of {given.name} must be as long as those of the labels."
+    lengths = (labels.row_lengths, given.row_lengths)
     if tf.executing_eagerly():
-        lengths = zip_longest(labels.row_lengths.numpy(), given.row_lengths.numpy())
-        for row, (expected, received) in enumerate(lengths):
+        rows = zip_longest(*(each.numpy() for each in lengths))
+        for row, (expected, received) in enumerate(rows):
             if expected != received:
                 raise ValueError(
                     f"{error} Received: in row {row}, {expected} labels and {received} "
                     f"values of {given.name}."
                 )
-    same_number = tf.equal(tf.size(labels.row_lengths), tf.size(given.row_lengths))
-    with _required(same_number, error):
-        same_lengths = tf.equal(labels.row_lengths, given.row_lengths)
-    return _required(tf.reduce_all(same_lengths), error)
+    with _required(tf.equal(*map(tf.size, lengths)), error, *lengths):
+        same_lengths = tf.equal(*lengths)
+    return _required(tf.reduce_all(same_lengths), error, *lengths)
 
 
-def _required(condition: tf.Tensor, error: str) -> AbstractContextManager:
+def _required(
+    condition: tf.Tensor, error: str, *at_run_time: Any
+) -> AbstractContextManager:
     """Raises ValueError now; in a graph, what is built within waits for the check.
 
-    The graph raises InvalidArgumentError with the same message when it runs.
+    The graph raises InvalidArgumentError with the same message when it runs, and
+    with the values that are only known then.
     """
     if not tf.executing_eagerly():
-        return tf.control_dependencies([tf.debugging.Assert(condition, [error])])
+        check = tf.debugging.Assert(condition, [error, "At run time:", *at_run_time])
+        return tf.control_dependencies([check])
     if not condition:
         raise ValueError(error)
     return nullcontext()

@@ -41,8 +41,8 @@ def gain_of(*, gain: str | Callable = "exponential") -> Worth:
         labels = tf.cast(items.labels, tf.float64)
         if gain in GAINS:
             return GAINS[gain](labels)
-        gains = _same_shape("gain", gain(labels), labels)
-        # A negative gain has no ideal order: NaN, rather than a plausible number.
+        gains = _call("gain", gain, labels)
+        # A negative gain makes the query's weight, and so the result, NaN.
         gains = tf.where(gains >= 0, gains, float("nan"))
         return tf.where(items.valid, gains, 0)
 
@@ -91,14 +91,14 @@ def average_precision(
     n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
     relevant = lists.expected(worth)
     found = tf.cumsum(relevant, axis=1)
-    above_group = found - relevant * i
+    above_group = tf.round(found - relevant * i)  # a count, free of rounding errors
     # What a relevant item at this rank sees on average of its own group: itself
     # and its share of the r - 1 others, spread evenly over the n - 1 other places.
     seen = above_group + 1 + tf.math.divide_no_nan((i - 1) * (r - 1), n - 1)
     precision_here = lists.expected(lists.weighted(worth)) * seen / lists.ranks
     precisions = tf.cumsum(precision_here, axis=1)
     if denominator == "hits":
-        return _average_over_hits(lists, worth, precisions, found)
+        return _average_over_hits(lists, worth, precisions, found, above_group)
     divisor = lists.total(worth)[:, tf.newaxis]
     if denominator == "min(k, relevant)":
         divisor = tf.minimum(lists.ranks, divisor)
@@ -142,7 +142,11 @@ def _first_relevant(lists: RankedLists, worth: Worth) -> tf.Tensor:
 
 
 def _average_over_hits(
-    lists: RankedLists, worth: Worth, precisions: tf.Tensor, found: tf.Tensor
+    lists: RankedLists,
+    worth: Worth,
+    precisions: tf.Tensor,
+    found: tf.Tensor,
+    above: tf.Tensor,
 ) -> tf.Tensor:
     """Mean of (sum of precisions down to p) / (relevant items down to p).
 
@@ -155,7 +159,6 @@ def _average_over_hits(
     n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
     start = lists.groups.start
     mean_weight = tf.math.divide_no_nan(lists.group_sums(lists.weighted(worth)), r)
-    above = found - lists.expected(worth) * i
     # Over the group's first i places: sum of 1/rank and of (place - 1)/rank.
     harmonic = tf.pad(tf.cumsum(1 / lists.ranks), [[1, 0]])
     sum_1 = harmonic[1:] - tf.gather(harmonic, start)
@@ -176,10 +179,10 @@ def _average_over_hits(
         value = tf.math.divide_no_nan(precisions_above + in_group(h, i), above + h)
         return h + 1, mean + chance * value
 
-    depth = lists.ranks[-1]
+    most = tf.reduce_max(tf.minimum(r, i))
     zero = tf.zeros([], tf.float64)
     return tf.while_loop(
-        lambda h, _: h <= depth, add_case, [zero, tf.zeros_like(precisions)]
+        lambda h, _: h <= most, add_case, [zero, tf.zeros_like(precisions)]
     )[1]
 
 
@@ -188,15 +191,28 @@ def _log_choose(n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
 
 
 def _discounts(lists: RankedLists, discount: str | Callable) -> tf.Tensor:
-    function = DISCOUNTS.get(discount, discount)
-    return _same_shape("discount", function(lists.ranks), lists.ranks)
+    if discount in DISCOUNTS:
+        return DISCOUNTS[discount](lists.ranks)
+    discounts = _call("discount", discount, lists.ranks)
+    # One that grows with the rank is a mistake: NaN, rather than an NDCG above 1.
+    falls = tf.reduce_all(discounts[1:] <= discounts[:-1])
+    is_valid = falls & tf.reduce_all((discounts >= 0) & tf.math.is_finite(discounts))
+    return tf.where(is_valid, discounts, float("nan"))
 
 
-def _same_shape(option: str, result: tf.Tensor, argument: tf.Tensor) -> tf.Tensor:
-    result = tf.cast(result, tf.float64)
+def _call(option: str, function: Callable, argument: tf.Tensor) -> tf.Tensor:
+    """A user's function of a tensor, which must return another of its shape."""
+    rule = f"`{option}` must be a function from a tensor to one of its shape"
+    try:
+        result = tf.cast(function(argument), tf.float64)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{rule}, made of TensorFlow operations. Received: {function!r}, which "
+            f"raised {type(error).__name__}: {error}"
+        ) from error
     if not result.shape.is_compatible_with(argument.shape):
         raise ValueError(
-            f"`{option}` must return a tensor of its argument's shape. It received "
-            f"shape {argument.shape} and returned shape {result.shape}."
+            f"{rule}. Received: {function!r}, which returned shape {result.shape} for "
+            f"an argument of shape {argument.shape}."
         )
     return result

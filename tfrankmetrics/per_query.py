@@ -66,11 +66,14 @@ def call_compiled(
     lists: PaddedLists,
     first_query: tf.Tensor | int,
 ) -> Any:
-    """`function(measures, lists, first_query)` as a graph, for calls from eager code.
+    """`function(measures, lists, first_query)`, as a graph, for calls from eager code.
 
     Op by op, an eager call would spend some 30 microseconds on each op. The
     graph is made once for all batches and list sizes.
     """
+    if any(callable(value) for measure in measures for _, value in measure.options):
+        # A graph would keep what the user's function did when it was first called.
+        return function(measures, lists, first_query)
     present = {
         name: field for name, field in lists._asdict().items() if field is not None
     }
@@ -91,10 +94,9 @@ def _compiled(
     def ranking_metrics(fields, first_query):
         return function(measures, PaddedLists(**fields), first_query)
 
-    return tf.function(
-        ranking_metrics,
-        input_signature=[dict(signature), tf.TensorSpec([], tf.int64)],
-        autograph=False,
+    graph = tf.function(ranking_metrics, autograph=False)
+    return graph.get_concrete_function(
+        dict(signature), tf.TensorSpec([], tf.int64, name="first_query")
     )
 
 
@@ -119,8 +121,10 @@ def _apply_empty(
     measure: Measure, ranked: RankedLists, value: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """A metric's values and weights `[B]`, by its policy for empty lists."""
-    is_empty = tf.equal(ranked.total(measure.worth), 0)
+    total = ranked.total(measure.worth)
+    is_empty = tf.equal(total, 0)
     weight = ranked.weights(measure.worth)
+    weight = tf.where(tf.math.is_nan(total), total, weight)
     if measure["empty"] == "skip":
         weight = tf.where(is_empty, tf.zeros_like(weight), weight)
     on_empty = tf.constant(1 if measure["empty"] == "one" else 0, value.dtype)

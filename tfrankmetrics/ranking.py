@@ -128,10 +128,11 @@ class RankedLists(NamedTuple):
         """The D largest values of `worth` in descending order, `[B, D]`."""
         values = worth(self.judged)
         depth = _dimension(self.ranked.labels, 1)
-        # float32 is enough to order by, and XLA has a fast top_k for it alone.
-        _, order = tf.math.top_k(
-            tf.cast(values, tf.float32), _smaller(depth, _dimension(values, 1))
-        )
+        # float32 is enough to order by, and XLA has a fast top_k for it alone;
+        # relative to the largest, no value overflows.
+        largest = tf.reduce_max(values, axis=1, keepdims=True)
+        keys = tf.cast(tf.math.divide_no_nan(values, largest), tf.float32)
+        _, order = tf.math.top_k(keys, _smaller(depth, _dimension(values, 1)))
         return _pad_to_depth(tf.gather(values, order, batch_dims=1), depth)
 
     def weights(self, worth: Worth) -> tf.Tensor:
@@ -317,7 +318,8 @@ def _random_order(shape: tf.Tensor, seed: int, first_query: tf.Tensor | int):
         return tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, 16))
 
     queries = tf.cast(first_query, tf.int64) + tf.range(tf.cast(shape[0], tf.int64))
-    queries = scramble(tf.cast(queries, tf.uint32) + seed % 2**32)
+    seed = scramble(tf.constant(seed % 2**32, tf.uint32))
+    queries = scramble(scramble(tf.cast(queries, tf.uint32)) + seed)
     items = tf.cast(tf.range(shape[1]), tf.uint32)
     numbers = scramble(queries[:, tf.newaxis] + scramble(items))
     return tf.argsort(tf.bitcast(numbers, tf.int32), axis=1, stable=True)

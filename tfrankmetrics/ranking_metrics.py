@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -87,6 +87,7 @@ class RankingMetrics(StatefulMetric):
         }
         if not isinstance(prefix, str):
             raise ValueError(f"`prefix` must be a string. Received: {prefix!r}.")
+        metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
         named = named_measures(metrics, options)
         super().__init__(list(named.values()), name, dtype)
         self._keys = tuple(prefix + name for name in named)
@@ -124,13 +125,12 @@ def _refuse_lost_keys(container: Any) -> None:
     """Raises if two metrics that Keras updates together have a key in common."""
     if container is None:
         return
-    keys: list[str] = []
-    for metric in container.metrics:
+    keys = ["loss"]
+    for prefix, metric in _prefixed_metrics(container):
         if isinstance(metric, RankingMetrics):
             keys.extend(metric._keys)
-        elif len(getattr(container, "output_names", None) or [None]) == 1:
-            # With several outputs, Keras prefixes the names of scalar metrics.
-            keys.append(metric.name)
+        else:
+            keys.append(prefix + metric.name)
     clashes = [key for key, number in Counter(keys).items() if number > 1]
     if clashes:
         raise ValueError(
@@ -138,3 +138,14 @@ def _refuse_lost_keys(container: Any) -> None:
             f"Keras drops one without a word. Received twice: {clashes}. Give each "
             "RankingMetrics a prefix, as in RankingMetrics([...], prefix='a_')."
         )
+
+
+def _prefixed_metrics(container: Any) -> Iterator[tuple[str, Any]]:
+    """The metrics of a model, with what Keras puts before their names."""
+    if not hasattr(container, "_flat_metrics"):  # Keras 2 has renamed them itself
+        yield from (("", metric) for metric in container.metrics)
+        return
+    for metrics in container._flat_metrics + container._flat_weighted_metrics:
+        if metrics:
+            prefix = f"{metrics.output_name}_" if metrics.output_name else ""
+            yield from ((prefix, metric) for metric in metrics.metrics)

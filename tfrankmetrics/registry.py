@@ -161,7 +161,7 @@ def parse_name(text: str) -> tuple[str, int | None]:
         )
     formula = _BY_ANY_NAME.get(name.lower())
     if formula is None:
-        near = difflib.get_close_matches(name.lower(), _BY_ANY_NAME, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(name.lower(), _BY_ANY_NAME, n=1, cutoff=0.6)
         hint = f" Did you mean {_BY_ANY_NAME[near[0]].name!r}?" if near else ""
         raise ValueError(
             f"A metric's name is one of {_listed(FORMULAS)}, with '@k' for a cutoff. "
