@@ -150,6 +150,7 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.NDCG(k=-3), "an int of at least 1", "k=-3"),
         (lambda: tfr.NDCG(k=True), "an int of at least 1", "k=True"),
         (lambda: tfr.NDCG(k=2.0), "an int of at least 1", "k=2.0"),
+        (lambda: tfr.NDCG(k=2**31), "below 2^31", "k=2147483648"),
         (lambda: tfr.NDCG(k="10"), "an int of at least 1", "k='10'"),
         (lambda: tfr.NDCG(gain="exp"), "`gain` must be one of 'exponential', 'linear'", "'exp'"),
         (lambda: tfr.DCG(discount=2), "`discount` must be one of 'log2', 'jarvelin'", "discount=2"),

@@ -11,7 +11,13 @@ from hypothesis.extra import numpy as hnp
 import tfrankmetrics as tfr
 
 CUTOFFS = (1, 2, 4, None)
-METRICS = {f"{case}@{k}": (case, k) for case in CASES for k in CUTOFFS}
+# Functions among the options keep a call from being compiled: `test_ties.py` has them.
+METRICS = {
+    f"{case}@{k}": (case, k)
+    for case in CASES
+    for k in CUTOFFS
+    if not any(callable(value) for _, value in case.options)
+}
 OBJECTS = [case.metric(k, name=name) for name, (case, k) in METRICS.items()]
 
 # Few different scores make ties likely; the others are those that break sorts.

@@ -90,6 +90,24 @@ def test_options(name, options, labels, expected):
     assert value(name, labels, **options) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_cutoff_far_below_the_list(name):
+    deep = 2**31 - 1  # as large as it can be, and as cheap
+    labels = [0, 1, 0, 2]
+    assert value(name, labels, k=deep) == pytest.approx(value(name, labels))
+    every = [f"{name}@{k}" for k in (1, 4, 5, 1000, deep)]
+    together = tfr.evaluate(labels, descending(labels), every)
+    for metric in every:
+        assert (
+            together[metric]
+            == tfr.evaluate(labels, descending(labels), [metric])[metric]
+        )
+
+
+def test_precision_at_a_cutoff_far_below_the_list():
+    assert value("precision", [1, 0, 1], k=1000, denominator="k") == 2 / 1000
+
+
 def test_the_ideal_order_of_what_was_retrieved():
     # The third relevant item was not retrieved: its score is -inf.
     labels, scores = [1, 0, 1, 1], [3.0, 2.0, 1.0, -INF]

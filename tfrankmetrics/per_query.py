@@ -36,7 +36,7 @@ def values_and_weights(
         curve_key = (measure.formula, measure.options)
         if curve_key not in curves:
             curves[curve_key] = measure.curve(ranked)
-        value = _at_cutoff(curves[curve_key], measure.k, ranked.lengths)
+        value = _at_cutoff(curves[curve_key], measure.k, ranked)
         columns.append(_apply_empty(measure, ranked, value))
     values, weights = zip(*columns, strict=True)
     labels_are_numbers = tf.math.is_finite(tf.reduce_sum(lists.labels, axis=1))
@@ -109,11 +109,11 @@ def _tie_breaking(measure: Measure) -> tuple[str, int | None]:
     return measure["ties"], measure["seed"]
 
 
-def _at_cutoff(curve: tf.Tensor, k: int | None, lengths: tf.Tensor) -> tf.Tensor:
+def _at_cutoff(curve: tf.Tensor, k: int | None, ranked: RankedLists) -> tf.Tensor:
     """A curve's value `[B]` at rank k, or for None at the end of each list."""
     if k is not None:
-        return curve[:, k - 1]
-    last = tf.cast(tf.maximum(lengths, 1), tf.int32) - 1
+        return curve[:, ranked.columns.column_of(k)]
+    last = tf.cast(tf.maximum(ranked.lengths, 1), tf.int32) - 1
     return tf.gather(curve, last, batch_dims=1)
 
 

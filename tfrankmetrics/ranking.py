@@ -5,8 +5,8 @@ Everything that needs a sort happens here, once, whatever the number of metrics.
 only read from those. All of it is deterministic and made of plain TensorFlow
 ops, so equal rankings within one graph are merged by the graph optimiser.
 
-Shapes: B queries, N items in a (padded) list, D the depth of the ranking: the
-deepest cutoff asked for.
+Shapes: B queries, N items in a (padded) list, and D columns: a curve has one for
+each rank down to the deepest cutoff (see `Columns`).
 """
 
 from __future__ import annotations
@@ -46,23 +46,59 @@ class Items(NamedTuple):
 Worth = Callable[[Items], tf.Tensor]
 
 
+class Columns(NamedTuple):
+    """The ranks that a curve has a column for: 1 ... top, then those in `beyond`.
+
+    A cutoff may be deeper than the lists. Past the end of a list nothing changes
+    but the rank itself, so one column for each such cutoff will do, however
+    deep it is. Where the list size is not known yet, every cutoff has one.
+    """
+
+    top: tf.Tensor | int
+    beyond: tuple[int, ...]
+
+    @property
+    def ranks(self) -> tf.Tensor:
+        """The rank of each column, ascending, float64 `[D]`."""
+        top = tf.cast(self.top, tf.float64)
+        ranks = tf.range(1, top + 1, dtype=tf.float64)
+        if not self.beyond:
+            return ranks
+        beyond = tf.maximum(tf.constant(self.beyond, tf.float64), top + 1)
+        return tf.concat([ranks, beyond], axis=0)
+
+    def column_of(self, k: int) -> tf.Tensor | int:
+        """The index of the column for cutoff k."""
+        if isinstance(self.top, int) and k <= self.top:
+            return k - 1
+        return tf.where(k <= self.top, k - 1, self.top + self.beyond.index(k))
+
+    def fill(self, by_rank: tf.Tensor, value: tf.Tensor | int = 0) -> tf.Tensor:
+        """Fills up the ranks `[B, top]` to the columns `[B, D]`."""
+        if not self.beyond:
+            return by_rank
+        value = tf.cast(value, by_rank.dtype)
+        return tf.pad(by_rank, [[0, 0], [0, len(self.beyond)]], constant_values=value)
+
+
 class TieGroups(NamedTuple):
     """For each rank the group of equal scores that its item belongs to.
 
     A group takes the ranks `start + 1 ... start + size`. The last group may go
-    on below the cutoff: `size` counts those items too, and `straddlers` says
-    which of the judged items belong to it (None where the ranking is as deep
-    as the lists, and nothing can straddle).
+    on below the deepest cutoff, where the ranking ends: `size` counts those
+    items too, `is_cut` says which ranks belong to it, and `cut_items` which of
+    the judged items do (None where the ranking is as deep as the lists).
     """
 
     start: tf.Tensor  # [B, D] int32
-    end: tf.Tensor  # [B, D] int32, where the group ends above the cutoff
+    end: tf.Tensor  # [B, D] int32, start + size as far as it is ranked
     size: tf.Tensor  # [B, D] float64
-    straddlers: tf.Tensor | None  # [B, N] bool
+    is_cut: tf.Tensor  # [B, D] bool
+    cut_items: tf.Tensor | None  # [B, N] bool
 
 
 class RankedLists(NamedTuple):
-    """Lists ranked by score down to depth D, ready for the formulas.
+    """Lists ranked by score down to the deepest cutoff, ready for the formulas.
 
     `ranked` holds what was retrieved, by rank; `judged` everything that has a
     label, in any order. `groups` is None where ties were broken one by one.
@@ -72,12 +108,12 @@ class RankedLists(NamedTuple):
     judged: Items  # [B, N]
     groups: TieGroups | None
     query_weights: tf.Tensor | None  # [B]
+    columns: Columns
 
     @property
     def ranks(self) -> tf.Tensor:
-        """1, 2, ..., D as float64 `[D]`."""
-        depth = tf.shape(self.ranked.labels)[1]
-        return tf.range(1, tf.cast(depth, tf.float64) + 1, dtype=tf.float64)
+        """The rank of each column, float64 `[D]`."""
+        return self.columns.ranks
 
     @property
     def lengths(self) -> tf.Tensor:
@@ -107,12 +143,12 @@ class RankedLists(NamedTuple):
         sums = tf.gather(above, self.groups.end, batch_dims=1) - tf.gather(
             above, self.groups.start, batch_dims=1
         )
-        if self.groups.straddlers is None:
+        if self.groups.cut_items is None:
             return sums
-        at_cutoff = tf.where(self.groups.straddlers, worth(self.judged), 0)
+        of_cut_items = tf.where(self.groups.cut_items, worth(self.judged), 0)
         return tf.where(
-            _reaches_cutoff(self.groups.end),
-            tf.reduce_sum(at_cutoff, axis=1, keepdims=True),
+            self.groups.is_cut,
+            tf.reduce_sum(of_cut_items, axis=1, keepdims=True),
             sums,
         )
 
@@ -127,13 +163,12 @@ class RankedLists(NamedTuple):
     def best(self, worth: Worth) -> tf.Tensor:
         """The D largest values of `worth` in descending order, `[B, D]`."""
         values = worth(self.judged)
-        depth = _dimension(self.ranked.labels, 1)
         # float32 is enough to order by, and XLA has a fast top_k for it alone;
         # relative to the largest, no value overflows.
         largest = tf.reduce_max(values, axis=1, keepdims=True)
         keys = tf.cast(tf.math.divide_no_nan(values, largest), tf.float32)
-        _, order = tf.math.top_k(keys, _smaller(depth, _dimension(values, 1)))
-        return _pad_to_depth(tf.gather(values, order, batch_dims=1), depth)
+        _, order = tf.math.top_k(keys, self.columns.top)
+        return self.columns.fill(tf.gather(values, order, batch_dims=1))
 
     def weights(self, worth: Worth) -> tf.Tensor:
         """Weight of each query, float64 `[B]`; 0 for a list that is all padding.
@@ -187,34 +222,31 @@ def rank(
             keeps the result the same however the queries are split in batches.
     """
     keys = _sort_keys(lists.scores, lists.valid)
-    list_size = _dimension(keys, 1)
-    depth = _depth(cutoffs, list_size)
+    columns = _columns(cutoffs, keys)
     if ties == "expected":
-        _, order = tf.math.top_k(keys, _smaller(depth, list_size))
+        _, order = tf.math.top_k(keys, columns.top)
         # Not top_k's own values: XLA turns a top_k whose values are sliced, as
         # `_tie_groups` does, back into a full sort (ten times slower on CPU).
-        sorted_keys = tf.gather(keys, order, batch_dims=1)
-        sorted_keys = _pad_to_depth(sorted_keys, depth, _padding_key(keys.dtype))
-        groups = _tie_groups(keys, sorted_keys)
+        groups = _tie_groups(keys, tf.gather(keys, order, batch_dims=1), columns)
     else:
         # Equal numbers must look equal to the sort: XLA's puts -0.0 below 0.0.
         keys = tf.where(tf.equal(keys, 0), tf.zeros_like(keys), keys)
         if ties == "random":
             shuffle = _random_order(tf.shape(keys), seed or 0, first_query)
             keys = tf.gather(keys, shuffle, batch_dims=1)
-        _, order = tf.math.top_k(keys, _smaller(depth, list_size))
+        _, order = tf.math.top_k(keys, columns.top)
         if ties == "random":
             order = tf.gather(shuffle, order, batch_dims=1)
         groups = None
 
     def by_rank(of_items: tf.Tensor) -> tf.Tensor:
-        return _pad_to_depth(tf.gather(of_items, order, batch_dims=1), depth)
+        return columns.fill(tf.gather(of_items, order, batch_dims=1))
 
     judged = Items(
         lists.labels, lists.valid, _is_retrieved(lists.scores), lists.item_weights
     )
     ranked = Items(*(None if field is None else by_rank(field) for field in judged))
-    return RankedLists(ranked, judged, groups, lists.query_weights)
+    return RankedLists(ranked, judged, groups, lists.query_weights, columns)
 
 
 def _sort_keys(scores: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
@@ -247,8 +279,8 @@ def _is_retrieved(scores: tf.Tensor) -> tf.Tensor:
     return tf.not_equal(scores, -float("inf"))
 
 
-def _tie_groups(keys: tf.Tensor, sorted_keys: tf.Tensor) -> TieGroups:
-    """Finds the runs of equal keys among `sorted_keys` `[B, D]`."""
+def _tie_groups(keys: tf.Tensor, sorted_keys: tf.Tensor, columns: Columns) -> TieGroups:
+    """Finds the runs of equal keys among `sorted_keys` `[B, top]`."""
     depth = tf.shape(sorted_keys)[1]
     differs = tf.not_equal(sorted_keys[:, 1:], sorted_keys[:, :-1])
     is_first = tf.pad(differs, [[0, 0], [1, 0]], constant_values=True)
@@ -268,17 +300,21 @@ def _tie_groups(keys: tf.Tensor, sorted_keys: tf.Tensor) -> TieGroups:
     )
     ends = depth - tf.reverse(reversed_starts, axis=[1])
     sizes = tf.cast(ends - starts, tf.float64)
-    if keys.shape[1] is not None and keys.shape[1] <= sorted_keys.shape[1]:
-        return TieGroups(starts, ends, sizes, None)
-    straddlers = tf.equal(keys, tf.reduce_min(sorted_keys, axis=1, keepdims=True))
-    number = tf.reduce_sum(tf.cast(straddlers, tf.float64), axis=1, keepdims=True)
-    # Not below what is above the cutoff: places past a short list's end are tied, too.
-    sizes = tf.where(_reaches_cutoff(ends), tf.maximum(number, sizes), sizes)
-    return TieGroups(starts, ends, sizes, straddlers)
-
-
-def _reaches_cutoff(ends: tf.Tensor) -> tf.Tensor:
-    return tf.equal(ends, tf.shape(ends)[1])
+    is_cut = tf.equal(ends, depth)
+    cut_items = None
+    if keys.shape[1] is None or keys.shape[1] != sorted_keys.shape[1]:
+        cut_items = tf.equal(keys, tf.reduce_min(sorted_keys, axis=1, keepdims=True))
+        number = tf.reduce_sum(tf.cast(cut_items, tf.float64), axis=1, keepdims=True)
+        sizes = tf.where(is_cut, number, sizes)
+    # The columns past the top are one group more, of nothing.
+    beyond_top = columns.ranks - tf.cast(depth, tf.float64)
+    return TieGroups(
+        start=columns.fill(starts, depth),
+        end=columns.fill(ends, depth),
+        size=tf.maximum(columns.fill(sizes), beyond_top),
+        is_cut=columns.fill(is_cut),
+        cut_items=cut_items,
+    )
 
 
 def _running_maximum(values: tf.Tensor) -> tf.Tensor:
@@ -325,36 +361,15 @@ def _random_order(shape: tf.Tensor, seed: int, first_query: tf.Tensor | int):
     return tf.argsort(tf.bitcast(numbers, tf.int32), axis=1, stable=True)
 
 
-def _depth(cutoffs: Iterable[int | None], list_size: tf.Tensor | int):
-    """The deepest cutoff; None reaches the end of the lists, and at least rank 1."""
-    cutoffs = list(cutoffs)
-    deepest = max((k for k in cutoffs if k is not None), default=1)
-    if None not in cutoffs:
-        return deepest
-    if isinstance(list_size, int):
-        return max(list_size, deepest)
-    return tf.maximum(list_size, deepest)
-
-
-def _dimension(tensor: tf.Tensor, axis: int) -> tf.Tensor | int:
-    """A dimension as an int where the graph knows it, else as a scalar tensor."""
-    static = tensor.shape[axis]
-    return tf.shape(tensor)[axis] if static is None else static
-
-
-def _smaller(a: tf.Tensor | int, b: tf.Tensor | int):
-    both_known = isinstance(a, int) and isinstance(b, int)
-    return min(a, b) if both_known else tf.minimum(a, b)
-
-
-def _pad_to_depth(by_rank: tf.Tensor, depth: tf.Tensor | int, value=0) -> tf.Tensor:
-    """Fills up `[B, min(N, D)]` to `[B, D]`: a cutoff may be deeper than the list."""
-    if isinstance(depth, int) and by_rank.shape[1] == depth:
-        return by_rank
-    missing = depth - tf.shape(by_rank)[1]
-    padded = tf.pad(
-        by_rank,
-        [[0, 0], [0, missing]],
-        constant_values=tf.cast(value, by_rank.dtype),
-    )
-    return tf.ensure_shape(padded, [None, depth if isinstance(depth, int) else None])
+def _columns(cutoffs: Iterable[int | None], keys: tf.Tensor) -> Columns:
+    """The columns for these cutoffs, at least one; None is the end of the lists."""
+    cutoffs = set(cutoffs)
+    known = sorted(cutoffs - {None})
+    list_size = keys.shape[1]
+    if list_size is None:
+        list_size = tf.shape(keys)[1]
+        top = list_size if None in cutoffs else tf.minimum(known[-1], list_size)
+        return Columns(top, tuple(known) or (1,))
+    top = list_size if None in cutoffs else min(known[-1], list_size)
+    beyond = tuple(k for k in known if k > top)
+    return Columns(top, beyond if top or beyond else (1,))

@@ -222,10 +222,10 @@ def named_measures(
 def _checked_cutoff(k: Any) -> int | None:
     if k is None:
         return None
-    if isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1:
+    if not _is_number(k, numbers.Integral) or not 1 <= k < 2**31:
         raise ValueError(
-            "`k` must be None (the whole list) or an int of at least 1. "
-            f"Received: k={k!r}."
+            "`k` must be None (the whole list) or an int of at least 1 (and below "
+            f"2^31). Received: k={k!r}."
         )
     return int(k)
 
