@@ -52,7 +52,7 @@ class NDCG(SingleMetric):
             negative. Register a function with Keras to save models with it.
         discount: "log2" (1 / log2(1 + rank), the default), "jarvelin" (1 for ranks
             1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
-            ranks, from 1, to discounts of its shape.
+            ranks, from 1, to discounts of its shape that do not grow with the rank.
         ideal: "judged" (default): the ideal order is that of all items with a label;
             or "retrieved": an item whose score is -inf was not retrieved, and
             counts neither in the DCG nor in the ideal one.
@@ -116,7 +116,7 @@ class DCG(SingleMetric):
             negative. Register a function with Keras to save models with it.
         discount: "log2" (1 / log2(1 + rank), the default), "jarvelin" (1 for ranks
             1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
-            ranks, from 1, to discounts of its shape.
+            ranks, from 1, to discounts of its shape that do not grow with the rank.
         ties: "expected" (default), "stable" or "random": how equal scores count.
         seed: An int, with ties="random" only; None is 0.
         empty: "zero" (default) or "skip": what a list counts as in which every
