@@ -73,8 +73,9 @@ def evaluate(
         those with nothing relevant under `empty="skip"`, and those of weight 0.
 
     Raises:
-        ValueError: A shape, dtype, metric or option is not one of those above, a
-            label is NaN or infinite, or a weight is that or negative.
+        ValueError: A shape, dtype, metric or option is not one of those above; a
+            label is NaN or +infinity; a weight is NaN, infinite or negative; or a
+            gain or discount function returns what is none.
     """
     if not tf.executing_eagerly():
         raise RuntimeError(
