@@ -73,10 +73,10 @@ CASES = [
 ]
 
 
-def random_lists(seed, queries=12, size=8, *, ties=False, graded=True):
+def random_lists(seed, queries=12, size=8, *, ties=False):
     """Labels, with padding at random places, and scores; float64."""
     rng = np.random.default_rng(seed)
-    labels = rng.integers(0, 4 if graded else 2, size=(queries, size)).astype(float)
+    labels = rng.integers(0, 4, size=(queries, size)).astype(float)
     labels[rng.random(labels.shape) < 0.2] = -1.0
     scores = rng.normal(size=labels.shape)
     return labels, np.round(scores) if ties else scores

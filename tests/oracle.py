@@ -36,15 +36,17 @@ def evaluate(name, labels, scores, *, mask=None, weights=None, k=None, **options
 
 
 def mean(name, labels, scores, *, masks=None, weights=None, **options):
-    """The weighted mean over the lists."""
-    masks = masks or [None] * len(labels)
-    weights = weights or [None] * len(labels)
+    """The weighted mean over the lists; NaN if none counts."""
+    masks = [None] * len(labels) if masks is None else masks
+    weights = [None] * len(labels) if weights is None else weights
     results = [
         evaluate(name, label, score, mask=mask, weights=weight, **options)
         for label, score, mask, weight in zip(labels, scores, masks, weights)
     ]
     counted = [result for result in results if result is not None]
     total = sum(weight for _, weight in counted)
+    if not total:
+        return math.nan
     return sum(value * weight for value, weight in counted) / total
 
 

@@ -83,10 +83,9 @@ class StatefulMetric(KerasMetric):
                 with unknown dimensions, `tf.errors.InvalidArgumentError` when
                 it runs.
         """
-        container = keras_container()
-        _refuse_other_keras(container)
+        container = _keras_container()
         if container is not None:
-            _refuse_single_items(y_pred)
+            self._check_use_in_keras(container, y_pred)
         lists = padded_lists(y_true, y_pred, sample_weight)
         first_query = 0
         if self._queries_seen is not None:
@@ -98,6 +97,11 @@ class StatefulMetric(KerasMetric):
         else:
             sums = weighted_sums(self._measures, lists, first_query)
         self._sums.assign_add(sums)
+
+    def _check_use_in_keras(self, container: Any, y_pred: Any) -> None:
+        """Refuses what `fit` and `evaluate` would turn into a plausible number."""
+        _refuse_other_keras(container)
+        _refuse_single_items(y_pred)
 
     def reset_state(self) -> None:
         """Forgets all batches."""
@@ -177,7 +181,7 @@ def from_config(value: Any) -> Any:
     return value
 
 
-def keras_container() -> Any:
+def _keras_container() -> Any:
     """The object through which `fit` or `evaluate` updates this metric, if any.
 
     Keras does not tell a metric which others stand beside it in `compile`, so

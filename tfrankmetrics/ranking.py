@@ -257,19 +257,17 @@ def _sort_keys(scores: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
     scores merge: -inf equals whatever is not above -3.4028233e38 in float32.
     """
     if scores.dtype.is_integer:
-        ranked_above_padding = tf.maximum(scores, scores.dtype.min + 1)
+        padding = scores.dtype.min
+        ranked_above_padding = tf.maximum(scores, padding + 1)
     else:
+        padding = -float("inf")
         lowest = scores.dtype.as_numpy_dtype(scores.dtype.min)
         ranked_above_padding = tf.where(
             tf.math.is_nan(scores),
             lowest,
             tf.maximum(scores, np.nextafter(lowest, np.zeros_like(lowest))),
         )
-    return tf.where(valid, ranked_above_padding, _padding_key(scores.dtype))
-
-
-def _padding_key(dtype: tf.DType) -> float | int:
-    return dtype.min if dtype.is_integer else -float("inf")
+    return tf.where(valid, ranked_above_padding, padding)
 
 
 def _is_retrieved(scores: tf.Tensor) -> tf.Tensor:

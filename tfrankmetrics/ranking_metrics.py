@@ -12,7 +12,6 @@ import tensorflow as tf
 from tfrankmetrics.base_metric import (
     StatefulMetric,
     from_config,
-    keras_container,
     to_config,
 )
 from tfrankmetrics.registry import named_measures
@@ -99,11 +98,9 @@ class RankingMetrics(StatefulMetric):
         # As text: Keras would wrap a dict into one that cannot be pickled.
         self._arguments = json.dumps(arguments)
 
-    @tf.autograph.experimental.do_not_convert
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Adds a batch of queries; takes what every metric here takes."""
-        _refuse_lost_keys(keras_container())
-        super().update_state(y_true, y_pred, sample_weight)
+    def _check_use_in_keras(self, container: Any, y_pred: Any) -> None:
+        _refuse_lost_keys(container)
+        super()._check_use_in_keras(container, y_pred)
 
     def result(self) -> dict[str, tf.Tensor]:
         """The weighted mean of each metric over the queries so far, by its key."""
@@ -123,8 +120,6 @@ class RankingMetrics(StatefulMetric):
 
 def _refuse_lost_keys(container: Any) -> None:
     """Raises if two metrics that Keras updates together have a key in common."""
-    if container is None:
-        return
     keys = ["loss"]
     for prefix, metric in _prefixed_metrics(container):
         if isinstance(metric, RankingMetrics):
