@@ -5,6 +5,7 @@ precision, recall and hit rate over padded lists: exact under tied scores, the
 same numbers in `fit`, in `evaluate` and on arrays.
 """
 
+from tfrankmetrics.conventions import CONVENTIONS
 from tfrankmetrics.evaluate import evaluate
 from tfrankmetrics.metrics import (
     DCG,
@@ -20,6 +21,7 @@ from tfrankmetrics.ranking_metrics import RankingMetrics
 __version__ = "0.1.0"
 
 __all__ = [
+    "CONVENTIONS",
     "DCG",
     "NDCG",
     "HitRateAtK",

@@ -32,6 +32,7 @@ def evaluate(
     ties: str | None = None,
     seed: int | None = None,
     empty: str | None = None,
+    convention: str | None = None,
 ) -> dict[str, Any]:
     """Computes ranking metrics of labels and scores, all at once.
 
@@ -65,6 +66,9 @@ def evaluate(
         ties: For metrics by name: "expected", "stable" or "random".
         seed: An int, with ties="random" only.
         empty: For metrics by name: "zero", "one" or "skip".
+        convention: For metrics by name: another tool's name, as in `CONVENTIONS`.
+            Its choices hold instead of the defaults, and an option given beside it
+            comes first.
 
     Returns:
         A dict from each metric's name to its weighted mean over the queries, a
@@ -90,6 +94,7 @@ def evaluate(
         "ties": ties,
         "seed": seed,
         "empty": empty,
+        "convention": convention,
     }
     named = named_measures(metrics, options)
     lists = padded_lists(y_true, y_pred, sample_weight, mask)

@@ -47,10 +47,10 @@ class NDCG(SingleMetric):
 
     Args:
         k: The cutoff, an int of at least 1, or None (default) for the whole list.
-        gain: "exponential" (2^label - 1, the default), "linear" (the label), or a
+        gain: "exponential" (default; 2^label - 1), "linear" (the label), or a
             function from a float64 tensor of labels to gains of its shape, not
             negative. Register a function with Keras to save models with it.
-        discount: "log2" (1 / log2(1 + rank), the default), "jarvelin" (1 for ranks
+        discount: "log2" (default; 1 / log2(1 + rank)), "jarvelin" (1 for ranks
             1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
             ranks, from 1, to discounts of its shape that do not grow with the rank.
         ideal: "judged" (default): the ideal order is that of all items with a label;
@@ -60,12 +60,15 @@ class NDCG(SingleMetric):
         seed: An int, with ties="random" only; None is 0.
         empty: "zero" (default), "one" or "skip": what a list counts as in which
             every gain is 0.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
         name: Name of the result. Defaults to `ndcg@k`, or `ndcg` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
 
     Raises:
-        ValueError: `k` or an option is not one of the above.
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
     """
 
     formula = "ndcg"
@@ -74,12 +77,13 @@ class NDCG(SingleMetric):
         self,
         k: int | None = None,
         *,
-        gain: str | Callable = "exponential",
-        discount: str | Callable = "log2",
-        ideal: Literal["judged", "retrieved"] = "judged",
-        ties: Ties = "expected",
+        gain: str | Callable | None = None,
+        discount: str | Callable | None = None,
+        ideal: Literal["judged", "retrieved"] | None = None,
+        ties: Ties | None = None,
         seed: int | None = None,
-        empty: Empty = "zero",
+        empty: Empty | None = None,
+        convention: str | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
@@ -90,6 +94,7 @@ class NDCG(SingleMetric):
             "ties": ties,
             "seed": seed,
             "empty": empty,
+            "convention": convention,
         }
         super().__init__(k, options, name, dtype)
 
@@ -111,22 +116,25 @@ class DCG(SingleMetric):
 
     Args:
         k: The cutoff, an int of at least 1, or None (default) for the whole list.
-        gain: "exponential" (2^label - 1, the default), "linear" (the label), or a
+        gain: "exponential" (default; 2^label - 1), "linear" (the label), or a
             function from a float64 tensor of labels to gains of its shape, not
             negative. Register a function with Keras to save models with it.
-        discount: "log2" (1 / log2(1 + rank), the default), "jarvelin" (1 for ranks
+        discount: "log2" (default; 1 / log2(1 + rank)), "jarvelin" (1 for ranks
             1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
             ranks, from 1, to discounts of its shape that do not grow with the rank.
         ties: "expected" (default), "stable" or "random": how equal scores count.
         seed: An int, with ties="random" only; None is 0.
         empty: "zero" (default) or "skip": what a list counts as in which every
             gain is 0.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
         name: Name of the result. Defaults to `dcg@k`, or `dcg` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
 
     Raises:
-        ValueError: `k` or an option is not one of the above.
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
     """
 
     formula = "dcg"
@@ -135,11 +143,12 @@ class DCG(SingleMetric):
         self,
         k: int | None = None,
         *,
-        gain: str | Callable = "exponential",
-        discount: str | Callable = "log2",
-        ties: Ties = "expected",
+        gain: str | Callable | None = None,
+        discount: str | Callable | None = None,
+        ties: Ties | None = None,
         seed: int | None = None,
-        empty: Literal["zero", "skip"] = "zero",
+        empty: Literal["zero", "skip"] | None = None,
+        convention: str | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
@@ -149,6 +158,7 @@ class DCG(SingleMetric):
             "ties": ties,
             "seed": seed,
             "empty": empty,
+            "convention": convention,
         }
         super().__init__(k, options, name, dtype)
 
@@ -169,7 +179,7 @@ class MeanAveragePrecision(SingleMetric):
 
     Args:
         k: The cutoff, an int of at least 1, or None (default) for the whole list.
-        relevance_threshold: The lowest label that is relevant, above 0.
+        relevance_threshold: The lowest label that is relevant, above 0; 1.0 (default).
         denominator: "relevant" (default): all relevant items of the list;
             "min(k, relevant)": no more of them than fit above the cutoff; "hits":
             the relevant items found above the cutoff.
@@ -177,12 +187,15 @@ class MeanAveragePrecision(SingleMetric):
         seed: An int, with ties="random" only; None is 0.
         empty: "zero" (default), "one" or "skip": what a list counts as in which
             nothing is relevant.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
         name: Name of the result. Defaults to `map@k`, or `map` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
 
     Raises:
-        ValueError: `k` or an option is not one of the above.
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
     """
 
     formula = "map"
@@ -191,11 +204,12 @@ class MeanAveragePrecision(SingleMetric):
         self,
         k: int | None = None,
         *,
-        relevance_threshold: float = 1.0,
-        denominator: Literal["relevant", "min(k, relevant)", "hits"] = "relevant",
-        ties: Ties = "expected",
+        relevance_threshold: float | None = None,
+        denominator: Literal["relevant", "min(k, relevant)", "hits"] | None = None,
+        ties: Ties | None = None,
         seed: int | None = None,
-        empty: Empty = "zero",
+        empty: Empty | None = None,
+        convention: str | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
@@ -205,6 +219,7 @@ class MeanAveragePrecision(SingleMetric):
             "ties": ties,
             "seed": seed,
             "empty": empty,
+            "convention": convention,
         }
         super().__init__(k, options, name, dtype)
 
@@ -225,17 +240,20 @@ class MeanReciprocalRank(SingleMetric):
 
     Args:
         k: The cutoff, an int of at least 1, or None (default) for the whole list.
-        relevance_threshold: The lowest label that is relevant, above 0.
+        relevance_threshold: The lowest label that is relevant, above 0; 1.0 (default).
         ties: "expected" (default), "stable" or "random": how equal scores count.
         seed: An int, with ties="random" only; None is 0.
         empty: "zero" (default), "one" or "skip": what a list counts as in which
             nothing is relevant.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
         name: Name of the result. Defaults to `mrr@k`, or `mrr` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
 
     Raises:
-        ValueError: `k` or an option is not one of the above.
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
     """
 
     formula = "mrr"
@@ -244,10 +262,11 @@ class MeanReciprocalRank(SingleMetric):
         self,
         k: int | None = None,
         *,
-        relevance_threshold: float = 1.0,
-        ties: Ties = "expected",
+        relevance_threshold: float | None = None,
+        ties: Ties | None = None,
         seed: int | None = None,
-        empty: Empty = "zero",
+        empty: Empty | None = None,
+        convention: str | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
@@ -256,6 +275,7 @@ class MeanReciprocalRank(SingleMetric):
             "ties": ties,
             "seed": seed,
             "empty": empty,
+            "convention": convention,
         }
         super().__init__(k, options, name, dtype)
 
@@ -276,19 +296,22 @@ class PrecisionAtK(SingleMetric):
 
     Args:
         k: The cutoff, an int of at least 1, or None (default) for the whole list.
-        relevance_threshold: The lowest label that is relevant, above 0.
+        relevance_threshold: The lowest label that is relevant, above 0; 1.0 (default).
         denominator: "list" (default): min(k, length of the list); or "k": k even
             where the list is shorter.
         ties: "expected" (default), "stable" or "random": how equal scores count.
         seed: An int, with ties="random" only; None is 0.
         empty: "zero" (default), "one" or "skip": what a list counts as in which
             nothing is relevant.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
         name: Name of the result. Defaults to `precision@k`, or `precision` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
 
     Raises:
-        ValueError: `k` or an option is not one of the above.
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
     """
 
     formula = "precision"
@@ -297,11 +320,12 @@ class PrecisionAtK(SingleMetric):
         self,
         k: int | None = None,
         *,
-        relevance_threshold: float = 1.0,
-        denominator: Literal["list", "k"] = "list",
-        ties: Ties = "expected",
+        relevance_threshold: float | None = None,
+        denominator: Literal["list", "k"] | None = None,
+        ties: Ties | None = None,
         seed: int | None = None,
-        empty: Empty = "zero",
+        empty: Empty | None = None,
+        convention: str | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
@@ -311,6 +335,7 @@ class PrecisionAtK(SingleMetric):
             "ties": ties,
             "seed": seed,
             "empty": empty,
+            "convention": convention,
         }
         super().__init__(k, options, name, dtype)
 
@@ -330,17 +355,20 @@ class RecallAtK(SingleMetric):
 
     Args:
         k: The cutoff, an int of at least 1, or None (default) for the whole list.
-        relevance_threshold: The lowest label that is relevant, above 0.
+        relevance_threshold: The lowest label that is relevant, above 0; 1.0 (default).
         ties: "expected" (default), "stable" or "random": how equal scores count.
         seed: An int, with ties="random" only; None is 0.
         empty: "zero" (default), "one" or "skip": what a list counts as in which
             nothing is relevant.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
         name: Name of the result. Defaults to `recall@k`, or `recall` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
 
     Raises:
-        ValueError: `k` or an option is not one of the above.
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
     """
 
     formula = "recall"
@@ -349,10 +377,11 @@ class RecallAtK(SingleMetric):
         self,
         k: int | None = None,
         *,
-        relevance_threshold: float = 1.0,
-        ties: Ties = "expected",
+        relevance_threshold: float | None = None,
+        ties: Ties | None = None,
         seed: int | None = None,
-        empty: Empty = "zero",
+        empty: Empty | None = None,
+        convention: str | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
@@ -361,6 +390,7 @@ class RecallAtK(SingleMetric):
             "ties": ties,
             "seed": seed,
             "empty": empty,
+            "convention": convention,
         }
         super().__init__(k, options, name, dtype)
 
@@ -381,17 +411,20 @@ class HitRateAtK(SingleMetric):
 
     Args:
         k: The cutoff, an int of at least 1, or None (default) for the whole list.
-        relevance_threshold: The lowest label that is relevant, above 0.
+        relevance_threshold: The lowest label that is relevant, above 0; 1.0 (default).
         ties: "expected" (default), "stable" or "random": how equal scores count.
         seed: An int, with ties="random" only; None is 0.
         empty: "zero" (default), "one" or "skip": what a list counts as in which
             nothing is relevant.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
         name: Name of the result. Defaults to `hit_rate@k`, or `hit_rate` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
 
     Raises:
-        ValueError: `k` or an option is not one of the above.
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
     """
 
     formula = "hit_rate"
@@ -400,10 +433,11 @@ class HitRateAtK(SingleMetric):
         self,
         k: int | None = None,
         *,
-        relevance_threshold: float = 1.0,
-        ties: Ties = "expected",
+        relevance_threshold: float | None = None,
+        ties: Ties | None = None,
         seed: int | None = None,
-        empty: Empty = "zero",
+        empty: Empty | None = None,
+        convention: str | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
@@ -412,5 +446,6 @@ class HitRateAtK(SingleMetric):
             "ties": ties,
             "seed": seed,
             "empty": empty,
+            "convention": convention,
         }
         super().__init__(k, options, name, dtype)

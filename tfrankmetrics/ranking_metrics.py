@@ -52,6 +52,9 @@ class RankingMetrics(StatefulMetric):
         ties: For metrics by name: "expected", "stable" or "random".
         seed: An int, with ties="random" only.
         empty: For metrics by name: "zero", "one" or "skip".
+        convention: For metrics by name: another tool's name, as in `CONVENTIONS`.
+            Its choices hold instead of the defaults, and an option given beside it
+            comes first.
         name: Name of the metric itself, which the logs do not show.
         dtype: Dtype of the results, by default Keras's floatx.
 
@@ -72,6 +75,7 @@ class RankingMetrics(StatefulMetric):
         ties: str | None = None,
         seed: int | None = None,
         empty: str | None = None,
+        convention: str | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
@@ -83,6 +87,7 @@ class RankingMetrics(StatefulMetric):
             "ties": ties,
             "seed": seed,
             "empty": empty,
+            "convention": convention,
         }
         if not isinstance(prefix, str):
             raise ValueError(f"`prefix` must be a string. Received: {prefix!r}.")

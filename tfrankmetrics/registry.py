@@ -20,6 +20,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from tfrankmetrics import measures
+from tfrankmetrics.conventions import CONVENTIONS, Convention
 from tfrankmetrics.ranking import RankedLists, Worth
 
 
@@ -117,8 +118,13 @@ class Measure:
         return {name: self[name] for name in _keyword_parameters(function)}
 
 
-def make_measure(formula: str, k: int | None = None, **options: Any) -> Measure:
-    """Checks a cutoff and options, fills in the defaults and gives the measure."""
+def make_measure(
+    formula: str, k: int | None = None, *, convention: str | None = None, **options: Any
+) -> Measure:
+    """Checks a cutoff and options and gives the measure.
+
+    An option that is None is the convention's, or without one the default.
+    """
     row = FORMULAS[formula]
     parameters = row.parameters()
     unknown = sorted(options.keys() - parameters.keys())
@@ -128,7 +134,12 @@ def make_measure(formula: str, k: int | None = None, **options: Any) -> Measure:
             f"Received: {_listed(unknown)}."
         )
     complete = {name: parameter.default for name, parameter in parameters.items()}
-    complete.update(options)
+    if convention is not None:
+        chosen = _convention_for(convention, row)
+        for name in complete.keys() & chosen.options.keys():
+            complete[name] = chosen.choice(name, row.name)
+    given = {name: value for name, value in options.items() if value is not None}
+    complete.update(given)
     for name, value in complete.items():
         _check_option(name, value, parameters[name].annotation)
     k = _checked_cutoff(k)
@@ -143,6 +154,22 @@ def make_measure(formula: str, k: int | None = None, **options: Any) -> Measure:
             f"best value of `{row.name}` is not 1. Use 'zero' or 'skip'."
         )
     return Measure(row, k, tuple(complete.items()))
+
+
+def _convention_for(name: str, row: Formula) -> Convention:
+    if not isinstance(name, str) or name not in CONVENTIONS:
+        raise ValueError(
+            f"`convention` must be None or one of {_listed(CONVENTIONS)}. "
+            f"Received: convention={name!r}."
+        )
+    convention = CONVENTIONS[name]
+    if row.name not in convention.metrics:
+        raise ValueError(
+            f"convention={name!r} has the choices of {convention.tools}, for the "
+            f"metrics {_listed(convention.metrics)}. Received: {row.name!r}. In a list "
+            "of metrics, give that one as an object, which has options of its own."
+        )
+    return convention
 
 
 def parse_name(text: str) -> tuple[str, int | None]:
@@ -175,8 +202,8 @@ def named_measures(
 ) -> dict[str, Measure]:
     """The measures of a list of names and metric objects, by the name of each.
 
-    `options` with a value other than None hold for the metrics given by name,
-    each for those that take it.
+    `options`, a convention among them, with a value other than None hold for the
+    metrics given by name, each for those that take it.
     """
     if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
         raise ValueError(
@@ -189,7 +216,8 @@ def named_measures(
     for metric in metrics:
         if isinstance(metric, str):
             formula, k = parse_name(metric)
-            taken = options.keys() & FORMULAS[formula].parameters().keys()
+            takes = {"convention", *FORMULAS[formula].parameters()}
+            taken = options.keys() & takes
             unused -= taken
             measure = make_measure(
                 formula, k, **{name: options[name] for name in taken}

@@ -1,0 +1,44 @@
+"""The record of what was compared, and the table of it at the end of a run."""
+
+import collections
+import importlib.metadata
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import pytest
+
+COLUMNS = ("tool", "convention", "metric", "values", "largest difference")
+compared = collections.defaultdict(lambda: [0, 0.0])
+
+
+@pytest.fixture(scope="session")
+def compare():
+    """Asserts that two sets of numbers agree, and enters them in the table."""
+
+    def assert_equal(tool, convention, metric, ours, theirs, **tolerance):
+        ours, theirs = np.atleast_1d(ours), np.atleast_1d(theirs)
+        np.testing.assert_allclose(ours, theirs, **tolerance)
+        assert np.isfinite(ours).all()
+        row = compared[f"{tool}", convention, metric]
+        row[0] += ours.size
+        row[1] = max(row[1], float(np.max(np.abs(ours - theirs))))
+
+    return assert_equal
+
+
+def with_version(package):
+    """A tool's name as the table has it, such as `rax 0.4.0`."""
+    return f"{package} {importlib.metadata.version(package)}"
+
+
+def pytest_terminal_summary(terminalreporter):
+    rows = [COLUMNS]
+    for (tool, convention, metric), (number, difference) in compared.items():
+        rows.append((tool, convention, metric, f"{number:,}", f"{difference:.1e}"))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
+    terminalreporter.section("tfrankmetrics beside other tools")
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        terminalreporter.write_line("  ".join(cells).rstrip())

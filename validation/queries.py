@@ -1,0 +1,52 @@
+"""Random queries: single lists that every tool takes, and padded batches."""
+
+import numpy as np
+
+CUTOFFS = (None, 1, 2, 3, 5, 10, 20)
+# Graded labels, and labels between the grades and below what is relevant.
+GRADES = {"graded": [0, 0, 1, 2, 3, 4], "fractional": [0, 0.25, 0.5, 1, 1.25, 2.75]}
+WEIGHTS = ("none", "queries", "items")
+
+
+def name_of(metric, k):
+    """The name of a metric at a cutoff, as `evaluate` gives it."""
+    return metric if k is None else f"{metric}@{k}"
+
+
+def random_queries(number, *, seed, ties):
+    """Lists of 2 to 12 items: integer labels 0 to 4, and scores above 0.
+
+    One query in some eight has nothing relevant. Scores are multiples of 1/64,
+    which float32 holds exactly; without ties no two in a list are equal.
+    """
+    rng = np.random.default_rng(seed)
+    queries = []
+    for _ in range(number):
+        size = rng.integers(2, 13)
+        labels = np.maximum(rng.integers(-3, 5, size), 0)
+        labels *= rng.random() > 0.12
+        scores = rng.choice(np.arange(1, 5 if ties else 65), size, replace=ties) / 64
+        queries.append((labels.tolist(), scores.tolist()))
+    return queries
+
+
+def random_batch(rng, grades, weights, queries=8, items=12):
+    """Labels with padding at random places, scores without ties, and weights.
+
+    It stays clear of the differences that `docs/conventions.md` lists: no list of
+    padding alone, no weight of 0, and with weights no list without a relevant item.
+    """
+    shape = queries, rng.integers(1, items + 1)
+    labels = rng.choice(GRADES[grades], shape)
+    labels[rng.random(shape) < 0.25] = -1
+    keep = rng.integers(0, shape[1], queries)
+    rows = np.arange(queries)
+    if weights != "none":
+        labels[rows, keep] = 1
+    labels[rows, keep] = np.maximum(labels[rows, keep], 0)
+    order = rng.permuted(np.tile(np.arange(64), (queries, 1)), axis=1)
+    scores = order[:, : shape[1]] / 16 - 2
+    weight_shape = {"none": None, "queries": (queries, 1), "items": shape}[weights]
+    if weight_shape is None:
+        return labels.tolist(), scores.tolist(), None
+    return labels.tolist(), scores.tolist(), rng.integers(1, 9, weight_shape).tolist()

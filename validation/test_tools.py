@@ -1,0 +1,144 @@
+"""Each tool beside this library, which gets one word: the tool's convention."""
+
+import lightgbm
+import numpy as np
+import pytest
+from conftest import with_version
+from queries import GRADES, WEIGHTS, name_of, random_batch, random_queries
+from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
+from tools import KERAS_RS, TOOLS, keras_rs_metric
+
+import tfrankmetrics as tfr
+
+by_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+
+
+def ours(names, queries, convention):
+    labels, scores = zip(*queries, strict=True)
+    return tfr.evaluate(labels, scores, names, convention=convention, per_query=True)
+
+
+@pytest.mark.parametrize("ties", [False, True], ids=["untied", "tied"])
+@by_tool
+def test_equal_values(tool, ties, compare):
+    queries = random_queries(60, seed=1, ties=ties)
+    if tool.name == "implicit":  # leaves queries with nothing relevant out
+        queries = [query for query in queries if any(query[0])]
+    pairs = [
+        (metric, k)
+        for metric, cutoffs in tool.metrics.items()
+        for k in cutoffs
+        if not ties or metric in tool.ties
+    ]
+    if not pairs:
+        pytest.skip("it orders ties at random: see the test of their mean")
+    values = ours([name_of(*pair) for pair in pairs], queries, tool.convention)
+    for metric, k in pairs:
+        compare(
+            with_version(tool.package),
+            tool.convention,
+            f"{metric}, ties" if ties else metric,
+            values[name_of(metric, k)],
+            tool.value_of(metric, k, queries),
+            rtol=tool.tolerance,
+            atol=tool.tolerance,
+        )
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("grades", GRADES)
+def test_keras_rs_with_padding_and_weights(grades, weights, compare):
+    rng = np.random.default_rng(2)
+    for _ in range(4):
+        labels, scores, sample_weight = random_batch(rng, grades, weights)
+        names = [name_of(metric, k) for metric in KERAS_RS for k in (None, 3)]
+        ours = tfr.evaluate(
+            labels,
+            scores,
+            names,
+            sample_weight=sample_weight,
+            convention="keras_rs",
+        )
+        for metric in KERAS_RS:
+            for k in (None, 3):
+                theirs = keras_rs_metric(metric, k)
+                theirs.update_state(labels, scores, sample_weight)
+                compare(
+                    with_version("keras-rs"),
+                    "keras_rs",
+                    f"{metric}, padding, weights",
+                    ours[name_of(metric, k)],
+                    float(theirs.result()),
+                    rtol=1e-5,
+                    atol=1e-5,
+                )
+
+
+@pytest.mark.parametrize("metric", KERAS_RS)
+def test_keras_rs_random_orders_have_our_value_as_their_mean(metric, compare):
+    theirs = keras_rs_metric(metric, 2, seed=0)
+
+    def value_of_batch(labels, scores):
+        theirs.reset_state()
+        theirs.update_state(labels, scores)
+        return float(theirs.result())
+
+    mean, standard_error = mean_over_orders(value_of_batch)
+    (ours,) = tfr.evaluate(
+        TIED_LABELS, TIED_SCORES, [f"{metric}@2"], convention="keras_rs"
+    ).values()
+    compare(
+        with_version("keras-rs"),
+        "keras_rs",
+        f"{metric}, mean of random ties",
+        ours,
+        mean,
+        rtol=1e-6,
+        atol=4 * standard_error,
+    )
+
+
+def test_lightgbm_scores_a_model_that_it_trains(compare):
+    """Its own evaluation after each tree; trees make ties, and empty queries count."""
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 15, 150)
+    starts = np.cumsum(sizes)[:-1]
+    features = rng.normal(size=(sizes.sum(), 5))
+    grades = features[:, 0] + features[:, 1] ** 2 + rng.normal(size=sizes.sum())
+    labels = np.digitize(grades, [1.5, 2.5, 3.5])
+    data = lightgbm.Dataset(features, label=labels, group=sizes, free_raw_data=False)
+    parameters = {
+        "objective": "lambdarank",
+        "metric": ["ndcg", "map"],
+        "eval_at": [1, 3, 10],
+        "num_leaves": 4,
+        "verbosity": -1,
+        "num_threads": 2,
+        "deterministic": True,
+    }
+    evaluations = {}
+    model = lightgbm.train(
+        parameters,
+        data,
+        num_boost_round=12,
+        valid_sets=[data],
+        valid_names=["valid"],
+        callbacks=[lightgbm.record_evaluation(evaluations)],
+    )
+    lists = [part.tolist() for part in np.split(labels, starts)]
+    for trees in range(1, 13):
+        scores = model.predict(features, num_iteration=trees)
+        theirs = {name: of[trees - 1] for name, of in evaluations["valid"].items()}
+        by_query = [part.tolist() for part in np.split(scores, starts)]
+        ours = tfr.evaluate(lists, by_query, list(theirs), convention="lightgbm")
+        for name, value in theirs.items():
+            compare(
+                with_version("lightgbm"),
+                "lightgbm",
+                f"{name.partition('@')[0]}, trained model",
+                ours[name],
+                value,
+                rtol=1e-9,
+            )
+    assert any(max(part) == 0 for part in lists)
+    assert any(len(set(part)) < len(part) for part in by_query)

@@ -1,0 +1,316 @@
+"""Other tools behind one signature: a metric's value for each of some queries.
+
+`value_of(metric, k, queries)` takes our name of the metric, the cutoff or None,
+and pairs of labels and scores, and returns a list of numbers. What a tool needs to
+be told (binary labels, names for items) is done here, and nothing else.
+"""
+
+import contextlib
+import dataclasses
+import io
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from queries import CUTOFFS
+
+GRADED = ("ndcg", "dcg")
+
+
+def binary(labels):
+    return [int(label >= 1) for label in labels]
+
+
+def query_by_query(value_of_one):
+    """Makes a function of one query one of many."""
+
+    def value_of(metric, k, queries):
+        return [float(value_of_one(metric, k, *query)) for query in queries]
+
+    return value_of
+
+
+KERAS_RS = {
+    "ndcg": "NDCG",
+    "dcg": "DCG",
+    "map": "MeanAveragePrecision",
+    "mrr": "MeanReciprocalRank",
+    "precision": "PrecisionAtK",
+    "recall": "RecallAtK",
+}
+
+
+def keras_rs_metric(metric, k, seed=None):
+    import keras_rs.metrics
+
+    return getattr(keras_rs.metrics, KERAS_RS[metric])(k=k, seed=seed)
+
+
+@query_by_query
+def keras_rs(metric, k, labels, scores):
+    theirs = keras_rs_metric(metric, k)
+    theirs.update_state(np.array([labels]), np.array([scores]))
+    return theirs.result()
+
+
+@query_by_query
+def rax(metric, k, labels, scores):
+    import jax.numpy as jnp
+    import rax
+
+    name = {"map": "ap"}.get(metric, metric)
+    function = getattr(rax, f"{name}_metric")
+    return function(jnp.array(scores), jnp.array(labels), topn=k)
+
+
+@query_by_query
+def scikit_learn(metric, k, labels, scores):
+    from sklearn import metrics
+
+    if metric == "map":
+        with warnings.catch_warnings():  # nothing relevant: the value is 0
+            warnings.simplefilter("ignore", UserWarning)
+            return metrics.average_precision_score(binary(labels), scores)
+    function = {"ndcg": metrics.ndcg_score, "dcg": metrics.dcg_score}[metric]
+    return function([labels], [scores], k=k)
+
+
+@query_by_query
+def torchmetrics(metric, k, labels, scores):
+    import torch
+    from torchmetrics.functional import retrieval
+
+    name = {
+        "ndcg": "retrieval_normalized_dcg",
+        "map": "retrieval_average_precision",
+        "mrr": "retrieval_reciprocal_rank",
+    }.get(metric, f"retrieval_{metric}")
+    target = torch.tensor(labels if metric in GRADED else binary(labels))
+    # In float64, where a Python list would become float32.
+    preds = torch.tensor(scores, dtype=torch.float64)
+    return getattr(retrieval, name)(preds, target, top_k=k)
+
+
+@query_by_query
+def lightgbm(metric, k, labels, scores):
+    import lightgbm
+
+    # No trees: the model is what it starts from, the scores.
+    parameters = {"objective": "none", "metric": metric, "verbosity": -1}
+    data = lightgbm.Dataset(
+        np.zeros((len(labels), 1)),
+        label=labels,
+        group=[len(labels)],
+        init_score=np.asarray(scores, np.float64),
+    )
+    with contextlib.redirect_stdout(io.StringIO()):  # it warns of the empty feature
+        model = lightgbm.Booster({**parameters, "eval_at": [k or 1000]}, data)
+        ((_, _, value, _),) = model.eval_train()
+    return value
+
+
+class _Fixed:
+    """A recommender of implicit's kind: one row of scores a user."""
+
+    def __init__(self, scores):
+        self.scores = np.asarray(scores)
+
+    def recommend(self, users, user_items, N, **_):  # noqa: N803
+        order = np.argsort(-self.scores[users], axis=1, kind="stable")[:, :N]
+        return order.astype(np.int32), np.take_along_axis(self.scores, order, axis=1)
+
+
+@query_by_query
+def implicit(metric, k, labels, scores):
+    import implicit.evaluation
+    import scipy.sparse
+
+    # Irrelevant items more, ranked last: its AUC divides by their number, and it
+    # reads beyond the end of a catalogue of fewer than k items.
+    labels, scores = [*labels, *[0] * k], [*scores, *[-np.inf] * k]
+    relevant = scipy.sparse.csr_matrix([binary(labels)])
+    nothing_seen = scipy.sparse.csr_matrix(relevant.shape)
+    values = implicit.evaluation.ranking_metrics_at_k(
+        _Fixed([scores]), nothing_seen, relevant, K=k, show_progress=False
+    )
+    return values[metric]
+
+
+def _qrels_and_run(queries):
+    """Documents are named so that trec_eval's order of ties is that of the list."""
+    qrels, run = {}, {}
+    for query, (labels, scores) in enumerate(queries):
+        names = [f"d{len(labels) - place:05d}" for place in range(len(labels))]
+        qrels[f"q{query:05d}"] = dict(zip(names, labels, strict=True))
+        run[f"q{query:05d}"] = dict(zip(names, map(float, scores), strict=True))
+    return qrels, run
+
+
+def trec_eval(metric, k, queries):
+    import pytrec_eval
+
+    name = {
+        "ndcg": "ndcg",
+        "map": "map",
+        "mrr": "recip_rank",
+        "precision": "P",
+        "recall": "recall",
+        "hit_rate": "success",
+    }[metric]
+    if k is not None:
+        name = f"{name}_cut_{k}" if metric in ("ndcg", "map") else f"{name}_{k}"
+    qrels, run = _qrels_and_run(queries)
+    values = pytrec_eval.RelevanceEvaluator(qrels, {_requested(name)}).evaluate(run)
+    return [values[query][name] for query in qrels]
+
+
+def _requested(name):
+    """`P_5` is asked for as `P.5`."""
+    stem, _, last = name.rpartition("_")
+    return f"{stem}.{last}" if last.isdigit() else name
+
+
+def ir_measures(metric, k, queries):
+    import ir_measures
+
+    name = {
+        "ndcg": "nDCG",
+        "map": "AP",
+        "mrr": "RR",
+        "precision": "P",
+        "recall": "R",
+        "hit_rate": "Success",
+    }[metric]
+    measure = ir_measures.parse_measure(name if k is None else f"{name}@{k}")
+    qrels, run = _qrels_and_run(queries)
+    results = ir_measures.iter_calc([measure], qrels, run)
+    values = {result.query_id: result.value for result in results}
+    return [values[query] for query in qrels]
+
+
+def ranx(metric, k, queries):
+    import numba
+    import ranx
+
+    qrels, run = _qrels_and_run(queries)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", numba.NumbaTypeSafetyWarning)
+        values = ranx.evaluate(
+            ranx.Qrels(qrels),
+            ranx.Run(run),
+            metric if k is None else f"{metric}@{k}",
+            return_mean=False,
+        )
+    return np.atleast_1d(values).tolist()
+
+
+@dataclasses.dataclass(frozen=True)
+class Tool:
+    """What a tool has, and the convention that gives its numbers."""
+
+    name: str
+    package: str
+    convention: str
+    value_of: Callable
+    # Our names of its metrics, and the cutoffs that each takes.
+    metrics: dict[str, tuple[int | None, ...]]
+    # The metrics whose tied scores it breaks in a way that the convention has.
+    ties: tuple[str, ...]
+    tolerance: float = 1e-12
+
+
+GIVEN = CUTOFFS[1:]
+BINARY = ("map", "mrr", "precision", "recall")
+
+TOOLS = [
+    Tool(
+        "keras-rs",
+        "keras-rs",
+        "keras_rs",
+        keras_rs,
+        dict.fromkeys(("ndcg", "dcg", *BINARY), CUTOFFS),
+        ties=(),  # at random
+        tolerance=1e-6,
+    ),
+    Tool(
+        "rax",
+        "rax",
+        "rax",
+        rax,
+        dict.fromkeys(("ndcg", "dcg", *BINARY), CUTOFFS),
+        ties=("ndcg", "dcg", *BINARY),
+        tolerance=1e-6,
+    ),
+    Tool(
+        "trec_eval",
+        "pytrec-eval-terrier",
+        "trec_eval",
+        trec_eval,
+        {
+            "ndcg": CUTOFFS,
+            "map": CUTOFFS,
+            "mrr": (None,),
+            "precision": GIVEN,
+            "recall": GIVEN,
+            "hit_rate": GIVEN,
+        },
+        ties=("ndcg", "map", "mrr", "precision", "recall", "hit_rate"),
+    ),
+    Tool(
+        "ir_measures",
+        "ir-measures",
+        "trec_eval",
+        ir_measures,
+        {
+            "ndcg": CUTOFFS,
+            "map": CUTOFFS,
+            "mrr": CUTOFFS,
+            "precision": GIVEN,
+            "recall": GIVEN,
+            "hit_rate": GIVEN,
+        },
+        # Not RR@k, which another program behind it computes.
+        ties=("ndcg", "map", "precision", "recall", "hit_rate"),
+    ),
+    Tool(
+        "ranx",
+        "ranx",
+        "trec_eval",
+        ranx,
+        dict.fromkeys(("ndcg", "dcg", *BINARY, "hit_rate"), CUTOFFS),
+        ties=("ndcg", "dcg", *BINARY, "hit_rate"),
+    ),
+    Tool(
+        "scikit-learn",
+        "scikit-learn",
+        "sklearn",
+        scikit_learn,
+        {"ndcg": CUTOFFS, "dcg": CUTOFFS, "map": (None,)},
+        ties=("ndcg", "dcg"),
+    ),
+    Tool(
+        "torchmetrics",
+        "torchmetrics",
+        "torchmetrics",
+        torchmetrics,
+        dict.fromkeys(("ndcg", *BINARY, "hit_rate"), CUTOFFS),
+        ties=("ndcg",),  # the others' are in no order that it promises
+        tolerance=1e-6,
+    ),
+    Tool(
+        "LightGBM",
+        "lightgbm",
+        "lightgbm",
+        lightgbm,
+        {"ndcg": CUTOFFS, "map": CUTOFFS},
+        ties=("ndcg", "map"),
+    ),
+    Tool(
+        "implicit",
+        "implicit",
+        "kaggle",
+        implicit,
+        {"map": GIVEN},
+        ties=("map",),
+    ),
+]
