@@ -4,11 +4,12 @@ import hypothesis.strategies as st
 import numpy as np
 import oracle
 import pytest
-from cases import CASES
+from cases import CASES, Case
 from hypothesis import example, given, settings
 from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
+from tfrankmetrics.registry import FORMULAS
 
 CUTOFFS = (1, 2, 4, None)
 # Functions among the options keep a call from being compiled: `test_ties.py` has them.
@@ -105,7 +106,7 @@ def test_the_batch_size_does_not_matter(batch, size):
     labels, scores = batch
     if (labels < 0).all():
         return
-    whole, parts = (tfr.RankingMetrics(OBJECTS[:: len(CUTOFFS) + 1]) for _ in range(2))
+    whole, parts = (tfr.RankingMetrics(OBJECTS) for _ in range(2))
     whole.update_state(labels, scores)
     for start in range(0, len(labels), size):
         parts.update_state(labels[start : start + size], scores[start : start + size])
@@ -128,7 +129,8 @@ def test_only_the_order_of_the_scores_matters(batch, factor, shift):
 @given(batches())
 def test_values_are_in_their_range(batch):
     for name, value in evaluate(*batch).items():
-        upper = np.inf if name.startswith("dcg") else 1 + 1e-12
+        case, _ = METRICS[name]
+        upper = 1 + 1e-12 if FORMULAS[case.name].best_is_one else np.inf
         counted = value[~np.isnan(value)]
         assert ((counted >= 0) & (counted <= upper)).all(), name
         assert (np.isnan(value) == (batch[0] < 0).all(axis=1)).all(), name
@@ -144,6 +146,73 @@ def test_a_perfect_ranking_gets_the_best_value(batch):
         if case.name == "ndcg" and dict(case.options).get("ideal") != "retrieved":
             has_gain = (labels > 0).any(axis=1)
             np.testing.assert_allclose(best[name][has_gain], 1.0, rtol=1e-12)
+
+
+# Where a better item in a better place may lower the value; the tests below show it.
+NOT_MONOTONE = [
+    Case("map", (("denominator", "hits"),)),
+    Case("ndcg", (("ideal", "retrieved"),)),
+]
+
+
+@few
+@given(batches(), st.data())
+def test_a_relevant_item_moved_up_never_lowers_the_value(batch, data):
+    labels, scores = batch
+    if labels.shape[1] < 2:
+        return
+    moved = scores.copy()
+    for row, values in enumerate(moved):
+        places = st.permutations(range(labels.shape[1]))
+        worse, better, *_ = sorted(data.draw(places)[:2], key=lambda i: labels[row, i])
+        low, high = sorted(values[[worse, better]], key=rank_key)
+        if labels[row, worse] >= 0:
+            scores[row, [worse, better]] = high, low
+            moved[row, [worse, better]] = low, high
+    before, after = evaluate(labels, scores), evaluate(labels, moved)
+    for name, (case, _) in METRICS.items():
+        if case not in NOT_MONOTONE:
+            assert (~(before[name] > after[name] + 1e-9)).all(), name
+
+
+def rank_key(score):
+    """NaN ranks below every number."""
+    return (0, 0.0) if np.isnan(score) else (1, score)
+
+
+def test_average_precision_over_hits_falls_when_a_hit_is_added():
+    metric = tfr.MeanAveragePrecision(k=3, denominator="hits")
+    labels = [1, 0, 0, 1]
+    before = tfr.evaluate(labels, [4, 3, 2, 1], [metric])["map@3"]
+    after = tfr.evaluate(labels, [4, 3, 1, 2], [metric])["map@3"]
+    assert before == 1 / 1
+    assert after == pytest.approx((1 / 1 + 2 / 3) / 2)
+
+
+def test_ndcg_of_what_was_retrieved_falls_when_a_better_item_is():
+    metric = tfr.NDCG(ideal="retrieved", gain="linear")
+    before = tfr.evaluate([1, 0, 3], [2.0, 1.0, -np.inf], [metric])["ndcg"]
+    after = tfr.evaluate([1, 0, 3], [2.0, -np.inf, 1.0], [metric])["ndcg"]
+    assert before == 1.0
+    second = 1 / np.log2(3)
+    assert after == pytest.approx((1 + 3 * second) / (3 + 1 * second))
+
+
+def test_float32_inputs_give_the_oracle_s_float64_values():
+    """On longer lists: labels, scores and weights in float32, results in float32."""
+    rng = np.random.default_rng(4)
+    labels = rng.choice([-1, 0, 0, 0.5, 1, 2, 3.5], (50, 60)).astype(np.float32)
+    scores = rng.permuted(np.tile(np.arange(60), (50, 1)), axis=1) / np.float32(7)
+    weights = rng.uniform(0.1, 2, labels.shape).astype(np.float32)
+    objects = [case.metric(k, name=name) for name, (case, k) in METRICS.items()]
+    metric = tfr.RankingMetrics(objects)
+    metric.update_state(labels, scores, weights)
+    for name, value in metric.result().items():
+        case, k = METRICS[name]
+        expected = oracle.mean(
+            case.name, labels, scores, weights=weights, k=k, **dict(case.options)
+        )
+        assert float(value) == pytest.approx(expected, rel=2e-7), name
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

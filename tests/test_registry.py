@@ -1,6 +1,7 @@
-"""The registry, the classes and the tests' tables name the same things."""
+"""The registry, the classes and what they document say the same."""
 
 import inspect
+import re
 
 import pytest
 from cases import CASES, CLASSES
@@ -8,27 +9,44 @@ from cases import CASES, CLASSES
 import tfrankmetrics as tfr
 from tfrankmetrics.registry import FORMULAS
 
-ARGUMENTS_OF_EVERY_CLASS = {"self", "k", "name", "dtype"}
+ARGUMENTS_OF_EVERY_CLASS = {"self", "k", "convention", "name", "dtype"}
 
 
-def test_every_formula_has_a_class_and_cases():
-    assert set(CLASSES) == set(FORMULAS) == {case.name for case in CASES}
-    for name, metric_class in CLASSES.items():
-        assert metric_class.formula == name
-        assert metric_class.__name__ in tfr.__all__
+def test_every_formula_has_a_class():
+    assert set(CLASSES) == set(FORMULAS)
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_the_signature_of_a_class_is_that_of_its_formula(name):
-    signature = inspect.signature(CLASSES[name].__init__).parameters
-    defaults = {
-        argument: parameter.default
-        for argument, parameter in signature.items()
-        if argument not in ARGUMENTS_OF_EVERY_CLASS
+def test_every_option_is_tried(name):
+    tried = {
+        option for case in CASES if case.name == name for option, _ in case.options
     }
-    formula = {option: p.default for option, p in FORMULAS[name].parameters().items()}
-    assert defaults == formula
-    assert signature["k"].default is None
+    assert tried == FORMULAS[name].parameters().keys() - {"ties", "seed", "empty"}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_options_of_a_class_are_those_of_its_formula(name):
+    signature = inspect.signature(CLASSES[name].__init__).parameters
+    options = signature.keys() - ARGUMENTS_OF_EVERY_CLASS
+    assert options == FORMULAS[name].parameters().keys()
+    # None is the convention's choice, or the default.
+    assert all(
+        parameter.default is None
+        for argument, parameter in signature.items()
+        if argument != "self"
+    )
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_documented_default_is_that_of_the_formula(name):
+    documentation = inspect.getdoc(CLASSES[name])
+    for option, parameter in FORMULAS[name].parameters().items():
+        entry = re.search(
+            rf"^    {option}: ((?:.*\n)(?:     .*\n)*)", documentation, re.M
+        )
+        if option != "seed":
+            default = str(parameter.default)
+            assert re.search(rf'"?{re.escape(default)}"? \(default', entry[1]), option
 
 
 def test_shared_options_are_those_of_some_metric():
@@ -51,7 +69,8 @@ def test_shared_options_are_those_of_some_metric():
 def test_a_config_is_complete(case):
     config = case.metric(k=4, name="x", dtype="float64").get_config()
     arguments = inspect.signature(CLASSES[case.name].__init__).parameters
-    assert set(config) == set(arguments) - {"self"}
+    # A convention is the options that it stands for.
+    assert set(config) == set(arguments) - {"self", "convention"}
     assert config["k"] == 4
     assert config["name"] == "x"
     assert config["dtype"] == "float64"

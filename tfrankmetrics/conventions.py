@@ -161,7 +161,7 @@ CONVENTIONS: Mapping[str, Convention] = {
         ),
         Convention(
             "kaggle",
-            "Kaggle's MAP@k, implicit, RecBole",
+            "Kaggle's MAP@k, implicit",
             ("map",),
             {
                 "relevance_threshold": 1.0,

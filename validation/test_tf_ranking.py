@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from cases import CLASSES
 from conftest import with_version
+from conventions_document import TOLERANCE, choices, differences, id_of, numbers
 from queries import CUTOFFS, GRADES, WEIGHTS, name_of, random_batch
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
 from tf_ranking import METRICS, VALUES, recorded_values, value
@@ -72,3 +73,54 @@ def test_the_recorded_values_are_those_of_the_live_tool():
         for inputs in ("labels", "scores", "weights"):
             assert ours[inputs] == theirs[inputs]
         assert ours["values"] == pytest.approx(theirs["values"], rel=1e-6, abs=1e-7)
+
+
+# Enough for each of three equally likely orders to come up.
+REPETITIONS = 40
+
+
+def values_seen(example, batches=1):
+    """What it gives for an example of the document, to four decimals."""
+    options = dict(example.options)
+    if "gain" in options:
+        options["gain_fn"] = options.pop("gain")
+    return {
+        round(
+            value(
+                example.metric,
+                example.k,
+                example.labels,
+                example.scores,
+                example.sample_weight,
+                batches,
+                **options,
+            ),
+            4,
+        )
+        for _ in range(REPETITIONS)
+    }
+
+
+def same(seen, printed):
+    return sorted(seen) == pytest.approx(sorted(printed), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(("example", "rows"), choices(), ids=id_of)
+def test_the_document_gives_its_values(example, rows):
+    tf.keras.utils.set_random_seed(0)
+    printed = [row.values for row in rows if "TF-Ranking" in row.tools]
+    assert len(printed) == 1 or not example.is_of_all
+    if printed:
+        assert same(values_seen(example), *printed)
+
+
+@pytest.mark.parametrize(("example", "theirs", "ours"), differences(), ids=id_of)
+def test_the_document_gives_its_differences(example, theirs, ours):
+    tf.keras.utils.set_random_seed(0)
+    if "batch" not in theirs:
+        assert same(values_seen(example), numbers(theirs))
+        return
+    parts = {"one": 1, "two": 2, "four": 4}
+    for cell in theirs.split(", "):
+        (batches,) = (parts[word] for word in cell.split() if word in parts)
+        assert same(values_seen(example, batches), numbers(cell))

@@ -3,10 +3,12 @@
 import lightgbm
 import numpy as np
 import pytest
+import pytrec_eval
 from conftest import with_version
+from conventions_document import TOLERANCE, choices, id_of
 from queries import GRADES, WEIGHTS, name_of, random_batch, random_queries
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
-from tools import KERAS_RS, TOOLS, keras_rs_metric
+from tools import KERAS_RS, TOOLS, keras_rs_metric, qrels_and_run
 
 import tfrankmetrics as tfr
 
@@ -43,6 +45,35 @@ def test_equal_values(tool, ties, compare):
             rtol=tool.tolerance,
             atol=tool.tolerance,
         )
+
+
+@pytest.mark.parametrize(("example", "rows"), choices(), ids=id_of)
+def test_the_document_gives_their_values(example, rows):
+    """Every tool that has the metric stands in the table, with what it gives."""
+    queries = list(zip(example.labels, example.scores, strict=True))
+    for tool in TOOLS:
+        printed = [row.values for row in rows if tool.name in row.tools]
+        if example.is_of_all:
+            has_it = example.k in tool.metrics.get(example.metric, ())
+            assert len(printed) == has_it, tool.name
+        if printed:
+            value = np.mean(tool.value_of(example.metric, example.k, queries))
+            close = np.isclose(value, *printed, rtol=0, atol=TOLERANCE)
+            assert close.any(), tool.name
+
+
+def test_the_document_on_trec_eval_with_a_relevance_level():
+    level = 2
+    ((example, (row,)),) = (
+        (example, rows)
+        for example, rows in choices()
+        if "relevance_threshold" in example.options
+    )
+    qrels, run = qrels_and_run(list(zip(example.labels, example.scores, strict=True)))
+    evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"map"}, relevance_level=level)
+    (values,) = evaluator.evaluate(run).values()
+    assert row.tools == [f"trec_eval -l {level}"]
+    assert row.values == [values["map"]]
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)

@@ -136,7 +136,7 @@ def implicit(metric, k, labels, scores):
     return values[metric]
 
 
-def _qrels_and_run(queries):
+def qrels_and_run(queries):
     """Documents are named so that trec_eval's order of ties is that of the list."""
     qrels, run = {}, {}
     for query, (labels, scores) in enumerate(queries):
@@ -159,7 +159,7 @@ def trec_eval(metric, k, queries):
     }[metric]
     if k is not None:
         name = f"{name}_cut_{k}" if metric in ("ndcg", "map") else f"{name}_{k}"
-    qrels, run = _qrels_and_run(queries)
+    qrels, run = qrels_and_run(queries)
     values = pytrec_eval.RelevanceEvaluator(qrels, {_requested(name)}).evaluate(run)
     return [values[query][name] for query in qrels]
 
@@ -182,7 +182,7 @@ def ir_measures(metric, k, queries):
         "hit_rate": "Success",
     }[metric]
     measure = ir_measures.parse_measure(name if k is None else f"{name}@{k}")
-    qrels, run = _qrels_and_run(queries)
+    qrels, run = qrels_and_run(queries)
     results = ir_measures.iter_calc([measure], qrels, run)
     values = {result.query_id: result.value for result in results}
     return [values[query] for query in qrels]
@@ -192,7 +192,7 @@ def ranx(metric, k, queries):
     import numba
     import ranx
 
-    qrels, run = _qrels_and_run(queries)
+    qrels, run = qrels_and_run(queries)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", numba.NumbaTypeSafetyWarning)
         values = ranx.evaluate(

@@ -1,0 +1,139 @@
+"""Reads `docs/conventions.md`: its examples, and the values that it says they have.
+
+The tests compute our values anew, and `validation/` those of the other tools.
+"""
+
+import ast
+import dataclasses
+import pathlib
+import re
+
+from cases import CLASSES
+
+import tfrankmetrics as tfr
+
+DOCUMENT = pathlib.Path(__file__).parent.parent / "docs" / "conventions.md"
+# The values are printed with four decimals.
+TOLERANCE = 5.1e-5
+
+
+def plus_one(labels):
+    return labels + 1
+
+
+NAMES = {"INF": float("inf"), "NAN": float("nan"), "plus_one": plus_one}
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """A call of `evaluate` with one metric, as the document writes it.
+
+    `is_of_all` says that it has `convention=...`: its table is of every tool.
+    """
+
+    labels: list
+    scores: list
+    metric: str
+    k: int | None
+    sample_weight: list | None
+    options: dict
+    is_of_all: bool
+
+    def __str__(self):
+        at = "" if self.k is None else f"@{self.k}"
+        return f"{self.metric}{at}-{self.labels}".replace(" ", "")
+
+    def value(self, **options):
+        """Our value, with more options or a convention."""
+        metric = CLASSES[self.metric](k=self.k, **{**self.options, **options})
+        (value,) = tfr.evaluate(
+            self.labels, self.scores, [metric], sample_weight=self.sample_weight
+        ).values()
+        return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of a table: one value, or several at random, and who gives it."""
+
+    values: list[float]
+    tools: list[str]
+    ours: list[dict]
+
+
+def _section(title):
+    text = DOCUMENT.read_text(encoding="utf-8")
+    return text.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def _example(code):
+    call = ast.parse(code.strip(), mode="eval").body
+    labels, scores, (name,) = map(_argument, call.args)
+    metric, _, k = name.partition("@")
+    options = {keyword.arg: _argument(keyword.value) for keyword in call.keywords}
+    weight = options.pop("sample_weight", None)
+    is_of_all = options.get("convention") is ...
+    if is_of_all:
+        del options["convention"]
+    k = int(k) if k else None
+    return Example(labels, scores, metric, k, weight, options, is_of_all)
+
+
+def _argument(node):
+    return eval(compile(ast.Expression(node), "the document", "eval"), NAMES)
+
+
+def _option(code):
+    """`"lightgbm"` is a convention, `ties="stable"` is that option."""
+    if code.startswith('"'):
+        return {"convention": ast.literal_eval(code)}
+    name, _, value = code.partition("=")
+    return {name: ast.literal_eval(value)}
+
+
+def _cells(table):
+    """The rows of a Markdown table, without its two header rows."""
+    rows = [line.strip()[1:-1].split("|") for line in table.strip().splitlines()]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def numbers(cell):
+    """The values in a cell: they, and no other numbers, have four decimals."""
+    return [float(number) for number in re.findall(r"\d+\.\d{4}\b", cell)]
+
+
+def choices():
+    """The examples of "The choices", each with the rows of its table."""
+    blocks = re.findall(
+        r"^```py\n(.*?)^```\n+((?:^\|[^\n]*\n)+)",
+        _section("The choices"),
+        re.MULTILINE | re.DOTALL,
+    )
+    return [
+        (
+            _example(code),
+            [
+                Row(
+                    numbers(value),
+                    [tool for tool in tools.split(", ") if tool],
+                    [_option(code) for code in re.findall(r"`(.*?)`", ours)],
+                )
+                for value, tools, ours in _cells(table)
+            ],
+        )
+        for code, table in blocks
+    ]
+
+
+def differences():
+    """The examples of "Differences from TF-Ranking", its value and ours, as text."""
+    rows = re.findall(r"^\|.*", _section("Differences from TF-Ranking"), re.MULTILINE)
+    return [
+        (_example(re.search(r"`(evaluate\(.*\))`", example)[1]), theirs, ours)
+        for example, theirs, ours, _ in _cells("\n".join(rows))
+    ]
+
+
+def id_of(value):
+    """The name of an example's test; what stands beside it adds nothing to that."""
+    return str(value) if isinstance(value, Example) else ""

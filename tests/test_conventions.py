@@ -1,0 +1,144 @@
+"""Conventions: complete sets of choices, and the values that the document gives them."""
+
+import re
+
+import pytest
+from cases import CLASSES
+from conventions_document import (
+    DOCUMENT,
+    TOLERANCE,
+    choices,
+    differences,
+    id_of,
+    numbers,
+)
+
+import tfrankmetrics as tfr
+from tfrankmetrics import CONVENTIONS
+from tfrankmetrics.registry import FORMULAS
+
+PAIRS = [(name, metric) for name in CONVENTIONS for metric in CONVENTIONS[name].metrics]
+
+
+@pytest.mark.parametrize(("name", "metric"), PAIRS)
+def test_a_convention_decides_every_option(name, metric):
+    convention = CONVENTIONS[name]
+    assert convention.name == name
+    options = FORMULAS[metric].parameters().keys() - {"seed"}
+    chosen = {option: convention.choice(option, metric) for option in options}
+    config = CLASSES[metric](k=3, convention=name).get_config()
+    assert {option: config[option] for option in options} == chosen
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS.values(), ids=lambda c: c.name)
+def test_a_convention_says_nothing_that_no_metric_takes(convention):
+    taken = {
+        option
+        for metric in convention.metrics
+        for option in FORMULAS[metric].parameters()
+    }
+    assert convention.options.keys() <= taken
+    printed = str(convention)
+    for word in (convention.name, convention.tools, *convention.options):
+        assert word in printed
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_defaults_are_those_of_tf_ranking(name):
+    assert (
+        CLASSES[name](k=3).get_config()
+        == CLASSES[name](k=3, convention="tf_ranking").get_config()
+    )
+
+
+def test_an_option_beside_a_convention_comes_first():
+    labels, scores = [1, 3, 0, 2], [4, 3, 2, 1]
+    linear = tfr.evaluate(labels, scores, ["ndcg"], gain="linear")
+    expected = tfr.evaluate(labels, scores, ["ndcg"])
+    assert linear != expected
+    trec_eval = {"convention": "trec_eval"}
+    assert tfr.evaluate(labels, scores, ["ndcg"], **trec_eval) == linear
+    assert (
+        tfr.evaluate(labels, scores, ["ndcg"], gain="exponential", **trec_eval)
+        == expected
+    )
+    for options, values in (({}, linear), ({"gain": "exponential"}, expected)):
+        for metric in (
+            tfr.NDCG(**trec_eval, **options),
+            tfr.RankingMetrics(["ndcg"], **trec_eval, **options),
+        ):
+            copy = type(metric).from_config(metric.get_config())
+            copy.update_state(labels, scores)
+            value = copy.result()
+            value = value["ndcg"] if isinstance(value, dict) else value
+            assert float(value) == pytest.approx(values["ndcg"], rel=1e-6)
+
+
+def test_a_convention_holds_for_the_metrics_given_by_name():
+    metrics = ["map@2", tfr.NDCG(name="mine")]
+    values = tfr.evaluate(
+        [1, 3, 0, 2], [4, 3, 2, 1], metrics, convention="torchmetrics"
+    )
+    assert values["map@2"] == 1.0
+    assert values["mine"] == tfr.evaluate([1, 3, 0, 2], [4, 3, 2, 1], ["ndcg"])["ndcg"]
+
+
+@pytest.mark.parametrize("word", ["trec", "LightGBM", 3, ["sklearn"]])
+def test_unknown_conventions(word):
+    for make in (
+        lambda: tfr.NDCG(convention=word),
+        lambda: tfr.evaluate([1], [1], ["ndcg"], convention=word),
+        lambda: tfr.RankingMetrics(["ndcg"], convention=word),
+    ):
+        with pytest.raises(ValueError, match=r"must be None or one of.*Received") as e:
+            make()
+        assert repr(word) in str(e.value)
+
+
+def test_a_tool_without_the_metric():
+    with pytest.raises(ValueError, match=r"LightGBM, for the metrics 'ndcg', 'map'"):
+        tfr.evaluate([1], [1], ["ndcg", "mrr"], convention="lightgbm")
+    with pytest.raises(ValueError, match="Received: 'mrr'"):
+        tfr.MeanReciprocalRank(convention="sklearn")
+    tfr.evaluate([1], [1], ["ndcg", tfr.MeanReciprocalRank()], convention="lightgbm")
+
+
+def test_a_convention_that_applies_to_nothing():
+    with pytest.raises(ValueError, match="No such metric takes: 'convention'"):
+        tfr.evaluate([1], [1], [tfr.NDCG()], convention="sklearn")
+
+
+@pytest.mark.parametrize(("example", "rows"), choices(), ids=id_of)
+def test_the_document_gives_our_values(example, rows):
+    words = []
+    for row in rows:
+        for options in row.ours:
+            assert len(row.values) == 1
+            value = example.value(**options)
+            assert value == pytest.approx(row.values[0], abs=TOLERANCE), options
+        words += [options.get("convention") for options in row.ours]
+    if example.is_of_all:
+        having = {name for name, metric in PAIRS if metric == example.metric}
+        assert sorted(filter(None, words)) == sorted(having)
+
+
+@pytest.mark.parametrize(("example", "theirs", "ours"), differences(), ids=id_of)
+def test_the_document_gives_our_differences(example, theirs, ours):
+    (expected,) = numbers(ours)
+    assert example.value() == pytest.approx(expected, abs=TOLERANCE)
+    assert example.value(convention="tf_ranking") == example.value()
+    assert numbers(theirs) != [expected]
+
+
+def test_the_document_lists_the_conventions():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    rows = re.findall(r'^\| (.*?) \| `convention="(\w+)"` \| (.*?) \|$', text, re.M)
+    listed = {
+        name: (tools, re.findall(r"[a-z_]+(?=,|$| \()", metrics))
+        for tools, name, metrics in rows
+    }
+    assert len(listed) == len(CONVENTIONS)
+    for name, convention in CONVENTIONS.items():
+        tools, metrics = listed[name]
+        assert tools.replace("TF-Ranking", "TensorFlow Ranking") == convention.tools
+        assert metrics == list(convention.metrics)

@@ -1,0 +1,27 @@
+"""TensorFlow Ranking's values, from the file that `validation/tf_ranking.py` wrote.
+
+They are of tensorflow-ranking as published, which does not load beside a current
+TensorFlow; `validation/test_tf_ranking.py` holds the file to the live tool.
+"""
+
+import json
+import pathlib
+
+import pytest
+
+import tfrankmetrics as tfr
+
+FILE = pathlib.Path(__file__).parent / "tf_ranking_values.json"
+BATCHES = json.loads(FILE.read_text(encoding="utf-8"))["batches"]
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_equal_to_tf_ranking(batch):
+    values = tfr.evaluate(
+        batch["labels"],
+        batch["scores"],
+        list(batch["values"]),
+        sample_weight=batch["weights"],
+        convention="tf_ranking",
+    )
+    assert values == pytest.approx(batch["values"], rel=1e-5, abs=1e-5)
