@@ -1,4 +1,4 @@
-.PHONY: test lint format quickstart
+.PHONY: test lint format quickstart peers tf-ranking
 
 test:
 	python -m pytest
@@ -13,3 +13,10 @@ format:
 
 quickstart:
 	python examples/quickstart.py
+
+# The other tools, live; each in an environment of its own (CONTRIBUTING.md).
+peers:
+	python -m pytest validation/test_tools.py
+
+tf-ranking:
+	python -m pytest validation/test_tf_ranking.py

@@ -17,20 +17,16 @@ compared = collections.defaultdict(lambda: [0, 0.0])
 def compare():
     """Asserts that two sets of numbers agree, and enters them in the table."""
 
-    def assert_equal(tool, convention, metric, ours, theirs, **tolerance):
+    def assert_equal(package, convention, metric, ours, theirs, **tolerance):
         ours, theirs = np.atleast_1d(ours), np.atleast_1d(theirs)
         np.testing.assert_allclose(ours, theirs, **tolerance)
         assert np.isfinite(ours).all()
-        row = compared[f"{tool}", convention, metric]
+        tool = f"{package} {importlib.metadata.version(package)}"
+        row = compared[tool, convention, metric]
         row[0] += ours.size
         row[1] = max(row[1], float(np.max(np.abs(ours - theirs))))
 
     return assert_equal
-
-
-def with_version(package):
-    """A tool's name as the table has it, such as `rax 0.4.0`."""
-    return f"{package} {importlib.metadata.version(package)}"
 
 
 def pytest_terminal_summary(terminalreporter):

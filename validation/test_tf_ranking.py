@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cases import CLASSES
-from conftest import with_version
 from conventions_document import TOLERANCE, choices, differences, id_of, numbers
 from queries import CUTOFFS, GRADES, WEIGHTS, name_of, random_batch
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
@@ -35,7 +34,7 @@ def test_equal_values(grades, weights, compare):
         values = ours.result()
         for metric in METRICS:
             compare(
-                with_version("tensorflow-ranking"),
+                "tensorflow-ranking",
                 "tf_ranking",
                 metric,
                 [float(values[name_of(metric, k)]) for k in CUTOFFS],
@@ -55,7 +54,7 @@ def test_its_random_orders_have_our_value_as_their_mean(metric, k, compare):
     name = name_of(metric, k)
     ours = tfr.evaluate(TIED_LABELS, TIED_SCORES, [name], convention="tf_ranking")
     compare(
-        with_version("tensorflow-ranking"),
+        "tensorflow-ranking",
         "tf_ranking",
         f"{metric}, ties",
         ours[name],

@@ -4,7 +4,6 @@ import lightgbm
 import numpy as np
 import pytest
 import pytrec_eval
-from conftest import with_version
 from conventions_document import TOLERANCE, choices, id_of
 from queries import GRADES, WEIGHTS, name_of, random_batch, random_queries
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
@@ -37,7 +36,7 @@ def test_equal_values(tool, ties, compare):
     values = ours([name_of(*pair) for pair in pairs], queries, tool.convention)
     for metric, k in pairs:
         compare(
-            with_version(tool.package),
+            tool.package,
             tool.convention,
             f"{metric}, ties" if ties else metric,
             values[name_of(metric, k)],
@@ -45,6 +44,17 @@ def test_equal_values(tool, ties, compare):
             rtol=tool.tolerance,
             atol=tool.tolerance,
         )
+
+
+def test_every_metric_of_every_convention_is_compared():
+    compared = {(tool.convention, metric) for tool in TOOLS for metric in tool.metrics}
+    named = {
+        (name, metric)
+        for name, convention in tfr.CONVENTIONS.items()
+        for metric in convention.metrics
+    }
+    # TensorFlow Ranking needs an environment of its own: `test_tf_ranking.py`.
+    assert compared == {pair for pair in named if pair[0] != "tf_ranking"}
 
 
 @pytest.mark.parametrize(("example", "rows"), choices(), ids=id_of)
@@ -95,7 +105,7 @@ def test_keras_rs_with_padding_and_weights(grades, weights, compare):
                 theirs = keras_rs_metric(metric, k)
                 theirs.update_state(labels, scores, sample_weight)
                 compare(
-                    with_version("keras-rs"),
+                    "keras-rs",
                     "keras_rs",
                     f"{metric}, padding, weights",
                     ours[name_of(metric, k)],
@@ -119,7 +129,7 @@ def test_keras_rs_random_orders_have_our_value_as_their_mean(metric, compare):
         TIED_LABELS, TIED_SCORES, [f"{metric}@2"], convention="keras_rs"
     ).values()
     compare(
-        with_version("keras-rs"),
+        "keras-rs",
         "keras_rs",
         f"{metric}, mean of random ties",
         ours,
@@ -164,7 +174,7 @@ def test_lightgbm_scores_a_model_that_it_trains(compare):
         ours = tfr.evaluate(lists, by_query, list(theirs), convention="lightgbm")
         for name, value in theirs.items():
             compare(
-                with_version("lightgbm"),
+                "lightgbm",
                 "lightgbm",
                 f"{name.partition('@')[0]}, trained model",
                 ours[name],

@@ -1,0 +1,184 @@
+"""What goes wrong in other metrics libraries, each with the input that shows it.
+
+Each test names the tools where it was seen. Those of more than one input are
+elsewhere: sums in float32 that stop counting, repeated sorts and memory that grows
+(`test_graph.py`), lost names and keys, ragged inputs, replicas (`test_keras.py`,
+`test_inputs.py`), padding that leaks into the value (`docs/conventions.md`).
+"""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from cases import CLASSES
+
+import tfrankmetrics as tfr
+
+
+def value(name, labels, scores, **options):
+    return tfr.evaluate(labels, scores, [name], **options)[name]
+
+
+@pytest.mark.parametrize("ties", ["expected", "stable", "random"])
+@pytest.mark.parametrize("name", CLASSES)
+def test_tied_scores_give_one_value_each_time(name, ties):
+    """TF-Ranking, keras-rs: NDCG@1 of constant scores is 0 or 1 from call to call."""
+    labels, scores = [[1, 0, 0, 0, 0]], [[0.5] * 5]
+    values = set()
+    for _ in range(12):
+        metric = CLASSES[name](k=1, ties=ties)
+        metric.update_state(labels, scores)
+        values.add(float(metric.result()))
+    assert len(values) == 1
+
+
+@pytest.mark.parametrize("name", ["hit_rate", "precision", "recall", "mrr", "ndcg"])
+@pytest.mark.parametrize("place", [0, 3, 4])
+def test_a_constant_model_is_not_perfect(name, place):
+    """Keras's TopK metrics, TFRS, sorted lists; TFMA favours the last item."""
+    labels = np.eye(5)[[place]]
+    for score in (0.0, 1.0, float("nan")):
+        assert value(f"{name}@1", labels, np.full((1, 5), score)) == pytest.approx(
+            1 / 5
+        )
+
+
+WEIGHTED = ([[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]], [[10.0], [1.0], [1.0], [3.0]])
+
+
+def test_the_batch_size_does_not_change_weights():
+    """TF-Ranking, keras-rs: a list with nothing relevant gets its batch's mean."""
+    labels, weights = map(np.array, WEIGHTED)
+    scores = np.tile([3.0, 2.0, 1.0], (4, 1))
+    expected = (10 * 1 + 1 / math.log2(3) + 1 * 0 + 3 / math.log2(4)) / 15
+    for size in (4, 2, 1):
+        metric = tfr.NDCG()
+        for start in range(0, 4, size):
+            part = slice(start, start + size)
+            metric.update_state(labels[part], scores[part], weights[part])
+        assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_number_of_replicas_does_not_change_weights():
+    labels, weights = map(np.array, WEIGHTED)
+    scores = np.tile([3.0, 2.0, 1.0], (4, 1))
+    devices = [device.name for device in tf.config.list_logical_devices("CPU")]
+    values = []
+    for names in (devices[:1], devices):
+        strategy = tf.distribute.MirroredStrategy(names)
+        with strategy.scope():
+            metric = tfr.NDCG()
+        size = 4 // len(names)
+
+        def part(array, size=size, strategy=strategy):
+            return strategy.experimental_distribute_values_from_function(
+                lambda context: tf.constant(
+                    array[context.replica_id_in_sync_group * size :][:size]
+                )
+            )
+
+        @tf.function
+        def update(*parts, strategy=strategy, metric=metric):
+            strategy.run(metric.update_state, parts)
+
+        update(part(labels), part(scores), part(weights))
+        values.append(float(metric.result()))
+    assert len(devices) == 2
+    assert values[0] == values[1]
+
+
+def test_a_list_of_padding_is_not_a_list():
+    """TF-Ranking counts it as 0, beside a perfect list: 0.5."""
+    assert value("ndcg", [[1, 0], [-1, -1]], [[2, 1], [2, 1]]) == 1.0
+
+
+def test_padding_has_no_gain():
+    """TF-Ranking, TFMA: gain(label 0) or gain(-1) of padding is added up."""
+    options = {"gain": lambda labels: labels + 1}
+    alone = value("ndcg", [[1, 0, 2]], [[3, 2, 1]], **options)
+    padded = [[1, 0, 2, -1, -1, -1]], [[3, 2, 1, 4, 0, 0]]
+    assert value("ndcg", *padded, **options) == pytest.approx(alone)
+
+
+def test_one_weight_a_query_is_not_spread_over_the_items():
+    """TF-Ranking: silently wrong where there are as many items as queries."""
+    labels, scores = np.eye(3), np.tile([3.0, 2.0, 1.0], (3, 1))
+    expected = (3 * 1 + 1 / 2 + 2 / 3) / 6
+    for weights in ([3, 1, 2], [[3], [1], [2]]):
+        assert value("mrr", labels, scores, sample_weight=weights) == pytest.approx(
+            expected
+        )
+
+
+def test_weights_of_another_shape_are_refused():
+    """keras-rs: (1, 3) is taken for lists (2, 3)."""
+    with pytest.raises(ValueError, match="sample_weight"):
+        value("mrr", np.eye(2, 3), np.eye(2, 3), sample_weight=np.ones((1, 3)))
+
+
+def test_a_weight_of_0_leaves_the_item_in_its_place():
+    """TF-Ranking, keras-rs: 1.0 for the weight 0, 1/3 for 1e-6."""
+    for weight in (0.0, 1e-6, 1.0):
+        weights = [[weight, weight, 1.0]]
+        assert value(
+            "mrr", [[0, 0, 1]], [[3, 2, 1]], sample_weight=weights
+        ) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    ("scores", "ranks"),
+    [([3.0, float("nan"), 2.0], [1, 3, 2]), ([0.0, -0.0, 0.0], None)],
+)
+def test_nan_and_signed_zeros_rank_alike_everywhere(scores, ranks, jit_compile):
+    """TF-Ranking, keras-rs, TFMA; `top_k` itself differs between CPU and XLA."""
+    for item in range(3):
+        metric = tfr.MeanReciprocalRank()
+
+        @tf.function(jit_compile=jit_compile)
+        def update(labels, scores, metric=metric):
+            metric.update_state(labels, scores)
+
+        update(tf.constant(np.eye(3)[[item]]), tf.constant([scores]))
+        expected = 1 / ranks[item] if ranks else (1 + 1 / 2 + 1 / 3) / 3
+        assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
+
+
+def test_scores_are_not_rounded():
+    """TF-Ranking, trec_eval and others compare them as float32."""
+    assert value("mrr", [[0, 1]], np.array([[1.0, 1.0 + 1e-9]])) == 1.0
+    assert value("mrr", [[0, 1]], np.array([[2**24, 2**24 + 1]])) == 1.0
+
+
+def test_negative_scores_are_scores():
+    """torchmetrics: a score of 0 or less means that the item was not found."""
+    labels = [[1, 0, 2], [0, 1, 1]]
+    scores = np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]])
+    for name in CLASSES:
+        assert value(name, labels, scores - 9) == value(name, labels, scores)
+
+
+def test_cutoffs_may_be_deeper_than_the_list():
+    """Keras's `Precision(top_k=5)`: an error on three items."""
+    assert value("precision@5", [[1, 0, 1]], [[3, 2, 1]]) == pytest.approx(2 / 3)
+
+
+def test_labels_need_not_be_integers():
+    """trec_eval, torchmetrics: integers only."""
+    dcg = value("dcg", [[0.5, 0.25]], [[2, 1]], gain="linear")
+    assert dcg == pytest.approx(0.5 + 0.25 / math.log2(3))
+
+
+def test_a_result_may_be_of_any_float_dtype():
+    """TF-Ranking: dtype float16 or float64 fails."""
+    for dtype in ("float16", "float64"):
+        metric = tfr.NDCG(dtype=dtype)
+        metric.update_state(np.eye(2, dtype=dtype), np.eye(2, dtype=dtype))
+        assert metric.result().dtype == dtype
+
+
+def test_metrics_have_names_that_tell_them_apart():
+    """keras-rs: three metrics come out as `mean`, `mean_1` and `mean_2`."""
+    metrics = [tfr.NDCG(k=3), tfr.MeanReciprocalRank(), tfr.PrecisionAtK(k=1)]
+    assert [metric.name for metric in metrics] == ["ndcg@3", "mrr", "precision@1"]
