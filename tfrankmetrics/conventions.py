@@ -56,6 +56,16 @@ class Convention:
         return "\n".join([f'convention="{self.name}": {self.tools}', *lines])
 
 
+_TF_RANKING = {
+    "gain": "exponential",
+    "discount": "log2",
+    "ideal": "judged",
+    "relevance_threshold": 1.0,
+    "denominator": {"map": "relevant", "precision": "list"},
+    "ties": "expected",
+    "empty": "zero",
+}
+
 # Where a tool orders tied items at random, its value is ours on average, so the
 # set says "expected"; where it keeps some order of the items, "stable".
 CONVENTIONS: Mapping[str, Convention] = {
@@ -65,43 +75,19 @@ CONVENTIONS: Mapping[str, Convention] = {
             "tf_ranking",
             "TensorFlow Ranking",
             ("ndcg", "dcg", "map", "mrr", "precision", "recall", "hit_rate"),
-            {
-                "gain": "exponential",
-                "discount": "log2",
-                "ideal": "judged",
-                "relevance_threshold": 1.0,
-                "denominator": {"map": "relevant", "precision": "list"},
-                "ties": "expected",
-                "empty": "zero",
-            },
+            _TF_RANKING,
         ),
         Convention(
             "keras_rs",
             "keras-rs",
             ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
-            {
-                "gain": "exponential",
-                "discount": "log2",
-                "ideal": "judged",
-                "relevance_threshold": 1.0,
-                "denominator": {"map": "relevant", "precision": "list"},
-                "ties": "expected",
-                "empty": "zero",
-            },
+            _TF_RANKING,
         ),
         Convention(
             "rax",
             "rax",
             ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
-            {
-                "gain": "exponential",
-                "discount": "log2",
-                "ideal": "judged",
-                "relevance_threshold": 1.0,
-                "denominator": {"map": "relevant", "precision": "list"},
-                "ties": "stable",
-                "empty": "zero",
-            },
+            {**_TF_RANKING, "ties": "stable"},
         ),
         Convention(
             "trec_eval",
