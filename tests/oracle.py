@@ -29,8 +29,11 @@ def evaluate(name, labels, scores, *, mask=None, weights=None, k=None, **options
         value = 1.0 if options.get("empty") == "one" else 0.0
         return value, 0.0 if options.get("empty") == "skip" else query_weight
     query_weight = sum(worth(label) * weight for _, label, weight in items) / total
+    found = [item for item in items if item[0] != -math.inf]
+    missed = [item for item in items if item[0] == -math.inf]
     values = [
-        _value(name, order, query_weight, k, worth, options) for order in _orders(items)
+        _value(name, order, missed, query_weight, k, worth, options)
+        for order in _orders(found)
     ]
     return statistics.fmean(values), query_weight
 
@@ -72,15 +75,17 @@ def _orders(items):
         yield [item for part in parts for item in part]
 
 
-def _value(name, order, query_weight, k, worth, options):
+def _value(name, order, missed, query_weight, k, worth, options):
+    """One order of what was found; `missed` has no rank, as its score is -inf."""
     depth = len(order) if k is None else min(k, len(order))
     worths = [worth(label) for _, label, _ in order]
     # An item's weight counts relative to its query's weight.
-    weights = [w / query_weight if query_weight else 0.0 for _, _, w in order]
+    weights = [w / query_weight if query_weight else 0.0 for _, _, w in order + missed]
     hits = sum(worths[:depth])
-    relevant = sum(worths)
+    relevant = sum(worth(label) for _, label, _ in order + missed)
     if name == "precision":
-        return hits / (k if k and options.get("denominator") == "k" else depth)
+        divisor = k if k and options.get("denominator") == "k" else depth
+        return hits / divisor if divisor else 0.0
     if name == "recall":
         return hits / relevant
     if name == "hit_rate":
@@ -99,13 +104,13 @@ def _value(name, order, query_weight, k, worth, options):
             "hits": hits,
         }[denominator]
         return total / divisor if divisor else 0.0
-    gains = [worth(label) * weight for (_, label, _), weight in zip(order, weights)]
-    if options.get("ideal") == "retrieved":
-        gains = [0 if s == -math.inf else g for g, (s, _, _) in zip(gains, order)]
+    gains = [worth(x) * w for (_, x, _), w in zip(order + missed, weights)]
     dcg = _dcg(gains[:depth], options)
     if name == "dcg":
         return dcg
-    ideal = _dcg(sorted(gains, reverse=True)[:depth], options)
+    if options.get("ideal") == "retrieved":
+        gains = gains[: len(order)]
+    ideal = _dcg(sorted(gains, reverse=True)[:k], options)
     return dcg / ideal if ideal else 0.0
 
 

@@ -218,13 +218,13 @@ def test_scores_that_are_not_finite(dtype):
     def rr(labels, scores):
         return value("mrr", labels, np.array(scores, dtype))
 
-    assert rr([0, 0, 1, 0], [INF, 1.0, -INF, NAN]) == 1 / 3
-    assert rr([0, 0, 0, 1], [INF, 1.0, -INF, NAN]) == 1 / 4
+    assert rr([0, 0, 0, 1], [INF, 1.0, -INF, NAN]) == 1 / 3
+    assert rr([0, 0, 1, 0], [INF, 1.0, -INF, NAN]) == 0.0  # -inf: not retrieved
     assert rr([0, 0, 1], [NAN, NAN, -1e4]) == 1.0
     assert rr([0, 1, -1], [1.0, NAN, INF]) == 1 / 2  # above padding
     assert rr([0, 1], [0.0, -0.0]) == 3 / 4  # a tie
     assert rr([0, 1], [NAN, NAN]) == 3 / 4
-    assert rr([0, 1], [-INF, -INF]) == 3 / 4
+    assert rr([0, 1], [-INF, -INF]) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,7 @@ class NDCG(SingleMetric):
             1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
             ranks, from 1, to discounts of its shape that do not grow with the rank.
         ideal: "judged" (default): the ideal order is that of all items with a label;
-            or "retrieved": an item whose score is -inf was not retrieved, and
-            counts neither in the DCG nor in the ideal one.
+            or "retrieved": of those alone whose score is not -inf.
         ties: "expected" (default), "stable" or "random": how equal scores count.
         seed: An int, with ties="random" only; None is 0.
         empty: "zero" (default), "one" or "skip": what a list counts as in which

@@ -113,7 +113,7 @@ def _at_cutoff(curve: tf.Tensor, k: int | None, ranked: RankedLists) -> tf.Tenso
     """A curve's value `[B]` at rank k, or for None at the end of each list."""
     if k is not None:
         return curve[:, ranked.columns.column_of(k)]
-    last = tf.cast(tf.maximum(ranked.lengths, 1), tf.int32) - 1
+    last = tf.cast(tf.maximum(ranked.sizes, 1), tf.int32) - 1
     return tf.gather(curve, last, batch_dims=1)
 
 

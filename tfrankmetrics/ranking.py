@@ -35,9 +35,9 @@ class PaddedLists(NamedTuple):
 class Items(NamedTuple):
     """Some of the items of each query: all of them, or those at ranks 1..D."""
 
-    labels: tf.Tensor
-    valid: tf.Tensor
-    retrieved: tf.Tensor  # bool: False where the score, -inf, says it was not found
+    labels: tf.Tensor  # 0 where not valid
+    valid: tf.Tensor  # bool, False for padding
+    retrieved: tf.Tensor  # bool, False also where a score of -inf says it was not found
     weights: tf.Tensor | None
 
 
@@ -101,7 +101,9 @@ class RankedLists(NamedTuple):
     """Lists ranked by score down to the deepest cutoff, ready for the formulas.
 
     `ranked` holds what was retrieved, by rank; `judged` everything that has a
-    label, in any order. `groups` is None where ties were broken one by one.
+    label, in any order, also what was not retrieved: it has no rank, and is
+    missed in whatever counts all relevant items. `groups` is None where ties were
+    broken one by one.
     """
 
     ranked: Items  # [B, D]
@@ -116,9 +118,14 @@ class RankedLists(NamedTuple):
         return self.columns.ranks
 
     @property
-    def lengths(self) -> tf.Tensor:
+    def sizes(self) -> tf.Tensor:
         """Number of items that are not padding, float64 `[B]`."""
         return tf.reduce_sum(tf.cast(self.judged.valid, tf.float64), axis=1)
+
+    @property
+    def lengths(self) -> tf.Tensor:
+        """Number of items that were retrieved, float64 `[B]`."""
+        return tf.reduce_sum(tf.cast(self.judged.retrieved, tf.float64), axis=1)
 
     @property
     def group_sizes(self) -> tf.Tensor:
@@ -145,7 +152,8 @@ class RankedLists(NamedTuple):
         )
         if self.groups.cut_items is None:
             return sums
-        of_cut_items = tf.where(self.groups.cut_items, worth(self.judged), 0)
+        is_cut_item = self.groups.cut_items & self.judged.retrieved
+        of_cut_items = tf.where(is_cut_item, worth(self.judged), 0)
         return tf.where(
             self.groups.is_cut,
             tf.reduce_sum(of_cut_items, axis=1, keepdims=True),
@@ -181,14 +189,14 @@ class RankedLists(NamedTuple):
             total = self.total(worth)
             weighted = tf.reduce_sum(worth(self.judged) * self.judged.weights, axis=1)
             mean = tf.math.divide_no_nan(
-                tf.reduce_sum(self.judged.weights, axis=1), self.lengths
+                tf.reduce_sum(self.judged.weights, axis=1), self.sizes
             )
             weights = tf.where(tf.equal(total, 0), mean, weighted / total)
         elif self.query_weights is not None:
             weights = self.query_weights
         else:
             weights = tf.ones_like(self.lengths)
-        return tf.where(self.lengths > 0, weights, 0)
+        return tf.where(self.sizes > 0, weights, 0)
 
     def weighted(self, worth: Worth) -> Worth:
         """`worth` times the item's weight, relative to the query's weight.
@@ -221,7 +229,10 @@ def rank(
         first_query: Number of queries ranked before these; with "random" ties it
             keeps the result the same however the queries are split in batches.
     """
-    keys = _sort_keys(lists.scores, lists.valid)
+    retrieved = lists.valid
+    if lists.scores.dtype.is_floating:
+        retrieved &= tf.not_equal(lists.scores, -float("inf"))
+    keys = _sort_keys(lists.scores, retrieved)
     columns = _columns(cutoffs, keys)
     if ties == "expected":
         _, order = tf.math.top_k(keys, columns.top)
@@ -242,39 +253,38 @@ def rank(
     def by_rank(of_items: tf.Tensor) -> tf.Tensor:
         return columns.fill(tf.gather(of_items, order, batch_dims=1))
 
-    judged = Items(
-        lists.labels, lists.valid, _is_retrieved(lists.scores), lists.item_weights
+    judged = Items(lists.labels, lists.valid, retrieved, lists.item_weights)
+    is_ranked = by_rank(retrieved)
+    labels = by_rank(lists.labels)
+    weights = None if lists.item_weights is None else by_rank(lists.item_weights)
+    ranked = Items(
+        tf.where(is_ranked, labels, tf.zeros_like(labels)),
+        is_ranked,
+        is_ranked,
+        weights,
     )
-    ranked = Items(*(None if field is None else by_rank(field) for field in judged))
     return RankedLists(ranked, judged, groups, lists.query_weights, columns)
 
 
-def _sort_keys(scores: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Scores as numbers that sort alike on CPU, GPU and XLA, padding last.
+def _sort_keys(scores: tf.Tensor, retrieved: tf.Tensor) -> tf.Tensor:
+    """Scores as numbers that sort alike on CPU, GPU and XLA.
 
-    NaN goes below every number, padding below NaN, each as a number that no
-    score has. These are taken from the bottom of the dtype's range, where the
-    scores merge: -inf equals whatever is not above -3.4028233e38 in float32.
+    NaN goes below every number, and below NaN what is padding or was not
+    retrieved, each as a number that no score has. The one for NaN is taken from
+    the scores: the two lowest numbers of a dtype count as equal.
     """
     if scores.dtype.is_integer:
-        padding = scores.dtype.min
-        ranked_above_padding = tf.maximum(scores, padding + 1)
+        last = scores.dtype.min
+        keys = tf.maximum(scores, last + 1)
     else:
-        padding = -float("inf")
+        last = -float("inf")
         lowest = scores.dtype.as_numpy_dtype(scores.dtype.min)
-        ranked_above_padding = tf.where(
+        keys = tf.where(
             tf.math.is_nan(scores),
             lowest,
             tf.maximum(scores, np.nextafter(lowest, np.zeros_like(lowest))),
         )
-    return tf.where(valid, ranked_above_padding, padding)
-
-
-def _is_retrieved(scores: tf.Tensor) -> tf.Tensor:
-    """True but for a score of -inf, which says that an item was not retrieved."""
-    if scores.dtype.is_integer:
-        return tf.ones_like(scores, tf.bool)
-    return tf.not_equal(scores, -float("inf"))
+    return tf.where(retrieved, keys, last)
 
 
 def _tie_groups(keys: tf.Tensor, sorted_keys: tf.Tensor, columns: Columns) -> TieGroups:

@@ -153,6 +153,8 @@ def make_measure(
             "empty='one' counts a list with nothing to find as perfect, and the "
             f"best value of `{row.name}` is not 1. Use 'zero' or 'skip'."
         )
+    if k is None and complete.get("denominator") == "k":
+        complete["denominator"] = "list"  # without a cutoff, k is the list's length
     return Measure(row, k, tuple(complete.items()))
 
 

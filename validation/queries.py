@@ -13,11 +13,12 @@ def name_of(metric, k):
     return metric if k is None else f"{metric}@{k}"
 
 
-def random_queries(number, *, seed, ties):
+def random_queries(number, *, seed, ties, missed=False):
     """Lists of 2 to 12 items: integer labels 0 to 4, and scores above 0.
 
     One query in some eight has nothing relevant. Scores are multiples of 1/64,
-    which float32 holds exactly; without ties no two in a list are equal.
+    which float32 holds exactly; without ties no two in a list are equal. With
+    `missed`, some are -inf: items that were not retrieved.
     """
     rng = np.random.default_rng(seed)
     queries = []
@@ -26,6 +27,8 @@ def random_queries(number, *, seed, ties):
         labels = np.maximum(rng.integers(-3, 5, size), 0)
         labels *= rng.random() > 0.12
         scores = rng.choice(np.arange(1, 5 if ties else 65), size, replace=ties) / 64
+        if missed:
+            scores[1:][rng.random(size - 1) < 0.3] = -np.inf
         queries.append((labels.tolist(), scores.tolist()))
     return queries
 

@@ -19,10 +19,13 @@ def ours(names, queries, convention):
     return tfr.evaluate(labels, scores, names, convention=convention, per_query=True)
 
 
-@pytest.mark.parametrize("ties", [False, True], ids=["untied", "tied"])
+@pytest.mark.parametrize("kind", ["untied", "tied", "missed"])
 @by_tool
-def test_equal_values(tool, ties, compare):
-    queries = random_queries(60, seed=1, ties=ties)
+def test_equal_values(tool, kind, compare):
+    ties, missed = kind == "tied", kind == "missed"
+    if missed and not tool.has_missed:
+        pytest.skip("it takes every item as retrieved")
+    queries = random_queries(60, seed=1, ties=ties, missed=missed)
     if tool.name == "implicit":  # leaves queries with nothing relevant out
         queries = [query for query in queries if any(query[0])]
     pairs = [
@@ -38,7 +41,7 @@ def test_equal_values(tool, ties, compare):
         compare(
             tool.package,
             tool.convention,
-            f"{metric}, ties" if ties else metric,
+            metric if kind == "untied" else f"{metric}, {kind}",
             values[name_of(metric, k)],
             tool.value_of(metric, k, queries),
             rtol=tool.tolerance,

@@ -8,6 +8,7 @@ be told (binary labels, names for items) is done here, and nothing else.
 import contextlib
 import dataclasses
 import io
+import math
 import warnings
 from collections.abc import Callable
 
@@ -137,12 +138,16 @@ def implicit(metric, k, labels, scores):
 
 
 def qrels_and_run(queries):
-    """Documents are named so that trec_eval's order of ties is that of the list."""
+    """Documents are named so that trec_eval's order of ties is that of the list.
+
+    Those with a score of -inf are judged and not in the run.
+    """
     qrels, run = {}, {}
     for query, (labels, scores) in enumerate(queries):
         names = [f"d{len(labels) - place:05d}" for place in range(len(labels))]
         qrels[f"q{query:05d}"] = dict(zip(names, labels, strict=True))
-        run[f"q{query:05d}"] = dict(zip(names, map(float, scores), strict=True))
+        scored = zip(names, map(float, scores), strict=True)
+        run[f"q{query:05d}"] = {name: s for name, s in scored if s != -math.inf}
     return qrels, run
 
 
@@ -217,6 +222,8 @@ class Tool:
     # The metrics whose tied scores it breaks in a way that the convention has.
     ties: tuple[str, ...]
     tolerance: float = 1e-12
+    # Whether it can tell what was not retrieved.
+    has_missed: bool = False
 
 
 GIVEN = CUTOFFS[1:]
@@ -240,6 +247,7 @@ TOOLS = [
         dict.fromkeys(("ndcg", "dcg", *BINARY), CUTOFFS),
         ties=("ndcg", "dcg", *BINARY),
         tolerance=1e-6,
+        has_missed=True,
     ),
     Tool(
         "trec_eval",
@@ -255,6 +263,7 @@ TOOLS = [
             "hit_rate": GIVEN,
         },
         ties=("ndcg", "map", "mrr", "precision", "recall", "hit_rate"),
+        has_missed=True,
     ),
     Tool(
         "ir_measures",
@@ -271,6 +280,7 @@ TOOLS = [
         },
         # Not RR@k, which another program behind it computes.
         ties=("ndcg", "map", "precision", "recall", "hit_rate"),
+        has_missed=True,
     ),
     Tool(
         "ranx",
@@ -279,6 +289,7 @@ TOOLS = [
         ranx,
         dict.fromkeys(("ndcg", "dcg", *BINARY, "hit_rate"), CUTOFFS),
         ties=("ndcg", "dcg", *BINARY, "hit_rate"),
+        has_missed=True,
     ),
     Tool(
         "scikit-learn",
