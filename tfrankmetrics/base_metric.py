@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.inputs import padded_lists
 from tfrankmetrics.per_query import call_compiled, means, weighted_sums
 from tfrankmetrics.registry import Measure, make_measure
+from tfrankmetrics.ways_in import WayIn, make_way_in
 
 try:
     KerasMetric = tf.keras.metrics.Metric
@@ -34,7 +34,11 @@ class StatefulMetric(KerasMetric):
     """
 
     def __init__(
-        self, measures: Sequence[Measure], name: str | None, dtype: str | None
+        self,
+        measures: Sequence[Measure],
+        way_in: WayIn,
+        name: str | None,
+        dtype: str | None,
     ) -> None:
         if tf.keras.backend.backend() != "tensorflow":
             raise RuntimeError(
@@ -50,6 +54,7 @@ class StatefulMetric(KerasMetric):
                 f"Received: dtype={dtype!r}."
             )
         self._measures = tuple(measures)
+        self._way_in = tuple(way_in)  # Keras would turn a named tuple into another
         self._sums = self.add_weight(
             name="sums",
             shape=(len(self._measures), 2),
@@ -62,6 +67,11 @@ class StatefulMetric(KerasMetric):
                 name="queries_seen", shape=(), initializer="zeros", dtype="int64"
             )
 
+    @property
+    def way_in(self) -> WayIn:
+        """What `update_state` takes: labels, ids or a catalogue."""
+        return WayIn(*self._way_in)
+
     @tf.autograph.experimental.do_not_convert
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch of queries.
@@ -72,11 +82,23 @@ class StatefulMetric(KerasMetric):
                 boolean `mask` of their shape, True for the items that count;
                 then the mask alone decides, and a negative label is not
                 relevant. A Keras mask that `y_pred` carries does the same.
+
+                With inputs="ids", the relevant ids, `[B]` or `[B, M]` in any
+                order, integers with -1 for padding. With inputs="catalogue" too,
+                each the place of an item in the catalogue; `[B, T]` or
+                `[B, T, M]` for sequences. Or a dict of `ids` and, if wanted,
+                their `relevance`, of the same shape, and for a catalogue the ids
+                to `exclude` from the ranking, `[B, E]` or `[B, T, E]`.
             y_pred: Scores of the labels' shape, or `[B, N, 1]`; higher ranks
                 first. Any float or integer dtype, compared as it is. NaN
-                ranks below every number.
+                ranks below every number; -inf says that an item was not retrieved.
+
+                With inputs="ids", recommended ids `[B, K]`, best first, with -1
+                for padding at the end. With inputs="catalogue", scores of all
+                items, `[B, V]`, or `[B, T, V]` for each step of a sequence.
             sample_weight: None, a scalar, `[B]` or `[B, 1]` for one weight a
-                query, or of the labels' shape for one weight an item.
+                query, or with labels of their shape for one weight an item, or
+                `[B, T]` for one a step.
 
         Raises:
             ValueError: Shapes or dtypes are not of these forms. In a graph
@@ -86,12 +108,11 @@ class StatefulMetric(KerasMetric):
         container = _keras_container()
         if container is not None:
             self._check_use_in_keras(container, y_pred)
-        lists = padded_lists(y_true, y_pred, sample_weight)
+        lists = self.way_in.read(y_true, y_pred, sample_weight)
         first_query = 0
         if self._queries_seen is not None:
             first_query = tf.convert_to_tensor(self._queries_seen)
-            number = tf.shape(lists.labels, out_type=tf.int64)[0]
-            self._queries_seen.assign_add(number)
+            self._queries_seen.assign_add(lists.number)
         if tf.executing_eagerly():
             sums = call_compiled(weighted_sums, self._measures, lists, first_query)
         else:
@@ -101,7 +122,8 @@ class StatefulMetric(KerasMetric):
     def _check_use_in_keras(self, container: Any, y_pred: Any) -> None:
         """Refuses what `fit` and `evaluate` would turn into a plausible number."""
         _refuse_other_keras(container)
-        _refuse_single_items(y_pred)
+        if self.way_in.inputs == "labels":
+            _refuse_single_items(y_pred)
 
     def reset_state(self) -> None:
         """Forgets all batches."""
@@ -124,15 +146,17 @@ class SingleMetric(StatefulMetric):
 
     formula: str
 
-    def __init__(
-        self,
-        k: int | None,
-        options: dict[str, Any],
-        name: str | None,
-        dtype: str | None,
-    ) -> None:
-        measure = make_measure(self.formula, k, **options)
-        super().__init__([measure], name or measure.name, dtype)
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        """Takes the arguments of the subclass as `locals()` gives them there."""
+        options = {
+            name: value
+            for name, value in arguments.items()
+            if name not in ("self", "__class__")
+        }
+        name, dtype = options.pop("name"), options.pop("dtype")
+        way_in = make_way_in(options.pop("inputs"), options.pop("duplicates"))
+        measure = make_measure(self.formula, options.pop("k"), **options)
+        super().__init__([measure], way_in, name or measure.name, dtype)
         self.measure = measure
         self._direction = "up"  # for Keras 3's callbacks with mode="auto"
 
@@ -148,7 +172,14 @@ class SingleMetric(StatefulMetric):
     def get_config(self) -> dict[str, Any]:
         """The arguments that make this metric again."""
         options = {name: to_config(value) for name, value in self.measure.options}
-        return {**super().get_config(), "k": self.measure.k, **options}
+        inputs, duplicates = self.way_in
+        return {
+            **super().get_config(),
+            "k": self.measure.k,
+            **options,
+            "inputs": inputs,
+            "duplicates": duplicates if inputs == "ids" else None,
+        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SingleMetric:

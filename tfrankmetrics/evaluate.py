@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.inputs import padded_lists
+from tfrankmetrics.ids import numbered_ids
+from tfrankmetrics.inputs import first_index
 from tfrankmetrics.per_query import call_compiled, values_and_weights
-from tfrankmetrics.ranking import PaddedLists
 from tfrankmetrics.registry import named_measures
+from tfrankmetrics.ways_in import check_ways_in, make_way_in, require_values
 
-# Items ranked at a time: enough to keep the cores busy in little memory.
-_ITEMS_AT_A_TIME = 2**20
+# Of items, or of pairs of ids: enough to keep the cores busy in little memory.
+_NUMBERS_AT_A_TIME = 2**20
 
 
 def evaluate(
@@ -22,6 +23,8 @@ def evaluate(
     y_pred: Any,
     metrics: Sequence[Any],
     *,
+    inputs: str | None = None,
+    duplicates: str | None = None,
     mask: Any = None,
     sample_weight: Any = None,
     per_query: bool = False,
@@ -50,10 +53,16 @@ def evaluate(
             mask. A dict of `labels` and `mask` is taken too.
         y_pred: Scores of the same form, higher ranks first. Dense scores may
             also be `[B, N, 1]`. Any float or integer dtype, compared as it is.
-            NaN ranks below every number.
+            NaN ranks below every number; -inf says that an item was not retrieved.
         metrics: Names (`"ndcg@10"`, `"mrr"`; also trec_eval's and ir_measures',
             as `"P@5"`) and metric objects with options of their own
             (`NDCG(k=10, gain="linear")`).
+        inputs: What `y_true` and `y_pred` are: "labels" (default), as above; "ids":
+            relevant ids beside recommended ids, best first; or "catalogue": relevant
+            ids beside the scores of all items. `update_state` of a metric says
+            more. Here ids may be of any kind, such as lists of lists of strings.
+        duplicates: How a repeated recommendation counts, with inputs="ids" only:
+            "first" (default), at its first place; or "all", each time.
         mask: Booleans of the labels' shape, True for the items that count. With
             a mask, it alone decides, and a negative label is not relevant.
         sample_weight: A scalar, `[B]` or `[B, 1]` (one weight a query) or of the
@@ -97,16 +106,23 @@ def evaluate(
         "convention": convention,
     }
     named = named_measures(metrics, options)
-    lists = padded_lists(y_true, y_pred, sample_weight, mask)
-    _require_numbers(lists)
+    way_in = make_way_in(inputs, duplicates)
+    check_ways_in(metrics, way_in)
+    if way_in.inputs == "ids":
+        y_true, y_pred = numbered_ids(y_true, y_pred)
+    lists = way_in.read(y_true, y_pred, sample_weight, mask)
+    require_values(lists)
 
     measures = tuple(named.values())
-    number, list_size = lists.labels.shape
-    step = max(1, _ITEMS_AT_A_TIME // max(1, list_size))
+    step = max(1, _NUMBERS_AT_A_TIME // max(1, lists.size_of_one))
     parts = []
-    for start in range(0, max(1, number), step):
-        part = PaddedLists(
-            *(None if field is None else field[start : start + step] for field in lists)
+    for start in range(0, max(1, int(lists.number)), step):
+        part = lists._replace(
+            **{
+                name: field[start : start + step]
+                for name, field in lists._asdict().items()
+                if tf.is_tensor(field)
+            }
         )
         parts.append(call_compiled(values_and_weights, measures, part, start))
     values, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -120,42 +136,15 @@ def evaluate(
     return dict(zip(named, means.tolist(), strict=True))
 
 
-def _require_numbers(lists: PaddedLists) -> None:
-    """Refuses values that no metric has a meaning for."""
-    bad_labels = ~np.isfinite(lists.labels.numpy())
-    if bad_labels.any():
-        raise ValueError(
-            "Labels must be finite numbers; what has no label is padding, marked by a "
-            f"label below 0 or a mask. Received: {_first(bad_labels, lists.labels)}."
-        )
-    for weights in (lists.query_weights, lists.item_weights):
-        # A negative weight was made NaN already.
-        if weights is not None and not np.isfinite(weights.numpy()).all():
-            bad_weights = ~np.isfinite(weights.numpy())
-            raise ValueError(
-                "`sample_weight` must hold finite numbers of at least 0. "
-                f"Received another at index {_first_index(bad_weights)}."
-            )
-
-
 def _require_finite(
     named: dict[str, Any], values: np.ndarray, weights: np.ndarray
 ) -> None:
     """Labels and weights are numbers by now: what is not one is a function's doing."""
     bad = ~(np.isfinite(values) & np.isfinite(weights))
     if bad.any():
-        query, column = _first_index(bad)
+        query, column = first_index(bad)
         raise ValueError(
             "Gains must be finite numbers of at least 0, and so must discounts, which "
             "must not grow with the rank. Received others, or gains too large to add "
             f"up, in query {query} for {list(named)[column]!r}."
         )
-
-
-def _first_index(where: np.ndarray) -> list[int]:
-    return np.argwhere(where)[0].tolist()
-
-
-def _first(where: np.ndarray, values: tf.Tensor) -> str:
-    index = _first_index(where)
-    return f"{values.numpy()[tuple(index)]} at index {index}"

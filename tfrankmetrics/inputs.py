@@ -20,7 +20,7 @@ import tensorflow as tf
 from tfrankmetrics.ranking import PaddedLists
 
 
-class _Dense(NamedTuple):
+class Dense(NamedTuple):
     """One argument as a dense tensor, with its row lengths if it was ragged."""
 
     name: str
@@ -88,13 +88,13 @@ def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any]:
     return y_true["labels"], y_true.get("mask") if mask is None else mask
 
 
-def _labels_and_scores(y_true: Any, y_pred: Any) -> tuple[_Dense, tf.Tensor, bool]:
+def _labels_and_scores(y_true: Any, y_pred: Any) -> tuple[Dense, tf.Tensor, bool]:
     """Labels and scores `[B, N]` in the dtypes to compute with.
 
     The last of the three says whether they came as one list, `[N]`.
     """
-    labels = _dense("`y_true`", y_true, _as_labels, padding=-1)
-    scores = _dense("`y_pred`", y_pred, _as_scores, padding=0)
+    labels = dense("`y_true`", y_true, _as_labels, padding=-1)
+    scores = dense("`y_pred`", y_pred, _as_scores, padding=0)
     received = (
         f"Received: y_true of shape {labels.tensor.shape}, "
         f"y_pred of shape {scores.tensor.shape}."
@@ -122,9 +122,9 @@ def _labels_and_scores(y_true: Any, y_pred: Any) -> tuple[_Dense, tf.Tensor, boo
     return labels, _like_labels(scores, labels, error), is_one_list
 
 
-def _mask(name: str, mask: Any, labels: _Dense, is_one_list: bool) -> tf.Tensor:
+def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> tf.Tensor:
     """Which items count, `[B, N]`."""
-    given = _dense(name, mask, _as_mask, padding=False)
+    given = dense(name, mask, _as_mask, padding=False)
     error = (
         f"{name} must be of the labels' shape, {labels.tensor.shape}. "
         f"Received: shape {given.tensor.shape}."
@@ -138,17 +138,16 @@ def _mask(name: str, mask: Any, labels: _Dense, is_one_list: bool) -> tf.Tensor:
 
 
 def _weights(
-    sample_weight: Any, labels: _Dense, is_one_list: bool
+    sample_weight: Any, labels: Dense, is_one_list: bool
 ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
     """The weights as one a query, `[B]`, or else one an item, `[B, N]`."""
-    given = _dense("`sample_weight`", sample_weight, _as_weights, padding=0)
+    given = dense("`sample_weight`", sample_weight, _as_weights, padding=0)
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1] (one weight a query), or of "
         f"the labels' shape (one an item), here {labels.tensor.shape}. "
         f"Received: shape {given.tensor.shape}."
     )
-    weights = given.tensor
-    weights = tf.where(weights < 0, tf.constant(float("nan"), tf.float64), weights)
+    weights = _nan_if_negative(given.tensor)
     if is_one_list and weights.shape.rank == 1 and weights.shape[0] != 1:
         weights = weights[tf.newaxis]
     batch = tf.shape(labels.tensor)[:1]
@@ -157,7 +156,7 @@ def _weights(
     if weights.shape.rank == 2 and weights.shape[1] == 1:
         weights = tf.squeeze(weights, axis=1)
     if weights.shape.rank == 1:
-        return _of_shape(weights, labels.tensor.shape[:1], batch, error), None
+        return of_shape(weights, labels.tensor.shape[:1], batch, error), None
     if weights.shape.rank == 2 and weights.shape[1] is None:
         # [B, 1] or [B, N], as only the run will tell; as weights of the items
         # both come to the same.
@@ -166,6 +165,36 @@ def _weights(
         weights = _reshaped_if_same(weights, tf.stack([shape[0], width]), error)
         weights *= tf.ones_like(labels.tensor, tf.float64)
     return None, _like_labels(given._replace(tensor=weights), labels, error)
+
+
+def query_weights(sample_weight: Any, queries: tf.Tensor) -> tf.Tensor | None:
+    """The weights of `queries`, `[B, ...]`, as float64 `[B]`."""
+    if sample_weight is None:
+        return None
+    weights = dense("`sample_weight`", sample_weight, _as_weights, padding=0).tensor
+    error = (
+        "`sample_weight` must be a scalar, [B] or [B, 1]: one weight a query. "
+        f"Received: shape {weights.shape} for scores or ids of shape {queries.shape}."
+    )
+    weights = _nan_if_negative(weights)
+    batch = tf.shape(queries)[:1]
+    if weights.shape.rank == 0:
+        return tf.fill(batch, weights)
+    if weights.shape.rank == 2 and weights.shape[1] in (1, None):
+        column = of_shape(
+            weights,
+            tf.TensorShape([queries.shape[0], 1]),
+            tf.concat([batch, [1]], axis=0),
+            error,
+        )
+        return tf.squeeze(column, axis=1)
+    if weights.shape.rank != 1:
+        raise ValueError(error)
+    return of_shape(weights, queries.shape[:1], batch, error)
+
+
+def _nan_if_negative(weights: tf.Tensor) -> tf.Tensor:
+    return tf.where(weights < 0, tf.constant(float("nan"), tf.float64), weights)
 
 
 def _as_labels(labels: Any) -> Any:
@@ -206,14 +235,14 @@ def _as_weights(weights: Any) -> Any:
     return tf.cast(weights, tf.float64)
 
 
-def _dense(name: str, data: Any, convert: Callable, padding: float | bool) -> _Dense:
+def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Dense:
     """Converts anything array-like; rows of unequal length are padded."""
     if not tf.is_tensor(data):
         data = _array_or_rows(name, data)
     if isinstance(data, tf.SparseTensor):
         raise ValueError(
             f"{name} must be dense or ragged. Received a SparseTensor: pass "
-            "tf.sparse.to_dense() of it, with padding marked by labels below 0."
+            "tf.sparse.todense() of it, with padding marked by labels below 0."
         )
     if isinstance(data, tf.RaggedTensor):
         if data.ragged_rank != 1:
@@ -223,14 +252,14 @@ def _dense(name: str, data: Any, convert: Callable, padding: float | bool) -> _D
             )
         rows = convert(data)
         tensor = rows.to_tensor(tf.cast(padding, rows.dtype))
-        return _Dense(name, tensor, padding, rows.row_lengths())
+        return Dense(name, tensor, padding, rows.row_lengths())
     tensor = tf.convert_to_tensor(data)
     if tensor.shape.rank is None:
         raise ValueError(
             f"{name} must have a known number of dimensions, as set by "
             "tf.ensure_shape(). Received: a tensor of unknown rank."
         )
-    return _Dense(name, convert(tensor), padding)
+    return Dense(name, convert(tensor), padding)
 
 
 def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
@@ -261,17 +290,17 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
     return tf.RaggedTensor.from_row_lengths(values, [len(row) for row in rows])
 
 
-def _like_labels(given: _Dense, labels: _Dense, error: str) -> tf.Tensor:
+def _like_labels(given: Dense, labels: Dense, error: str) -> tf.Tensor:
     """The tensor of `given`, which must have the shape and rows of the labels."""
     shape = tf.shape(labels.tensor)
     if given.row_lengths is None:
-        return _of_shape(given.tensor, labels.tensor.shape, shape, error)
+        return of_shape(given.tensor, labels.tensor.shape, shape, error)
     with _required_same_rows(given, labels):
         widened = _widened(given, shape[1])
-        return _of_shape(widened.tensor, labels.tensor.shape, shape, error)
+        return of_shape(widened.tensor, labels.tensor.shape, shape, error)
 
 
-def _widened(given: _Dense, width: tf.Tensor) -> _Dense:
+def _widened(given: Dense, width: tf.Tensor) -> Dense:
     """Pads what was ragged to a width that a dense tensor beside it has."""
     missing = tf.maximum(width - tf.shape(given.tensor)[1], 0)
     padding = tf.cast(given.padding, given.tensor.dtype)
@@ -279,7 +308,7 @@ def _widened(given: _Dense, width: tf.Tensor) -> _Dense:
     return given._replace(tensor=padded)
 
 
-def _of_shape(
+def of_shape(
     tensor: tf.Tensor, known: tf.TensorShape, shape: tf.Tensor, error: str
 ) -> tf.Tensor:
     """`tensor`, which must have this shape: checked now as far as it is known."""
@@ -299,7 +328,7 @@ def _reshaped_if_same(tensor: tf.Tensor, shape: tf.Tensor, error: str) -> tf.Ten
         return tf.reshape(tensor, tf.where(same, shape, -2))
 
 
-def _required_same_rows(given: _Dense, labels: _Dense) -> AbstractContextManager:
+def _required_same_rows(given: Dense, labels: Dense) -> AbstractContextManager:
     if labels.row_lengths is None:
         raise ValueError(
             f"If ragged, {given.name} needs ragged labels with rows of the same "
@@ -334,3 +363,36 @@ def _required(
     if not condition:
         raise ValueError(error)
     return nullcontext()
+
+
+def require_numbers(lists: PaddedLists) -> None:
+    """Raises an error for values that no metric has a meaning for."""
+    bad_labels = ~np.isfinite(lists.labels.numpy())
+    if bad_labels.any():
+        raise ValueError(
+            "Labels must be finite numbers; what has no label is padding, marked by a "
+            f"label below 0 or a mask. Received: {first(bad_labels, lists.labels)}."
+        )
+    if lists.item_weights is not None:
+        require_weights(lists.item_weights)
+
+
+def require_weights(weights: tf.Tensor) -> None:
+    """Raises an error for a weight that is none; a negative one was made NaN."""
+    bad_weights = ~np.isfinite(weights.numpy())
+    if bad_weights.any():
+        raise ValueError(
+            "`sample_weight` must hold finite numbers of at least 0. "
+            f"Received another at index {first_index(bad_weights)}."
+        )
+
+
+def first_index(where: np.ndarray) -> list[int]:
+    """The index of the first True."""
+    return np.argwhere(where)[0].tolist()
+
+
+def first(where: np.ndarray, values: tf.Tensor) -> str:
+    """The value at the first True, and its index."""
+    index = first_index(where)
+    return f"{values.numpy()[tuple(index)]} at index {index}"

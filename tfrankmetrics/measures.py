@@ -20,7 +20,7 @@ from typing import Literal
 
 import tensorflow as tf
 
-from tfrankmetrics.ranking import Items, RankedLists, Worth
+from tfrankmetrics.ranked_lists import Items, RankedLists, Worth
 
 # Both give 0 for label 0, and so for padding; a user's own gain may not.
 GAINS: dict[str, Callable] = {

@@ -25,6 +25,8 @@ from tfrankmetrics.base_metric import SingleMetric
 
 Ties = Literal["expected", "stable", "random"]
 Empty = Literal["zero", "one", "skip"]
+Inputs = Literal["labels", "ids", "catalogue"]
+Duplicates = Literal["first", "all"]
 
 
 @tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
@@ -61,6 +63,9 @@ class NDCG(SingleMetric):
             every gain is 0.
         convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
             the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
         name: Name of the result. Defaults to `ndcg@k`, or `ndcg` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
@@ -83,19 +88,12 @@ class NDCG(SingleMetric):
         seed: int | None = None,
         empty: Empty | None = None,
         convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
-        options = {
-            "gain": gain,
-            "discount": discount,
-            "ideal": ideal,
-            "ties": ties,
-            "seed": seed,
-            "empty": empty,
-            "convention": convention,
-        }
-        super().__init__(k, options, name, dtype)
+        super().__init__(locals())
 
 
 @tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
@@ -127,6 +125,9 @@ class DCG(SingleMetric):
             gain is 0.
         convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
             the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
         name: Name of the result. Defaults to `dcg@k`, or `dcg` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
@@ -148,18 +149,12 @@ class DCG(SingleMetric):
         seed: int | None = None,
         empty: Literal["zero", "skip"] | None = None,
         convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
-        options = {
-            "gain": gain,
-            "discount": discount,
-            "ties": ties,
-            "seed": seed,
-            "empty": empty,
-            "convention": convention,
-        }
-        super().__init__(k, options, name, dtype)
+        super().__init__(locals())
 
 
 @tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
@@ -188,6 +183,9 @@ class MeanAveragePrecision(SingleMetric):
             nothing is relevant.
         convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
             the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
         name: Name of the result. Defaults to `map@k`, or `map` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
@@ -209,18 +207,12 @@ class MeanAveragePrecision(SingleMetric):
         seed: int | None = None,
         empty: Empty | None = None,
         convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
-        options = {
-            "relevance_threshold": relevance_threshold,
-            "denominator": denominator,
-            "ties": ties,
-            "seed": seed,
-            "empty": empty,
-            "convention": convention,
-        }
-        super().__init__(k, options, name, dtype)
+        super().__init__(locals())
 
 
 @tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
@@ -246,6 +238,9 @@ class MeanReciprocalRank(SingleMetric):
             nothing is relevant.
         convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
             the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
         name: Name of the result. Defaults to `mrr@k`, or `mrr` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
@@ -266,17 +261,12 @@ class MeanReciprocalRank(SingleMetric):
         seed: int | None = None,
         empty: Empty | None = None,
         convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
-        options = {
-            "relevance_threshold": relevance_threshold,
-            "ties": ties,
-            "seed": seed,
-            "empty": empty,
-            "convention": convention,
-        }
-        super().__init__(k, options, name, dtype)
+        super().__init__(locals())
 
 
 @tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
@@ -304,6 +294,9 @@ class PrecisionAtK(SingleMetric):
             nothing is relevant.
         convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
             the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
         name: Name of the result. Defaults to `precision@k`, or `precision` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
@@ -325,18 +318,12 @@ class PrecisionAtK(SingleMetric):
         seed: int | None = None,
         empty: Empty | None = None,
         convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
-        options = {
-            "relevance_threshold": relevance_threshold,
-            "denominator": denominator,
-            "ties": ties,
-            "seed": seed,
-            "empty": empty,
-            "convention": convention,
-        }
-        super().__init__(k, options, name, dtype)
+        super().__init__(locals())
 
 
 @tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
@@ -361,6 +348,9 @@ class RecallAtK(SingleMetric):
             nothing is relevant.
         convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
             the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
         name: Name of the result. Defaults to `recall@k`, or `recall` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
@@ -381,17 +371,12 @@ class RecallAtK(SingleMetric):
         seed: int | None = None,
         empty: Empty | None = None,
         convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
-        options = {
-            "relevance_threshold": relevance_threshold,
-            "ties": ties,
-            "seed": seed,
-            "empty": empty,
-            "convention": convention,
-        }
-        super().__init__(k, options, name, dtype)
+        super().__init__(locals())
 
 
 @tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
@@ -417,6 +402,9 @@ class HitRateAtK(SingleMetric):
             nothing is relevant.
         convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
             the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
         name: Name of the result. Defaults to `hit_rate@k`, or `hit_rate` without k.
         dtype: Dtype of the result, by default Keras's floatx. The state is
             float64 in any case.
@@ -437,14 +425,9 @@ class HitRateAtK(SingleMetric):
         seed: int | None = None,
         empty: Empty | None = None,
         convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
-        options = {
-            "relevance_threshold": relevance_threshold,
-            "ties": ties,
-            "seed": seed,
-            "empty": empty,
-            "convention": convention,
-        }
-        super().__init__(k, options, name, dtype)
+        super().__init__(locals())

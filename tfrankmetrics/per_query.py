@@ -8,14 +8,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrankmetrics.ranking import PaddedLists, RankedLists, rank
+from tfrankmetrics.ranked_lists import RankedLists
+from tfrankmetrics.ranking import TieBreaking
 from tfrankmetrics.registry import Measure
+from tfrankmetrics.ways_in import Lists
 
 
 @tf.autograph.experimental.do_not_convert
 def values_and_weights(
     measures: Sequence[Measure],
-    lists: PaddedLists,
+    lists: Lists,
     first_query: tf.Tensor | int = 0,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Each query's value and weight in each metric, float64 `[B, metrics]`.
@@ -24,14 +26,14 @@ def values_and_weights(
     count (all padding, or empty under `empty="skip"`) has the weight 0. A
     label or weight that is not a number makes the query's weight NaN.
     """
-    rankings: dict[tuple, RankedLists] = {}
+    rankings: dict[TieBreaking, RankedLists] = {}
     curves: dict[tuple, tf.Tensor] = {}
     columns = []
     for measure in measures:
         ties = _tie_breaking(measure)
         if ties not in rankings:
             cutoffs = [other.k for other in measures if _tie_breaking(other) == ties]
-            rankings[ties] = rank(lists, cutoffs, *ties, first_query)
+            rankings[ties] = lists.rank(cutoffs, ties, first_query)
         ranked = rankings[ties]
         curve_key = (measure.formula, measure.options)
         if curve_key not in curves:
@@ -39,14 +41,13 @@ def values_and_weights(
         value = _at_cutoff(curves[curve_key], measure.k, ranked)
         columns.append(_apply_empty(measure, ranked, value))
     values, weights = zip(*columns, strict=True)
-    labels_are_numbers = tf.math.is_finite(tf.reduce_sum(lists.labels, axis=1))
-    poison = tf.where(labels_are_numbers, tf.constant(0, tf.float64), float("nan"))
+    poison = tf.where(lists.are_numbers(), tf.constant(0, tf.float64), float("nan"))
     return tf.stack(values, axis=1), tf.stack(weights, axis=1) + poison[:, tf.newaxis]
 
 
 def weighted_sums(
     measures: Sequence[Measure],
-    lists: PaddedLists,
+    lists: Lists,
     first_query: tf.Tensor | int = 0,
 ) -> tf.Tensor:
     """Sum of weight * value and sum of weight over the queries, `[metrics, 2]`.
@@ -63,7 +64,7 @@ def weighted_sums(
 def call_compiled(
     function: Callable,
     measures: tuple[Measure, ...],
-    lists: PaddedLists,
+    lists: Lists,
     first_query: tf.Tensor | int,
 ) -> Any:
     """`function(measures, lists, first_query)`, as a graph, for calls from eager code.
@@ -74,25 +75,33 @@ def call_compiled(
     if any(callable(value) for measure in measures for _, value in measure.options):
         # A graph would keep what the user's function did when it was first called.
         return function(measures, lists, first_query)
-    present = {
-        name: field for name, field in lists._asdict().items() if field is not None
+    tensors = {
+        name: field for name, field in lists._asdict().items() if tf.is_tensor(field)
     }
-    signature = tuple(
-        (name, tf.TensorSpec([None] * field.shape.rank, field.dtype))
-        for name, field in present.items()
-    )
-    graph = _compiled(function, tuple(measures), signature)
-    return graph(present, tf.cast(first_query, tf.int64))
+    signature = tuple((name, _spec(field)) for name, field in tensors.items())
+    others = lists._replace(**dict.fromkeys(tensors))
+    graph = _compiled(function, tuple(measures), type(lists), others, signature)
+    return graph(tensors, tf.cast(first_query, tf.int64))
+
+
+def _spec(field: tf.Tensor) -> tf.TensorSpec:
+    """Any number of queries and items, but one alone has shorter ways."""
+    shape = [None] * field.shape.rank
+    if len(shape) > 1 and field.shape[-1] == 1:
+        shape[-1] = 1
+    return tf.TensorSpec(shape, field.dtype)
 
 
 @functools.lru_cache(maxsize=256)
 def _compiled(
     function: Callable,
     measures: tuple[Measure, ...],
+    kind: type[Lists],  # tuples of different types may be equal
+    others: Lists,
     signature: tuple[tuple[str, tf.TensorSpec], ...],
 ) -> Callable:
-    def ranking_metrics(fields, first_query):
-        return function(measures, PaddedLists(**fields), first_query)
+    def ranking_metrics(tensors, first_query):
+        return function(measures, others._replace(**tensors), first_query)
 
     graph = tf.function(ranking_metrics, autograph=False)
     return graph.get_concrete_function(
@@ -105,8 +114,8 @@ def means(sums: tf.Tensor) -> tf.Tensor:
     return sums[:, 0] / sums[:, 1]
 
 
-def _tie_breaking(measure: Measure) -> tuple[str, int | None]:
-    return measure["ties"], measure["seed"]
+def _tie_breaking(measure: Measure) -> TieBreaking:
+    return TieBreaking(measure["ties"], measure["seed"])
 
 
 def _at_cutoff(curve: tf.Tensor, k: int | None, ranked: RankedLists) -> tf.Tensor:

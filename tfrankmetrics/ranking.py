@@ -1,25 +1,36 @@
-"""The ranking step: padded lists in, relevance in ranked order with its ties out.
+"""The ranking step for labels beside scores, and the order of scores for all.
 
-Everything that needs a sort happens here, once, whatever the number of metrics.
-`rank` turns `PaddedLists` into `RankedLists`; the formulas in `measures.py`
-only read from those. All of it is deterministic and made of plain TensorFlow
-ops, so equal rankings within one graph are merged by the graph optimiser.
-
-Shapes: B queries, N items in a (padded) list, and D columns: a curve has one for
-each rank down to the deepest cutoff (see `Columns`).
+Every sort by score happens here, once, whatever the number of metrics. All of it
+is deterministic and made of plain TensorFlow ops, so equal rankings within one
+graph are merged by the graph optimiser.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.ranked_lists import (
+    Columns,
+    Items,
+    RankedLists,
+    TieGroups,
+    columns_for,
+)
+
+
+class TieBreaking(NamedTuple):
+    """How equal scores are ordered: "expected", "stable" or "random", with a seed."""
+
+    ties: str
+    seed: int | None
+
 
 class PaddedLists(NamedTuple):
-    """What the user passed, checked and made canonical by `inputs.py`.
+    """Labels beside scores, checked and made canonical by `inputs.py`.
 
     `labels` are 0 where an item is padding or its label is negative, so that
     no formula has to look at `valid` to keep padding out of a sum.
@@ -31,239 +42,91 @@ class PaddedLists(NamedTuple):
     query_weights: tf.Tensor | None = None  # [B] float64
     item_weights: tf.Tensor | None = None  # [B, N] float64, 0 in padding
 
-
-class Items(NamedTuple):
-    """Some of the items of each query: all of them, or those at ranks 1..D."""
-
-    labels: tf.Tensor  # 0 where not valid
-    valid: tf.Tensor  # bool, False for padding
-    retrieved: tf.Tensor  # bool, False also where a score of -inf says it was not found
-    weights: tf.Tensor | None
-
-
-# What an item is worth to a metric: its gain, or 1 if it is relevant and 0 if
-# not; always float64 and 0 for padding.
-Worth = Callable[[Items], tf.Tensor]
-
-
-class Columns(NamedTuple):
-    """The ranks that a curve has a column for: 1 ... top, then those in `beyond`.
-
-    A cutoff may be deeper than the lists. Past the end of a list nothing changes
-    but the rank itself, so one column for each such cutoff will do, however
-    deep it is. Where the list size is not known yet, every cutoff has one.
-    """
-
-    top: tf.Tensor | int
-    beyond: tuple[int, ...]
+    @property
+    def number(self) -> tf.Tensor:
+        """How many queries there are."""
+        return tf.shape(self.labels, out_type=tf.int64)[0]
 
     @property
-    def ranks(self) -> tf.Tensor:
-        """The rank of each column, ascending, float64 `[D]`."""
-        top = tf.cast(self.top, tf.float64)
-        ranks = tf.range(1, top + 1, dtype=tf.float64)
-        if not self.beyond:
-            return ranks
-        beyond = tf.maximum(tf.constant(self.beyond, tf.float64), top + 1)
-        return tf.concat([ranks, beyond], axis=0)
+    def size_of_one(self) -> int:
+        """Numbers to hold in memory for each query, roughly."""
+        return self.labels.shape[1]
 
-    def column_of(self, k: int) -> tf.Tensor | int:
-        """The index of the column for cutoff k."""
-        if isinstance(self.top, int) and k <= self.top:
-            return k - 1
-        return tf.where(k <= self.top, k - 1, self.top + self.beyond.index(k))
+    def are_numbers(self) -> tf.Tensor:
+        """False for a query with a label that no metric has a meaning for, `[B]`."""
+        return tf.math.is_finite(tf.reduce_sum(self.labels, axis=1))
 
-    def fill(self, by_rank: tf.Tensor, value: tf.Tensor | int = 0) -> tf.Tensor:
-        """Fills up the ranks `[B, top]` to the columns `[B, D]`."""
-        if not self.beyond:
-            return by_rank
-        value = tf.cast(value, by_rank.dtype)
-        return tf.pad(by_rank, [[0, 0], [0, len(self.beyond)]], constant_values=value)
+    def rank(
+        self,
+        cutoffs: Iterable[int | None],
+        tie_breaking: TieBreaking,
+        first_query: tf.Tensor | int,
+    ) -> RankedLists:
+        """Ranks each list by descending score, down to the deepest of the cutoffs.
 
-
-class TieGroups(NamedTuple):
-    """For each rank the group of equal scores that its item belongs to.
-
-    A group takes the ranks `start + 1 ... start + size`. The last group may go
-    on below the deepest cutoff, where the ranking ends: `size` counts those
-    items too, `is_cut` says which ranks belong to it, and `cut_items` which of
-    the judged items do (None where the ranking is as deep as the lists).
-    """
-
-    start: tf.Tensor  # [B, D] int32
-    end: tf.Tensor  # [B, D] int32, start + size as far as it is ranked
-    size: tf.Tensor  # [B, D] float64
-    is_cut: tf.Tensor  # [B, D] bool
-    cut_items: tf.Tensor | None  # [B, N] bool
-
-
-class RankedLists(NamedTuple):
-    """Lists ranked by score down to the deepest cutoff, ready for the formulas.
-
-    `ranked` holds what was retrieved, by rank; `judged` everything that has a
-    label, in any order, also what was not retrieved: it has no rank, and is
-    missed in whatever counts all relevant items. `groups` is None where ties were
-    broken one by one.
-    """
-
-    ranked: Items  # [B, D]
-    judged: Items  # [B, N]
-    groups: TieGroups | None
-    query_weights: tf.Tensor | None  # [B]
-    columns: Columns
-
-    @property
-    def ranks(self) -> tf.Tensor:
-        """The rank of each column, float64 `[D]`."""
-        return self.columns.ranks
-
-    @property
-    def sizes(self) -> tf.Tensor:
-        """Number of items that are not padding, float64 `[B]`."""
-        return tf.reduce_sum(tf.cast(self.judged.valid, tf.float64), axis=1)
-
-    @property
-    def lengths(self) -> tf.Tensor:
-        """Number of items that were retrieved, float64 `[B]`."""
-        return tf.reduce_sum(tf.cast(self.judged.retrieved, tf.float64), axis=1)
-
-    @property
-    def group_sizes(self) -> tf.Tensor:
-        """Number of items that share the score of the item at each rank, `[B, D]`."""
-        if self.groups is None:
-            return tf.ones_like(self.ranked.labels, tf.float64)
-        return self.groups.size
-
-    @property
-    def places(self) -> tf.Tensor:
-        """Place of each rank within its group of tied items, from 1, `[B, D]`."""
-        if self.groups is None:
-            return tf.ones_like(self.ranked.labels, tf.float64)
-        return self.ranks - tf.cast(self.groups.start, tf.float64)
-
-    def group_sums(self, worth: Worth) -> tf.Tensor:
-        """Sum of `worth` over the tied items of each rank's group, `[B, D]`."""
-        values = worth(self.ranked)
-        if self.groups is None:
-            return values
-        above = tf.pad(tf.cumsum(values, axis=1), [[0, 0], [1, 0]])
-        sums = tf.gather(above, self.groups.end, batch_dims=1) - tf.gather(
-            above, self.groups.start, batch_dims=1
-        )
-        if self.groups.cut_items is None:
-            return sums
-        is_cut_item = self.groups.cut_items & self.judged.retrieved
-        of_cut_items = tf.where(is_cut_item, worth(self.judged), 0)
-        return tf.where(
-            self.groups.is_cut,
-            tf.reduce_sum(of_cut_items, axis=1, keepdims=True),
-            sums,
-        )
-
-    def expected(self, worth: Worth) -> tf.Tensor:
-        """Mean of `worth` at each rank over all orders of the tied items, `[B, D]`."""
-        return tf.math.divide_no_nan(self.group_sums(worth), self.group_sizes)
-
-    def total(self, worth: Worth) -> tf.Tensor:
-        """Sum of `worth` over everything judged, `[B]`."""
-        return tf.reduce_sum(worth(self.judged), axis=1)
-
-    def best(self, worth: Worth) -> tf.Tensor:
-        """The D largest values of `worth` in descending order, `[B, D]`."""
-        values = worth(self.judged)
-        # float32 is enough to order by, and XLA has a fast top_k for it alone;
-        # relative to the largest, no value overflows.
-        largest = tf.reduce_max(values, axis=1, keepdims=True)
-        keys = tf.cast(tf.math.divide_no_nan(values, largest), tf.float32)
-        _, order = tf.math.top_k(keys, self.columns.top)
-        return self.columns.fill(tf.gather(values, order, batch_dims=1))
-
-    def weights(self, worth: Worth) -> tf.Tensor:
-        """Weight of each query, float64 `[B]`; 0 for a list that is all padding.
-
-        Without `sample_weight` it is 1, with one weight a query it is that.
-        With one weight w an item it is sum(w * worth) / sum(worth), and the
-        mean of the items' weights where nothing is worth anything.
+        Args:
+            cutoffs: The cutoffs that will be read; None is the whole list.
+            tie_breaking: How equal scores are ordered.
+            first_query: Number of queries ranked before these; with "random" ties
+                it keeps the result the same however queries are split in batches.
         """
-        if self.judged.weights is not None:
-            total = self.total(worth)
-            weighted = tf.reduce_sum(worth(self.judged) * self.judged.weights, axis=1)
-            mean = tf.math.divide_no_nan(
-                tf.reduce_sum(self.judged.weights, axis=1), self.sizes
-            )
-            weights = tf.where(tf.equal(total, 0), mean, weighted / total)
-        elif self.query_weights is not None:
-            weights = self.query_weights
-        else:
-            weights = tf.ones_like(self.lengths)
-        return tf.where(self.sizes > 0, weights, 0)
+        retrieved = self.valid & is_retrieved(self.scores)
+        columns = columns_for(cutoffs, self.scores)
+        order, groups = order_by_score(
+            self.scores, retrieved, columns, tie_breaking, first_query
+        )
 
-    def weighted(self, worth: Worth) -> Worth:
-        """`worth` times the item's weight, relative to the query's weight.
+        def by_rank(of_items: tf.Tensor) -> tf.Tensor:
+            return columns.fill(tf.gather(of_items, order, batch_dims=1))
 
-        The query's weight is the mean of the item weights, weighted by
-        `worth`; dividing by it leaves the sum of `worth` over a list as it was.
-        """
-        if self.judged.weights is None:
-            return worth
-        query_weights = self.weights(worth)[:, tf.newaxis]
-        return lambda items: tf.math.divide_no_nan(
-            worth(items) * items.weights, query_weights
+        is_ranked = by_rank(retrieved)
+        labels = by_rank(self.labels)
+        weights = None if self.item_weights is None else by_rank(self.item_weights)
+        labels = tf.where(is_ranked, labels, tf.zeros_like(labels))
+        return RankedLists(
+            ranked=Items(labels, is_ranked, is_ranked, weights),
+            judged=Items(self.labels, self.valid, retrieved, self.item_weights),
+            groups=groups,
+            query_weights=self.query_weights,
+            columns=columns,
+            lengths=tf.reduce_sum(tf.cast(retrieved, tf.float64), axis=1),
+            sizes=tf.reduce_sum(tf.cast(self.valid, tf.float64), axis=1),
         )
 
 
-def rank(
-    lists: PaddedLists,
-    cutoffs: Iterable[int | None],
-    ties: str = "expected",
-    seed: int | None = None,
-    first_query: tf.Tensor | int = 0,
-) -> RankedLists:
-    """Ranks each list by descending score, down to the deepest of the cutoffs.
+def is_retrieved(scores: tf.Tensor) -> tf.Tensor:
+    """True but for a score of -inf, which says that an item was not retrieved."""
+    if scores.dtype.is_integer:
+        return tf.ones_like(scores, tf.bool)
+    return tf.not_equal(scores, -float("inf"))
 
-    Args:
-        lists: The lists to rank.
-        cutoffs: The cutoffs that will be read; None is the whole list.
-        ties: "expected", "stable" or "random".
-        seed: Of the random order of tied items.
-        first_query: Number of queries ranked before these; with "random" ties it
-            keeps the result the same however the queries are split in batches.
+
+def order_by_score(
+    scores: tf.Tensor,
+    retrieved: tf.Tensor,
+    columns: Columns,
+    tie_breaking: TieBreaking,
+    first_query: tf.Tensor | int,
+) -> tuple[tf.Tensor, TieGroups | None]:
+    """The items at ranks 1 ... top, `[B, top]`, and the groups of those tied.
+
+    What was not retrieved comes last. The `cut_items` of the groups are over all
+    the items of `scores`.
     """
-    retrieved = lists.valid
-    if lists.scores.dtype.is_floating:
-        retrieved &= tf.not_equal(lists.scores, -float("inf"))
-    keys = _sort_keys(lists.scores, retrieved)
-    columns = _columns(cutoffs, keys)
-    if ties == "expected":
+    keys = _sort_keys(scores, retrieved)
+    if tie_breaking.ties == "expected":
         _, order = tf.math.top_k(keys, columns.top)
         # Not top_k's own values: XLA turns a top_k whose values are sliced, as
         # `_tie_groups` does, back into a full sort (ten times slower on CPU).
-        groups = _tie_groups(keys, tf.gather(keys, order, batch_dims=1), columns)
-    else:
-        # Equal numbers must look equal to the sort: XLA's puts -0.0 below 0.0.
-        keys = tf.where(tf.equal(keys, 0), tf.zeros_like(keys), keys)
-        if ties == "random":
-            shuffle = _random_order(tf.shape(keys), seed or 0, first_query)
-            keys = tf.gather(keys, shuffle, batch_dims=1)
-        _, order = tf.math.top_k(keys, columns.top)
-        if ties == "random":
-            order = tf.gather(shuffle, order, batch_dims=1)
-        groups = None
-
-    def by_rank(of_items: tf.Tensor) -> tf.Tensor:
-        return columns.fill(tf.gather(of_items, order, batch_dims=1))
-
-    judged = Items(lists.labels, lists.valid, retrieved, lists.item_weights)
-    is_ranked = by_rank(retrieved)
-    labels = by_rank(lists.labels)
-    weights = None if lists.item_weights is None else by_rank(lists.item_weights)
-    ranked = Items(
-        tf.where(is_ranked, labels, tf.zeros_like(labels)),
-        is_ranked,
-        is_ranked,
-        weights,
-    )
-    return RankedLists(ranked, judged, groups, lists.query_weights, columns)
+        sorted_keys = tf.gather(keys, order, batch_dims=1)
+        return order, _tie_groups(keys, sorted_keys, columns)
+    # Equal numbers must look equal to the sort: XLA's puts -0.0 below 0.0.
+    keys = tf.where(tf.equal(keys, 0), tf.zeros_like(keys), keys)
+    if tie_breaking.ties == "stable":
+        return tf.math.top_k(keys, columns.top)[1], None
+    shuffle = _random_order(tf.shape(keys), tie_breaking.seed or 0, first_query)
+    _, order = tf.math.top_k(tf.gather(keys, shuffle, batch_dims=1), columns.top)
+    return tf.gather(shuffle, order, batch_dims=1), None
 
 
 def _sort_keys(scores: tf.Tensor, retrieved: tf.Tensor) -> tf.Tensor:
@@ -367,17 +230,3 @@ def _random_order(shape: tf.Tensor, seed: int, first_query: tf.Tensor | int):
     items = tf.cast(tf.range(shape[1]), tf.uint32)
     numbers = scramble(queries[:, tf.newaxis] + scramble(items))
     return tf.argsort(tf.bitcast(numbers, tf.int32), axis=1, stable=True)
-
-
-def _columns(cutoffs: Iterable[int | None], keys: tf.Tensor) -> Columns:
-    """The columns for these cutoffs, at least one; None is the end of the lists."""
-    cutoffs = set(cutoffs)
-    known = sorted(cutoffs - {None})
-    list_size = keys.shape[1]
-    if list_size is None:
-        list_size = tf.shape(keys)[1]
-        top = list_size if None in cutoffs else tf.minimum(known[-1], list_size)
-        return Columns(top, tuple(known) or (1,))
-    top = list_size if None in cutoffs else min(known[-1], list_size)
-    beyond = tuple(k for k in known if k > top)
-    return Columns(top, beyond if top or beyond else (1,))

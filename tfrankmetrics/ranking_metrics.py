@@ -15,6 +15,7 @@ from tfrankmetrics.base_metric import (
     to_config,
 )
 from tfrankmetrics.registry import named_measures
+from tfrankmetrics.ways_in import check_ways_in, make_way_in
 
 
 @tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
@@ -45,6 +46,11 @@ class RankingMetrics(StatefulMetric):
             library's name. An object (`NDCG(k=10, gain="linear", name="x")`)
             has options of its own, and its name is the key.
         prefix: Put before each key of the result.
+        inputs: What `update_state` takes: "labels" beside scores (default), relevant
+            "ids" beside recommended ids, or relevant ids beside the scores of a
+            whole "catalogue".
+        duplicates: How a repeated recommendation counts, with inputs="ids" only:
+            "first" (default), at its first place; or "all", each time.
         gain: For NDCG and DCG by name: "exponential", "linear" or a function.
         discount: For NDCG and DCG by name: "log2", "jarvelin" or a function.
         ideal: For NDCG by name: "judged" or "retrieved".
@@ -68,6 +74,8 @@ class RankingMetrics(StatefulMetric):
         metrics: Sequence[Any],
         prefix: str = "",
         *,
+        inputs: str | None = None,
+        duplicates: str | None = None,
         gain: str | Callable | None = None,
         discount: str | Callable | None = None,
         ideal: str | None = None,
@@ -93,11 +101,15 @@ class RankingMetrics(StatefulMetric):
             raise ValueError(f"`prefix` must be a string. Received: {prefix!r}.")
         metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
         named = named_measures(metrics, options)
-        super().__init__(list(named.values()), name, dtype)
+        way_in = make_way_in(inputs, duplicates)
+        check_ways_in(metrics, way_in)
+        super().__init__(list(named.values()), way_in, name, dtype)
         self._keys = tuple(prefix + name for name in named)
         arguments = {
             "metrics": [to_config(metric) for metric in metrics],
             "prefix": prefix,
+            "inputs": inputs,
+            "duplicates": duplicates,
             **{name: to_config(value) for name, value in options.items()},
         }
         # As text: Keras would wrap a dict into one that cannot be pickled.

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from tfrankmetrics import measures
 from tfrankmetrics.conventions import CONVENTIONS, Convention
-from tfrankmetrics.ranking import RankedLists, Worth
+from tfrankmetrics.ranked_lists import RankedLists, Worth
 
 
 @dataclasses.dataclass(frozen=True)

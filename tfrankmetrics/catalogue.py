@@ -1,0 +1,271 @@
+"""Relevant ids beside scores of a whole catalogue: `inputs="catalogue"`.
+
+No labels `[B, V]` are made. One relevant item a query takes its rank from counting
+the scores above its own; more of them are looked up among the top of the ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfrankmetrics.ids import (
+    PADDING,
+    as_ids,
+    as_relevance,
+    from_dict,
+    is_repeated,
+    require_finite_relevance,
+)
+from tfrankmetrics.inputs import dense, first, of_shape, query_weights
+from tfrankmetrics.ranked_lists import (
+    Columns,
+    Items,
+    RankedLists,
+    TieGroups,
+    columns_for,
+)
+from tfrankmetrics.ranking import TieBreaking, is_retrieved, order_by_score
+
+
+class CatalogueScores(NamedTuple):
+    """Scores of all V items, checked and made canonical by `catalogue_scores`."""
+
+    scores: tf.Tensor  # [B, V] float32 or float64, -inf where excluded
+    relevant: tf.Tensor  # [B, M] int64
+    relevance: tf.Tensor  # [B, M] float64
+    query_weights: tf.Tensor | None  # [B] float64
+
+    @property
+    def number(self) -> tf.Tensor:
+        """How many queries there are."""
+        return tf.shape(self.scores, out_type=tf.int64)[0]
+
+    @property
+    def size_of_one(self) -> int:
+        """Numbers to hold in memory for each query, roughly."""
+        return self.scores.shape[1]
+
+    def are_numbers(self) -> tf.Tensor:
+        """False for a query with an id or relevance that has no meaning, `[B]`."""
+        size = tf.shape(self.scores, out_type=tf.int64)[1]
+        is_id = (self.relevant >= PADDING) & (self.relevant < size)
+        are_finite = tf.math.is_finite(tf.reduce_sum(self.relevance, axis=1))
+        return tf.reduce_all(is_id, axis=1) & are_finite
+
+    def rank(
+        self,
+        cutoffs: Iterable[int | None],
+        tie_breaking: TieBreaking,
+        first_query: tf.Tensor | int,
+    ) -> RankedLists:
+        """Ranks the catalogue as far as the relevant items need it."""
+        columns = columns_for(cutoffs, self.scores)
+        valid = (self.relevant != PADDING) & ~is_repeated(self.relevant)
+        size = tf.shape(self.scores, out_type=tf.int64)[1]
+        ids = tf.clip_by_value(self.relevant, 0, tf.maximum(size, 1) - 1)
+        own_scores = tf.gather(self.scores, ids, batch_dims=1)
+        judged = Items(self.relevance, valid, valid & is_retrieved(own_scores), None)
+        if self.relevant.shape[1] == 1 and tie_breaking.ties == "expected":
+            ranked, groups = self._by_counting(own_scores, judged, columns)
+        else:
+            retrieved = is_retrieved(self.scores)
+            order, groups = order_by_score(
+                self.scores, retrieved, columns, tie_breaking, first_query
+            )
+            ranked = _found_in(order, ids, judged, columns)
+            if groups is not None and groups.cut_items is not None:
+                cut_items = tf.gather(groups.cut_items, ids, batch_dims=1)
+                groups = groups._replace(cut_items=cut_items)
+        counts = tf.reduce_any(valid, axis=1)
+        return RankedLists(
+            ranked=ranked,
+            judged=judged,
+            groups=groups,
+            query_weights=self.query_weights,
+            columns=columns,
+            lengths=_count(is_retrieved(self.scores)),
+            sizes=tf.where(counts, tf.cast(size, tf.float64), 0),
+        )
+
+    def _by_counting(
+        self, own_scores: tf.Tensor, judged: Items, columns: Columns
+    ) -> tuple[Items, TieGroups]:
+        """The ranks around the one relevant item of each query."""
+        is_nan = tf.math.is_nan(self.scores)
+        own_is_nan = tf.math.is_nan(own_scores[:, 0])
+        # NaN ranks below every number.
+        numbers = _count(is_retrieved(self.scores) & ~is_nan)
+        above = tf.where(own_is_nan, numbers, _count(self.scores > own_scores))
+        tied = tf.where(own_is_nan, _count(is_nan), _count(self.scores == own_scores))
+        above, tied = above[:, tf.newaxis], tied[:, tf.newaxis]
+
+        top = tf.cast(columns.top, tf.int32)
+        places = tf.range(top)
+        place, end = tf.cast(above, tf.int32), tf.cast(above + tied, tf.int32)
+        in_group = (places >= place) & (places < end) & judged.retrieved
+        is_cut = in_group & (end >= top)
+        is_here = tf.equal(places, place) & in_group
+        labels = columns.fill(tf.where(is_here, judged.labels, 0))
+        is_here = columns.fill(is_here)
+        groups = TieGroups(
+            start=columns.fill(tf.where(in_group, place, places), top),
+            end=columns.fill(tf.where(in_group, tf.minimum(end, top), places + 1), top),
+            size=columns.fill(tf.where(in_group, tied, 1), 1),
+            is_cut=columns.fill(is_cut),
+            cut_items=tf.reduce_any(is_cut, axis=1, keepdims=True),
+        )
+        return Items(labels, is_here, is_here, None), groups
+
+
+def _count(where: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(tf.cast(where, tf.float64), axis=1)
+
+
+def _found_in(
+    order: tf.Tensor, ids: tf.Tensor, judged: Items, columns: Columns
+) -> Items:
+    """The relevant items among those at ranks 1 ... top; no other has a label."""
+    ids = tf.cast(ids, order.dtype)
+    matches = tf.equal(order[:, :, tf.newaxis], ids[:, tf.newaxis, :])
+    matches &= judged.retrieved[:, tf.newaxis, :]
+    labels = tf.where(matches, judged.labels[:, tf.newaxis, :], 0)
+    is_here = columns.fill(tf.reduce_any(matches, axis=2))
+    return Items(columns.fill(tf.reduce_sum(labels, axis=2)), is_here, is_here, None)
+
+
+@tf.autograph.experimental.do_not_convert
+def catalogue_scores(
+    y_true: Any, y_pred: Any, sample_weight: Any = None
+) -> CatalogueScores:
+    """Checks ids and scores of a catalogue and brings them into one form.
+
+    Args:
+        y_true: Ids of the relevant items, `[B]` or `[B, M]`, each the place of an
+            item in the catalogue; -1 is padding. For sequences `[B, T]` or
+            `[B, T, M]`. Or a dict of `ids`, their `relevance` of the same shape, and
+            ids to `exclude` from the ranking, `[B, E]` or `[B, T, E]`.
+        y_pred: Scores of all items, `[B, V]`, or `[B, T, V]` for sequences. A
+            score of -inf excludes the item.
+        sample_weight: None, a scalar, `[B]` or `[B, 1]`; for sequences also `[B, T]`.
+
+    Raises:
+        ValueError: What was passed is not of these forms.
+    """
+    y_true, relevance, exclude = from_dict(y_true, {"relevance", "exclude"})
+    scores, relevant = _as_scores(y_pred), as_ids("`y_true`", y_true)
+    received = (
+        f"Received: y_true of shape {relevant.shape}, y_pred of shape {scores.shape}."
+    )
+    if relevance is not None:
+        relevance = as_relevance(relevance, relevant)
+    if scores.shape.rank not in (2, 3) or relevant.shape.rank not in (
+        scores.shape.rank - 1,
+        scores.shape.rank,
+    ):
+        raise ValueError(
+            "With inputs='catalogue', scores must be of shape [B, V], beside ids [B] "
+            "or [B, M]; or of shape [B, T, V], beside ids [B, T] or [B, T, M]. "
+            f"{received}"
+        )
+    relevant = (
+        relevant
+        if relevant.shape.rank == scores.shape.rank
+        else relevant[..., tf.newaxis]
+    )
+    weights = _weights(sample_weight, scores)
+    relevant = _queries_like(
+        scores, relevant, f"Ids and scores must be of as many queries. {received}"
+    )
+    if relevance is None:
+        relevance = tf.ones_like(relevant, tf.float64)
+    relevance = tf.where(
+        relevant != PADDING, tf.reshape(relevance, tf.shape(relevant)), 0
+    )
+    if exclude is not None:
+        exclude = as_ids("'exclude'", exclude)
+        error = (
+            "'exclude' must be of shape [B, E] beside scores [B, V], or [B, T, E] "
+            f"beside [B, T, V]. Received: shape {exclude.shape} beside {scores.shape}."
+        )
+        if exclude.shape.rank != scores.shape.rank:
+            raise ValueError(error)
+        exclude = _queries_like(scores, exclude, error)
+    scores = _rows(scores)
+    if exclude is not None:
+        scores = _excluding(scores, exclude)
+    return CatalogueScores(scores, relevant, relevance, weights)
+
+
+def _as_scores(y_pred: Any) -> tf.Tensor:
+    def convert(scores: Any) -> Any:
+        if scores.dtype.is_floating:
+            return scores if scores.dtype == tf.float64 else tf.cast(scores, tf.float32)
+        if not scores.dtype.is_integer:
+            raise ValueError(
+                f"Scores must be floats or integers. Received: {scores.dtype.name}."
+            )
+        return tf.cast(scores, tf.float64)  # for -inf, and exact up to 2^53
+
+    given = dense("`y_pred`", y_pred, convert, padding=0)
+    if given.row_lengths is not None:
+        raise ValueError(
+            "Scores of a catalogue must be dense, one for each item. Received: rows of "
+            "unequal length."
+        )
+    return given.tensor
+
+
+def _queries_like(scores: tf.Tensor, ids: tf.Tensor, error: str) -> tf.Tensor:
+    """Ids `[B, M]` or `[B, T, M]`, which must be of the scores' queries, as rows."""
+    known = tf.TensorShape([*scores.shape[:-1], None])
+    shape = tf.concat([tf.shape(scores)[:-1], tf.shape(ids)[-1:]], axis=0)
+    return _rows(of_shape(ids, known, shape, error))
+
+
+def _rows(steps: tf.Tensor) -> tf.Tensor:
+    """`[B, T, N]` as `[B * T, N]`: each step of a sequence is a query of its own."""
+    if steps.shape.rank == 2:
+        return steps
+    size = tf.shape(steps)[-1] if steps.shape[-1] is None else steps.shape[-1]
+    return tf.reshape(steps, [-1, size])
+
+
+def _weights(sample_weight: Any, scores: tf.Tensor) -> tf.Tensor | None:
+    """One weight a query; that of a sequence holds for each of its steps."""
+    if sample_weight is None or scores.shape.rank == 2:
+        return query_weights(sample_weight, scores)
+    steps = scores[:, :, 0]
+    given = tf.convert_to_tensor(sample_weight)
+    if given.shape.rank == 2 and given.shape[1] != 1:
+        return query_weights(tf.reshape(given, [-1]), _rows(scores))
+    weights = query_weights(sample_weight, scores)[:, tf.newaxis]
+    return tf.reshape(weights * tf.ones_like(steps, weights.dtype), [-1])
+
+
+def _excluding(scores: tf.Tensor, exclude: tf.Tensor) -> tf.Tensor:
+    """Scores with -inf for the items to exclude."""
+    is_item = (exclude >= 0) & (exclude < tf.shape(scores, out_type=tf.int64)[1])
+    queries = tf.range(tf.shape(exclude, out_type=tf.int64)[0])[:, tf.newaxis]
+    items = tf.where(is_item, exclude, 0)
+    infinity = tf.constant(float("inf"), scores.dtype)
+    return tf.tensor_scatter_nd_min(
+        scores,
+        tf.stack([queries + tf.zeros_like(items), items], axis=2),
+        tf.where(is_item, -infinity, infinity),  # the latter changes nothing
+    )
+
+
+def require_items(lists: CatalogueScores) -> None:
+    """Raises an error for values that no metric has a meaning for."""
+    size = lists.scores.shape[1]
+    ids = lists.relevant.numpy()
+    bad = (ids < PADDING) | (ids >= size)
+    if bad.any():
+        raise ValueError(
+            f"Ids must be places in the catalogue, 0 to {size - 1} here, or -1 for "
+            f"padding. Received in `y_true`: {first(bad, lists.relevant)}."
+        )
+    require_finite_relevance(lists.relevance)

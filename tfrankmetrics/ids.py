@@ -1,0 +1,271 @@
+"""Relevant ids beside recommended ids: `inputs="ids"`.
+
+Ids come ranked, so nothing is sorted here: each recommended id is looked up among
+the relevant ones, and a relevant id that was not recommended was not retrieved.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.inputs import dense, first, of_shape, query_weights
+from tfrankmetrics.ranked_lists import Items, RankedLists, columns_for
+from tfrankmetrics.ranking import TieBreaking
+
+PADDING = -1
+
+
+class IdLists(NamedTuple):
+    """Relevant and recommended ids, checked and made canonical by `id_lists`."""
+
+    relevant: tf.Tensor  # [B, M] int64
+    relevance: tf.Tensor  # [B, M] float64
+    recommended: tf.Tensor  # [B, K] int64, best first
+    query_weights: tf.Tensor | None  # [B] float64
+    count_repeats: bool  # whether a repeated recommendation counts each time
+
+    @property
+    def number(self) -> tf.Tensor:
+        """How many queries there are."""
+        return tf.shape(self.recommended, out_type=tf.int64)[0]
+
+    @property
+    def size_of_one(self) -> int:
+        """Numbers to hold in memory for each query, roughly."""
+        relevant, recommended = self.relevant.shape[1], self.recommended.shape[1]
+        return relevant * (relevant + recommended)
+
+    def are_numbers(self) -> tf.Tensor:
+        """False for a query with an id or relevance that has no meaning, `[B]`."""
+        is_id = tf.reduce_all(self.relevant >= PADDING, axis=1) & tf.reduce_all(
+            self.recommended >= PADDING, axis=1
+        )
+        has_gaps = tf.reduce_any(_follows_padding(self.recommended), axis=1)
+        are_finite = tf.math.is_finite(tf.reduce_sum(self.relevance, axis=1))
+        return is_id & ~has_gaps & are_finite
+
+    def rank(
+        self,
+        cutoffs: Iterable[int | None],
+        tie_breaking: TieBreaking,
+        first_query: tf.Tensor | int,
+    ) -> RankedLists:
+        """The recommended items as they stand, and the relevant ones they lack."""
+        is_first = (self.relevant != PADDING) & ~is_repeated(self.relevant)
+        matches = tf.equal(
+            self.recommended[:, :, tf.newaxis], self.relevant[:, tf.newaxis, :]
+        )
+        matches &= is_first[:, tf.newaxis, :]  # [B, K, M]
+        if not self.count_repeats:
+            places = tf.range(tf.shape(matches)[1])[:, tf.newaxis]
+            first_place = tf.argmax(matches, axis=1, output_type=tf.int32)
+            matches &= tf.equal(places, first_place[:, tf.newaxis, :])
+        relevance = tf.where(matches, self.relevance[:, tf.newaxis, :], 0)
+        is_missed = is_first & ~tf.reduce_any(matches, axis=1)
+        is_recommended = self.recommended != PADDING
+        labels = tf.concat(
+            [tf.reduce_sum(relevance, axis=2), tf.where(is_missed, self.relevance, 0)],
+            axis=1,
+        )
+        valid = tf.concat([is_recommended, is_missed], axis=1)
+        retrieved = tf.concat([is_recommended, tf.zeros_like(is_missed)], axis=1)
+        columns = columns_for(cutoffs, labels)
+
+        def by_rank(of_items: tf.Tensor) -> tf.Tensor:
+            return columns.fill(of_items[:, : columns.top])
+
+        is_ranked = by_rank(retrieved)
+        ranked_labels = by_rank(tf.where(retrieved, labels, 0))
+        return RankedLists(
+            ranked=Items(ranked_labels, is_ranked, is_ranked, None),
+            judged=Items(labels, valid, retrieved, None),
+            groups=None,
+            query_weights=self.query_weights,
+            columns=columns,
+            lengths=tf.reduce_sum(tf.cast(retrieved, tf.float64), axis=1),
+            sizes=tf.reduce_sum(tf.cast(valid, tf.float64), axis=1),
+        )
+
+
+def is_repeated(ids: tf.Tensor) -> tf.Tensor:
+    """True where the same id stands earlier in the row `[B, M]`."""
+    if ids.shape[1] == 1:
+        return tf.zeros_like(ids, tf.bool)
+    places = tf.range(tf.shape(ids)[1])
+    is_earlier = places[tf.newaxis, :] < places[:, tf.newaxis]
+    is_same = tf.equal(ids[:, :, tf.newaxis], ids[:, tf.newaxis, :])
+    return tf.reduce_any(is_same & is_earlier, axis=2)
+
+
+def _follows_padding(ids: tf.Tensor) -> tf.Tensor:
+    return (ids[:, 1:] != PADDING) & (ids[:, :-1] == PADDING)
+
+
+@tf.autograph.experimental.do_not_convert
+def id_lists(
+    y_true: Any, y_pred: Any, sample_weight: Any = None, *, count_repeats: bool = False
+) -> IdLists:
+    """Checks relevant and recommended ids and brings them into one form.
+
+    Args:
+        y_true: Relevant ids `[B, M]` or `[B]`, integers, -1 for padding; in any
+            order. Or a dict of `ids` and their `relevance` of the same shape.
+        y_pred: Recommended ids `[B, K]`, best first, with -1 for padding at the
+            end. Both may be `[M]` and `[K]`, of one query.
+        sample_weight: None, a scalar, `[B]` or `[B, 1]`.
+        count_repeats: Whether a repeated recommendation counts each time.
+
+    Raises:
+        ValueError: What was passed is not of these forms.
+    """
+    y_true, relevance, _ = from_dict(y_true, {"relevance"})
+    relevant, recommended = as_ids("`y_true`", y_true), as_ids("`y_pred`", y_pred)
+    received = (
+        f"Received: y_true of shape {relevant.shape}, y_pred of shape "
+        f"{recommended.shape}."
+    )
+    if relevance is not None:
+        relevance = as_relevance(relevance, relevant)
+    if recommended.shape.rank == 1 and relevant.shape.rank == 1:
+        relevant, recommended = relevant[tf.newaxis], recommended[tf.newaxis]
+    elif relevant.shape.rank == 1:
+        relevant = relevant[:, tf.newaxis]
+    if relevant.shape.rank != 2 or recommended.shape.rank != 2:
+        raise ValueError(
+            "With inputs='ids', relevant ids must be of shape [B, M] and recommended "
+            f"ones of shape [B, K], or [M] and [K] for one query. {received}"
+        )
+    relevant = of_shape(
+        relevant,
+        tf.TensorShape([recommended.shape[0], None]),
+        tf.stack([tf.shape(recommended)[0], tf.shape(relevant)[1]]),
+        f"Relevant and recommended ids must be of as many queries. {received}",
+    )
+    if relevance is None:
+        relevance = tf.ones_like(relevant, tf.float64)
+    relevance = tf.reshape(relevance, tf.shape(relevant))
+    relevance = tf.where(relevant != PADDING, relevance, 0)
+    weights = query_weights(sample_weight, recommended)
+    return IdLists(relevant, relevance, recommended, weights, count_repeats)
+
+
+def numbered_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Numbers in place of ids that are none, such as strings; equal for equal ids."""
+    ids = y_true["ids"] if isinstance(y_true, Mapping) and "ids" in y_true else y_true
+    kinds = {_kind_of(data) for data in (ids, y_pred)} - {None}
+    if len(kinds) > 1:
+        raise ValueError(
+            "Relevant and recommended ids must be of one kind, or none would match. "
+            f"Received: {' and '.join(sorted(kind.__name__ for kind in kinds))}."
+        )
+    if kinds <= {int}:
+        return y_true, y_pred
+    numbered: dict[Any, int] = {}
+
+    def number(data: Any) -> Any:
+        if isinstance(data, (list, tuple, np.ndarray)):
+            return [number(item) for item in data]
+        if not isinstance(data, (*kinds,)):
+            raise ValueError(
+                f"Ids must be of one kind. Received: {data!r} beside others."
+            )
+        return numbered.setdefault(data, len(numbered))
+
+    ids, y_pred = number(ids), number(y_pred)
+    return ({**y_true, "ids": ids} if isinstance(y_true, Mapping) else ids), y_pred
+
+
+def _kind_of(data: Any) -> type | None:
+    """`int`, `str` or what else the first id is; None if there is none."""
+    if hasattr(data, "dtype") and data.dtype not in (object, tf.string):
+        is_text = getattr(data.dtype, "kind", "") == "U"
+        return str if is_text else int  # as_ids has the say on floats
+    if isinstance(data, (list, tuple, np.ndarray)):
+        kinds = (_kind_of(item) for item in data)
+        return next((kind for kind in kinds if kind is not None), None)
+    if isinstance(data, numbers.Number):
+        return int
+    return str if isinstance(data, str) else type(data)
+
+
+def from_dict(y_true: Any, may_have: set[str]) -> tuple[Any, Any, Any]:
+    """The `ids`, `relevance` and `exclude` of `y_true`, which may be the ids alone."""
+    if not isinstance(y_true, Mapping):
+        return y_true, None, None
+    if "ids" not in y_true or not y_true.keys() <= {"ids", *may_have}:
+        raise ValueError(
+            "A dict `y_true` of ids must have the key 'ids' and may have "
+            f"{', '.join(map(repr, sorted(may_have)))}, no other. "
+            f"Received keys: {sorted(map(str, y_true))}."
+        )
+    return y_true["ids"], y_true.get("relevance"), y_true.get("exclude")
+
+
+def as_ids(name: str, data: Any) -> tf.Tensor:
+    """Ids as int64; rows of unequal length are padded with -1."""
+
+    def convert(ids: Any) -> Any:
+        if not ids.dtype.is_integer or ids.dtype == tf.uint64:
+            if tf.is_tensor(ids) and ids.shape.num_elements() == 0:
+                return tf.cast(ids, tf.int64)  # an empty list has no dtype
+            raise ValueError(
+                f"{name} must hold ids, integers of at least 0 with -1 for padding "
+                "(evaluate also takes lists of strings). "
+                f"Received dtype: {ids.dtype.name}."
+            )
+        return tf.cast(ids, tf.int64)
+
+    return dense(name, data, convert, padding=PADDING).tensor
+
+
+def as_relevance(relevance: Any, ids: tf.Tensor) -> tf.Tensor:
+    """The grades beside ids, in float64; what is below 0 is not relevant."""
+
+    def convert(grades: Any) -> Any:
+        if not (grades.dtype.is_floating or grades.dtype.is_integer):
+            raise ValueError(
+                f"'relevance' must hold real numbers. Received: {grades.dtype.name}."
+            )
+        return tf.cast(grades, tf.float64)
+
+    grades = dense("'relevance'", relevance, convert, padding=0).tensor
+    error = (
+        f"'relevance' must be of the shape of 'ids', {ids.shape}. "
+        f"Received: shape {grades.shape}."
+    )
+    if grades.shape.rank != ids.shape.rank:
+        raise ValueError(error)
+    grades = of_shape(grades, ids.shape, tf.shape(ids), error)
+    return tf.where(grades < 0, tf.zeros_like(grades), grades)
+
+
+def require_ids(lists: IdLists) -> None:
+    """Raises an error for values that no metric has a meaning for."""
+    for name, ids in (("y_true", lists.relevant), ("y_pred", lists.recommended)):
+        bad = ids.numpy() < PADDING
+        if bad.any():
+            raise ValueError(
+                f"Ids must be at least 0, or -1 for padding. Received in `{name}`: "
+                f"{first(bad, ids)}."
+            )
+    gaps = _follows_padding(lists.recommended).numpy()
+    if gaps.any():
+        raise ValueError(
+            "Recommended ids must be padded at the end: no id may follow a -1. "
+            f"Received one in query {np.argwhere(gaps)[0][0]}."
+        )
+    require_finite_relevance(lists.relevance)
+
+
+def require_finite_relevance(relevance: tf.Tensor) -> None:
+    """Raises an error for a grade that is NaN or infinite."""
+    bad = ~np.isfinite(relevance.numpy())
+    if bad.any():
+        raise ValueError(
+            f"'relevance' must hold finite numbers. Received: {first(bad, relevance)}."
+        )

@@ -1,0 +1,202 @@
+"""Ranked lists: what every formula works on, whichever way the data came in.
+
+The stages of the ranking are named after the curves' axes: B queries, J items that
+are judged, D columns, one for each rank down to the deepest cutoff (see `Columns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+
+class Items(NamedTuple):
+    """Some of the items of each query: all of them, or those at ranks 1..D."""
+
+    labels: tf.Tensor  # 0 where not valid
+    valid: tf.Tensor  # bool, False for padding
+    retrieved: tf.Tensor  # bool, False also where a score of -inf says it was not found
+    weights: tf.Tensor | None
+
+
+# What an item is worth to a metric: its gain, or 1 if it is relevant and 0 if
+# not; always float64 and 0 for padding.
+Worth = Callable[[Items], tf.Tensor]
+
+
+class Columns(NamedTuple):
+    """The ranks that a curve has a column for: 1 ... top, then those in `beyond`.
+
+    A cutoff may be deeper than the lists. Past the end of a list nothing changes
+    but the rank itself, so one column for each such cutoff will do, however
+    deep it is. Where the list size is not known yet, every cutoff has one.
+    """
+
+    top: tf.Tensor | int
+    beyond: tuple[int, ...]
+
+    @property
+    def ranks(self) -> tf.Tensor:
+        """The rank of each column, ascending, float64 `[D]`."""
+        top = tf.cast(self.top, tf.float64)
+        ranks = tf.range(1, top + 1, dtype=tf.float64)
+        if not self.beyond:
+            return ranks
+        beyond = tf.maximum(tf.constant(self.beyond, tf.float64), top + 1)
+        return tf.concat([ranks, beyond], axis=0)
+
+    def column_of(self, k: int) -> tf.Tensor | int:
+        """The index of the column for cutoff k."""
+        if isinstance(self.top, int) and k <= self.top:
+            return k - 1
+        return tf.where(k <= self.top, k - 1, self.top + self.beyond.index(k))
+
+    def fill(self, by_rank: tf.Tensor, value: tf.Tensor | int = 0) -> tf.Tensor:
+        """Fills up the ranks `[B, top]` to the columns `[B, D]`."""
+        if not self.beyond:
+            return by_rank
+        value = tf.cast(value, by_rank.dtype)
+        return tf.pad(by_rank, [[0, 0], [0, len(self.beyond)]], constant_values=value)
+
+
+class TieGroups(NamedTuple):
+    """For each rank the group of equal scores that its item belongs to.
+
+    A group takes the ranks `start + 1 ... start + size`. The last group may go
+    on below the deepest cutoff, where the ranking ends: `size` counts those
+    items too, `is_cut` says which ranks belong to it, and `cut_items` which of
+    the judged items do (None where the ranking is as deep as the lists).
+    """
+
+    start: tf.Tensor  # [B, D] int32
+    end: tf.Tensor  # [B, D] int32, start + size as far as it is ranked
+    size: tf.Tensor  # [B, D] float64
+    is_cut: tf.Tensor  # [B, D] bool
+    cut_items: tf.Tensor | None  # [B, J] bool
+
+
+class RankedLists(NamedTuple):
+    """Lists ranked by score down to the deepest cutoff, ready for the formulas.
+
+    `ranked` holds what was retrieved, by rank; `judged` everything that has a
+    label, in any order, also what was not retrieved: it has no rank, and is
+    missed in whatever counts all relevant items. `groups` is None where ties were
+    broken one by one.
+    """
+
+    ranked: Items  # [B, D]
+    judged: Items  # [B, J]
+    groups: TieGroups | None
+    query_weights: tf.Tensor | None  # [B]
+    columns: Columns
+    lengths: tf.Tensor  # [B] float64, the number of items that were retrieved
+    sizes: tf.Tensor  # [B] float64, with those that were missed; 0 does not count
+
+    @property
+    def ranks(self) -> tf.Tensor:
+        """The rank of each column, float64 `[D]`."""
+        return self.columns.ranks
+
+    @property
+    def group_sizes(self) -> tf.Tensor:
+        """Number of items that share the score of the item at each rank, `[B, D]`."""
+        if self.groups is None:
+            return tf.ones_like(self.ranked.labels, tf.float64)
+        return self.groups.size
+
+    @property
+    def places(self) -> tf.Tensor:
+        """Place of each rank within its group of tied items, from 1, `[B, D]`."""
+        if self.groups is None:
+            return tf.ones_like(self.ranked.labels, tf.float64)
+        return self.ranks - tf.cast(self.groups.start, tf.float64)
+
+    def group_sums(self, worth: Worth) -> tf.Tensor:
+        """Sum of `worth` over the tied items of each rank's group, `[B, D]`."""
+        values = worth(self.ranked)
+        if self.groups is None:
+            return values
+        above = tf.pad(tf.cumsum(values, axis=1), [[0, 0], [1, 0]])
+        sums = tf.gather(above, self.groups.end, batch_dims=1) - tf.gather(
+            above, self.groups.start, batch_dims=1
+        )
+        if self.groups.cut_items is None:
+            return sums
+        is_cut_item = self.groups.cut_items & self.judged.retrieved
+        of_cut_items = tf.where(is_cut_item, worth(self.judged), 0)
+        return tf.where(
+            self.groups.is_cut,
+            tf.reduce_sum(of_cut_items, axis=1, keepdims=True),
+            sums,
+        )
+
+    def expected(self, worth: Worth) -> tf.Tensor:
+        """Mean of `worth` at each rank over all orders of the tied items, `[B, D]`."""
+        return tf.math.divide_no_nan(self.group_sums(worth), self.group_sizes)
+
+    def total(self, worth: Worth) -> tf.Tensor:
+        """Sum of `worth` over everything judged, `[B]`."""
+        return tf.reduce_sum(worth(self.judged), axis=1)
+
+    def best(self, worth: Worth) -> tf.Tensor:
+        """The D largest values of `worth` in descending order, `[B, D]`."""
+        values = worth(self.judged)
+        # float32 is enough to order by, and XLA has a fast top_k for it alone;
+        # relative to the largest, no value overflows.
+        largest = tf.reduce_max(values, axis=1, keepdims=True)
+        keys = tf.cast(tf.math.divide_no_nan(values, largest), tf.float32)
+        # Of a catalogue only the relevant items are judged, and those may be few.
+        top = self.columns.top
+        number = tf.minimum(top, tf.shape(keys)[1])
+        _, order = tf.math.top_k(keys, number)
+        best = tf.gather(values, order, batch_dims=1)
+        return self.columns.fill(tf.pad(best, [[0, 0], [0, top - number]]))
+
+    def weights(self, worth: Worth) -> tf.Tensor:
+        """Weight of each query, float64 `[B]`; 0 for a list that is all padding.
+
+        Without `sample_weight` it is 1, with one weight a query it is that.
+        With one weight w an item it is sum(w * worth) / sum(worth), and the
+        mean of the items' weights where nothing is worth anything.
+        """
+        if self.judged.weights is not None:
+            total = self.total(worth)
+            weighted = tf.reduce_sum(worth(self.judged) * self.judged.weights, axis=1)
+            mean = tf.math.divide_no_nan(
+                tf.reduce_sum(self.judged.weights, axis=1), self.sizes
+            )
+            weights = tf.where(tf.equal(total, 0), mean, weighted / total)
+        elif self.query_weights is not None:
+            weights = self.query_weights
+        else:
+            weights = tf.ones_like(self.lengths)
+        return tf.where(self.sizes > 0, weights, 0)
+
+    def weighted(self, worth: Worth) -> Worth:
+        """`worth` times the item's weight, relative to the query's weight.
+
+        The query's weight is the mean of the item weights, weighted by
+        `worth`; dividing by it leaves the sum of `worth` over a list as it was.
+        """
+        if self.judged.weights is None:
+            return worth
+        query_weights = self.weights(worth)[:, tf.newaxis]
+        return lambda items: tf.math.divide_no_nan(
+            worth(items) * items.weights, query_weights
+        )
+
+
+def columns_for(cutoffs: Iterable[int | None], lists: tf.Tensor) -> Columns:
+    """The columns for these cutoffs of lists `[B, N]`; None is the end of the lists."""
+    cutoffs = set(cutoffs)
+    known = sorted(cutoffs - {None})
+    list_size = lists.shape[1]
+    if list_size is None:
+        list_size = tf.shape(lists)[1]
+        top = list_size if None in cutoffs else tf.minimum(known[-1], list_size)
+        return Columns(top, tuple(known) or (1,))
+    top = list_size if None in cutoffs else min(known[-1], list_size)
+    beyond = tuple(k for k in known if k > top)
+    return Columns(top, beyond if top or beyond else (1,))
