@@ -99,7 +99,7 @@ def _cells(table):
 
 def numbers(cell):
     """The values in a cell: they, and no other numbers, have four decimals."""
-    return [float(number) for number in re.findall(r"\d+\.\d{4}\b", cell)]
+    return [float(number) for number in re.findall(r"\d+\.\d{4}\b|NaN", cell)]
 
 
 def choices():
@@ -126,12 +126,35 @@ def choices():
 
 
 def differences():
-    """The examples of "Differences from TF-Ranking", its value and ours, as text."""
+    """The examples of "Differences from TF-Ranking", with three cells as text.
+
+    They hold what TF-Ranking gives, what keras-rs gives, and what we give.
+    """
     rows = re.findall(r"^\|.*", _section("Differences from TF-Ranking"), re.MULTILINE)
     return [
-        (_example(re.search(r"`(evaluate\(.*\))`", example)[1]), theirs, ours)
-        for example, theirs, ours, _ in _cells("\n".join(rows))
+        (_example(re.search(r"`(evaluate\(.*\))`", example)[1]), *cells)
+        for example, *cells, _ in _cells("\n".join(rows))
     ]
+
+
+def in_batches(column):
+    """Each difference with one of its cells, for each number of batches it tells of.
+
+    "0.7136 in two" is of the same lists in two batches.
+    """
+    words = {"one": 1, "two": 2, "four": 4}
+    for example, *cells in differences():
+        if "batch" not in cells[column]:
+            yield example, 1, numbers(cells[column])
+            continue
+        for part in cells[column].split(", "):
+            (batches,) = (words[word] for word in part.split() if word in words)
+            yield example, batches, numbers(part)
+
+
+def same(seen, printed):
+    """Whether these are the printed values, in any order."""
+    return {f"{value:.4f}" for value in seen} == {f"{value:.4f}" for value in printed}
 
 
 def id_of(value):

@@ -11,6 +11,7 @@ from conventions_document import (
     differences,
     id_of,
     numbers,
+    same,
 )
 
 import tfrankmetrics as tfr
@@ -122,12 +123,37 @@ def test_the_document_gives_our_values(example, rows):
         assert sorted(filter(None, words)) == sorted(having)
 
 
-@pytest.mark.parametrize(("example", "theirs", "ours"), differences(), ids=id_of)
-def test_the_document_gives_our_differences(example, theirs, ours):
-    (expected,) = numbers(ours)
-    assert example.value() == pytest.approx(expected, abs=TOLERANCE)
-    assert example.value(convention="tf_ranking") == example.value()
-    assert numbers(theirs) != [expected]
+@pytest.mark.parametrize(
+    ("example", "tf_ranking", "keras_rs", "ours"), differences(), ids=id_of
+)
+def test_the_document_gives_our_differences(example, tf_ranking, keras_rs, ours):
+    assert same([example.value()], numbers(ours))
+    assert same([example.value(convention="tf_ranking")], numbers(ours))
+
+
+def test_the_document_is_whole():
+    """Every choice has its table, every tool its version, and so have differences."""
+    shown = {
+        (example.metric, option) if option == "denominator" else option
+        for example, rows in choices()
+        for row in rows
+        for options in row.ours
+        for option in options
+    }
+    by_metric = {("map", "denominator"), ("precision", "denominator")}
+    options = {option for c in CONVENTIONS.values() for option in c.options}
+    assert shown == {*options, *by_metric, "convention"} - {"denominator"}
+    assert len(differences()) == 13
+    text = DOCUMENT.read_text(encoding="utf-8")
+    pins = (DOCUMENT.parent.parent / "requirements-peers.txt").read_text()
+    listed = re.search(r"versions are (.*?)\.\n", text, re.S)[1].split()
+    tools = re.findall(r"([\w-]+) (\d[\d.]*\d)", " ".join(listed))
+    assert len(tools) == 10
+    for tool, version in tools:
+        package = {"TF-Ranking": "tensorflow-ranking"}.get(tool, tool.lower())
+        if package == "tensorflow-ranking":
+            pins += (DOCUMENT.parent.parent / "requirements-tf-ranking.txt").read_text()
+        assert f"{package}=={version}\n" in pins
 
 
 def test_the_document_lists_the_conventions():

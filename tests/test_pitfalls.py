@@ -165,7 +165,7 @@ def test_cutoffs_may_be_deeper_than_the_list():
 
 
 def test_labels_need_not_be_integers():
-    """trec_eval, torchmetrics: integers only."""
+    """trec_eval, LightGBM: integers only."""
     dcg = value("dcg", [[0.5, 0.25]], [[2, 1]], gain="linear")
     assert dcg == pytest.approx(0.5 + 0.25 / math.log2(3))
 

@@ -9,7 +9,8 @@ from cases import CASES, CLASSES
 import tfrankmetrics as tfr
 from tfrankmetrics.registry import FORMULAS
 
-ARGUMENTS_OF_EVERY_CLASS = {"self", "k", "convention", "name", "dtype"}
+WAY_IN = {"inputs", "duplicates"}
+ARGUMENTS_OF_EVERY_CLASS = {"self", "k", "convention", "name", "dtype", *WAY_IN}
 
 
 def test_every_formula_has_a_class():

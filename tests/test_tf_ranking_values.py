@@ -7,12 +7,22 @@ TensorFlow; `validation/test_tf_ranking.py` holds the file to the live tool.
 import json
 import pathlib
 
+import numpy as np
 import pytest
+from cases import CLASSES
 
 import tfrankmetrics as tfr
 
 FILE = pathlib.Path(__file__).parent / "tf_ranking_values.json"
 BATCHES = json.loads(FILE.read_text(encoding="utf-8"))["batches"]
+
+
+def test_the_file_has_every_kind_of_case():
+    names = {f"{name}{at}" for name in CLASSES for at in ("", "@1", "@3", "@20")}
+    weights = [np.shape(batch["weights"])[1:] for batch in BATCHES]
+    assert len(BATCHES) == 6
+    assert all(names <= set(batch["values"]) for batch in BATCHES)
+    assert {(), (1,)} < set(weights)
 
 
 @pytest.mark.parametrize("batch", BATCHES)

@@ -67,7 +67,8 @@ class CatalogueScores(NamedTuple):
         size = tf.shape(self.scores, out_type=tf.int64)[1]
         ids = tf.clip_by_value(self.relevant, 0, tf.maximum(size, 1) - 1)
         own_scores = tf.gather(self.scores, ids, batch_dims=1)
-        judged = Items(self.relevance, valid, valid & is_retrieved(own_scores), None)
+        relevance = tf.where(valid, self.relevance, 0)
+        judged = Items(relevance, valid, valid & is_retrieved(own_scores), None)
         if self.relevant.shape[1] == 1 and tie_breaking.ties == "expected":
             ranked, groups = self._by_counting(own_scores, judged, columns)
         else:
@@ -110,11 +111,12 @@ class CatalogueScores(NamedTuple):
         is_here = tf.equal(places, place) & in_group
         labels = columns.fill(tf.where(is_here, judged.labels, 0))
         is_here = columns.fill(is_here)
-        groups = TieGroups(
-            start=columns.fill(tf.where(in_group, place, places), top),
-            end=columns.fill(tf.where(in_group, tf.minimum(end, top), places + 1), top),
-            size=columns.fill(tf.where(in_group, tied, 1), 1),
-            is_cut=columns.fill(is_cut),
+        groups = TieGroups.of_columns(
+            columns,
+            start=tf.where(in_group, place, places),
+            end=tf.where(in_group, tf.minimum(end, top), places + 1),
+            size=tf.where(in_group, tied, 1),
+            is_cut=is_cut,
             cut_items=tf.reduce_any(is_cut, axis=1, keepdims=True),
         )
         return Items(labels, is_here, is_here, None), groups
@@ -247,15 +249,15 @@ def _weights(sample_weight: Any, scores: tf.Tensor) -> tf.Tensor | None:
 
 def _excluding(scores: tf.Tensor, exclude: tf.Tensor) -> tf.Tensor:
     """Scores with -inf for the items to exclude."""
-    is_item = (exclude >= 0) & (exclude < tf.shape(scores, out_type=tf.int64)[1])
+    size = tf.shape(scores, out_type=tf.int64)[1]
+    is_item = (exclude >= 0) & (exclude < size)
+    # What is padding among the ids goes to a column more, which is cut off again.
+    items = tf.where(is_item, exclude, size)
     queries = tf.range(tf.shape(exclude, out_type=tf.int64)[0])[:, tf.newaxis]
-    items = tf.where(is_item, exclude, 0)
-    infinity = tf.constant(float("inf"), scores.dtype)
-    return tf.tensor_scatter_nd_min(
-        scores,
-        tf.stack([queries + tf.zeros_like(items), items], axis=2),
-        tf.where(is_item, -infinity, infinity),  # the latter changes nothing
-    )
+    places = tf.stack([queries + tf.zeros_like(items), items], axis=2)
+    excluded = tf.fill(tf.shape(items), tf.constant(-float("inf"), scores.dtype))
+    wider = tf.pad(scores, [[0, 0], [0, 1]])
+    return tf.tensor_scatter_nd_update(wider, places, excluded)[:, :-1]
 
 
 def require_items(lists: CatalogueScores) -> None:

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Mapping
 from typing import Any
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Convention:
     """What another tool chooses, for the metrics that it shares with this library.
 
@@ -68,93 +69,94 @@ _TF_RANKING = {
 
 # Where a tool orders tied items at random, its value is ours on average, so the
 # set says "expected"; where it keeps some order of the items, "stable".
-CONVENTIONS: Mapping[str, Convention] = {
-    convention.name: convention
-    for convention in (
-        Convention(
-            "tf_ranking",
-            "TensorFlow Ranking",
-            ("ndcg", "dcg", "map", "mrr", "precision", "recall", "hit_rate"),
-            _TF_RANKING,
-        ),
-        Convention(
-            "keras_rs",
-            "keras-rs",
-            ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
-            _TF_RANKING,
-        ),
-        Convention(
-            "rax",
-            "rax",
-            ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
-            {**_TF_RANKING, "ties": "stable"},
-        ),
-        Convention(
-            "trec_eval",
-            "trec_eval, pytrec-eval, ir_measures, ranx",
-            ("ndcg", "dcg", "map", "mrr", "precision", "recall", "hit_rate"),
-            {
-                "gain": "linear",
-                "discount": "log2",
-                "ideal": "judged",
-                "relevance_threshold": 1.0,
-                "denominator": {"map": "relevant", "precision": "k"},
-                "ties": "stable",
-                "empty": "zero",
-            },
-        ),
-        Convention(
-            "sklearn",
-            "scikit-learn",
-            ("ndcg", "dcg", "map"),
-            {
-                "gain": "linear",
-                "discount": "log2",
-                "ideal": "judged",
-                "relevance_threshold": 1.0,
-                "denominator": "relevant",
-                "ties": "expected",
-                "empty": "zero",
-            },
-        ),
-        Convention(
-            "torchmetrics",
-            "torchmetrics",
-            ("ndcg", "map", "mrr", "precision", "recall", "hit_rate"),
-            {
-                "gain": "linear",
-                "discount": "log2",
-                "ideal": "judged",
-                "relevance_threshold": 1.0,
-                "denominator": {"map": "hits", "precision": "k"},
-                "ties": "expected",
-                "empty": "zero",
-            },
-        ),
-        Convention(
-            "lightgbm",
-            "LightGBM",
-            ("ndcg", "map"),
-            {
-                "gain": "exponential",
-                "discount": "log2",
-                "ideal": "judged",
-                "relevance_threshold": 1.0,
-                "denominator": "min(k, relevant)",
-                "ties": "stable",
-                "empty": "one",
-            },
-        ),
-        Convention(
-            "kaggle",
-            "Kaggle's MAP@k, implicit",
-            ("map",),
-            {
-                "relevance_threshold": 1.0,
-                "denominator": "min(k, relevant)",
-                "ties": "stable",
-                "empty": "zero",
-            },
-        ),
-    )
-}
+_ALL = (
+    Convention(
+        "tf_ranking",
+        "TensorFlow Ranking",
+        ("ndcg", "dcg", "map", "mrr", "precision", "recall", "hit_rate"),
+        _TF_RANKING,
+    ),
+    Convention(
+        "keras_rs",
+        "keras-rs",
+        ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
+        _TF_RANKING,
+    ),
+    Convention(
+        "rax",
+        "rax",
+        ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
+        {**_TF_RANKING, "ties": "stable"},
+    ),
+    Convention(
+        "trec_eval",
+        "trec_eval, pytrec-eval, ir_measures, ranx",
+        ("ndcg", "dcg", "map", "mrr", "precision", "recall", "hit_rate"),
+        {
+            "gain": "linear",
+            "discount": "log2",
+            "ideal": "judged",
+            "relevance_threshold": 1.0,
+            "denominator": {"map": "relevant", "precision": "k"},
+            "ties": "stable",
+            "empty": "zero",
+        },
+    ),
+    Convention(
+        "sklearn",
+        "scikit-learn",
+        ("ndcg", "dcg", "map"),
+        {
+            "gain": "linear",
+            "discount": "log2",
+            "ideal": "judged",
+            "relevance_threshold": 1.0,
+            "denominator": "relevant",
+            "ties": "expected",
+            "empty": "zero",
+        },
+    ),
+    Convention(
+        "torchmetrics",
+        "torchmetrics",
+        ("ndcg", "map", "mrr", "precision", "recall", "hit_rate"),
+        {
+            "gain": "linear",
+            "discount": "log2",
+            "ideal": "judged",
+            "relevance_threshold": 1.0,
+            "denominator": {"map": "hits", "precision": "k"},
+            "ties": "expected",
+            "empty": "zero",
+        },
+    ),
+    Convention(
+        "lightgbm",
+        "LightGBM",
+        ("ndcg", "map"),
+        {
+            "gain": "exponential",
+            "discount": "log2",
+            "ideal": "judged",
+            "relevance_threshold": 1.0,
+            "denominator": "min(k, relevant)",
+            "ties": "stable",
+            "empty": "one",
+        },
+    ),
+    Convention(
+        "kaggle",
+        "Kaggle's MAP@k, implicit",
+        ("map",),
+        {
+            "relevance_threshold": 1.0,
+            "denominator": "min(k, relevant)",
+            "ties": "stable",
+            "empty": "zero",
+        },
+    ),
+)
+
+CONVENTIONS: Mapping[str, Convention] = types.MappingProxyType(
+    {convention.name: convention for convention in _ALL}
+)

@@ -62,9 +62,12 @@ class IdLists(NamedTuple):
         )
         matches &= is_first[:, tf.newaxis, :]  # [B, K, M]
         if not self.count_repeats:
-            places = tf.range(tf.shape(matches)[1])[:, tf.newaxis]
-            first_place = tf.argmax(matches, axis=1, output_type=tf.int32)
-            matches &= tf.equal(places, first_place[:, tf.newaxis, :])
+            size = tf.shape(matches)[1]
+            places = tf.range(size)[:, tf.newaxis]
+            first_place = tf.reduce_min(
+                tf.where(matches, places, size), axis=1, keepdims=True
+            )
+            matches &= tf.equal(places, first_place)
         relevance = tf.where(matches, self.relevance[:, tf.newaxis, :], 0)
         is_missed = is_first & ~tf.reduce_any(matches, axis=1)
         is_recommended = self.recommended != PADDING
@@ -211,8 +214,9 @@ def as_ids(name: str, data: Any) -> tf.Tensor:
 
     def convert(ids: Any) -> Any:
         if not ids.dtype.is_integer or ids.dtype == tf.uint64:
-            if tf.is_tensor(ids) and ids.shape.num_elements() == 0:
-                return tf.cast(ids, tf.int64)  # an empty list has no dtype
+            values = ids.flat_values if isinstance(ids, tf.RaggedTensor) else ids
+            if values.shape.num_elements() == 0:  # an empty list has no dtype
+                return tf.cast(ids, tf.int64)
             raise ValueError(
                 f"{name} must hold ids, integers of at least 0 with -1 for padding "
                 "(evaluate also takes lists of strings). "

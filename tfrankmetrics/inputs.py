@@ -279,7 +279,7 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
         return array
     try:
         rows = [np.asarray(row) for row in data]
-        values = np.concatenate(rows)
+        values = np.concatenate([row for row in rows if row.size] or rows)
         if values.dtype.kind not in "biuf" or any(row.ndim != 1 for row in rows):
             raise ValueError
     except (TypeError, ValueError):

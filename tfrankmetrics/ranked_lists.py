@@ -76,6 +76,27 @@ class TieGroups(NamedTuple):
     is_cut: tf.Tensor  # [B, D] bool
     cut_items: tf.Tensor | None  # [B, J] bool
 
+    @classmethod
+    def of_columns(
+        cls,
+        columns: Columns,
+        *,
+        start: tf.Tensor,
+        end: tf.Tensor,
+        size: tf.Tensor,
+        is_cut: tf.Tensor,
+        cut_items: tf.Tensor | None,
+    ) -> TieGroups:
+        """The groups at ranks 1 ... top, and past the top one more, of nothing."""
+        beyond_top = columns.ranks - tf.cast(columns.top, tf.float64)
+        return cls(
+            start=columns.fill(start, columns.top),
+            end=columns.fill(end, columns.top),
+            size=tf.maximum(columns.fill(size), beyond_top),
+            is_cut=columns.fill(is_cut),
+            cut_items=cut_items,
+        )
+
 
 class RankedLists(NamedTuple):
     """Lists ranked by score down to the deepest cutoff, ready for the formulas.

@@ -177,14 +177,8 @@ def _tie_groups(keys: tf.Tensor, sorted_keys: tf.Tensor, columns: Columns) -> Ti
         cut_items = tf.equal(keys, tf.reduce_min(sorted_keys, axis=1, keepdims=True))
         number = tf.reduce_sum(tf.cast(cut_items, tf.float64), axis=1, keepdims=True)
         sizes = tf.where(is_cut, number, sizes)
-    # The columns past the top are one group more, of nothing.
-    beyond_top = columns.ranks - tf.cast(depth, tf.float64)
-    return TieGroups(
-        start=columns.fill(starts, depth),
-        end=columns.fill(ends, depth),
-        size=tf.maximum(columns.fill(sizes), beyond_top),
-        is_cut=columns.fill(is_cut),
-        cut_items=cut_items,
+    return TieGroups.of_columns(
+        columns, start=starts, end=ends, size=sizes, is_cut=is_cut, cut_items=cut_items
     )
 
 

@@ -13,21 +13,24 @@ def name_of(metric, k):
     return metric if k is None else f"{metric}@{k}"
 
 
-def random_queries(number, *, seed, ties, missed=False):
+def random_queries(number, *, seed, kind="untied"):
     """Lists of 2 to 12 items: integer labels 0 to 4, and scores above 0.
 
     One query in some eight has nothing relevant. Scores are multiples of 1/64,
-    which float32 holds exactly; without ties no two in a list are equal. With
-    `missed`, some are -inf: items that were not retrieved.
+    which float32 holds exactly; no two in a list are equal. Of other kinds are
+    "tied" scores, "fractional" labels, and "missed" items, whose score is -inf.
     """
     rng = np.random.default_rng(seed)
     queries = []
     for _ in range(number):
         size = rng.integers(2, 13)
         labels = np.maximum(rng.integers(-3, 5, size), 0)
-        labels *= rng.random() > 0.12
+        labels = labels * (rng.random() > 0.12)
+        if kind == "fractional":
+            labels = labels * 0.75
+        ties = kind == "tied"
         scores = rng.choice(np.arange(1, 5 if ties else 65), size, replace=ties) / 64
-        if missed:
+        if kind == "missed":
             scores[1:][rng.random(size - 1) < 0.3] = -np.inf
         queries.append((labels.tolist(), scores.tolist()))
     return queries

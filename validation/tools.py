@@ -41,10 +41,10 @@ KERAS_RS = {
 }
 
 
-def keras_rs_metric(metric, k, seed=None):
+def keras_rs_metric(metric, k, **options):
     import keras_rs.metrics
 
-    return getattr(keras_rs.metrics, KERAS_RS[metric])(k=k, seed=seed)
+    return getattr(keras_rs.metrics, KERAS_RS[metric])(k=k, **options)
 
 
 @query_by_query
@@ -100,12 +100,12 @@ def lightgbm(metric, k, labels, scores):
     parameters = {"objective": "none", "metric": metric, "verbosity": -1}
     data = lightgbm.Dataset(
         np.zeros((len(labels), 1)),
-        label=labels,
+        label=[math.floor(label) for label in labels],  # integers only
         group=[len(labels)],
         init_score=np.asarray(scores, np.float64),
     )
     with contextlib.redirect_stdout(io.StringIO()):  # it warns of the empty feature
-        model = lightgbm.Booster({**parameters, "eval_at": [k or 1000]}, data)
+        model = lightgbm.Booster({**parameters, "eval_at": [k or len(labels)]}, data)
         ((_, _, value, _),) = model.eval_train()
     return value
 
@@ -126,6 +126,8 @@ def implicit(metric, k, labels, scores):
     import implicit.evaluation
     import scipy.sparse
 
+    if not any(binary(labels)):
+        return math.nan  # it leaves such a query out
     # Irrelevant items more, ranked last: its AUC divides by their number, and it
     # reads beyond the end of a catalogue of fewer than k items.
     labels, scores = [*labels, *[0] * k], [*scores, *[-np.inf] * k]
@@ -145,7 +147,8 @@ def qrels_and_run(queries):
     qrels, run = {}, {}
     for query, (labels, scores) in enumerate(queries):
         names = [f"d{len(labels) - place:05d}" for place in range(len(labels))]
-        qrels[f"q{query:05d}"] = dict(zip(names, labels, strict=True))
+        grades = [math.floor(label) for label in labels]  # integers only
+        qrels[f"q{query:05d}"] = dict(zip(names, grades, strict=True))
         scored = zip(names, map(float, scores), strict=True)
         run[f"q{query:05d}"] = {name: s for name, s in scored if s != -math.inf}
     return qrels, run
@@ -224,6 +227,8 @@ class Tool:
     tolerance: float = 1e-12
     # Whether it can tell what was not retrieved.
     has_missed: bool = False
+    # Whether it tells relevant labels itself, also among fractions.
+    has_fractions: bool = False
 
 
 GIVEN = CUTOFFS[1:]
@@ -238,6 +243,7 @@ TOOLS = [
         dict.fromkeys(("ndcg", "dcg", *BINARY), CUTOFFS),
         ties=(),  # at random
         tolerance=1e-6,
+        has_fractions=True,
     ),
     Tool(
         "rax",
@@ -248,6 +254,7 @@ TOOLS = [
         ties=("ndcg", "dcg", *BINARY),
         tolerance=1e-6,
         has_missed=True,
+        has_fractions=True,
     ),
     Tool(
         "trec_eval",
