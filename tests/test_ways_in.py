@@ -1,11 +1,14 @@
 """Ids and catalogues give the value of the same case as labels beside scores."""
 
+import tracemalloc
+
 import hypothesis.strategies as st
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis.extra import numpy as hnp
-from test_properties import OBJECTS, few
+from test_properties import OBJECTS, batches, few
 
 import tfrankmetrics as tfr
 
@@ -82,13 +85,128 @@ def test_a_catalogue_is_as_good_as_labels(per_query, data):
     for query in range(shape[0]):
         labels[query, relevant[query]] = 1.0
         scores[query, exclude[query][exclude[query] >= 0]] = -INF
-    for query_scores, how in ((scores, "labels"),):
-        expected = tfr.evaluate(labels, query_scores, OBJECTS, per_query=True)
-        for name, value in catalogue.items():
-            np.testing.assert_allclose(
-                value, expected[name], rtol=1e-9, atol=1e-12, err_msg=f"{name}, {how}"
-            )
+    expected = tfr.evaluate(labels, scores, OBJECTS, per_query=True)
+    for name, value in catalogue.items():
+        np.testing.assert_allclose(
+            value, expected[name], rtol=1e-9, atol=1e-12, err_msg=name
+        )
     # A model that scores seen items -inf, inside fit.
     model = tfr.evaluate(relevant, scores, OBJECTS, inputs="catalogue", per_query=True)
     for name, value in catalogue.items():
         np.testing.assert_array_equal(value, model[name], err_msg=name)
+
+
+@few
+@given(batches(max_items=5), st.randoms(use_true_random=False), st.booleans())
+def test_rows_are_as_good_as_lists(batch, random, weighted):
+    labels, scores = batch
+    weights = np.arange(1.0, labels.size + 1).reshape(labels.shape)
+    lists = tfr.evaluate(
+        labels,
+        scores,
+        OBJECTS,
+        sample_weight=weights if weighted else None,
+        per_query=True,
+    )
+    rows = [
+        (
+            f"query {query}",
+            labels[query, item],
+            scores[query, item],
+            weights[query, item],
+        )
+        for query in range(len(labels))
+        for item in range(labels.shape[1])
+    ]
+    random.shuffle(rows)
+    queries, row_labels, row_scores, row_weights = map(np.array, zip(*rows))
+    found = tfr.evaluate_rows(
+        queries,
+        row_labels,
+        row_scores,
+        OBJECTS,
+        sample_weight=row_weights if weighted else None,
+        per_query=True,
+    )
+    places = [int(query.removeprefix("query ")) for query in found["query"]]
+    assert sorted(places) == list(range(len(labels)))
+    assert list(dict.fromkeys(queries)) == found["query"].tolist()
+    for name, value in lists.items():
+        np.testing.assert_allclose(
+            found[name], value[places], rtol=1e-9, atol=1e-12, err_msg=name
+        )
+
+
+def test_groups_and_ids_of_any_dtype():
+    labels, scores = (
+        np.array([0, 1, 1, 0, 2, 0]),
+        np.array([3.0, 2.0, 1.0, 3.0, 2.0, 1.0]),
+    )
+    metrics = ["ndcg", "mrr", "precision@2"]
+    expected = tfr.evaluate([[0, 1, 1], [0, 2, 0]], scores.reshape(2, 3), metrics)
+    by_groups = tfr.evaluate_rows(None, labels, scores, metrics, groups=[3, 0, 3])
+    for ids in (
+        np.array([7, 7, 7, -2, -2, -2]),
+        np.array([0.5, 0.5, 0.5, 0.1, 0.1, 0.1]),
+        ["b", "b", "b", "a", "a", "a"],
+        np.array(["b", "b", "b", "a", "a", "a"], object),
+        np.array([b"b"] * 3 + [b"a"] * 3),
+        np.array(["2026-01-02"] * 3 + ["2026-01-01"] * 3, "datetime64[D]"),
+        pandas.Series(["b"] * 3 + ["a"] * 3, dtype="category"),
+        pandas.Series(["b"] * 3 + ["a"] * 3, index=[9, 8, 7, 6, 5, 4]),
+        [True] * 3 + [False] * 3,
+    ):
+        assert tfr.evaluate_rows(ids, labels, scores, metrics) == pytest.approx(
+            expected
+        )
+    assert by_groups == pytest.approx(expected)
+
+
+def test_many_rows_take_little_memory():
+    """Lists of very unequal length, far from fitting into one padded array."""
+    lengths = np.concatenate([np.full(20_000, 3), [400_000]])
+    number = lengths.sum()
+    labels = np.zeros(number)
+    labels[np.cumsum(lengths) - lengths] = 1.0  # the first item of each query
+    scores = np.concatenate([-np.arange(length, dtype="f4") for length in lengths])
+    tracemalloc.start()
+    values = tfr.evaluate_rows(None, labels, scores, ["mrr", "P@2"], groups=lengths)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert values == {"mrr": 1.0, "precision@2": 0.5}
+    assert peak < 40 * number * 8  # padded to one length it would be 20,000 times that
+
+
+def test_random_ties_of_rows_are_those_of_lists():
+    labels, lengths = np.tile([1.0, 0.0, 0.0, 0.0], 50), [4] * 50
+    options = {"ties": "random", "seed": 3}
+    rows = tfr.evaluate_rows(
+        None, labels, np.zeros(200), ["mrr"], groups=lengths, **options
+    )
+    lists = tfr.evaluate(labels.reshape(50, 4), np.zeros((50, 4)), ["mrr"], **options)
+    assert rows == lists
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query_ids": [1, 1]}, "a value for each row"),
+        ({"query_ids": None}, "either `query_ids`"),
+        ({"groups": [3]}, "either `query_ids`"),
+        ({"query_ids": None, "groups": [1, 1]}, "add up to the number of rows"),
+        ({"query_ids": None, "groups": [4, -1]}, "integers of at least 0"),
+        ({"query_ids": None, "groups": [1.5, 1.5]}, "integers of at least 0"),
+        ({"query_ids": [1.0, float("nan"), 2.0]}, "must have a query id.*row 1"),
+        ({"query_ids": ["a", None, "b"]}, "must have a query id.*row 1"),
+        ({"query_ids": np.array(["a", 1, "b"], object)}, "of one type"),
+        ({"scores": [[1.0], [2.0], [3.0]]}, "`scores` must be one column"),
+        ({"labels": [1.0, float("nan"), 0.0]}, "Labels must be finite"),
+        ({"labels": ["x", "y", "z"]}, "must hold numbers"),
+        ({"sample_weight": [1.0, -1.0, 1.0]}, "at least 0"),
+        ({"gian": "linear"}, "'gian'"),
+    ],
+)
+def test_mistakes_in_rows(arguments, message):
+    rows = {"query_ids": [1, 1, 2], "labels": [1, 0, 1], "scores": [1.0, 2.0, 3.0]}
+    with pytest.raises(ValueError, match=message):
+        tfr.evaluate_rows(metrics=["ndcg"], **{**rows, **arguments})

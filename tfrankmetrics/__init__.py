@@ -17,6 +17,8 @@ from tfrankmetrics.metrics import (
     RecallAtK,
 )
 from tfrankmetrics.ranking_metrics import RankingMetrics
+from tfrankmetrics.rows import evaluate_rows
+from tfrankmetrics.trec import read_trec
 
 __version__ = "0.1.0"
 
@@ -31,4 +33,6 @@ __all__ = [
     "RankingMetrics",
     "RecallAtK",
     "evaluate",
+    "evaluate_rows",
+    "read_trec",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ import tensorflow as tf
 from tfrankmetrics.ids import numbered_ids
 from tfrankmetrics.inputs import first_index
 from tfrankmetrics.per_query import call_compiled, values_and_weights
-from tfrankmetrics.registry import named_measures
+from tfrankmetrics.registry import Measure, named_measures
 from tfrankmetrics.ways_in import check_ways_in, make_way_in, require_values
 
 # Of items, or of pairs of ids: enough to keep the cores busy in little memory.
-_NUMBERS_AT_A_TIME = 2**20
+NUMBERS_AT_A_TIME = 2**20
 
 
 def evaluate(
@@ -105,6 +105,8 @@ def evaluate(
         "empty": empty,
         "convention": convention,
     }
+    if isinstance(metrics, Iterator):
+        metrics = list(metrics)
     named = named_measures(metrics, options)
     way_in = make_way_in(inputs, duplicates)
     check_ways_in(metrics, way_in)
@@ -113,8 +115,7 @@ def evaluate(
     lists = way_in.read(y_true, y_pred, sample_weight, mask)
     require_values(lists)
 
-    measures = tuple(named.values())
-    step = max(1, _NUMBERS_AT_A_TIME // max(1, lists.size_of_one))
+    step = max(1, NUMBERS_AT_A_TIME // max(1, lists.size_of_one))
     parts = []
     for start in range(0, max(1, int(lists.number)), step):
         part = lists._replace(
@@ -124,9 +125,16 @@ def evaluate(
                 if tf.is_tensor(field)
             }
         )
+        measures = tuple(named.values())
         parts.append(call_compiled(values_and_weights, measures, part, start))
     values, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return results(named, values, weights, per_query)
 
+
+def results(
+    named: dict[str, Measure], values: np.ndarray, weights: np.ndarray, per_query: bool
+) -> dict[str, Any]:
+    """What `evaluate` returns, from values and weights `[B, metrics]`."""
     _require_finite(named, values, weights)
     if per_query:
         columns = np.where(weights != 0, values, np.nan).T
@@ -137,7 +145,7 @@ def evaluate(
 
 
 def _require_finite(
-    named: dict[str, Any], values: np.ndarray, weights: np.ndarray
+    named: dict[str, Measure], values: np.ndarray, weights: np.ndarray
 ) -> None:
     """Labels and weights are numbers by now: what is not one is a function's doing."""
     bad = ~(np.isfinite(values) & np.isfinite(weights))

@@ -1,0 +1,204 @@
+"""Metrics of flat rows: a query id, a label and a score in each, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.evaluate import NUMBERS_AT_A_TIME, results
+from tfrankmetrics.inputs import padded_lists
+from tfrankmetrics.per_query import call_compiled, values_and_weights
+from tfrankmetrics.registry import Measure, named_measures
+from tfrankmetrics.ways_in import require_values
+
+
+class _Queries(NamedTuple):
+    """Where the rows of each query are: `order[start : start + length]`."""
+
+    order: np.ndarray | None  # None where the rows stand query by query
+    starts: np.ndarray
+    lengths: np.ndarray
+
+    def rows(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of some queries, `[B, N]`, and which of them there are."""
+        places = np.arange(self.lengths[queries].max(initial=0))
+        exists = places < self.lengths[queries, np.newaxis]
+        rows = np.where(exists, self.starts[queries, np.newaxis] + places, 0)
+        return (rows if self.order is None else self.order[rows]), exists
+
+
+def evaluate_rows(
+    query_ids: Any,
+    labels: Any,
+    scores: Any,
+    metrics: Sequence[Any],
+    *,
+    groups: Any = None,
+    sample_weight: Any = None,
+    per_query: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
+    """Computes ranking metrics of rows, as tables and LightGBM have them.
+
+    >>> query_ids = ["b", "a", "b", "a", "b"]
+    >>> labels, scores = [0, 1, 1, 0, 2], [0.2, 0.9, 0.3, 0.1, 0.1]
+    >>> evaluate_rows(query_ids, labels, scores, ["mrr", "precision@1"])
+    {'mrr': 1.0, 'precision@1': 1.0}
+    >>> evaluate_rows(None, labels, scores, ["mrr"], groups=[2, 3], per_query=True)
+    {'query': array([0, 1]), 'mrr': array([1., 1.])}
+
+    Rows are padded to lists a few queries at a time, those of like length together,
+    so that memory beyond the rows themselves does not grow with their number.
+
+    Args:
+        query_ids: The query of each row, of any dtype and in any order; a NumPy
+            array, a list or a column of a table. Or None, with `groups`.
+        labels: The label of each row. A row with a label below 0 does not count.
+        scores: The score of each row.
+        metrics: Names and metric objects, as `evaluate` takes them.
+        groups: The number of rows of each query, where the rows stand query by query,
+            as LightGBM and XGBoost have it.
+        sample_weight: One weight a row: where it is the same for all of a query, the
+            weight of the query.
+        per_query: Gives the value of each query instead of their mean.
+        **options: The options that `evaluate` has for metrics given by name: `gain`,
+            `ties`, `convention` and so on.
+
+    Returns:
+        A dict as `evaluate` returns it; with `per_query` its first key is `query`:
+        the id of each query, or its number, in the order of their first rows.
+
+    Raises:
+        ValueError: The columns are not of one length, the groups do not add up to the
+            number of rows, a query id is missing, or `evaluate` has an error.
+    """
+    if isinstance(metrics, Iterator):
+        metrics = list(metrics)
+    named = named_measures(metrics, options)
+    columns = {"labels": labels, "scores": scores, "sample_weight": sample_weight}
+    columns = {
+        name: _numbers(name, column)
+        for name, column in columns.items()
+        if column is not None
+    }
+    if (query_ids is None) == (groups is None):
+        raise ValueError(
+            "Give either `query_ids`, one a row, or `groups`, the number of rows of "
+            "each query. Received: " + ("neither." if groups is None else "both.")
+        )
+    number = len(columns["labels"])
+    if groups is None:
+        columns["query_ids"] = _column("query_ids", query_ids)
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(
+            f"All columns must have a value for each row. Received lengths: {lengths}."
+        )
+    if groups is None:
+        ids, queries = _queries_of_ids(columns.pop("query_ids"))
+    else:
+        ids, queries = _queries_of_groups(groups, number)
+
+    values, weights = _by_query(named, queries, columns)
+    computed = results(named, values, weights, per_query)
+    return {"query": ids, **computed} if per_query else computed
+
+
+def _by_query(
+    named: dict[str, Measure], queries: _Queries, columns: dict[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values and weights of all queries, `[queries, metrics]`."""
+    number = len(queries.lengths)
+    values, weights = (np.zeros((number, len(named))) for _ in range(2))
+    by_length = np.argsort(queries.lengths, kind="stable")
+    if any(measure["ties"] == "random" for measure in named.values()):
+        by_length = np.arange(number)  # ties are drawn by the query's number
+    start = 0
+    while start < max(1, number):
+        part = by_length[start : start + _how_many(queries.lengths[by_length[start:]])]
+        rows, exists = queries.rows(part)
+        lists = padded_lists(
+            columns["labels"][rows],
+            columns["scores"][rows],
+            columns["sample_weight"][rows] if "sample_weight" in columns else None,
+            exists & ~(columns["labels"][rows] < 0),  # NaN is no padding
+        )
+        require_values(lists)
+        found = call_compiled(values_and_weights, tuple(named.values()), lists, start)
+        values[part], weights[part] = found
+        start += max(1, len(part))
+    return values, weights
+
+
+def _how_many(lengths: np.ndarray) -> int:
+    """How many of the next queries fit in memory, padded to the longest of them."""
+    numbers = np.maximum.accumulate(lengths) * np.arange(1, len(lengths) + 1)
+    return max(1, int(np.searchsorted(numbers, NUMBERS_AT_A_TIME, side="right")))
+
+
+def _column(name: str, column: Any) -> np.ndarray:
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise ValueError(
+            f"`{name}` must be one column, a value for each row. "
+            f"Received: shape {array.shape}."
+        )
+    return array
+
+
+def _numbers(name: str, column: Any) -> np.ndarray:
+    array = _column(name, column)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"`{name}` must hold numbers. Received dtype: {array.dtype}.")
+    return array
+
+
+def _queries_of_groups(groups: Any, number: int) -> tuple[np.ndarray, _Queries]:
+    lengths = _column("groups", groups)
+    if not np.issubdtype(lengths.dtype, np.integer) or (lengths < 0).any():
+        raise ValueError(
+            "`groups` must hold the number of rows of each query, integers of at least "
+            f"0. Received dtype: {lengths.dtype}, smallest: {lengths.min(initial=0)}."
+        )
+    if lengths.sum() != number:
+        raise ValueError(
+            "`groups` must add up to the number of rows. Received: a sum of "
+            f"{lengths.sum()} for {number} rows."
+        )
+    lengths = lengths.astype(np.int64)
+    ids = np.arange(len(lengths))
+    return ids, _Queries(None, np.cumsum(lengths) - lengths, lengths)
+
+
+def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, _Queries]:
+    missing = ids != ids if ids.dtype.kind in "fcmM" else np.equal(ids, None)
+    if ids.dtype == object:
+        missing = missing | (ids != ids)
+    if np.any(missing):
+        raise ValueError(
+            "Every row must have a query id. Received a missing one in row "
+            f"{np.flatnonzero(missing)[0]}."
+        )
+    if ids.dtype == object:
+        ids = _without_objects(ids)
+    _, first, codes, lengths = np.unique(
+        ids, return_index=True, return_inverse=True, return_counts=True
+    )
+    appearance = np.argsort(first, kind="stable")
+    place = np.empty_like(appearance)
+    place[appearance] = np.arange(len(appearance))
+    order = np.argsort(place[codes], kind="stable")
+    lengths = lengths[appearance]
+    starts = np.cumsum(lengths) - lengths
+    return ids[first[appearance]], _Queries(order, starts, lengths)
+
+
+def _without_objects(ids: np.ndarray) -> np.ndarray:
+    """Ids of mixed or any Python type as a dtype that NumPy can compare."""
+    kinds = {type(query) for query in ids}
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"Query ids must be of one type. Received: {names}.")
+    return np.array(ids.tolist())

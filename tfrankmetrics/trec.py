@@ -1,0 +1,94 @@
+"""TREC's files of judgements and results, as rows for `evaluate_rows`."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+
+class TrecRows(NamedTuple):
+    """Three columns: `evaluate_rows(*read_trec(...), metrics=[...])` takes them."""
+
+    query_ids: np.ndarray
+    labels: np.ndarray
+    scores: np.ndarray
+
+
+def read_trec(
+    qrels: str | os.PathLike, run: str | os.PathLike, *, complete: bool = False
+) -> TrecRows:
+    r"""Reads judgements (qrels) and results (a run) as trec_eval does.
+
+    A line of the judgements is `query 0 document relevance`, one of the results
+    `query Q0 document rank score tag`; the rank is not looked at. A document
+    that was not judged is not relevant. One that is judged and not in the results
+    gets the score -inf: it was not retrieved.
+
+    The rows of a query stand by document name, from the last to the first, and
+    scores are rounded to float32, so that `convention="trec_eval"` breaks ties as
+    trec_eval does.
+
+    >>> import pathlib, tempfile
+    >>> from tfrankmetrics import evaluate_rows
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> qrels, run = folder / "qrels.txt", folder / "run.txt"
+    >>> _ = qrels.write_text("q1 0 a 1\nq1 0 b 0\nq1 0 c 2\n")
+    >>> _ = run.write_text("q1 Q0 b 1 9.5 mine\nq1 Q0 a 2 8.1 mine\n")
+    >>> rows = read_trec(qrels, run)
+    >>> evaluate_rows(*rows, metrics=["AP", "R@5"], convention="trec_eval")
+    {'map': 0.25, 'recall@5': 0.5}
+
+    Args:
+        qrels: The path of the judgements.
+        run: The path of the results.
+        complete: Whether a judged query without results counts, as one in which
+            nothing was found (trec_eval's `-c`). By default it is left out.
+
+    Returns:
+        The columns query_ids, labels and scores.
+
+    Raises:
+        ValueError: A line is not of its form, or a document comes up twice.
+    """
+    judged = _read(qrels, columns=4, document=2, value=3)
+    found = _read(run, columns=6, document=2, value=4)
+    queries, labels, scores = [], [], []
+    for query in judged:
+        results = found.get(query, {})
+        if not results and not complete:
+            continue
+        for document in sorted({*judged[query], *results}, reverse=True):
+            queries.append(query)
+            # A judgement below 0 says that a document is not relevant, either.
+            labels.append(max(judged[query].get(document, 0.0), 0.0))
+            scores.append(results.get(document, -np.inf))
+    return TrecRows(
+        np.array(queries, dtype=str), np.array(labels), np.array(scores, np.float32)
+    )
+
+
+def _read(
+    path: str | os.PathLike, *, columns: int, document: int, value: int
+) -> dict[str, dict[str, float]]:
+    """A value for each document of each query."""
+    values: dict[str, dict[str, float]] = {}
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            fields = line.split()
+            if not fields:
+                continue
+            where = f"Received in {os.fspath(path)!r}, line {number}: {line.strip()!r}."
+            if len(fields) != columns:
+                raise ValueError(f"A line must have {columns} fields. {where}")
+            of_query = values.setdefault(fields[0], {})
+            if fields[document] in of_query:
+                raise ValueError(f"A document must come up once in a query. {where}")
+            try:
+                of_query[fields[document]] = float(fields[value])
+            except ValueError:
+                raise ValueError(
+                    f"Field {value + 1} of a line must be a number. {where}"
+                ) from None
+    return values
