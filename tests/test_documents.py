@@ -1,18 +1,23 @@
-"""The printed numbers of five documents about ranking metrics.
+"""The printed and asserted numbers of five documents about ranking metrics.
 
-These are the numbers that need nothing but labels in ranked order. Each row
-names the document: a notebook on MAP, precision and NDCG; a Chinese blog post on
-ranking metrics; a notebook on NDCG for recommenders; a notebook on recall, MRR,
-MAP and NDCG; and one on Kaggle's MAP@12, whose lists of ids do not fit here.
+Each row names the document: a notebook on MAP, precision and NDCG; a Chinese blog
+post on ranking metrics; a notebook on NDCG for recommenders; a notebook on recall,
+MRR, MAP and NDCG; and one on Kaggle's MAP@12.
 """
 
+from math import log2
+
 import pytest
+from cases import CLASSES
 from test_values import value
+
+import tfrankmetrics as tfr
 
 NOTEBOOK_NDCG = "notebook on MAP, precision@k and NDCG"
 BLOG = "blog post on metrics for ranking"
 RECOMMENDER = "notebook on NDCG for recommenders"
 RECALL_TO_NDCG = "notebook on recall, MRR, MAP and NDCG"
+KAGGLE = "notebook on MAP@12"
 
 LINEAR = {"gain": "linear"}
 # Relevant are the items 2, 4, 5, 7; 1, 4, 5, 7; and 5, 8 of those ranked 1 to 8.
@@ -57,3 +62,101 @@ def test_printed_number(document, name, k, options, labels, printed, digits):
     assert round(value(name, labels, scores, k=k, **options), digits) == pytest.approx(
         printed, rel=1e-14
     )
+
+
+ONE = [[1], [1], [1], [1], [1]]
+LISTS = [
+    [1, 1, 3, 4, 1],
+    [2, 1, 3, 4, 5],
+    [3, 2, 1, 4, 5],
+    [4, 2, 3, 1, 5],
+    [4, 2, 3, 5, 1],
+]
+EACH_TIME = {"duplicates": "all"}
+OVER_HITS = {**EACH_TIME, "denominator": "hits"}
+TRUTH = ["a", "b", "c", "d", "e"]
+PREDICTED = ["bcade", "abcde", "fbcde", "afegb", "afcgb", "dcbae"]
+AT_MOST_K = {"denominator": "min(k, relevant)"}
+GOOD = [["good 1", "good 2", "good 3"]]
+FIVE = [["good 1", "bad 1", "good 2", "bad 2", "good 3"]]
+STRINGS = [["2", "4", "5", "7"]]
+RANKED = [["1", "2", "3", "4", "5", "6", "7", "8"]]
+THREE_QUERIES = [[2, 4, 5, 7], [1, 4, 5, 7], [5, 8]]
+ONE_TO_EIGHT = [[1, 2, 3, 4, 5, 6, 7, 8]] * 3
+
+
+@pytest.mark.parametrize(
+    ("document", "name", "k", "options", "relevant", "recommended", "expected", "digits"),
+    [
+        (NOTEBOOK_NDCG, "map", 5, OVER_HITS, [1], LISTS[0], 0.8666666666666667, 16),
+        (NOTEBOOK_NDCG, "map", 5, OVER_HITS, ONE, LISTS, 0.43, 15),
+        (NOTEBOOK_NDCG, "precision", 5, EACH_TIME, ONE, LISTS, 0.28, 15),
+        (BLOG, "precision", 3, {}, GOOD, FIVE, 2 / 3, 15),
+        (BLOG, "precision", 4, {}, GOOD, FIVE, 2 / 4, 15),
+        (BLOG, "precision", 5, {}, GOOD, FIVE, 3 / 5, 15),
+        (BLOG, "map", None, {}, GOOD, FIVE, (1 / 1 + 2 / 3 + 3 / 5) / 3, 15),
+        # Its average precision misses a good result that the model does not return.
+        (BLOG, "map", None, {}, [["a", "b"]], [["x", "a"]], (1 / 2 + 0) / 2, 15),
+        (BLOG, "mrr", None, {}, [["a"]], [["x", "a", "y", "z"]], 1 / 2, 15),
+        (BLOG, "ndcg", None, {}, [["a", "b"]], [["x", "b", "a"]], (1 / log2(3) + 1 / log2(4)) / (1 + 1 / log2(3)), 15),
+        # Only what was retrieved is in the ideal order of one of its functions.
+        (RECOMMENDER, "ndcg", 4, {"ideal": "retrieved"}, [[7, 8, 9]], [[1, 7, 2, 8]], (1 / log2(3) + 1 / log2(5)) / (1 + 1 / log2(3)), 15),
+        # The next item of each of three users: found first, third, and not at all.
+        (RECOMMENDER, "ndcg", 10, {}, [5, 6, 7], [[5, 1], [1, 2], [8, 9]], (1 + 0 + 0) / 3, 15),
+        (RECOMMENDER, "ndcg", 10, {}, [5, 6, 7], [[5, 1, 2], [1, 2, 6], [8, 9, 1]], (1 + 1 / log2(4) + 0) / 3, 15),
+        (RECALL_TO_NDCG, "mrr", None, {}, THREE_QUERIES, ONE_TO_EIGHT, 0.57, 2),
+        (RECALL_TO_NDCG, "map", 8, {}, THREE_QUERIES[0], ONE_TO_EIGHT[0], 0.54, 2),
+        (RECALL_TO_NDCG, "map", 8, {}, THREE_QUERIES[1], ONE_TO_EIGHT[1], 0.67, 2),
+        (RECALL_TO_NDCG, "map", 8, {}, THREE_QUERIES[2], ONE_TO_EIGHT[2], 0.23, 2),
+        (RECALL_TO_NDCG, "map", 8, {}, THREE_QUERIES, ONE_TO_EIGHT, 0.48, 2),
+        (KAGGLE, "map", 4, AT_MOST_K, [TRUTH] * 6, [*map(list, PREDICTED)], 0.71875, 15),
+    ]
+    + [
+        (RECALL_TO_NDCG, "recall", k, {}, STRINGS, RANKED, expected, 15)
+        for k, expected in enumerate([0.0, 0.25, 0.25, 0.5, 0.75, 0.75, 1.0, 1.0], 1)
+    ]
+    + [
+        (KAGGLE, name, k, options, TRUTH, list(PREDICTED[number]), expected, 15)
+        for name, options, all_expected in [
+            ("precision", {}, [1.0, 1.0, 0.0, 1 / 2, 2 / 3, 3 / 3]),
+            ("map", AT_MOST_K, [1.0, 1.0, 0.0, 0.5, 0.5555555555555555, 1.0]),
+        ]
+        for number, (k, expected) in enumerate(zip([1, 1, 1, 2, 3, 3], all_expected))
+    ],
+)  # fmt: skip
+def test_number_from_ids(
+    document, name, k, options, relevant, recommended, expected, digits
+):
+    options = dict(options)
+    duplicates = options.pop("duplicates", None)
+    metric = CLASSES[name](k=k, **options)
+    (found,) = tfr.evaluate(
+        relevant, recommended, [metric], inputs="ids", duplicates=duplicates
+    ).values()
+    assert round(found, digits) == pytest.approx(expected, rel=1e-14)
+
+
+def test_ndcg_with_the_place_in_the_relevant_list_as_grade():
+    """The blog post's graded NDCG: 1 / (place in the list of relevant documents)."""
+    relevant, grades = ["a", "b", "c"], [1 / 1, 1 / 2, 1 / 3]
+    ndcg = tfr.evaluate(
+        {"ids": [relevant], "relevance": [grades]},
+        [["c", "x", "a"]],
+        ["ndcg"],
+        inputs="ids",
+        gain="linear",
+    )["ndcg"]
+    ideal = 1 / 1 + (1 / 2) / log2(3) + (1 / 3) / log2(4)
+    assert ndcg == pytest.approx((1 / 3 + 1 / log2(4)) / ideal, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("number", "k", "relevance"),
+    [(0, 1, 1.0), (1, 1, 1.0), (2, 1, 0.0), (3, 2, 0.0), (4, 3, 1.0), (5, 3, 1.0)],
+)
+def test_relevance_at_one_rank(number, k, relevance):
+    """rel@k of the notebook on MAP@12: what the k-th item adds to k * P@k."""
+    ids, k_long = [TRUTH], [f"P@{depth}" for depth in range(1, k + 1)]
+    precision = tfr.evaluate(ids, [list(PREDICTED[number])], k_long, inputs="ids")
+    before = (k - 1) * precision[f"precision@{k - 1}"] if k > 1 else 0.0
+    assert k * precision[f"precision@{k}"] - before == pytest.approx(relevance)
