@@ -17,6 +17,7 @@ from tfrankmetrics.ids import (
     as_relevance,
     from_dict,
     is_repeated,
+    relevance_of,
     require_finite_relevance,
 )
 from tfrankmetrics.inputs import dense, first, of_shape, query_weights
@@ -33,9 +34,10 @@ from tfrankmetrics.ranking import TieBreaking, is_retrieved, order_by_score
 class CatalogueScores(NamedTuple):
     """Scores of all V items, checked and made canonical by `catalogue_scores`."""
 
-    scores: tf.Tensor  # [B, V] float32 or float64, -inf where excluded
+    scores: tf.Tensor  # [B, V] float32 or float64
     relevant: tf.Tensor  # [B, M] int64
     relevance: tf.Tensor  # [B, M] float64
+    exclude: tf.Tensor | None  # [B, E] int64
     query_weights: tf.Tensor | None  # [B] float64
 
     @property
@@ -51,9 +53,11 @@ class CatalogueScores(NamedTuple):
     def are_numbers(self) -> tf.Tensor:
         """False for a query with an id or relevance that has no meaning, `[B]`."""
         size = tf.shape(self.scores, out_type=tf.int64)[1]
-        is_id = (self.relevant >= PADDING) & (self.relevant < size)
-        are_finite = tf.math.is_finite(tf.reduce_sum(self.relevance, axis=1))
-        return tf.reduce_all(is_id, axis=1) & are_finite
+        are_ids = tf.math.is_finite(tf.reduce_sum(self.relevance, axis=1))
+        for ids in (self.relevant, self.exclude):
+            if ids is not None:
+                are_ids &= tf.reduce_all((ids >= PADDING) & (ids < size), axis=1)
+        return are_ids
 
     def rank(
         self,
@@ -62,6 +66,10 @@ class CatalogueScores(NamedTuple):
         first_query: tf.Tensor | int,
     ) -> RankedLists:
         """Ranks the catalogue as far as the relevant items need it."""
+        if self.exclude is not None:
+            scores = _excluding(self.scores, self.exclude)
+            lists = self._replace(scores=scores, exclude=None)
+            return lists.rank(cutoffs, tie_breaking, first_query)
         columns = columns_for(cutoffs, self.scores)
         valid = (self.relevant != PADDING) & ~is_repeated(self.relevant)
         size = tf.shape(self.scores, out_type=tf.int64)[1]
@@ -157,6 +165,9 @@ def catalogue_scores(
         ValueError: What was passed is not of these forms.
     """
     y_true, relevance, exclude = from_dict(y_true, {"relevance", "exclude"})
+    steps = getattr(y_pred, "_keras_mask", None)
+    if sample_weight is steps:
+        sample_weight = None  # Keras 2 hands its mask over as weights, too
     scores, relevant = _as_scores(y_pred), as_ids("`y_true`", y_true)
     received = (
         f"Received: y_true of shape {relevant.shape}, y_pred of shape {scores.shape}."
@@ -172,19 +183,12 @@ def catalogue_scores(
             "or [B, M]; or of shape [B, T, V], beside ids [B, T] or [B, T, M]. "
             f"{received}"
         )
-    relevant = (
-        relevant
-        if relevant.shape.rank == scores.shape.rank
-        else relevant[..., tf.newaxis]
-    )
-    weights = _weights(sample_weight, scores)
+    if relevant.shape.rank == scores.shape.rank - 1:
+        relevant = relevant[..., tf.newaxis]
+    if steps is not None and scores.shape.rank == 3:
+        relevant = tf.where(steps[..., tf.newaxis], relevant, PADDING)
     relevant = _queries_like(
         scores, relevant, f"Ids and scores must be of as many queries. {received}"
-    )
-    if relevance is None:
-        relevance = tf.ones_like(relevant, tf.float64)
-    relevance = tf.where(
-        relevant != PADDING, tf.reshape(relevance, tf.shape(relevant)), 0
     )
     if exclude is not None:
         exclude = as_ids("'exclude'", exclude)
@@ -195,10 +199,13 @@ def catalogue_scores(
         if exclude.shape.rank != scores.shape.rank:
             raise ValueError(error)
         exclude = _queries_like(scores, exclude, error)
-    scores = _rows(scores)
-    if exclude is not None:
-        scores = _excluding(scores, exclude)
-    return CatalogueScores(scores, relevant, relevance, weights)
+    return CatalogueScores(
+        _rows(scores),
+        relevant,
+        relevance_of(relevant, relevance),
+        exclude,
+        _weights(sample_weight, scores),
+    )
 
 
 def _as_scores(y_pred: Any) -> tf.Tensor:
@@ -263,11 +270,13 @@ def _excluding(scores: tf.Tensor, exclude: tf.Tensor) -> tf.Tensor:
 def require_items(lists: CatalogueScores) -> None:
     """Raises an error for values that no metric has a meaning for."""
     size = lists.scores.shape[1]
-    ids = lists.relevant.numpy()
-    bad = (ids < PADDING) | (ids >= size)
-    if bad.any():
-        raise ValueError(
-            f"Ids must be places in the catalogue, 0 to {size - 1} here, or -1 for "
-            f"padding. Received in `y_true`: {first(bad, lists.relevant)}."
-        )
+    for name, ids in (("y_true", lists.relevant), ("exclude", lists.exclude)):
+        if ids is None:
+            continue
+        bad = (ids.numpy() < PADDING) | (ids.numpy() >= size)
+        if bad.any():
+            raise ValueError(
+                f"Ids must be places in the catalogue, 0 to {size - 1} here, or -1 for "
+                f"padding. Received in `{name}`: {first(bad, ids)}."
+            )
     require_finite_relevance(lists.relevance)

@@ -149,17 +149,18 @@ def id_lists(
         tf.stack([tf.shape(recommended)[0], tf.shape(relevant)[1]]),
         f"Relevant and recommended ids must be of as many queries. {received}",
     )
-    if relevance is None:
-        relevance = tf.ones_like(relevant, tf.float64)
-    relevance = tf.reshape(relevance, tf.shape(relevant))
-    relevance = tf.where(relevant != PADDING, relevance, 0)
-    weights = query_weights(sample_weight, recommended)
-    return IdLists(relevant, relevance, recommended, weights, count_repeats)
+    return IdLists(
+        relevant,
+        relevance_of(relevant, relevance),
+        recommended,
+        query_weights(sample_weight, recommended),
+        count_repeats,
+    )
 
 
 def numbered_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     """Numbers in place of ids that are none, such as strings; equal for equal ids."""
-    ids = y_true["ids"] if isinstance(y_true, Mapping) and "ids" in y_true else y_true
+    ids = y_true.get("ids") if isinstance(y_true, Mapping) else y_true
     kinds = {_kind_of(data) for data in (ids, y_pred)} - {None}
     if len(kinds) > 1:
         raise ValueError(
@@ -185,6 +186,8 @@ def numbered_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
 
 def _kind_of(data: Any) -> type | None:
     """`int`, `str` or what else the first id is; None if there is none."""
+    if data is None:
+        return None
     if hasattr(data, "dtype") and data.dtype not in (object, tf.string):
         is_text = getattr(data.dtype, "kind", "") == "U"
         return str if is_text else int  # as_ids has the say on floats
@@ -246,6 +249,14 @@ def as_relevance(relevance: Any, ids: tf.Tensor) -> tf.Tensor:
         raise ValueError(error)
     grades = of_shape(grades, ids.shape, tf.shape(ids), error)
     return tf.where(grades < 0, tf.zeros_like(grades), grades)
+
+
+def relevance_of(relevant: tf.Tensor, relevance: tf.Tensor | None) -> tf.Tensor:
+    """The relevance of each id, 1 where none is given and 0 for padding."""
+    if relevance is None:
+        return tf.cast(relevant != PADDING, tf.float64)
+    relevance = tf.reshape(relevance, tf.shape(relevant))
+    return tf.where(relevant != PADDING, relevance, 0)
 
 
 def require_ids(lists: IdLists) -> None:

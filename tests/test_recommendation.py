@@ -1,0 +1,269 @@
+"""Ids and catalogues in Keras models, in graphs, and with mistakes."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from cases import CLASSES
+
+import tfrankmetrics as tfr
+
+ITEMS, STEPS, USERS = 30, 6, 20
+NAMES = ["ndcg@10", "hit_rate@10", "mrr@5", "recall@3"]
+
+
+@pytest.fixture(scope="module")
+def sequences():
+    """Items seen, 1 to 29 with 0 for padding at the start, and the next at each step."""
+    rng = np.random.default_rng(0)
+    seen = rng.integers(1, ITEMS, size=(USERS, STEPS + 1))
+    seen[np.arange(STEPS + 1) < rng.integers(0, STEPS, size=(USERS, 1))] = 0
+    return seen[:, :-1], np.where(seen[:, :-1] > 0, seen[:, 1:], -1)
+
+
+def next_item_model(mask_zero):
+    tf.keras.utils.set_random_seed(1)
+    inputs = tf.keras.Input((STEPS,), dtype="int32")
+    hidden = tf.keras.layers.Embedding(ITEMS, 8, mask_zero=mask_zero)(inputs)
+    return tf.keras.Model(inputs, tf.keras.layers.Dense(ITEMS)(hidden))
+
+
+def cross_entropy(targets, logits):
+    """Of the steps that are not padding."""
+    losses = tf.keras.losses.sparse_categorical_crossentropy(
+        tf.maximum(targets, 0), logits, from_logits=True
+    )
+    return tf.where(tf.reshape(targets, tf.shape(losses)) >= 0, losses, 0.0)
+
+
+def assert_same(logs, expected):
+    for name, value in expected.items():
+        np.testing.assert_allclose(float(logs[name]), value, rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_next_item_model_trains_with_its_metrics(sequences, jit_compile):
+    inputs, targets = sequences
+    model = next_item_model(mask_zero=False)
+    model.compile(
+        "adam",
+        cross_entropy,
+        metrics=[tfr.RankingMetrics(NAMES, inputs="catalogue")],
+        jit_compile=jit_compile,
+    )
+    history = model.fit(
+        inputs,
+        targets,
+        validation_data=(inputs, targets),
+        batch_size=8,
+        epochs=2,
+        verbose=0,
+    ).history
+    logits = np.asarray(model(inputs))
+    expected = tfr.evaluate(targets, logits, NAMES, inputs="catalogue")
+    assert_same({name: history[f"val_{name}"][-1] for name in NAMES}, expected)
+    # The same steps as lists of labels [B, V].
+    is_step = targets.ravel() >= 0
+    labels = np.eye(ITEMS)[targets.ravel()[is_step]]
+    assert_same(
+        expected, tfr.evaluate(labels, logits.reshape(-1, ITEMS)[is_step], NAMES)
+    )
+
+
+def test_the_mask_that_keras_carries_says_which_steps_count(sequences):
+    inputs, targets = sequences
+    model = next_item_model(mask_zero=True)
+    model.compile(
+        loss=cross_entropy, metrics=[tfr.RankingMetrics(NAMES, inputs="catalogue")]
+    )
+    every_step = np.maximum(targets, 0)
+    logs = model.evaluate(inputs, every_step, verbose=0, return_dict=True)
+    expected = tfr.evaluate(
+        targets, np.asarray(model(inputs)), NAMES, inputs="catalogue"
+    )
+    assert_same(logs, expected)
+
+
+def test_a_two_tower_model_ranks_the_items_of_its_batch():
+    tf.keras.utils.set_random_seed(0)
+    users = tf.keras.Input((4,))
+    items = tf.keras.Input((4,))
+    towers = [tf.keras.layers.Dense(3)(tower) for tower in (users, items)]
+    scores = tf.keras.layers.Lambda(
+        lambda pair: tf.matmul(pair[0], pair[1], transpose_b=True)
+    )(towers)
+    model = tf.keras.Model([users, items], scores)
+    model.compile(
+        loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=[
+            tfr.NDCG(k=3, inputs="catalogue"),
+            tfr.HitRateAtK(k=1, inputs="catalogue"),
+        ],
+    )
+    rng = np.random.default_rng(0)
+    data = [rng.normal(size=(16, 4)).astype("f4") for _ in range(2)]
+    own = np.arange(16)  # the item of each user is in the same place of the batch
+    logs = model.evaluate(data, own, batch_size=16, verbose=0, return_dict=True)
+    expected = tfr.evaluate(
+        np.eye(16), np.asarray(model(data)), ["ndcg@3", "hit_rate@1"]
+    )
+    assert_same(logs, expected)
+
+
+def test_seen_items_are_left_out_by_the_dict_or_by_the_model():
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(5, 12)).astype("f4")
+    relevant, seen = rng.integers(0, 12, (5, 1)), rng.integers(-1, 12, (5, 3))
+    seen = np.where(seen == relevant, -1, seen)
+    expected = tfr.evaluate(
+        {"ids": relevant, "exclude": seen}, scores, NAMES, inputs="catalogue"
+    )
+    with_seen = tfr.evaluate(relevant, scores, NAMES, inputs="catalogue")
+    by_dict = tfr.RankingMetrics(NAMES, inputs="catalogue")
+
+    @tf.function
+    def update(ids, exclude, scores):
+        by_dict.update_state({"ids": ids, "exclude": exclude}, scores)
+
+    update(tf.constant(relevant), tf.constant(seen), tf.constant(scores))
+    assert_same(by_dict.result(), expected)
+    for row, items in zip(scores, seen):
+        row[items[items >= 0]] = -np.inf
+    by_model = tfr.evaluate(relevant, scores, NAMES, inputs="catalogue")
+    assert by_model == expected
+    assert with_seen != expected
+
+
+@pytest.mark.parametrize("ties", ["expected", "stable", "random"])
+@pytest.mark.parametrize("relevant", [1, 3])
+def test_eager_graph_and_xla_agree(relevant, ties):
+    rng = np.random.default_rng(2)
+    scores = rng.integers(0, 6, (7, 15)).astype("f4")
+    ids = rng.integers(-1, 15, (7, relevant))
+    names = [name + at for name in CLASSES for at in ("", "@4")]
+    values = []
+    for how in (None, False, True):
+        metric = tfr.RankingMetrics(names, inputs="catalogue", ties=ties)
+
+        def update(ids, scores, metric=metric):
+            metric.update_state(ids, scores)
+
+        run = update if how is None else tf.function(update, jit_compile=how)
+        run(tf.constant(ids), tf.constant(scores))
+        values.append({name: float(value) for name, value in metric.result().items()})
+    assert values[1] == pytest.approx(values[0], rel=1e-6)
+    assert values[2] == pytest.approx(values[0], rel=1e-6)
+    arrays = tfr.evaluate(ids, scores, names, inputs="catalogue", ties=ties)
+    assert values[0] == pytest.approx(arrays, rel=1e-6)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_ids_in_graphs(jit_compile):
+    relevant = np.array([[3, 5, -1], [2, -1, -1], [-1, -1, -1]])
+    recommended = np.array([[5, 5, 3, 1], [7, 2, -1, -1], [1, 2, 3, 4]])
+    for duplicates in ("first", "all"):
+        metric = tfr.RankingMetrics(NAMES, inputs="ids", duplicates=duplicates)
+
+        def update(relevant, recommended, metric=metric):
+            metric.update_state(relevant, recommended)
+
+        tf.function(update, jit_compile=jit_compile)(
+            tf.constant(relevant), tf.constant(recommended)
+        )
+        lists = [row[row >= 0].tolist() for row in relevant]
+        expected = tfr.evaluate(
+            lists, recommended, NAMES, inputs="ids", duplicates=duplicates
+        )
+        assert_same(metric.result(), expected)
+
+
+def test_metrics_with_another_way_in_are_copied_with_it():
+    for metric in (
+        tfr.NDCG(k=3, inputs="ids", duplicates="all"),
+        tfr.RankingMetrics(["ndcg@3"], inputs="ids", duplicates="all"),
+    ):
+        copy = type(metric).from_config(metric.get_config())
+        for each in (metric, copy):
+            each.update_state([[1, 2]], [[1, 1, 2]])
+        assert copy.way_in == metric.way_in
+        tf.nest.map_structure(
+            np.testing.assert_array_equal, copy.result(), metric.result()
+        )
+
+
+def test_weights_of_queries_and_of_steps():
+    scores = np.array([[[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]] * 2)  # RR 1 and 1/3
+    ids = [[0, 0], [0, 0]]
+
+    def weighted(weights):
+        (value,) = tfr.evaluate(
+            ids, scores, ["mrr"], inputs="catalogue", sample_weight=weights
+        ).values()
+        return value
+
+    assert weighted(None) == weighted([5, 5]) == pytest.approx((1 + 1 / 3) / 2)
+    assert weighted([[1, 3], [1, 3]]) == pytest.approx((1 + 3 * 1 / 3) / 4)
+    assert weighted([[2], [1]]) == pytest.approx((1 + 1 / 3) / 2)
+    by_query = tfr.evaluate(
+        [[1], [2]], [[1, 3], [3, 2]], ["mrr"], inputs="ids", sample_weight=[3, 1]
+    )
+    assert by_query["mrr"] == pytest.approx((3 * 1 + 1 * 1 / 2) / 4)
+
+
+IDS = {"inputs": "ids", "y_true": [[1, 2]], "y_pred": [[2, 3, 1]]}
+CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule", "received"),
+    [
+        ({**IDS, "y_pred": [[2, -2]]}, "at least 0, or -1", "-2 at index [0, 1]"),
+        ({**IDS, "y_pred": [[2, -1, 3]]}, "padded at the end", "query 0"),
+        ({**IDS, "y_pred": [[2.0, 3.0]]}, "must hold ids", "float64"),
+        ({**IDS, "y_pred": [[2], [3]]}, "as many queries", "(1, 2)"),
+        ({**IDS, "y_pred": [[[2, 3]]]}, "[B, K]", "(1, 1, 2)"),
+        ({**IDS, "y_true": [["a"]]}, "of one kind", "int and str"),
+        ({**IDS, "y_true": [["a", None]], "y_pred": [["a"]]}, "of one kind", "None"),
+        ({**IDS, "y_true": {"labels": [[1]]}}, "must have the key 'ids'", "labels"),
+        ({**IDS, "y_true": {"ids": [[1]], "relevance": [[1, 2]]}}, "shape of 'ids'", "(1, 2)"),
+        ({**IDS, "y_true": {"ids": [[1]], "relevance": [[np.nan]]}}, "finite numbers", "nan"),
+        ({**IDS, "y_true": {"ids": [[1]], "exclude": [[1]]}}, "no other", "exclude"),
+        ({**IDS, "sample_weight": [[1, 2]]}, "one weight a query", "(1, 2)"),
+        ({**IDS, "sample_weight": [-1]}, "at least 0", "[0]"),
+        ({**IDS, "mask": [[True, True]]}, "`mask` is for inputs='labels'", "'ids'"),
+        ({**CATALOGUE, "y_true": [3]}, "0 to 2 here", "3 at index [0, 0]"),
+        ({**CATALOGUE, "y_true": [-2]}, "0 to 2 here", "-2 at index [0, 0]"),
+        ({**CATALOGUE, "y_true": [1.0]}, "must hold ids", "float64"),
+        ({**CATALOGUE, "y_true": [1, 2]}, "as many queries", "(2,)"),
+        ({**CATALOGUE, "y_true": [[[1]]]}, "must be of shape [B, V]", "(1, 1, 1)"),
+        ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [1]}}, "'exclude' must be", "(1,)"),
+        ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [[7]]}}, "0 to 2 here", "7 at index [0, 0]"),
+        ({**CATALOGUE, "y_pred": [[0.1], [0.2, 0.3]]}, "must be dense", "unequal length"),
+        ({**CATALOGUE, "y_pred": [["a"]]}, "must hold numbers", "U1"),
+        ({**CATALOGUE, "duplicates": "all"}, "inputs='ids' only", "'catalogue'"),
+        ({**IDS, "duplicates": "none"}, "'first', 'all'", "'none'"),
+        ({**IDS, "inputs": "id"}, "'labels', 'ids', 'catalogue'", "'id'"),
+        ({**IDS, "metrics": [tfr.NDCG(inputs="catalogue")]}, "the data of all", "catalogue"),
+    ],
+)  # fmt: skip
+def test_mistakes(arguments, rule, received):
+    with pytest.raises(ValueError, match="Received") as error:
+        tfr.evaluate(**{"metrics": ["ndcg@2", "mrr"], **arguments})
+    assert rule in str(error.value)
+    assert received in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "y_true", "y_pred"),
+    [
+        ("ids", [[1, -2]], [[1, 2]]),
+        ("ids", [[1, 2]], [[1, -1, 2]]),
+        ("catalogue", [3], [[0.1, 0.2, 0.3]]),
+        ("catalogue", [-2], [[0.1, 0.2, 0.3]]),
+        ("catalogue", {"ids": [1], "exclude": [[3]]}, [[0.1, 0.2, 0.3]]),
+    ],
+)
+def test_ids_that_are_none_make_the_result_nan(inputs, y_true, y_pred):
+    # In a graph no value is looked at; the result tells.
+    metric = tfr.MeanReciprocalRank(inputs=inputs)
+    metric.update_state(y_true, y_pred)
+    assert np.isnan(metric.result())
