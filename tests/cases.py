@@ -59,6 +59,7 @@ VALUES = {
     "gain": (*GAINS, plus_one),
     "discount": (*DISCOUNTS, inverse_rank),
     "relevance_threshold": (1.0, 2.0, 0.5),
+    "persistence": (0.8, 0.5),
 }
 # These have their own place in the tests.
 ELSEWHERE = {"ties", "seed", "empty"}

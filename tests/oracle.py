@@ -86,6 +86,15 @@ def _value(name, order, missed, query_weight, k, worth, options):
     if name == "precision":
         divisor = k if k and options.get("denominator") == "k" else depth
         return hits / divisor if divisor else 0.0
+    if name == "f1":
+        divisor = k if k and options.get("denominator") == "k" else depth
+        precision, recall = (hits / divisor if divisor else 0.0), hits / relevant
+        return 2 * precision * recall / (precision + recall) if hits else 0.0
+    if name == "r_precision":
+        return sum(worths[: min(depth, int(relevant))]) / relevant
+    if name == "rbp":
+        b = options.get("persistence", 0.8)
+        return (1 - b) * sum(x * b**place for place, x in enumerate(worths[:depth]))
     if name == "recall":
         return hits / relevant
     if name == "hit_rate":

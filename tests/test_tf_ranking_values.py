@@ -9,16 +9,17 @@ import pathlib
 
 import numpy as np
 import pytest
-from cases import CLASSES
 
 import tfrankmetrics as tfr
+from tfrankmetrics import CONVENTIONS
 
 FILE = pathlib.Path(__file__).parent / "tf_ranking_values.json"
 BATCHES = json.loads(FILE.read_text(encoding="utf-8"))["batches"]
 
 
 def test_the_file_has_every_kind_of_case():
-    names = {f"{name}{at}" for name in CLASSES for at in ("", "@1", "@3", "@20")}
+    metrics = CONVENTIONS["tf_ranking"].metrics
+    names = {f"{name}{at}" for name in metrics for at in ("", "@1", "@3", "@20")}
     weights = [np.shape(batch["weights"])[1:] for batch in BATCHES]
     assert len(BATCHES) == 6
     assert all(names <= set(batch["values"]) for batch in BATCHES)

@@ -10,11 +10,14 @@ from tfrankmetrics.evaluate import evaluate
 from tfrankmetrics.metrics import (
     DCG,
     NDCG,
+    F1AtK,
     HitRateAtK,
     MeanAveragePrecision,
     MeanReciprocalRank,
     PrecisionAtK,
+    RankBiasedPrecision,
     RecallAtK,
+    RPrecision,
 )
 from tfrankmetrics.ranking_metrics import RankingMetrics
 from tfrankmetrics.rows import evaluate_rows
@@ -26,10 +29,13 @@ __all__ = [
     "CONVENTIONS",
     "DCG",
     "NDCG",
+    "F1AtK",
     "HitRateAtK",
     "MeanAveragePrecision",
     "MeanReciprocalRank",
     "PrecisionAtK",
+    "RPrecision",
+    "RankBiasedPrecision",
     "RankingMetrics",
     "RecallAtK",
     "evaluate",

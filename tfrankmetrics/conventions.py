@@ -91,13 +91,23 @@ _ALL = (
     Convention(
         "trec_eval",
         "trec_eval, pytrec-eval, ir_measures, ranx",
-        ("ndcg", "dcg", "map", "mrr", "precision", "recall", "hit_rate"),
+        (
+            "ndcg",
+            "dcg",
+            "map",
+            "mrr",
+            "precision",
+            "recall",
+            "hit_rate",
+            "f1",
+            "r_precision",
+        ),
         {
             "gain": "linear",
             "discount": "log2",
             "ideal": "judged",
             "relevance_threshold": 1.0,
-            "denominator": {"map": "relevant", "precision": "k"},
+            "denominator": {"map": "relevant", "precision": "k", "f1": "k"},
             "ties": "stable",
             "empty": "zero",
         },
@@ -119,7 +129,7 @@ _ALL = (
     Convention(
         "torchmetrics",
         "torchmetrics",
-        ("ndcg", "map", "mrr", "precision", "recall", "hit_rate"),
+        ("ndcg", "map", "mrr", "precision", "recall", "hit_rate", "r_precision"),
         {
             "gain": "linear",
             "discount": "log2",

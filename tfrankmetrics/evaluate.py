@@ -32,6 +32,7 @@ def evaluate(
     discount: str | Callable | None = None,
     ideal: str | None = None,
     relevance_threshold: float | None = None,
+    persistence: float | None = None,
     ties: str | None = None,
     seed: int | None = None,
     empty: str | None = None,
@@ -72,6 +73,7 @@ def evaluate(
         discount: For NDCG and DCG by name: "log2", "jarvelin" or a function.
         ideal: For NDCG by name: "judged" or "retrieved".
         relevance_threshold: For the other metrics by name: the lowest relevant label.
+        persistence: For RBP by name: the chance that a user looks on.
         ties: For metrics by name: "expected", "stable" or "random".
         seed: An int, with ties="random" only.
         empty: For metrics by name: "zero", "one" or "skip".
@@ -100,6 +102,7 @@ def evaluate(
         "discount": discount,
         "ideal": ideal,
         "relevance_threshold": relevance_threshold,
+        "persistence": persistence,
         "ties": ties,
         "seed": seed,
         "empty": empty,

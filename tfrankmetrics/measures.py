@@ -109,17 +109,46 @@ def precision(
     lists: RankedLists, worth: Worth, *, denominator: Literal["list", "k"] = "list"
 ) -> tf.Tensor:
     """P@p = number of relevant items at ranks 1..p / p (or the list's length)."""
-    divisor = lists.ranks
-    if denominator == "list":
-        divisor = tf.minimum(divisor, lists.lengths[:, tf.newaxis])
     hits = tf.cumsum(lists.expected(worth), axis=1)
-    return tf.math.divide_no_nan(hits, divisor)
+    return tf.math.divide_no_nan(hits, _depths(lists, denominator))
 
 
 def recall(lists: RankedLists, worth: Worth) -> tf.Tensor:
     """R@p = number of relevant items at ranks 1..p / number of relevant items."""
     hits = tf.cumsum(lists.expected(worth), axis=1)
     return tf.math.divide_no_nan(hits, lists.total(worth)[:, tf.newaxis])
+
+
+def f1(
+    lists: RankedLists, worth: Worth, *, denominator: Literal["list", "k"] = "list"
+) -> tf.Tensor:
+    """F1@p = 2 P@p R@p / (P@p + R@p) = 2 * hits / (p + number of relevant items)."""
+    hits = tf.cumsum(lists.expected(worth), axis=1)
+    relevant = lists.total(worth)[:, tf.newaxis]
+    return tf.math.divide_no_nan(2 * hits, _depths(lists, denominator) + relevant)
+
+
+def r_precision(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """Precision at rank R, the number of relevant items; down to p, if p is less."""
+    relevant = lists.total(worth)[:, tf.newaxis]
+    hits = tf.where(lists.ranks <= relevant, lists.expected(worth), 0)
+    return tf.math.divide_no_nan(tf.cumsum(hits, axis=1), relevant)
+
+
+def rank_biased_precision(
+    lists: RankedLists, worth: Worth, *, persistence: float = 0.8
+) -> tf.Tensor:
+    """RBP@p = (1 - b) * sum over ranks 1..p of relevance * b^(rank - 1)."""
+    chance_of_a_look = persistence ** (lists.ranks - 1)
+    seen = tf.cumsum(lists.expected(worth) * chance_of_a_look, axis=1)
+    return (1 - persistence) * seen
+
+
+def _depths(lists: RankedLists, denominator: str) -> tf.Tensor:
+    """What precision is divided by: the rank, but no more than the list has items."""
+    if denominator == "k":
+        return lists.ranks
+    return tf.minimum(lists.ranks, lists.lengths[:, tf.newaxis])
 
 
 def hit_rate(lists: RankedLists, worth: Worth) -> tf.Tensor:

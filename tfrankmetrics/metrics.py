@@ -431,3 +431,177 @@ class HitRateAtK(SingleMetric):
         dtype: str | None = None,
     ) -> None:
         super().__init__(locals())
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class F1AtK(SingleMetric):
+    """F1: the harmonic mean of precision and recall.
+
+    F1@k = 2 * P@k * R@k / (P@k + R@k)
+         = 2 * relevant items at ranks 1..k / (min(k, length) + relevant items)
+
+    The value is between 0 and 1. Source: van Rijsbergen, "Information
+    Retrieval", 1979.
+
+    >>> f1 = F1AtK(k=2)
+    >>> f1.update_state(y_true=[[0, 1, 1, 1]], y_pred=[[0.9, 0.5, 0.1, 0.0]])
+    >>> float(f1.result())  # 2 * 1 / (2 + 3)
+    0.4...
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        relevance_threshold: The lowest label that is relevant, above 0; 1.0 (default).
+        denominator: What precision is divided by: "list" (default), min(k, length of
+            the list); or "k", k even where the list is shorter.
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default), "one" or "skip": what a list counts as in which
+            nothing is relevant.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
+        name: Name of the result. Defaults to `f1@k`, or `f1` without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
+    """
+
+    formula = "f1"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        relevance_threshold: float | None = None,
+        denominator: Literal["list", "k"] | None = None,
+        ties: Ties | None = None,
+        seed: int | None = None,
+        empty: Empty | None = None,
+        convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(locals())
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class RPrecision(SingleMetric):
+    """R-precision: precision at the rank where a perfect ranking would be done.
+
+    R-precision = number of relevant items at ranks 1..R / R,
+    where R is the number of relevant items. With a cutoff k below R only ranks
+    1..k are looked at.
+
+    The value is between 0 and 1. Source: Buckley and Voorhees, "Retrieval System
+    Evaluation", in "TREC: Experiment and Evaluation in Information Retrieval", 2005.
+
+    >>> r_precision = RPrecision()
+    >>> r_precision.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(r_precision.result())  # one of the top two
+    0.5
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        relevance_threshold: The lowest label that is relevant, above 0; 1.0 (default).
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default), "one" or "skip": what a list counts as in which
+            nothing is relevant.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
+        name: Name of the result. Defaults to `r_precision@k`, or `r_precision`
+            without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
+    """
+
+    formula = "r_precision"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        relevance_threshold: float | None = None,
+        ties: Ties | None = None,
+        seed: int | None = None,
+        empty: Empty | None = None,
+        convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(locals())
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class RankBiasedPrecision(SingleMetric):
+    """Rank-biased precision: what a user finds who looks on with a fixed chance.
+
+    RBP@k = (1 - persistence) * sum over ranks 1..k of
+            relevance * persistence^(rank - 1)
+
+    The value is between 0 and 1, and reaches 1 only where everything in an endless
+    list is relevant. Source: Moffat and Zobel, "Rank-biased precision for
+    measurement of retrieval effectiveness", ACM TOIS 27(1), 2008.
+
+    >>> rbp = RankBiasedPrecision(persistence=0.5)
+    >>> rbp.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(rbp.result())  # 0.5 * (1 + 0.25)
+    0.625
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        relevance_threshold: The lowest label that is relevant, above 0; 1.0 (default).
+        persistence: The chance that the user goes on from one item to the next,
+            between 0 and 1; 0.8 (default).
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default) or "skip": what a list counts as in which nothing is
+            relevant.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
+        name: Name of the result. Defaults to `rbp@k`, or `rbp` without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
+    """
+
+    formula = "rbp"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        relevance_threshold: float | None = None,
+        persistence: float | None = None,
+        ties: Ties | None = None,
+        seed: int | None = None,
+        empty: Literal["zero", "skip"] | None = None,
+        convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(locals())

@@ -55,6 +55,7 @@ class RankingMetrics(StatefulMetric):
         discount: For NDCG and DCG by name: "log2", "jarvelin" or a function.
         ideal: For NDCG by name: "judged" or "retrieved".
         relevance_threshold: For the other metrics by name: the lowest relevant label.
+        persistence: For RBP by name: the chance that a user looks on.
         ties: For metrics by name: "expected", "stable" or "random".
         seed: An int, with ties="random" only.
         empty: For metrics by name: "zero", "one" or "skip".
@@ -80,6 +81,7 @@ class RankingMetrics(StatefulMetric):
         discount: str | Callable | None = None,
         ideal: str | None = None,
         relevance_threshold: float | None = None,
+        persistence: float | None = None,
         ties: str | None = None,
         seed: int | None = None,
         empty: str | None = None,
@@ -92,6 +94,7 @@ class RankingMetrics(StatefulMetric):
             "discount": discount,
             "ideal": ideal,
             "relevance_threshold": relevance_threshold,
+            "persistence": persistence,
             "ties": ties,
             "seed": seed,
             "empty": empty,

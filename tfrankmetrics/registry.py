@@ -78,6 +78,14 @@ FORMULAS: dict[str, Formula] = {
         Formula(
             "hit_rate", measures.hit_rate, measures.relevance_of, ("Success", "HR")
         ),
+        Formula("f1", measures.f1, measures.relevance_of),
+        Formula("r_precision", measures.r_precision, measures.relevance_of, ("Rprec",)),
+        Formula(
+            "rbp",
+            measures.rank_biased_precision,
+            measures.relevance_of,
+            best_is_one=False,
+        ),
     )
 }
 
@@ -274,6 +282,9 @@ def _check_option(name: str, value: Any, annotation: Any) -> None:
     elif name == "relevance_threshold":
         rule = "a finite number above 0"
         valid = _is_number(value, numbers.Real) and math.isfinite(value) and value > 0
+    elif name == "persistence":
+        rule = "a number between 0 and 1"
+        valid = _is_number(value, numbers.Real) and 0 < value < 1
     else:
         rule = "an int, or None"
         valid = value is None or _is_number(value, numbers.Integral)

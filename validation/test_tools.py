@@ -7,7 +7,7 @@ import pytrec_eval
 from conventions_document import choices, id_of, in_batches, same
 from queries import GRADES, WEIGHTS, name_of, random_batch, random_queries
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
-from tools import KERAS_RS, TOOLS, keras_rs_metric, qrels_and_run
+from tools import KERAS_RS, TOOLS, keras_rs_metric, qrels_and_run, ranx
 
 import tfrankmetrics as tfr
 
@@ -101,6 +101,55 @@ def test_the_document_gives_keras_rs_differences(example, batches, printed):
             )
         seen.add(round(float(theirs.result()), 4))
     assert same(seen, printed)
+
+
+def test_rank_biased_precision_is_that_of_ranx(compare):
+    queries = [
+        ([int(label > 0) for label in labels], scores)  # it adds up grades
+        for labels, scores in random_queries(60, seed=1)
+    ]
+    for persistence in (0.5, 0.8, 0.95):
+        labels, scores = zip(*queries, strict=True)
+        ours = tfr.evaluate(
+            labels, scores, ["rbp"], persistence=persistence, per_query=True
+        )
+        theirs = ranx(f"rbp.{persistence * 100:.0f}", None, queries)
+        compare("ranx", "", "rbp, binary labels", ours["rbp"], theirs, rtol=1e-12)
+
+
+def test_read_trec_gives_trec_evals_numbers(tmp_path, compare):
+    queries = random_queries(40, seed=2, kind="missed")
+    qrels, run = qrels_and_run(queries)
+    for query in list(run)[::2]:
+        run[query]["x"] = 0.3  # not judged
+    missing = list(run)[3]
+    del run[missing]
+    paths = tmp_path / "qrels", tmp_path / "run"
+    paths[0].write_text(
+        "".join(f"{q} 0 {d} {r}\n" for q in qrels for d, r in qrels[q].items())
+    )
+    paths[1].write_text(
+        "".join(f"{q} Q0 {d} 1 {s} tag\n" for q in run for d, s in run[q].items())
+    )
+    evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"map", "ndcg_cut.5", "Rprec"})
+    theirs = evaluator.evaluate(run)
+    names = {"map": "map", "ndcg@5": "ndcg_cut_5", "r_precision": "Rprec"}
+    options = {"metrics": list(names), "convention": "trec_eval", "per_query": True}
+    ours = tfr.evaluate_rows(*tfr.read_trec(*paths), **options)
+    assert set(ours["query"]) == set(theirs)
+    for our_name, name in names.items():
+        values = [theirs[query][name] for query in ours["query"]]
+        compare(
+            "pytrec-eval-terrier",
+            "trec_eval",
+            f"{our_name}, from files",
+            ours[our_name],
+            values,
+            rtol=1e-12,
+        )
+    complete = tfr.evaluate_rows(*tfr.read_trec(*paths, complete=True), **options)
+    assert set(complete["query"]) - set(ours["query"]) == {missing}
+    assert complete["map"][complete["query"] == missing] == 0.0
 
 
 def test_the_document_on_trec_eval_with_a_relevance_level():

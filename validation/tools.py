@@ -89,7 +89,8 @@ def torchmetrics(metric, k, labels, scores):
     target = torch.tensor(labels if metric in GRADED else binary(labels))
     # In float64, where a Python list would become float32.
     preds = torch.tensor(scores, dtype=torch.float64)
-    return getattr(retrieval, name)(preds, target, top_k=k)
+    cutoff = {} if metric == "r_precision" else {"top_k": k}
+    return getattr(retrieval, name)(preds, target, **cutoff)
 
 
 @query_by_query
@@ -164,6 +165,7 @@ def trec_eval(metric, k, queries):
         "precision": "P",
         "recall": "recall",
         "hit_rate": "success",
+        "r_precision": "Rprec",
     }[metric]
     if k is not None:
         name = f"{name}_cut_{k}" if metric in ("ndcg", "map") else f"{name}_{k}"
@@ -188,6 +190,7 @@ def ir_measures(metric, k, queries):
         "precision": "P",
         "recall": "R",
         "hit_rate": "Success",
+        "r_precision": "Rprec",
     }[metric]
     measure = ir_measures.parse_measure(name if k is None else f"{name}@{k}")
     qrels, run = qrels_and_run(queries)
@@ -200,6 +203,7 @@ def ranx(metric, k, queries):
     import numba
     import ranx
 
+    metric = metric.replace("r_precision", "r-precision")
     qrels, run = qrels_and_run(queries)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", numba.NumbaTypeSafetyWarning)
@@ -268,6 +272,7 @@ TOOLS = [
             "precision": GIVEN,
             "recall": GIVEN,
             "hit_rate": GIVEN,
+            "r_precision": (None,),
         },
         ties=("ndcg", "map", "mrr", "precision", "recall", "hit_rate"),
         has_missed=True,
@@ -284,6 +289,7 @@ TOOLS = [
             "precision": GIVEN,
             "recall": GIVEN,
             "hit_rate": GIVEN,
+            "r_precision": (None,),
         },
         # Not RR@k, which another program behind it computes.
         ties=("ndcg", "map", "precision", "recall", "hit_rate"),
@@ -294,8 +300,11 @@ TOOLS = [
         "ranx",
         "trec_eval",
         ranx,
-        dict.fromkeys(("ndcg", "dcg", *BINARY, "hit_rate"), CUTOFFS),
-        ties=("ndcg", "dcg", *BINARY, "hit_rate"),
+        {
+            **dict.fromkeys(("ndcg", "dcg", *BINARY, "hit_rate", "f1"), CUTOFFS),
+            "r_precision": (None,),
+        },
+        ties=("ndcg", "dcg", *BINARY, "hit_rate", "f1", "r_precision"),
         has_missed=True,
     ),
     Tool(
@@ -311,7 +320,10 @@ TOOLS = [
         "torchmetrics",
         "torchmetrics",
         torchmetrics,
-        dict.fromkeys(("ndcg", *BINARY, "hit_rate"), CUTOFFS),
+        {
+            **dict.fromkeys(("ndcg", *BINARY, "hit_rate"), CUTOFFS),
+            "r_precision": (None,),
+        },
         ties=("ndcg",),  # the others' are in no order that it promises
         tolerance=1e-6,
     ),
