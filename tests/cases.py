@@ -60,6 +60,7 @@ VALUES = {
     "discount": (*DISCOUNTS, inverse_rank),
     "relevance_threshold": (1.0, 2.0, 0.5),
     "persistence": (0.8, 0.5),
+    "max_label": (4.0, 5.5),
 }
 # These have their own place in the tests.
 ELSEWHERE = {"ties", "seed", "empty"}

@@ -59,6 +59,8 @@ def _worth(name, options):
         if callable(gain):
             return gain
         return (lambda x: x) if gain == "linear" else (lambda x: 2.0**x - 1.0)
+    if name == "err":
+        return lambda label: (2.0**label - 1.0) / 2.0 ** options.get("max_label", 4.0)
     threshold = options.get("relevance_threshold", 1.0)
     return lambda label: 1.0 if label >= threshold else 0.0
 
@@ -95,6 +97,12 @@ def _value(name, order, missed, query_weight, k, worth, options):
     if name == "rbp":
         b = options.get("persistence", 0.8)
         return (1 - b) * sum(x * b**place for place, x in enumerate(worths[:depth]))
+    if name == "err":
+        value, goes_on = 0.0, 1.0
+        for rank, chance in enumerate(worths[:depth], 1):
+            value += goes_on * chance / rank
+            goes_on *= 1 - chance
+        return value
     if name == "recall":
         return hits / relevant
     if name == "hit_rate":

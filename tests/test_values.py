@@ -61,6 +61,8 @@ def value(name, labels, scores=None, k=None, **arguments):
         ("r_precision", None, [0, 1], 0.0),
         ("rbp", None, [1, 0, 1], 0.2 * (1 + 0.8**2)),
         ("rbp", 2, [1, 0, 1], 0.2 * 1),
+        ("err", None, [2, 0, 1], 3 / 16 + 1 / 3 * (13 / 16) * (1 / 16)),
+        ("err", 2, [2, 0, 1], 3 / 16),
         ("hit_rate", 1, [0, 1, 1], 0.0),
         ("hit_rate", 2, [0, 1, 1], 1.0),
         ("hit_rate", None, [0, 0, 1], 1.0),
@@ -73,7 +75,7 @@ def test_labels_in_ranked_order(name, k, labels, expected):
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("label", [1, 0])
 def test_lists_of_one(name, label):
-    best = 0.2 if name == "rbp" else 1.0
+    best = {"rbp": 0.2, "err": 1 / 16}.get(name, 1.0)
     assert value(name, [label]) == pytest.approx(best * label)
     assert value(name, [label], k=1) == pytest.approx(best * label)
 

@@ -10,6 +10,7 @@ from tfrankmetrics.evaluate import evaluate
 from tfrankmetrics.metrics import (
     DCG,
     NDCG,
+    ExpectedReciprocalRank,
     F1AtK,
     HitRateAtK,
     MeanAveragePrecision,
@@ -29,6 +30,7 @@ __all__ = [
     "CONVENTIONS",
     "DCG",
     "NDCG",
+    "ExpectedReciprocalRank",
     "F1AtK",
     "HitRateAtK",
     "MeanAveragePrecision",

@@ -54,6 +54,17 @@ def relevance_of(*, relevance_threshold: float = 1.0) -> Worth:
     return lambda items: tf.cast(items.labels >= relevance_threshold, tf.float64)
 
 
+def stop_chance_of(*, max_label: float = 4.0) -> Worth:
+    """What an item is worth to ERR: the chance that it satisfies the user."""
+
+    def worth(items: Items) -> tf.Tensor:
+        labels = tf.cast(items.labels, tf.float64)
+        chances = GAINS["exponential"](labels) / 2**max_label
+        return tf.where(labels <= max_label, chances, float("nan"))
+
+    return worth
+
+
 def _if_retrieved(worth: Worth) -> Worth:
     return lambda items: tf.where(items.retrieved, worth(items), 0)
 
@@ -142,6 +153,13 @@ def rank_biased_precision(
     chance_of_a_look = persistence ** (lists.ranks - 1)
     seen = tf.cumsum(lists.expected(worth) * chance_of_a_look, axis=1)
     return (1 - persistence) * seen
+
+
+def expected_reciprocal_rank(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """ERR@p = sum over ranks 1..p of chance that the user stops there / rank."""
+    goes_on = lists.expected_products(lambda items: 1 - worth(items))
+    reaches = tf.pad(goes_on, [[0, 0], [1, 0]], constant_values=1)[:, :-1]
+    return tf.cumsum((reaches - goes_on) / lists.ranks, axis=1)
 
 
 def _depths(lists: RankedLists, denominator: str) -> tf.Tensor:

@@ -605,3 +605,60 @@ class RankBiasedPrecision(SingleMetric):
         dtype: str | None = None,
     ) -> None:
         super().__init__(locals())
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class ExpectedReciprocalRank(SingleMetric):
+    """Expected reciprocal rank: how far down a user is satisfied, on average.
+
+    ERR@k = sum over ranks 1..k of 1/rank * chance(rank)
+            * product over the ranks above it of (1 - chance)
+    chance = (2^label - 1) / 2^max_label, that the item satisfies the user
+
+    The value is between 0 and 1. Source: Chapelle, Metzler, Zhang and Grinspan,
+    "Expected reciprocal rank for graded relevance", CIKM 2009.
+
+    >>> err = ExpectedReciprocalRank(max_label=1)
+    >>> err.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(err.result())  # 1/2 + 1/3 * 1/2 * 1/2
+    0.583...
+
+    Args:
+        k: The cutoff, an int of at least 1, or None (default) for the whole list.
+        max_label: The highest label that there is, above 0; 4.0 (default). A label
+            above it makes the result NaN.
+        ties: "expected" (default), "stable" or "random": how equal scores count.
+        seed: An int, with ties="random" only; None is 0.
+        empty: "zero" (default) or "skip": what a list counts as in which every
+            label is 0.
+        convention: Another tool's name, as in `CONVENTIONS`: its choices instead of
+            the defaults. An option given beside it comes first.
+        inputs: "labels" (default), "ids" or "catalogue": what `update_state` takes.
+        duplicates: "first" (default) or "all": how repeated ids count, with
+            inputs="ids" only.
+        name: Name of the result. Defaults to `err@k`, or `err` without k.
+        dtype: Dtype of the result, by default Keras's floatx. The state is
+            float64 in any case.
+
+    Raises:
+        ValueError: `k` or an option is not one of the above, or the convention has
+            no such metric.
+    """
+
+    formula = "err"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        max_label: float | None = None,
+        ties: Ties | None = None,
+        seed: int | None = None,
+        empty: Literal["zero", "skip"] | None = None,
+        convention: str | None = None,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        super().__init__(locals())

@@ -157,6 +157,62 @@ class RankedLists(NamedTuple):
         """Mean of `worth` at each rank over all orders of the tied items, `[B, D]`."""
         return tf.math.divide_no_nan(self.group_sums(worth), self.group_sizes)
 
+    def expected_products(self, factor: Worth) -> tf.Tensor:
+        """Mean product of `factor` over ranks 1 ... p in all orders of ties, `[B, D]`.
+
+        Of a group of n tied items it takes the mean product q(s) of s of them drawn
+        at random, for every s at once: with the m-th item, of factor y, it becomes
+        q(s) * (m - s) / m + q(s - 1) * y * s / m.
+        """
+        is_item = self.ranked.retrieved
+        factors = tf.where(is_item, factor(self.ranked), 1)
+        if self.groups is None:
+            return tf.math.cumprod(factors, axis=1)
+        above_group = tf.gather(
+            tf.math.cumprod(tf.pad(factors, [[0, 0], [1, 0]], constant_values=1), 1),
+            self.groups.start,
+            batch_dims=1,
+        )
+        item_of_group = self._items_of_groups(factor, factors)
+        s, n = self.places, tf.where(is_item, self.group_sizes, 1)
+
+        def add_item(m, q):
+            q_before = tf.where(s > 1, tf.roll(q, 1, axis=1), 1)
+            with_item = (q * (m - s) + q_before * item_of_group(m) * s) / m
+            return m + 1, tf.where(m <= n, tf.where(s <= m, with_item, 0), q)
+
+        _, q = tf.while_loop(
+            lambda m, _: m <= tf.reduce_max(n),
+            add_item,
+            [tf.ones([], tf.float64), tf.zeros_like(factors)],
+        )
+        return above_group * tf.where(is_item, q, 1)
+
+    def _items_of_groups(self, factor: Worth, factors: tf.Tensor) -> Callable:
+        """The factor of the m-th item of each rank's group, as a function of m."""
+        groups = self.groups
+        last = tf.shape(factors)[1] - 1
+
+        def of_ranked(m):
+            place = tf.minimum(groups.start + tf.cast(m, tf.int32) - 1, last)
+            return tf.gather(factors, place, batch_dims=1)
+
+        if groups.cut_items is None:
+            return of_ranked
+        is_cut_item = groups.cut_items & self.judged.retrieved
+        first = tf.argsort(tf.cast(is_cut_item, tf.int32), 1, "DESCENDING", stable=True)
+        cut_factors = tf.gather(
+            tf.where(is_cut_item, factor(self.judged), 1), first, batch_dims=1
+        )
+        cut_factors = tf.pad(cut_factors, [[0, 0], [0, 1]], constant_values=1)
+        last_cut = tf.shape(cut_factors)[1] - 1
+
+        def of_any(m):
+            of_cut = cut_factors[:, tf.minimum(tf.cast(m, tf.int32) - 1, last_cut)]
+            return tf.where(groups.is_cut, of_cut[:, tf.newaxis], of_ranked(m))
+
+        return of_any
+
     def total(self, worth: Worth) -> tf.Tensor:
         """Sum of `worth` over everything judged, `[B]`."""
         return tf.reduce_sum(worth(self.judged), axis=1)

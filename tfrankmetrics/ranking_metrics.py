@@ -54,8 +54,9 @@ class RankingMetrics(StatefulMetric):
         gain: For NDCG and DCG by name: "exponential", "linear" or a function.
         discount: For NDCG and DCG by name: "log2", "jarvelin" or a function.
         ideal: For NDCG by name: "judged" or "retrieved".
-        relevance_threshold: For the other metrics by name: the lowest relevant label.
+        relevance_threshold: For binary metrics by name: the lowest relevant label.
         persistence: For RBP by name: the chance that a user looks on.
+        max_label: For ERR by name: the highest label that there is.
         ties: For metrics by name: "expected", "stable" or "random".
         seed: An int, with ties="random" only.
         empty: For metrics by name: "zero", "one" or "skip".
@@ -82,6 +83,7 @@ class RankingMetrics(StatefulMetric):
         ideal: str | None = None,
         relevance_threshold: float | None = None,
         persistence: float | None = None,
+        max_label: float | None = None,
         ties: str | None = None,
         seed: int | None = None,
         empty: str | None = None,
@@ -95,6 +97,7 @@ class RankingMetrics(StatefulMetric):
             "ideal": ideal,
             "relevance_threshold": relevance_threshold,
             "persistence": persistence,
+            "max_label": max_label,
             "ties": ties,
             "seed": seed,
             "empty": empty,

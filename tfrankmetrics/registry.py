@@ -86,6 +86,12 @@ FORMULAS: dict[str, Formula] = {
             measures.relevance_of,
             best_is_one=False,
         ),
+        Formula(
+            "err",
+            measures.expected_reciprocal_rank,
+            measures.stop_chance_of,
+            best_is_one=False,
+        ),
     )
 }
 
@@ -279,7 +285,7 @@ def _check_option(name: str, value: Any, annotation: Any) -> None:
         functions = {"gain": measures.GAINS, "discount": measures.DISCOUNTS}[name]
         rule = f"one of {_listed(functions)}, or a function of a tensor"
         valid = callable(value) or (isinstance(value, str) and value in functions)
-    elif name == "relevance_threshold":
+    elif name in ("relevance_threshold", "max_label"):
         rule = "a finite number above 0"
         valid = _is_number(value, numbers.Real) and math.isfinite(value) and value > 0
     elif name == "persistence":

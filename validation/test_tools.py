@@ -7,7 +7,14 @@ import pytrec_eval
 from conventions_document import choices, id_of, in_batches, same
 from queries import GRADES, WEIGHTS, name_of, random_batch, random_queries
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
-from tools import KERAS_RS, TOOLS, keras_rs_metric, qrels_and_run, ranx
+from tools import (
+    KERAS_RS,
+    TOOLS,
+    ir_measures,
+    keras_rs_metric,
+    qrels_and_run,
+    ranx,
+)
 
 import tfrankmetrics as tfr
 
@@ -115,6 +122,16 @@ def test_rank_biased_precision_is_that_of_ranx(compare):
         )
         theirs = ranx(f"rbp.{persistence * 100:.0f}", None, queries)
         compare("ranx", "", "rbp, binary labels", ours["rbp"], theirs, rtol=1e-12)
+
+
+def test_expected_reciprocal_rank_is_that_of_gdeval(compare):
+    """TREC's script, in Perl, as ir_measures brings it along; it prints five digits."""
+    queries = random_queries(60, seed=1)
+    for k in (1, 3, 10):
+        labels, scores = zip(*queries, strict=True)
+        ours = tfr.evaluate(labels, scores, [f"err@{k}"], per_query=True)[f"err@{k}"]
+        theirs = ir_measures("err", k, queries)
+        compare("ir-measures", "", "err", ours, theirs, rtol=0, atol=5.1e-6)
 
 
 def test_read_trec_gives_trec_evals_numbers(tmp_path, compare):

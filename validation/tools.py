@@ -149,9 +149,9 @@ def qrels_and_run(queries):
     for query, (labels, scores) in enumerate(queries):
         names = [f"d{len(labels) - place:05d}" for place in range(len(labels))]
         grades = [math.floor(label) for label in labels]  # integers only
-        qrels[f"q{query:05d}"] = dict(zip(names, grades, strict=True))
+        qrels[f"{query:05d}"] = dict(zip(names, grades, strict=True))
         scored = zip(names, map(float, scores), strict=True)
-        run[f"q{query:05d}"] = {name: s for name, s in scored if s != -math.inf}
+        run[f"{query:05d}"] = {name: s for name, s in scored if s != -math.inf}
     return qrels, run
 
 
@@ -191,6 +191,7 @@ def ir_measures(metric, k, queries):
         "recall": "R",
         "hit_rate": "Success",
         "r_precision": "Rprec",
+        "err": "ERR",
     }[metric]
     measure = ir_measures.parse_measure(name if k is None else f"{name}@{k}")
     qrels, run = qrels_and_run(queries)
