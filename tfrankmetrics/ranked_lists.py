@@ -164,8 +164,8 @@ class RankedLists(NamedTuple):
         at random, for every s at once: with the m-th item, of factor y, it becomes
         q(s) * (m - s) / m + q(s - 1) * y * s / m.
         """
-        is_item = self.ranked.retrieved
-        factors = tf.where(is_item, factor(self.ranked), 1)
+        is_item = self.ranks <= self.lengths[:, tf.newaxis]
+        factors = tf.where(self.ranked.retrieved, factor(self.ranked), 1)
         if self.groups is None:
             return tf.math.cumprod(factors, axis=1)
         above_group = tf.gather(
