@@ -1,0 +1,141 @@
+"""Recommends the next film to each user of MovieLens, and measures how well.
+
+The last film that each user rated is held out for the test, the one before it for
+validation: the model sees the films before, in their order, and scores the whole
+catalogue, without those that the user has seen. A small recurrent model is set
+beside the popularity of the films. Run it with the path of the ratings:
+
+    python examples/movielens.py --ratings u.data
+
+It reads GroupLens's `u.data` (user, item, rating and time, separated by tabs) and the
+same with a header line, as the `.inter` file in recbole's wheel:
+
+    pip download --no-deps recbole==1.2.1
+    unzip recbole-*.whl 'recbole/dataset_example/ml-100k/*'
+
+GroupLens does not allow to pass the ratings on, so they are not here.
+"""
+
+import argparse
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
+
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+
+from tfrankmetrics import RankingMetrics, evaluate
+
+METRICS = ["hit_rate@10", "ndcg@10", "mrr@10"]
+STEPS = 50  # of each user's history, the last ones
+PADDING = -1
+
+
+def read_histories(path):
+    """The items of each user in the order of time, numbered from 0, and how many."""
+    with open(path, encoding="utf-8") as lines:
+        has_header = ":" in lines.readline()
+    ratings = pd.read_csv(
+        path,
+        sep="\t",
+        names=["user", "item", "rating", "time"],
+        skiprows=int(has_header),
+    )
+    ratings["item"] = ratings["item"].factorize()[0]
+    ratings = ratings.sort_values(["user", "time"], kind="stable")
+    histories = [items.to_numpy() for _, items in ratings.groupby("user")["item"]]
+    return [items for items in histories if len(items) >= 4], ratings["item"].nunique()
+
+
+def padded(histories, size):
+    """The last items of each history `[users, size]`, padded at the start."""
+    rows = np.full((len(histories), size), PADDING)
+    for row, items in zip(rows, histories):
+        last = items[-size:]
+        row[size - len(last) :] = last
+    return rows
+
+
+def make_model(items, units=64):
+    """Logits of the next item after each step, `[users, steps, items]`."""
+    histories = tf.keras.Input((None,), dtype="int32")
+    shifted = tf.keras.layers.Lambda(lambda ids: ids + 1)(histories)  # 0 is padding
+    embedded = tf.keras.layers.Embedding(items + 1, units)(shifted)
+    hidden = tf.keras.layers.GRU(units, return_sequences=True)(embedded)
+    hidden = tf.keras.layers.Dropout(0.3)(hidden)
+    return tf.keras.Model(histories, tf.keras.layers.Dense(items)(hidden))
+
+
+def cross_entropy(targets, logits):
+    """The mean over the steps that have a target."""
+    losses = tf.keras.losses.sparse_categorical_crossentropy(
+        tf.maximum(targets, 0), logits, from_logits=True
+    )
+    counts = tf.cast(tf.reshape(targets, tf.shape(losses)) >= 0, losses.dtype)
+    return tf.math.divide_no_nan(tf.reduce_sum(losses * counts), tf.reduce_sum(counts))
+
+
+def train(model, histories, epochs):
+    """Fits the model to every step but the last two of each user.
+
+    Validation is of the last but one: the only step with a target there.
+    """
+    trained = padded([items[:-2] for items in histories], STEPS + 1)
+    validation = padded([items[:-1] for items in histories], STEPS + 1)
+    only_last = np.full_like(validation[:, 1:], PADDING)
+    only_last[:, -1] = validation[:, -1]
+    # No item has a place before its first, and no padding a next item.
+    targets = np.where(trained[:, :-1] >= 0, trained[:, 1:], PADDING)
+    model.compile(
+        tf.keras.optimizers.Adam(0.003),
+        cross_entropy,
+        metrics=[RankingMetrics(METRICS, inputs="catalogue")],
+    )
+    stop = tf.keras.callbacks.EarlyStopping(
+        "val_ndcg@10", mode="max", patience=5, restore_best_weights=True
+    )
+    return model.fit(
+        trained[:, :-1],
+        targets,
+        validation_data=(validation[:, :-1], only_last),
+        batch_size=64,
+        epochs=epochs,
+        callbacks=[stop],
+        verbose=2,
+    ).history
+
+
+def main(ratings, epochs=40, seed=0):
+    """Trains, evaluates, prints, and returns the test values of each recommender."""
+    tf.keras.utils.set_random_seed(seed)
+    histories, items = read_histories(ratings)
+    model = make_model(items)
+    train(model, histories, epochs)
+
+    target = np.array([history[-1] for history in histories])
+    seen = padded([history[:-1] for history in histories], max(map(len, histories)))
+    counts = np.bincount(np.concatenate([h[:-2] for h in histories]), minlength=items)
+    inputs = padded([history[:-1] for history in histories], STEPS)
+    logits = np.asarray(model.predict(inputs, verbose=0))[:, -1]
+    test = {}
+    for name, scores in {
+        "popularity": np.tile(counts, (len(histories), 1)),
+        "model": logits,
+    }.items():
+        query = {"ids": target, "exclude": seen}
+        test[name] = evaluate(query, scores, METRICS, inputs="catalogue")
+        test[f"{name}, seen items too"] = evaluate(
+            target, scores, METRICS, inputs="catalogue"
+        )
+    print(f"\n{len(histories)} users, {items} items; the last item of each user:")
+    print(pd.DataFrame(test).T.round(4).to_string())
+    return test
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ratings", required=True, help="path of the ratings")
+    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0)
+    main(**vars(parser.parse_args()))
