@@ -8,17 +8,13 @@ import dataclasses
 import pathlib
 import re
 
-from cases import CLASSES
+from cases import CLASSES, plus_one
 
 import tfrankmetrics as tfr
 
 DOCUMENT = pathlib.Path(__file__).parent.parent / "docs" / "conventions.md"
 # The values are printed with four decimals.
 TOLERANCE = 5.1e-5
-
-
-def plus_one(labels):
-    return labels + 1
 
 
 NAMES = {"INF": float("inf"), "NAN": float("nan"), "plus_one": plus_one}

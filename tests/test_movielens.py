@@ -1,23 +1,10 @@
 """The example on MovieLens, on made ratings in both forms of the file."""
 
-import pathlib
-import sys
-
+import movielens
 import numpy as np
 import pytest
 
-EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 USERS, ITEMS, LENGTH = 60, 40, 20
-
-
-@pytest.fixture(scope="module")
-def movielens():
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import movielens
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    return movielens
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +24,7 @@ def ratings(tmp_path_factory):
     return folder
 
 
-def test_both_forms_of_the_file_are_read_alike(movielens, ratings):
+def test_both_forms_of_the_file_are_read_alike(ratings):
     plain, items = movielens.read_histories(ratings / "u.data")
     with_header, _ = movielens.read_histories(ratings / "made.inter")
     assert items == ITEMS
@@ -47,7 +34,7 @@ def test_both_forms_of_the_file_are_read_alike(movielens, ratings):
         np.testing.assert_array_equal(ours, others)
 
 
-def test_the_model_learns_what_popularity_cannot_know(movielens, ratings, capsys):
+def test_the_model_learns_what_popularity_cannot_know(ratings, capsys):
     test = movielens.main(ratings / "u.data", epochs=12)
     assert test["model"]["hit_rate@10"] > test["popularity"]["hit_rate@10"] + 0.3
     assert test["model"]["ndcg@10"] >= test["model, seen items too"]["ndcg@10"]

@@ -1,25 +1,10 @@
 """The quickstart trains a model that clearly beats the untrained one."""
 
-import pathlib
-import sys
-
 import numpy as np
-import pytest
-
-EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
+import quickstart
 
 
-@pytest.fixture(scope="module")
-def quickstart():
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import quickstart
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    return quickstart
-
-
-def test_trained_beats_untrained_on_held_out_queries(quickstart, tmp_path, capsys):
+def test_trained_beats_untrained_on_held_out_queries(tmp_path, capsys):
     untrained, trained = quickstart.main(epochs=8, output=tmp_path)
     printed = capsys.readouterr().out
     gain = trained - untrained
@@ -33,7 +18,7 @@ def test_trained_beats_untrained_on_held_out_queries(quickstart, tmp_path, capsy
     assert len(picture) > 10_000
 
 
-def test_splits_share_no_image_and_lists_differ_in_length(quickstart):
+def test_splits_share_no_image_and_lists_differ_in_length():
     splits = quickstart.load_splits(np.random.default_rng(0))
     seen = [{image.tobytes() for image in features["query"]} for features, _ in splits]
     assert len(set.union(*seen)) == sum(map(len, seen)) == 1797

@@ -27,6 +27,7 @@ from tfrankmetrics.ranked_lists import (
     RankedLists,
     TieGroups,
     columns_for,
+    count,
 )
 from tfrankmetrics.ranking import TieBreaking, is_retrieved, order_by_score
 
@@ -71,6 +72,7 @@ class CatalogueScores(NamedTuple):
             lists = self._replace(scores=scores, exclude=None)
             return lists.rank(cutoffs, tie_breaking, first_query)
         columns = columns_for(cutoffs, self.scores)
+        retrieved = is_retrieved(self.scores)
         valid = (self.relevant != PADDING) & ~is_repeated(self.relevant)
         size = tf.shape(self.scores, out_type=tf.int64)[1]
         ids = tf.clip_by_value(self.relevant, 0, tf.maximum(size, 1) - 1)
@@ -78,9 +80,8 @@ class CatalogueScores(NamedTuple):
         relevance = tf.where(valid, self.relevance, 0)
         judged = Items(relevance, valid, valid & is_retrieved(own_scores), None)
         if self.relevant.shape[1] == 1 and tie_breaking.ties == "expected":
-            ranked, groups = self._by_counting(own_scores, judged, columns)
+            ranked, groups = self._by_counting(own_scores, judged, retrieved, columns)
         else:
-            retrieved = is_retrieved(self.scores)
             order, groups = order_by_score(
                 self.scores, retrieved, columns, tie_breaking, first_query
             )
@@ -95,20 +96,24 @@ class CatalogueScores(NamedTuple):
             groups=groups,
             query_weights=self.query_weights,
             columns=columns,
-            lengths=_count(is_retrieved(self.scores)),
+            lengths=count(retrieved),
             sizes=tf.where(counts, tf.cast(size, tf.float64), 0),
         )
 
     def _by_counting(
-        self, own_scores: tf.Tensor, judged: Items, columns: Columns
+        self,
+        own_scores: tf.Tensor,
+        judged: Items,
+        retrieved: tf.Tensor,
+        columns: Columns,
     ) -> tuple[Items, TieGroups]:
         """The ranks around the one relevant item of each query."""
         is_nan = tf.math.is_nan(self.scores)
         own_is_nan = tf.math.is_nan(own_scores[:, 0])
         # NaN ranks below every number.
-        numbers = _count(is_retrieved(self.scores) & ~is_nan)
-        above = tf.where(own_is_nan, numbers, _count(self.scores > own_scores))
-        tied = tf.where(own_is_nan, _count(is_nan), _count(self.scores == own_scores))
+        numbers = count(retrieved & ~is_nan)
+        above = tf.where(own_is_nan, numbers, count(self.scores > own_scores))
+        tied = tf.where(own_is_nan, count(is_nan), count(self.scores == own_scores))
         above, tied = above[:, tf.newaxis], tied[:, tf.newaxis]
 
         top = tf.cast(columns.top, tf.int32)
@@ -128,10 +133,6 @@ class CatalogueScores(NamedTuple):
             cut_items=tf.reduce_any(is_cut, axis=1, keepdims=True),
         )
         return Items(labels, is_here, is_here, None), groups
-
-
-def _count(where: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_sum(tf.cast(where, tf.float64), axis=1)
 
 
 def _found_in(

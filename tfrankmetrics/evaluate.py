@@ -122,7 +122,7 @@ def evaluate(
     require_values(lists)
 
     step = max(1, NUMBERS_AT_A_TIME // max(1, lists.size_of_one))
-    parts = []
+    measures, parts = tuple(named.values()), []
     for start in range(0, max(1, int(lists.number)), step):
         part = lists._replace(
             **{
@@ -131,7 +131,6 @@ def evaluate(
                 if tf.is_tensor(field)
             }
         )
-        measures = tuple(named.values())
         parts.append(call_compiled(values_and_weights, measures, part, start))
     values, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
     return results(named, values, weights, per_query)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.inputs import dense, first, of_shape, query_weights
-from tfrankmetrics.ranked_lists import Items, RankedLists, columns_for
+from tfrankmetrics.inputs import dense, first, of_shape, query_weights, require_keys
+from tfrankmetrics.ranked_lists import Items, RankedLists, columns_for, count
 from tfrankmetrics.ranking import TieBreaking
 
 PADDING = -1
@@ -90,8 +90,8 @@ class IdLists(NamedTuple):
             groups=None,
             query_weights=self.query_weights,
             columns=columns,
-            lengths=tf.reduce_sum(tf.cast(retrieved, tf.float64), axis=1),
-            sizes=tf.reduce_sum(tf.cast(valid, tf.float64), axis=1),
+            lengths=count(retrieved),
+            sizes=count(valid),
         )
 
 
@@ -203,12 +203,7 @@ def from_dict(y_true: Any, may_have: set[str]) -> tuple[Any, Any, Any]:
     """The `ids`, `relevance` and `exclude` of `y_true`, which may be the ids alone."""
     if not isinstance(y_true, Mapping):
         return y_true, None, None
-    if "ids" not in y_true or not y_true.keys() <= {"ids", *may_have}:
-        raise ValueError(
-            "A dict `y_true` of ids must have the key 'ids' and may have "
-            f"{', '.join(map(repr, sorted(may_have)))}, no other. "
-            f"Received keys: {sorted(map(str, y_true))}."
-        )
+    require_keys(y_true, "ids", may_have)
     return y_true["ids"], y_true.get("relevance"), y_true.get("exclude")
 
 

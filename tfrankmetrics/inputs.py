@@ -76,16 +76,22 @@ def padded_lists(
 
 
 def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any]:
-    if "labels" not in y_true or not y_true.keys() <= {"labels", "mask"}:
-        raise ValueError(
-            "A dict `y_true` must have the key 'labels' and may have 'mask', no "
-            f"other. Received keys: {sorted(map(str, y_true))}."
-        )
+    require_keys(y_true, "labels", {"mask"})
     if mask is not None and y_true.get("mask") is not None:
         raise ValueError(
             "Give the mask once. Received: `mask` and a 'mask' in the dict `y_true`."
         )
     return y_true["labels"], y_true.get("mask") if mask is None else mask
+
+
+def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
+    """Raises an error for a dict without the key, or with others than these."""
+    if key not in y_true or not y_true.keys() <= {key, *may_have}:
+        raise ValueError(
+            f"A dict `y_true` must have the key {key!r} and may have "
+            f"{', '.join(map(repr, sorted(may_have)))}, no other. "
+            f"Received keys: {sorted(map(str, y_true))}."
+        )
 
 
 def _labels_and_scores(y_true: Any, y_pred: Any) -> tuple[Dense, tf.Tensor, bool]:

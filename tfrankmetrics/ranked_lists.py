@@ -265,6 +265,11 @@ class RankedLists(NamedTuple):
         )
 
 
+def count(where: tf.Tensor) -> tf.Tensor:
+    """How many are True in each row, float64 `[B]`."""
+    return tf.reduce_sum(tf.cast(where, tf.float64), axis=1)
+
+
 def columns_for(cutoffs: Iterable[int | None], lists: tf.Tensor) -> Columns:
     """The columns for these cutoffs of lists `[B, N]`; None is the end of the lists."""
     cutoffs = set(cutoffs)

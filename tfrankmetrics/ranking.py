@@ -19,6 +19,7 @@ from tfrankmetrics.ranked_lists import (
     RankedLists,
     TieGroups,
     columns_for,
+    count,
 )
 
 
@@ -89,8 +90,8 @@ class PaddedLists(NamedTuple):
             groups=groups,
             query_weights=self.query_weights,
             columns=columns,
-            lengths=tf.reduce_sum(tf.cast(retrieved, tf.float64), axis=1),
-            sizes=tf.reduce_sum(tf.cast(self.valid, tf.float64), axis=1),
+            lengths=count(retrieved),
+            sizes=count(self.valid),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,8 +74,6 @@ def evaluate_rows(
         ValueError: The columns are not of one length, the groups do not add up to the
             number of rows, a query id is missing, or `evaluate` has an error.
     """
-    if isinstance(metrics, Iterator):
-        metrics = list(metrics)
     named = named_measures(metrics, options)
     columns = {"labels": labels, "scores": scores, "sample_weight": sample_weight}
     columns = {
@@ -115,18 +113,22 @@ def _by_query(
     by_length = np.argsort(queries.lengths, kind="stable")
     if any(measure["ties"] == "random" for measure in named.values()):
         by_length = np.arange(number)  # ties are drawn by the query's number
-    start = 0
+    measures, start = tuple(named.values()), 0
     while start < max(1, number):
-        part = by_length[start : start + _how_many(queries.lengths[by_length[start:]])]
+        # No more than this many fit, the rest being padded to the first at least.
+        shortest = max(1, queries.lengths[by_length[start : start + 1]].sum())
+        part = by_length[start : start + max(1, NUMBERS_AT_A_TIME // shortest)]
+        part = part[: _how_many(queries.lengths[part])]
         rows, exists = queries.rows(part)
+        labels = columns["labels"][rows]
         lists = padded_lists(
-            columns["labels"][rows],
+            labels,
             columns["scores"][rows],
             columns["sample_weight"][rows] if "sample_weight" in columns else None,
-            exists & ~(columns["labels"][rows] < 0),  # NaN is no padding
+            exists & ~(labels < 0),  # NaN is no padding
         )
         require_values(lists)
-        found = call_compiled(values_and_weights, tuple(named.values()), lists, start)
+        found = call_compiled(values_and_weights, measures, lists, start)
         values[part], weights[part] = found
         start += max(1, len(part))
     return values, weights
