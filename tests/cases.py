@@ -51,7 +51,43 @@ class Case:
         return "-".join((self.name, *parts))
 
     def metric(self, k=None, **more):
-        return CLASSES[self.name](k=k, **dict(self.options), **more)
+        return make_metric(self.name, k, **dict(self.options), **more)
+
+
+def make_metric(formula, k=None, /, **options):
+    """The metric at a cutoff; those of the whole list have none."""
+    cutoff = {"k": k} if FORMULAS[formula].has_cutoff else {}
+    return CLASSES[formula](**cutoff, **options)
+
+
+def spelled(name, k=None):
+    """The metric's name at a cutoff; those of the whole list have none."""
+    return f"{name}@{k}" if k and FORMULAS[name].has_cutoff else name
+
+
+def with_cutoffs(names, cutoffs):
+    """Each of these names (or cases) with each of these cutoffs that it may have."""
+    for name in names:
+        formula = FORMULAS[getattr(name, "name", name)]
+        yield from ((name, k) for k in (cutoffs if formula.has_cutoff else (None,)))
+
+
+def choices_of_empty(name):
+    """The options that set what an empty list counts as, each in turn."""
+    formula = FORMULAS[name]
+    average = {"average": "macro"} if formula.averages else {}
+    return [{"empty": choice, **average} for choice in formula.empties]
+
+
+def labels_for(name, labels):
+    """Labels as this metric takes them: of two subtopics where it is about such.
+
+    To be relevant to the second takes one grade more.
+    """
+    if not FORMULAS[name].has_subtopics:
+        return labels
+    second = np.where(np.less(labels, 0), labels, np.maximum(labels, 1) - 1)
+    return np.stack([labels, second], axis=-1)
 
 
 # The values to try of options whose annotation does not list its choices.
@@ -61,6 +97,7 @@ VALUES = {
     "relevance_threshold": (1.0, 2.0, 0.5),
     "persistence": (0.8, 0.5),
     "max_label": (4.0, 5.5),
+    "alpha": (0.5, 0.2, 1.0),
 }
 # These have their own place in the tests.
 ELSEWHERE = {"ties", "seed", "empty"}
@@ -80,7 +117,22 @@ CASES = [case for name in FORMULAS for case in cases_of(name)]
 CASES += [
     Case("ndcg", (("gain", plus_one), ("discount", inverse_rank))),
     Case("ndcg", (("gain", "linear"), ("discount", "jarvelin"))),
+    Case("alpha_dcg", (("alpha", 0.2), ("discount", "jarvelin"))),
 ]
+
+# By what they read: one label an item, or one for each subtopic.
+OF_LABELS = [name for name in FORMULAS if not FORMULAS[name].has_subtopics]
+OF_SUBTOPICS = [name for name in FORMULAS if FORMULAS[name].has_subtopics]
+
+
+def of(names, cases=CASES):
+    """The cases of these metrics."""
+    return [case for case in cases if case.name in names]
+
+
+def reading(inputs):
+    """The names of the metrics that have a meaning for a way in."""
+    return [name for name in FORMULAS if inputs in FORMULAS[name].inputs]
 
 
 def random_lists(seed, queries=12, size=8, *, ties=False):

@@ -8,7 +8,7 @@ import dataclasses
 import pathlib
 import re
 
-from cases import CLASSES, plus_one
+from cases import make_metric, plus_one
 
 import tfrankmetrics as tfr
 
@@ -41,9 +41,9 @@ class Example:
 
     def value(self, **options):
         """Our value, with more options or a convention."""
-        metric = CLASSES[self.metric](k=self.k, **{**self.options, **options})
+        made = make_metric(self.metric, self.k, **{**self.options, **options})
         (value,) = tfr.evaluate(
-            self.labels, self.scores, [metric], sample_weight=self.sample_weight
+            self.labels, self.scores, [made], sample_weight=self.sample_weight
         ).values()
         return value
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from cases import CLASSES
+from cases import make_metric
 from conventions_document import (
     DOCUMENT,
     TOLERANCE,
@@ -21,13 +21,13 @@ from tfrankmetrics.registry import FORMULAS
 PAIRS = [(name, metric) for name in CONVENTIONS for metric in CONVENTIONS[name].metrics]
 
 
-@pytest.mark.parametrize(("name", "metric"), PAIRS)
-def test_a_convention_decides_every_option(name, metric):
+@pytest.mark.parametrize(("name", "formula"), PAIRS)
+def test_a_convention_decides_every_option(name, formula):
     convention = CONVENTIONS[name]
     assert convention.name == name
-    options = FORMULAS[metric].parameters().keys() - {"seed"}
-    chosen = {option: convention.choice(option, metric) for option in options}
-    config = CLASSES[metric](k=3, convention=name).get_config()
+    options = FORMULAS[formula].parameters().keys() - {"seed"}
+    chosen = {option: convention.choice(option, formula) for option in options}
+    config = make_metric(formula, 3, convention=name).get_config()
     assert {option: config[option] for option in options} == chosen
 
 
@@ -47,8 +47,8 @@ def test_a_convention_says_nothing_that_no_metric_takes(convention):
 @pytest.mark.parametrize("name", CONVENTIONS["tf_ranking"].metrics)
 def test_the_defaults_are_those_of_tf_ranking(name):
     assert (
-        CLASSES[name](k=3).get_config()
-        == CLASSES[name](k=3, convention="tf_ranking").get_config()
+        make_metric(name, 3).get_config()
+        == make_metric(name, 3, convention="tf_ranking").get_config()
     )
 
 

@@ -26,7 +26,7 @@ def test_docstring_examples(module):
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("name", set(tfr.__all__) - {"CONVENTIONS"})
+@pytest.mark.parametrize("name", sorted({*tfr.__all__} - {"CONVENTIONS"}))
 def test_public_names_are_documented_with_an_example(name):
     documentation = getattr(tfr, name).__doc__
     assert ">>> " in documentation

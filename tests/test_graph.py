@@ -6,7 +6,15 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from cases import CASES, CLASSES, random_lists
+from cases import (
+    OF_LABELS,
+    OF_SUBTOPICS,
+    labels_for,
+    of,
+    random_lists,
+    spelled,
+    with_cutoffs,
+)
 from tensorflow.python.eager import context
 
 import tfrankmetrics as tfr
@@ -16,14 +24,14 @@ SUITE = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map@10", "mrr@10"]
 SUITE += ["precision@1", "precision@5", "precision@10", "recall@10"]
 
 
-def all_metrics(**options):
-    """Every case at several cutoffs, as one metric."""
-    objects = [
-        case.metric(k, name=f"{case}@{k}", **options)
-        for case in CASES
-        for k in (1, 3, 5, 40)
-    ]
-    return tfr.RankingMetrics(objects)
+def all_metrics(names=OF_LABELS, **options):
+    """Every case of these metrics at two cutoffs, as one metric."""
+    return tfr.RankingMetrics(
+        [
+            case.metric(k, name=f"{case}@{k}", **options)
+            for case, k in with_cutoffs(of(names), (3, 40))
+        ]
+    )
 
 
 def updater(metric):
@@ -40,8 +48,17 @@ def result(metric):
 
 
 @pytest.mark.parametrize("ties", ["expected", "stable", "random"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-def test_eager_graph_and_xla_agree(ties, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "names"),
+    [
+        ("float32", OF_LABELS),
+        ("float64", OF_LABELS),
+        ("int32", OF_LABELS),
+        ("float32", OF_SUBTOPICS),
+    ],
+    ids=["float32", "float64", "int32", "subtopics"],
+)
+def test_eager_graph_and_xla_agree(ties, dtype, names):
     labels, scores = random_lists(5, queries=9, size=7, ties=True)
     scores[0] = -0.0
     scores[1, 1:4] = 0.0
@@ -52,9 +69,10 @@ def test_eager_graph_and_xla_agree(ties, dtype):
         scores[4, 2:] = np.inf
         scores[5, ::2] = -0.0
     weights = np.random.default_rng(0).integers(1, 5, labels.shape).astype("float32")
+    labels = labels_for(names[0], labels)
     values = []
     for compile_options in (None, {}, {"jit_compile": True}):
-        metric = all_metrics(ties=ties)
+        metric = all_metrics(names, ties=ties)
         update = updater(metric)
         if compile_options is not None:
             update = tf.function(update, **compile_options)
@@ -65,27 +83,26 @@ def test_eager_graph_and_xla_agree(ties, dtype):
     assert xla == pytest.approx(eager, rel=1e-6)
 
 
+@pytest.mark.parametrize("of_kind", [OF_LABELS, OF_SUBTOPICS])
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_unknown_batch_and_list_size(jit_compile):
+def test_unknown_batch_and_list_size(jit_compile, of_kind):
     labels, scores = random_lists(6, queries=11, size=9, ties=True)
-    names = [*CLASSES, *(f"{name}@4" for name in CLASSES)]
+    labels = labels_for(of_kind[0], labels)
+    names = [spelled(*pair) for pair in with_cutoffs(of_kind, (None, 4))]
     metric = tfr.RankingMetrics(names)
-    unknown = tf.TensorSpec((None, None), tf.float64)
+    unknown = [
+        tf.TensorSpec([None] * array.ndim, tf.float64) for array in (labels, scores)
+    ]
 
-    @tf.function(input_signature=[unknown, unknown], jit_compile=jit_compile)
+    @tf.function(input_signature=unknown, jit_compile=jit_compile)
     def update(labels, scores):
         metric.update_state(labels, scores)
 
     update(labels[:8], scores[:8])
     update(labels[8:, :2], scores[8:, :2])
-    parts = [
-        (tfr.evaluate(part[0], part[1], names), (part[0] >= 0).any(axis=1).sum())
-        for part in ((labels[:8], scores[:8]), (labels[8:, :2], scores[8:, :2]))
-    ]
-    number = sum(count for _, count in parts)
-    for name, value in result(metric).items():
-        expected = sum(values[name] * count for values, count in parts) / number
-        assert value == pytest.approx(expected, rel=1e-6)
+    labels, scores = ([*data[:8], *data[8:, :2]] for data in (labels, scores))
+    expected = tfr.evaluate(labels, scores, names)
+    assert result(metric) == pytest.approx(expected, rel=1e-6)
 
 
 def test_ragged_tensors_in_a_graph():
@@ -159,7 +176,7 @@ def optimised_ops(function, *arguments):
         (["map@10"], 1),
         (["ndcg@10"], 2),  # the ideal order needs one of its own
         (SUITE, 2),
-        (list(CLASSES), 2),
+        ([name for name in OF_LABELS if name != "opa"], 2),
     ],
 )
 def test_number_of_sorts(names, sorts):

@@ -96,7 +96,10 @@ ONE = [[1.0, 0.0]]
         ({"y_pred": [[1.0, 2.0]] * 2}, "must be of the same shape", "(2, 2)"),
         ({"y_pred": [1.0, 2.0]}, "both be of shape [B, N], or both [N]", "y_pred of shape (2,)"),
         ({"y_pred": 1.0}, "both be of shape [B, N]", "y_pred of shape ()"),
-        ({"y_true": [[[1.0, 0.0]]]}, "both be of shape [B, N]", "y_true of shape (1, 1, 2)"),
+        ({"y_true": [[[[1.0, 0.0]]]]}, "both be of shape [B, N]", "y_true of shape (1, 1, 1, 2)"),
+        ({"y_true": [[[1.0, 0.0]]]}, "must be of the same shape", "y_true of shape (1, 1, 2)"),
+        ({"y_true": [[[1.0], [0.0]]]}, "`mrr` reads labels of shape [B, N].", "[B, N, T], one for each subtopic"),
+        ({"metrics": ["alpha_dcg"]}, "`alpha_dcg` reads labels of shape [B, N, T]", "labels of shape [B, N]"),
         ({"y_pred": [[[1.0, 2.0], [3.0, 4.0]]]}, "may also be [B, N, 1]", "(1, 2, 2)"),
         ({"y_true": [[1, 0], [1]], "y_pred": [[1, 2], [3, 4]]}, "as long as those of the labels", "in row 1, 1 labels and 2"),
         ({"y_true": [[1, 0, 0], [1]], "y_pred": np.ones((2, 2))}, "must be of the same shape", "y_pred of shape (2, 2)"),
@@ -127,9 +130,9 @@ ONE = [[1.0, 0.0]]
     ],
 )  # fmt: skip
 def test_mistakes_in_the_data(arguments, rule, received):
-    arguments = {"y_true": ONE, "y_pred": [[0.2, 0.1]], **arguments}
+    defaults = {"y_true": ONE, "y_pred": [[0.2, 0.1]], "metrics": ["mrr"]}
     with pytest.raises(ValueError) as error:
-        tfr.evaluate(metrics=["mrr"], **arguments)
+        tfr.evaluate(**{**defaults, **arguments})
     assert rule in str(error.value)
     assert received is None or re.search(
         f"Received.*{re.escape(received)}", str(error.value)
@@ -159,7 +162,17 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.NDCG(empty=0), "'zero', 'one', 'skip'", "empty=0"),
         (lambda: tfr.NDCG(seed=1), "`seed` is the seed of ties='random'", "seed=1"),
         (lambda: tfr.NDCG(seed=1.5, ties="random"), "`seed` must be an int", "1.5"),
-        (lambda: tfr.DCG(empty="one"), "the best value of `dcg` is not 1", None),
+        (lambda: tfr.DCG(empty="one"), "`empty` must be one of 'zero', 'skip'", "'one'"),
+        (lambda: tfr.AverageRelevancePosition(empty="zero"), "must be one of 'skip'", "'zero'"),
+        (lambda: tfr.OrderedPairAccuracy(empty="one"), "Use average='macro'", "'one'"),
+        (lambda: tfr.OrderedPairAccuracy(average="mean"), "'micro', 'macro'", "'mean'"),
+        (lambda: tfr.OrderedPairAccuracy(inputs="ids"), "a meaning for inputs='labels' only", None),
+        (lambda: tfr.PerQueryAUC(inputs="ids"), "a meaning for inputs='labels' and 'catalogue' only", None),
+        (lambda: tfr.RankingMetrics(["ndcg", "bpref"], inputs="catalogue"), "`bpref` has a meaning for", None),
+        (lambda: tfr.evaluate(ONE, ONE, ["alpha_dcg"], inputs="ids"), "`alpha_dcg` has a meaning for", None),
+        (lambda: tfr.evaluate(ONE, ONE, ["arp@5"]), "of the whole list and takes no cutoff", "k=5"),
+        (lambda: tfr.AlphaDCG(alpha=0), "above 0 and at most 1", "alpha=0"),
+        (lambda: tfr.evaluate_rows([1], [1], [1], [tfr.NDCG(inputs="ids")]), "take the data of all", "'ids'"),
         (lambda: tfr.MeanAveragePrecision(denominator="k"), "'min(k, relevant)', 'hits'", "'k'"),
         (lambda: tfr.RecallAtK(relevance_threshold=0), "a finite number above 0", "=0"),
         (lambda: tfr.RecallAtK(relevance_threshold="1"), "a finite number above 0", "'1'"),

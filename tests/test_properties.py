@@ -4,21 +4,39 @@ import hypothesis.strategies as st
 import numpy as np
 import oracle
 import pytest
-from cases import CASES, Case
+from cases import (
+    CASES,
+    OF_LABELS,
+    OF_SUBTOPICS,
+    Case,
+    labels_for,
+    with_cutoffs,
+)
 from hypothesis import example, given, settings
 from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
+from tfrankmetrics.registry import FORMULAS
 
 CUTOFFS = (1, 2, 4, None)
 # Functions among the options keep a call from being compiled: `test_ties.py` has them.
 METRICS = {
     f"{case}@{k}": (case, k)
-    for case in CASES
-    for k in CUTOFFS
+    for case, k in with_cutoffs(CASES, CUTOFFS)
     if not any(callable(value) for _, value in case.options)
 }
-OBJECTS = [case.metric(k, name=name) for name, (case, k) in METRICS.items()]
+
+
+def objects(names):
+    """All cases and cutoffs of these metrics, as metric objects."""
+    return [
+        case.metric(k, name=name)
+        for name, (case, k) in METRICS.items()
+        if case.name in names
+    ]
+
+
+OBJECTS, SUBTOPIC_OBJECTS = objects(OF_LABELS), objects(OF_SUBTOPICS)
 
 # Few different scores make ties likely; the others are those that break sorts.
 SCORES = st.one_of(
@@ -38,8 +56,13 @@ def batches(draw, max_items=6):
     return labels, draw(hnp.arrays(np.float64, shape, elements=SCORES))
 
 
-def evaluate(labels, scores, **options):
-    return tfr.evaluate(labels, scores, OBJECTS, per_query=True, **options)
+def evaluate(labels, scores, *, per_query=True, **options):
+    options["per_query"] = per_query
+    subtopics = labels_for(OF_SUBTOPICS[0], labels)
+    return {
+        **tfr.evaluate(labels, scores, OBJECTS, **options),
+        **tfr.evaluate(subtopics, scores, SUBTOPIC_OBJECTS, **options),
+    }
 
 
 def assert_close(ours, theirs):
@@ -58,10 +81,15 @@ def test_equal_to_the_oracle(batch, data):
     if data is not None and data.draw(st.booleans(), "weighted"):
         elements = st.sampled_from([0.0, 0.5, 1.0, 3.0])
         weights = data.draw(hnp.arrays(np.float64, labels.shape, elements=elements))
-    ours = tfr.evaluate(labels, scores, OBJECTS, sample_weight=weights)
+    ours = evaluate(labels, scores, sample_weight=weights, per_query=False)
     for name, (case, k) in METRICS.items():
         expected = oracle.mean(
-            case.name, labels, scores, weights=weights, k=k, **dict(case.options)
+            case.name,
+            labels_for(case.name, labels),
+            scores,
+            weights=weights,
+            k=k,
+            **dict(case.options),
         )
         np.testing.assert_allclose(
             ours[name], expected, rtol=1e-9, atol=1e-12, err_msg=name
@@ -105,12 +133,16 @@ def test_the_batch_size_does_not_matter(batch, size):
     labels, scores = batch
     if (labels < 0).all():
         return
-    whole, parts = (tfr.RankingMetrics(OBJECTS) for _ in range(2))
-    whole.update_state(labels, scores)
-    for start in range(0, len(labels), size):
-        parts.update_state(labels[start : start + size], scores[start : start + size])
-    for name, value in whole.result().items():
-        np.testing.assert_allclose(parts.result()[name], value, rtol=1e-6, err_msg=name)
+    subtopics = labels_for(OF_SUBTOPICS[0], labels)
+    for of_kind, y_true in ((OBJECTS, labels), (SUBTOPIC_OBJECTS, subtopics)):
+        whole, parts = (tfr.RankingMetrics(of_kind) for _ in range(2))
+        whole.update_state(y_true, scores)
+        for start in range(0, len(labels), size):
+            part = slice(start, start + size)
+            parts.update_state(y_true[part], scores[part])
+        together = parts.result()
+        for name, value in whole.result().items():
+            np.testing.assert_allclose(together[name], value, rtol=1e-6, err_msg=name)
 
 
 @few
@@ -129,10 +161,16 @@ def test_only_the_order_of_the_scores_matters(batch, factor, shift):
 def test_values_are_in_their_range(batch):
     for name, value in evaluate(*batch).items():
         case, _ = METRICS[name]
-        upper = np.inf if case.name == "dcg" else 1 + 1e-12
-        counted = value[~np.isnan(value)]
-        assert ((counted >= 0) & (counted <= upper)).all(), name
-        assert (np.isnan(value) == (batch[0] < 0).all(axis=1)).all(), name
+        lower = 1 if case.name == "arp" else 0
+        has_no_bound = case.name in ("dcg", "alpha_dcg", "arp")
+        upper = np.inf if has_no_bound else 1 + 1e-12
+        counted = ~np.isnan(value)
+        assert ((value >= lower) & (value <= upper))[counted].all(), name
+        is_list = (batch[0] >= 0).any(axis=1)
+        if FORMULAS[case.name].empties[0] == "skip":
+            assert not counted[~is_list].any(), name
+        else:
+            assert (counted == is_list).all(), name
 
 
 @few
@@ -144,10 +182,16 @@ def test_a_perfect_ranking_gets_the_best_value(batch):
     best = evaluate(labels, np.where(found, labels, -np.inf))
     given_order = evaluate(labels, scores)
     for name, (case, _) in METRICS.items():
-        assert (~(given_order[name] > best[name] + 1e-9)).all(), name
+        assert_no_worse(name, given_order[name], best[name])
         if case.name == "ndcg":
             full = (labels > 0).any(axis=1) & (found | (labels < 0)).all(axis=1)
             np.testing.assert_allclose(best[name][full], 1.0, rtol=1e-12)
+
+
+def assert_no_worse(name, before, after):
+    if FORMULAS[METRICS[name][0].name].lower_is_better:
+        before, after = after, before
+    assert (~(before > after + 1e-9)).all(), name
 
 
 # Where a better item in a better place may lower the value; the tests below show it.
@@ -174,12 +218,14 @@ def test_a_relevant_item_moved_up_never_lowers_the_value(batch, data):
     before, after = evaluate(labels, scores), evaluate(labels, moved)
     for name, (case, _) in METRICS.items():
         if case not in NOT_MONOTONE:
-            assert (~(before[name] > after[name] + 1e-9)).all(), name
+            assert_no_worse(name, before[name], after[name])
 
 
 def rank_key(score):
-    """NaN ranks below every number."""
-    return (0, 0.0) if np.isnan(score) else (1, score)
+    """NaN ranks below every number, and what was not retrieved nowhere."""
+    if score == -np.inf:
+        return (0, 0.0)
+    return (1, 0.0) if np.isnan(score) else (2, score)
 
 
 def test_average_precision_over_hits_falls_when_a_hit_is_added():
@@ -206,24 +252,25 @@ def test_float32_inputs_give_the_oracle_s_float64_values():
     labels = rng.choice([-1, 0, 0, 0.5, 1, 2, 3.5], (50, 60)).astype(np.float32)
     scores = rng.permuted(np.tile(np.arange(60), (50, 1)), axis=1) / np.float32(7)
     weights = rng.uniform(0.1, 2, labels.shape).astype(np.float32)
-    objects = [case.metric(k, name=name) for name, (case, k) in METRICS.items()]
-    metric = tfr.RankingMetrics(objects)
-    metric.update_state(labels, scores, weights)
-    for name, value in metric.result().items():
-        case, k = METRICS[name]
-        expected = oracle.mean(
-            case.name, labels, scores, weights=weights, k=k, **dict(case.options)
-        )
-        assert float(value) == pytest.approx(expected, rel=2e-7), name
+    for of_kind, name in ((OBJECTS, OF_LABELS[0]), (SUBTOPIC_OBJECTS, OF_SUBTOPICS[0])):
+        y_true = labels_for(name, labels)
+        metric = tfr.RankingMetrics(of_kind)
+        metric.update_state(y_true, scores, weights)
+        for name, value in metric.result().items():
+            case, k = METRICS[name]
+            expected = oracle.mean(
+                case.name, y_true, scores, weights=weights, k=k, **dict(case.options)
+            )
+            assert float(value) == pytest.approx(expected, rel=2e-7), name
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_constant_scores_give_one_value_in_any_order(case):
     labels = np.array([[3, 2, 1, 0, 0], [0, 0, 1, 2, 3], [2, 0, 3, 0, 1]])
     values = tfr.evaluate(
-        labels,
+        labels_for(case.name, labels),
         np.zeros_like(labels),
-        [case.metric(k, name=str(k)) for k in (1, 2, 3, 4, 5)],
+        [case.metric(k, name=str(k)) for _, k in with_cutoffs([case], (1, 2, 3, 4, 5))],
         per_query=True,
     )
     for value in values.values():
@@ -234,9 +281,7 @@ def test_constant_scores_give_one_value_in_any_order(case):
 @given(batches(), st.sampled_from([0.25, 1.0, 8.0]))
 def test_equal_weights_change_nothing(batch, weight):
     labels, scores = batch
-    unweighted = tfr.evaluate(labels, scores, OBJECTS)
+    unweighted = evaluate(labels, scores)
     for shape in ((), labels.shape[:1], (len(labels), 1), labels.shape):
         weights = np.full(shape, weight)
-        assert_close(
-            tfr.evaluate(labels, scores, OBJECTS, sample_weight=weights), unweighted
-        )
+        assert_close(evaluate(labels, scores, sample_weight=weights), unweighted)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from cases import CLASSES
+from cases import reading, spelled, with_cutoffs
 
 import tfrankmetrics as tfr
 
@@ -139,7 +139,7 @@ def test_eager_graph_and_xla_agree(relevant, ties):
     rng = np.random.default_rng(2)
     scores = rng.integers(0, 6, (7, 15)).astype("f4")
     ids = rng.integers(-1, 15, (7, relevant))
-    names = [name + at for name in CLASSES for at in ("", "@4")]
+    names = [spelled(*pair) for pair in with_cutoffs(reading("catalogue"), (None, 4))]
     values = []
     for how in (None, False, True):
         metric = tfr.RankingMetrics(names, inputs="catalogue", ties=ties)

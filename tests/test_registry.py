@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import typing
 
 import pytest
 from cases import CASES, CLASSES
@@ -9,8 +10,7 @@ from cases import CASES, CLASSES
 import tfrankmetrics as tfr
 from tfrankmetrics.registry import FORMULAS
 
-WAY_IN = {"inputs", "duplicates"}
-ARGUMENTS_OF_EVERY_CLASS = {"self", "k", "convention", "name", "dtype", *WAY_IN}
+ARGUMENTS_OF_EVERY_CLASS = {"self", "convention", "inputs", "name", "dtype"}
 
 
 def test_every_formula_has_a_class():
@@ -28,8 +28,11 @@ def test_every_option_is_tried(name):
 @pytest.mark.parametrize("name", FORMULAS)
 def test_the_options_of_a_class_are_those_of_its_formula(name):
     signature = inspect.signature(CLASSES[name].__init__).parameters
-    options = signature.keys() - ARGUMENTS_OF_EVERY_CLASS
-    assert options == FORMULAS[name].parameters().keys()
+    formula = FORMULAS[name]
+    expected = ARGUMENTS_OF_EVERY_CLASS | formula.parameters().keys()
+    expected |= {"k"} if formula.has_cutoff else set()
+    expected |= {"duplicates"} if "ids" in formula.inputs else set()
+    assert signature.keys() == expected
     # None is the convention's choice, or the default.
     assert all(
         parameter.default is None
@@ -39,12 +42,20 @@ def test_the_options_of_a_class_are_those_of_its_formula(name):
 
 
 @pytest.mark.parametrize("name", FORMULAS)
+def test_the_ways_in_of_a_class_are_those_of_its_formula(name):
+    annotation = typing.get_type_hints(CLASSES[name].__init__)["inputs"]
+    choices, _ = typing.get_args(annotation)
+    assert typing.get_args(choices) == FORMULAS[name].inputs
+
+
+@pytest.mark.parametrize("name", FORMULAS)
 def test_the_documented_default_is_that_of_the_formula(name):
     documentation = inspect.getdoc(CLASSES[name])
     for option, parameter in FORMULAS[name].parameters().items():
         entry = re.search(
             rf"^    {option}: ((?:.*\n)(?:     .*\n)*)", documentation, re.M
         )
+        assert entry, option
         if option != "seed":
             default = str(parameter.default)
             assert re.search(rf'"?{re.escape(default)}"? \(default', entry[1]), option
@@ -70,8 +81,8 @@ def test_shared_options_are_those_of_some_metric():
 def test_a_config_is_complete(case):
     config = case.metric(k=4, name="x", dtype="float64").get_config()
     arguments = inspect.signature(CLASSES[case.name].__init__).parameters
-    # A convention is the options that it stands for.
-    assert set(config) == set(arguments) - {"self", "convention"}
-    assert config["k"] == 4
+    # A convention is the options that it stands for; `duplicates` is of ids alone.
+    assert set(config) == set(arguments) - {"self", "convention", "duplicates"}
+    assert config.get("k") == (4 if FORMULAS[case.name].has_cutoff else None)
     assert config["name"] == "x"
     assert config["dtype"] == "float64"

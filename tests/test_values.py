@@ -5,7 +5,15 @@ from math import log2
 
 import numpy as np
 import pytest
-from cases import CLASSES, inverse_rank, plus_one
+from cases import (
+    CLASSES,
+    OF_LABELS,
+    choices_of_empty,
+    inverse_rank,
+    labels_for,
+    make_metric,
+    plus_one,
+)
 
 import tfrankmetrics as tfr
 from tfrankmetrics.registry import FORMULAS
@@ -21,11 +29,15 @@ def descending(labels):
 def value(name, labels, scores=None, k=None, **arguments):
     """One metric of one list by a Keras object and by `evaluate`, which must agree."""
     data = {key: arguments.pop(key) for key in ("sample_weight",) if key in arguments}
-    metric = CLASSES[name](k=k, **arguments)
+    made = make_metric(name, k, **arguments)
     scores = descending(labels) if scores is None else scores
-    metric.update_state(labels, scores, **data)
-    (from_arrays,) = tfr.evaluate(labels, scores, [metric], **data).values()
-    assert float(metric.result()) == pytest.approx(from_arrays, rel=1e-6, nan_ok=True)
+    if FORMULAS[name].has_subtopics and np.ndim(scores) == 1:
+        labels, scores = [labels], [scores]
+    if np.ndim(labels) == 2:
+        labels = labels_for(name, labels)
+    made.update_state(labels, scores, **data)
+    (from_arrays,) = tfr.evaluate(labels, scores, [made], **data).values()
+    assert float(made.result()) == pytest.approx(from_arrays, rel=1e-6, nan_ok=True)
     return from_arrays
 
 
@@ -66,6 +78,19 @@ def value(name, labels, scores=None, k=None, **arguments):
         ("hit_rate", 1, [0, 1, 1], 0.0),
         ("hit_rate", 2, [0, 1, 1], 1.0),
         ("hit_rate", None, [0, 0, 1], 1.0),
+        ("arp", None, [2, 0, 1], (2 * 1 + 1 * 3) / (2 + 1)),
+        ("opa", None, [2, 0, 1], 2 / 3),  # 0 is above 1
+        ("opa", None, [0, 1, 1, 2], 0 / 5),
+        ("auc", None, [1, 0, 2, 0], 3 / 4),
+        ("bpref", None, [1, 0, -1, 1, 0], (1 + (1 - 1 / 2)) / 2),
+        ("bpref", None, [0, 1, 1], ((1 - 1 / 1) + (1 - 1 / 1)) / 2),
+        ("bpref", None, [1, 2], 1.0),  # nothing is known to be irrelevant
+        # Of two subtopics, the second takes one grade more.
+        ("precision_ia", 2, [2, 0, 1], (2 + 0) / (2 * 2)),
+        ("precision_ia", None, [2, 0, 1], (2 + 0 + 1) / (2 * 3)),
+        ("precision_ia", None, [1, 0], 1 / (1 * 2)),  # nothing has the second
+        ("alpha_dcg", None, [2, 0, 1], (1 + 1) + (1 / 2 + 0) / log2(4)),
+        ("alpha_dcg", 2, [1, 2], 1 + (1 / 2 + 1) / log2(3)),
     ],
 )
 def test_labels_in_ranked_order(name, k, labels, expected):
@@ -75,9 +100,39 @@ def test_labels_in_ranked_order(name, k, labels, expected):
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("label", [1, 0])
 def test_lists_of_one(name, label):
-    best = {"rbp": 0.2, "err": 1 / 16}.get(name, 1.0)
-    assert value(name, [label]) == pytest.approx(best * label)
-    assert value(name, [label], k=1) == pytest.approx(best * label)
+    best = {"rbp": 0.2, "err": 1 / 16, "opa": NAN, "auc": NAN}.get(name, 1.0)
+    expected = NAN if name == "arp" and label == 0 else best * label
+    for k in (None, 1):
+        assert value(name, [label], k=k) == pytest.approx(expected, nan_ok=True)
+
+
+def test_micro_averages_count_by_what_there_is_to_find():
+    labels, scores = [[2, 0, 1], [0, 0, 1]], [[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]
+    positions, weights = [(2 * 1 + 1 * 3) / 3, 3.0], [2 + 1, 1]
+    accuracies, pairs = [2 / 3, 0.0], [3, 2]
+    for name, values, of_query in (
+        ("arp", positions, weights),
+        ("opa", accuracies, pairs),
+    ):
+        micro = np.average(values, weights=of_query)
+        assert value(name, labels, scores) == pytest.approx(micro)
+        macro = value(name, labels, scores, average="macro")
+        assert macro == pytest.approx(np.mean(values))
+        both = np.multiply(of_query, [1, 5])  # query weights come on top
+        weighted = value(name, labels, scores, sample_weight=[1.0, 5.0])
+        assert weighted == pytest.approx(np.average(values, weights=both))
+
+
+def test_what_was_not_retrieved_shares_the_last_places():
+    labels, scores = [1, 0, 2, 0, 0], [2.0, 1.0, -INF, -INF, -INF]
+    # The missed item has rank 3, 4 or 5: rank 4 on average.
+    assert value("arp", labels, scores) == pytest.approx((1 * 1 + 2 * 4) / 3)
+    # It is below the item at rank 2, and as good as the other two that were missed.
+    assert value("auc", labels, scores) == pytest.approx((3 + 0 + 1 / 2 + 1 / 2) / 6)
+    won = 3 + 0 + 0 + 1 / 2 + 1 / 2  # the last four are those of label 2
+    assert value("opa", labels, scores) == pytest.approx(won / 7)
+    # To BPref it is missed, with nothing to prefer it to.
+    assert value("bpref", labels, scores) == pytest.approx((1 + 0) / 2)
 
 
 @pytest.mark.parametrize(
@@ -99,13 +154,19 @@ def test_lists_of_one(name, label):
         ("mrr", {"relevance_threshold": 3}, [2, 1, 3], 1 / 3),
         ("f1", {"k": 4, "denominator": "k"}, [1, 0], 2 * 1 / (4 + 1)),
         ("rbp", {"persistence": 0.5}, [0, 1, 1], 0.5 * (0.5 + 0.25)),
+        ("auc", {"relevance_threshold": 2}, [1, 2], 0.0),
+        ("bpref", {"denominator": "relevant"}, [0, 1, 1], 2 * (1 - 1 / 2) / 2),
+        ("precision_ia", {"k": 4, "denominator": "k"}, [2, 0], 2 / (2 * 4)),
+        ("alpha_dcg", {"alpha": 1}, [1, 1, 2], 1 + 0 + 1 / log2(4)),
+        ("alpha_dcg", {"alpha": 0.2}, [1, 1], 1 + 0.8 / log2(3)),
+        ("alpha_dcg", {"discount": "jarvelin"}, [1, 1], 1 + 1 / 2),
     ],
 )
 def test_options(name, options, labels, expected):
     assert value(name, labels, **options) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [n for n in OF_LABELS if FORMULAS[n].has_cutoff])
 def test_a_cutoff_far_below_the_list(name):
     deep = 2**31 - 1  # as large as it can be, and as cheap
     labels = [0, 1, 0, 2]
@@ -151,6 +212,13 @@ def test_the_ideal_order_of_what_was_retrieved():
         ("recall", 1, [1, 1], 1 / 2),
         ("hit_rate", 1, [0, 1], 1 / 2),
         ("hit_rate", 2, [0, 1], 1.0),
+        ("arp", None, [0, 1], (1 + 2) / 2),
+        ("opa", None, [0, 1], 1 / 2),
+        ("auc", None, [0, 1], 1 / 2),
+        ("bpref", None, [0, 1], ((1 - 1 / 1) + 1) / 2),
+        ("precision_ia", 1, [0, 1], 1 / 2),
+        ("alpha_dcg", None, [1, 1], 1 + (1 / 2) / log2(3)),
+        ("alpha_dcg", None, [1, 2], (1 + (0.5 + 1) / log2(3) + 2 + 0.5 / log2(3)) / 2),
     ],
 )
 def test_expected_ties(name, k, labels, expected):
@@ -196,36 +264,44 @@ def test_random_ties_do_not_depend_on_batches_or_padding():
 def test_empty_lists(name):
     labels, scores = [[0, 0], [1, 0]], [[2.0, 1.0], [2.0, 1.0]]
     full = value(name, labels[1], scores[1])
-    assert value(name, labels, scores) == pytest.approx((0 + full) / 2)
-    assert value(name, labels, scores, empty="skip") == pytest.approx(full)
-    if FORMULAS[name].best_is_one:
-        assert value(name, labels, scores, empty="one") == pytest.approx((1 + full) / 2)
+    expected = {"zero": (0 + full) / 2, "one": (1 + full) / 2, "skip": full}
+    for options in choices_of_empty(name):
+        counted = value(name, labels, scores, **options)
+        assert counted == pytest.approx(expected[options["empty"]])
+    default = FORMULAS[name].empties[0]
+    assert value(name, labels, scores) == pytest.approx(expected[default])
 
 
 @pytest.mark.parametrize("name", CLASSES)
-@pytest.mark.parametrize("empty", ["zero", "skip"])
-def test_lists_of_padding_do_not_count(name, empty):
+def test_lists_of_padding_do_not_count(name):
     labels = [[1, 0, -1], [-1, -1, -1], [0, 1, 0]]
     scores = [[1.0, 2.0, 9.0], [1.0, 2.0, 3.0], [1.0, 2.0, 0.0]]
-    with_padding = value(name, labels, scores, empty=empty)
-    without = value(name, labels[::2], scores[::2], empty=empty)
-    assert with_padding == pytest.approx(without)
-    assert math.isnan(value(name, labels[1:2], scores[1:2], empty=empty))
+    for options in choices_of_empty(name):
+        with_padding = value(name, labels, scores, **options)
+        without = value(name, labels[::2], scores[::2], **options)
+        assert with_padding == pytest.approx(without)
+        assert math.isnan(value(name, labels[1:2], scores[1:2], **options))
+    labels = labels_for(name, labels)
     per_query = tfr.evaluate(labels, scores, [name], per_query=True)[name]
     assert np.isnan(per_query).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_nothing_to_average_is_not_a_number(name):
-    metric = CLASSES[name]()
-    assert np.isnan(metric.result())
-    metric.update_state(np.zeros((0, 3)), np.zeros((0, 3)))
-    metric.update_state(np.zeros((2, 0)), np.zeros((2, 0)))
-    assert np.isnan(metric.result())
-    assert math.isnan(tfr.evaluate(np.zeros((0, 3)), np.zeros((0, 3)), [name])[name])
-    assert tfr.evaluate([], [], [name], per_query=True)[name].shape == (1,)
-    metric.update_state([1], [0.5])
-    assert float(metric.result()) > 0.0
+    made = CLASSES[name]()
+    assert np.isnan(made.result())
+    no_query, no_item = np.zeros((0, 3)), np.zeros((2, 0))
+    for scores in (no_query, no_item):
+        labels = labels_for(name, scores)
+        made.update_state(labels, scores)
+        assert np.isnan(made.result())
+        assert math.isnan(tfr.evaluate(labels, scores, [name])[name])
+    made.update_state(labels_for(name, [[1, 0]]), [[0.5, 0.1]])
+    assert float(made.result()) > 0.0
+
+
+def test_one_list_of_nothing():
+    assert tfr.evaluate([], [], ["ndcg"], per_query=True)["ndcg"].shape == (1,)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -307,9 +383,9 @@ def test_an_explicit_mask_decides_alone():
     assert tfr.evaluate(labels, scores, ["mrr"], mask=mask)["mrr"] == 1 / 2
     dcg = tfr.evaluate(labels, scores, ["dcg"], mask=mask, gain="linear")["dcg"]
     assert dcg == pytest.approx(0 + 2 / log2(3))
-    metric = tfr.MeanReciprocalRank()
-    metric.update_state({"labels": labels, "mask": mask}, scores)
-    assert float(metric.result()) == 0.5
+    made = tfr.MeanReciprocalRank()
+    made.update_state({"labels": labels, "mask": mask}, scores)
+    assert float(made.result()) == 0.5
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -326,13 +402,17 @@ def test_the_dtype_of_a_metric_is_that_of_its_result(dtype):
 def test_values_that_are_no_numbers_make_the_result_nan(wrong):
     # In a graph no value is looked at; the result tells.
     labels, scores = [[1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0], [2.0, 1.0]]
-    for empty in ("zero", "skip"):
-        for bad in ([[wrong, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, wrong]]):
-            metrics = tfr.RankingMetrics([f"{name}@1" for name in CLASSES], empty=empty)
-            metrics.update_state(bad, scores)
-            is_padding = wrong == -INF
-            results = [float(result) for result in metrics.result().values()]
-            assert np.isnan(results).all() != is_padding
+    objects = [
+        make_metric(name, 1, name=f"{name}-{options['empty']}", **options)
+        for name in OF_LABELS
+        for options in choices_of_empty(name)
+    ]
+    for bad in ([[wrong, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, wrong]]):
+        metrics = tfr.RankingMetrics(objects)
+        metrics.update_state(bad, scores)
+        is_padding = wrong == -INF
+        results = [float(result) for result in metrics.result().values()]
+        assert np.isnan(results).all() != is_padding
     for weights in ([1.0, wrong], [1.0, -1.0], [[1.0, 1.0], [1.0, -1.0]]):
         metric = tfr.MeanReciprocalRank()
         metric.update_state(labels, scores, sample_weight=weights)

@@ -6,13 +6,15 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas
 import pytest
+from cases import reading
 from hypothesis import given
 from hypothesis.extra import numpy as hnp
-from test_properties import OBJECTS, batches, few
+from test_properties import OBJECTS, batches, few, objects
 
 import tfrankmetrics as tfr
 
 INF = float("inf")
+OF_IDS, OF_CATALOGUE = objects(reading("ids")), objects(reading("catalogue"))
 IDS = st.integers(0, 7)
 
 
@@ -50,14 +52,14 @@ def test_ids_are_as_good_as_labels(duplicates, queries):
     ids = tfr.evaluate(
         {"ids": relevant, "relevance": relevance},
         recommended,
-        OBJECTS,
+        OF_IDS,
         inputs="ids",
         duplicates=duplicates,
         per_query=True,
     )
     dense = [as_labels(*query, duplicates) for query in zip(*queries)]
     labels, scores = map(list, zip(*dense))
-    expected = tfr.evaluate(labels, scores, OBJECTS, per_query=True)
+    expected = tfr.evaluate(labels, scores, OF_IDS, per_query=True)
     for name, value in ids.items():
         np.testing.assert_allclose(value, expected[name], rtol=1e-9, err_msg=name)
 
@@ -77,21 +79,24 @@ def test_a_catalogue_is_as_good_as_labels(per_query, data):
     catalogue = tfr.evaluate(
         {"ids": relevant, "exclude": exclude},
         scores,
-        OBJECTS,
+        OF_CATALOGUE,
         inputs="catalogue",
         per_query=True,
     )
     labels = np.zeros(shape)
     for query in range(shape[0]):
-        labels[query, relevant[query]] = 1.0
         scores[query, exclude[query][exclude[query] >= 0]] = -INF
-    expected = tfr.evaluate(labels, scores, OBJECTS, per_query=True)
+        labels[query, scores[query] == -INF] = -1.0  # excluded, unless relevant
+        labels[query, relevant[query]] = 1.0
+    expected = tfr.evaluate(labels, scores, OF_CATALOGUE, per_query=True)
     for name, value in catalogue.items():
         np.testing.assert_allclose(
             value, expected[name], rtol=1e-9, atol=1e-12, err_msg=name
         )
     # A model that scores seen items -inf, inside fit.
-    model = tfr.evaluate(relevant, scores, OBJECTS, inputs="catalogue", per_query=True)
+    model = tfr.evaluate(
+        relevant, scores, OF_CATALOGUE, inputs="catalogue", per_query=True
+    )
     for name, value in catalogue.items():
         np.testing.assert_array_equal(value, model[name], err_msg=name)
 

@@ -22,7 +22,14 @@ from tfrankmetrics.metrics import (
 )
 from tfrankmetrics.ranking_metrics import RankingMetrics
 from tfrankmetrics.rows import evaluate_rows
+from tfrankmetrics.subtopic_metrics import AlphaDCG, PrecisionIA
 from tfrankmetrics.trec import read_trec
+from tfrankmetrics.whole_list_metrics import (
+    AverageRelevancePosition,
+    BPref,
+    OrderedPairAccuracy,
+    PerQueryAUC,
+)
 
 __version__ = "0.1.0"
 
@@ -30,12 +37,18 @@ __all__ = [
     "CONVENTIONS",
     "DCG",
     "NDCG",
+    "AlphaDCG",
+    "AverageRelevancePosition",
+    "BPref",
     "ExpectedReciprocalRank",
     "F1AtK",
     "HitRateAtK",
     "MeanAveragePrecision",
     "MeanReciprocalRank",
+    "OrderedPairAccuracy",
+    "PerQueryAUC",
     "PrecisionAtK",
+    "PrecisionIA",
     "RPrecision",
     "RankBiasedPrecision",
     "RankingMetrics",

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfrankmetrics.per_query import call_compiled, means, weighted_sums
 from tfrankmetrics.registry import Measure, make_measure
-from tfrankmetrics.ways_in import WayIn, make_way_in
+from tfrankmetrics.ways_in import WayIn, check_meaning, make_way_in
 
 try:
     KerasMetric = tf.keras.metrics.Metric
@@ -77,11 +77,12 @@ class StatefulMetric(KerasMetric):
         """Adds a batch of queries.
 
         Args:
-            y_true: Labels `[B, N]`, or `[N]` for one list; dense or ragged. A
-                label below 0 marks padding. Or a dict with `labels` and a
-                boolean `mask` of their shape, True for the items that count;
-                then the mask alone decides, and a negative label is not
-                relevant. A Keras mask that `y_pred` carries does the same.
+            y_true: Labels `[B, N]`, or `[N]` for one list; dense or ragged. For
+                metrics of subtopics `[B, N, T]`, one label for each. A label below
+                0 marks padding; where there are several, all of an item's do. Or
+                a dict with `labels` and a boolean `mask` `[B, N]`, True for the
+                items that count; then the mask alone decides, and a negative label
+                is not relevant. A Keras mask that `y_pred` carries does the same.
 
                 With inputs="ids", the relevant ids, `[B]` or `[B, M]` in any
                 order, integers with -1 for padding. With inputs="catalogue" too,
@@ -154,11 +155,13 @@ class SingleMetric(StatefulMetric):
             if name not in ("self", "__class__")
         }
         name, dtype = options.pop("name"), options.pop("dtype")
-        way_in = make_way_in(options.pop("inputs"), options.pop("duplicates"))
-        measure = make_measure(self.formula, options.pop("k"), **options)
+        way_in = make_way_in(options.pop("inputs"), options.pop("duplicates", None))
+        measure = make_measure(self.formula, options.pop("k", None), **options)
+        check_meaning([measure], way_in)
         super().__init__([measure], way_in, name or measure.name, dtype)
         self.measure = measure
-        self._direction = "up"  # for Keras 3's callbacks with mode="auto"
+        # For Keras 3's callbacks with mode="auto".
+        self._direction = "down" if measure.formula.lower_is_better else "up"
 
     @property
     def k(self) -> int | None:
@@ -172,14 +175,12 @@ class SingleMetric(StatefulMetric):
     def get_config(self) -> dict[str, Any]:
         """The arguments that make this metric again."""
         options = {name: to_config(value) for name, value in self.measure.options}
-        inputs, duplicates = self.way_in
-        return {
-            **super().get_config(),
-            "k": self.measure.k,
-            **options,
-            "inputs": inputs,
-            "duplicates": duplicates if inputs == "ids" else None,
-        }
+        options["inputs"], duplicates = self.way_in
+        if self.measure.formula.has_cutoff:
+            options["k"] = self.k
+        if options["inputs"] == "ids":
+            options["duplicates"] = duplicates
+        return {**super().get_config(), **options}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SingleMetric:

@@ -89,15 +89,16 @@ class CatalogueScores(NamedTuple):
             if groups is not None and groups.cut_items is not None:
                 cut_items = tf.gather(groups.cut_items, ids, batch_dims=1)
                 groups = groups._replace(cut_items=cut_items)
-        counts = tf.reduce_any(valid, axis=1)
+        lengths, missed = count(retrieved), count(valid & ~judged.retrieved)
         return RankedLists(
             ranked=ranked,
             judged=judged,
             groups=groups,
             query_weights=self.query_weights,
             columns=columns,
-            lengths=count(retrieved),
-            sizes=tf.where(counts, tf.cast(size, tf.float64), 0),
+            lengths=lengths,
+            # What is excluded and not relevant is no part of the list.
+            sizes=tf.where(tf.reduce_any(valid, axis=1), lengths + missed, 0),
         )
 
     def _by_counting(

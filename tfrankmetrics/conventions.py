@@ -32,7 +32,8 @@ class Convention:
         tools: The tools whose numbers it gives.
         metrics: The names of the metrics it covers.
         options: The value of each option that any of these metrics takes, or
-            where they differ a mapping from the metric's name to the value.
+            where they differ a mapping from the metric's name to the value, with
+            "others" for the rest.
     """
 
     name: str
@@ -43,7 +44,9 @@ class Convention:
     def choice(self, option: str, metric: str) -> Any:
         """The value of one option for one metric."""
         value = self.options[option]
-        return value[metric] if isinstance(value, Mapping) else value
+        if isinstance(value, Mapping):
+            return value[metric] if metric in value else value["others"]
+        return value
 
     def __str__(self) -> str:
         """A table of the choices, a line each."""
@@ -57,7 +60,7 @@ class Convention:
         return "\n".join([f'convention="{self.name}": {self.tools}', *lines])
 
 
-_TF_RANKING = {
+_KERAS_RS = {
     "gain": "exponential",
     "discount": "log2",
     "ideal": "judged",
@@ -73,20 +76,44 @@ _ALL = (
     Convention(
         "tf_ranking",
         "TensorFlow Ranking",
-        ("ndcg", "dcg", "map", "mrr", "precision", "recall", "hit_rate"),
-        _TF_RANKING,
+        (
+            "ndcg",
+            "dcg",
+            "map",
+            "mrr",
+            "precision",
+            "recall",
+            "hit_rate",
+            "arp",
+            "opa",
+            "bpref",
+            "precision_ia",
+            "alpha_dcg",
+        ),
+        {
+            **_KERAS_RS,
+            "alpha": 0.5,
+            "denominator": {
+                "map": "relevant",
+                "precision": "list",
+                "precision_ia": "list",
+                "bpref": "min(relevant, irrelevant)",
+            },
+            "average": "micro",
+            "empty": {"arp": "skip", "opa": "skip", "others": "zero"},
+        },
     ),
     Convention(
         "keras_rs",
         "keras-rs",
         ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
-        _TF_RANKING,
+        _KERAS_RS,
     ),
     Convention(
         "rax",
         "rax",
-        ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
-        {**_TF_RANKING, "ties": "stable"},
+        ("ndcg", "dcg", "map", "mrr", "precision", "recall", "opa"),
+        {**_KERAS_RS, "average": "macro", "ties": "stable"},
     ),
     Convention(
         "trec_eval",
@@ -101,13 +128,19 @@ _ALL = (
             "hit_rate",
             "f1",
             "r_precision",
+            "bpref",
         ),
         {
             "gain": "linear",
             "discount": "log2",
             "ideal": "judged",
             "relevance_threshold": 1.0,
-            "denominator": {"map": "relevant", "precision": "k", "f1": "k"},
+            "denominator": {
+                "map": "relevant",
+                "precision": "k",
+                "f1": "k",
+                "bpref": "min(relevant, irrelevant)",
+            },
             "ties": "stable",
             "empty": "zero",
         },
@@ -115,7 +148,7 @@ _ALL = (
     Convention(
         "sklearn",
         "scikit-learn",
-        ("ndcg", "dcg", "map"),
+        ("ndcg", "dcg", "map", "auc"),
         {
             "gain": "linear",
             "discount": "log2",
@@ -123,13 +156,13 @@ _ALL = (
             "relevance_threshold": 1.0,
             "denominator": "relevant",
             "ties": "expected",
-            "empty": "zero",
+            "empty": {"auc": "skip", "others": "zero"},
         },
     ),
     Convention(
         "torchmetrics",
         "torchmetrics",
-        ("ndcg", "map", "mrr", "precision", "recall", "hit_rate", "r_precision"),
+        ("ndcg", "map", "mrr", "precision", "recall", "hit_rate", "r_precision", "auc"),
         {
             "gain": "linear",
             "discount": "log2",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import tensorflow as tf
 from tfrankmetrics.ids import numbered_ids
 from tfrankmetrics.inputs import first_index
 from tfrankmetrics.per_query import call_compiled, values_and_weights
-from tfrankmetrics.registry import Measure, named_measures
-from tfrankmetrics.ways_in import check_ways_in, make_way_in, require_values
+from tfrankmetrics.registry import Measure
+from tfrankmetrics.ways_in import make_way_in, measures_for, require_values
 
 # Of items, or of pairs of ids: enough to keep the cores busy in little memory.
 NUMBERS_AT_A_TIME = 2**20
@@ -34,6 +34,8 @@ def evaluate(
     relevance_threshold: float | None = None,
     persistence: float | None = None,
     max_label: float | None = None,
+    alpha: float | None = None,
+    average: str | None = None,
     ties: str | None = None,
     seed: int | None = None,
     empty: str | None = None,
@@ -76,6 +78,8 @@ def evaluate(
         relevance_threshold: For binary metrics by name: the lowest relevant label.
         persistence: For RBP by name: the chance that a user looks on.
         max_label: For ERR by name: the highest label that there is.
+        alpha: For alpha-DCG by name: how much less a subtopic is worth each time.
+        average: For ARP and OPA by name: "micro" or "macro".
         ties: For metrics by name: "expected", "stable" or "random".
         seed: An int, with ties="random" only.
         empty: For metrics by name: "zero", "one" or "skip".
@@ -106,16 +110,15 @@ def evaluate(
         "relevance_threshold": relevance_threshold,
         "persistence": persistence,
         "max_label": max_label,
+        "alpha": alpha,
+        "average": average,
         "ties": ties,
         "seed": seed,
         "empty": empty,
         "convention": convention,
     }
-    if isinstance(metrics, Iterator):
-        metrics = list(metrics)
-    named = named_measures(metrics, options)
     way_in = make_way_in(inputs, duplicates)
-    check_ways_in(metrics, way_in)
+    named = measures_for(way_in, metrics, options)
     if way_in.inputs == "ids":
         y_true, y_pred = numbered_ids(y_true, y_pred)
     lists = way_in.read(y_true, y_pred, sample_weight, mask)

@@ -36,8 +36,9 @@ def padded_lists(
     """Checks labels, scores, weights and mask and brings them into one form.
 
     Args:
-        y_true: Labels `[B, N]`, or `[N]` for one list; dense, ragged or nested
-            lists of unequal length. Or a dict of `labels` and `mask`.
+        y_true: Labels `[B, N]`, or `[N]` for one list, or `[B, N, T]` of subtopics;
+            dense, ragged or nested lists of unequal length. Or a dict of `labels`
+            and `mask`.
         y_pred: Scores of the labels' shape; dense scores may also be `[B, N, 1]`.
         sample_weight: None, or numbers of shape `[]`, `[B]` or `[B, 1]` (one a
             query) or of the labels' shape (one an item).
@@ -56,20 +57,21 @@ def padded_lists(
     if mask is None and keras_mask is not None:
         mask, mask_name = keras_mask, "The Keras mask of `y_pred`"
 
-    labels, scores, is_one_list = _labels_and_scores(y_true, y_pred)
+    labels, subtopics, scores, is_one_list = _labels_and_scores(y_true, y_pred)
     valid = query_weights = item_weights = None
     if mask is not None:
         valid = _mask(mask_name, mask, labels, is_one_list)
     if sample_weight is not None:
         query_weights, item_weights = _weights(sample_weight, labels, is_one_list)
 
-    values = labels.tensor
-    is_negative = values < 0  # False for NaN, which must not pass for padding
-    values = tf.where(is_negative, tf.zeros_like(values), values)
+    is_negative = labels.tensor < 0  # False for NaN, which must not pass for padding
+    values = labels.tensor if subtopics is None else subtopics
+    values = tf.where(values < 0, tf.zeros_like(values), values)
     if valid is None:
         valid = tf.logical_not(is_negative)
     else:
-        values = tf.where(valid, values, tf.zeros_like(values))
+        is_valid = valid if subtopics is None else valid[..., tf.newaxis]
+        values = tf.where(is_valid, values, tf.zeros_like(values))
     if item_weights is not None:
         item_weights = tf.where(valid, item_weights, tf.zeros_like(item_weights))
     return PaddedLists(values, scores, valid, query_weights, item_weights)
@@ -94,10 +96,14 @@ def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
         )
 
 
-def _labels_and_scores(y_true: Any, y_pred: Any) -> tuple[Dense, tf.Tensor, bool]:
-    """Labels and scores `[B, N]` in the dtypes to compute with.
+def _labels_and_scores(
+    y_true: Any, y_pred: Any
+) -> tuple[Dense, tf.Tensor | None, tf.Tensor, bool]:
+    """Labels, labels of subtopics, and scores, in the dtypes to compute with.
 
-    The last of the three says whether they came as one list, `[N]`.
+    Labels and scores are `[B, N]`. Where there are labels `[B, N, T]` of subtopics,
+    an item's label is the highest of them. The last of the four says whether labels
+    and scores came as one list, `[N]`.
     """
     labels = dense("`y_true`", y_true, _as_labels, padding=-1)
     scores = dense("`y_pred`", y_pred, _as_scores, padding=0)
@@ -110,12 +116,12 @@ def _labels_and_scores(y_true: Any, y_pred: Any) -> tuple[Dense, tf.Tensor, bool
     if is_one_list:
         labels = labels._replace(tensor=labels.tensor[tf.newaxis])
         scores = scores._replace(tensor=scores.tensor[tf.newaxis])
-    elif ranks == (2, 3) and scores.tensor.shape[2] == 1:
+    elif ranks in ((2, 3), (3, 3)) and scores.tensor.shape[2] == 1:
         scores = scores._replace(tensor=tf.squeeze(scores.tensor, axis=2))
-    elif ranks != (2, 2):
+    elif ranks not in ((2, 2), (3, 2)):
         raise ValueError(
             "Labels and scores must both be of shape [B, N], or both [N]; scores may "
-            f"also be [B, N, 1]. {received}"
+            f"also be [B, N, 1], and labels of subtopics [B, N, T]. {received}"
         )
     if labels.row_lengths is not None and scores.row_lengths is None:
         size = tf.shape(scores.tensor, out_type=labels.row_lengths.dtype)
@@ -124,8 +130,12 @@ def _labels_and_scores(y_true: Any, y_pred: Any) -> tuple[Dense, tf.Tensor, bool
             scores = scores._replace(row_lengths=tf.fill(size[:1], size[1]))
         else:
             labels = _widened(labels, tf.shape(scores.tensor)[1])
+    subtopics = None
+    if ranks[0] == 3:
+        subtopics = labels.tensor
+        labels = labels._replace(tensor=tf.reduce_max(subtopics, axis=2))
     error = f"Labels and scores must be of the same shape. {received}"
-    return labels, _like_labels(scores, labels, error), is_one_list
+    return labels, subtopics, _like_labels(scores, labels, error), is_one_list
 
 
 def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> tf.Tensor:
@@ -286,7 +296,7 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
     try:
         rows = [np.asarray(row) for row in data]
         values = np.concatenate([row for row in rows if row.size] or rows)
-        if values.dtype.kind not in "biuf" or any(row.ndim != 1 for row in rows):
+        if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
             raise ValueError
     except (TypeError, ValueError):
         raise ValueError(
@@ -310,7 +320,9 @@ def _widened(given: Dense, width: tf.Tensor) -> Dense:
     """Pads what was ragged to a width that a dense tensor beside it has."""
     missing = tf.maximum(width - tf.shape(given.tensor)[1], 0)
     padding = tf.cast(given.padding, given.tensor.dtype)
-    padded = tf.pad(given.tensor, [[0, 0], [0, missing]], constant_values=padding)
+    paddings = [[0, 0]] * given.tensor.shape.rank
+    paddings[1] = [0, missing]
+    padded = tf.pad(given.tensor, paddings, constant_values=padding)
     return given._replace(tensor=padded)
 
 

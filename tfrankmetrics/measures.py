@@ -1,8 +1,9 @@
 """The formulas: each metric is a curve over depth.
 
 A formula is one pure function of `RankedLists` that gives the metric's value
-at every cutoff 1 ... D at once, `[B, D]`. No formula sorts, and none knows k:
-cutoffs are read off the curve. `worth` is what an item is worth to the metric,
+at every cutoff 1 ... D at once, `[B, D]`. No formula ranks, and none knows k:
+cutoffs are read off the curve. A metric without cutoffs is of the whole list, and
+its formula gives `[B]`. `worth` is what an item is worth to the metric,
 its gain or its relevance; with tied scores every value is the exact mean over
 all orders of the tied items.
 
@@ -14,12 +15,14 @@ takes the ranks t+1 ... t+n, and i is the place of rank t+i in it.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Literal
 
 import tensorflow as tf
 
+from tfrankmetrics.pairs import lower_labels, pairs_in_order
 from tfrankmetrics.ranked_lists import Items, RankedLists, Worth
 
 # Both give 0 for label 0, and so for padding; a user's own gain may not.
@@ -52,6 +55,40 @@ def gain_of(*, gain: str | Callable = "exponential") -> Worth:
 def relevance_of(*, relevance_threshold: float = 1.0) -> Worth:
     """What an item is worth to a binary metric: 1 if it is relevant, else 0."""
     return lambda items: tf.cast(items.labels >= relevance_threshold, tf.float64)
+
+
+def label_of() -> Worth:
+    """What an item is worth to ARP: its label."""
+    return gain_of(gain="linear")
+
+
+def pairs_to_win() -> Worth:
+    """What an item is worth to OPA: the number of items with a lower label."""
+    return lower_labels
+
+
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+    """What an item is worth to the metrics of subtopics: 1 if it is of any, else 0."""
+
+    relevance_threshold: float
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """1 if an item is relevant to any subtopic, else 0, `[B, D]`."""
+        return tf.reduce_max(self.by_subtopic(items), axis=2)
+
+    def by_subtopic(self, items: Items) -> tf.Tensor:
+        """1 for each subtopic that an item is relevant to, else 0, `[B, D, T]`."""
+        return tf.cast(items.labels >= self.relevance_threshold, tf.float64)
+
+    def of_subtopic(self, subtopic: tf.Tensor) -> Worth:
+        """1 if an item is relevant to this subtopic, else 0."""
+        return lambda items: tf.gather(self.by_subtopic(items), subtopic, axis=2)
+
+
+def coverage_of(*, relevance_threshold: float = 1.0) -> Coverage:
+    """What an item is worth to the metrics of subtopics."""
+    return Coverage(relevance_threshold)
 
 
 def stop_chance_of(*, max_label: float = 4.0) -> Worth:
@@ -160,6 +197,113 @@ def expected_reciprocal_rank(lists: RankedLists, worth: Worth) -> tf.Tensor:
     goes_on = lists.expected_products(lambda items: 1 - worth(items))
     reaches = tf.pad(goes_on, [[0, 0], [1, 0]], constant_values=1)[:, :-1]
     return tf.cumsum((reaches - goes_on) / lists.ranks, axis=1)
+
+
+def average_relevance_position(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """ARP = sum of label * rank / sum of labels."""
+    positions = _sum_of_positions(lists, lists.weighted(worth))
+    return tf.math.divide_no_nan(positions, lists.total(worth))
+
+
+def ordered_pair_accuracy(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """OPA = pairs with the higher label on top / pairs of unequal labels."""
+    pairs = pairs_in_order(lists, lists.relative_weights(worth))
+    return tf.math.divide_no_nan(pairs, lists.total(worth))
+
+
+def area_under_the_curve(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """AUC = pairs with the relevant item on top / pairs of a relevant and another.
+
+    After Mann and Whitney: R relevant items at the very top have ranks that sum to
+    R (R + 1) / 2, and each item that is not relevant above one of them adds 1.
+    """
+    relevant, pairs = lists.total(worth), mixed_pairs(lists, worth)
+    lost = _sum_of_positions(lists, worth) - relevant * (relevant + 1) / 2
+    return tf.math.divide_no_nan(pairs - lost, pairs)
+
+
+def mixed_pairs(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """Number of pairs of a relevant item and one that is not, `[B]`."""
+    relevant = lists.total(worth)
+    return relevant * (lists.sizes - relevant)
+
+
+def _sum_of_positions(lists: RankedLists, worth: Worth) -> tf.Tensor:
+    """Sum of worth * rank. What was not retrieved shares the places below the rest."""
+    found = tf.reduce_sum(lists.expected(worth) * lists.ranks, axis=1)
+    missed = tf.where(~lists.judged.retrieved, worth(lists.judged), 0)
+    place = lists.lengths + (lists.sizes - lists.lengths + 1) / 2
+    return found + tf.reduce_sum(missed, axis=1) * place
+
+
+def binary_preference(
+    lists: RankedLists,
+    worth: Worth,
+    *,
+    denominator: Literal[
+        "min(relevant, irrelevant)", "relevant"
+    ] = "min(relevant, irrelevant)",
+) -> tf.Tensor:
+    """BPref = mean over the relevant items of 1 - irrelevant above / denominator.
+
+    No more irrelevant items are counted above an item than there are relevant ones.
+    """
+    n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
+    relevant = lists.expected(worth)
+    total = lists.total(worth)[:, tf.newaxis]
+    start = lists.ranks - i
+    above = start - tf.round(tf.cumsum(relevant, axis=1) - relevant * i)
+    # Of the n - r irrelevant items tied with it, each number 0 ... n - r of them
+    # is above an item equally often; only `room` of them count.
+    room = tf.clip_by_value(total - above, 0, n - r)
+    counted = room * (room + 1) / 2 + (n - r - room) * room
+    counted = tf.minimum(above, total) + counted / (n - r + 1)
+    divisor = total
+    if denominator == "min(relevant, irrelevant)":
+        divisor = tf.minimum(total, lists.sizes[:, tf.newaxis] - total)
+    preference = relevant * (1 - tf.math.divide_no_nan(counted, divisor))
+    return tf.math.divide_no_nan(tf.reduce_sum(preference, axis=1), total[:, 0])
+
+
+def intent_aware_precision(
+    lists: RankedLists, worth: Coverage, *, denominator: Literal["list", "k"] = "list"
+) -> tf.Tensor:
+    """P-IA@p = mean of P@p over the subtopics that anything is relevant to."""
+    covered = tf.reduce_max(worth.by_subtopic(lists.judged), axis=1)
+    subtopics = tf.reduce_sum(covered, axis=1, keepdims=True)
+    hits = lists.expected(lambda items: tf.reduce_sum(worth.by_subtopic(items), axis=2))
+    depths = _depths(lists, denominator) * subtopics
+    return tf.math.divide_no_nan(tf.cumsum(hits, axis=1), depths)
+
+
+def alpha_dcg(
+    lists: RankedLists,
+    worth: Coverage,
+    *,
+    alpha: float = 0.5,
+    discount: str | Callable = "log2",
+) -> tf.Tensor:
+    """Alpha-DCG@p = sum over ranks 1..p of novelty * discount(rank).
+
+    Novelty is the sum over the item's subtopics of (1 - alpha)^(items above it that
+    are relevant to the subtopic).
+    """
+    weight = lists.relative_weights(worth)
+
+    def add_subtopic(novelty, subtopic):
+        relevance = worth.of_subtopic(subtopic)
+        left = lists.expected_products(lambda items: 1 - alpha * relevance(items))
+        left_above = tf.pad(left, [[0, 0], [1, 0]], constant_values=1)[:, :-1]
+        found = (left_above - left) / alpha
+        # All relevant items of a tie find the same on average, but for their weights.
+        weighted = lists.expected(lambda items: relevance(items) * weight(items))
+        share = tf.math.divide_no_nan(weighted, lists.expected(relevance))
+        return novelty + found * share
+
+    subtopics = tf.range(tf.shape(lists.ranked.labels)[2])
+    nothing = tf.zeros_like(lists.ranked.valid, tf.float64)
+    novelty = tf.foldl(add_subtopic, subtopics, nothing)
+    return tf.cumsum(novelty * _discounts(lists, discount), axis=1)
 
 
 def _depths(lists: RankedLists, denominator: str) -> tf.Tensor:

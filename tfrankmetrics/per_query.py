@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfrankmetrics.ranked_lists import RankedLists
 from tfrankmetrics.ranking import TieBreaking
 from tfrankmetrics.registry import Measure
-from tfrankmetrics.ways_in import Lists
+from tfrankmetrics.ways_in import Lists, check_labels
 
 
 @tf.autograph.experimental.do_not_convert
@@ -26,6 +26,7 @@ def values_and_weights(
     count (all padding, or empty under `empty="skip"`) has the weight 0. A
     label or weight that is not a number makes the query's weight NaN.
     """
+    check_labels(measures, lists)
     rankings: dict[TieBreaking, RankedLists] = {}
     curves: dict[tuple, tf.Tensor] = {}
     columns = []
@@ -38,7 +39,9 @@ def values_and_weights(
         curve_key = (measure.formula, measure.options)
         if curve_key not in curves:
             curves[curve_key] = measure.curve(ranked)
-        value = _at_cutoff(curves[curve_key], measure.k, ranked)
+        value = curves[curve_key]
+        if measure.formula.has_cutoff:
+            value = _at_cutoff(value, measure.k, ranked)
         columns.append(_apply_empty(measure, ranked, value))
     values, weights = zip(*columns, strict=True)
     poison = tf.where(lists.are_numbers(), tf.constant(0, tf.float64), float("nan"))
@@ -130,11 +133,13 @@ def _apply_empty(
     measure: Measure, ranked: RankedLists, value: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """A metric's values and weights `[B]`, by its policy for empty lists."""
-    total = ranked.total(measure.worth)
-    is_empty = tf.equal(total, 0)
+    to_find = measure.formula.to_find(ranked, measure.worth)
+    is_empty = tf.equal(to_find, 0)
     weight = ranked.weights(measure.worth)
-    weight = tf.where(tf.math.is_nan(total), total, weight)
+    weight = tf.where(tf.math.is_nan(to_find), to_find, weight)
     if measure["empty"] == "skip":
         weight = tf.where(is_empty, tf.zeros_like(weight), weight)
+    if measure.formula.averages and measure["average"] == "micro":
+        weight *= to_find
     on_empty = tf.constant(1 if measure["empty"] == "one" else 0, value.dtype)
     return tf.where(is_empty, on_empty, value), weight

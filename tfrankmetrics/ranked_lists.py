@@ -15,7 +15,7 @@ import tensorflow as tf
 class Items(NamedTuple):
     """Some of the items of each query: all of them, or those at ranks 1..D."""
 
-    labels: tf.Tensor  # 0 where not valid
+    labels: tf.Tensor  # 0 where not valid; [B, D], or [B, D, T] of T subtopics
     valid: tf.Tensor  # bool, False for padding
     retrieved: tf.Tensor  # bool, False also where a score of -inf says it was not found
     weights: tf.Tensor | None
@@ -54,11 +54,13 @@ class Columns(NamedTuple):
         return tf.where(k <= self.top, k - 1, self.top + self.beyond.index(k))
 
     def fill(self, by_rank: tf.Tensor, value: tf.Tensor | int = 0) -> tf.Tensor:
-        """Fills up the ranks `[B, top]` to the columns `[B, D]`."""
+        """Fills up the ranks `[B, top, ...]` to the columns `[B, D, ...]`."""
         if not self.beyond:
             return by_rank
         value = tf.cast(value, by_rank.dtype)
-        return tf.pad(by_rank, [[0, 0], [0, len(self.beyond)]], constant_values=value)
+        paddings = [[0, 0]] * by_rank.shape.rank
+        paddings[1] = [0, len(self.beyond)]
+        return tf.pad(by_rank, paddings, constant_values=value)
 
 
 class TieGroups(NamedTuple):
@@ -124,14 +126,14 @@ class RankedLists(NamedTuple):
     def group_sizes(self) -> tf.Tensor:
         """Number of items that share the score of the item at each rank, `[B, D]`."""
         if self.groups is None:
-            return tf.ones_like(self.ranked.labels, tf.float64)
+            return tf.ones_like(self.ranked.valid, tf.float64)
         return self.groups.size
 
     @property
     def places(self) -> tf.Tensor:
         """Place of each rank within its group of tied items, from 1, `[B, D]`."""
         if self.groups is None:
-            return tf.ones_like(self.ranked.labels, tf.float64)
+            return tf.ones_like(self.ranked.valid, tf.float64)
         return self.ranks - tf.cast(self.groups.start, tf.float64)
 
     def group_sums(self, worth: Worth) -> tf.Tensor:
@@ -251,18 +253,23 @@ class RankedLists(NamedTuple):
             weights = tf.ones_like(self.lengths)
         return tf.where(self.sizes > 0, weights, 0)
 
-    def weighted(self, worth: Worth) -> Worth:
-        """`worth` times the item's weight, relative to the query's weight.
+    def relative_weights(self, worth: Worth) -> Worth:
+        """The item's weight over the query's weight; 1 where items have none.
 
         The query's weight is the mean of the item weights, weighted by
         `worth`; dividing by it leaves the sum of `worth` over a list as it was.
         """
         if self.judged.weights is None:
-            return worth
+            return lambda items: tf.cast(items.valid, tf.float64)
         query_weights = self.weights(worth)[:, tf.newaxis]
-        return lambda items: tf.math.divide_no_nan(
-            worth(items) * items.weights, query_weights
-        )
+        return lambda items: tf.math.divide_no_nan(items.weights, query_weights)
+
+    def weighted(self, worth: Worth) -> Worth:
+        """`worth` times the item's weight, relative to the query's weight."""
+        if self.judged.weights is None:
+            return worth
+        weight = self.relative_weights(worth)
+        return lambda items: worth(items) * weight(items)
 
 
 def count(where: tf.Tensor) -> tf.Tensor:

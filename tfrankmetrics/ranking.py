@@ -7,6 +7,7 @@ graph are merged by the graph optimiser.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ class PaddedLists(NamedTuple):
     no formula has to look at `valid` to keep padding out of a sum.
     """
 
-    labels: tf.Tensor  # [B, N] float32 or float64, >= 0
+    labels: tf.Tensor  # [B, N] or [B, N, T] float32 or float64, >= 0
     scores: tf.Tensor  # [B, N] float32, float64 or int64
     valid: tf.Tensor  # [B, N] bool, False for padding
     query_weights: tf.Tensor | None = None  # [B] float64
@@ -51,11 +52,17 @@ class PaddedLists(NamedTuple):
     @property
     def size_of_one(self) -> int:
         """Numbers to hold in memory for each query, roughly."""
-        return self.labels.shape[1]
+        return math.prod(self.labels.shape[1:])
+
+    @property
+    def has_subtopics(self) -> bool:
+        """Whether an item has a label for each subtopic."""
+        return self.labels.shape.rank == 3
 
     def are_numbers(self) -> tf.Tensor:
         """False for a query with a label that no metric has a meaning for, `[B]`."""
-        return tf.math.is_finite(tf.reduce_sum(self.labels, axis=1))
+        of_query = list(range(1, self.labels.shape.rank))
+        return tf.math.is_finite(tf.reduce_sum(self.labels, axis=of_query))
 
     def rank(
         self,
@@ -83,7 +90,8 @@ class PaddedLists(NamedTuple):
         is_ranked = by_rank(retrieved)
         labels = by_rank(self.labels)
         weights = None if self.item_weights is None else by_rank(self.item_weights)
-        labels = tf.where(is_ranked, labels, tf.zeros_like(labels))
+        has_label = is_ranked[..., tf.newaxis] if self.has_subtopics else is_ranked
+        labels = tf.where(has_label, labels, tf.zeros_like(labels))
         return RankedLists(
             ranked=Items(labels, is_ranked, is_ranked, weights),
             judged=Items(self.labels, self.valid, retrieved, self.item_weights),

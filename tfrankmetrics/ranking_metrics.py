@@ -14,8 +14,7 @@ from tfrankmetrics.base_metric import (
     from_config,
     to_config,
 )
-from tfrankmetrics.registry import named_measures
-from tfrankmetrics.ways_in import check_ways_in, make_way_in
+from tfrankmetrics.ways_in import make_way_in, measures_for
 
 
 @tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
@@ -57,6 +56,8 @@ class RankingMetrics(StatefulMetric):
         relevance_threshold: For binary metrics by name: the lowest relevant label.
         persistence: For RBP by name: the chance that a user looks on.
         max_label: For ERR by name: the highest label that there is.
+        alpha: For alpha-DCG by name: how much less a subtopic is worth each time.
+        average: For ARP and OPA by name: "micro" or "macro".
         ties: For metrics by name: "expected", "stable" or "random".
         seed: An int, with ties="random" only.
         empty: For metrics by name: "zero", "one" or "skip".
@@ -84,6 +85,8 @@ class RankingMetrics(StatefulMetric):
         relevance_threshold: float | None = None,
         persistence: float | None = None,
         max_label: float | None = None,
+        alpha: float | None = None,
+        average: str | None = None,
         ties: str | None = None,
         seed: int | None = None,
         empty: str | None = None,
@@ -98,6 +101,8 @@ class RankingMetrics(StatefulMetric):
             "relevance_threshold": relevance_threshold,
             "persistence": persistence,
             "max_label": max_label,
+            "alpha": alpha,
+            "average": average,
             "ties": ties,
             "seed": seed,
             "empty": empty,
@@ -106,9 +111,8 @@ class RankingMetrics(StatefulMetric):
         if not isinstance(prefix, str):
             raise ValueError(f"`prefix` must be a string. Received: {prefix!r}.")
         metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
-        named = named_measures(metrics, options)
         way_in = make_way_in(inputs, duplicates)
-        check_ways_in(metrics, way_in)
+        named = measures_for(way_in, metrics, options)
         super().__init__(list(named.values()), way_in, name, dtype)
         self._keys = tuple(prefix + name for name in named)
         arguments = {

@@ -26,20 +26,32 @@ from tfrankmetrics.ranked_lists import RankedLists, Worth
 
 @dataclasses.dataclass(frozen=True)
 class Formula:
-    """A row of the registry: a metric's name, its curve, and other tools' names."""
+    """A row of the registry: a metric's name, its formula, and what is special to it.
+
+    The choices of `empties` and `averages` start with the default.
+    """
 
     name: str
-    curve: Callable[..., tf.Tensor]
+    curve: Callable[..., tf.Tensor]  # [B, D]; [B] without a cutoff
     worth: Callable[..., Worth]
-    aliases: tuple[str, ...] = ()
-    best_is_one: bool = True
+    aliases: tuple[str, ...] = ()  # what other tools call it
+    empties: tuple[str, ...] = ("zero", "one", "skip")
+    averages: tuple[str, ...] = ()
+    # How much there is to find in each list, [B]; where it is 0, the list is empty.
+    to_find: Callable[[RankedLists, Worth], tf.Tensor] = RankedLists.total
+    has_cutoff: bool = True
+    has_subtopics: bool = False  # reads labels [B, N, T]
+    inputs: tuple[str, ...] = ("labels", "ids", "catalogue")
+    lower_is_better: bool = False
 
     def parameters(self) -> dict[str, inspect.Parameter]:
         """The options that this metric takes, with their defaults."""
+        choices = {"empty": self.empties, "average": self.averages}
         return {
             **_keyword_parameters(self.worth),
             **_keyword_parameters(self.curve),
             **_keyword_parameters(_options_of_every_metric),
+            **{name: _choice(name, of) for name, of in choices.items() if of},
         }
 
 
@@ -47,9 +59,17 @@ def _options_of_every_metric(
     *,
     ties: Literal["expected", "stable", "random"] = "expected",
     seed: int | None = None,
-    empty: Literal["zero", "one", "skip"] = "zero",
 ) -> None:
     """Declares names, choices and defaults; `per_query.py` gives them meaning."""
+
+
+def _choice(name: str, choices: tuple[str, ...]) -> inspect.Parameter:
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=choices[0],
+        annotation=Literal[choices],
+    )
 
 
 def _keyword_parameters(function: Callable) -> dict[str, inspect.Parameter]:
@@ -61,11 +81,15 @@ def _keyword_parameters(function: Callable) -> dict[str, inspect.Parameter]:
     }
 
 
+# For metrics whose best value is not 1, and for those of pairs.
+_ZERO_OR_SKIP = ("zero", "skip")
+_SKIP_FIRST = ("skip", "zero", "one")
+
 FORMULAS: dict[str, Formula] = {
     formula.name: formula
     for formula in (
         Formula("ndcg", measures.ndcg, measures.gain_of),
-        Formula("dcg", measures.dcg, measures.gain_of, best_is_one=False),
+        Formula("dcg", measures.dcg, measures.gain_of, empties=_ZERO_OR_SKIP),
         Formula("map", measures.average_precision, measures.relevance_of, ("AP",)),
         Formula(
             "mrr",
@@ -84,13 +108,65 @@ FORMULAS: dict[str, Formula] = {
             "rbp",
             measures.rank_biased_precision,
             measures.relevance_of,
-            best_is_one=False,
+            empties=_ZERO_OR_SKIP,
         ),
         Formula(
             "err",
             measures.expected_reciprocal_rank,
             measures.stop_chance_of,
-            best_is_one=False,
+            empties=_ZERO_OR_SKIP,
+        ),
+        Formula(
+            "arp",
+            measures.average_relevance_position,
+            measures.label_of,
+            empties=("skip",),
+            averages=("micro", "macro"),
+            has_cutoff=False,
+            inputs=("labels", "catalogue"),
+            lower_is_better=True,
+        ),
+        Formula(
+            "opa",
+            measures.ordered_pair_accuracy,
+            measures.pairs_to_win,
+            empties=_SKIP_FIRST,
+            averages=("micro", "macro"),
+            has_cutoff=False,
+            inputs=("labels",),
+        ),
+        Formula(
+            "auc",
+            measures.area_under_the_curve,
+            measures.relevance_of,
+            ("GAUC",),
+            empties=_SKIP_FIRST,
+            to_find=measures.mixed_pairs,
+            has_cutoff=False,
+            inputs=("labels", "catalogue"),
+        ),
+        Formula(
+            "bpref",
+            measures.binary_preference,
+            measures.relevance_of,
+            has_cutoff=False,
+            inputs=("labels",),
+        ),
+        Formula(
+            "precision_ia",
+            measures.intent_aware_precision,
+            measures.coverage_of,
+            ("P_IA", "P-IA"),
+            has_subtopics=True,
+            inputs=("labels",),
+        ),
+        Formula(
+            "alpha_dcg",
+            measures.alpha_dcg,
+            measures.coverage_of,
+            empties=_ZERO_OR_SKIP,
+            has_subtopics=True,
+            inputs=("labels",),
         ),
     )
 }
@@ -124,7 +200,7 @@ class Measure:
         return self.formula.worth(**self._options_of(self.formula.worth))
 
     def curve(self, lists: RankedLists) -> tf.Tensor:
-        """The metric's value at every depth of the ranking, `[B, D]`."""
+        """The metric's value at every depth, `[B, D]`; `[B]` if it has no cutoff."""
         options = self._options_of(self.formula.curve)
         return self.formula.curve(lists, self.worth, **options)
 
@@ -157,15 +233,20 @@ def make_measure(
     for name, value in complete.items():
         _check_option(name, value, parameters[name].annotation)
     k = _checked_cutoff(k)
+    if k is not None and not row.has_cutoff:
+        raise ValueError(
+            f"`{row.name}` is of the whole list and takes no cutoff. Received: k={k}."
+        )
     if complete["seed"] is not None and complete["ties"] != "random":
         raise ValueError(
             "`seed` is the seed of ties='random'; other tie modes draw nothing. "
             f"Received: seed={complete['seed']!r}, ties={complete['ties']!r}."
         )
-    if complete["empty"] == "one" and not row.best_is_one:
+    if complete.get("average") == "micro" and complete["empty"] != "skip":
         raise ValueError(
-            "empty='one' counts a list with nothing to find as perfect, and the "
-            f"best value of `{row.name}` is not 1. Use 'zero' or 'skip'."
+            "average='micro' counts lists by how much there is to find in them, and so "
+            "a list with nothing to find not at all. Use average='macro' or "
+            f"empty='skip'. Received: empty={complete['empty']!r}."
         )
     if k is None and complete.get("denominator") == "k":
         complete["denominator"] = "list"  # without a cutoff, k is the list's length
@@ -291,6 +372,9 @@ def _check_option(name: str, value: Any, annotation: Any) -> None:
     elif name == "persistence":
         rule = "a number between 0 and 1"
         valid = _is_number(value, numbers.Real) and 0 < value < 1
+    elif name == "alpha":
+        rule = "a number above 0 and at most 1"
+        valid = _is_number(value, numbers.Real) and 0 < value <= 1
     else:
         rule = "an int, or None"
         valid = value is None or _is_number(value, numbers.Integral)

@@ -10,8 +10,8 @@ import numpy as np
 from tfrankmetrics.evaluate import NUMBERS_AT_A_TIME, results
 from tfrankmetrics.inputs import padded_lists
 from tfrankmetrics.per_query import call_compiled, values_and_weights
-from tfrankmetrics.registry import Measure, named_measures
-from tfrankmetrics.ways_in import require_values
+from tfrankmetrics.registry import Measure
+from tfrankmetrics.ways_in import make_way_in, measures_for, require_values
 
 
 class _Queries(NamedTuple):
@@ -74,7 +74,7 @@ def evaluate_rows(
         ValueError: The columns are not of one length, the groups do not add up to the
             number of rows, a query id is missing, or `evaluate` has an error.
     """
-    named = named_measures(metrics, options)
+    named = measures_for(make_way_in(None, None), metrics, options)
     columns = {"labels": labels, "scores": scores, "sample_weight": sample_weight}
     columns = {
         name: _numbers(name, column)

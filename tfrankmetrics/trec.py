@@ -17,7 +17,11 @@ class TrecRows(NamedTuple):
 
 
 def read_trec(
-    qrels: str | os.PathLike, run: str | os.PathLike, *, complete: bool = False
+    qrels: str | os.PathLike,
+    run: str | os.PathLike,
+    *,
+    complete: bool = False,
+    judged_only: bool = False,
 ) -> TrecRows:
     r"""Reads judgements (qrels) and results (a run) as trec_eval does.
 
@@ -45,6 +49,8 @@ def read_trec(
         run: The path of the results.
         complete: Whether a judged query without results counts, as one in which
             nothing was found (trec_eval's `-c`). By default it is left out.
+        judged_only: Whether results that were not judged are left out of the
+            lists, as BPref has it. A judgement below 0 is none, then.
 
     Returns:
         The columns query_ids, labels and scores.
@@ -60,10 +66,12 @@ def read_trec(
         if not results and not complete:
             continue
         for document in sorted({*judged[query], *results}, reverse=True):
-            queries.append(query)
-            # A judgement below 0 says that a document is not relevant, either.
-            labels.append(max(judged[query].get(document, 0.0), 0.0))
-            scores.append(results.get(document, -np.inf))
+            # Below 0 is for what was out of the pool of documents to judge.
+            label = judged[query].get(document, -1.0)
+            if label >= 0 or not judged_only:
+                queries.append(query)
+                labels.append(max(label, 0.0))
+                scores.append(results.get(document, -np.inf))
     return TrecRows(
         np.array(queries, dtype=str), np.array(labels), np.array(scores, np.float32)
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tfrankmetrics.catalogue import CatalogueScores, catalogue_scores, require_items
 from tfrankmetrics.ids import IdLists, id_lists, require_ids
 from tfrankmetrics.inputs import padded_lists, require_numbers, require_weights
 from tfrankmetrics.ranking import PaddedLists
+from tfrankmetrics.registry import Measure, named_measures
 
 INPUTS = ("labels", "ids", "catalogue")
 DUPLICATES = ("first", "all")
@@ -63,8 +64,13 @@ def make_way_in(inputs: str | None, duplicates: str | None) -> WayIn:
     return WayIn(inputs, duplicates or "first")
 
 
-def check_ways_in(metrics: Iterable[Any], way_in: WayIn) -> None:
-    """Raises an error if a metric object was made for other data than comes in."""
+def measures_for(
+    way_in: WayIn, metrics: Iterable[Any], options: Mapping[str, Any]
+) -> dict[str, Measure]:
+    """The measures of a list of metrics by name, if all are of what comes in."""
+    if isinstance(metrics, Iterator):
+        metrics = list(metrics)
+    named = named_measures(metrics, options)
     for metric in metrics:
         own = getattr(metric, "way_in", way_in)
         if own not in (way_in, make_way_in(None, None)):
@@ -72,6 +78,37 @@ def check_ways_in(metrics: Iterable[Any], way_in: WayIn) -> None:
                 "Metric objects in a list take the data of all: leave `inputs` and "
                 f"`duplicates` away from them. Received: {own} for {metric.name!r}, "
                 f"in a list for {way_in}."
+            )
+
+    check_meaning(named.values(), way_in)
+    return named
+
+
+def check_meaning(measures: Iterable[Measure], way_in: WayIn) -> None:
+    """Raises an error for a measure of what this way in does not tell."""
+    for measure in measures:
+        inputs = measure.formula.inputs
+        if way_in.inputs not in inputs:
+            raise ValueError(
+                f"`{measure.formula.name}` has a meaning for inputs="
+                f"{' and '.join(map(repr, inputs))} only: it is about items that "
+                f"inputs={way_in.inputs!r} does not tell of."
+            )
+
+
+def check_labels(measures: Iterable[Measure], lists: Lists) -> None:
+    """Raises an error if labels are of subtopics for one measure, and not for another.
+
+    It is of the number of dimensions alone, which every graph knows.
+    """
+    has_subtopics = isinstance(lists, PaddedLists) and lists.has_subtopics
+    for measure in measures:
+        if measure.formula.has_subtopics != has_subtopics:
+            forms = {False: "[B, N]", True: "[B, N, T], one for each subtopic"}
+            raise ValueError(
+                f"`{measure.formula.name}` reads labels of shape "
+                f"{forms[not has_subtopics]}. Received: labels of shape "
+                f"{forms[has_subtopics]}."
             )
 
 

@@ -13,6 +13,12 @@ def name_of(metric, k):
     return metric if k is None else f"{metric}@{k}"
 
 
+def subtopics_of(labels):
+    """Binary labels of two subtopics, for labels of 1 and above, and of 2 and above."""
+    labels = np.asarray(labels)[..., np.newaxis]
+    return np.where(labels < 0, -1, labels >= [1, 2]).astype(int).tolist()
+
+
 def random_queries(number, *, seed, kind="untied"):
     """Lists of 2 to 12 items: integer labels 0 to 4, and scores above 0.
 
@@ -40,9 +46,10 @@ def random_batch(rng, grades, weights, queries=8, items=12):
     """Labels with padding at random places, scores without ties, and weights.
 
     It stays clear of the differences that `docs/conventions.md` lists: no list of
-    padding alone, no weight of 0, and with weights no list without a relevant item.
+    padding alone, no weight of 0, and with weights no list without a relevant item;
+    and lists long enough for one of them to have pairs.
     """
-    shape = queries, rng.integers(1, items + 1)
+    shape = queries, rng.integers(2, items + 1)
     labels = rng.choice(GRADES[grades], shape)
     labels[rng.random(shape) < 0.25] = -1
     keep = rng.integers(0, shape[1], queries)

@@ -9,17 +9,16 @@ TIED_SCORES = [[3, 3, 3, 1, 1, 0], [1, 1, 1, 1, 1, 1], [5, 4, 4, 4, 4, 3]]
 ORDERS = 64 * 1024
 
 
-def mean_over_orders(value_of_batch):
+def mean_over_orders(value_of_batch, labels=TIED_LABELS):
     """Estimates a tool's mean value, and the standard error of the estimate.
 
     `value_of_batch(labels, scores)` is the tool's mean over a batch of lists, each
     of which it orders on its own.
     """
-    labels, scores = np.array(TIED_LABELS, "f4"), np.array(TIED_SCORES, "f4")
     batches = 32
-    repeats = (ORDERS // batches, 1)
-    values = [
-        value_of_batch(np.tile(labels, repeats), np.tile(scores, repeats))
-        for _ in range(batches)
-    ]
+    labels, scores = (
+        np.concatenate([np.array(data, "f4")] * (ORDERS // batches))
+        for data in (labels, TIED_SCORES)
+    )
+    values = [value_of_batch(labels, scores) for _ in range(batches)]
     return np.mean(values), np.std(values, ddof=1) / np.sqrt(batches)

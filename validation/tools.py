@@ -61,13 +61,18 @@ def rax(metric, k, labels, scores):
 
     name = {"map": "ap"}.get(metric, metric)
     function = getattr(rax, f"{name}_metric")
-    return function(jnp.array(scores), jnp.array(labels), topn=k)
+    cutoff = {} if metric == "opa" else {"topn": k}
+    return function(jnp.array(scores), jnp.array(labels), **cutoff)
 
 
 @query_by_query
 def scikit_learn(metric, k, labels, scores):
     from sklearn import metrics
 
+    if metric == "auc":
+        with warnings.catch_warnings():  # all or nothing relevant: the value is NaN
+            warnings.simplefilter("ignore", UserWarning)
+            return metrics.roc_auc_score(binary(labels), scores)
     if metric == "map":
         with warnings.catch_warnings():  # nothing relevant: the value is 0
             warnings.simplefilter("ignore", UserWarning)
@@ -85,11 +90,12 @@ def torchmetrics(metric, k, labels, scores):
         "ndcg": "retrieval_normalized_dcg",
         "map": "retrieval_average_precision",
         "mrr": "retrieval_reciprocal_rank",
+        "auc": "retrieval_auroc",
     }.get(metric, f"retrieval_{metric}")
     target = torch.tensor(labels if metric in GRADED else binary(labels))
     # In float64, where a Python list would become float32.
     preds = torch.tensor(scores, dtype=torch.float64)
-    cutoff = {} if metric == "r_precision" else {"top_k": k}
+    cutoff = {} if metric in ("r_precision", "auc") else {"top_k": k}
     return getattr(retrieval, name)(preds, target, **cutoff)
 
 
@@ -166,6 +172,7 @@ def trec_eval(metric, k, queries):
         "recall": "recall",
         "hit_rate": "success",
         "r_precision": "Rprec",
+        "bpref": "bpref",
     }[metric]
     if k is not None:
         name = f"{name}_cut_{k}" if metric in ("ndcg", "map") else f"{name}_{k}"
@@ -191,6 +198,7 @@ def ir_measures(metric, k, queries):
         "recall": "R",
         "hit_rate": "Success",
         "r_precision": "Rprec",
+        "bpref": "Bpref",
         "err": "ERR",
     }[metric]
     measure = ir_measures.parse_measure(name if k is None else f"{name}@{k}")
@@ -255,7 +263,7 @@ TOOLS = [
         "rax",
         "rax",
         rax,
-        dict.fromkeys(("ndcg", "dcg", *BINARY), CUTOFFS),
+        {**dict.fromkeys(("ndcg", "dcg", *BINARY), CUTOFFS), "opa": (None,)},
         ties=("ndcg", "dcg", *BINARY),
         tolerance=1e-6,
         has_missed=True,
@@ -274,8 +282,9 @@ TOOLS = [
             "recall": GIVEN,
             "hit_rate": GIVEN,
             "r_precision": (None,),
+            "bpref": (None,),
         },
-        ties=("ndcg", "map", "mrr", "precision", "recall", "hit_rate"),
+        ties=("ndcg", "map", "mrr", "precision", "recall", "hit_rate", "bpref"),
         has_missed=True,
     ),
     Tool(
@@ -291,9 +300,10 @@ TOOLS = [
             "recall": GIVEN,
             "hit_rate": GIVEN,
             "r_precision": (None,),
+            "bpref": (None,),
         },
         # Not RR@k, which another program behind it computes.
-        ties=("ndcg", "map", "precision", "recall", "hit_rate"),
+        ties=("ndcg", "map", "precision", "recall", "hit_rate", "bpref"),
         has_missed=True,
     ),
     Tool(
@@ -313,8 +323,8 @@ TOOLS = [
         "scikit-learn",
         "sklearn",
         scikit_learn,
-        {"ndcg": CUTOFFS, "dcg": CUTOFFS, "map": (None,)},
-        ties=("ndcg", "dcg"),
+        {"ndcg": CUTOFFS, "dcg": CUTOFFS, "map": (None,), "auc": (None,)},
+        ties=("ndcg", "dcg", "auc"),
     ),
     Tool(
         "torchmetrics",
@@ -324,8 +334,9 @@ TOOLS = [
         {
             **dict.fromkeys(("ndcg", *BINARY, "hit_rate"), CUTOFFS),
             "r_precision": (None,),
+            "auc": (None,),
         },
-        ties=("ndcg",),  # the others' are in no order that it promises
+        ties=("ndcg", "auc"),  # the others' are in no order that it promises
         tolerance=1e-6,
     ),
     Tool(
