@@ -1,7 +1,7 @@
 .PHONY: test lint format quickstart peers tf-ranking
 
 test:
-	python -m pytest
+	python -m pytest -n auto
 
 lint:
 	ruff check .

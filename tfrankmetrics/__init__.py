@@ -1,8 +1,8 @@
 """Ranking metrics for TensorFlow and Keras.
 
-Keras `Metric` classes and plain array functions for NDCG, DCG, MAP, MRR,
-precision, recall and hit rate over padded lists: exact under tied scores, the
-same numbers in `fit`, in `evaluate` and on arrays.
+Keras `Metric` classes and plain array functions for NDCG, MAP, MRR, precision,
+recall and a dozen more, of labels beside scores, ids, catalogues and tables: exact
+under tied scores, the same numbers in `fit`, in `evaluate` and on arrays.
 """
 
 from tfrankmetrics.conventions import CONVENTIONS

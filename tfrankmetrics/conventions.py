@@ -113,7 +113,11 @@ _ALL = (
         "rax",
         "rax",
         ("ndcg", "dcg", "map", "mrr", "precision", "recall", "opa"),
-        {**_KERAS_RS, "average": "macro", "ties": "stable"},
+        {
+            **_KERAS_RS,
+            "average": "macro",
+            "ties": {"opa": "expected", "others": "stable"},
+        },
     ),
     Convention(
         "trec_eval",

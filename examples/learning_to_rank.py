@@ -1,0 +1,167 @@
+"""Learns to rank search results from a table, and compares two losses query by query.
+
+A made search log has a row for each query and document: features, and a grade from 0
+to 4. Long queries have higher text scores and fewer good documents, so that over
+the whole table a high text score looks like a bad sign; within a query it is a good
+one. The same small network is fitted once to the grades (pointwise) and once to the
+order within each list (listwise), and both are set beside a ranking by the text
+score alone. Run it with:
+
+    python examples/learning_to_rank.py
+
+It takes about half a minute, and writes learning_to_rank_output/learning_to_rank.png.
+"""
+
+import argparse
+import os
+import pathlib
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+
+from tfrankmetrics import RankingMetrics, evaluate_rows
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+METRICS = ["ndcg@5", "ndcg@10", "map", "mrr", "err@10", "opa"]
+FEATURES = ["text_score", *(f"feature_{number}" for number in range(1, 8))]
+
+
+def make_log(queries, seed):
+    """Rows of query, features and grade, in no order; 5 to 40 rows a query."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(5, 41, queries)
+    query = np.repeat(np.arange(queries), lengths)
+    features = rng.normal(size=(len(query), len(FEATURES)))
+    quality = features[:, 0] + features[:, 1] * features[:, 2]
+    quality += 0.5 * rng.normal(size=len(query))
+    words = rng.normal(scale=0.6, size=queries)[query]
+    features[:, 0] += words
+    log = pd.DataFrame(features.astype("float32"), columns=FEATURES)
+    log["query"] = [f"query {number}" for number in query]
+    log["grade"] = np.digitize(quality - 2 * words, [0.5, 1.5, 2.5, 3.5])
+    return log.sample(frac=1, random_state=seed, ignore_index=True)
+
+
+def as_lists(log):
+    """Features `[B, N, F]` and grades `[B, N]` padded to the longest list."""
+    groups = [rows for _, rows in log.groupby("query", sort=False)]
+    longest = max(map(len, groups))
+    features = np.zeros((len(groups), longest, len(FEATURES)), "float32")
+    grades = np.full((len(groups), longest), -1.0, "float32")
+    for place, rows in enumerate(groups):
+        features[place, : len(rows)] = rows[FEATURES]
+        grades[place, : len(rows)] = rows["grade"]
+    return features, grades
+
+
+def pointwise_loss(grades, scores):
+    """Squared error of each item's grade."""
+    errors = tf.where(grades >= 0, (grades - scores) ** 2, 0.0)
+    return tf.reduce_mean(errors, axis=1)
+
+
+def listwise_loss(grades, scores):
+    """Cross-entropy between a list's softmax and its gains."""
+    gains = tf.where(grades >= 0, 2.0**grades - 1.0, 0.0)
+    share = tf.math.divide_no_nan(gains, tf.reduce_sum(gains, axis=1, keepdims=True))
+    scores = tf.where(grades >= 0, scores, -1e9)
+    return -tf.reduce_sum(share * tf.nn.log_softmax(scores), axis=1)
+
+
+def make_model():
+    """A score for each document, from its features alone."""
+    features = tf.keras.Input((None, len(FEATURES)))
+    hidden = tf.keras.layers.Dense(64, activation="relu")(features)
+    hidden = tf.keras.layers.Dense(32, activation="relu")(hidden)
+    scores = tf.keras.layers.Dense(1)(hidden)
+    return tf.keras.Model(features, tf.keras.layers.Reshape((-1,))(scores))
+
+
+def train(loss, lists, validation, epochs):
+    tf.keras.utils.set_random_seed(0)
+    model = make_model()
+    model.compile(
+        tf.keras.optimizers.Adam(0.003), loss, metrics=[RankingMetrics(METRICS)]
+    )
+    stop = tf.keras.callbacks.EarlyStopping(
+        "val_ndcg@10", mode="max", patience=5, restore_best_weights=True
+    )
+    history = model.fit(
+        *lists,
+        validation_data=validation,
+        batch_size=32,
+        epochs=epochs,
+        callbacks=[stop],
+        verbose=2,
+    ).history
+    return model, history["val_ndcg@10"]
+
+
+def evaluate_log(log, scores):
+    """The value of each metric for each query, a row each."""
+    values = evaluate_rows(log["query"], log["grade"], scores, METRICS, per_query=True)
+    return pd.DataFrame(values).set_index("query")
+
+
+def plot(curves, values, path):
+    """Learning curves beside what each query gains by the listwise loss."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    for name, curve in curves.items():
+        left.plot(range(1, len(curve) + 1), curve, label=name)
+    left.set(xlabel="epoch", ylabel="ndcg@10", title="Validation queries")
+    left.xaxis.get_major_locator().set_params(integer=True)
+    left.legend()
+    gain = values["listwise"]["ndcg@10"] - values["pointwise"]["ndcg@10"]
+    right.hist(gain, bins=np.linspace(-0.5, 0.5, 41))
+    right.axvline(0, color="black", linewidth=0.8)
+    right.axvline(gain.mean(), color="tab:orange", label=f"mean {gain.mean():+.3f}")
+    right.set(
+        xlabel="ndcg@10, listwise minus pointwise",
+        ylabel="test queries",
+        title="Gain of each test query",
+    )
+    right.legend()
+    figure.savefig(path, dpi=120)
+
+
+def main(epochs, output, queries=1500):
+    """Trains, evaluates, prints, and returns each query's values of each ranking."""
+    training, validation = make_log(queries, seed=0), make_log(queries // 5, seed=1)
+    test = make_log(queries // 3, seed=2)
+    lists, validation = as_lists(training), as_lists(validation)
+    curves, values = {}, {"text score": evaluate_log(test, test["text_score"])}
+    for name, loss in (("pointwise", pointwise_loss), ("listwise", listwise_loss)):
+        print(f"\n{name}:")
+        model, curves[name] = train(loss, lists, validation, epochs)
+        rows = test[FEATURES].to_numpy()[np.newaxis]  # the model scores row by row
+        values[name] = evaluate_log(test, np.asarray(model(rows))[0])
+
+    number = test["query"].nunique()
+    print(f"\nMean over {number} test queries, of {len(test)} rows:\n")
+    means = pd.DataFrame({name: of.mean() for name, of in values.items()})
+    gain = values["listwise"] - values["pointwise"]
+    means["gain by listwise"], means["s.e."] = gain.mean(), gain.sem()
+    print(means.to_string(float_format="{:.4f}".format))
+    worst = gain["ndcg@10"].nsmallest(3)
+    print("\nQueries that lose most by it, in ndcg@10:")
+    print(worst.to_string(header=False, float_format="{:.4f}".format))
+    output.mkdir(parents=True, exist_ok=True)
+    plot(curves, values, output / "learning_to_rank.png")
+    print(f"\nLearning curves and gains: {output / 'learning_to_rank.png'}")
+    return values
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=int, default=40, help="at most this many")
+    parser.add_argument(
+        "--output", type=pathlib.Path, default=pathlib.Path("learning_to_rank_output")
+    )
+    arguments = parser.parse_args()
+    main(arguments.epochs, arguments.output)
