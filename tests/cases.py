@@ -13,8 +13,9 @@ import tensorflow as tf
 
 import tfrankmetrics as tfr
 from tfrankmetrics.base_metric import SingleMetric
-from tfrankmetrics.measures import DISCOUNTS, GAINS
+from tfrankmetrics.measures import DISCOUNTS
 from tfrankmetrics.registry import FORMULAS
+from tfrankmetrics.worths import GAINS
 
 PUBLIC = [getattr(tfr, name) for name in tfr.__all__]
 CLASSES = {

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrankmetrics.arrays import dense, first, of_shape
 from tfrankmetrics.ids import (
     PADDING,
     as_ids,
@@ -20,7 +21,7 @@ from tfrankmetrics.ids import (
     relevance_of,
     require_finite_relevance,
 )
-from tfrankmetrics.inputs import dense, first, of_shape, query_weights
+from tfrankmetrics.inputs import query_weights
 from tfrankmetrics.ranked_lists import (
     Columns,
     Items,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.arrays import first_index
 from tfrankmetrics.ids import numbered_ids
-from tfrankmetrics.inputs import first_index
 from tfrankmetrics.per_query import call_compiled, values_and_weights
 from tfrankmetrics.registry import Measure
 from tfrankmetrics.ways_in import make_way_in, measures_for, require_values

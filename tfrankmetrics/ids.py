@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.inputs import dense, first, of_shape, query_weights, require_keys
+from tfrankmetrics.arrays import dense, first, of_shape
+from tfrankmetrics.inputs import query_weights, require_keys
 from tfrankmetrics.ranked_lists import Items, RankedLists, columns_for, count
 from tfrankmetrics.ranking import TieBreaking
 

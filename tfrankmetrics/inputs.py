@@ -1,32 +1,31 @@
 """What users pass, checked and made canonical: `padded_lists` is the one way in.
 
-Shapes and dtypes are checked here, as early as they are known: while tracing
-where the graph knows a dimension, at run time where it does not. Values are
-never looked at here, since that would slow the graph down: a label or weight
-that is not a number, and a negative weight, make the result NaN. `evaluate`,
+Values are never looked at in a graph, since that would slow it down: a label or
+weight that is not a number, and a negative weight, make the result NaN. `evaluate`,
 which runs outside a graph, raises an error for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.arrays import (
+    Dense,
+    dense,
+    first,
+    first_index,
+    of_shape,
+    required,
+    reshaped_if_same,
+    widened,
+)
 from tfrankmetrics.ranking import PaddedLists
-
-
-class Dense(NamedTuple):
-    """One argument as a dense tensor, with its row lengths if it was ragged."""
-
-    name: str
-    tensor: tf.Tensor
-    padding: float | bool
-    row_lengths: tf.Tensor | None = None
 
 
 @tf.autograph.experimental.do_not_convert
@@ -129,7 +128,7 @@ def _labels_and_scores(
             # Python lists are meant row by row; padding comes in arrays.
             scores = scores._replace(row_lengths=tf.fill(size[:1], size[1]))
         else:
-            labels = _widened(labels, tf.shape(scores.tensor)[1])
+            labels = widened(labels, tf.shape(scores.tensor)[1])
     subtopics = None
     if ranks[0] == 3:
         subtopics = labels.tensor
@@ -178,7 +177,7 @@ def _weights(
         # both come to the same.
         shape = tf.shape(labels.tensor)
         width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])
-        weights = _reshaped_if_same(weights, tf.stack([shape[0], width]), error)
+        weights = reshaped_if_same(weights, tf.stack([shape[0], width]), error)
         weights *= tf.ones_like(labels.tensor, tf.float64)
     return None, _like_labels(given._replace(tensor=weights), labels, error)
 
@@ -251,99 +250,14 @@ def _as_weights(weights: Any) -> Any:
     return tf.cast(weights, tf.float64)
 
 
-def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Dense:
-    """Converts anything array-like; rows of unequal length are padded."""
-    if not tf.is_tensor(data):
-        data = _array_or_rows(name, data)
-    if isinstance(data, tf.SparseTensor):
-        raise ValueError(
-            f"{name} must be dense or ragged. Received a SparseTensor: pass "
-            "tf.sparse.todense() of it, with padding marked by labels below 0."
-        )
-    if isinstance(data, tf.RaggedTensor):
-        if data.ragged_rank != 1:
-            raise ValueError(
-                f"If ragged, {name} must have one ragged dimension, as in [B, (N)]. "
-                f"Received: shape {data.shape}, ragged rank {data.ragged_rank}."
-            )
-        rows = convert(data)
-        tensor = rows.to_tensor(tf.cast(padding, rows.dtype))
-        return Dense(name, tensor, padding, rows.row_lengths())
-    tensor = tf.convert_to_tensor(data)
-    if tensor.shape.rank is None:
-        raise ValueError(
-            f"{name} must have a known number of dimensions, as set by "
-            "tf.ensure_shape(). Received: a tensor of unknown rank."
-        )
-    return Dense(name, convert(tensor), padding)
-
-
-def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
-    """Array-like data as an array, or ragged if its rows are of unequal length."""
-    if isinstance(data, np.ma.MaskedArray):
-        raise ValueError(
-            f"{name} must not be a masked array, whose mask says what to leave out: "
-            "pass array.data, and mask=~array.mask."
-        )
-    try:
-        array = np.asarray(data)
-    except ValueError:  # rows of unequal length
-        array = np.empty(0, object)
-    if array.dtype != object:
-        if array.dtype.kind in "SUMm":
-            raise ValueError(f"{name} must hold numbers. Received: {array.dtype}.")
-        return array
-    try:
-        rows = [np.asarray(row) for row in data]
-        values = np.concatenate([row for row in rows if row.size] or rows)
-        if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
-            raise ValueError
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be an array, or a list of lists of numbers. "
-            f"Received: {data!s:.200}."
-        ) from None
-    return tf.RaggedTensor.from_row_lengths(values, [len(row) for row in rows])
-
-
 def _like_labels(given: Dense, labels: Dense, error: str) -> tf.Tensor:
     """The tensor of `given`, which must have the shape and rows of the labels."""
     shape = tf.shape(labels.tensor)
     if given.row_lengths is None:
         return of_shape(given.tensor, labels.tensor.shape, shape, error)
     with _required_same_rows(given, labels):
-        widened = _widened(given, shape[1])
-        return of_shape(widened.tensor, labels.tensor.shape, shape, error)
-
-
-def _widened(given: Dense, width: tf.Tensor) -> Dense:
-    """Pads what was ragged to a width that a dense tensor beside it has."""
-    missing = tf.maximum(width - tf.shape(given.tensor)[1], 0)
-    padding = tf.cast(given.padding, given.tensor.dtype)
-    paddings = [[0, 0]] * given.tensor.shape.rank
-    paddings[1] = [0, missing]
-    padded = tf.pad(given.tensor, paddings, constant_values=padding)
-    return given._replace(tensor=padded)
-
-
-def of_shape(
-    tensor: tf.Tensor, known: tf.TensorShape, shape: tf.Tensor, error: str
-) -> tf.Tensor:
-    """`tensor`, which must have this shape: checked now as far as it is known."""
-    if not tensor.shape.is_compatible_with(known):
-        raise ValueError(error)
-    if tensor.shape.is_fully_defined() and known.is_fully_defined():
-        return tensor
-    return tf.ensure_shape(_reshaped_if_same(tensor, shape, error), known)
-
-
-def _reshaped_if_same(tensor: tf.Tensor, shape: tf.Tensor, error: str) -> tf.Tensor:
-    """`tensor`, if this is its shape when the graph runs; else that is an error."""
-    received = tf.shape(tensor)
-    same = tf.equal(received, shape)
-    with _required(tf.reduce_all(same), error, received, "for", shape):
-        # XLA drops assertions; there the impossible size -2 is the error.
-        return tf.reshape(tensor, tf.where(same, shape, -2))
+        tensor = widened(given, shape[1]).tensor
+        return of_shape(tensor, labels.tensor.shape, shape, error)
 
 
 def _required_same_rows(given: Dense, labels: Dense) -> AbstractContextManager:
@@ -362,25 +276,9 @@ def _required_same_rows(given: Dense, labels: Dense) -> AbstractContextManager:
                     f"{error} Received: in row {row}, {expected} labels and {received} "
                     f"values of {given.name}."
                 )
-    with _required(tf.equal(*map(tf.size, lengths)), error, *lengths):
+    with required(tf.equal(*map(tf.size, lengths)), error, *lengths):
         same_lengths = tf.equal(*lengths)
-    return _required(tf.reduce_all(same_lengths), error, *lengths)
-
-
-def _required(
-    condition: tf.Tensor, error: str, *at_run_time: Any
-) -> AbstractContextManager:
-    """Raises ValueError now; in a graph, what is built within waits for the check.
-
-    The graph raises InvalidArgumentError with the same message when it runs, and
-    with the values that are only known then.
-    """
-    if not tf.executing_eagerly():
-        check = tf.debugging.Assert(condition, [error, "At run time:", *at_run_time])
-        return tf.control_dependencies([check])
-    if not condition:
-        raise ValueError(error)
-    return nullcontext()
+    return required(tf.reduce_all(same_lengths), error, *lengths)
 
 
 def require_numbers(lists: PaddedLists) -> None:
@@ -403,14 +301,3 @@ def require_weights(weights: tf.Tensor) -> None:
             "`sample_weight` must hold finite numbers of at least 0. "
             f"Received another at index {first_index(bad_weights)}."
         )
-
-
-def first_index(where: np.ndarray) -> list[int]:
-    """The index of the first True."""
-    return np.argwhere(where)[0].tolist()
-
-
-def first(where: np.ndarray, values: tf.Tensor) -> str:
-    """The value at the first True, and its index."""
-    index = first_index(where)
-    return f"{values.numpy()[tuple(index)]} at index {index}"

@@ -15,91 +15,20 @@ takes the ranks t+1 ... t+n, and i is the place of rank t+i in it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import Literal
 
 import tensorflow as tf
 
-from tfrankmetrics.pairs import lower_labels, pairs_in_order
-from tfrankmetrics.ranked_lists import Items, RankedLists, Worth
-
-# Both give 0 for label 0, and so for padding; a user's own gain may not.
-GAINS: dict[str, Callable] = {
-    "exponential": lambda labels: tf.exp(labels * math.log(2)) - 1,
-    "linear": lambda labels: labels,
-}
+from tfrankmetrics.pairs import pairs_in_order
+from tfrankmetrics.ranked_lists import RankedLists, Worth
+from tfrankmetrics.worths import Coverage, call_function
 
 DISCOUNTS: dict[str, Callable] = {
     "log2": lambda ranks: math.log(2) / tf.math.log(1 + ranks),
     "jarvelin": lambda ranks: math.log(2) / tf.math.log(tf.maximum(ranks, 2)),
 }
-
-
-def gain_of(*, gain: str | Callable = "exponential") -> Worth:
-    """What an item is worth to DCG: the gain of its label."""
-
-    def worth(items: Items) -> tf.Tensor:
-        labels = tf.cast(items.labels, tf.float64)
-        if gain in GAINS:
-            return GAINS[gain](labels)
-        gains = _call("gain", gain, labels)
-        # A negative gain makes the query's weight, and so the result, NaN.
-        gains = tf.where(gains >= 0, gains, float("nan"))
-        return tf.where(items.valid, gains, 0)
-
-    return worth
-
-
-def relevance_of(*, relevance_threshold: float = 1.0) -> Worth:
-    """What an item is worth to a binary metric: 1 if it is relevant, else 0."""
-    return lambda items: tf.cast(items.labels >= relevance_threshold, tf.float64)
-
-
-def label_of() -> Worth:
-    """What an item is worth to ARP: its label."""
-    return gain_of(gain="linear")
-
-
-def pairs_to_win() -> Worth:
-    """What an item is worth to OPA: the number of items with a lower label."""
-    return lower_labels
-
-
-@dataclasses.dataclass(frozen=True)
-class Coverage:
-    """What an item is worth to the metrics of subtopics: 1 if it is of any, else 0."""
-
-    relevance_threshold: float
-
-    def __call__(self, items: Items) -> tf.Tensor:
-        """1 if an item is relevant to any subtopic, else 0, `[B, D]`."""
-        return tf.reduce_max(self.by_subtopic(items), axis=2)
-
-    def by_subtopic(self, items: Items) -> tf.Tensor:
-        """1 for each subtopic that an item is relevant to, else 0, `[B, D, T]`."""
-        return tf.cast(items.labels >= self.relevance_threshold, tf.float64)
-
-    def of_subtopic(self, subtopic: tf.Tensor) -> Worth:
-        """1 if an item is relevant to this subtopic, else 0."""
-        return lambda items: tf.gather(self.by_subtopic(items), subtopic, axis=2)
-
-
-def coverage_of(*, relevance_threshold: float = 1.0) -> Coverage:
-    """What an item is worth to the metrics of subtopics."""
-    return Coverage(relevance_threshold)
-
-
-def stop_chance_of(*, max_label: float = 4.0) -> Worth:
-    """What an item is worth to ERR: the chance that it satisfies the user."""
-
-    def worth(items: Items) -> tf.Tensor:
-        labels = tf.cast(items.labels, tf.float64)
-        chances = GAINS["exponential"](labels) / 2**max_label
-        return tf.where(labels <= max_label, chances, float("nan"))
-
-    return worth
 
 
 def _if_retrieved(worth: Worth) -> Worth:
@@ -384,26 +313,8 @@ def _log_choose(n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
 def _discounts(lists: RankedLists, discount: str | Callable) -> tf.Tensor:
     if discount in DISCOUNTS:
         return DISCOUNTS[discount](lists.ranks)
-    discounts = _call("discount", discount, lists.ranks)
+    discounts = call_function("discount", discount, lists.ranks)
     # One that grows with the rank is a mistake: NaN, rather than an NDCG above 1.
     falls = tf.reduce_all(discounts[1:] <= discounts[:-1])
     is_valid = falls & tf.reduce_all((discounts >= 0) & tf.math.is_finite(discounts))
     return tf.where(is_valid, discounts, float("nan"))
-
-
-def _call(option: str, function: Callable, argument: tf.Tensor) -> tf.Tensor:
-    """A user's function of a tensor, which must return another of its shape."""
-    rule = f"`{option}` must be a function from a tensor to one of its shape"
-    try:
-        result = tf.cast(function(argument), tf.float64)
-    except (NotImplementedError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{rule}, made of TensorFlow operations. Received: {function!r}, which "
-            f"raised {type(error).__name__}: {error}"
-        ) from error
-    if not result.shape.is_compatible_with(argument.shape):
-        raise ValueError(
-            f"{rule}. Received: {function!r}, which returned shape {result.shape} for "
-            f"an argument of shape {argument.shape}."
-        )
-    return result

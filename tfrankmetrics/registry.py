@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from tfrankmetrics import measures
+from tfrankmetrics import measures, worths
 from tfrankmetrics.conventions import CONVENTIONS, Convention
 from tfrankmetrics.ranked_lists import RankedLists, Worth
 
@@ -88,38 +88,36 @@ _SKIP_FIRST = ("skip", "zero", "one")
 FORMULAS: dict[str, Formula] = {
     formula.name: formula
     for formula in (
-        Formula("ndcg", measures.ndcg, measures.gain_of),
-        Formula("dcg", measures.dcg, measures.gain_of, empties=_ZERO_OR_SKIP),
-        Formula("map", measures.average_precision, measures.relevance_of, ("AP",)),
+        Formula("ndcg", measures.ndcg, worths.gain_of),
+        Formula("dcg", measures.dcg, worths.gain_of, empties=_ZERO_OR_SKIP),
+        Formula("map", measures.average_precision, worths.relevance_of, ("AP",)),
         Formula(
             "mrr",
             measures.reciprocal_rank,
-            measures.relevance_of,
+            worths.relevance_of,
             ("RR", "recip_rank"),
         ),
-        Formula("precision", measures.precision, measures.relevance_of, ("P",)),
-        Formula("recall", measures.recall, measures.relevance_of, ("R",)),
-        Formula(
-            "hit_rate", measures.hit_rate, measures.relevance_of, ("Success", "HR")
-        ),
-        Formula("f1", measures.f1, measures.relevance_of),
-        Formula("r_precision", measures.r_precision, measures.relevance_of, ("Rprec",)),
+        Formula("precision", measures.precision, worths.relevance_of, ("P",)),
+        Formula("recall", measures.recall, worths.relevance_of, ("R",)),
+        Formula("hit_rate", measures.hit_rate, worths.relevance_of, ("Success", "HR")),
+        Formula("f1", measures.f1, worths.relevance_of),
+        Formula("r_precision", measures.r_precision, worths.relevance_of, ("Rprec",)),
         Formula(
             "rbp",
             measures.rank_biased_precision,
-            measures.relevance_of,
+            worths.relevance_of,
             empties=_ZERO_OR_SKIP,
         ),
         Formula(
             "err",
             measures.expected_reciprocal_rank,
-            measures.stop_chance_of,
+            worths.stop_chance_of,
             empties=_ZERO_OR_SKIP,
         ),
         Formula(
             "arp",
             measures.average_relevance_position,
-            measures.label_of,
+            worths.label_of,
             empties=("skip",),
             averages=("micro", "macro"),
             has_cutoff=False,
@@ -129,7 +127,7 @@ FORMULAS: dict[str, Formula] = {
         Formula(
             "opa",
             measures.ordered_pair_accuracy,
-            measures.pairs_to_win,
+            worths.pairs_to_win,
             empties=_SKIP_FIRST,
             averages=("micro", "macro"),
             has_cutoff=False,
@@ -138,7 +136,7 @@ FORMULAS: dict[str, Formula] = {
         Formula(
             "auc",
             measures.area_under_the_curve,
-            measures.relevance_of,
+            worths.relevance_of,
             ("GAUC",),
             empties=_SKIP_FIRST,
             to_find=measures.mixed_pairs,
@@ -148,14 +146,14 @@ FORMULAS: dict[str, Formula] = {
         Formula(
             "bpref",
             measures.binary_preference,
-            measures.relevance_of,
+            worths.relevance_of,
             has_cutoff=False,
             inputs=("labels",),
         ),
         Formula(
             "precision_ia",
             measures.intent_aware_precision,
-            measures.coverage_of,
+            worths.coverage_of,
             ("P_IA", "P-IA"),
             has_subtopics=True,
             inputs=("labels",),
@@ -163,7 +161,7 @@ FORMULAS: dict[str, Formula] = {
         Formula(
             "alpha_dcg",
             measures.alpha_dcg,
-            measures.coverage_of,
+            worths.coverage_of,
             empties=_ZERO_OR_SKIP,
             has_subtopics=True,
             inputs=("labels",),
@@ -363,7 +361,7 @@ def _check_option(name: str, value: Any, annotation: Any) -> None:
             isinstance(value, str) and value in choices,
         )
     elif name in ("gain", "discount"):
-        functions = {"gain": measures.GAINS, "discount": measures.DISCOUNTS}[name]
+        functions = {"gain": worths.GAINS, "discount": measures.DISCOUNTS}[name]
         rule = f"one of {_listed(functions)}, or a function of a tensor"
         valid = callable(value) or (isinstance(value, str) and value in functions)
     elif name in ("relevance_threshold", "max_label"):

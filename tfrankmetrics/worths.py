@@ -1,0 +1,104 @@
+"""What an item is worth to a metric: its gain, its relevance, and so on.
+
+Always a function of `Items` that gives float64, and 0 for padding.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfrankmetrics.pairs import lower_labels
+from tfrankmetrics.ranked_lists import Items, Worth
+
+# Both give 0 for label 0, and so for padding; a user's own gain may not.
+GAINS: dict[str, Callable] = {
+    "exponential": lambda labels: tf.exp(labels * math.log(2)) - 1,
+    "linear": lambda labels: labels,
+}
+
+
+def gain_of(*, gain: str | Callable = "exponential") -> Worth:
+    """What an item is worth to DCG: the gain of its label."""
+
+    def worth(items: Items) -> tf.Tensor:
+        labels = tf.cast(items.labels, tf.float64)
+        if gain in GAINS:
+            return GAINS[gain](labels)
+        gains = call_function("gain", gain, labels)
+        # A negative gain makes the query's weight, and so the result, NaN.
+        gains = tf.where(gains >= 0, gains, float("nan"))
+        return tf.where(items.valid, gains, 0)
+
+    return worth
+
+
+def relevance_of(*, relevance_threshold: float = 1.0) -> Worth:
+    """What an item is worth to a binary metric: 1 if it is relevant, else 0."""
+    return lambda items: tf.cast(items.labels >= relevance_threshold, tf.float64)
+
+
+def label_of() -> Worth:
+    """What an item is worth to ARP: its label."""
+    return gain_of(gain="linear")
+
+
+def pairs_to_win() -> Worth:
+    """What an item is worth to OPA: the number of items with a lower label."""
+    return lower_labels
+
+
+def stop_chance_of(*, max_label: float = 4.0) -> Worth:
+    """What an item is worth to ERR: the chance that it satisfies the user."""
+
+    def worth(items: Items) -> tf.Tensor:
+        labels = tf.cast(items.labels, tf.float64)
+        chances = GAINS["exponential"](labels) / 2**max_label
+        return tf.where(labels <= max_label, chances, float("nan"))
+
+    return worth
+
+
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+    """What an item is worth to the metrics of subtopics: 1 if it is of any, else 0."""
+
+    relevance_threshold: float
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """1 if an item is relevant to any subtopic, else 0, `[B, D]`."""
+        return tf.reduce_max(self.by_subtopic(items), axis=2)
+
+    def by_subtopic(self, items: Items) -> tf.Tensor:
+        """1 for each subtopic that an item is relevant to, else 0, `[B, D, T]`."""
+        return tf.cast(items.labels >= self.relevance_threshold, tf.float64)
+
+    def of_subtopic(self, subtopic: tf.Tensor) -> Worth:
+        """1 if an item is relevant to this subtopic, else 0."""
+        return lambda items: tf.gather(self.by_subtopic(items), subtopic, axis=2)
+
+
+def coverage_of(*, relevance_threshold: float = 1.0) -> Coverage:
+    """What an item is worth to the metrics of subtopics."""
+    return Coverage(relevance_threshold)
+
+
+def call_function(option: str, function: Callable, argument: tf.Tensor) -> tf.Tensor:
+    """A user's function of a tensor, which must return another of its shape."""
+    rule = f"`{option}` must be a function from a tensor to one of its shape"
+    try:
+        result = tf.cast(function(argument), tf.float64)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{rule}, made of TensorFlow operations. Received: {function!r}, which "
+            f"raised {type(error).__name__}: {error}"
+        ) from error
+    if not result.shape.is_compatible_with(argument.shape):
+        raise ValueError(
+            f"{rule}. Received: {function!r}, which returned shape {result.shape} for "
+            f"an argument of shape {argument.shape}."
+        )
+    return result
