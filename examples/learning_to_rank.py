@@ -87,7 +87,9 @@ def train(loss, lists, validation, epochs):
     tf.keras.utils.set_random_seed(0)
     model = make_model()
     model.compile(
-        tf.keras.optimizers.Adam(0.003), loss, metrics=[RankingMetrics(METRICS)]
+        tf.keras.optimizers.Adam(0.003),
+        loss,
+        metrics=[RankingMetrics(METRICS, average="macro")],
     )
     stop = tf.keras.callbacks.EarlyStopping(
         "val_ndcg@10", mode="max", patience=5, restore_best_weights=True
@@ -105,7 +107,14 @@ def train(loss, lists, validation, epochs):
 
 def evaluate_log(log, scores):
     """The value of each metric for each query, a row each."""
-    values = evaluate_rows(log["query"], log["grade"], scores, METRICS, per_query=True)
+    values = evaluate_rows(
+        log["query"],
+        log["grade"],
+        scores,
+        METRICS,
+        average="macro",  # each query counts alike in opa, too
+        per_query=True,
+    )
     return pd.DataFrame(values).set_index("query")
 
 

@@ -1,6 +1,9 @@
 """Ids and catalogues in Keras models, in graphs, and with mistakes."""
 
+import resource
+
 import numpy as np
+import pandas
 import pytest
 import tensorflow as tf
 from cases import reading, spelled, with_cutoffs
@@ -226,6 +229,10 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**IDS, "y_true": {"labels": [[1]]}}, "must have the key 'ids'", "labels"),
         ({**IDS, "y_true": {"ids": [[1]], "relevance": [[1, 2]]}}, "shape of 'ids'", "(1, 2)"),
         ({**IDS, "y_true": {"ids": [[1]], "relevance": [[np.nan]]}}, "finite numbers", "nan"),
+        ({**IDS, "y_true": {"ids": [[1, 2], [3]], "relevance": [[1], [3, 4]]}}, "as long as those of the ids", "in row 0, 2 ids and 1"),
+        ({**IDS, "y_true": {"ids": [[1, 2], [3]], "relevance": [[1, 2], [3, 4]]}}, "as long as those of the ids", "in row 1, 1 ids and 2"),
+        ({**IDS, "y_true": {"ids": [[1, 2], [3, 4]], "relevance": [[1], [3, 4]]}}, "needs ragged ids", "dense ids"),
+        ({**IDS, "y_pred": [{2, 3}]}, "must be in order", "a set"),
         ({**IDS, "y_true": {"ids": [[1]], "exclude": [[1]]}}, "no other", "exclude"),
         ({**IDS, "sample_weight": [[1, 2]]}, "one weight a query", "(1, 2)"),
         ({**IDS, "sample_weight": [-1]}, "at least 0", "[0]"),
@@ -237,6 +244,10 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**CATALOGUE, "y_true": [[[1]]]}, "must be of shape [B, V]", "(1, 1, 1)"),
         ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [1]}}, "'exclude' must be", "(1,)"),
         ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [[7]]}}, "0 to 2 here", "7 at index [0, 0]"),
+        ({**CATALOGUE, "y_true": [[0, 1, 0]]}, "not a 0 or 1 for each item", "in `y_true`"),
+        ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [[1, 0, 0]]}}, "not a 0 or 1 for each item", "in `exclude`"),
+        ({**CATALOGUE, "y_true": [[1, 2]], "y_pred": np.zeros((1, 2, 3)), "sample_weight": [[1], [2]]}, "one weight a query", "(2, 1)"),
+        ({**CATALOGUE, "y_true": [[1, 2]], "y_pred": np.zeros((1, 2, 3)), "sample_weight": [[1, 2, 3]]}, "[B, T] for sequences", "(1, 3)"),
         ({**CATALOGUE, "y_pred": [[0.1], [0.2, 0.3]]}, "must be dense", "unequal length"),
         ({**CATALOGUE, "y_pred": [["a"]]}, "must hold numbers", "U1"),
         ({**CATALOGUE, "duplicates": "all"}, "inputs='ids' only", "'catalogue'"),
@@ -250,6 +261,44 @@ def test_mistakes(arguments, rule, received):
         tfr.evaluate(**{"metrics": ["ndcg@2", "mrr"], **arguments})
     assert rule in str(error.value)
     assert received in str(error.value)
+
+
+def test_ids_in_columns_sets_and_tensors():
+    relevant, recommended = [["a", "b"], ["c"]], [["b", "x"], ["y", "c"]]
+    expected = tfr.evaluate(relevant, recommended, NAMES, inputs="ids")
+    numbers = [[1, 2], [3]], [[2, 8], [9, 3]]
+    for ids, listed in (
+        (pandas.Series(relevant), pandas.Series(recommended)),
+        (pandas.Series(relevant), recommended),
+        ([set(row) for row in relevant], recommended),
+        (relevant, tf.constant(recommended)),
+        (np.array([["a", "b"], ["c", "c"]]), np.array(recommended)),
+        tuple(map(pandas.Series, numbers)),
+        ([set(row) for row in numbers[0]], numbers[1]),
+    ):
+        assert tfr.evaluate(ids, listed, NAMES, inputs="ids") == expected
+
+
+def test_what_is_excluded_and_not_relevant_is_no_part_of_the_list():
+    scores = [[0.5, 0.9, 0.1, 0.7]]
+    for ids in ({"ids": [[0]]}, {"ids": [[0, 3]], "relevance": [[1, 0]]}):
+        query = {**ids, "exclude": [[3]]}
+        auc = tfr.evaluate(query, scores, ["auc"], inputs="catalogue")["auc"]
+        assert auc == 1 / 2  # above item 2, below item 1
+
+
+def test_a_whole_catalogue_with_many_relevant_items_takes_little_memory():
+    """No tensor of items times relevant items: 16 * 20,000 * 500 would be 1.3 GB."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    scores = np.random.default_rng(0).normal(size=(16, 20_000)).astype("f4")
+    relevant = np.argsort(scores, axis=1)[:, -1000::2]
+    values = tfr.evaluate(relevant, scores, ["auc", "recall@1000"], inputs="catalogue")
+    assert values["recall@1000"] == 1.0
+    # They have the ranks 2, 4, ... 1000: above the i-th are i others.
+    above = np.arange(1, 501)
+    assert values["auc"] == pytest.approx(1 - above.mean() / 19_500, rel=1e-12)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert after - before < 500_000  # kB
 
 
 @pytest.mark.parametrize(

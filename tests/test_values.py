@@ -336,6 +336,11 @@ def test_scores_are_compared_in_their_own_dtype(dtype, higher, lower):
     assert tfr.evaluate([[1, 0]], scores, ["mrr"])["mrr"] == 0.5
 
 
+def test_large_integer_labels_are_not_rounded():
+    labels = np.array([[2**24 + 1, 2**24]], "int32")  # one number in float32
+    assert value("opa", labels, [[1.0, 2.0]]) == 0.0
+
+
 def test_weights_of_queries():
     labels, scores = [[1, 0], [0, 1]], [[2.0, 1.0], [2.0, 1.0]]  # RR 1 and 1/2
     for weights in ([3.0, 1.0], [[3.0], [1.0]], [3, 1]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,6 +89,28 @@ def widened(given: Dense, width: tf.Tensor) -> Dense:
     return given._replace(tensor=padded)
 
 
+def row_by_row(given: Dense) -> Dense:
+    """Rows that happen to be as long as each other, as meant one by one.
+
+    So Python lists are, where padding comes in arrays.
+    """
+    size = tf.shape(given.tensor, out_type=tf.int64)
+    return given._replace(row_lengths=tf.fill(size[:1], size[1]))
+
+
+def like(given: Dense, other: Dense, of: str, error: str) -> tf.Tensor:
+    """The tensor of `given`, which must have the shape and rows of the other.
+
+    `of` is what the other holds, for the errors about rows.
+    """
+    shape = tf.shape(other.tensor)
+    if given.row_lengths is None:
+        return of_shape(given.tensor, other.tensor.shape, shape, error)
+    with _required_same_rows(given, other, of):
+        tensor = widened(given, shape[1]).tensor
+        return of_shape(tensor, other.tensor.shape, shape, error)
+
+
 def of_shape(
     tensor: tf.Tensor, known: tf.TensorShape, shape: tf.Tensor, error: str
 ) -> tf.Tensor:
@@ -106,6 +129,27 @@ def reshaped_if_same(tensor: tf.Tensor, shape: tf.Tensor, error: str) -> tf.Tens
     with required(tf.reduce_all(same), error, received, "for", shape):
         # XLA drops assertions; there the impossible size -2 is the error.
         return tf.reshape(tensor, tf.where(same, shape, -2))
+
+
+def _required_same_rows(given: Dense, other: Dense, of: str) -> AbstractContextManager:
+    if other.row_lengths is None:
+        raise ValueError(
+            f"If ragged, {given.name} needs ragged {of} with rows of the same "
+            f"lengths. Received: dense {of} of shape {other.tensor.shape}."
+        )
+    error = f"The rows of {given.name} must be as long as those of the {of}."
+    lengths = (other.row_lengths, given.row_lengths)
+    if tf.executing_eagerly():
+        rows = zip_longest(*(each.numpy() for each in lengths))
+        for row, (expected, received) in enumerate(rows):
+            if expected != received:
+                raise ValueError(
+                    f"{error} Received: in row {row}, {expected} {of} and {received} "
+                    f"values of {given.name}."
+                )
+    with required(tf.equal(*map(tf.size, lengths)), error, *lengths):
+        same_lengths = tf.equal(*lengths)
+    return required(tf.reduce_all(same_lengths), error, *lengths)
 
 
 def required(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.arrays import dense, first, of_shape
@@ -90,7 +91,8 @@ class CatalogueScores(NamedTuple):
             if groups is not None and groups.cut_items is not None:
                 cut_items = tf.gather(groups.cut_items, ids, batch_dims=1)
                 groups = groups._replace(cut_items=cut_items)
-        lengths, missed = count(retrieved), count(valid & ~judged.retrieved)
+        is_missed = ~judged.retrieved & (relevance > 0)
+        lengths, missed = count(retrieved), count(is_missed)
         return RankedLists(
             ranked=ranked,
             judged=judged,
@@ -141,12 +143,19 @@ def _found_in(
     order: tf.Tensor, ids: tf.Tensor, judged: Items, columns: Columns
 ) -> Items:
     """The relevant items among those at ranks 1 ... top; no other has a label."""
-    ids = tf.cast(ids, order.dtype)
-    matches = tf.equal(order[:, :, tf.newaxis], ids[:, tf.newaxis, :])
-    matches &= judged.retrieved[:, tf.newaxis, :]
-    labels = tf.where(matches, judged.labels[:, tf.newaxis, :], 0)
-    is_here = columns.fill(tf.reduce_any(matches, axis=2))
-    return Items(columns.fill(tf.reduce_sum(labels, axis=2)), is_here, is_here, None)
+    ids = tf.where(judged.retrieved, tf.cast(ids, order.dtype), order.dtype.max)
+    # One more, past all ids, for what is not found.
+    ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=order.dtype.max)
+    labels = tf.pad(judged.labels, [[0, 0], [0, 1]])
+    by_id = tf.argsort(ids, axis=1)
+    ids = tf.gather(ids, by_id, batch_dims=1)
+    labels = tf.gather(labels, by_id, batch_dims=1)
+    # Looked up rather than compared each with each, which would take [B, top, M].
+    place = tf.searchsorted(ids, order)
+    is_here = tf.equal(tf.gather(ids, place, batch_dims=1), order)
+    labels = tf.where(is_here, tf.gather(labels, place, batch_dims=1), 0)
+    is_here = columns.fill(is_here)
+    return Items(columns.fill(labels), is_here, is_here, None)
 
 
 @tf.autograph.experimental.do_not_convert
@@ -172,11 +181,12 @@ def catalogue_scores(
     if sample_weight is steps:
         sample_weight = None  # Keras 2 hands its mask over as weights, too
     scores, relevant = _as_scores(y_pred), as_ids("`y_true`", y_true)
+    if relevance is not None:
+        relevance = as_relevance(relevance, relevant)
+    relevant = relevant.tensor
     received = (
         f"Received: y_true of shape {relevant.shape}, y_pred of shape {scores.shape}."
     )
-    if relevance is not None:
-        relevance = as_relevance(relevance, relevant)
     if scores.shape.rank not in (2, 3) or relevant.shape.rank not in (
         scores.shape.rank - 1,
         scores.shape.rank,
@@ -194,7 +204,7 @@ def catalogue_scores(
         scores, relevant, f"Ids and scores must be of as many queries. {received}"
     )
     if exclude is not None:
-        exclude = as_ids("'exclude'", exclude)
+        exclude = as_ids("'exclude'", exclude).tensor
         error = (
             "'exclude' must be of shape [B, E] beside scores [B, V], or [B, T, E] "
             f"beside [B, T, V]. Received: shape {exclude.shape} beside {scores.shape}."
@@ -252,6 +262,11 @@ def _weights(sample_weight: Any, scores: tf.Tensor) -> tf.Tensor | None:
     steps = scores[:, :, 0]
     given = tf.convert_to_tensor(sample_weight)
     if given.shape.rank == 2 and given.shape[1] != 1:
+        error = (
+            "`sample_weight` must be a scalar, [B] or [B, 1], or [B, T] for sequences, "
+            f"here {steps.shape}. Received: shape {given.shape}."
+        )
+        given = of_shape(given, steps.shape, tf.shape(steps), error)
         return query_weights(tf.reshape(given, [-1]), _rows(scores))
     weights = query_weights(sample_weight, scores)[:, tf.newaxis]
     return tf.reshape(weights * tf.ones_like(steps, weights.dtype), [-1])
@@ -276,6 +291,12 @@ def require_items(lists: CatalogueScores) -> None:
     for name, ids in (("y_true", lists.relevant), ("exclude", lists.exclude)):
         if ids is None:
             continue
+        if ids.shape[1] == size > 2 and np.isin(ids.numpy(), (0, 1)).all():
+            raise ValueError(
+                "Ids must be places in the catalogue, not a 0 or 1 for each item. "
+                f"Received in `{name}`: zeros and ones of the shape of the scores, "
+                f"{ids.shape}. For labels beside scores, leave `inputs` away."
+            )
         bad = (ids.numpy() < PADDING) | (ids.numpy() >= size)
         if bad.any():
             raise ValueError(

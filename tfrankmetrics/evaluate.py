@@ -53,8 +53,9 @@ def evaluate(
     Args:
         y_true: Labels, graded or binary: `[B, N]`, `[N]` for one list, or lists
             of lists of unequal length; NumPy arrays, Python lists, dense or
-            ragged tensors. A label below 0 marks padding, unless there is a
-            mask. A dict of `labels` and `mask` is taken too.
+            ragged tensors. For metrics of subtopics `[B, N, T]`. A label below 0
+            marks padding, unless there is a mask. A dict of `labels` and `mask` is
+            taken too.
         y_pred: Scores of the same form, higher ranks first. Dense scores may
             also be `[B, N, 1]`. Any float or integer dtype, compared as it is.
             NaN ranks below every number; -inf says that an item was not retrieved.
@@ -64,16 +65,19 @@ def evaluate(
         inputs: What `y_true` and `y_pred` are: "labels" (default), as above; "ids":
             relevant ids beside recommended ids, best first; or "catalogue": relevant
             ids beside the scores of all items. `update_state` of a metric says
-            more. Here ids may be of any kind, such as lists of lists of strings.
+            more. Here ids may be of any kind, such as lists of lists of strings, and
+            two flat lists of ids are those of one query.
         duplicates: How a repeated recommendation counts, with inputs="ids" only:
             "first" (default), at its first place; or "all", each time.
         mask: Booleans of the labels' shape, True for the items that count. With
             a mask, it alone decides, and a negative label is not relevant.
         sample_weight: A scalar, `[B]` or `[B, 1]` (one weight a query) or of the
             labels' shape (one an item).
-        per_query: Gives the value of each query instead of their mean.
+        per_query: Gives the value of each query instead of their mean. (The mean
+            of ARP and OPA weighs them, unless average="macro".)
         gain: For NDCG and DCG by name: "exponential", "linear" or a function.
-        discount: For NDCG and DCG by name: "log2", "jarvelin" or a function.
+        discount: For NDCG, DCG and alpha-DCG by name: "log2", "jarvelin" or a
+            function.
         ideal: For NDCG by name: "judged" or "retrieved".
         relevance_threshold: For binary metrics by name: the lowest relevant label.
         persistence: For RBP by name: the chance that a user looks on.
@@ -90,8 +94,9 @@ def evaluate(
     Returns:
         A dict from each metric's name to its weighted mean over the queries, a
         float (NaN if no query counts); with `per_query`, to an array `[B]`
-        that is NaN for the queries that do not count: lists of padding alone,
-        those with nothing relevant under `empty="skip"`, and those of weight 0.
+        (`[B * T]` for sequences) that is NaN for the queries that do not count: lists
+        of padding alone, those with nothing to find under `empty="skip"`, and those
+        of weight 0.
 
     Raises:
         ValueError: A shape, dtype, metric or option is not one of those above; a
@@ -159,8 +164,15 @@ def _require_finite(
     bad = ~(np.isfinite(values) & np.isfinite(weights))
     if bad.any():
         query, column = first_index(bad)
+        where = f"in query {query} for {list(named)[column]!r}"
+        options = dict(list(named.values())[column].options)
+        if "max_label" in options:
+            raise ValueError(
+                f"Labels must be at most `max_label`, here {options['max_label']}. "
+                f"Received: a higher one, {where}."
+            )
         raise ValueError(
             "Gains must be finite numbers of at least 0, and so must discounts, which "
             "must not grow with the rank. Received others, or gains too large to add "
-            f"up, in query {query} for {list(named)[column]!r}."
+            f"up, {where}."
         )

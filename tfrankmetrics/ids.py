@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.arrays import dense, first, of_shape
+from tfrankmetrics.arrays import Dense, dense, first, like, of_shape, row_by_row
 from tfrankmetrics.inputs import query_weights, require_keys
 from tfrankmetrics.ranked_lists import Items, RankedLists, columns_for, count
 from tfrankmetrics.ranking import TieBreaking
@@ -129,12 +129,13 @@ def id_lists(
     """
     y_true, relevance, _ = from_dict(y_true, {"relevance"})
     relevant, recommended = as_ids("`y_true`", y_true), as_ids("`y_pred`", y_pred)
+    if relevance is not None:
+        relevance = as_relevance(relevance, relevant)
+    relevant, recommended = relevant.tensor, recommended.tensor
     received = (
         f"Received: y_true of shape {relevant.shape}, y_pred of shape "
         f"{recommended.shape}."
     )
-    if relevance is not None:
-        relevance = as_relevance(relevance, relevant)
     if recommended.shape.rank == 1 and relevant.shape.rank == 1:
         relevant, recommended = relevant[tf.newaxis], recommended[tf.newaxis]
     elif relevant.shape.rank == 1:
@@ -161,15 +162,21 @@ def id_lists(
 
 def numbered_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     """Numbers in place of ids that are none, such as strings; equal for equal ids."""
-    ids = y_true.get("ids") if isinstance(y_true, Mapping) else y_true
+    is_dict = isinstance(y_true, Mapping)
+    if is_dict and "ids" not in y_true:
+        return y_true, y_pred  # an error, which `from_dict` raises
+    if isinstance(y_pred, (list, tuple)) and any(map(_is_set, y_pred)):
+        raise ValueError(
+            "Recommended ids must be in order, the best first. Received: a set, which "
+            "has none."
+        )
+    ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
     kinds = {_kind_of(data) for data in (ids, y_pred)} - {None}
     if len(kinds) > 1:
         raise ValueError(
             "Relevant and recommended ids must be of one kind, or none would match. "
             f"Received: {' and '.join(sorted(kind.__name__ for kind in kinds))}."
         )
-    if kinds <= {int}:
-        return y_true, y_pred
     numbered: dict[Any, int] = {}
 
     def number(data: Any) -> Any:
@@ -181,8 +188,26 @@ def numbered_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
             )
         return numbered.setdefault(data, len(numbered))
 
-    ids, y_pred = number(ids), number(y_pred)
-    return ({**y_true, "ids": ids} if isinstance(y_true, Mapping) else ids), y_pred
+    if not kinds <= {int}:
+        ids, y_pred = number(ids), number(y_pred)
+    return ({**y_true, "ids": ids} if is_dict else ids), y_pred
+
+
+def _is_set(data: Any) -> bool:
+    return isinstance(data, (set, frozenset))
+
+
+def _as_rows(data: Any) -> Any:
+    """Columns of a table, sets and tensors of strings as arrays or lists of such."""
+    if isinstance(data, tf.Tensor) and data.dtype == tf.string:
+        return data.numpy().astype(str)
+    if hasattr(data, "to_numpy"):
+        data = data.to_numpy()
+    if isinstance(data, np.ndarray) and data.dtype.kind == "O":
+        data = data.tolist()
+    if not isinstance(data, (list, tuple)):
+        return data
+    return [list(row) if _is_set(row) else row for row in data]
 
 
 def _kind_of(data: Any) -> type | None:
@@ -208,7 +233,7 @@ def from_dict(y_true: Any, may_have: set[str]) -> tuple[Any, Any, Any]:
     return y_true["ids"], y_true.get("relevance"), y_true.get("exclude")
 
 
-def as_ids(name: str, data: Any) -> tf.Tensor:
+def as_ids(name: str, data: Any) -> Dense:
     """Ids as int64; rows of unequal length are padded with -1."""
 
     def convert(ids: Any) -> Any:
@@ -223,10 +248,10 @@ def as_ids(name: str, data: Any) -> tf.Tensor:
             )
         return tf.cast(ids, tf.int64)
 
-    return dense(name, data, convert, padding=PADDING).tensor
+    return dense(name, data, convert, padding=PADDING)
 
 
-def as_relevance(relevance: Any, ids: tf.Tensor) -> tf.Tensor:
+def as_relevance(relevance: Any, ids: Dense) -> tf.Tensor:
     """The grades beside ids, in float64; what is below 0 is not relevant."""
 
     def convert(grades: Any) -> Any:
@@ -236,14 +261,16 @@ def as_relevance(relevance: Any, ids: tf.Tensor) -> tf.Tensor:
             )
         return tf.cast(grades, tf.float64)
 
-    grades = dense("'relevance'", relevance, convert, padding=0).tensor
+    given = dense("'relevance'", relevance, convert, padding=0)
     error = (
-        f"'relevance' must be of the shape of 'ids', {ids.shape}. "
-        f"Received: shape {grades.shape}."
+        f"'relevance' must be of the shape of 'ids', {ids.tensor.shape}. "
+        f"Received: shape {given.tensor.shape}."
     )
-    if grades.shape.rank != ids.shape.rank:
+    if given.tensor.shape.rank != ids.tensor.shape.rank:
         raise ValueError(error)
-    grades = of_shape(grades, ids.shape, tf.shape(ids), error)
+    if ids.row_lengths is not None and given.row_lengths is None:
+        given = row_by_row(given)
+    grades = like(given, ids, "ids", error)
     return tf.where(grades < 0, tf.zeros_like(grades), grades)
 
 

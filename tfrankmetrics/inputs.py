@@ -8,8 +8,6 @@ which runs outside a graph, raises an error for them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -20,9 +18,10 @@ from tfrankmetrics.arrays import (
     dense,
     first,
     first_index,
+    like,
     of_shape,
-    required,
     reshaped_if_same,
+    row_by_row,
     widened,
 )
 from tfrankmetrics.ranking import PaddedLists
@@ -123,10 +122,8 @@ def _labels_and_scores(
             f"also be [B, N, 1], and labels of subtopics [B, N, T]. {received}"
         )
     if labels.row_lengths is not None and scores.row_lengths is None:
-        size = tf.shape(scores.tensor, out_type=labels.row_lengths.dtype)
         if isinstance(y_pred, (list, tuple)):
-            # Python lists are meant row by row; padding comes in arrays.
-            scores = scores._replace(row_lengths=tf.fill(size[:1], size[1]))
+            scores = row_by_row(scores)
         else:
             labels = widened(labels, tf.shape(scores.tensor)[1])
     subtopics = None
@@ -134,7 +131,7 @@ def _labels_and_scores(
         subtopics = labels.tensor
         labels = labels._replace(tensor=tf.reduce_max(subtopics, axis=2))
     error = f"Labels and scores must be of the same shape. {received}"
-    return labels, subtopics, _like_labels(scores, labels, error), is_one_list
+    return labels, subtopics, like(scores, labels, "labels", error), is_one_list
 
 
 def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> tf.Tensor:
@@ -146,7 +143,7 @@ def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> tf.Tensor:
     )
     if is_one_list and given.tensor.shape.rank == 1:
         given = given._replace(tensor=given.tensor[tf.newaxis])
-    valid = _like_labels(given, labels, error)
+    valid = like(given, labels, "labels", error)
     if labels.row_lengths is None:
         return valid
     return valid & tf.sequence_mask(labels.row_lengths, tf.shape(valid)[1])
@@ -179,7 +176,7 @@ def _weights(
         width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])
         weights = reshaped_if_same(weights, tf.stack([shape[0], width]), error)
         weights *= tf.ones_like(labels.tensor, tf.float64)
-    return None, _like_labels(given._replace(tensor=weights), labels, error)
+    return None, like(given._replace(tensor=weights), labels, "labels", error)
 
 
 def query_weights(sample_weight: Any, queries: tf.Tensor) -> tf.Tensor | None:
@@ -216,7 +213,9 @@ def _as_labels(labels: Any) -> Any:
     dtype = labels.dtype
     if not (dtype.is_floating or dtype.is_integer or dtype.is_bool):
         raise ValueError(f"Labels must be real numbers. Received dtype: {dtype.name}.")
-    return labels if dtype == tf.float64 else tf.cast(labels, tf.float32)
+    # In float32, 2^24 and the next integer would be one label.
+    is_wide = dtype == tf.float64 or (dtype.is_integer and dtype.size > 2)
+    return tf.cast(labels, tf.float64 if is_wide else tf.float32)
 
 
 def _as_scores(scores: Any) -> Any:
@@ -248,37 +247,6 @@ def _as_weights(weights: Any) -> Any:
             f"ranking is a mask. Received dtype: {weights.dtype.name}."
         )
     return tf.cast(weights, tf.float64)
-
-
-def _like_labels(given: Dense, labels: Dense, error: str) -> tf.Tensor:
-    """The tensor of `given`, which must have the shape and rows of the labels."""
-    shape = tf.shape(labels.tensor)
-    if given.row_lengths is None:
-        return of_shape(given.tensor, labels.tensor.shape, shape, error)
-    with _required_same_rows(given, labels):
-        tensor = widened(given, shape[1]).tensor
-        return of_shape(tensor, labels.tensor.shape, shape, error)
-
-
-def _required_same_rows(given: Dense, labels: Dense) -> AbstractContextManager:
-    if labels.row_lengths is None:
-        raise ValueError(
-            f"If ragged, {given.name} needs ragged labels with rows of the same "
-            f"lengths. Received: dense labels of shape {labels.tensor.shape}."
-        )
-    error = f"The rows of {given.name} must be as long as those of the labels."
-    lengths = (labels.row_lengths, given.row_lengths)
-    if tf.executing_eagerly():
-        rows = zip_longest(*(each.numpy() for each in lengths))
-        for row, (expected, received) in enumerate(rows):
-            if expected != received:
-                raise ValueError(
-                    f"{error} Received: in row {row}, {expected} labels and {received} "
-                    f"values of {given.name}."
-                )
-    with required(tf.equal(*map(tf.size, lengths)), error, *lengths):
-        same_lengths = tf.equal(*lengths)
-    return required(tf.reduce_all(same_lengths), error, *lengths)
 
 
 def require_numbers(lists: PaddedLists) -> None:

@@ -10,8 +10,9 @@ keywords; ties, empty lists and weights mean the same in every class:
 *   `empty`: what a list without any relevant item counts as: "zero", "one", or
     "skip" (not at all). A list that is all padding never counts.
 *   `sample_weight` of one weight a query weighs the mean over the queries. One
-    weight an item weighs gains and hits, and gives the query the weight
-    sum(weight * worth) / sum(worth), where worth is the gain or relevance.
+    weight an item gives the query the weight sum(weight * worth) / sum(worth), where
+    worth is the gain or relevance, and weighs within the list the gains of DCG, NDCG
+    and alpha-DCG, the hits of MAP, the labels of ARP and the pairs of OPA.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class RankingMetrics(StatefulMetric):
 
     In `model.compile(metrics=[RankingMetrics([...])])` each key becomes an
     entry of the logs, as `ndcg@10` and `val_ndcg@10`. Callbacks that monitor one
-    need `mode="max"`.
+    need `mode="max"`, and for ARP "min".
 
     Keras merges the dicts of all metrics of a model, and of all its outputs,
     into one, and of two equal keys it keeps the last. So where a model has
@@ -51,7 +51,8 @@ class RankingMetrics(StatefulMetric):
         duplicates: How a repeated recommendation counts, with inputs="ids" only:
             "first" (default), at its first place; or "all", each time.
         gain: For NDCG and DCG by name: "exponential", "linear" or a function.
-        discount: For NDCG and DCG by name: "log2", "jarvelin" or a function.
+        discount: For NDCG, DCG and alpha-DCG by name: "log2", "jarvelin" or a
+            function.
         ideal: For NDCG by name: "judged" or "retrieved".
         relevance_threshold: For binary metrics by name: the lowest relevant label.
         persistence: For RBP by name: the chance that a user looks on.

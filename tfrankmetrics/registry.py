@@ -137,7 +137,6 @@ FORMULAS: dict[str, Formula] = {
             "auc",
             measures.area_under_the_curve,
             worths.relevance_of,
-            ("GAUC",),
             empties=_SKIP_FIRST,
             to_find=measures.mixed_pairs,
             has_cutoff=False,
@@ -229,7 +228,7 @@ def make_measure(
     given = {name: value for name, value in options.items() if value is not None}
     complete.update(given)
     for name, value in complete.items():
-        _check_option(name, value, parameters[name].annotation)
+        _check_option(row.name, name, value, parameters[name].annotation)
     k = _checked_cutoff(k)
     if k is not None and not row.has_cutoff:
         raise ValueError(
@@ -306,6 +305,11 @@ def named_measures(
             f"['ndcg@10', 'mrr']. Received: {metrics!r}."
         )
     options = {name: value for name, value in options.items() if value is not None}
+    if "denominator" in options:
+        raise ValueError(
+            "`denominator` means another thing for each metric: set it on a metric "
+            "object, as in MeanAveragePrecision(k=5, denominator='hits')."
+        )
     unused = set(options)
     named: dict[str, Measure] = {}
     for metric in metrics:
@@ -353,7 +357,7 @@ def _checked_cutoff(k: Any) -> int | None:
     return int(k)
 
 
-def _check_option(name: str, value: Any, annotation: Any) -> None:
+def _check_option(metric: str, name: str, value: Any, annotation: Any) -> None:
     if typing.get_origin(annotation) is Literal:
         choices = typing.get_args(annotation)
         rule, valid = (
@@ -371,13 +375,15 @@ def _check_option(name: str, value: Any, annotation: Any) -> None:
         rule = "a number between 0 and 1"
         valid = _is_number(value, numbers.Real) and 0 < value < 1
     elif name == "alpha":
-        rule = "a number above 0 and at most 1"
-        valid = _is_number(value, numbers.Real) and 0 < value <= 1
+        rule = "a number from 0.001 to 1"  # it divides differences
+        valid = _is_number(value, numbers.Real) and 0.001 <= value <= 1
     else:
         rule = "an int, or None"
         valid = value is None or _is_number(value, numbers.Integral)
     if not valid:
-        raise ValueError(f"`{name}` must be {rule}. Received: {name}={value!r}.")
+        raise ValueError(
+            f"`{name}` of `{metric}` must be {rule}. Received: {name}={value!r}."
+        )
 
 
 def _is_number(value: Any, kind: type) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.arrays import first_index
 from tfrankmetrics.evaluate import NUMBERS_AT_A_TIME, results
 from tfrankmetrics.inputs import padded_lists
 from tfrankmetrics.per_query import call_compiled, values_and_weights
 from tfrankmetrics.registry import Measure
-from tfrankmetrics.ways_in import make_way_in, measures_for, require_values
+from tfrankmetrics.ways_in import make_way_in, measures_for
 
 
 class _Queries(NamedTuple):
@@ -99,6 +101,7 @@ def evaluate_rows(
     else:
         ids, queries = _queries_of_groups(groups, number)
 
+    _require_values(columns)
     values, weights = _by_query(named, queries, columns)
     computed = results(named, values, weights, per_query)
     return {"query": ids, **computed} if per_query else computed
@@ -127,7 +130,6 @@ def _by_query(
             columns["sample_weight"][rows] if "sample_weight" in columns else None,
             exists & ~(labels < 0),  # NaN is no padding
         )
-        require_values(lists)
         found = call_compiled(values_and_weights, measures, lists, start)
         values[part], weights[part] = found
         start += max(1, len(part))
@@ -157,6 +159,21 @@ def _numbers(name: str, column: Any) -> np.ndarray:
     return array
 
 
+def _require_values(columns: dict[str, np.ndarray]) -> None:
+    """Raises an error for values that would make a metric's result NaN."""
+    labels, weights = columns["labels"], columns.get("sample_weight", np.zeros(1))
+    for name, bad, rule in (
+        ("labels", ~np.isfinite(labels) & ~(labels < 0), "finite, or below 0"),
+        ("sample_weight", ~np.isfinite(weights) | (weights < 0), "finite, at least 0"),
+    ):
+        if bad.any():
+            row = first_index(bad)[0]
+            raise ValueError(
+                f"`{name}` must hold numbers that are {rule}. Received: "
+                f"{columns[name][row]} in row {row}."
+            )
+
+
 def _queries_of_groups(groups: Any, number: int) -> tuple[np.ndarray, _Queries]:
     lengths = _column("groups", groups)
     if not np.issubdtype(lengths.dtype, np.integer) or (lengths < 0).any():
@@ -183,10 +200,11 @@ def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, _Queries]:
             "Every row must have a query id. Received a missing one in row "
             f"{np.flatnonzero(missing)[0]}."
         )
-    if ids.dtype == object:
-        ids = _without_objects(ids)
     _, first, codes, lengths = np.unique(
-        ids, return_index=True, return_inverse=True, return_counts=True
+        _numbered(ids) if ids.dtype == object else ids,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
     appearance = np.argsort(first, kind="stable")
     place = np.empty_like(appearance)
@@ -197,10 +215,11 @@ def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, _Queries]:
     return ids[first[appearance]], _Queries(order, starts, lengths)
 
 
-def _without_objects(ids: np.ndarray) -> np.ndarray:
-    """Ids of mixed or any Python type as a dtype that NumPy can compare."""
-    kinds = {type(query) for query in ids}
+def _numbered(ids: np.ndarray) -> np.ndarray:
+    """A number for each id, which may be anything that a dict takes as a key."""
+    kinds = {numbers.Number if isinstance(i, numbers.Number) else type(i) for i in ids}
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(f"Query ids must be of one type. Received: {names}.")
-    return np.array(ids.tolist())
+    numbered: dict[Any, int] = {}
+    return np.array([numbered.setdefault(query, len(numbered)) for query in ids], int)

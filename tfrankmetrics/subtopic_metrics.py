@@ -95,8 +95,8 @@ class AlphaDCG(SingleMetric):
     Args:
         k: The cutoff, an int of at least 1, or None (default) for the whole list.
         relevance_threshold: The lowest label that is relevant, above 0; 1.0 (default).
-        alpha: How much less a subtopic is worth with each item about it, above 0 and
-            at most 1; 0.5 (default).
+        alpha: How much less a subtopic is worth with each item about it, from 0.001
+            to 1; 0.5 (default).
         discount: "log2" (default; 1 / log2(1 + rank)), "jarvelin" (1 for ranks
             1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
             ranks, from 1, to discounts of its shape that do not grow with the rank.

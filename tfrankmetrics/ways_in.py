@@ -108,7 +108,7 @@ def check_labels(measures: Iterable[Measure], lists: Lists) -> None:
             raise ValueError(
                 f"`{measure.formula.name}` reads labels of shape "
                 f"{forms[not has_subtopics]}. Received: labels of shape "
-                f"{forms[has_subtopics]}."
+                f"{forms[has_subtopics]}. tf.squeeze takes a dimension of 1 away."
             )
 
 

@@ -1,7 +1,7 @@
 """Metrics of the whole list, as Keras classes: they take no cutoff.
 
-They are about the places of all items. What was not retrieved shares the places
-below everything that was.
+ARP, OPA and AUC are about the places of all items: what was not retrieved shares
+the places below everything that was. To BPref it is missed.
 """
 
 from __future__ import annotations
@@ -122,11 +122,11 @@ class PerQueryAUC(SingleMetric):
 
     AUC = pairs with the relevant item on top / pairs of a relevant item and another
 
-    The value is between 0 and 1; a tied pair is worth a half. It is the mean over
-    queries, also known as GAUC: unlike one AUC of all items together, it
-    does not compare scores of different queries. Source: Hanley and McNeil, "The
-    meaning and use of the area under a receiver operating characteristic (ROC)
-    curve", Radiology 143(1), 1982.
+    The value is between 0 and 1; a tied pair is worth a half. Unlike one AUC of all
+    items together, it does not compare scores of different queries. With the number
+    of impressions as `sample_weight` of each query it is GAUC. Source: Hanley and
+    McNeil, "The meaning and use of the area under a receiver operating characteristic
+    (ROC) curve", Radiology 143(1), 1982.
 
     >>> auc = PerQueryAUC()
     >>> auc.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
