@@ -1,4 +1,4 @@
-.PHONY: test lint format quickstart peers tf-ranking
+.PHONY: test lint format quickstart peers tf-ranking tfma
 
 test:
 	python -m pytest -n auto
@@ -20,3 +20,6 @@ peers:
 
 tf-ranking:
 	python -m pytest validation/test_tf_ranking.py
+
+tfma:
+	python -m pytest validation/test_tfma.py

@@ -1,0 +1,371 @@
+"""The metric in TensorFlow Model Analysis, on Beam, beside `evaluate` on its data."""
+
+import contextlib
+import doctest
+import io
+import pathlib
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from apache_beam.options.pipeline_options import PipelineOptions
+from google.protobuf import text_format
+from tensorflow_model_analysis.proto import config_pb2
+
+import tfrankmetrics as tfr
+import tfrankmetrics.tfma
+from tfrankmetrics.tfma import RankMetrics, eval_config
+
+NAMES = ["ndcg@10", "ndcg@3", "map", "mrr", "precision@5", "bpref", "arp", "opa", "auc"]
+ROWS = {"label_key": "grade", "prediction_key": "score", "query_key": "query"}
+LISTS = {"label_key": "grades", "prediction_key": "scores"}
+
+
+def make_table(queries=80, seed=0):
+    """Rows in no order, of queries of different length, with ties and empty queries."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 25, queries)
+    query = np.repeat(np.arange(queries), lengths)
+    table = pd.DataFrame(
+        {
+            "query": [f"query {number}" for number in query],
+            "grade": rng.integers(0, 4, len(query)) * (query % 9 > 0.0),
+            "score": rng.normal(size=len(query)).round(1),
+            "country": np.array(["de", "fr", "it"])[query % 3],
+            "weight": (1.0 + query % 4),
+        }
+    )
+    return table.sample(frac=1, random_state=seed, ignore_index=True)
+
+
+def values_of(metrics):
+    """The numbers among the results of one slice of one model."""
+    return {
+        name: value["doubleValue"]
+        for name, value in metrics[""][""].items()
+        if "doubleValue" in value
+    }
+
+
+def by_slice(table, config):
+    """The values of each slice, by the value of its feature; None is the whole."""
+    result = tfma.analyze_raw_data(table, config)
+    assert result.slicing_metrics
+    return {
+        of[0][1] if of else None: values_of(metrics)
+        for of, metrics in result.slicing_metrics
+    }
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_have_the_values_of_evaluate(weighted, compare):
+    table = make_table()
+    weight = {"example_weight_key": "weight"} if weighted else {}
+    found = by_slice(table, eval_config(NAMES, slices=["country"], **ROWS, **weight))
+    assert set(found) == {None, "de", "fr", "it"}
+    for country, values in found.items():
+        rows = table[table["country"] == country] if country else table
+        expected = tfr.evaluate_rows(
+            rows["query"],
+            rows["grade"],
+            rows["score"],
+            NAMES,
+            sample_weight=rows["weight"] if weighted else None,
+        )
+        for name in NAMES:
+            compare(
+                "tensorflow-model-analysis",
+                "",
+                name,
+                values[name],
+                expected[name],
+                rtol=1e-12,
+            )
+
+
+def as_lists(table, padded):
+    """A table with a list in each row; padded to one length, or as long as it is."""
+    groups = table.groupby("query", sort=False)
+    lists = [
+        (g["grade"].to_numpy(float), g["score"].to_numpy(float)) for _, g in groups
+    ]
+    longest = max(len(grades) for grades, _ in lists)
+    if padded:
+        lists = [
+            (
+                np.pad(grades, (0, longest - len(grades)), constant_values=-1.0),
+                np.pad(scores, (0, longest - len(scores))),
+            )
+            for grades, scores in lists
+        ]
+    return pd.DataFrame(lists, columns=["grades", "scores"])
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_lists_have_the_values_of_evaluate(padded):
+    table = make_table()
+    found = by_slice(as_lists(table, padded), eval_config(NAMES, **LISTS))[None]
+    expected = tfr.evaluate_rows(table["query"], table["grade"], table["score"], NAMES)
+    for name in NAMES:
+        assert found[name] == pytest.approx(expected[name], rel=1e-12), name
+
+
+def test_options_are_in_the_key_so_that_nothing_merges():
+    table = make_table()
+    spec = config_pb2.EvalConfig(
+        model_specs=[config_pb2.ModelSpec(label_key="grade", prediction_key="score")],
+        metrics_specs=[
+            config_pb2.MetricsSpec(
+                query_key="query",
+                metrics=[
+                    config_pb2.MetricConfig(
+                        class_name="RankMetrics",
+                        module="tfrankmetrics.tfma",
+                        config=f'"metrics": ["ndcg@10"]{more}',
+                    )
+                    for more in ("", ', "gain": "linear"', ', "convention": "lightgbm"')
+                ],
+            )
+        ],
+    )
+    found = by_slice(table, spec)[None]
+    rows = table["query"], table["grade"], table["score"], ["ndcg@10"]
+    expected = {
+        "ndcg@10": tfr.evaluate_rows(*rows),
+        "ndcg@10(gain=linear)": tfr.evaluate_rows(*rows, gain="linear"),
+        "ndcg@10(ties=stable,empty=one)": None,  # the order of rows is Beam's
+    }
+    assert set(expected) <= set(found)
+    for name, value in expected.items():
+        if value is not None:
+            assert found[name] == pytest.approx(value["ndcg@10"], rel=1e-12)
+
+
+def test_equal_to_its_own_ndcg_of_linear_gain(compare):
+    """Without ties, which it breaks in the order of the rows, and empty queries."""
+    table = make_table()
+    table["score"] = np.random.default_rng(1).permutation(len(table)) / 7
+    table = table[table.groupby("query")["grade"].transform("max") > 0]
+    config = eval_config(["ndcg@3"], gain="linear", **ROWS)
+    theirs = config_pb2.MetricConfig(
+        class_name="NDCG", config='"gain_key": "gain", "top_k_list": [3]'
+    )
+    config.metrics_specs[0].metrics.append(theirs)
+    result = tfma.analyze_raw_data(table.assign(gain=table["grade"]), config)
+    ((_, metrics),) = result.slicing_metrics
+    (top_3,) = (of for key, of in metrics[""].items() if key)
+    compare(
+        "tensorflow-model-analysis",
+        "",
+        "ndcg, its own",
+        metrics[""][""]["ndcg@3(gain=linear)"]["doubleValue"],
+        top_3["ndcg"]["doubleValue"],
+        rtol=1e-7,
+    )
+
+
+def write_records(path, table):
+    """Rows as tf.Examples, with the scores among them."""
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for row in table.itertuples():
+            feature = {
+                "query": tf.train.Feature(
+                    bytes_list=tf.train.BytesList(value=[row.query.encode()])
+                ),
+                **{
+                    name: tf.train.Feature(
+                        float_list=tf.train.FloatList(value=[getattr(row, name)])
+                    )
+                    for name in ("grade", "score")
+                },
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=feature))
+            writer.write(example.SerializeToString())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("bound", "is_good"), [(0.01, True), (0.99, False)])
+def test_thresholds_decide_over_records_on_workers(tmp_path, workers, bound, is_good):
+    table = make_table(queries=40)
+    write_records(tmp_path / "rows.tfrecord", table)
+    config = eval_config(["map", "ndcg@10"], thresholds={"ndcg@10": bound}, **ROWS)
+    options = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    tfma.run_model_analysis(
+        eval_config=config,
+        data_location=str(tmp_path / "rows.tfrecord"),
+        output_path=str(tmp_path / "out"),
+        pipeline_options=PipelineOptions(options if workers == 2 else []),
+    )
+    verdict = tfma.load_validation_result(str(tmp_path / "out"))
+    assert verdict.validation_ok == is_good
+    assert not verdict.missing_thresholds
+    result = tfma.load_eval_result(str(tmp_path / "out"))
+    ((_, metrics),) = result.slicing_metrics
+    expected = tfr.evaluate_rows(
+        table["query"], table["grade"], table["score"].astype("f4"), ["ndcg@10"]
+    )
+    assert values_of(metrics)["ndcg@10"] == pytest.approx(
+        expected["ndcg@10"], rel=1e-12
+    )
+
+
+class Scorer(tf.Module):
+    """Scores an example by a factor of its feature, as a served model would."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = tf.Variable(factor)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def serve(self, examples):
+        """The scores of serialised tf.Examples."""
+        spec = {"score": tf.io.FixedLenFeature([1], tf.float32)}
+        return {"output": self.factor * tf.io.parse_example(examples, spec)["score"]}
+
+
+@pytest.mark.parametrize("is_better", [True, False])
+def test_a_model_is_set_beside_a_baseline(tmp_path, is_better):
+    table = make_table(queries=40)
+    table["score"] = table["grade"] + table["score"]
+    write_records(tmp_path / "rows.tfrecord", table)
+    config = eval_config(
+        ["ndcg@10", "arp"],
+        label_key="grade",
+        query_key="query",
+        change_thresholds={"ndcg@10": 0.0, "arp": 0.0},
+    )
+    factors = {"candidate": 1.0, "baseline": -1.0}
+    models = []
+    for name, factor in factors.items():
+        path = str(tmp_path / name)
+        model = Scorer(factor if is_better else -factor)
+        tf.saved_model.save(model, path, signatures={"serving_default": model.serve})
+        models.append(
+            tfma.default_eval_shared_model(path, model_name=name, eval_config=config)
+        )
+    tfma.run_model_analysis(
+        eval_shared_model=models,
+        eval_config=config,
+        data_location=str(tmp_path / "rows.tfrecord"),
+        output_path=str(tmp_path / "out"),
+    )
+    verdict = tfma.load_validation_result(str(tmp_path / "out"))
+    assert verdict.validation_ok == is_better
+    failures = verdict.metric_validations_per_slice
+    assert sum(len(of.failures) for of in failures) == (0 if is_better else 2)
+    result = tfma.load_eval_result(str(tmp_path / "out"), model_name="candidate")
+    ((_, metrics),) = result.slicing_metrics
+    sign = 1 if is_better else -1
+    expected = tfr.evaluate_rows(
+        table["query"], table["grade"], sign * table["score"].astype("f4"), ["ndcg@10"]
+    )
+    assert values_of(metrics)["ndcg@10"] == pytest.approx(
+        expected["ndcg@10"], rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("method", ["JACKKNIFE", "POISSON_BOOTSTRAP"])
+def test_confidence_intervals(method):
+    table = make_table()
+    config = eval_config(["ndcg@10"], **ROWS)
+    text_format.Parse(
+        "options { compute_confidence_intervals { value: true } "
+        f"confidence_intervals {{ method: {method} }} }}",
+        config,
+    )
+    result = tfma.analyze_raw_data(table, config)
+    ((_, metrics),) = result.slicing_metrics
+    interval = metrics[""][""]["ndcg@10"]["boundedValue"]
+    values = tfr.evaluate_rows(
+        table["query"], table["grade"], table["score"], ["ndcg@10"], per_query=True
+    )["ndcg@10"]
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    if method == "JACKKNIFE":
+        assert interval["value"] == pytest.approx(values.mean(), rel=1e-6)
+    width = interval["upperBound"] - interval["lowerBound"]
+    assert width == pytest.approx(2 * 1.96 * error, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RankMetrics(["ndgc@10"]), "Did you mean 'ndcg'"),
+        (lambda: RankMetrics(["ndcg"], gian="linear"), "No such metric takes: 'gian'"),
+        (lambda: RankMetrics(["ndcg"], gain="exp"), "must be one of 'exponential'"),
+        (lambda: RankMetrics(["ndcg"], ties="random"), "no order on Beam"),
+        (lambda: RankMetrics(["alpha_dcg"]), "labels of subtopics"),
+        (lambda: RankMetrics(["ndcg"], name="map"), "key of one of the metrics"),
+        (
+            lambda: eval_config(["ndcg@5"], label_key="y", thresholds={"ndcg@10": 0.5}),
+            "of one of the metrics.*'ndcg@10'",
+        ),
+    ],
+)
+def test_mistakes_in_a_configuration(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_binarized_and_aggregated_metrics_are_refused():
+    for text in (
+        "binarize { top_k_list { values: 3 } }",
+        "aggregate { micro_average: true }",
+    ):
+        config = eval_config(["ndcg@10"], **ROWS)
+        text_format.Parse(text, config.metrics_specs[0])
+        with pytest.raises(ValueError, match="have no meaning for ranking"):
+            tfma.analyze_raw_data(make_table(queries=3), config)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weight": np.arange(50.0)}, "the same example weight"),
+        ({"grade": np.nan}, "Labels must be finite"),
+    ],
+)
+def test_mistakes_in_the_data(change, message):
+    table = make_table(queries=20).head(50).assign(**change)
+    config = eval_config(["ndcg@10"], example_weight_key="weight", **ROWS)
+    with pytest.raises(Exception, match=message) as error:
+        tfma.analyze_raw_data(table, config)
+    assert "array" not in str(error.value)  # not the whole query
+
+
+def test_rows_without_a_query_key():
+    config = eval_config(["ndcg@10"], label_key="grade", prediction_key="score")
+    with pytest.raises(Exception, match="name the `query_key`"):
+        tfma.analyze_raw_data(make_table(queries=20), config)
+
+
+def test_lists_of_unequal_length():
+    table = pd.DataFrame({"grades": [[1.0, 0.0, 2.0]], "scores": [[0.3, 0.1]]})
+    with pytest.raises(Exception, match="3 labels and 2 predictions") as error:
+        tfma.analyze_raw_data(table, eval_config(["ndcg@10"], **LISTS))
+    assert "array" not in str(error.value)
+
+
+def test_the_document_prints_what_it_shows():
+    document = pathlib.Path(__file__).parent.parent / "docs" / "tfx.md"
+    text = document.read_text(encoding="utf-8")
+    blocks = re.findall(
+        r"^```python\n(.*?)^```\n+^```text\n(.*?)^```", text, re.M | re.S
+    )
+    namespace = {}
+    for code, shown in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        assert printed.getvalue() == shown
+    assert len(blocks) == text.count("```python") == 1
+
+
+def test_the_examples_of_the_documentation():
+    failed, tried = doctest.testmod(
+        tfrankmetrics.tfma, optionflags=doctest.ELLIPSIS, verbose=False
+    )
+    assert tried
+    assert not failed
