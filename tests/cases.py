@@ -126,9 +126,9 @@ OF_LABELS = [name for name in FORMULAS if not FORMULAS[name].has_subtopics]
 OF_SUBTOPICS = [name for name in FORMULAS if FORMULAS[name].has_subtopics]
 
 
-def of(names, cases=CASES):
+def of(names):
     """The cases of these metrics."""
-    return [case for case in cases if case.name in names]
+    return [case for case in CASES if case.name in names]
 
 
 def reading(inputs):

@@ -94,8 +94,7 @@ _ALL = (
             **_KERAS_RS,
             "alpha": 0.5,
             "denominator": {
-                "map": "relevant",
-                "precision": "list",
+                **_KERAS_RS["denominator"],
                 "precision_ia": "list",
                 "bpref": "min(relevant, irrelevant)",
             },

@@ -124,8 +124,12 @@ def rank_biased_precision(
 def expected_reciprocal_rank(lists: RankedLists, worth: Worth) -> tf.Tensor:
     """ERR@p = sum over ranks 1..p of chance that the user stops there / rank."""
     goes_on = lists.expected_products(lambda items: 1 - worth(items))
-    reaches = tf.pad(goes_on, [[0, 0], [1, 0]], constant_values=1)[:, :-1]
-    return tf.cumsum((reaches - goes_on) / lists.ranks, axis=1)
+    return tf.cumsum((_rank_above(goes_on) - goes_on) / lists.ranks, axis=1)
+
+
+def _rank_above(products: tf.Tensor) -> tf.Tensor:
+    """The products down to the rank above each, `[B, D]`; 1 above the first."""
+    return tf.pad(products, [[0, 0], [1, 0]], constant_values=1)[:, :-1]
 
 
 def average_relevance_position(lists: RankedLists, worth: Worth) -> tf.Tensor:
@@ -222,8 +226,7 @@ def alpha_dcg(
     def add_subtopic(novelty, subtopic):
         relevance = worth.of_subtopic(subtopic)
         left = lists.expected_products(lambda items: 1 - alpha * relevance(items))
-        left_above = tf.pad(left, [[0, 0], [1, 0]], constant_values=1)[:, :-1]
-        found = (left_above - left) / alpha
+        found = (_rank_above(left) - left) / alpha
         # All relevant items of a tie find the same on average, but for their weights.
         weighted = lists.expected(lambda items: relevance(items) * weight(items))
         share = tf.math.divide_no_nan(weighted, lists.expected(relevance))

@@ -20,8 +20,8 @@ from tensorflow_model_analysis.proto import config_pb2
 
 from tfrankmetrics.inputs import padded_lists
 from tfrankmetrics.per_query import call_compiled, means, weighted_sums
-from tfrankmetrics.registry import Measure, named_measures
-from tfrankmetrics.ways_in import check_meaning, make_way_in, require_values
+from tfrankmetrics.registry import Measure
+from tfrankmetrics.ways_in import make_way_in, measures_for, require_values
 
 # Enough queries to keep a call's own cost small, and few enough to keep in memory.
 QUERIES_AT_A_TIME = 512
@@ -86,8 +86,7 @@ metric_types.register_metric(RankMetrics)
 def _measures(config: str) -> dict[str, Measure]:
     """The measures by key, from metrics and options as JSON."""
     metrics, options = json.loads(config)
-    named = named_measures(metrics, options)
-    check_meaning(named.values(), make_way_in(None, None))
+    named = measures_for(make_way_in(None, None), metrics, options)
     for measure in named.values():
         if measure.formula.has_subtopics:
             raise ValueError(
@@ -318,10 +317,7 @@ def eval_config(
     Raises:
         ValueError: A name, option or threshold is not valid.
     """
-    thresholds, change_thresholds = (
-        dict(thresholds or {}),
-        dict(change_thresholds or {}),
-    )
+    thresholds, change_thresholds = thresholds or {}, change_thresholds or {}
     measures = _measures(json.dumps([metrics, options]))
     by_name = {measure.name: key for key, measure in measures.items()}
     for name in {**thresholds, **change_thresholds}:
@@ -349,15 +345,13 @@ def eval_config(
             value = getattr(config.threshold.value_threshold, bound)
             value.value = thresholds[name]
         if name in change_thresholds:
-            change = config.threshold.change_threshold
-            change.absolute.value = change_thresholds[name]
+            gain, change = change_thresholds[name], config.threshold.change_threshold
+            change.absolute.value = -gain if lower_is_better else gain
             change.direction = (
                 config_pb2.MetricDirection.LOWER_IS_BETTER
                 if lower_is_better
                 else config_pb2.MetricDirection.HIGHER_IS_BETTER
             )
-            if lower_is_better:
-                change.absolute.value *= -1
         configs.append(config)
     return config_pb2.EvalConfig(
         model_specs=[
