@@ -1,4 +1,4 @@
-.PHONY: test lint format quickstart peers tf-ranking tfma
+.PHONY: test lint format quickstart peers tf-ranking tfma tfx
 
 test:
 	python -m pytest -n auto
@@ -22,4 +22,8 @@ tf-ranking:
 	python -m pytest validation/test_tf_ranking.py
 
 tfma:
-	python -m pytest validation/test_tfma.py
+	python -m pytest -n auto validation/test_tfma.py
+	TF_USE_LEGACY_KERAS=1 python -m pytest validation/test_tfma_keras.py
+
+tfx:
+	python -m pytest -n auto --dist loadfile validation/test_tfma.py validation/test_tfx_pipeline.py

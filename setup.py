@@ -34,6 +34,6 @@ setup(
     install_requires=["tensorflow>=2.15", "numpy"],
     extras_require={
         "examples": ["matplotlib", "pandas", "scikit-learn"],
-        "tfx": ["tensorflow-model-analysis>=0.52"],
+        "tfx": ["tensorflow-model-analysis>=0.47"],
     },
 )

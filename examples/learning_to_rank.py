@@ -44,6 +44,7 @@ def make_log(queries, seed):
     features[:, 0] += words
     log = pd.DataFrame(features.astype("float32"), columns=FEATURES)
     log["query"] = [f"query {number}" for number in query]
+    log["words"] = np.where(words > 0, "many words", "few words")
     log["grade"] = np.digitize(quality - 2 * words, [0.5, 1.5, 2.5, 3.5])
     return log.sample(frac=1, random_state=seed, ignore_index=True)
 

@@ -126,6 +126,14 @@ class StatefulMetric(KerasMetric):
         if self.way_in.inputs == "labels":
             _refuse_single_items(y_pred)
 
+    def computations(self, *args: Any, **kwargs: Any) -> None:
+        """Refuses to be a metric of TensorFlow Model Analysis, which calls this."""
+        raise TypeError(
+            "TensorFlow Model Analysis takes metrics of Keras 2 only. Received: "
+            f"{type(self).__name__}, a metric of Keras 3. The same metrics on Beam: "
+            "tfrankmetrics.tfma.eval_config(['ndcg@10'], label_key=...)."
+        )
+
     def reset_state(self) -> None:
         """Forgets all batches."""
         for variable in self.variables:

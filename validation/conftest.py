@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 COLUMNS = ("tool", "convention", "metric", "values", "largest difference")
-compared = collections.defaultdict(lambda: [0, 0.0])
 
 
-@pytest.fixture(scope="session")
-def compare():
+@pytest.fixture
+def compare(record_property):
     """Asserts that two sets of numbers agree, and enters them in the table."""
 
     def assert_equal(package, convention, metric, ours, theirs, **tolerance):
@@ -22,14 +21,21 @@ def compare():
         np.testing.assert_allclose(ours, theirs, **tolerance)
         assert np.isfinite(ours).all()
         tool = f"{package} {importlib.metadata.version(package)}"
-        row = compared[tool, convention, metric]
-        row[0] += ours.size
-        row[1] = max(row[1], float(np.max(np.abs(ours - theirs))))
+        difference = float(np.max(np.abs(ours - theirs)))
+        record_property("compared", [tool, convention, metric, ours.size, difference])
 
     return assert_equal
 
 
 def pytest_terminal_summary(terminalreporter):
+    compared = collections.defaultdict(lambda: [0, 0.0])
+    for report in terminalreporter.stats.get("passed", ()):
+        for name, entry in report.user_properties:
+            if name == "compared":
+                tool, convention, metric, number, difference = entry
+                row = compared[tool, convention, metric]
+                row[0] += number
+                row[1] = max(row[1], difference)
     rows = [COLUMNS]
     for (tool, convention, metric), (number, difference) in compared.items():
         rows.append((tool, convention, metric, f"{number:,}", f"{difference:.1e}"))

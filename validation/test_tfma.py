@@ -3,6 +3,7 @@
 import contextlib
 import doctest
 import io
+import json
 import pathlib
 import re
 
@@ -212,6 +213,19 @@ def test_thresholds_decide_over_records_on_workers(tmp_path, workers, bound, is_
     )
 
 
+def test_a_threshold_holds_in_every_slice(tmp_path):
+    table = make_table(queries=40)
+    is_reversed = table["country"] == "it"
+    table["score"] = table["grade"].where(~is_reversed, -table["grade"])
+    for slices, is_good in (([], True), (["country"], False)):
+        config = eval_config(
+            ["ndcg@3"], slices=slices, thresholds={"ndcg@3": 0.4}, **ROWS
+        )
+        path = str(tmp_path / f"{len(slices)} slices")
+        tfma.analyze_raw_data(table, config, output_path=path)
+        assert tfma.load_validation_result(path).validation_ok == is_good
+
+
 class Scorer(tf.Module):
     """Scores an example by a factor of its feature, as a served model would."""
 
@@ -302,11 +316,63 @@ def test_confidence_intervals(method):
             lambda: eval_config(["ndcg@5"], label_key="y", thresholds={"ndcg@10": 0.5}),
             "of one of the metrics.*'ndcg@10'",
         ),
+        (lambda: RankMetrics(["ndcg"], gain=np.sqrt), "as JSON.*no functions"),
+        (lambda: RankMetrics([tfr.NDCG()]), "as JSON.*no metric objects"),
+        (lambda: eval_config(["ndcg"], label_key=""), "`label_key` must name"),
+        (
+            lambda: eval_config(["ndcg"], label_key="y", slices="country"),
+            "must be a list of features",
+        ),
     ],
 )
 def test_mistakes_in_a_configuration(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_thresholds_by_any_spelling_of_a_metric():
+    config = eval_config(
+        ["P@5", "map", "nDCG@10", "DCG@10"],
+        label_key="grade",
+        gain="linear",
+        thresholds={
+            "precision@5": 0.5,
+            "MAP": 0.4,
+            "ndcg@10": 0.3,
+            "dcg@10(gain=linear)": 0.2,
+        },
+    )
+    bounds = {
+        key["name"]: metric.threshold.value_threshold.lower_bound.value
+        for metric in config.metrics_specs[0].metrics
+        for key in [json.loads(metric.config)]
+    }
+    assert bounds == {
+        "precision@5": 0.5,
+        "map": 0.4,
+        "ndcg@10(gain=linear)": 0.3,
+        "dcg@10(gain=linear)": 0.2,
+    }
+
+
+def test_keras_3_metrics_are_refused_with_the_way_to_go():
+    table = as_lists(make_table(queries=3), padded=True)
+    config = config_pb2.EvalConfig(
+        model_specs=[config_pb2.ModelSpec(**LISTS)],
+        metrics_specs=[
+            config_pb2.MetricsSpec(
+                metrics=[
+                    config_pb2.MetricConfig(
+                        class_name="MeanAveragePrecision", module="tfrankmetrics"
+                    )
+                ]
+            )
+        ],
+    )
+    with pytest.raises(TypeError, match=r"Keras 2 only.*eval_config"):
+        tfma.analyze_raw_data(table, config)
+    with pytest.raises(NotImplementedError, match="unknown metric type"):
+        tfma.metrics.specs_from_metrics([tfr.NDCG()])
 
 
 def test_binarized_and_aggregated_metrics_are_refused():
@@ -352,7 +418,7 @@ def test_the_document_prints_what_it_shows():
     document = pathlib.Path(__file__).parent.parent / "docs" / "tfx.md"
     text = document.read_text(encoding="utf-8")
     blocks = re.findall(
-        r"^```python\n(.*?)^```\n+^```text\n(.*?)^```", text, re.M | re.S
+        r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```)?", text, re.M | re.S
     )
     namespace = {}
     for code, shown in blocks:
@@ -360,7 +426,7 @@ def test_the_document_prints_what_it_shows():
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
         assert printed.getvalue() == shown
-    assert len(blocks) == text.count("```python") == 1
+    assert len(blocks) == text.count("```python") == 2
 
 
 def test_the_examples_of_the_documentation():

@@ -1,0 +1,298 @@
+"""A TFX pipeline that blesses a model only if it ranks better than the last one.
+
+ImportExampleGen keeps the queries of a search log whole, a Trainer fits and exports
+a Keras model, and the Evaluator sets it beside the last blessed one on Beam. The
+pipeline runs three times: with a pointwise loss (there is no baseline yet), with a
+listwise loss (better: blessed), and with the pointwise loss for longer (its loss is
+lower than ever, but it ranks worse than the last one: refused). Log, model and losses
+are those of learning_to_rank.py. On Python 3.10, run it with:
+
+    pip install -r requirements-tfx.txt
+    python examples/tfx_pipeline.py
+
+It takes two minutes, and writes tfx_pipeline_output/per_slice.png.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import warnings
+
+warnings.simplefilter("ignore", FutureWarning)  # of Google's clients about Python 3.10
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
+
+import absl.logging
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from learning_to_rank import (
+    FEATURES,
+    as_lists,
+    listwise_loss,
+    make_log,
+    make_model,
+    plt,
+    pointwise_loss,
+)
+from tfx import v1 as tfx
+
+from tfrankmetrics import RankingMetrics, evaluate_rows
+from tfrankmetrics.tfma import eval_config
+
+METRICS = ["ndcg@10", "ndcg@5", "map", "mrr"]
+LOSSES = {"pointwise": pointwise_loss, "listwise": listwise_loss}
+RUNS = [("pointwise", 3), ("listwise", 10), ("pointwise", 10)]  # loss and epochs
+FORMAT = {
+    "query": tf.io.FixedLenFeature([], tf.string),
+    "words": tf.io.FixedLenFeature([], tf.string),
+    "grade": tf.io.FixedLenFeature([], tf.float32),
+    **{name: tf.io.FixedLenFeature([], tf.float32) for name in FEATURES},
+}
+
+
+def write_log(log, path):
+    """A tf.Example for each row, of a query and a document."""
+    path.parent.mkdir(parents=True)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for row in log.to_dict("records"):
+            feature = {
+                name: tf.train.Feature(
+                    bytes_list=tf.train.BytesList(value=[row[name].encode()])
+                )
+                if form.dtype == tf.string
+                else tf.train.Feature(float_list=tf.train.FloatList(value=[row[name]]))
+                for name, form in FORMAT.items()
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=feature))
+            writer.write(example.SerializeToString())
+
+
+def read_examples(patterns):
+    """The serialised examples of a split, as ExampleGen has written them."""
+    files = [file for pattern in patterns for file in tf.io.gfile.glob(pattern)]
+    return tf.constant([*tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator()])
+
+
+def read_log(patterns):
+    """The rows of a split as a table."""
+    columns = tf.io.parse_example(read_examples(patterns), FORMAT)
+    return pd.DataFrame({name: column.numpy() for name, column in columns.items()})
+
+
+def train(arguments):
+    """Fits and exports a model; the Trainer calls this."""
+    tf.keras.utils.set_random_seed(0)
+    model = make_model()
+    model.compile(
+        tf.keras.optimizers.Adam(0.003),
+        LOSSES[arguments.custom_config["loss"]],
+        metrics=[RankingMetrics(METRICS)],
+    )
+    history = model.fit(
+        *as_lists(read_log(arguments.train_files)),
+        validation_data=as_lists(read_log(arguments.eval_files)),
+        batch_size=32,
+        epochs=arguments.custom_config["epochs"],
+        verbose=0,
+    ).history
+    last = {name: values[-1] for name, values in history.items()}
+    path = pathlib.Path(arguments.model_run_dir, "last_epoch.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(last))
+    export(model, arguments.serving_model_dir)
+
+
+def export(model, path):
+    """Saves a model that scores serialised tf.Examples, row by row."""
+
+    def score(examples):
+        rows = tf.io.parse_example(examples, FORMAT)
+        features = tf.stack([rows[name] for name in FEATURES], axis=-1)
+        return {"score": model(features[tf.newaxis])[0]}
+
+    archive = tf.keras.export.ExportArchive()
+    archive.track(model)
+    archive.add_endpoint(
+        "serving_default", score, [tf.TensorSpec([None], tf.string, "examples")]
+    )
+    archive.write_out(path, verbose=False)
+
+
+def make_config():
+    """What the Evaluator measures, per slice, and what it asks of a model."""
+    config = eval_config(
+        METRICS,
+        label_key="grade",
+        query_key="query",
+        slices=["words"],
+        thresholds={"ndcg@10": 0.5},
+        change_thresholds={"ndcg@10": 0.0},
+    )
+    config.options.compute_confidence_intervals.value = True
+    return config
+
+
+def make_pipeline(output, loss, epochs):
+    """The components of a run; the examples are made once and then reused."""
+    splits = [
+        tfx.proto.SplitConfig.Split(name="train", hash_buckets=3),
+        tfx.proto.SplitConfig.Split(name="eval", hash_buckets=1),
+    ]
+    examples = tfx.components.ImportExampleGen(
+        input_base=str(output / "data"),
+        input_config=tfx.proto.Input(
+            splits=[tfx.proto.Input.Split(name="log", pattern="*.tfrecord")]
+        ),
+        # Without a feature to partition by, rows of one query end up in both splits.
+        output_config=tfx.proto.Output(
+            split_config=tfx.proto.SplitConfig(
+                splits=splits, partition_feature_name="query"
+            )
+        ),
+    )
+    trainer = tfx.components.Trainer(
+        run_fn="tfx_pipeline.train",
+        examples=examples.outputs["examples"],
+        train_args=tfx.proto.TrainArgs(splits=["train"]),
+        eval_args=tfx.proto.EvalArgs(splits=["eval"]),
+        custom_config={"loss": loss, "epochs": epochs},
+    )
+    last_blessed = tfx.dsl.Resolver(
+        strategy_class=tfx.dsl.experimental.LatestBlessedModelStrategy,
+        model=tfx.dsl.Channel(type=tfx.types.standard_artifacts.Model),
+        model_blessing=tfx.dsl.Channel(type=tfx.types.standard_artifacts.ModelBlessing),
+    ).with_id("last_blessed")
+    evaluator = tfx.components.Evaluator(
+        examples=examples.outputs["examples"],
+        example_splits=["eval"],
+        model=trainer.outputs["model"],
+        baseline_model=last_blessed.outputs["model"],
+        eval_config=make_config(),
+    )
+    return tfx.dsl.Pipeline(
+        pipeline_name="ranking",
+        pipeline_root=str(output / "pipeline"),
+        components=[examples, trainer, last_blessed, evaluator],
+        enable_cache=True,
+        metadata_connection_config=(
+            tfx.orchestration.metadata.sqlite_metadata_connection_config(
+                str(output / "metadata.db")
+            )
+        ),
+    )
+
+
+def newest(output, component, artifact):
+    """The folder of the latest artifact of a component."""
+    folders = (output / "pipeline" / component / artifact).iterdir()
+    return max(folders, key=lambda folder: int(folder.name))
+
+
+def evaluate_export(output):
+    """The metrics of the last exported model on the same examples, without TFX."""
+    patterns = [str(newest(output, "ImportExampleGen", "examples") / "Split-eval/*")]
+    model = tf.saved_model.load(newest(output, "Trainer", "model") / "Format-Serving")
+    score = model.signatures["serving_default"]
+    scores = score(examples=read_examples(patterns))["score"]
+    log = read_log(patterns)
+    return evaluate_rows(log["query"], log["grade"], scores.numpy(), METRICS)
+
+
+def load_slices(evaluation):
+    """The value and the 95% interval of each metric of the new model in each slice."""
+    config = tfma.load_eval_result(evaluation).config
+    name = config.model_specs[0].name or None
+    slices = tfma.load_eval_result(evaluation, model_name=name).slicing_metrics
+    return {
+        of[0][1] if of else "all": {
+            name: tuple(
+                metrics[""][""][name]["boundedValue"][part]
+                for part in ("value", "lowerBound", "upperBound")
+            )
+            for name in METRICS
+        }
+        for of, metrics in sorted(slices)
+    }
+
+
+def run(output, loss, epochs):
+    """Runs the pipeline, and returns what the Evaluator and others say of the model."""
+    print(f"\n{loss} loss, {epochs} epochs:", flush=True)
+    tfx.orchestration.LocalDagRunner().run(make_pipeline(output, loss, epochs))
+    evaluation = str(newest(output, "Evaluator", "evaluation"))
+    (verdict,) = newest(output, "Evaluator", "blessing").iterdir()
+    last_epoch = newest(output, "Trainer", "model_run") / "last_epoch.json"
+    failures = {
+        failure.metric_key.name
+        for of in tfma.load_validation_result(evaluation).metric_validations_per_slice
+        for failure in of.failures
+    }
+    return {
+        "loss": loss,
+        "verdict": verdict.name,
+        "failures": failures,
+        "fit": json.loads(last_epoch.read_text()),
+        "evaluate": evaluate_export(output),
+        "slices": load_slices(evaluation),
+    }
+
+
+def report(outcome):
+    """Prints one value on its way through the tools, and each slice's."""
+    values = {of: metrics["ndcg@10"][0] for of, metrics in outcome["slices"].items()}
+    print(f"  {outcome['verdict']}", *sorted(outcome["failures"]))
+    print(f"  val_loss               {outcome['fit']['val_loss']:.4f}")
+    print(f"  ndcg@10 in fit         {outcome['fit']['val_ndcg@10']:.6f}")
+    print(f"          by evaluate    {outcome['evaluate']['ndcg@10']:.6f}")
+    print(f"          by Evaluator   {values['all']:.6f}")
+    for of, metrics in outcome["slices"].items():
+        means = (f"{name} {value:.4f}" for name, (value, _, _) in metrics.items())
+        print(f"  {of:10}", *means, sep="  ")
+
+
+def plot(outcomes, path):
+    """The interval of each model's ndcg@10 in each slice."""
+    figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
+    slices = [*outcomes[0]["slices"]]
+    for number, outcome in enumerate(outcomes):
+        points = np.array([outcome["slices"][of]["ndcg@10"] for of in slices])
+        value, lower, upper = points.T
+        blessed = outcome["verdict"] == "BLESSED"
+        axes.errorbar(
+            np.arange(len(slices)) + 0.12 * (number - 1),
+            value,
+            yerr=[value - lower, upper - value],
+            fmt="o" if blessed else "x",
+            capsize=4,
+            label=f"run {number + 1}, {outcome['loss']}: {outcome['verdict']}",
+        )
+    axes.set_xticks(range(len(slices)), slices)
+    axes.set(ylabel="ndcg@10, 95% interval", title="Each model in each slice")
+    figure.legend(loc="outside lower center", ncols=len(outcomes))
+    figure.savefig(path, dpi=120)
+
+
+def main(output, queries=1200):
+    """Runs the pipeline three times on new data, and returns what became of each."""
+    shutil.rmtree(output, ignore_errors=True)
+    write_log(make_log(queries, seed=0), output / "data" / "log.tfrecord")
+    outcomes = []
+    for loss, epochs in RUNS:
+        outcomes.append(run(output, loss, epochs))
+        report(outcomes[-1])
+    plot(outcomes, output / "per_slice.png")
+    print(f"\nThe plot of the slices: {output / 'per_slice.png'}")
+    return outcomes
+
+
+if __name__ == "__main__":
+    absl.logging.set_verbosity(absl.logging.ERROR)
+    tf.get_logger().setLevel("ERROR")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--output", type=pathlib.Path, default=pathlib.Path("tfx_pipeline_output")
+    )
+    main(parser.parse_args().output)

@@ -1,0 +1,73 @@
+"""The example pipeline of TFX, end to end: what it blesses, refuses and measures."""
+
+import pytest
+import tfx_pipeline
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory):
+    return tmp_path_factory.mktemp("tfx") / "output"
+
+
+@pytest.fixture(scope="module")
+def outcomes(output):
+    return tfx_pipeline.main(output, queries=400)
+
+
+def test_it_blesses_the_better_model_and_refuses_the_worse(outcomes, output):
+    verdicts = [of["verdict"] for of in outcomes]
+    assert verdicts == ["BLESSED", "BLESSED", "NOT_BLESSED"]
+    folders = sorted(
+        (output / "pipeline" / "Evaluator" / "blessing").iterdir(),
+        key=lambda folder: int(folder.name),
+    )
+    files = [[file.name for file in folder.iterdir()] for folder in folders]
+    assert files == [[verdict] for verdict in verdicts]
+
+
+def test_it_refuses_on_the_metric_that_it_was_told_to(outcomes):
+    assert [of["failures"] for of in outcomes] == [set(), set(), {"ndcg@10"}]
+    first, best, refused = (of["slices"]["all"]["ndcg@10"][0] for of in outcomes)
+    assert best > refused >= 0.5  # so the change threshold refused it, not the value's
+    assert best > first
+    assert outcomes[2]["fit"]["val_loss"] < outcomes[0]["fit"]["val_loss"]
+
+
+@pytest.mark.parametrize("name", tfx_pipeline.METRICS)
+def test_one_value_in_fit_evaluate_and_evaluator(outcomes, name):
+    for of in outcomes:
+        expected = of["evaluate"][name]
+        assert of["fit"][f"val_{name}"] == pytest.approx(expected, abs=1e-6)
+        assert of["slices"]["all"][name][0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_slices_make_up_the_whole(outcomes, output):
+    pattern = tfx_pipeline.newest(output, "ImportExampleGen", "examples")
+    log = tfx_pipeline.read_log([str(pattern / "Split-eval/*")])
+    queries = log.groupby("words")["query"].nunique()
+    for of in outcomes:
+        slices = of["slices"]
+        assert set(slices) == {"all", "few words", "many words"}
+        parts = [
+            slices[words.decode()]["ndcg@10"][0] * number
+            for words, number in queries.items()
+        ]
+        mean = sum(parts) / queries.sum()
+        value, lower, upper = slices["all"]["ndcg@10"]
+        assert value == pytest.approx(mean, abs=1e-9)
+        assert lower < value < upper
+
+
+def test_queries_are_whole(output, outcomes):
+    examples = tfx_pipeline.newest(output, "ImportExampleGen", "examples")
+    train, evaluation = (
+        set(tfx_pipeline.read_log([str(examples / f"Split-{split}/*")])["query"])
+        for split in ("train", "eval")
+    )
+    assert not train & evaluation
+    assert len(train | evaluation) == 400
+
+
+def test_the_plot_of_the_slices(output, outcomes):
+    picture = (output / "per_slice.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
