@@ -148,7 +148,7 @@ def results(
     named: dict[str, Measure], values: np.ndarray, weights: np.ndarray, per_query: bool
 ) -> dict[str, Any]:
     """What `evaluate` returns, from values and weights `[B, metrics]`."""
-    _require_finite(named, values, weights)
+    require_finite(named, values, weights)
     if per_query:
         columns = np.where(weights != 0, values, np.nan).T
         return dict(zip(named, columns, strict=True))
@@ -157,7 +157,7 @@ def results(
     return dict(zip(named, means.tolist(), strict=True))
 
 
-def _require_finite(
+def require_finite(
     named: dict[str, Measure], values: np.ndarray, weights: np.ndarray
 ) -> None:
     """Labels and weights are numbers by now: what is not one is a function's doing."""

@@ -8,6 +8,8 @@ values are those of `tfrankmetrics.evaluate` on the same queries.
 from __future__ import annotations
 
 import json
+import math
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -90,6 +92,10 @@ def _computations(
             "metrics: a cutoff is part of the name, as in 'ndcg@10'."
         )
     config = as_json(metrics, options)
+    # TFMA hands out labels, predictions and weights, and features only on demand.
+    preprocessors = None
+    if query_key:
+        preprocessors = [metric_types.FeaturePreprocessor(feature_keys=[query_key])]
     computations = []
     for model_name in model_names or [""]:
         for output_name in output_names or [""]:
@@ -103,9 +109,17 @@ def _computations(
                 for key_name in measures_by_key(config)
             ]
             combiner = Combiner(
-                config, keys, eval_config, model_name, output_name, example_weighted
+                config,
+                keys,
+                eval_config,
+                model_name,
+                output_name,
+                example_weighted,
+                query_key,
             )
-            computations.append(metric_types.MetricComputation(keys, None, combiner))
+            computations.append(
+                metric_types.MetricComputation(keys, preprocessors, combiner)
+            )
     return computations
 
 
@@ -151,12 +165,23 @@ def eval_config(
     Raises:
         ValueError: A name, key, option or threshold is not valid.
     """
-    if not label_key:
+    keys = {
+        "label_key": label_key,
+        "prediction_key": prediction_key,
+        "query_key": query_key,
+        "example_weight_key": example_weight_key,
+    }
+    for name, key in keys.items():
+        is_missing = key is None and name != "label_key"
+        if not is_missing and not (isinstance(key, str) and key):
+            raise ValueError(f"`{name}` must name a feature. Received: {key!r}.")
+    if label_key == prediction_key:
         raise ValueError(
-            "`label_key` must name the feature with the labels. "
-            f"Received: {label_key!r}."
+            "Labels and predictions must not be the same feature. Received: "
+            f"{label_key!r} for both."
         )
-    if isinstance(slices, str):
+    slices = [[of] if isinstance(of, str) else of for of in slices]
+    if not all(isinstance(of, list | tuple) for of in slices):
         raise ValueError(
             "`slices` must be a list of features, or of lists of features to slice by "
             f"together. Received: {slices!r}."
@@ -176,10 +201,7 @@ def eval_config(
             )
             for name in models
         ],
-        slicing_specs=[
-            config_pb2.SlicingSpec(feature_keys=[of] if isinstance(of, str) else of)
-            for of in [[], *slices]
-        ],
+        slicing_specs=[config_pb2.SlicingSpec(feature_keys=of) for of in [[], *slices]],
         metrics_specs=[
             config_pb2.MetricsSpec(
                 metrics=[
@@ -216,6 +238,16 @@ def _by_key(
                 "A threshold must be of one of the metrics, or TFMA would never find "
                 f"it and bless no model. Received: {name!r} for {[*measures]}."
             )
+        is_bounded = "one" in measures[key].formula.empties
+        if not isinstance(value, numbers.Real) or not (
+            math.isfinite(value) and abs(value) <= (1 if is_bounded else math.inf)
+        ):
+            raise ValueError(
+                "A threshold must be a value that the metric can have. Received: "
+                f"{value!r} for {name!r}."
+            )
+        if key in by_key:
+            raise ValueError(f"There are two thresholds for {key!r}: {thresholds}.")
         by_key[key] = value
     return by_key
 

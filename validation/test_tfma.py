@@ -320,8 +320,30 @@ def test_confidence_intervals(method):
         (lambda: RankMetrics([tfr.NDCG()]), "as JSON.*no metric objects"),
         (lambda: eval_config(["ndcg"], label_key=""), "`label_key` must name"),
         (
-            lambda: eval_config(["ndcg"], label_key="y", slices="country"),
+            lambda: eval_config(["ndcg"], label_key="y", query_key=""),
+            "`query_key` must",
+        ),
+        (
+            lambda: eval_config(["ndcg"], label_key="y", prediction_key="y"),
+            "must not be the same feature",
+        ),
+        (
+            lambda: eval_config(["ndcg"], label_key="y", slices=[{"country": "de"}]),
             "must be a list of features",
+        ),
+        (
+            lambda: eval_config(["map"], label_key="y", thresholds={"map": 50.0}),
+            "a value that the metric can have.*50.0",
+        ),
+        (
+            lambda: eval_config(["map"], label_key="y", thresholds={"map": None}),
+            "a value that the metric can have.*None",
+        ),
+        (
+            lambda: eval_config(
+                ["map"], label_key="y", thresholds={"map": 0.5, "AP": 0.4}
+            ),
+            "two thresholds for 'map'",
         ),
     ],
 )
@@ -387,18 +409,105 @@ def test_binarized_and_aggregated_metrics_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "keys", "message"),
     [
-        ({"weight": np.arange(50.0)}, "the same example weight"),
-        ({"grade": np.nan}, "Labels must be finite"),
+        ({"weight": np.arange(50.0)}, {}, "the same example weight"),
+        ({"weight": np.nan}, {}, "have example_weights, .*NoneType"),
+        ({"weight": "1"}, {}, "have example_weights, .*array of bytes"),
+        ({}, {"example_weight_key": "nope"}, "have example_weights, .*Received: none"),
+        ({}, {"query_key": "nope"}, "the feature of the query key.*'nope'"),
+        ({"grade": np.nan}, {}, "Labels must be finite|have labels"),
+        ({"grade": [np.nan] + 49 * [1.0]}, {}, "have labels, .*different numbers"),
+        ({"score": [np.nan] + 49 * [1.0]}, {}, "have predictions, .*different numbers"),
+        ({"grade": "good"}, {}, "have labels, .*array of bytes"),
+        ({"score": "0.5"}, {}, "have predictions, .*array of bytes"),
+        ({"grade": 2000.0}, {}, "gains too large to add up.*'ndcg@10'"),
     ],
 )
-def test_mistakes_in_the_data(change, message):
+def test_mistakes_in_the_data(change, keys, message):
     table = make_table(queries=20).head(50).assign(**change)
-    config = eval_config(["ndcg@10"], example_weight_key="weight", **ROWS)
+    config = eval_config(
+        ["ndcg@10"], **{"example_weight_key": "weight", **ROWS, **keys}
+    )
     with pytest.raises(Exception, match=message) as error:
         tfma.analyze_raw_data(table, config)
-    assert "array" not in str(error.value)  # not the whole query
+    assert "array(" not in str(error.value)  # not the whole query
+    assert len(str(error.value)) < 300
+
+
+def test_labels_above_the_highest():
+    table = make_table(queries=3).assign(grade=7.0)
+    with pytest.raises(ValueError, match="at most `max_label`, here 4"):
+        tfma.analyze_raw_data(table, eval_config(["err"], **ROWS))
+
+
+def test_a_slice_of_queries_of_one_document():
+    table = make_table(queries=400, seed=1)
+    of_query = table.groupby("query")["grade"].transform("size")
+    table["length"] = of_query
+    values = by_slice(table, eval_config(["ndcg@10"], slices=["length"], **ROWS))
+    rows = table[of_query == 1]
+    assert len(rows) > 10
+    expected = tfr.evaluate_rows(rows["query"], rows["grade"], rows["score"], ["ndcg"])
+    assert values[1]["ndcg@10"] == pytest.approx(expected["ndcg"], rel=1e-12)
+
+
+def test_integer_scores_are_compared_as_they_are():
+    table = pd.DataFrame({"query": ["a"] * 3, "grade": [1, 0, 2]})
+    table["score"] = [2**53 + 1, 2**53, 2**53 + 2]
+    values = by_slice(table, eval_config(["ndcg"], **ROWS))[None]
+    assert values["ndcg"] == 1.0
+
+
+def test_weights_of_padding_do_not_matter():
+    lists = pd.DataFrame(
+        {
+            "grades": [[1, 0, -1], [0, 1, 1]],
+            "scores": [[0.1, 0.2, 0.0], [0.1, 0.2, 0.3]],
+            "weight": [[3.0, 3.0, 0.0], [1.0, 1.0, 1.0]],
+        }
+    )
+    config = eval_config(["mrr"], example_weight_key="weight", **LISTS)
+    assert by_slice(lists, config)[None]["mrr"] == (3 * 1 / 2 + 1 * 1) / (3 + 1)
+
+
+class TwoOutputs(Scorer):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def serve(self, examples):
+        """Two outputs, one of which a metric has to be told."""
+        spec = {"score": tf.io.FixedLenFeature([1], tf.float32)}
+        score = tf.io.parse_example(examples, spec)["score"]
+        return {"good": score, "bad": -score}
+
+
+def test_outputs_of_a_model_by_key(tmp_path):
+    table = make_table(queries=40)
+    write_records(tmp_path / "rows.tfrecord", table)
+    model = TwoOutputs(1.0)
+    path = str(tmp_path / "model")
+    tf.saved_model.save(model, path, signatures={"serving_default": model.serve})
+
+    def value(**keys):
+        config = eval_config(["ndcg@10"], label_key="grade", query_key="query", **keys)
+        result = tfma.run_model_analysis(
+            eval_shared_model=tfma.default_eval_shared_model(path, eval_config=config),
+            eval_config=config,
+            data_location=str(tmp_path / "rows.tfrecord"),
+            output_path=str(tmp_path / "out"),
+        )
+        ((_, metrics),) = result.slicing_metrics
+        return values_of(metrics)["ndcg@10"]
+
+    for key, sign in (("good", 1), ("bad", -1)):
+        scores = sign * table["score"].astype("f4")
+        expected = tfr.evaluate_rows(
+            table["query"], table["grade"], scores, ["ndcg@10"]
+        )
+        assert value(prediction_key=key) == pytest.approx(expected["ndcg@10"])
+    for keys in ({}, {"prediction_key": "nope"}):
+        with pytest.raises(Exception, match="Are `prediction_key`") as error:
+            value(**keys)
+        assert "array(" not in str(error.value)
 
 
 def test_rows_without_a_query_key():
