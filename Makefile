@@ -1,4 +1,4 @@
-.PHONY: test lint format quickstart peers tf-ranking tfma tfx
+.PHONY: test lint format quickstart bench bench-tfma peers tf-ranking tfma tfx
 
 test:
 	python -m pytest -n auto
@@ -13,6 +13,13 @@ format:
 
 quickstart:
 	python examples/quickstart.py
+
+# Beside TensorFlow Ranking or keras-rs, whichever is installed; and beside TFMA.
+bench:
+	python benchmarks/training.py
+
+bench-tfma:
+	python benchmarks/beam.py
 
 # The other tools, live; each in an environment of its own (CONTRIBUTING.md).
 peers:

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 MODULES = [
     name
     for _, name, _ in pkgutil.iter_modules(tfr.__path__, "tfrankmetrics.")
-    if name != "tfrankmetrics.tfma"
+    if not name.startswith("tfrankmetrics.tfma")
 ]
 
 NUMBER = re.compile(r"-?\d+\.\d+")

@@ -7,7 +7,7 @@ import numpy as np
 import oracle
 import pytest
 import tensorflow as tf
-from cases import CASES, OF_SUBTOPICS, random_lists, with_cutoffs
+from cases import CASES, OF_SUBTOPICS, labels_for, random_lists, with_cutoffs
 
 import tfrankmetrics as tfr
 
@@ -112,3 +112,17 @@ def test_constant_scores_of_a_long_list(name):
     }
     value = tfr.evaluate(labels, [0.5] * size, [f"{name}@{k}"])[f"{name}@{k}"]
     assert value == pytest.approx(expected[name], rel=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_tie_elsewhere_in_the_batch_changes_no_bit(case):
+    labels, scores = random_lists(7, queries=40, size=12)
+    labels = labels_for(case.name, labels)
+    metrics = [
+        case.metric(k, name=f"@{k}") for _, k in with_cutoffs([case], (2, 5, None))
+    ]
+    alone = tfr.evaluate(labels, scores, metrics, per_query=True)
+    scores[-1] = 0.0
+    beside_ties = tfr.evaluate(labels, scores, metrics, per_query=True)
+    for name in alone:
+        np.testing.assert_array_equal(alone[name][:-1], beside_ties[name][:-1])

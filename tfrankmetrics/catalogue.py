@@ -28,6 +28,7 @@ from tfrankmetrics.ranked_lists import (
     Items,
     RankedLists,
     TieGroups,
+    Ties,
     columns_for,
     count,
 )
@@ -82,26 +83,25 @@ class CatalogueScores(NamedTuple):
         relevance = tf.where(valid, self.relevance, 0)
         judged = Items(relevance, valid, valid & is_retrieved(own_scores), None)
         if self.relevant.shape[1] == 1 and tie_breaking.ties == "expected":
-            ranked, groups = self._by_counting(own_scores, judged, retrieved, columns)
+            ranked, ties = self._by_counting(own_scores, judged, retrieved, columns)
         else:
-            order, groups = order_by_score(
+            order, ties = order_by_score(
                 self.scores, retrieved, columns, tie_breaking, first_query
             )
             ranked = _found_in(order, ids, judged, columns)
-            if groups is not None and groups.cut_items is not None:
-                cut_items = tf.gather(groups.cut_items, ids, batch_dims=1)
-                groups = groups._replace(cut_items=cut_items)
+            ties = _of_items(ties, ids)
         is_missed = ~judged.retrieved & (relevance > 0)
         lengths, missed = count(retrieved), count(is_missed)
         return RankedLists(
             ranked=ranked,
             judged=judged,
-            groups=groups,
+            ties=ties,
             query_weights=self.query_weights,
             columns=columns,
             lengths=lengths,
             # What is excluded and not relevant is no part of the list.
             sizes=tf.where(tf.reduce_any(valid, axis=1), lengths + missed, 0),
+            kept={},
         )
 
     def _by_counting(
@@ -110,7 +110,7 @@ class CatalogueScores(NamedTuple):
         judged: Items,
         retrieved: tf.Tensor,
         columns: Columns,
-    ) -> tuple[Items, TieGroups]:
+    ) -> tuple[Items, Ties]:
         """The ranks around the one relevant item of each query."""
         is_nan = tf.math.is_nan(self.scores)
         own_is_nan = tf.math.is_nan(own_scores[:, 0])
@@ -136,7 +136,23 @@ class CatalogueScores(NamedTuple):
             is_cut=is_cut,
             cut_items=tf.reduce_any(is_cut, axis=1, keepdims=True),
         )
-        return Items(labels, is_here, is_here, None), groups
+        ties = Ties(tf.reduce_any(tied > 1), lambda: groups)
+        return Items(labels, is_here, is_here, None), ties
+
+
+def _of_items(ties: Ties | None, ids: tf.Tensor) -> Ties | None:
+    """Ties of the whole catalogue as ties that some items of it have a part in."""
+    if ties is None:
+        return None
+
+    def find_groups():
+        groups = ties.find_groups()
+        if groups.cut_items is None:
+            return groups
+        of_items = tf.gather(groups.cut_items, ids, batch_dims=1)
+        return groups._replace(cut_items=of_items)
+
+    return ties._replace(find_groups=find_groups)
 
 
 def _found_in(

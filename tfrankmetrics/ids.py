@@ -88,11 +88,12 @@ class IdLists(NamedTuple):
         return RankedLists(
             ranked=Items(ranked_labels, is_ranked, is_ranked, None),
             judged=Items(labels, valid, retrieved, None),
-            groups=None,
+            ties=None,
             query_weights=self.query_weights,
             columns=columns,
             lengths=count(retrieved),
             sizes=count(valid),
+            kept={},
         )
 
 

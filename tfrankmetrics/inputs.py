@@ -62,11 +62,10 @@ def padded_lists(
     if sample_weight is not None:
         query_weights, item_weights = _weights(sample_weight, labels, is_one_list)
 
-    is_negative = labels.tensor < 0  # False for NaN, which must not pass for padding
     values = labels.tensor if subtopics is None else subtopics
-    values = tf.where(values < 0, tf.zeros_like(values), values)
+    values = tf.maximum(values, tf.zeros_like(values))  # NaN stays NaN, an error
     if valid is None:
-        valid = tf.logical_not(is_negative)
+        valid = labels.tensor >= 0
     else:
         is_valid = valid if subtopics is None else valid[..., tf.newaxis]
         values = tf.where(is_valid, values, tf.zeros_like(values))

@@ -22,7 +22,7 @@ from typing import Literal
 import tensorflow as tf
 
 from tfrankmetrics.pairs import pairs_in_order
-from tfrankmetrics.ranked_lists import RankedLists, Worth
+from tfrankmetrics.ranked_lists import RankedLists, Worth, running_sum
 from tfrankmetrics.worths import Coverage, call_function
 
 DISCOUNTS: dict[str, Callable] = {
@@ -40,7 +40,7 @@ def dcg(
 ) -> tf.Tensor:
     """DCG@p = sum over ranks 1..p of gain * discount(rank)."""
     gains = lists.expected(lists.weighted(worth))
-    return tf.cumsum(gains * _discounts(lists, discount), axis=1)
+    return running_sum(gains * _discounts(lists, discount))
 
 
 def ndcg(
@@ -54,7 +54,7 @@ def ndcg(
     if ideal == "retrieved":
         worth = _if_retrieved(worth)
     best = lists.best(lists.weighted(worth))
-    ideal_dcg = tf.cumsum(best * _discounts(lists, discount), axis=1)
+    ideal_dcg = running_sum(best * _discounts(lists, discount))
     return tf.math.divide_no_nan(dcg(lists, worth, discount=discount), ideal_dcg)
 
 
@@ -67,13 +67,13 @@ def average_precision(
     """AP@p = sum over ranks 1..p of precision@rank * relevance / denominator."""
     n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
     relevant = lists.expected(worth)
-    found = tf.cumsum(relevant, axis=1)
+    found = running_sum(relevant)
     above_group = tf.round(found - relevant * i)  # a count, free of rounding errors
     # What a relevant item at this rank sees on average of its own group: itself
     # and its share of the r - 1 others, spread evenly over the n - 1 other places.
     seen = above_group + 1 + tf.math.divide_no_nan((i - 1) * (r - 1), n - 1)
     precision_here = lists.expected(lists.weighted(worth)) * seen / lists.ranks
-    precisions = tf.cumsum(precision_here, axis=1)
+    precisions = running_sum(precision_here)
     if denominator == "hits":
         return _average_over_hits(lists, worth, precisions, found, above_group)
     divisor = lists.total(worth)[:, tf.newaxis]
@@ -86,13 +86,13 @@ def precision(
     lists: RankedLists, worth: Worth, *, denominator: Literal["list", "k"] = "list"
 ) -> tf.Tensor:
     """P@p = number of relevant items at ranks 1..p / p (or the list's length)."""
-    hits = tf.cumsum(lists.expected(worth), axis=1)
+    hits = running_sum(lists.expected(worth))
     return tf.math.divide_no_nan(hits, _depths(lists, denominator))
 
 
 def recall(lists: RankedLists, worth: Worth) -> tf.Tensor:
     """R@p = number of relevant items at ranks 1..p / number of relevant items."""
-    hits = tf.cumsum(lists.expected(worth), axis=1)
+    hits = running_sum(lists.expected(worth))
     return tf.math.divide_no_nan(hits, lists.total(worth)[:, tf.newaxis])
 
 
@@ -100,7 +100,7 @@ def f1(
     lists: RankedLists, worth: Worth, *, denominator: Literal["list", "k"] = "list"
 ) -> tf.Tensor:
     """F1@p = 2 P@p R@p / (P@p + R@p) = 2 * hits / (p + number of relevant items)."""
-    hits = tf.cumsum(lists.expected(worth), axis=1)
+    hits = running_sum(lists.expected(worth))
     relevant = lists.total(worth)[:, tf.newaxis]
     return tf.math.divide_no_nan(2 * hits, _depths(lists, denominator) + relevant)
 
@@ -109,7 +109,7 @@ def r_precision(lists: RankedLists, worth: Worth) -> tf.Tensor:
     """Precision at rank R, the number of relevant items; down to p, if p is less."""
     relevant = lists.total(worth)[:, tf.newaxis]
     hits = tf.where(lists.ranks <= relevant, lists.expected(worth), 0)
-    return tf.math.divide_no_nan(tf.cumsum(hits, axis=1), relevant)
+    return tf.math.divide_no_nan(running_sum(hits), relevant)
 
 
 def rank_biased_precision(
@@ -117,14 +117,14 @@ def rank_biased_precision(
 ) -> tf.Tensor:
     """RBP@p = (1 - b) * sum over ranks 1..p of relevance * b^(rank - 1)."""
     chance_of_a_look = persistence ** (lists.ranks - 1)
-    seen = tf.cumsum(lists.expected(worth) * chance_of_a_look, axis=1)
+    seen = running_sum(lists.expected(worth) * chance_of_a_look)
     return (1 - persistence) * seen
 
 
 def expected_reciprocal_rank(lists: RankedLists, worth: Worth) -> tf.Tensor:
     """ERR@p = sum over ranks 1..p of chance that the user stops there / rank."""
     goes_on = lists.expected_products(lambda items: 1 - worth(items))
-    return tf.cumsum((_rank_above(goes_on) - goes_on) / lists.ranks, axis=1)
+    return running_sum((_rank_above(goes_on) - goes_on) / lists.ranks)
 
 
 def _rank_above(products: tf.Tensor) -> tf.Tensor:
@@ -185,7 +185,7 @@ def binary_preference(
     relevant = lists.expected(worth)
     total = lists.total(worth)[:, tf.newaxis]
     start = lists.ranks - i
-    above = start - tf.round(tf.cumsum(relevant, axis=1) - relevant * i)
+    above = start - tf.round(running_sum(relevant) - relevant * i)
     # Of the n - r irrelevant items tied with it, each number 0 ... n - r of them
     # is above an item equally often; only `room` of them count.
     room = tf.clip_by_value(total - above, 0, n - r)
@@ -206,7 +206,7 @@ def intent_aware_precision(
     subtopics = tf.reduce_sum(covered, axis=1, keepdims=True)
     hits = lists.expected(lambda items: tf.reduce_sum(worth.by_subtopic(items), axis=2))
     depths = _depths(lists, denominator) * subtopics
-    return tf.math.divide_no_nan(tf.cumsum(hits, axis=1), depths)
+    return tf.math.divide_no_nan(running_sum(hits), depths)
 
 
 def alpha_dcg(
@@ -235,7 +235,7 @@ def alpha_dcg(
     subtopics = tf.range(tf.shape(lists.ranked.labels)[2])
     nothing = tf.zeros_like(lists.ranked.valid, tf.float64)
     novelty = tf.foldl(add_subtopic, subtopics, nothing)
-    return tf.cumsum(novelty * _discounts(lists, discount), axis=1)
+    return running_sum(novelty * _discounts(lists, discount))
 
 
 def _depths(lists: RankedLists, denominator: str) -> tf.Tensor:
@@ -247,12 +247,12 @@ def _depths(lists: RankedLists, denominator: str) -> tf.Tensor:
 
 def hit_rate(lists: RankedLists, worth: Worth) -> tf.Tensor:
     """HR@p = 1 if any of the items at ranks 1..p is relevant, else 0."""
-    return tf.cumsum(_first_relevant(lists, worth), axis=1)
+    return running_sum(_first_relevant(lists, worth))
 
 
 def reciprocal_rank(lists: RankedLists, worth: Worth) -> tf.Tensor:
     """RR@p = 1 / rank of the first relevant item, 0 if that is below p."""
-    return tf.cumsum(_first_relevant(lists, worth) / lists.ranks, axis=1)
+    return running_sum(_first_relevant(lists, worth) / lists.ranks)
 
 
 def _first_relevant(lists: RankedLists, worth: Worth) -> tf.Tensor:
@@ -277,8 +277,9 @@ def _average_over_hits(
     relevant items, h fall on the first i places with the hypergeometric chance
     C(r, h) C(n-r, i-h) / C(n, i), and given h they are spread evenly there.
     """
+    untied = tf.math.divide_no_nan(precisions, found)
     if lists.groups is None:
-        return tf.math.divide_no_nan(precisions, found)
+        return untied
     n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
     start = lists.groups.start
     mean_weight = tf.math.divide_no_nan(lists.group_sums(lists.weighted(worth)), r)
@@ -304,9 +305,10 @@ def _average_over_hits(
 
     most = tf.reduce_max(tf.minimum(r, i))
     zero = tf.zeros([], tf.float64)
-    return tf.while_loop(
+    _, mean = tf.while_loop(
         lambda h, _: h <= most, add_case, [zero, tf.zeros_like(precisions)]
-    )[1]
+    )
+    return tf.where(n > 1, mean, untied)
 
 
 def _log_choose(n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -28,24 +29,57 @@ def values_and_weights(
     """
     check_labels(measures, lists)
     rankings: dict[TieBreaking, RankedLists] = {}
+    values: dict[Measure, tf.Tensor] = {}
+    for ties, alike in _by_tie_breaking(measures).items():
+        ranked = lists.rank([measure.k for measure in alike], ties, first_query)
+        rankings[ties] = ranked
+        values.update(zip(alike, _values_of(alike, ranked), strict=True))
+    columns = [
+        _apply_empty(measure, rankings[_tie_breaking(measure)], values[measure])
+        for measure in measures
+    ]
+    values, weights = zip(*columns, strict=True)
+    poison = tf.where(lists.are_numbers(), tf.constant(0, tf.float64), float("nan"))
+    return tf.stack(values, axis=1), tf.stack(weights, axis=1) + poison[:, tf.newaxis]
+
+
+def _by_tie_breaking(
+    measures: Iterable[Measure],
+) -> dict[TieBreaking, list[Measure]]:
+    alike = collections.defaultdict(list)
+    for measure in dict.fromkeys(measures):
+        alike[_tie_breaking(measure)].append(measure)
+    return alike
+
+
+def _values_of(measures: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]:
+    """Each measure's values `[B]`.
+
+    In most batches no list has a tie that matters, and there the groups of tied items,
+    which take half of all the operations, are not looked for.
+    """
+    values = _at_cutoffs(measures, ranked)
+    if ranked.ties is None:
+        return values
+    return tf.cond(
+        ranked.ties.exist,
+        lambda: _at_cutoffs(measures, ranked.with_groups()),
+        lambda: values,
+    )
+
+
+def _at_cutoffs(measures: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]:
     curves: dict[tuple, tf.Tensor] = {}
-    columns = []
+    values = []
     for measure in measures:
-        ties = _tie_breaking(measure)
-        if ties not in rankings:
-            cutoffs = [other.k for other in measures if _tie_breaking(other) == ties]
-            rankings[ties] = lists.rank(cutoffs, ties, first_query)
-        ranked = rankings[ties]
         curve_key = (measure.formula, measure.options)
         if curve_key not in curves:
             curves[curve_key] = measure.curve(ranked)
         value = curves[curve_key]
         if measure.formula.has_cutoff:
             value = _at_cutoff(value, measure.k, ranked)
-        columns.append(_apply_empty(measure, ranked, value))
-    values, weights = zip(*columns, strict=True)
-    poison = tf.where(lists.are_numbers(), tf.constant(0, tf.float64), float("nan"))
-    return tf.stack(values, axis=1), tf.stack(weights, axis=1) + poison[:, tf.newaxis]
+        values.append(value)
+    return values
 
 
 def weighted_sums(

@@ -19,6 +19,7 @@ from tfrankmetrics.ranked_lists import (
     Items,
     RankedLists,
     TieGroups,
+    Ties,
     columns_for,
     count,
 )
@@ -80,14 +81,15 @@ class PaddedLists(NamedTuple):
         """
         retrieved = self.valid & is_retrieved(self.scores)
         columns = columns_for(cutoffs, self.scores)
-        order, groups = order_by_score(
+        order, ties = order_by_score(
             self.scores, retrieved, columns, tie_breaking, first_query
         )
 
         def by_rank(of_items: tf.Tensor) -> tf.Tensor:
             return columns.fill(tf.gather(of_items, order, batch_dims=1))
 
-        is_ranked = by_rank(retrieved)
+        lengths = count(retrieved)
+        is_ranked = columns.ranks <= lengths[:, tf.newaxis]
         labels = by_rank(self.labels)
         weights = None if self.item_weights is None else by_rank(self.item_weights)
         has_label = is_ranked[..., tf.newaxis] if self.has_subtopics else is_ranked
@@ -95,11 +97,12 @@ class PaddedLists(NamedTuple):
         return RankedLists(
             ranked=Items(labels, is_ranked, is_ranked, weights),
             judged=Items(self.labels, self.valid, retrieved, self.item_weights),
-            groups=groups,
+            ties=ties,
             query_weights=self.query_weights,
             columns=columns,
-            lengths=count(retrieved),
+            lengths=lengths,
             sizes=count(self.valid),
+            kept={},
         )
 
 
@@ -116,8 +119,8 @@ def order_by_score(
     columns: Columns,
     tie_breaking: TieBreaking,
     first_query: tf.Tensor | int,
-) -> tuple[tf.Tensor, TieGroups | None]:
-    """The items at ranks 1 ... top, `[B, top]`, and the groups of those tied.
+) -> tuple[tf.Tensor, Ties | None]:
+    """The items at ranks 1 ... top, `[B, top]`, and what is known of ties.
 
     What was not retrieved comes last. The `cut_items` of the groups are over all
     the items of `scores`.
@@ -126,9 +129,9 @@ def order_by_score(
     if tie_breaking.ties == "expected":
         _, order = tf.math.top_k(keys, columns.top)
         # Not top_k's own values: XLA turns a top_k whose values are sliced, as
-        # `_tie_groups` does, back into a full sort (ten times slower on CPU).
+        # `_ties` does, back into a full sort (ten times slower on CPU).
         sorted_keys = tf.gather(keys, order, batch_dims=1)
-        return order, _tie_groups(keys, sorted_keys, columns)
+        return order, _ties(keys, sorted_keys, columns)
     # Equal numbers must look equal to the sort: XLA's puts -0.0 below 0.0.
     keys = tf.where(tf.equal(keys, 0), tf.zeros_like(keys), keys)
     if tie_breaking.ties == "stable":
@@ -145,28 +148,60 @@ def _sort_keys(scores: tf.Tensor, retrieved: tf.Tensor) -> tf.Tensor:
     retrieved, each as a number that no score has. The one for NaN is taken from
     the scores: the two lowest numbers of a dtype count as equal.
     """
+    last = _last(scores.dtype)
     if scores.dtype.is_integer:
-        last = scores.dtype.min
-        keys = tf.maximum(scores, last + 1)
-    else:
-        last = -float("inf")
-        lowest = scores.dtype.as_numpy_dtype(scores.dtype.min)
-        keys = tf.where(
-            tf.math.is_nan(scores),
-            lowest,
-            tf.maximum(scores, np.nextafter(lowest, np.zeros_like(lowest))),
-        )
+        return tf.where(retrieved, tf.maximum(scores, last + 1), last)
+    lowest = scores.dtype.as_numpy_dtype(scores.dtype.min)
+    keys = tf.where(
+        tf.math.is_nan(scores),
+        lowest,
+        tf.maximum(scores, np.nextafter(lowest, np.zeros_like(lowest))),
+    )
     return tf.where(retrieved, keys, last)
 
 
-def _tie_groups(keys: tf.Tensor, sorted_keys: tf.Tensor, columns: Columns) -> TieGroups:
-    """Finds the runs of equal keys among `sorted_keys` `[B, top]`."""
-    depth = tf.shape(sorted_keys)[1]
-    differs = tf.not_equal(sorted_keys[:, 1:], sorted_keys[:, :-1])
-    is_first = tf.pad(differs, [[0, 0], [1, 0]], constant_values=True)
-    is_last = tf.pad(differs, [[0, 0], [0, 1]], constant_values=True)
-    # The start of a rank's group is the last place at or before it where a
-    # group starts; its end is the same thing, seen from the other side.
+def _last(dtype: tf.DType) -> int | float:
+    """The key of what was not retrieved."""
+    return dtype.min if dtype.is_integer else -float("inf")
+
+
+def _ties(keys: tf.Tensor, sorted_keys: tf.Tensor, columns: Columns) -> Ties:
+    """Whether there are equal keys among `sorted_keys` `[B, top]`, and which."""
+    # What was not retrieved has equal keys too, but is no group.
+    is_tied = tf.equal(sorted_keys[:, 1:], sorted_keys[:, :-1])
+    is_tied &= sorted_keys[:, 1:] > _last(keys.dtype)
+
+    def find_groups():
+        start, end = _runs(is_tied)
+        size = tf.cast(end - start, tf.float64)
+        is_cut = tf.equal(end, tf.shape(end)[1])
+        cut_items = None
+        if keys.shape[1] is None or keys.shape[1] != sorted_keys.shape[1]:
+            lowest = tf.reduce_min(sorted_keys, axis=1, keepdims=True)
+            cut_items = tf.equal(keys, lowest)
+            size = tf.where(is_cut, count(cut_items)[:, tf.newaxis], size)
+        return TieGroups.of_columns(
+            columns,
+            start=start,
+            end=end,
+            size=size,
+            is_cut=is_cut,
+            cut_items=cut_items,
+        )
+
+    return Ties(tf.reduce_any(is_tied), find_groups)
+
+
+def _runs(is_tied: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Start and end of the run of ties that each place is in, int32 `[B, top]`.
+
+    `is_tied` `[B, top - 1]` says whether a place is tied with the next.
+    """
+    depth = tf.shape(is_tied)[1] + 1
+    is_first = tf.pad(~is_tied, [[0, 0], [1, 0]], constant_values=True)
+    is_last = tf.pad(~is_tied, [[0, 0], [0, 1]], constant_values=True)
+    # The start is the last place at or before it where a run starts; the end is
+    # the same thing, seen from the other side.
     places = tf.range(depth)
     starts, reversed_starts = tf.unstack(
         _running_maximum(
@@ -178,17 +213,7 @@ def _tie_groups(keys: tf.Tensor, sorted_keys: tf.Tensor, columns: Columns) -> Ti
             )
         )
     )
-    ends = depth - tf.reverse(reversed_starts, axis=[1])
-    sizes = tf.cast(ends - starts, tf.float64)
-    is_cut = tf.equal(ends, depth)
-    cut_items = None
-    if keys.shape[1] is None or keys.shape[1] != sorted_keys.shape[1]:
-        cut_items = tf.equal(keys, tf.reduce_min(sorted_keys, axis=1, keepdims=True))
-        number = tf.reduce_sum(tf.cast(cut_items, tf.float64), axis=1, keepdims=True)
-        sizes = tf.where(is_cut, number, sizes)
-    return TieGroups.of_columns(
-        columns, start=starts, end=ends, size=sizes, is_cut=is_cut, cut_items=cut_items
-    )
+    return starts, depth - tf.reverse(reversed_starts, axis=[1])
 
 
 def _running_maximum(values: tf.Tensor) -> tf.Tensor:

@@ -88,8 +88,14 @@ _SKIP_FIRST = ("skip", "zero", "one")
 FORMULAS: dict[str, Formula] = {
     formula.name: formula
     for formula in (
-        Formula("ndcg", measures.ndcg, worths.gain_of),
-        Formula("dcg", measures.dcg, worths.gain_of, empties=_ZERO_OR_SKIP),
+        Formula("ndcg", measures.ndcg, worths.gain_of, to_find=RankedLists.largest),
+        Formula(
+            "dcg",
+            measures.dcg,
+            worths.gain_of,
+            empties=_ZERO_OR_SKIP,
+            to_find=RankedLists.largest,
+        ),
         Formula("map", measures.average_precision, worths.relevance_of, ("AP",)),
         Formula(
             "mrr",

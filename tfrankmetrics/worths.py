@@ -21,24 +21,47 @@ GAINS: dict[str, Callable] = {
 }
 
 
-def gain_of(*, gain: str | Callable = "exponential") -> Worth:
+@dataclasses.dataclass(frozen=True)
+class Gain:
     """What an item is worth to DCG: the gain of its label."""
 
-    def worth(items: Items) -> tf.Tensor:
+    gain: str | Callable
+
+    @property
+    def grows_with_label(self) -> bool:
+        """Whether items sorted by label are sorted by gain; no one knows of others."""
+        return self.gain in GAINS
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """The gains of the items."""
         labels = tf.cast(items.labels, tf.float64)
-        if gain in GAINS:
-            return GAINS[gain](labels)
-        gains = call_function("gain", gain, labels)
+        if self.gain in GAINS:
+            return GAINS[self.gain](labels)
+        gains = call_function("gain", self.gain, labels)
         # A negative gain makes the query's weight, and so the result, NaN.
         gains = tf.where(gains >= 0, gains, float("nan"))
         return tf.where(items.valid, gains, 0)
 
-    return worth
+
+def gain_of(*, gain: str | Callable = "exponential") -> Gain:
+    """What an item is worth to DCG: the gain of its label."""
+    return Gain(gain)
 
 
-def relevance_of(*, relevance_threshold: float = 1.0) -> Worth:
+@dataclasses.dataclass(frozen=True)
+class Relevance:
     """What an item is worth to a binary metric: 1 if it is relevant, else 0."""
-    return lambda items: tf.cast(items.labels >= relevance_threshold, tf.float64)
+
+    threshold: float
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """1 for each item that is relevant, else 0."""
+        return tf.cast(items.labels >= self.threshold, tf.float64)
+
+
+def relevance_of(*, relevance_threshold: float = 1.0) -> Relevance:
+    """What an item is worth to a binary metric: 1 if it is relevant, else 0."""
+    return Relevance(relevance_threshold)
 
 
 def label_of() -> Worth:
@@ -51,15 +74,22 @@ def pairs_to_win() -> Worth:
     return lower_labels
 
 
-def stop_chance_of(*, max_label: float = 4.0) -> Worth:
+@dataclasses.dataclass(frozen=True)
+class StopChance:
     """What an item is worth to ERR: the chance that it satisfies the user."""
 
-    def worth(items: Items) -> tf.Tensor:
-        labels = tf.cast(items.labels, tf.float64)
-        chances = GAINS["exponential"](labels) / 2**max_label
-        return tf.where(labels <= max_label, chances, float("nan"))
+    max_label: float
 
-    return worth
+    def __call__(self, items: Items) -> tf.Tensor:
+        """The chance of each item; NaN for a label above the highest."""
+        labels = tf.cast(items.labels, tf.float64)
+        chances = GAINS["exponential"](labels) / 2**self.max_label
+        return tf.where(labels <= self.max_label, chances, float("nan"))
+
+
+def stop_chance_of(*, max_label: float = 4.0) -> StopChance:
+    """What an item is worth to ERR: the chance that it satisfies the user."""
+    return StopChance(max_label)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,160 @@
+"""What a query costs in TensorFlow Model Analysis, beside its own NDCG, in one process.
+
+First the combiners alone, which see one query after the other, then whole runs of
+`run_model_analysis` over rows. It writes a table to benchmarks/results. Run it with:
+
+    python benchmarks/beam.py
+"""
+
+import functools
+import os
+import pathlib
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.metrics import metric_types, ndcg
+from tensorflow_model_analysis.proto import config_pb2
+from timing import circumstances, median_and_spread, table, timed
+from training import SUITE
+
+from tfrankmetrics.tfma import RankMetrics, eval_config
+
+QUERIES = 1024
+ROWS = 100_000
+
+
+def queries(length):
+    """Queries as TFMA hands them to a combiner."""
+    rng = np.random.default_rng(0)
+    elements = []
+    for number in range(QUERIES):
+        grades = rng.integers(0, 5, length).astype("float32")
+        features = {"query": np.array([f"q{number}"] * length), "grade": grades}
+        elements.append(
+            metric_types.StandardMetricInputs(
+                {
+                    "labels": grades,
+                    "predictions": rng.normal(size=length).astype("float32"),
+                    "features": features,
+                }
+            )
+        )
+    return elements
+
+
+def combiners():
+    """TFMA's NDCG@10, ours, and ours with nine metrics more."""
+    theirs = ndcg._ndcg(
+        "grade",
+        [10],
+        model_names=[""],
+        output_names=[""],
+        sub_keys=[],
+        query_key="query",
+    )
+    ours = {
+        name: RankMetrics(names).computations(query_key="query")
+        for name, names in (("ours", ["ndcg@10"]), ("ours, ten metrics", SUITE))
+    }
+    return {
+        name: computations[0].combiner
+        for name, computations in {"TFMA": theirs, **ours}.items()
+    }
+
+
+def combine(combiner, elements):
+    """The values over all elements, by the calls that Beam makes."""
+    accumulator = combiner.create_accumulator()
+    for element in elements:
+        accumulator = combiner.add_input(accumulator, element)
+    return combiner.extract_output(combiner.compact(accumulator))
+
+
+def measure_combiners():
+    """Rows of the time per query, for lists of three lengths."""
+    rows = [["one query, µs", *combiners(), "TFMA / ours", "ten metrics / one"]]
+    for length in (10, 100, 1000):
+        elements = queries(length)
+        calls = {
+            name: functools.partial(combine, combiner, elements)
+            for name, combiner in combiners().items()
+        }
+        times = {name: 1000 / QUERIES * of for name, of in timed(calls).items()}
+        rows.append([f"{length} items", *map(median_and_spread, times.values())])
+        theirs, ours, ten = (np.median(of) for of in times.values())
+        rows[-1] += [f"{theirs / ours:.1f}", f"{ten / ours:.2f}"]
+        print(*rows[-1], sep="  ", flush=True)
+    return rows
+
+
+def write_rows(path):
+    """Rows of ten a query, with their scores, as tf.Examples in any order."""
+    rng = np.random.default_rng(0)
+    with tf.io.TFRecordWriter(path) as writer:
+        for number in rng.permutation(ROWS):
+            query = tf.train.BytesList(value=[f"q{number // 10}".encode()])
+            grade = tf.train.FloatList(value=[rng.integers(0, 5)])
+            score = tf.train.FloatList(value=[rng.normal()])
+            features = {
+                "query": tf.train.Feature(bytes_list=query),
+                "grade": tf.train.Feature(float_list=grade),
+                "score": tf.train.Feature(float_list=score),
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=features))
+            writer.write(example.SerializeToString())
+
+
+def measure_runs():
+    """Rows of the time of a whole run."""
+    keys = {"label_key": "grade", "prediction_key": "score", "query_key": "query"}
+    configs = {
+        "TFMA": eval_config(["ndcg@10"], **keys),
+        "ours": eval_config(["ndcg@10"], **keys),
+        "ours, ten metrics": eval_config(SUITE, **keys),
+    }
+    del configs["TFMA"].metrics_specs[0].metrics[:]
+    configs["TFMA"].metrics_specs[0].metrics.append(
+        config_pb2.MetricConfig(
+            class_name="NDCG", config='"gain_key": "grade", "top_k_list": [10]'
+        )
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        records = os.path.join(folder, "rows.tfrecord")
+        write_rows(records)
+        calls = {
+            name: lambda config=config, name=name: tfma.run_model_analysis(
+                eval_config=config,
+                data_location=records,
+                output_path=os.path.join(folder, name),
+            )
+            for name, config in configs.items()
+        }
+        times = {name: of / 1000 for name, of in timed(calls, least=3).items()}
+    row = [f"{ROWS:,} rows, 10 a query", *map(median_and_spread, times.values())]
+    theirs, ours, ten = (np.median(of) for of in times.values())
+    row += [f"{theirs / ours:.2f}", f"{ten / ours:.2f}"]
+    print(*row, sep="  ", flush=True)
+    return [["a whole run, s", *configs, "TFMA / ours", "ten metrics / one"], row]
+
+
+def main():
+    """Measures, prints the tables and writes them."""
+    text = "\n\n".join(
+        [
+            "NDCG@10 in TensorFlow Model Analysis, median and spread.\n"
+            + circumstances("tensorflow", "tensorflow-model-analysis", "apache-beam"),
+            table(measure_combiners()),
+            table(measure_runs()),
+        ]
+    )
+    path = pathlib.Path(__file__).parent / "results" / "beam.md"
+    path.write_text(text + "\n", encoding="utf-8")
+    print(f"\nWritten to {path}")
+
+
+if __name__ == "__main__":
+    main()

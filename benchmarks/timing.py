@@ -1,0 +1,54 @@
+"""Fair timing in one process, and the Markdown of what came of it."""
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import time
+
+import numpy as np
+
+
+def timed(functions, seconds=2.0, least=5):
+    """Milliseconds of each call, by name: the functions take turns, after a warm-up.
+
+    Machines get slower and faster by the minute. Whoever takes turns is slowed
+    alike, so the ratios hold where the times do not.
+    """
+    for function in functions.values():
+        function()
+        function()
+    times = {name: [] for name in functions}
+    start = time.perf_counter()
+    while (
+        len(times[next(iter(times))]) < least or time.perf_counter() - start < seconds
+    ):
+        for name, function in functions.items():
+            before = time.perf_counter()
+            function()
+            times[name].append(1000 * (time.perf_counter() - before))
+    return {name: np.array(of) for name, of in times.items()}
+
+
+def median_and_spread(milliseconds):
+    """The median, and half of the range in which the middle half of all is."""
+    low, median, high = np.percentile(milliseconds, [25, 50, 75])
+    return f"{median:.3g} ± {(high - low) / 2:.1g}"
+
+
+def table(rows):
+    """A Markdown table of rows, the first of which is the head."""
+    rows = [[str(cell) for cell in row] for row in rows]
+    rows.insert(1, ["---"] * len(rows[0]))
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def circumstances(*packages):
+    """Date, machine and versions, in a line."""
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(name)}" for name in packages
+    )
+    return (
+        f"{datetime.date.today()}, {os.cpu_count()} cores ({platform.machine()}), "
+        f"Python {platform.python_version()}, {versions}."
+    )
