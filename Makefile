@@ -23,10 +23,10 @@ bench-tfma:
 
 # The other tools, live; each in an environment of its own (CONTRIBUTING.md).
 peers:
-	python -m pytest validation/test_tools.py
+	python -m pytest -n auto validation/test_tools.py
 
 tf-ranking:
-	python -m pytest validation/test_tf_ranking.py
+	python -m pytest -n auto validation/test_tf_ranking.py
 
 tfma:
 	python -m pytest -n auto validation/test_tfma.py

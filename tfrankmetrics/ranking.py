@@ -217,25 +217,34 @@ def _runs(is_tied: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _running_maximum(values: tf.Tensor) -> tf.Tensor:
-    """Maximum of each value and all before it along the last axis.
+    """Maximum of each of the values >= 0 and all before it along the last axis.
 
     TensorFlow has no cumulative maximum. This takes log2(D) shifted comparisons.
     """
+    depth = values.shape[-1]
+    if depth is None:
+        return _running_maximum_of_unknown_depth(values)
+    shift = 1
+    while shift < depth:
+        # On [2, 1024, 11] this takes half the time of tf.roll and a mask.
+        nothing = tf.zeros_like(values[..., :shift])
+        shifted = tf.concat([nothing, values[..., :-shift]], axis=-1)
+        values = tf.maximum(values, shifted)
+        shift *= 2
+    return values
+
+
+def _running_maximum_of_unknown_depth(values: tf.Tensor) -> tf.Tensor:
     places = tf.range(tf.shape(values)[-1])
 
     def widen(shift, values):
-        shifted = tf.roll(values, shift, axis=-1)
+        shifted = tf.roll(values, shift, axis=-1)  # XLA has no slices of unknown size
         values = tf.where(places >= shift, tf.maximum(values, shifted), values)
         return 2 * shift, values
 
-    if values.shape[-1] is None:
-        return tf.while_loop(
-            lambda shift, _: shift < tf.shape(values)[-1], widen, [1, values]
-        )[1]
-    shift = 1
-    while shift < values.shape[-1]:
-        shift, values = widen(shift, values)
-    return values
+    return tf.while_loop(
+        lambda shift, _: shift < tf.shape(values)[-1], widen, [1, values]
+    )[1]
 
 
 def _random_order(shape: tf.Tensor, seed: int, first_query: tf.Tensor | int):
