@@ -256,7 +256,8 @@ def _require_numbers(values: Any, name: str, option: str) -> None:
     if values is None:
         received = "none"
     elif isinstance(values, np.ndarray):
-        received = f"an array of {type(values.flat[0]).__name__}"
+        kind = type(values.flat[0]).__name__ if values.size else values.dtype
+        received = f"an array of {kind}"
     raise ValueError(
         f"Each row or list must have {name}, and they must be numbers. Received: "
         f"{received}. Is `{option}` a feature of all the data?"
