@@ -8,7 +8,9 @@ ideal order. It writes a table to benchmarks/results. Run it with:
     python benchmarks/training.py
 """
 
+import importlib
 import importlib.util
+import operator
 import os
 import pathlib
 
@@ -24,6 +26,31 @@ SUITE = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map@10", "mrr@10"]
 SUITE += ["precision@1", "precision@5", "precision@10", "recall@10"]
 SHAPES = [(32, 20), (256, 100), (1024, 200), (256, 1000)]
 MODES = ["graph", "eager", "XLA"]
+# By package: the module, its name for the cutoff, and its classes by our names.
+OTHERS = {
+    "tensorflow-ranking": (
+        "tensorflow_ranking.keras.metrics",
+        "topn",
+        {
+            "ndcg": "NDCGMetric",
+            "map": "MeanAveragePrecisionMetric",
+            "mrr": "MRRMetric",
+            "precision": "PrecisionMetric",
+            "recall": "RecallMetric",
+        },
+    ),
+    "keras-rs": (
+        "keras_rs.metrics",
+        "k",
+        {
+            "ndcg": "NDCG",
+            "map": "MeanAveragePrecision",
+            "mrr": "MeanReciprocalRank",
+            "precision": "PrecisionAtK",
+            "recall": "RecallAtK",
+        },
+    ),
+}
 
 
 def batch(shape, rounded):
@@ -35,43 +62,18 @@ def batch(shape, rounded):
     return tf.constant(grades, tf.float32), tf.constant(scores, tf.float32)
 
 
-def make(module, classes):
-    """The suite as separate metrics of a module; `classes` by our names."""
-    metrics = []
-    for name in SUITE:
-        kind, cutoff = name.split("@")
-        class_name, argument = classes[kind]
-        metrics.append(getattr(module, class_name)(**{argument: int(cutoff)}))
-    return metrics
-
-
 def other_tools():
-    """The suites of the other tools that are installed, by package."""
+    """The suites of the other tools that are installed, as metrics by package."""
     tools = {}
-    if importlib.util.find_spec("tensorflow_ranking"):
-        import tensorflow_ranking as tfr
-
-        names = {
-            "ndcg": "NDCGMetric",
-            "map": "MeanAveragePrecisionMetric",
-            "mrr": "MRRMetric",
-            "precision": "PrecisionMetric",
-            "recall": "RecallMetric",
-        }
-        classes = {kind: (name, "topn") for kind, name in names.items()}
-        tools["tensorflow-ranking"] = make(tfr.keras.metrics, classes)
-    if importlib.util.find_spec("keras_rs"):
-        import keras_rs
-
-        names = {
-            "ndcg": "NDCG",
-            "map": "MeanAveragePrecision",
-            "mrr": "MeanReciprocalRank",
-            "precision": "PrecisionAtK",
-            "recall": "RecallAtK",
-        }
-        classes = {kind: (name, "k") for kind, name in names.items()}
-        tools["keras-rs"] = make(keras_rs.metrics, classes)
+    for package, (module, cutoff_name, classes) in OTHERS.items():
+        top, _, path = module.partition(".")
+        if importlib.util.find_spec(top) is None:
+            continue
+        found = operator.attrgetter(path)(importlib.import_module(top))
+        tools[package] = [
+            getattr(found, classes[kind])(**{cutoff_name: int(cutoff)})
+            for kind, cutoff in (name.split("@") for name in SUITE)
+        ]
     return tools
 
 

@@ -205,7 +205,7 @@ def test_separate_metrics_of_one_depth_share_their_sorts():
         for metric in metrics:
             metric.update_state(labels, scores)
 
-    # One by score; one by exponential and one by linear gain, for the ideal.
+    # One by score; and one by label, for the ideal order by either gain.
     assert optimised_ops(update, labels, scores)["TopKV2"] == 2
 
 

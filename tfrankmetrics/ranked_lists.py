@@ -22,6 +22,12 @@ class Items(NamedTuple):
     retrieved: tf.Tensor  # bool, False also where a score of -inf says it was not found
     weights: tf.Tensor | None
 
+    @classmethod
+    def found(cls, labels: tf.Tensor) -> Items:
+        """Items that all were retrieved, without weights."""
+        are_found = tf.ones_like(labels, tf.bool)
+        return cls(labels, are_found, are_found, None)
+
 
 # What an item is worth to a metric: its gain, or 1 if it is relevant and 0 if
 # not; always float64 and 0 for padding.
@@ -146,7 +152,11 @@ class RankedLists(NamedTuple):
     groups: TieGroups | None = None
 
     def with_groups(self) -> RankedLists:
-        """The same lists with the groups of their ties."""
+        """The same lists with the groups of their ties.
+
+        What these keep stays theirs: within a `tf.cond` it would be out of the others'
+        reach.
+        """
         return self._replace(groups=self.ties.find_groups(), kept=dict(self.kept))
 
     @property
@@ -260,16 +270,14 @@ class RankedLists(NamedTuple):
         if not getattr(worth, "grows_with_label", False):
             return tf.reduce_max(worth(self.judged), axis=1)
         labels = tf.reduce_max(self.judged.labels, axis=1, keepdims=True)
-        is_item = tf.ones_like(labels, tf.bool)
-        return worth(Items(tf.maximum(labels, 0), is_item, is_item, None))[:, 0]
+        # Of no items at all the largest is -inf.
+        return worth(Items.found(tf.maximum(labels, 0)))[:, 0]
 
     @once
     def best(self, worth: Worth) -> tf.Tensor:
         """The D largest values of `worth` in descending order, `[B, D]`."""
         if getattr(worth, "grows_with_label", False):
-            labels = self._largest(self.judged.labels)
-            is_item = tf.ones_like(labels, tf.bool)
-            return worth(Items(labels, is_item, is_item, None))
+            return worth(Items.found(self._largest(self.judged.labels)))
         return self._largest(worth(self.judged))
 
     def _largest(self, values: tf.Tensor) -> tf.Tensor:

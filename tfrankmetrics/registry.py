@@ -88,36 +88,36 @@ _SKIP_FIRST = ("skip", "zero", "one")
 FORMULAS: dict[str, Formula] = {
     formula.name: formula
     for formula in (
-        Formula("ndcg", measures.ndcg, worths.gain_of, to_find=RankedLists.largest),
+        Formula("ndcg", measures.ndcg, worths.Gain, to_find=RankedLists.largest),
         Formula(
             "dcg",
             measures.dcg,
-            worths.gain_of,
+            worths.Gain,
             empties=_ZERO_OR_SKIP,
             to_find=RankedLists.largest,
         ),
-        Formula("map", measures.average_precision, worths.relevance_of, ("AP",)),
+        Formula("map", measures.average_precision, worths.Relevance, ("AP",)),
         Formula(
             "mrr",
             measures.reciprocal_rank,
-            worths.relevance_of,
+            worths.Relevance,
             ("RR", "recip_rank"),
         ),
-        Formula("precision", measures.precision, worths.relevance_of, ("P",)),
-        Formula("recall", measures.recall, worths.relevance_of, ("R",)),
-        Formula("hit_rate", measures.hit_rate, worths.relevance_of, ("Success", "HR")),
-        Formula("f1", measures.f1, worths.relevance_of),
-        Formula("r_precision", measures.r_precision, worths.relevance_of, ("Rprec",)),
+        Formula("precision", measures.precision, worths.Relevance, ("P",)),
+        Formula("recall", measures.recall, worths.Relevance, ("R",)),
+        Formula("hit_rate", measures.hit_rate, worths.Relevance, ("Success", "HR")),
+        Formula("f1", measures.f1, worths.Relevance),
+        Formula("r_precision", measures.r_precision, worths.Relevance, ("Rprec",)),
         Formula(
             "rbp",
             measures.rank_biased_precision,
-            worths.relevance_of,
+            worths.Relevance,
             empties=_ZERO_OR_SKIP,
         ),
         Formula(
             "err",
             measures.expected_reciprocal_rank,
-            worths.stop_chance_of,
+            worths.StopChance,
             empties=_ZERO_OR_SKIP,
         ),
         Formula(
@@ -142,7 +142,7 @@ FORMULAS: dict[str, Formula] = {
         Formula(
             "auc",
             measures.area_under_the_curve,
-            worths.relevance_of,
+            worths.Relevance,
             empties=_SKIP_FIRST,
             to_find=measures.mixed_pairs,
             has_cutoff=False,
@@ -151,14 +151,14 @@ FORMULAS: dict[str, Formula] = {
         Formula(
             "bpref",
             measures.binary_preference,
-            worths.relevance_of,
+            worths.Relevance,
             has_cutoff=False,
             inputs=("labels",),
         ),
         Formula(
             "precision_ia",
             measures.intent_aware_precision,
-            worths.coverage_of,
+            worths.Coverage,
             ("P_IA", "P-IA"),
             has_subtopics=True,
             inputs=("labels",),
@@ -166,7 +166,7 @@ FORMULAS: dict[str, Formula] = {
         Formula(
             "alpha_dcg",
             measures.alpha_dcg,
-            worths.coverage_of,
+            worths.Coverage,
             empties=_ZERO_OR_SKIP,
             has_subtopics=True,
             inputs=("labels",),

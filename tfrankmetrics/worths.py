@@ -21,11 +21,11 @@ GAINS: dict[str, Callable] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Gain:
     """What an item is worth to DCG: the gain of its label."""
 
-    gain: str | Callable
+    gain: str | Callable = "exponential"
 
     @property
     def grows_with_label(self) -> bool:
@@ -43,30 +43,20 @@ class Gain:
         return tf.where(items.valid, gains, 0)
 
 
-def gain_of(*, gain: str | Callable = "exponential") -> Gain:
-    """What an item is worth to DCG: the gain of its label."""
-    return Gain(gain)
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Relevance:
     """What an item is worth to a binary metric: 1 if it is relevant, else 0."""
 
-    threshold: float
+    relevance_threshold: float = 1.0
 
     def __call__(self, items: Items) -> tf.Tensor:
         """1 for each item that is relevant, else 0."""
-        return tf.cast(items.labels >= self.threshold, tf.float64)
-
-
-def relevance_of(*, relevance_threshold: float = 1.0) -> Relevance:
-    """What an item is worth to a binary metric: 1 if it is relevant, else 0."""
-    return Relevance(relevance_threshold)
+        return tf.cast(items.labels >= self.relevance_threshold, tf.float64)
 
 
 def label_of() -> Worth:
     """What an item is worth to ARP: its label."""
-    return gain_of(gain="linear")
+    return Gain(gain="linear")
 
 
 def pairs_to_win() -> Worth:
@@ -74,11 +64,11 @@ def pairs_to_win() -> Worth:
     return lower_labels
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class StopChance:
     """What an item is worth to ERR: the chance that it satisfies the user."""
 
-    max_label: float
+    max_label: float = 4.0
 
     def __call__(self, items: Items) -> tf.Tensor:
         """The chance of each item; NaN for a label above the highest."""
@@ -87,16 +77,11 @@ class StopChance:
         return tf.where(labels <= self.max_label, chances, float("nan"))
 
 
-def stop_chance_of(*, max_label: float = 4.0) -> StopChance:
-    """What an item is worth to ERR: the chance that it satisfies the user."""
-    return StopChance(max_label)
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Coverage:
     """What an item is worth to the metrics of subtopics: 1 if it is of any, else 0."""
 
-    relevance_threshold: float
+    relevance_threshold: float = 1.0
 
     def __call__(self, items: Items) -> tf.Tensor:
         """1 if an item is relevant to any subtopic, else 0, `[B, D]`."""
@@ -109,11 +94,6 @@ class Coverage:
     def of_subtopic(self, subtopic: tf.Tensor) -> Worth:
         """1 if an item is relevant to this subtopic, else 0."""
         return lambda items: tf.gather(self.by_subtopic(items), subtopic, axis=2)
-
-
-def coverage_of(*, relevance_threshold: float = 1.0) -> Coverage:
-    """What an item is worth to the metrics of subtopics."""
-    return Coverage(relevance_threshold)
 
 
 def call_function(option: str, function: Callable, argument: tf.Tensor) -> tf.Tensor:
