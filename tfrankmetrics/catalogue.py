@@ -6,7 +6,6 @@ the scores above its own; more of them are looked up among the top of the rankin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,13 +23,12 @@ from tfrankmetrics.ids import (
 )
 from tfrankmetrics.inputs import query_weights
 from tfrankmetrics.ranked_lists import (
-    Columns,
     Items,
     RankedLists,
     TieGroups,
     Ties,
-    columns_for,
     count,
+    depth_for,
 )
 from tfrankmetrics.ranking import TieBreaking, is_retrieved, order_by_score
 
@@ -65,7 +63,7 @@ class CatalogueScores(NamedTuple):
 
     def rank(
         self,
-        cutoffs: Iterable[int | None],
+        cutoffs: tuple[int | None, ...],
         tie_breaking: TieBreaking,
         first_query: tf.Tensor | int,
     ) -> RankedLists:
@@ -74,7 +72,7 @@ class CatalogueScores(NamedTuple):
             scores = _excluding(self.scores, self.exclude)
             lists = self._replace(scores=scores, exclude=None)
             return lists.rank(cutoffs, tie_breaking, first_query)
-        columns = columns_for(cutoffs, self.scores)
+        depth = depth_for(cutoffs, self.scores)
         retrieved = is_retrieved(self.scores)
         valid = (self.relevant != PADDING) & ~is_repeated(self.relevant)
         size = tf.shape(self.scores, out_type=tf.int64)[1]
@@ -83,12 +81,12 @@ class CatalogueScores(NamedTuple):
         relevance = tf.where(valid, self.relevance, 0)
         judged = Items(relevance, valid, valid & is_retrieved(own_scores), None)
         if self.relevant.shape[1] == 1 and tie_breaking.ties == "expected":
-            ranked, ties = self._by_counting(own_scores, judged, retrieved, columns)
+            ranked, ties = self._by_counting(own_scores, judged, retrieved, depth)
         else:
             order, ties = order_by_score(
-                self.scores, retrieved, columns, tie_breaking, first_query
+                self.scores, retrieved, depth, tie_breaking, first_query
             )
-            ranked = _found_in(order, ids, judged, columns)
+            ranked = _found_in(order, ids, judged)
             ties = _of_items(ties, ids)
         is_missed = ~judged.retrieved & (relevance > 0)
         lengths, missed = count(retrieved), count(is_missed)
@@ -97,7 +95,7 @@ class CatalogueScores(NamedTuple):
             judged=judged,
             ties=ties,
             query_weights=self.query_weights,
-            columns=columns,
+            cutoffs=cutoffs,
             lengths=lengths,
             # What is excluded and not relevant is no part of the list.
             sizes=tf.where(tf.reduce_any(valid, axis=1), lengths + missed, 0),
@@ -109,7 +107,7 @@ class CatalogueScores(NamedTuple):
         own_scores: tf.Tensor,
         judged: Items,
         retrieved: tf.Tensor,
-        columns: Columns,
+        depth: tf.Tensor | int,
     ) -> tuple[Items, Ties]:
         """The ranks around the one relevant item of each query."""
         is_nan = tf.math.is_nan(self.scores)
@@ -120,18 +118,15 @@ class CatalogueScores(NamedTuple):
         tied = tf.where(own_is_nan, count(is_nan), count(self.scores == own_scores))
         above, tied = above[:, tf.newaxis], tied[:, tf.newaxis]
 
-        top = tf.cast(columns.top, tf.int32)
-        places = tf.range(top)
+        places = tf.range(depth)
         place, end = tf.cast(above, tf.int32), tf.cast(above + tied, tf.int32)
         in_group = (places >= place) & (places < end) & judged.retrieved
-        is_cut = in_group & (end >= top)
+        is_cut = in_group & (end >= depth)
         is_here = tf.equal(places, place) & in_group
-        labels = columns.fill(tf.where(is_here, judged.labels, 0))
-        is_here = columns.fill(is_here)
-        groups = TieGroups.of_columns(
-            columns,
+        labels = tf.where(is_here, judged.labels, 0)
+        groups = TieGroups(
             start=tf.where(in_group, place, places),
-            end=tf.where(in_group, tf.minimum(end, top), places + 1),
+            end=tf.where(in_group, tf.minimum(end, depth), places + 1),
             size=tf.where(in_group, tied, 1),
             is_cut=is_cut,
             cut_items=tf.reduce_any(is_cut, axis=1, keepdims=True),
@@ -155,10 +150,8 @@ def _of_items(ties: Ties | None, ids: tf.Tensor) -> Ties | None:
     return ties._replace(find_groups=find_groups)
 
 
-def _found_in(
-    order: tf.Tensor, ids: tf.Tensor, judged: Items, columns: Columns
-) -> Items:
-    """The relevant items among those at ranks 1 ... top; no other has a label."""
+def _found_in(order: tf.Tensor, ids: tf.Tensor, judged: Items) -> Items:
+    """The relevant items among those at ranks 1 ... D; no other has a label."""
     ids = tf.where(judged.retrieved, tf.cast(ids, order.dtype), order.dtype.max)
     # One more, past all ids, for what is not found.
     ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=order.dtype.max)
@@ -166,12 +159,11 @@ def _found_in(
     by_id = tf.argsort(ids, axis=1)
     ids = tf.gather(ids, by_id, batch_dims=1)
     labels = tf.gather(labels, by_id, batch_dims=1)
-    # Looked up rather than compared each with each, which would take [B, top, M].
+    # Looked up rather than compared each with each, which would take [B, D, M].
     place = tf.searchsorted(ids, order)
     is_here = tf.equal(tf.gather(ids, place, batch_dims=1), order)
     labels = tf.where(is_here, tf.gather(labels, place, batch_dims=1), 0)
-    is_here = columns.fill(is_here)
-    return Items(columns.fill(labels), is_here, is_here, None)
+    return Items(labels, is_here, is_here, None)
 
 
 @tf.autograph.experimental.do_not_convert

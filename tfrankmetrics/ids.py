@@ -7,7 +7,7 @@ the relevant ones, and a relevant id that was not recommended was not retrieved.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfrankmetrics.arrays import Dense, dense, first, like, of_shape, row_by_row
 from tfrankmetrics.inputs import query_weights, require_keys
-from tfrankmetrics.ranked_lists import Items, RankedLists, columns_for, count
+from tfrankmetrics.ranked_lists import Items, RankedLists, count, depth_for
 from tfrankmetrics.ranking import TieBreaking
 
 PADDING = -1
@@ -52,7 +52,7 @@ class IdLists(NamedTuple):
 
     def rank(
         self,
-        cutoffs: Iterable[int | None],
+        cutoffs: tuple[int | None, ...],
         tie_breaking: TieBreaking,
         first_query: tf.Tensor | int,
     ) -> RankedLists:
@@ -78,19 +78,15 @@ class IdLists(NamedTuple):
         )
         valid = tf.concat([is_recommended, is_missed], axis=1)
         retrieved = tf.concat([is_recommended, tf.zeros_like(is_missed)], axis=1)
-        columns = columns_for(cutoffs, labels)
-
-        def by_rank(of_items: tf.Tensor) -> tf.Tensor:
-            return columns.fill(of_items[:, : columns.top])
-
-        is_ranked = by_rank(retrieved)
-        ranked_labels = by_rank(tf.where(retrieved, labels, 0))
+        depth = depth_for(cutoffs, labels)
+        is_ranked = retrieved[:, :depth]
+        ranked_labels = tf.where(retrieved, labels, 0)[:, :depth]
         return RankedLists(
             ranked=Items(ranked_labels, is_ranked, is_ranked, None),
             judged=Items(labels, valid, retrieved, None),
             ties=None,
             query_weights=self.query_weights,
-            columns=columns,
+            cutoffs=cutoffs,
             lengths=count(retrieved),
             sizes=count(valid),
             kept={},

@@ -1,9 +1,8 @@
-"""The formulas: each metric is a curve over depth.
+"""The formulas: each metric is a sum down to the cutoffs.
 
 A formula is one pure function of `RankedLists` that gives the metric's value
-at every cutoff 1 ... D at once, `[B, D]`. No formula ranks, and none knows k:
-cutoffs are read off the curve. A metric without cutoffs is of the whole list, and
-its formula gives `[B]`. `worth` is what an item is worth to the metric,
+at all cutoffs at once, `[B, C]`. No formula ranks. A metric without cutoffs is of the
+whole list, and its formula gives `[B]`. `worth` is what an item is worth to the metric,
 its gain or its relevance; with tied scores every value is the exact mean over
 all orders of the tied items.
 
@@ -22,7 +21,7 @@ from typing import Literal
 import tensorflow as tf
 
 from tfrankmetrics.pairs import pairs_in_order
-from tfrankmetrics.ranked_lists import RankedLists, Worth, running_sum
+from tfrankmetrics.ranked_lists import RankedLists, Worth
 from tfrankmetrics.worths import Coverage, call_function
 
 DISCOUNTS: dict[str, Callable] = {
@@ -38,9 +37,9 @@ def _if_retrieved(worth: Worth) -> Worth:
 def dcg(
     lists: RankedLists, worth: Worth, *, discount: str | Callable = "log2"
 ) -> tf.Tensor:
-    """DCG@p = sum over ranks 1..p of gain * discount(rank)."""
+    """DCG@k = sum over ranks 1..k of gain * discount(rank)."""
     gains = lists.expected(lists.weighted(worth))
-    return running_sum(gains * _discounts(lists, discount))
+    return lists.sums(gains * _discounts(lists, discount))
 
 
 def ndcg(
@@ -50,11 +49,11 @@ def ndcg(
     discount: str | Callable = "log2",
     ideal: Literal["judged", "retrieved"] = "judged",
 ) -> tf.Tensor:
-    """NDCG@p = DCG@p / the largest DCG@p that any order of the items has."""
+    """NDCG@k = DCG@k / the largest DCG@k that any order of the items has."""
     if ideal == "retrieved":
         worth = _if_retrieved(worth)
     best = lists.best(lists.weighted(worth))
-    ideal_dcg = running_sum(best * _discounts(lists, discount))
+    ideal_dcg = lists.sums(best * _discounts(lists, discount))
     return tf.math.divide_no_nan(dcg(lists, worth, discount=discount), ideal_dcg)
 
 
@@ -64,67 +63,68 @@ def average_precision(
     *,
     denominator: Literal["relevant", "min(k, relevant)", "hits"] = "relevant",
 ) -> tf.Tensor:
-    """AP@p = sum over ranks 1..p of precision@rank * relevance / denominator."""
+    """AP@k = sum over ranks 1..k of precision@rank * relevance / denominator."""
     n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
     relevant = lists.expected(worth)
-    found = running_sum(relevant)
+    found = lists.running_sums(relevant)
     above_group = tf.round(found - relevant * i)  # a count, free of rounding errors
     # What a relevant item at this rank sees on average of its own group: itself
     # and its share of the r - 1 others, spread evenly over the n - 1 other places.
     seen = above_group + 1 + tf.math.divide_no_nan((i - 1) * (r - 1), n - 1)
     precision_here = lists.expected(lists.weighted(worth)) * seen / lists.ranks
-    precisions = running_sum(precision_here)
     if denominator == "hits":
-        return _average_over_hits(lists, worth, precisions, found, above_group)
+        precisions = lists.running_sums(precision_here)
+        mean = _average_over_hits(lists, worth, precisions, found, above_group)
+        return lists.at_cutoffs(mean)
     divisor = lists.total(worth)[:, tf.newaxis]
     if denominator == "min(k, relevant)":
-        divisor = tf.minimum(lists.ranks, divisor)
-    return tf.math.divide_no_nan(precisions, divisor)
+        divisor = tf.minimum(lists.k, divisor)
+    return tf.math.divide_no_nan(lists.sums(precision_here), divisor)
 
 
 def precision(
     lists: RankedLists, worth: Worth, *, denominator: Literal["list", "k"] = "list"
 ) -> tf.Tensor:
-    """P@p = number of relevant items at ranks 1..p / p (or the list's length)."""
-    hits = running_sum(lists.expected(worth))
+    """P@k = number of relevant items at ranks 1..k / k (or the list's length)."""
+    hits = lists.sums(lists.expected(worth))
     return tf.math.divide_no_nan(hits, _depths(lists, denominator))
 
 
 def recall(lists: RankedLists, worth: Worth) -> tf.Tensor:
-    """R@p = number of relevant items at ranks 1..p / number of relevant items."""
-    hits = running_sum(lists.expected(worth))
+    """R@k = number of relevant items at ranks 1..k / number of relevant items."""
+    hits = lists.sums(lists.expected(worth))
     return tf.math.divide_no_nan(hits, lists.total(worth)[:, tf.newaxis])
 
 
 def f1(
     lists: RankedLists, worth: Worth, *, denominator: Literal["list", "k"] = "list"
 ) -> tf.Tensor:
-    """F1@p = 2 P@p R@p / (P@p + R@p) = 2 * hits / (p + number of relevant items)."""
-    hits = running_sum(lists.expected(worth))
+    """F1@k = 2 P@k R@k / (P@k + R@k) = 2 * hits / (k + number of relevant items)."""
+    hits = lists.sums(lists.expected(worth))
     relevant = lists.total(worth)[:, tf.newaxis]
     return tf.math.divide_no_nan(2 * hits, _depths(lists, denominator) + relevant)
 
 
 def r_precision(lists: RankedLists, worth: Worth) -> tf.Tensor:
-    """Precision at rank R, the number of relevant items; down to p, if p is less."""
+    """Precision at rank R, the number of relevant items; down to k, if k is less."""
     relevant = lists.total(worth)[:, tf.newaxis]
     hits = tf.where(lists.ranks <= relevant, lists.expected(worth), 0)
-    return tf.math.divide_no_nan(running_sum(hits), relevant)
+    return tf.math.divide_no_nan(lists.sums(hits), relevant)
 
 
 def rank_biased_precision(
     lists: RankedLists, worth: Worth, *, persistence: float = 0.8
 ) -> tf.Tensor:
-    """RBP@p = (1 - b) * sum over ranks 1..p of relevance * b^(rank - 1)."""
+    """RBP@k = (1 - b) * sum over ranks 1..k of relevance * b^(rank - 1)."""
     chance_of_a_look = persistence ** (lists.ranks - 1)
-    seen = running_sum(lists.expected(worth) * chance_of_a_look)
+    seen = lists.sums(lists.expected(worth) * chance_of_a_look)
     return (1 - persistence) * seen
 
 
 def expected_reciprocal_rank(lists: RankedLists, worth: Worth) -> tf.Tensor:
-    """ERR@p = sum over ranks 1..p of chance that the user stops there / rank."""
+    """ERR@k = sum over ranks 1..k of chance that the user stops there / rank."""
     goes_on = lists.expected_products(lambda items: 1 - worth(items))
-    return running_sum((_rank_above(goes_on) - goes_on) / lists.ranks)
+    return lists.sums((_rank_above(goes_on) - goes_on) / lists.ranks)
 
 
 def _rank_above(products: tf.Tensor) -> tf.Tensor:
@@ -185,7 +185,7 @@ def binary_preference(
     relevant = lists.expected(worth)
     total = lists.total(worth)[:, tf.newaxis]
     start = lists.ranks - i
-    above = start - tf.round(running_sum(relevant) - relevant * i)
+    above = start - tf.round(lists.running_sums(relevant) - relevant * i)
     # Of the n - r irrelevant items tied with it, each number 0 ... n - r of them
     # is above an item equally often; only `room` of them count.
     room = tf.clip_by_value(total - above, 0, n - r)
@@ -201,12 +201,12 @@ def binary_preference(
 def intent_aware_precision(
     lists: RankedLists, worth: Coverage, *, denominator: Literal["list", "k"] = "list"
 ) -> tf.Tensor:
-    """P-IA@p = mean of P@p over the subtopics that anything is relevant to."""
+    """P-IA@k = mean of P@k over the subtopics that anything is relevant to."""
     covered = tf.reduce_max(worth.by_subtopic(lists.judged), axis=1)
     subtopics = tf.reduce_sum(covered, axis=1, keepdims=True)
     hits = lists.expected(lambda items: tf.reduce_sum(worth.by_subtopic(items), axis=2))
     depths = _depths(lists, denominator) * subtopics
-    return tf.math.divide_no_nan(running_sum(hits), depths)
+    return tf.math.divide_no_nan(lists.sums(hits), depths)
 
 
 def alpha_dcg(
@@ -216,7 +216,7 @@ def alpha_dcg(
     alpha: float = 0.5,
     discount: str | Callable = "log2",
 ) -> tf.Tensor:
-    """Alpha-DCG@p = sum over ranks 1..p of novelty * discount(rank).
+    """Alpha-DCG@k = sum over ranks 1..k of novelty * discount(rank).
 
     Novelty is the sum over the item's subtopics of (1 - alpha)^(items above it that
     are relevant to the subtopic).
@@ -235,24 +235,24 @@ def alpha_dcg(
     subtopics = tf.range(tf.shape(lists.ranked.labels)[2])
     nothing = tf.zeros_like(lists.ranked.valid, tf.float64)
     novelty = tf.foldl(add_subtopic, subtopics, nothing)
-    return running_sum(novelty * _discounts(lists, discount))
+    return lists.sums(novelty * _discounts(lists, discount))
 
 
 def _depths(lists: RankedLists, denominator: str) -> tf.Tensor:
-    """What precision is divided by: the rank, but no more than the list has items."""
+    """What precision is divided by: k, but no more than the list has items."""
     if denominator == "k":
-        return lists.ranks
-    return tf.minimum(lists.ranks, lists.lengths[:, tf.newaxis])
+        return lists.k
+    return tf.minimum(lists.k, lists.lengths[:, tf.newaxis])
 
 
 def hit_rate(lists: RankedLists, worth: Worth) -> tf.Tensor:
-    """HR@p = 1 if any of the items at ranks 1..p is relevant, else 0."""
-    return running_sum(_first_relevant(lists, worth))
+    """HR@k = 1 if any of the items at ranks 1..k is relevant, else 0."""
+    return lists.sums(_first_relevant(lists, worth))
 
 
 def reciprocal_rank(lists: RankedLists, worth: Worth) -> tf.Tensor:
-    """RR@p = 1 / rank of the first relevant item, 0 if that is below p."""
-    return running_sum(_first_relevant(lists, worth) / lists.ranks)
+    """RR@k = 1 / rank of the first relevant item, 0 if that is below k."""
+    return lists.sums(_first_relevant(lists, worth) / lists.ranks)
 
 
 def _first_relevant(lists: RankedLists, worth: Worth) -> tf.Tensor:

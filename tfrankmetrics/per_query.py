@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -28,58 +29,54 @@ def values_and_weights(
     label or weight that is not a number makes the query's weight NaN.
     """
     check_labels(measures, lists)
-    rankings: dict[TieBreaking, RankedLists] = {}
-    values: dict[Measure, tf.Tensor] = {}
-    for ties, alike in _by_tie_breaking(measures).items():
-        ranked = lists.rank([measure.k for measure in alike], ties, first_query)
-        rankings[ties] = ranked
-        values.update(zip(alike, _values_of(alike, ranked), strict=True))
-    columns = [
-        _apply_empty(measure, rankings[_tie_breaking(measure)], values[measure])
-        for measure in measures
-    ]
-    values, weights = zip(*columns, strict=True)
+    values, weights, places, columns = [], [], {}, 0
+    for tie_breaking, alike in _by_tie_breaking(measures).items():
+        cutoffs = tuple(sorted({measure.k for measure in alike}, key=_none_last))
+        ranked = lists.rank(cutoffs, tie_breaking, first_query)
+        families = list(dict.fromkeys(measure.family for measure in alike))
+        for family, found in zip(families, _values_of(families, ranked), strict=True):
+            value, weight = _apply_empty(family, ranked, found)
+            of_columns = cutoffs if family.formula.has_cutoff else (None,)
+            for column, k in enumerate(of_columns, start=columns):
+                places[dataclasses.replace(family, k=k)] = column, len(weights)
+            columns += len(of_columns)
+            values.append(value)
+            weights.append(weight)
+    of_values, of_weights = zip(*(places[measure] for measure in measures), strict=True)
+    values = tf.gather(tf.concat(values, axis=1), of_values, axis=1)
+    weights = tf.gather(tf.stack(weights, axis=1), of_weights, axis=1)
     poison = tf.where(lists.are_numbers(), tf.constant(0, tf.float64), float("nan"))
-    return tf.stack(values, axis=1), tf.stack(weights, axis=1) + poison[:, tf.newaxis]
+    return values, weights + poison[:, tf.newaxis]
 
 
 def _by_tie_breaking(
     measures: Iterable[Measure],
 ) -> dict[TieBreaking, list[Measure]]:
     alike = collections.defaultdict(list)
-    for measure in dict.fromkeys(measures):
-        alike[_tie_breaking(measure)].append(measure)
+    for measure in measures:
+        alike[TieBreaking(measure["ties"], measure["seed"])].append(measure)
     return alike
 
 
-def _values_of(measures: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]:
-    """Each measure's values `[B]`.
+def _none_last(k: int | None) -> tuple[bool, int]:
+    return k is None, k or 0
+
+
+def _values_of(families: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]:
+    """The values of each metric, `[B, C]`.
 
     In most batches no list has a tie that matters, and there the groups of tied items,
     which take half of all the operations, are not looked for.
     """
-    values = _at_cutoffs(measures, ranked)
+    values = [family.values(ranked) for family in families]
     if ranked.ties is None:
         return values
-    return tf.cond(
-        ranked.ties.exist,
-        lambda: _at_cutoffs(measures, ranked.with_groups()),
-        lambda: values,
-    )
 
+    def with_ties():
+        grouped = ranked.with_groups()
+        return [family.values(grouped) for family in families]
 
-def _at_cutoffs(measures: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]:
-    curves: dict[tuple, tf.Tensor] = {}
-    values = []
-    for measure in measures:
-        curve_key = (measure.formula, measure.options)
-        if curve_key not in curves:
-            curves[curve_key] = measure.curve(ranked)
-        value = curves[curve_key]
-        if measure.formula.has_cutoff:
-            value = _at_cutoff(value, measure.k, ranked)
-        values.append(value)
-    return values
+    return tf.cond(ranked.ties.exist, with_ties, lambda: values)
 
 
 def weighted_sums(
@@ -151,22 +148,10 @@ def means(sums: tf.Tensor) -> tf.Tensor:
     return sums[:, 0] / sums[:, 1]
 
 
-def _tie_breaking(measure: Measure) -> TieBreaking:
-    return TieBreaking(measure["ties"], measure["seed"])
-
-
-def _at_cutoff(curve: tf.Tensor, k: int | None, ranked: RankedLists) -> tf.Tensor:
-    """A curve's value `[B]` at rank k, or for None at the end of each list."""
-    if k is not None:
-        return curve[:, ranked.columns.column_of(k)]
-    last = tf.cast(tf.maximum(ranked.sizes, 1), tf.int32) - 1
-    return tf.gather(curve, last, batch_dims=1)
-
-
 def _apply_empty(
     measure: Measure, ranked: RankedLists, value: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """A metric's values and weights `[B]`, by its policy for empty lists."""
+    """A metric's values `[B, C]` and weights `[B]`, by its policy for empty lists."""
     to_find = measure.formula.to_find(ranked, measure.worth)
     is_empty = tf.equal(to_find, 0)
     weight = ranked.weights(measure.worth)
@@ -176,4 +161,4 @@ def _apply_empty(
     if measure.formula.averages and measure["average"] == "micro":
         weight *= to_find
     on_empty = tf.constant(1 if measure["empty"] == "one" else 0, value.dtype)
-    return tf.where(is_empty, on_empty, value), weight
+    return tf.where(is_empty[:, tf.newaxis], on_empty, value), weight

@@ -8,20 +8,18 @@ graph are merged by the graph optimiser.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.ranked_lists import (
-    Columns,
     Items,
     RankedLists,
     TieGroups,
     Ties,
-    columns_for,
     count,
+    depth_for,
 )
 
 
@@ -67,31 +65,30 @@ class PaddedLists(NamedTuple):
 
     def rank(
         self,
-        cutoffs: Iterable[int | None],
+        cutoffs: tuple[int | None, ...],
         tie_breaking: TieBreaking,
         first_query: tf.Tensor | int,
     ) -> RankedLists:
         """Ranks each list by descending score, down to the deepest of the cutoffs.
 
         Args:
-            cutoffs: The cutoffs that will be read; None is the whole list.
+            cutoffs: The cutoffs that will be read, ascending; None, the last, is the
+                whole list.
             tie_breaking: How equal scores are ordered.
             first_query: Number of queries ranked before these; with "random" ties
                 it keeps the result the same however queries are split in batches.
         """
         retrieved = self.valid & is_retrieved(self.scores)
-        columns = columns_for(cutoffs, self.scores)
+        depth = depth_for(cutoffs, self.scores)
         order, ties = order_by_score(
-            self.scores, retrieved, columns, tie_breaking, first_query
+            self.scores, retrieved, depth, tie_breaking, first_query
         )
-
-        def by_rank(of_items: tf.Tensor) -> tf.Tensor:
-            return columns.fill(tf.gather(of_items, order, batch_dims=1))
-
         lengths = count(retrieved)
-        is_ranked = columns.ranks <= lengths[:, tf.newaxis]
-        labels = by_rank(self.labels)
-        weights = None if self.item_weights is None else by_rank(self.item_weights)
+        is_ranked = tf.range(tf.cast(depth, tf.float64)) < lengths[:, tf.newaxis]
+        labels, weights = (
+            None if of_items is None else tf.gather(of_items, order, batch_dims=1)
+            for of_items in (self.labels, self.item_weights)
+        )
         has_label = is_ranked[..., tf.newaxis] if self.has_subtopics else is_ranked
         labels = tf.where(has_label, labels, tf.zeros_like(labels))
         return RankedLists(
@@ -99,7 +96,7 @@ class PaddedLists(NamedTuple):
             judged=Items(self.labels, self.valid, retrieved, self.item_weights),
             ties=ties,
             query_weights=self.query_weights,
-            columns=columns,
+            cutoffs=cutoffs,
             lengths=lengths,
             sizes=count(self.valid),
             kept={},
@@ -116,28 +113,28 @@ def is_retrieved(scores: tf.Tensor) -> tf.Tensor:
 def order_by_score(
     scores: tf.Tensor,
     retrieved: tf.Tensor,
-    columns: Columns,
+    depth: tf.Tensor | int,
     tie_breaking: TieBreaking,
     first_query: tf.Tensor | int,
 ) -> tuple[tf.Tensor, Ties | None]:
-    """The items at ranks 1 ... top, `[B, top]`, and what is known of ties.
+    """The items at ranks 1 ... D, `[B, D]`, and what is known of ties.
 
     What was not retrieved comes last. The `cut_items` of the groups are over all
     the items of `scores`.
     """
     keys = _sort_keys(scores, retrieved)
     if tie_breaking.ties == "expected":
-        _, order = tf.math.top_k(keys, columns.top)
+        _, order = tf.math.top_k(keys, depth)
         # Not top_k's own values: XLA turns a top_k whose values are sliced, as
         # `_ties` does, back into a full sort (ten times slower on CPU).
         sorted_keys = tf.gather(keys, order, batch_dims=1)
-        return order, _ties(keys, sorted_keys, columns)
+        return order, _ties(keys, sorted_keys)
     # Equal numbers must look equal to the sort: XLA's puts -0.0 below 0.0.
     keys = tf.where(tf.equal(keys, 0), tf.zeros_like(keys), keys)
     if tie_breaking.ties == "stable":
-        return tf.math.top_k(keys, columns.top)[1], None
+        return tf.math.top_k(keys, depth)[1], None
     shuffle = _random_order(tf.shape(keys), tie_breaking.seed or 0, first_query)
-    _, order = tf.math.top_k(tf.gather(keys, shuffle, batch_dims=1), columns.top)
+    _, order = tf.math.top_k(tf.gather(keys, shuffle, batch_dims=1), depth)
     return tf.gather(shuffle, order, batch_dims=1), None
 
 
@@ -165,8 +162,8 @@ def _last(dtype: tf.DType) -> int | float:
     return dtype.min if dtype.is_integer else -float("inf")
 
 
-def _ties(keys: tf.Tensor, sorted_keys: tf.Tensor, columns: Columns) -> Ties:
-    """Whether there are equal keys among `sorted_keys` `[B, top]`, and which."""
+def _ties(keys: tf.Tensor, sorted_keys: tf.Tensor) -> Ties:
+    """Whether there are equal keys among `sorted_keys` `[B, D]`, and which."""
     # What was not retrieved has equal keys too, but is no group.
     is_tied = tf.equal(sorted_keys[:, 1:], sorted_keys[:, :-1])
     is_tied &= sorted_keys[:, 1:] > _last(keys.dtype)
@@ -180,22 +177,15 @@ def _ties(keys: tf.Tensor, sorted_keys: tf.Tensor, columns: Columns) -> Ties:
             lowest = tf.reduce_min(sorted_keys, axis=1, keepdims=True)
             cut_items = tf.equal(keys, lowest)
             size = tf.where(is_cut, count(cut_items)[:, tf.newaxis], size)
-        return TieGroups.of_columns(
-            columns,
-            start=start,
-            end=end,
-            size=size,
-            is_cut=is_cut,
-            cut_items=cut_items,
-        )
+        return TieGroups(start, end, size, is_cut, cut_items)
 
     return Ties(tf.reduce_any(is_tied), find_groups)
 
 
 def _runs(is_tied: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Start and end of the run of ties that each place is in, int32 `[B, top]`.
+    """Start and end of the run of ties that each place is in, int32 `[B, D]`.
 
-    `is_tied` `[B, top - 1]` says whether a place is tied with the next.
+    `is_tied` `[B, D - 1]` says whether a place is tied with the next.
     """
     depth = tf.shape(is_tied)[1] + 1
     is_first = tf.pad(~is_tied, [[0, 0], [1, 0]], constant_values=True)

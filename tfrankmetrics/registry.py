@@ -32,7 +32,7 @@ class Formula:
     """
 
     name: str
-    curve: Callable[..., tf.Tensor]  # [B, D]; [B] without a cutoff
+    values: Callable[..., tf.Tensor]  # [B, C]; [B] without a cutoff
     worth: Callable[..., Worth]
     aliases: tuple[str, ...] = ()  # what other tools call it
     empties: tuple[str, ...] = ("zero", "one", "skip")
@@ -49,7 +49,7 @@ class Formula:
         choices = {"empty": self.empties, "average": self.averages}
         return {
             **_keyword_parameters(self.worth),
-            **_keyword_parameters(self.curve),
+            **_keyword_parameters(self.values),
             **_keyword_parameters(_options_of_every_metric),
             **{name: _choice(name, of) for name, of in choices.items() if of},
         }
@@ -194,6 +194,11 @@ class Measure:
         """`ndcg@10`, or `ndcg` without a cutoff."""
         return self.formula.name if self.k is None else f"{self.formula.name}@{self.k}"
 
+    @property
+    def family(self) -> Measure:
+        """The metric without its cutoff: one of many that are computed together."""
+        return dataclasses.replace(self, k=None)
+
     def __getitem__(self, option: str) -> Any:
         return dict(self.options)[option]
 
@@ -202,10 +207,14 @@ class Measure:
         """What an item is worth to this metric."""
         return self.formula.worth(**self._options_of(self.formula.worth))
 
-    def curve(self, lists: RankedLists) -> tf.Tensor:
-        """The metric's value at every depth, `[B, D]`; `[B]` if it has no cutoff."""
-        options = self._options_of(self.formula.curve)
-        return self.formula.curve(lists, self.worth, **options)
+    def values(self, lists: RankedLists) -> tf.Tensor:
+        """The metric's value at every cutoff of the lists, `[B, C]`, whatever its own.
+
+        `[B, 1]` if it has no cutoff.
+        """
+        options = self._options_of(self.formula.values)
+        values = self.formula.values(lists, self.worth, **options)
+        return values if self.formula.has_cutoff else values[:, tf.newaxis]
 
     def _options_of(self, function: Callable) -> dict[str, Any]:
         return {name: self[name] for name in _keyword_parameters(function)}
