@@ -30,7 +30,22 @@ from tfrankmetrics.ranked_lists import (
     count,
     depth_for,
 )
-from tfrankmetrics.ranking import TieBreaking, is_retrieved, order_by_score
+from tfrankmetrics.ranking import (
+    TieBreaking,
+    is_retrieved,
+    order_by_key,
+    sort_keys,
+    ties_among,
+    top_items,
+)
+
+
+class _Contents(NamedTuple):
+    """How many scores of each query are not -inf, and how many NaN; float64 `[B]`."""
+
+    lengths: tf.Tensor
+    nans: tf.Tensor
+    has_nan: tf.Tensor  # whether any query has
 
 
 class CatalogueScores(NamedTuple):
@@ -73,23 +88,26 @@ class CatalogueScores(NamedTuple):
             lists = self._replace(scores=scores, exclude=None)
             return lists.rank(cutoffs, tie_breaking, first_query)
         depth = depth_for(cutoffs, self.scores)
-        retrieved = is_retrieved(self.scores)
         valid = (self.relevant != PADDING) & ~is_repeated(self.relevant)
         size = tf.shape(self.scores, out_type=tf.int64)[1]
         ids = tf.clip_by_value(self.relevant, 0, tf.maximum(size, 1) - 1)
         own_scores = tf.gather(self.scores, ids, batch_dims=1)
         relevance = tf.where(valid, self.relevance, 0)
         judged = Items(relevance, valid, valid & is_retrieved(own_scores), None)
-        if self.relevant.shape[1] == 1 and tie_breaking.ties == "expected":
-            ranked, ties = self._by_counting(own_scores, judged, retrieved, depth)
-        else:
-            order, ties = order_by_score(
-                self.scores, retrieved, depth, tie_breaking, first_query
-            )
+        contents = _contents(self.scores)
+        ties = None
+        if not tie_breaking.is_exact:
+            keys = sort_keys(self.scores)
+            order, _ = order_by_key(keys, depth, tie_breaking, first_query)
             ranked = _found_in(order, ids, judged)
-            ties = _of_items(ties, ids)
+        elif self.relevant.shape[1] == 1:
+            ranked, ties = self._by_counting(own_scores, judged, contents, depth)
+        else:
+            keys, order, sorted_keys = self._ranked(contents, depth)
+            ranked = _found_in(order, ids, judged)
+            ties = _of_items(ties_among(keys, sorted_keys), ids)
         is_missed = ~judged.retrieved & (relevance > 0)
-        lengths, missed = count(retrieved), count(is_missed)
+        lengths, missed = contents.lengths, count(is_missed)
         return RankedLists(
             ranked=ranked,
             judged=judged,
@@ -102,20 +120,35 @@ class CatalogueScores(NamedTuple):
             kept={},
         )
 
+    def _ranked(
+        self, contents: _Contents, depth: tf.Tensor | int
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """What items are ordered by `[B, V]`; the top ones, and theirs, `[B, D]`."""
+
+        def by(keys):
+            return keys, *top_items(keys, depth)
+
+        # The sort keys alone would cost half as much again as all the rest, and what
+        # is within tf.cond is not shared by separate metrics.
+        plain = by(self.scores)
+        return tf.cond(
+            contents.has_nan, lambda: by(sort_keys(self.scores)), lambda: plain
+        )
+
     def _by_counting(
         self,
         own_scores: tf.Tensor,
         judged: Items,
-        retrieved: tf.Tensor,
+        contents: _Contents,
         depth: tf.Tensor | int,
     ) -> tuple[Items, Ties]:
         """The ranks around the one relevant item of each query."""
-        is_nan = tf.math.is_nan(self.scores)
         own_is_nan = tf.math.is_nan(own_scores[:, 0])
         # NaN ranks below every number.
-        numbers = count(retrieved & ~is_nan)
-        above = tf.where(own_is_nan, numbers, count(self.scores > own_scores))
-        tied = tf.where(own_is_nan, count(is_nan), count(self.scores == own_scores))
+        numbers = contents.lengths - contents.nans
+        above = tf.where(own_is_nan, numbers, _count_many(self.scores > own_scores))
+        tied = _count_many(self.scores >= own_scores) - above
+        tied = tf.where(own_is_nan, contents.nans, tied)
         above, tied = above[:, tf.newaxis], tied[:, tf.newaxis]
 
         places = tf.range(depth)
@@ -133,6 +166,37 @@ class CatalogueScores(NamedTuple):
         )
         ties = Ties(tf.reduce_any(tied > 1), lambda: groups)
         return Items(labels, is_here, is_here, None), ties
+
+
+def _contents(scores: tf.Tensor) -> _Contents:
+    # One pass tells that all is finite, as nearly always; a sum that overflows is only
+    # taken for the other case.
+    sums = tf.reduce_sum(scores, axis=1)
+    size = tf.cast(tf.shape(scores)[1], tf.float64)
+
+    def look():
+        return _count_many(is_retrieved(scores)), _count_many(tf.math.is_nan(scores))
+
+    lengths, nans = tf.cond(
+        tf.reduce_all(tf.math.is_finite(sums)),
+        lambda: (
+            size + tf.zeros_like(sums, tf.float64),
+            tf.zeros_like(sums, tf.float64),
+        ),
+        look,
+    )
+    return _Contents(lengths, nans, tf.reduce_any(tf.math.is_nan(sums)))
+
+
+def _count_many(where: tf.Tensor) -> tf.Tensor:
+    """How many of a catalogue's items `[B, V]` are True, float64 `[B]`."""
+    # As bytes, of which each sum up to 250 fits into one: on [128, 100000] this takes
+    # 4.6 ms on two cores, and as floats 6.8.
+    queries, items = tf.unstack(tf.shape(where))
+    parts = -(-items // 250)
+    bytes_ = tf.pad(tf.cast(where, tf.uint8), [[0, 0], [0, 250 * parts - items]])
+    sums = tf.reduce_sum(tf.reshape(bytes_, [queries, parts, 250]), axis=2)
+    return tf.reduce_sum(tf.cast(sums, tf.float64), axis=1)
 
 
 def _of_items(ties: Ties | None, ids: tf.Tensor) -> Ties | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.ranked_lists import (
@@ -28,6 +27,11 @@ class TieBreaking(NamedTuple):
 
     ties: str
     seed: int | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether values are means over all orders of tied items, not of one order."""
+        return self.ties == "expected"
 
 
 class PaddedLists(NamedTuple):
@@ -80,9 +84,8 @@ class PaddedLists(NamedTuple):
         """
         retrieved = self.valid & is_retrieved(self.scores)
         depth = depth_for(cutoffs, self.scores)
-        order, ties = order_by_score(
-            self.scores, retrieved, depth, tie_breaking, first_query
-        )
+        keys = tf.where(retrieved, sort_keys(self.scores), _last(self.scores.dtype))
+        order, sorted_keys = order_by_key(keys, depth, tie_breaking, first_query)
         lengths = count(retrieved)
         is_ranked = tf.range(tf.cast(depth, tf.float64)) < lengths[:, tf.newaxis]
         labels, weights = (
@@ -94,7 +97,7 @@ class PaddedLists(NamedTuple):
         return RankedLists(
             ranked=Items(labels, is_ranked, is_ranked, weights),
             judged=Items(self.labels, self.valid, retrieved, self.item_weights),
-            ties=ties,
+            ties=ties_among(keys, sorted_keys) if tie_breaking.is_exact else None,
             query_weights=self.query_weights,
             cutoffs=cutoffs,
             lengths=lengths,
@@ -110,51 +113,43 @@ def is_retrieved(scores: tf.Tensor) -> tf.Tensor:
     return tf.not_equal(scores, -float("inf"))
 
 
-def order_by_score(
-    scores: tf.Tensor,
-    retrieved: tf.Tensor,
+def order_by_key(
+    keys: tf.Tensor,
     depth: tf.Tensor | int,
     tie_breaking: TieBreaking,
     first_query: tf.Tensor | int,
-) -> tuple[tf.Tensor, Ties | None]:
-    """The items at ranks 1 ... D, `[B, D]`, and what is known of ties.
-
-    What was not retrieved comes last. The `cut_items` of the groups are over all
-    the items of `scores`.
-    """
-    keys = _sort_keys(scores, retrieved)
-    if tie_breaking.ties == "expected":
-        _, order = tf.math.top_k(keys, depth)
-        # Not top_k's own values: XLA turns a top_k whose values are sliced, as
-        # `_ties` does, back into a full sort (ten times slower on CPU).
-        sorted_keys = tf.gather(keys, order, batch_dims=1)
-        return order, _ties(keys, sorted_keys)
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The items at ranks 1 ... D and their keys, both `[B, D]`."""
+    if tie_breaking.is_exact:
+        return top_items(keys, depth)
     # Equal numbers must look equal to the sort: XLA's puts -0.0 below 0.0.
     keys = tf.where(tf.equal(keys, 0), tf.zeros_like(keys), keys)
     if tie_breaking.ties == "stable":
-        return tf.math.top_k(keys, depth)[1], None
+        return top_items(keys, depth)
     shuffle = _random_order(tf.shape(keys), tie_breaking.seed or 0, first_query)
-    _, order = tf.math.top_k(tf.gather(keys, shuffle, batch_dims=1), depth)
-    return tf.gather(shuffle, order, batch_dims=1), None
+    order, sorted_keys = top_items(tf.gather(keys, shuffle, batch_dims=1), depth)
+    return tf.gather(shuffle, order, batch_dims=1), sorted_keys
 
 
-def _sort_keys(scores: tf.Tensor, retrieved: tf.Tensor) -> tf.Tensor:
+def top_items(keys: tf.Tensor, depth: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:
+    """The items of the D largest keys and these, both `[B, D]`."""
+    sorted_keys, order = tf.math.top_k(keys, depth)
+    if keys.shape[1] is None or keys.shape[1] != depth:
+        # Not top_k's own values: XLA turns a top_k whose values are sliced, as
+        # `ties_among` does, back into a full sort (ten times slower on CPU).
+        sorted_keys = tf.gather(keys, order, batch_dims=1)
+    return order, sorted_keys
+
+
+def sort_keys(scores: tf.Tensor) -> tf.Tensor:
     """Scores as numbers that sort alike on CPU, GPU and XLA.
 
-    NaN goes below every number, and below NaN what is padding or was not
-    retrieved, each as a number that no score has. The one for NaN is taken from
-    the scores: the two lowest numbers of a dtype count as equal.
+    NaN is the lowest of all numbers. The very lowest value of the dtype, -inf for
+    floats, is left to what was not retrieved.
     """
-    last = _last(scores.dtype)
     if scores.dtype.is_integer:
-        return tf.where(retrieved, tf.maximum(scores, last + 1), last)
-    lowest = scores.dtype.as_numpy_dtype(scores.dtype.min)
-    keys = tf.where(
-        tf.math.is_nan(scores),
-        lowest,
-        tf.maximum(scores, np.nextafter(lowest, np.zeros_like(lowest))),
-    )
-    return tf.where(retrieved, keys, last)
+        return tf.maximum(scores, scores.dtype.min + 1)
+    return tf.where(tf.math.is_nan(scores), scores.dtype.min, scores)
 
 
 def _last(dtype: tf.DType) -> int | float:
@@ -162,7 +157,7 @@ def _last(dtype: tf.DType) -> int | float:
     return dtype.min if dtype.is_integer else -float("inf")
 
 
-def _ties(keys: tf.Tensor, sorted_keys: tf.Tensor) -> Ties:
+def ties_among(keys: tf.Tensor, sorted_keys: tf.Tensor) -> Ties:
     """Whether there are equal keys among `sorted_keys` `[B, D]`, and which."""
     # What was not retrieved has equal keys too, but is no group.
     is_tied = tf.equal(sorted_keys[:, 1:], sorted_keys[:, :-1])
