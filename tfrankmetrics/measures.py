@@ -257,6 +257,9 @@ def reciprocal_rank(lists: RankedLists, worth: Worth) -> tf.Tensor:
 
 def _first_relevant(lists: RankedLists, worth: Worth) -> tf.Tensor:
     """Chance that the first relevant item is at each rank, `[B, D]`."""
+    if lists.groups is None:
+        relevant = lists.expected(worth)
+        return tf.where(lists.running_sums(relevant) <= 1, relevant, 0)
     n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
     # If none above is relevant, all r are among the n - i + 1 places left.
     relevant_here = tf.minimum(tf.math.divide_no_nan(r, n - i + 1), 1)

@@ -29,7 +29,7 @@ def values_and_weights(
     label or weight that is not a number makes the query's weight NaN.
     """
     check_labels(measures, lists)
-    values, weights, places, columns = [], [], {}, 0
+    columns: dict[Measure, tuple[tf.Tensor, tf.Tensor]] = {}
     for tie_breaking, alike in _by_tie_breaking(measures).items():
         cutoffs = tuple(sorted({measure.k for measure in alike}, key=_none_last))
         ranked = lists.rank(cutoffs, tie_breaking, first_query)
@@ -37,16 +37,11 @@ def values_and_weights(
         for family, found in zip(families, _values_of(families, ranked), strict=True):
             value, weight = _apply_empty(family, ranked, found)
             of_columns = cutoffs if family.formula.has_cutoff else (None,)
-            for column, k in enumerate(of_columns, start=columns):
-                places[dataclasses.replace(family, k=k)] = column, len(weights)
-            columns += len(of_columns)
-            values.append(value)
-            weights.append(weight)
-    of_values, of_weights = zip(*(places[measure] for measure in measures), strict=True)
-    values = tf.gather(tf.concat(values, axis=1), of_values, axis=1)
-    weights = tf.gather(tf.stack(weights, axis=1), of_weights, axis=1)
+            for k, column in zip(of_columns, tf.unstack(value, axis=1), strict=True):
+                columns[dataclasses.replace(family, k=k)] = column, weight
+    values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     poison = tf.where(lists.are_numbers(), tf.constant(0, tf.float64), float("nan"))
-    return values, weights + poison[:, tf.newaxis]
+    return tf.stack(values, axis=1), tf.stack(weights, axis=1) + poison[:, tf.newaxis]
 
 
 def _by_tie_breaking(

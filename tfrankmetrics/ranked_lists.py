@@ -278,8 +278,9 @@ class RankedLists(NamedTuple):
             keys = tf.cast(tf.math.divide_no_nan(values, largest), tf.float32)
         # Of a catalogue only the relevant items are judged, and those may be few.
         number = tf.minimum(self.depth, tf.shape(keys)[1])
-        _, order = tf.math.top_k(keys, number)
-        best = tf.gather(values, order, batch_dims=1)
+        best, order = tf.math.top_k(keys, number)
+        if keys is not values:
+            best = tf.gather(values, order, batch_dims=1)
         return tf.pad(best, [[0, 0], [0, self.depth - number]])
 
     @once
