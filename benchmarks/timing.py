@@ -1,15 +1,11 @@
-"""Fair timing in one process, and the Markdown of what came of it."""
+"""Fair timing of functions in one process."""
 
-import datetime
-import importlib.metadata
-import os
-import platform
 import time
 
 import numpy as np
 
 
-def timed(functions, seconds=2.0, least=5):
+def timed(functions, seconds=3.0, least=5):
     """Milliseconds of each call, by name: the functions take turns, after a warm-up.
 
     Machines get slower and faster by the minute. Whoever takes turns is slowed
@@ -36,19 +32,6 @@ def median_and_spread(milliseconds):
     return f"{median:.3g} ± {(high - low) / 2:.1g}"
 
 
-def table(rows):
-    """A Markdown table of rows, the first of which is the head."""
-    rows = [[str(cell) for cell in row] for row in rows]
-    rows.insert(1, ["---"] * len(rows[0]))
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-def circumstances(*packages):
-    """Date, machine and versions, in a line."""
-    versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}" for name in packages
-    )
-    return (
-        f"{datetime.date.today()}, {os.cpu_count()} cores ({platform.machine()}), "
-        f"Python {platform.python_version()}, {versions}."
-    )
+def ratio(times, above, below):
+    """The ratio of two medians."""
+    return float(np.median(times[above]) / np.median(times[below]))

@@ -1,33 +1,38 @@
 """What ranking metrics cost in a training step, beside other tools, in one process.
 
-Ten metrics (`SUITE`) are updated with a batch: ours; those of TensorFlow Ranking or
-keras-rs, whichever is installed; and, as the least that any of it can cost, two bare
-`top_k(10)` over the same tensors, one for the order of the scores and one for the
-ideal order. It writes a table to benchmarks/results. Run it with:
+Ten metrics (`SUITE`) are updated with a batch: ours; those of TensorFlow Ranking, or of
+keras-rs, torchmetrics and rax, whichever are installed; and, as the least that any of
+it can cost, two bare `top_k(10)` over the same tensors, one for the order of the scores
+and one for the ideal order. Run it with:
 
     python benchmarks/training.py
 """
 
+import functools
 import importlib
 import importlib.util
 import operator
 import os
-import pathlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
 
 import numpy as np
 import tensorflow as tf
-from timing import circumstances, median_and_spread, table, timed
+from report import Target, publish
+from timing import median_and_spread, ratio, timed
 
 from tfrankmetrics import RankingMetrics
 
 SUITE = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map@10", "mrr@10"]
 SUITE += ["precision@1", "precision@5", "precision@10", "recall@10"]
+KINDS_AND_CUTOFFS = [
+    (kind, int(cutoff)) for kind, cutoff in (name.split("@") for name in SUITE)
+]
 SHAPES = [(32, 20), (256, 100), (1024, 200), (256, 1000)]
 MODES = ["graph", "eager", "XLA"]
-# By package: the module, its name for the cutoff, and its classes by our names.
-OTHERS = {
+OURS, BARE = "tfrankmetrics", "two top_k(10)"
+# Keras metrics. By package: the module, its name for the cutoff, and its classes.
+KERAS_TOOLS = {
     "tensorflow-ranking": (
         "tensorflow_ranking.keras.metrics",
         "topn",
@@ -51,6 +56,13 @@ OTHERS = {
         },
     ),
 }
+# How many times faster we want to be at [1024, 200], in graph and under XLA.
+AIMS = {"tensorflow-ranking": (20, 20), "keras-rs": (15, 100)}
+
+
+def is_installed(package):
+    """Whether a package of PyPI is there."""
+    return importlib.util.find_spec(package.replace("-", "_")) is not None
 
 
 def batch(shape, rounded):
@@ -59,22 +71,7 @@ def batch(shape, rounded):
     grades = rng.integers(0, 5, shape) * (rng.random(shape) < 0.3)
     scores = rng.normal(size=shape)
     scores = scores.round(1) if rounded else scores
-    return tf.constant(grades, tf.float32), tf.constant(scores, tf.float32)
-
-
-def other_tools():
-    """The suites of the other tools that are installed, as metrics by package."""
-    tools = {}
-    for package, (module, cutoff_name, classes) in OTHERS.items():
-        top, _, path = module.partition(".")
-        if importlib.util.find_spec(top) is None:
-            continue
-        found = operator.attrgetter(path)(importlib.import_module(top))
-        tools[package] = [
-            getattr(found, classes[kind])(**{cutoff_name: int(cutoff)})
-            for kind, cutoff in (name.split("@") for name in SUITE)
-        ]
-    return tools
+    return grades.astype("float32"), scores.astype("float32")
 
 
 def updater(metrics, mode):
@@ -89,62 +86,183 @@ def updater(metrics, mode):
     return tf.function(update, jit_compile=mode == "XLA")
 
 
-def two_top_k(mode):
-    """The order of the scores and of the grades down to rank 10, and no more."""
+def two_top_k(mode, k=10):
+    """The order of the scores and of the grades down to rank k, and no more."""
 
     def rank(grades, scores):
-        return tf.math.top_k(scores, 10)[1], tf.math.top_k(grades, 10)[1]
+        return tf.math.top_k(scores, k)[1], tf.math.top_k(grades, k)[1]
 
     return rank if mode == "eager" else tf.function(rank, jit_compile=mode == "XLA")
 
 
-def measure(shape, mode, rounded, tools):
-    """Milliseconds of each tool on a batch."""
-    grades, scores = batch(shape, rounded)
-    functions = {
-        "two top_k(10)": two_top_k(mode),
-        "tfrankmetrics": updater([RankingMetrics(SUITE)], mode),
-        **{name: updater(metrics, mode) for name, metrics in tools.items()},
+def keras_tools():
+    """The suites of the Keras tools that are installed, as metrics by package."""
+    suites = {}
+    for package, (module, cutoff_name, classes) in KERAS_TOOLS.items():
+        if not is_installed(package):
+            continue
+        top, _, path = module.partition(".")
+        found = operator.attrgetter(path)(importlib.import_module(top))
+        suites[package] = [
+            getattr(found, classes[kind])(**{cutoff_name: cutoff})
+            for kind, cutoff in KINDS_AND_CUTOFFS
+        ]
+    return suites
+
+
+def rax_suite(grades, scores):
+    """The suite in rax, compiled by JAX."""
+    import jax
+    import rax
+
+    @jax.jit
+    def suite(grades, scores):
+        return [
+            getattr(rax, f"{ {'map': 'ap'}.get(kind, kind) }_metric")(
+                scores, grades if kind == "ndcg" else grades >= 1, topn=cutoff
+            )
+            for kind, cutoff in KINDS_AND_CUTOFFS
+        ]
+
+    on_device = jax.device_put((grades, scores))
+    return lambda: jax.block_until_ready(suite(*on_device))
+
+
+def torchmetrics_suite(grades, scores):
+    """The suite in torchmetrics, a query after the other when it computes."""
+    import torch
+    from torchmetrics import retrieval
+
+    names = {
+        "ndcg": "NormalizedDCG",
+        "map": "MAP",
+        "mrr": "MRR",
+        "precision": "Precision",
+        "recall": "Recall",
     }
-    calls = {
-        name: lambda function=function: function(grades, scores)
-        for name, function in functions.items()
-    }
-    return timed(calls)
+    metrics = [
+        getattr(retrieval, f"Retrieval{names[kind]}")(top_k=cutoff)
+        for kind, cutoff in KINDS_AND_CUTOFFS
+    ]
+    queries = torch.arange(len(grades)).repeat_interleave(grades.shape[1])
+    grades = torch.tensor(grades.ravel()).long()
+    scores = torch.tensor(scores.ravel())
+
+    def update_and_compute():
+        for metric, (kind, _) in zip(metrics, KINDS_AND_CUTOFFS, strict=True):
+            metric.reset()
+            target = grades if kind == "ndcg" else grades >= 1
+            metric.update(scores, target, indexes=queries)
+            metric.compute()
+
+    return update_and_compute
+
+
+def calls(shape, mode, suites):
+    """What to time, by tool and by whether the scores are tied."""
+    functions = {BARE: two_top_k(mode), OURS: updater([RankingMetrics(SUITE)], mode)}
+    functions |= {package: updater(suite, mode) for package, suite in suites.items()}
+    others = {"XLA": {"rax": rax_suite}, "eager": {"torchmetrics": torchmetrics_suite}}
+    found = {}
+    for is_tied in (False, True):
+        arrays = batch(shape, is_tied)
+        tensors = [tf.constant(array) for array in arrays]
+        for name, function in functions.items():
+            found[name, is_tied] = functools.partial(function, *tensors)
+        for package, suite in others.get(mode, {}).items():
+            if is_installed(package):
+                found[package, is_tied] = suite(*arrays)
+    return found
+
+
+def measure(mode, suites):
+    """Milliseconds by shape and then by tool and ties; and a table of them."""
+    times, rows = {}, []
+    for shape in SHAPES:
+        of_shape = times[shape] = timed(calls(shape, mode, suites))
+        tools = [name for name, is_tied in of_shape if not is_tied]
+        for is_tied in (False, True):
+            rows.append([f"{list(shape)}{', ties' if is_tied else ''}"])
+            rows[-1] += [median_and_spread(of_shape[name, is_tied]) for name in tools]
+            for above, below in [(OURS, BARE), *((name, OURS) for name in tools[2:])]:
+                of_both = ratio(of_shape, (above, is_tied), (below, is_tied))
+                rows[-1].append(f"{of_both:.3g}")
+            print(mode, *rows[-1], sep="  ", flush=True)
+    head = [
+        "batch",
+        *tools,
+        f"ours / {BARE}",
+        *(f"{name} / ours" for name in tools[2:]),
+    ]
+    return times, [head, *rows]
+
+
+def targets(times, suites):
+    """What is to be reached, and what was."""
+
+    def of(mode, shape, above, below):
+        return ratio(times[mode][shape], (above, False), (below, False))
+
+    large = (1024, 200)
+    on_tf = f"TensorFlow {tf.__version__}"
+    for shape in (large, (256, 1000)):
+        yield Target.at_most(
+            1.5,
+            f"suite in graph, {list(shape)}: ours / two bare top_k(10), {on_tf}",
+            of("graph", shape, OURS, BARE),
+        )
+    yield Target.at_most(
+        2,
+        f"suite under XLA, all sizes: ours / two bare top_k(10), {on_tf}",
+        max(of("XLA", shape, OURS, BARE) for shape in SHAPES),
+    )
+    yield Target.at_most(
+        1.5,
+        f"suite in graph, all sizes: heavily tied / untied, {on_tf}",
+        max(
+            ratio(times["graph"][shape], (OURS, True), (OURS, False))
+            for shape in SHAPES
+        ),
+    )
+    for package in suites:
+        in_graph, under_xla = AIMS[package]
+        yield Target.at_least(
+            in_graph,
+            f"suite in graph, {list(large)}: {package} / ours",
+            of("graph", large, package, OURS),
+        )
+        for shape in SHAPES:
+            yield Target.at_least(
+                2.5,
+                f"suite in graph, {list(shape)}: {package} / ours",
+                of("graph", shape, package, OURS),
+            )
+        yield Target.at_least(
+            40,
+            f"suite, eager, all sizes: {package} / ours",
+            min(of("eager", shape, package, OURS) for shape in SHAPES),
+        )
+        yield Target.at_least(
+            under_xla,
+            f"suite under XLA, {list(large)}: {package} / ours",
+            of("XLA", large, package, OURS),
+        )
 
 
 def main():
-    """Measures all shapes and modes, prints the table and writes it."""
-    tools = other_tools()
-    names = ["two top_k(10)", "tfrankmetrics", *tools]
-    rows = [["batch", "mode", *names, *(f"ours / {name}" for name in names[:1])]]
-    rows[0] += [f"{name} / ours" for name in tools]
+    """Measures all shapes and modes."""
+    suites = keras_tools()
+    times, tables = {}, {}
     for mode in MODES:
-        for rounded in (False, True):
-            for shape in SHAPES:
-                times = measure(shape, mode, rounded, tools)
-                medians = {name: np.median(of) for name, of in times.items()}
-                ours = medians["tfrankmetrics"]
-                row = [f"{list(shape)}{', ties' if rounded else ''}", mode]
-                row += [median_and_spread(times[name]) for name in names]
-                row += [f"{ours / medians[names[0]]:.2f}"]
-                row += [f"{medians[name] / ours:.1f}" for name in tools]
-                rows.append(row)
-                print(*row, sep="  ", flush=True)
-    packages = ["tensorflow", *tools]
-    text = "\n".join(
-        [
-            f"Milliseconds of an update with {len(SUITE)} metrics, median and spread.",
-            circumstances(*packages),
-            "",
-            table(rows),
-            "",
-        ]
+        times[mode], tables[f"{mode}, milliseconds"] = measure(mode, suites)
+    others = [*suites, *filter(is_installed, ("rax", "torchmetrics"))]
+    publish(
+        "-".join(["training", *suites]),
+        f"An update with ten metrics, beside {', '.join(others) or 'nothing else'}",
+        ["tensorflow", *others],
+        tables,
+        list(targets(times, suites)),
     )
-    name = "-".join(["training", *tools])
-    path = pathlib.Path(__file__).parent / "results" / f"{name}.md"
-    path.write_text(text, encoding="utf-8")
-    print(f"\nWritten to {path}")
 
 
 if __name__ == "__main__":

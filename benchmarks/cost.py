@@ -1,0 +1,290 @@
+"""What more metrics, cutoffs, items and queries add, beside the least they can cost.
+
+Whole lists, many metrics, separate metrics, catalogues, `fit`, and how the time of an
+update grows with the batch and with the lists. Run it with:
+
+    python benchmarks/cost.py
+"""
+
+import functools
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import tensorflow as tf
+from report import Target, publish
+from timing import median_and_spread, ratio, timed
+from training import SUITE, batch, keras_tools, two_top_k, updater
+
+from tfrankmetrics import RankingMetrics
+
+LARGE = (1024, 200)
+KINDS = ["ndcg", "map", "mrr", "precision", "recall"]
+AT_TEN = [*KINDS, "dcg", "hit_rate", "f1", "r_precision", "rbp"]
+FIFTY = [f"{kind}@{k}" for kind in AT_TEN for k in (1, 3, 5, 8, 10)]
+CATALOGUE = (128, 100_000)
+STEPS = 40
+
+
+def distinct(shape):
+    """Grades, and scores of which no two in a list are equal."""
+    rng = np.random.default_rng(0)
+    grades, _ = batch(shape, rounded=False)
+    scores = rng.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1)
+    return tf.constant(grades), tf.constant(scores, tf.float32)
+
+
+def measured(of, rows, calls, tensors, above, below):
+    """Adds a row of what was compared; gives the ratio of the medians."""
+    times = timed(
+        {name: functools.partial(call, *tensors) for name, call in calls.items()}
+    )
+    found = ratio(times, above, below)
+    rows.append([of, above, median_and_spread(times[above])])
+    rows[-1] += [below, median_and_spread(times[below]), f"{found:.3g}"]
+    print(*rows[-1], sep="  ", flush=True)
+    return found
+
+
+def of_more_metrics(rows):
+    """Whole lists, separate metrics and many metrics, beside what they are made of."""
+    for shape in (LARGE, (256, 1000)):
+        for mode in ("graph", "XLA"):
+            calls = {
+                "five metrics": updater([RankingMetrics(KINDS)], mode),
+                "two full top_k": two_top_k(mode, shape[1]),
+            }
+            what = f"whole lists, {list(shape)}, {mode}"
+            yield Target.at_most(
+                1.5,
+                f"{what}: five metrics / two full top_k",
+                measured(what, rows, calls, distinct(shape), *calls),
+            )
+    for mode in ("graph", "XLA"):
+        names = [f"{kind}@10" for kind in AT_TEN]
+        calls = {
+            "ten objects": updater([RankingMetrics([name]) for name in names], mode),
+            "one object": updater([RankingMetrics(names)], mode),
+        }
+        what = f"ten metrics of depth 10, {list(LARGE)}, {mode}"
+        yield Target.at_most(
+            1.3,
+            f"{what}: ten objects / one RankingMetrics",
+            measured(what, rows, calls, distinct(LARGE), *calls),
+        )
+        calls = {
+            "fifty metrics": updater([RankingMetrics(FIFTY)], mode),
+            "the suite": updater([RankingMetrics(SUITE)], mode),
+        }
+        what = f"more metrics and cutoffs, {list(LARGE)}, {mode}"
+        yield Target.at_most(
+            2,
+            f"{what}: fifty / suite",
+            measured(what, rows, calls, distinct(LARGE), *calls),
+        )
+
+
+def of_catalogues(rows):
+    """Scores of a whole catalogue, with one relevant item a query and with ten."""
+    rng = np.random.default_rng(0)
+    scores = tf.constant(rng.normal(size=CATALOGUE), tf.float32)
+    one = tf.constant(rng.integers(0, CATALOGUE[1], CATALOGUE[0]))
+    ten = tf.constant(rng.integers(0, CATALOGUE[1], (CATALOGUE[0], 10)))
+
+    @tf.function
+    def count_once(relevant, scores):
+        own = tf.gather(scores, relevant[:, tf.newaxis], batch_dims=1)
+        return tf.reduce_sum(tf.cast(scores > own, tf.float32), axis=1)
+
+    @tf.function
+    def top_ten(relevant, scores):
+        return tf.math.top_k(scores, 10)[1]
+
+    ours = updater([RankingMetrics(SUITE, inputs="catalogue")], "graph")
+    what = f"catalogue, {list(CATALOGUE)}"
+    yield Target.at_most(
+        2,
+        f"{what}, one positive: suite / comparing and counting once",
+        measured(
+            f"{what}, one positive",
+            rows,
+            {"the suite": ours, "comparing and counting once": count_once},
+            (one, scores),
+            "the suite",
+            "comparing and counting once",
+        ),
+    )
+    yield Target.at_most(
+        1.2,
+        f"{what}, ten positives: suite / top_k(10)",
+        measured(
+            f"{what}, ten positives",
+            rows,
+            {"the suite": ours, "top_k(10)": top_ten},
+            (ten, scores),
+            "the suite",
+            "top_k(10)",
+        ),
+    )
+    theirs = keras_tools().get("tensorflow-ranking")
+    if theirs is None:
+        return
+    one_hot = tf.one_hot(one, CATALOGUE[1])
+    with_labels = updater(theirs, "graph")
+    calls = {
+        "TensorFlow Ranking": lambda _, scores: with_labels(one_hot, scores),
+        "ours": ours,
+    }
+    yield Target.at_least(
+        50,
+        f"{what}, one positive: TensorFlow Ranking with one-hot labels / ours",
+        measured(f"{what}, one positive", rows, calls, (one, scores), *calls),
+    )
+
+
+def of_fit(rows):
+    """What the suite adds to a step of `fit`, beside its own update in a graph."""
+    shape, features = (256, 100), 8
+    grades, scores = batch(shape, rounded=False)
+    inputs = np.random.default_rng(0).normal(size=(*shape, features)).astype("float32")
+    steps = tf.data.Dataset.from_tensors((inputs, grades)).repeat(STEPS).cache()
+
+    def model(metrics):
+        made = tf.keras.Sequential(
+            [
+                tf.keras.layers.Input((None, features)),
+                tf.keras.layers.Dense(16, activation="relu"),
+                tf.keras.layers.Dense(1),
+                tf.keras.layers.Reshape((-1,)),
+            ]
+        )
+        made.compile(loss="mse", metrics=metrics)
+        return lambda: made.fit(steps, verbose=0)
+
+    update = updater([RankingMetrics(SUITE)], "graph")
+    tensors = tf.constant(grades), tf.constant(scores)
+
+    def update_often():
+        for _ in range(STEPS):
+            update(*tensors)
+
+    times = timed(
+        {
+            "with": model([RankingMetrics(SUITE)]),
+            "without": model([]),
+            "suite": update_often,
+        },
+        seconds=20,
+    )
+    times = {name: of / STEPS for name, of in times.items()}
+    added = times["with"] - times["without"]  # taken in turns
+    found = float(np.median(added) / np.median(times["suite"]))
+    what = f"a small model, {list(shape)}, a step of fit"
+    rows.append([what, "added by the suite", median_and_spread(added)])
+    rows[-1] += ["the suite alone", median_and_spread(times["suite"]), f"{found:.3g}"]
+    print(*rows[-1], sep="  ", flush=True)
+    yield Target.at_most(1.5, f"{what}: time added / the suite alone", found)
+
+
+def of_state(rows):
+    """How many numbers a metric keeps, after one query and after a million."""
+    metric = RankingMetrics(SUITE)
+    tensors = distinct((1000, 20))
+    sizes = []
+    for updates in (1, 999):
+        for _ in range(updates):
+            metric.update_state(*tensors)
+        sizes.append(sum(int(np.prod(kept.shape)) for kept in metric.variables))
+    few, many = sizes
+    rows.append(["numbers kept for ten metrics", "1,000,000 queries", many])
+    rows[-1] += ["1000 queries", few, f"{many / few:.3g}"]
+    yield Target.at_most(
+        1, "numbers kept: after 1,000,000 queries / after 1000", many / few
+    )
+
+
+def growth(modes=("graph", "XLA")):
+    """Times for larger batches and for longer lists, and a plot of them."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    shapes = {
+        "queries of 100 items": [(2**power, 100) for power in range(5, 15)],
+        "items in each of 128 lists": [(128, 25 * 2**power) for power in range(11)],
+    }
+    tables, found = {}, []
+    for axis, (what, of) in enumerate(shapes.items()):
+        rows = [["batch", "mode", "the suite", "two top_k(10)", "ratio"]]
+        for mode in modes:
+            ours = updater([RankingMetrics(SUITE)], mode)
+            calls = {"the suite": ours, "two top_k(10)": two_top_k(mode)}
+            medians = {name: [] for name in calls}
+            for shape in of:
+                tensors = distinct(shape)
+                times = timed(
+                    {
+                        name: functools.partial(call, *tensors)
+                        for name, call in calls.items()
+                    },
+                    seconds=1,
+                )
+                for name in calls:
+                    medians[name].append(np.median(times[name]))
+                rows.append(
+                    [list(shape), mode, *map(median_and_spread, times.values())]
+                )
+                rows[-1].append(f"{ratio(times, *calls):.3g}")
+                print(*rows[-1], sep="  ", flush=True)
+            sizes = [shape[axis] for shape in of]
+            for name, style in zip(calls, ("-o", "--x"), strict=True):
+                color = f"C{modes.index(mode)}"
+                axes[axis].plot(
+                    sizes, medians[name], style, color=color, label=f"{name}, {mode}"
+                )
+            suite = medians["the suite"]
+            found.append((what, mode, sizes, suite, medians["two top_k(10)"]))
+        axes[axis].set(xscale="log", yscale="log", xlabel=what, ylabel="ms an update")
+        axes[axis].grid(alpha=0.3)
+        axes[axis].legend()
+        tables[f"Growth with {what}, milliseconds"] = rows
+    return figure, tables, list(_of_growth(found))
+
+
+def _of_growth(found):
+    """Linear in the queries, and in the items as top_k is: but for a quarter."""
+    for what, mode, sizes, ours, bare in found:
+        four_times = 4 if "queries" in what else bare[-1] / bare[-3]
+        yield Target.at_most(
+            1.25 * four_times,
+            f"{sizes[-1]} {what} / {sizes[-3]}, {mode}",
+            ours[-1] / ours[-3],
+        )
+
+
+def main():
+    """Measures all of it."""
+    rows = [["what", "this", "ms", "beside", "ms", "ratio"]]
+    targets = []
+    for part in (of_more_metrics, of_catalogues, of_fit, of_state):
+        targets += part(rows)
+    figure, tables, of_growth = growth()
+    tools = list(keras_tools())
+    on_tf = f"TensorFlow {tf.__version__}"
+    publish(
+        "-".join(["cost", *tools]),
+        f"What metrics, items and queries add, on {on_tf}",
+        ["tensorflow", *tools],
+        {"What it adds": rows, **tables},
+        [
+            target._replace(what=f"{target.what}, {on_tf}")
+            for target in targets + of_growth
+        ],
+        figure,
+    )
+
+
+if __name__ == "__main__":
+    main()
