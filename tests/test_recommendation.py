@@ -287,6 +287,23 @@ def test_what_is_excluded_and_not_relevant_is_no_part_of_the_list():
         assert auc == 1 / 2  # above item 2, below item 1
 
 
+@pytest.mark.parametrize("size", [249, 250, 251, 1000, 70_001])
+def test_the_rank_in_a_catalogue_of_any_size(size):
+    """Ranks are counted in parts of 250 scores; here they are known."""
+    scores = np.arange(size, 0, -1.0)[np.newaxis].repeat(4, axis=0)
+    scores[2, :200] = scores[2, 100]  # a tie of two hundred at the top
+    scores[3, -3:] = np.nan, -np.inf, np.nan
+    relevant = [0, size - 1, 100, size - 1]
+    values = tfr.evaluate(
+        relevant, scores, ["arp"], inputs="catalogue", average="macro", per_query=True
+    )
+    assert values["arp"].tolist() == [1, size, 100.5, size - 1.5]
+    hits = tfr.evaluate(
+        relevant, scores, ["hit_rate@100"], inputs="catalogue", per_query=True
+    )
+    assert hits["hit_rate@100"] == pytest.approx([1, 0, 0.5, 0], rel=1e-12)
+
+
 def test_a_whole_catalogue_with_many_relevant_items_takes_little_memory():
     """No tensor of items times relevant items: 16 * 20,000 * 500 would be 1.3 GB."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -171,6 +171,29 @@ def test_groups_and_ids_of_any_dtype():
     assert by_groups == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [
+        (-128, 127, "int8"),
+        (-(2**31), 2**31 - 1, "int32"),
+        (70_000, 71_000, "int64"),
+        (-(2**63), 2**63 - 1, "int64"),
+        (2**63, 2**63 + 2**20, "uint64"),
+    ],
+)
+def test_ids_of_any_range_in_any_order(low, high, dtype):
+    rng = np.random.default_rng(0)
+    few = rng.integers(low, high, 90, dtype, endpoint=True)
+    few[:2] = low, high
+    ids, labels, scores = rng.choice(few, 400), rng.integers(0, 2, 400), rng.random(400)
+    found = tfr.evaluate_rows(ids, labels, scores, ["mrr"], per_query=True)
+    assert found["query"].tolist() == list(dict.fromkeys(ids.tolist()))
+    for query, value in zip(*found.values(), strict=True):
+        best_first = np.argsort(-scores[ids == query])
+        hits = np.flatnonzero(labels[ids == query][best_first])
+        assert value == (1 / (1 + hits[0]) if hits.size else 0)
+
+
 def test_many_rows_take_little_memory():
     """Lists of very unequal length, far from fitting into one padded array."""
     lengths = np.concatenate([np.full(20_000, 3), [400_000]])

@@ -192,27 +192,36 @@ def _queries_of_groups(groups: Any, number: int) -> tuple[np.ndarray, _Queries]:
 
 
 def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, _Queries]:
-    missing = ids != ids if ids.dtype.kind in "fcmM" else np.equal(ids, None)
+    missing = ids != ids if ids.dtype.kind in "fcmMO" else np.zeros(1, bool)
     if ids.dtype == object:
-        missing = missing | (ids != ids)
+        missing = missing | np.equal(ids, None)
     if np.any(missing):
         raise ValueError(
             "Every row must have a query id. Received a missing one in row "
             f"{np.flatnonzero(missing)[0]}."
         )
-    _, first, codes, lengths = np.unique(
-        _numbered(ids) if ids.dtype == object else ids,
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-    )
+    keys = _numbered(ids) if ids.dtype == object else ids
+    order = _stable_order(keys)
+    keys = keys[order]
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    lengths = np.diff(starts, append=len(keys))
+    first = order[starts]
     appearance = np.argsort(first, kind="stable")
-    place = np.empty_like(appearance)
-    place[appearance] = np.arange(len(appearance))
-    order = np.argsort(place[codes], kind="stable")
-    lengths = lengths[appearance]
-    starts = np.cumsum(lengths) - lengths
-    return ids[first[appearance]], _Queries(order, starts, lengths)
+    queries = _Queries(order, starts[appearance], lengths[appearance])
+    return ids[first[appearance]], queries
+
+
+def _stable_order(keys: np.ndarray) -> np.ndarray:
+    """Equal keys together, each in the order of their rows."""
+    is_wide = keys.dtype.kind in "iu" and keys.dtype.itemsize > 2 and len(keys) > 0
+    if is_wide and int(keys.max()) - int(keys.min()) < 2**32:
+        # By the low and then the high 16 bits, for which NumPy has a radix sort: a
+        # million rows take 32 ms, and their sort as they are 99.
+        low = (keys - keys.min()).astype(np.uint32)
+        high = (low >> 16).astype(np.uint16)
+        order = np.argsort(low.astype(np.uint16), kind="stable")
+        return order[np.argsort(high[order], kind="stable")]
+    return np.argsort(keys, kind="stable")
 
 
 def _numbered(ids: np.ndarray) -> np.ndarray:
