@@ -1,4 +1,4 @@
-.PHONY: test lint format quickstart bench bench-tfma peers tf-ranking tfma tfx
+.PHONY: test lint format quickstart bench bench-tf-ranking bench-rows bench-tfma peers tf-ranking tfma tfx
 
 test:
 	python -m pytest -n auto
@@ -14,9 +14,13 @@ format:
 quickstart:
 	python examples/quickstart.py
 
-# Beside TensorFlow Ranking or keras-rs, whichever is installed; and beside TFMA.
-bench:
+# In the environments of the other tools, like the commands further down.
+bench bench-tf-ranking:
 	python benchmarks/training.py
+	python benchmarks/cost.py
+
+bench-rows:
+	python benchmarks/rows.py
 
 bench-tfma:
 	python benchmarks/beam.py

@@ -1,14 +1,13 @@
 """What a query costs in TensorFlow Model Analysis, beside its own NDCG, in one process.
 
 First the combiners alone, which see one query after the other, then whole runs of
-`run_model_analysis` over rows. It writes a table to benchmarks/results. Run it with:
+`run_model_analysis` over rows. Run it with:
 
     python benchmarks/beam.py
 """
 
 import functools
 import os
-import pathlib
 import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
@@ -16,9 +15,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up mess
 import numpy as np
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
+from report import Target, publish
 from tensorflow_model_analysis.metrics import metric_types, ndcg
 from tensorflow_model_analysis.proto import config_pb2
-from timing import circumstances, median_and_spread, table, timed
+from timing import median_and_spread, ratio, timed
 from training import SUITE
 
 from tfrankmetrics.tfma import RankMetrics, eval_config
@@ -75,8 +75,9 @@ def combine(combiner, elements):
 
 
 def measure_combiners():
-    """Rows of the time per query, for lists of three lengths."""
-    rows = [["one query, µs", *combiners(), "TFMA / ours", "ten metrics / one"]]
+    """Rows of the time per query, for lists of three lengths; and the targets."""
+    targets = []
+    rows = [["", *combiners(), "TFMA / ours", "ten metrics / one"]]
     for length in (10, 100, 1000):
         elements = queries(length)
         calls = {
@@ -84,11 +85,20 @@ def measure_combiners():
             for name, combiner in combiners().items()
         }
         times = {name: 1000 / QUERIES * of for name, of in timed(calls).items()}
-        rows.append([f"{length} items", *map(median_and_spread, times.values())])
-        theirs, ours, ten = (np.median(of) for of in times.values())
-        rows[-1] += [f"{theirs / ours:.1f}", f"{ten / ours:.2f}"]
-        print(*rows[-1], sep="  ", flush=True)
-    return rows
+        slower = compared(f"{length} items", times, rows)
+        if length == 100:
+            what = "a query of 100 items on Beam: TFMA's NDCG@10 / ours"
+            targets.append(Target.at_least(5, what, slower))
+    return rows, targets
+
+
+def compared(what, times, rows):
+    """Adds a row; gives the ratio TFMA / ours."""
+    ratios = ratio(times, "TFMA", "ours"), ratio(times, "ours, ten metrics", "ours")
+    rows.append([what, *map(median_and_spread, times.values())])
+    rows[-1] += [f"{of:.3g}" for of in ratios]
+    print(*rows[-1], sep="  ", flush=True)
+    return ratios[0]
 
 
 def write_rows(path):
@@ -134,26 +144,21 @@ def measure_runs():
             for name, config in configs.items()
         }
         times = {name: of / 1000 for name, of in timed(calls, least=3).items()}
-    row = [f"{ROWS:,} rows, 10 a query", *map(median_and_spread, times.values())]
-    theirs, ours, ten = (np.median(of) for of in times.values())
-    row += [f"{theirs / ours:.2f}", f"{ten / ours:.2f}"]
-    print(*row, sep="  ", flush=True)
-    return [["a whole run, s", *configs, "TFMA / ours", "ten metrics / one"], row]
+    rows = [["", *configs, "TFMA / ours", "ten metrics / one"]]
+    compared(f"{ROWS:,} rows, 10 a query", times, rows)
+    return rows
 
 
 def main():
-    """Measures, prints the tables and writes them."""
-    text = "\n\n".join(
-        [
-            "NDCG@10 in TensorFlow Model Analysis, median and spread.\n"
-            + circumstances("tensorflow", "tensorflow-model-analysis", "apache-beam"),
-            table(measure_combiners()),
-            table(measure_runs()),
-        ]
+    """Measures queries and whole runs."""
+    of_queries, targets = measure_combiners()
+    publish(
+        "beam",
+        "NDCG@10 in TensorFlow Model Analysis",
+        ["tensorflow", "tensorflow-model-analysis", "apache-beam"],
+        {"One query, µs": of_queries, "A whole run, s": measure_runs()},
+        targets,
     )
-    path = pathlib.Path(__file__).parent / "results" / "beam.md"
-    path.write_text(text + "\n", encoding="utf-8")
-    print(f"\nWritten to {path}")
 
 
 if __name__ == "__main__":

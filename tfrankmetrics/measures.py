@@ -64,17 +64,21 @@ def average_precision(
     denominator: Literal["relevant", "min(k, relevant)", "hits"] = "relevant",
 ) -> tf.Tensor:
     """AP@k = sum over ranks 1..k of precision@rank * relevance / denominator."""
-    n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
     relevant = lists.expected(worth)
     found = lists.running_sums(relevant)
-    above_group = tf.round(found - relevant * i)  # a count, free of rounding errors
-    # What a relevant item at this rank sees on average of its own group: itself
-    # and its share of the r - 1 others, spread evenly over the n - 1 other places.
-    seen = above_group + 1 + tf.math.divide_no_nan((i - 1) * (r - 1), n - 1)
+    seen = found  # a relevant item sees itself and the relevant ones above
+    if lists.groups is not None:
+        n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
+        above_group = tf.round(found - relevant * i)  # a count, free of rounding errors
+        # Of its own group it sees on average itself and its share of the r - 1 others,
+        # spread evenly over the n - 1 other places.
+        seen = above_group + 1 + tf.math.divide_no_nan((i - 1) * (r - 1), n - 1)
     precision_here = lists.expected(lists.weighted(worth)) * seen / lists.ranks
     if denominator == "hits":
         precisions = lists.running_sums(precision_here)
-        mean = _average_over_hits(lists, worth, precisions, found, above_group)
+        mean = tf.math.divide_no_nan(precisions, found)
+        if lists.groups is not None:
+            mean = _average_over_hits(lists, worth, mean, precisions, above_group)
         return lists.at_cutoffs(mean)
     divisor = lists.total(worth)[:, tf.newaxis]
     if denominator == "min(k, relevant)":
@@ -270,8 +274,8 @@ def _first_relevant(lists: RankedLists, worth: Worth) -> tf.Tensor:
 def _average_over_hits(
     lists: RankedLists,
     worth: Worth,
+    untied: tf.Tensor,
     precisions: tf.Tensor,
-    found: tf.Tensor,
     above: tf.Tensor,
 ) -> tf.Tensor:
     """Mean of (sum of precisions down to p) / (relevant items down to p).
@@ -280,9 +284,6 @@ def _average_over_hits(
     relevant items, h fall on the first i places with the hypergeometric chance
     C(r, h) C(n-r, i-h) / C(n, i), and given h they are spread evenly there.
     """
-    untied = tf.math.divide_no_nan(precisions, found)
-    if lists.groups is None:
-        return untied
     n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
     start = lists.groups.start
     mean_weight = tf.math.divide_no_nan(lists.group_sums(lists.weighted(worth)), r)

@@ -22,6 +22,12 @@ class Items(NamedTuple):
     retrieved: tf.Tensor  # bool, False also where a score of -inf says it was not found
     weights: tf.Tensor | None
 
+    def only(self, which: tf.Tensor) -> Items:
+        """Those items alone, the others being padding."""
+        is_one = which if self.labels.shape.rank == 2 else which[..., tf.newaxis]
+        labels = tf.where(is_one, self.labels, tf.zeros_like(self.labels))
+        return Items(labels, which, which, self.weights)
+
     @classmethod
     def found(cls, labels: tf.Tensor) -> Items:
         """Items that all were retrieved, without weights."""
@@ -92,6 +98,7 @@ class RankedLists(NamedTuple):
     sizes: tf.Tensor  # [B] float64, with those that were missed; 0 does not count
     kept: dict[tuple, Any]  # by `once`
     groups: TieGroups | None = None
+    cut: Items | None = None  # [B, J], what of the judged is in a group that is cut
 
     def with_groups(self) -> RankedLists:
         """The same lists with the groups of their ties.
@@ -99,7 +106,10 @@ class RankedLists(NamedTuple):
         What these keep stays theirs: within a `tf.cond` it would be out of the others'
         reach.
         """
-        return self._replace(groups=self.ties.find_groups(), kept=dict(self.kept))
+        groups, cut = self.ties.find_groups(), None
+        if groups.cut_items is not None:
+            cut = self.judged.only(groups.cut_items & self.judged.retrieved)
+        return self._replace(groups=groups, cut=cut, kept=dict(self.kept))
 
     @property
     def k(self) -> tf.Tensor:
@@ -177,18 +187,15 @@ class RankedLists(NamedTuple):
         )
         # Free of rounding errors, so that ties of other lists change nothing here.
         sums = tf.where(self.groups.size > 1, sums, values)
-        if self.groups.cut_items is None:
+        if self.cut is None:
             return sums
-        is_cut_item = self.groups.cut_items & self.judged.retrieved
-        of_cut_items = tf.where(is_cut_item, worth(self.judged), 0)
-        return tf.where(
-            self.groups.is_cut,
-            tf.reduce_sum(of_cut_items, axis=1, keepdims=True),
-            sums,
-        )
+        of_cut = tf.reduce_sum(worth(self.cut), axis=1, keepdims=True)
+        return tf.where(self.groups.is_cut, of_cut, sums)
 
     def expected(self, worth: Worth) -> tf.Tensor:
         """Mean of `worth` at each rank over all orders of the tied items, `[B, D]`."""
+        if self.groups is None:
+            return worth(self.ranked)
         return tf.math.divide_no_nan(self.group_sums(worth), self.group_sizes)
 
     def expected_products(self, factor: Worth) -> tf.Tensor:
@@ -231,12 +238,12 @@ class RankedLists(NamedTuple):
             place = tf.minimum(groups.start + tf.cast(m, tf.int32) - 1, last)
             return tf.gather(factors, place, batch_dims=1)
 
-        if groups.cut_items is None:
+        if self.cut is None:
             return of_ranked
-        is_cut_item = groups.cut_items & self.judged.retrieved
-        first = tf.argsort(tf.cast(is_cut_item, tf.int32), 1, "DESCENDING", stable=True)
+        is_cut = self.cut.valid
+        first = tf.argsort(tf.cast(is_cut, tf.int32), 1, "DESCENDING", stable=True)
         cut_factors = tf.gather(
-            tf.where(is_cut_item, factor(self.judged), 1), first, batch_dims=1
+            tf.where(is_cut, factor(self.cut), 1), first, batch_dims=1
         )
         cut_factors = tf.pad(cut_factors, [[0, 0], [0, 1]], constant_values=1)
         last_cut = tf.shape(cut_factors)[1] - 1

@@ -92,10 +92,8 @@ class PaddedLists(NamedTuple):
             None if of_items is None else tf.gather(of_items, order, batch_dims=1)
             for of_items in (self.labels, self.item_weights)
         )
-        has_label = is_ranked[..., tf.newaxis] if self.has_subtopics else is_ranked
-        labels = tf.where(has_label, labels, tf.zeros_like(labels))
         return RankedLists(
-            ranked=Items(labels, is_ranked, is_ranked, weights),
+            ranked=Items(labels, is_ranked, is_ranked, weights).only(is_ranked),
             judged=Items(self.labels, self.valid, retrieved, self.item_weights),
             ties=ties_among(keys, sorted_keys) if tie_breaking.is_exact else None,
             query_weights=self.query_weights,
