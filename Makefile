@@ -15,7 +15,12 @@ quickstart:
 	python examples/quickstart.py
 
 # In the environments of the other tools, like the commands further down.
-bench bench-tf-ranking:
+bench:
+	python benchmarks/training.py
+	python benchmarks/cost.py
+	python benchmarks/ops.py
+
+bench-tf-ranking:
 	python benchmarks/training.py
 	python benchmarks/cost.py
 

@@ -18,7 +18,7 @@ HEAD = """# What was measured
 
 Medians, with half of the range in which the middle half of all runs lies; whatever is
 compared ran in one process, in turns. Times depend on the machine, ratios less so.
-[CONTRIBUTING.md](../../CONTRIBUTING.md) has the commands that write this page.
+[How it was measured](../README.md), and what keeps the ratios in bold from their targets.
 """
 
 
@@ -90,7 +90,7 @@ def write_page():
     targets = [row for part in parts for row in part["targets"]]
     page = [
         HEAD,
-        "## Targets\n\nA ratio in bold missed its target.\n",
+        "## Targets\n\nA ratio in bold misses its target.\n",
         _table([["ratio", "target", "reached"], *targets]),
     ]
     for part in parts:

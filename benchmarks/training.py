@@ -249,6 +249,33 @@ def targets(times, suites):
         )
 
 
+def bars(times):
+    """A plot of the medians without ties, by mode, batch and tool."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(
+        1, len(MODES), figsize=(13, 4), sharey=True, layout="constrained"
+    )
+    for axis, mode in zip(axes, MODES, strict=True):
+        tools = [name for name, is_tied in times[mode][SHAPES[0]] if not is_tied]
+        width = 0.8 / len(tools)
+        for place, name in enumerate(tools):
+            heights = [np.median(times[mode][shape][name, False]) for shape in SHAPES]
+            lefts = np.arange(len(SHAPES)) + width * (place + 0.5) - 0.4
+            color = "lightgrey" if name == BARE else f"C{place - 1}"
+            axis.bar(lefts, heights, width, label=name, color=color)
+        axis.set_xticks(range(len(SHAPES)), map(str, map(list, SHAPES)))
+        axis.set(title=mode, yscale="log")
+        axis.grid(axis="y", alpha=0.3)
+        axis.set_axisbelow(True)
+        axis.legend()
+    axes[0].set_ylabel("ms an update with ten metrics")
+    return figure
+
+
 def main():
     """Measures all shapes and modes."""
     suites = keras_tools()
@@ -262,6 +289,7 @@ def main():
         ["tensorflow", *others],
         tables,
         list(targets(times, suites)),
+        bars(times),
     )
 
 

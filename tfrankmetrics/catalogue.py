@@ -164,7 +164,7 @@ class CatalogueScores(NamedTuple):
             is_cut=is_cut,
             cut_items=tf.reduce_any(is_cut, axis=1, keepdims=True),
         )
-        ties = Ties(tf.reduce_any(tied > 1), lambda: groups)
+        ties = Ties(tf.reduce_any(in_group & (tied > 1)), lambda: groups)
         return Items(labels, is_here, is_here, None), ties
 
 
@@ -199,10 +199,8 @@ def _count_many(where: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(tf.cast(sums, tf.float64), axis=1)
 
 
-def _of_items(ties: Ties | None, ids: tf.Tensor) -> Ties | None:
+def _of_items(ties: Ties, ids: tf.Tensor) -> Ties:
     """Ties of the whole catalogue as ties that some items of it have a part in."""
-    if ties is None:
-        return None
 
     def find_groups():
         groups = ties.find_groups()
