@@ -18,7 +18,7 @@ HEAD = """# What was measured
 
 Medians, with half of the range in which the middle half of all runs lies; whatever is
 compared ran in one process, in turns. Times depend on the machine, ratios less so.
-[How it was measured](../README.md), and what keeps the ratios in bold from their targets.
+[How it was measured](../README.md), and why the ratios in bold miss their targets.
 """
 
 
