@@ -2,8 +2,8 @@
 
 Five metrics of 100,000 queries of ten rows: `evaluate_rows`; ranx, with its own data
 types made beforehand; pytrec_eval, for all queries with its dicts made beforehand, and
-called for one query at a time; and scikit-learn, whose functions rank one query. Run it
-with:
+called for one query at a time; and scikit-learn, called for one query at a time too, as
+lists of unequal length need it. Run it with:
 
     python benchmarks/rows.py
 """
@@ -69,7 +69,7 @@ def by_pytrec_eval(grades, scores):
 
 
 def by_scikit_learn(grades, scores):
-    """The two metrics of it that rank one query, a query after the other."""
+    """Its two ranking metrics of one query, a query after the other."""
     relevant = grades >= 1
 
     def one_by_one():

@@ -304,6 +304,16 @@ def test_the_rank_in_a_catalogue_of_any_size(size):
     assert hits["hit_rate@100"] == pytest.approx([1, 0, 0.5, 0], rel=1e-12)
 
 
+@pytest.mark.parametrize("relevant", [[0], [[0, -1]]])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_ranks_below_the_lowest_number(relevant, dtype):
+    lowest = np.finfo(dtype).min
+    scores = np.array([[lowest, np.nan, -np.inf]], dtype)
+    values = tfr.evaluate(relevant, scores, ["mrr", "auc"], inputs="catalogue")
+    assert values == {"mrr": 1, "auc": 1}
+    assert tfr.evaluate([[1, 0, 0]], scores, ["mrr", "auc"]) == values
+
+
 def test_a_whole_catalogue_with_many_relevant_items_takes_little_memory():
     """No tensor of items times relevant items: 16 * 20,000 * 500 would be 1.3 GB."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -155,5 +155,7 @@ def _apply_empty(
         weight = tf.where(is_empty, tf.zeros_like(weight), weight)
     if measure.formula.averages and measure["average"] == "micro":
         weight *= to_find
-    on_empty = tf.constant(1 if measure["empty"] == "one" else 0, value.dtype)
-    return tf.where(is_empty[:, tf.newaxis], on_empty, value), weight
+    # Where there is nothing to find, formulas give 0 of themselves.
+    if measure["empty"] == "one":
+        value = tf.where(is_empty[:, tf.newaxis], tf.ones_like(value), value)
+    return value, weight

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.ranked_lists import (
@@ -84,7 +85,7 @@ class PaddedLists(NamedTuple):
         """
         retrieved = self.valid & is_retrieved(self.scores)
         depth = depth_for(cutoffs, self.scores)
-        keys = tf.where(retrieved, sort_keys(self.scores), _last(self.scores.dtype))
+        keys = sort_keys(self.scores, retrieved)
         order, sorted_keys = order_by_key(keys, depth, tie_breaking, first_query)
         lengths = count(retrieved)
         is_ranked = tf.range(tf.cast(depth, tf.float64)) < lengths[:, tf.newaxis]
@@ -139,15 +140,20 @@ def top_items(keys: tf.Tensor, depth: tf.Tensor | int) -> tuple[tf.Tensor, tf.Te
     return order, sorted_keys
 
 
-def sort_keys(scores: tf.Tensor) -> tf.Tensor:
+def sort_keys(scores: tf.Tensor, retrieved: tf.Tensor) -> tf.Tensor:
     """Scores as numbers that sort alike on CPU, GPU and XLA.
 
-    NaN is the lowest of all numbers. The very lowest value of the dtype, -inf for
-    floats, is left to what was not retrieved.
+    NaN goes below every number, and below NaN what is padding or was not
+    retrieved, each as a number that no score has. The one for NaN is taken from
+    the scores: the two lowest numbers of a dtype count as equal.
     """
+    last = _last(scores.dtype)
     if scores.dtype.is_integer:
-        return tf.maximum(scores, scores.dtype.min + 1)
-    return tf.where(tf.math.is_nan(scores), scores.dtype.min, scores)
+        return tf.where(retrieved, tf.maximum(scores, last + 1), last)
+    lowest = scores.dtype.as_numpy_dtype(scores.dtype.min)
+    second = np.nextafter(lowest, np.zeros_like(lowest))
+    keys = tf.where(tf.math.is_nan(scores), lowest, tf.maximum(scores, second))
+    return tf.where(retrieved, keys, last)
 
 
 def _last(dtype: tf.DType) -> int | float:
