@@ -21,7 +21,7 @@ from typing import Literal
 import tensorflow as tf
 
 from tfrankmetrics.pairs import pairs_in_order
-from tfrankmetrics.ranked_lists import RankedLists, Worth
+from tfrankmetrics.ranked_lists import RankedLists, Worth, count
 from tfrankmetrics.worths import Coverage, call_function
 
 DISCOUNTS: dict[str, Callable] = {
@@ -206,8 +206,8 @@ def intent_aware_precision(
     lists: RankedLists, worth: Coverage, *, denominator: Literal["list", "k"] = "list"
 ) -> tf.Tensor:
     """P-IA@k = mean of P@k over the subtopics that anything is relevant to."""
-    covered = tf.reduce_max(worth.by_subtopic(lists.judged), axis=1)
-    subtopics = tf.reduce_sum(covered, axis=1, keepdims=True)
+    is_covered = tf.reduce_any(worth.by_subtopic(lists.judged) > 0, axis=1)
+    subtopics = count(is_covered)[:, tf.newaxis]
     hits = lists.expected(lambda items: tf.reduce_sum(worth.by_subtopic(items), axis=2))
     depths = _depths(lists, denominator) * subtopics
     return tf.math.divide_no_nan(lists.sums(hits), depths)
