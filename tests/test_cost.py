@@ -24,7 +24,11 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 metric = tfr.RankingMetrics({SUITE}, inputs="catalogue")
-update = tf.function(lambda *arguments: metric.update_state(*arguments))
+
+@tf.function(autograph=False)
+def update(*arguments):
+    metric.update_state(*arguments)
+
 one = tf.random.uniform([128, 1], maxval=100_000, dtype=tf.int64)
 ten = tf.random.uniform([128, 10], maxval=100_000, dtype=tf.int64)
 for relevant in (one, ten):  # a small catalogue, to load all that it takes
