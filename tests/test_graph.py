@@ -160,6 +160,8 @@ def optimised_ops(function, *arguments):
     """How many ops of each type TensorFlow runs, after its graph optimiser."""
     context.context().enable_run_metadata()
     try:
+        # Once enabled, TensorFlow 2.15 goes on collecting: what other tests ran goes.
+        context.context().export_run_metadata()
         tf.function(function)(*arguments)
         metadata = context.context().export_run_metadata()
     finally:
