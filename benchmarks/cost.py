@@ -39,8 +39,9 @@ def distinct(shape):
     return tf.constant(grades), tf.constant(scores, tf.float32)
 
 
-def measured(of, rows, calls, tensors, above, below):
-    """Adds a row of what was compared; gives the ratio of the medians."""
+def measured(of, rows, calls, tensors):
+    """Adds a row of the two calls that are compared; gives the ratio of the medians."""
+    above, below = calls
     times = timed(
         {name: functools.partial(call, *tensors) for name, call in calls.items()}
     )
@@ -63,7 +64,7 @@ def of_more_metrics(rows):
             yield Target.at_most(
                 1.5,
                 f"{what}: five metrics / two full top_k",
-                measured(what, rows, calls, distinct(shape), *calls),
+                measured(what, rows, calls, distinct(shape)),
             )
     for mode in ("graph", "XLA"):
         names = [f"{kind}@10" for kind in AT_TEN]
@@ -75,7 +76,7 @@ def of_more_metrics(rows):
         yield Target.at_most(
             1.3,
             f"{what}: ten objects / one RankingMetrics",
-            measured(what, rows, calls, distinct(LARGE), *calls),
+            measured(what, rows, calls, distinct(LARGE)),
         )
         calls = {
             "fifty metrics": updater([RankingMetrics(FIFTY)], mode),
@@ -85,7 +86,7 @@ def of_more_metrics(rows):
         yield Target.at_most(
             2,
             f"{what}: fifty / suite",
-            measured(what, rows, calls, distinct(LARGE), *calls),
+            measured(what, rows, calls, distinct(LARGE)),
         )
 
 
@@ -115,8 +116,6 @@ def of_catalogues(rows):
             rows,
             {"the suite": ours, "comparing and counting once": count_once},
             (one, scores),
-            "the suite",
-            "comparing and counting once",
         ),
     )
     yield Target.at_most(
@@ -127,8 +126,6 @@ def of_catalogues(rows):
             rows,
             {"the suite": ours, "top_k(10)": top_ten},
             (ten, scores),
-            "the suite",
-            "top_k(10)",
         ),
     )
     theirs = keras_tools().get("tensorflow-ranking")
@@ -143,7 +140,7 @@ def of_catalogues(rows):
     yield Target.at_least(
         50,
         f"{what}, one positive: TensorFlow Ranking with one-hot labels / ours",
-        measured(f"{what}, one positive", rows, calls, (one, scores), *calls),
+        measured(f"{what}, one positive", rows, calls, (one, scores)),
     )
 
 

@@ -89,10 +89,10 @@ def main():
     shuffled = [column.ravel()[order] for column in (ids, grades, scores)]
     sizes = np.full(QUERIES, LENGTH)
     all_at_once, one_by_one = by_pytrec_eval(grades, scores)
-    by_query = [None, grades.ravel(), scores.ravel(), NAMES]
+    sorted_rows = [None, grades.ravel(), scores.ravel()]
     of_all = {
         "ours, rows in any order": lambda: evaluate_rows(*shuffled, NAMES),
-        "ours, rows by query": lambda: evaluate_rows(*by_query, groups=sizes),
+        "ours, rows by query": lambda: evaluate_rows(*sorted_rows, NAMES, groups=sizes),
         "ranx": by_ranx(grades, scores),
         "pytrec_eval, all queries": all_at_once,
     }

@@ -80,9 +80,9 @@ class IdLists(NamedTuple):
         retrieved = tf.concat([is_recommended, tf.zeros_like(is_missed)], axis=1)
         depth = depth_for(cutoffs, labels)
         is_ranked = retrieved[:, :depth]
-        ranked_labels = tf.where(retrieved, labels, 0)[:, :depth]
+        ranked = Items(labels[:, :depth], is_ranked, is_ranked, None)
         return RankedLists(
-            ranked=Items(ranked_labels, is_ranked, is_ranked, None),
+            ranked=ranked.only(is_ranked),
             judged=Items(labels, valid, retrieved, None),
             ties=None,
             query_weights=self.query_weights,
