@@ -29,6 +29,11 @@ AT_TEN = [*KINDS, "dcg", "hit_rate", "f1", "r_precision", "rbp"]
 FIFTY = [f"{kind}@{k}" for kind in AT_TEN for k in (1, 3, 5, 8, 10)]
 CATALOGUE = (128, 100_000)
 STEPS = 40
+# What grows: its name, its axis, what its time should grow like, and its sizes.
+GROWTH = [
+    ("queries of 100 items", 0, "the batch", [32 * 2**power for power in range(10)]),
+    ("items in 128 lists", 1, "top_k", [25 * 2**power for power in range(11)]),
+]
 
 
 def distinct(shape):
@@ -90,6 +95,18 @@ def of_more_metrics(rows):
         )
 
 
+def of_ties(rows):
+    """What heavy ties add to the suite, with either gain."""
+    for shape in (LARGE, (256, 1000)):
+        for gain in ("exponential", "linear"):
+            update = updater([RankingMetrics(SUITE, gain=gain)], "graph")
+            calls = {
+                name: functools.partial(update, *map(tf.constant, batch(shape, tied)))
+                for name, tied in (("heavily tied", True), ("untied", False))
+            }
+            measured(f"{gain} gain, {list(shape)}, graph", rows, calls, ())
+
+
 def of_catalogues(rows):
     """Scores of a whole catalogue, with one relevant item a query and with ten."""
     rng = np.random.default_rng(0)
@@ -106,6 +123,13 @@ def of_catalogues(rows):
     def top_ten(relevant, scores):
         return tf.math.top_k(scores, 10)[1]
 
+    @tf.function
+    def count_once_in_bytes(relevant, scores):
+        own = tf.gather(scores, relevant[:, tf.newaxis], batch_dims=1)
+        is_above = tf.reshape(tf.cast(scores > own, tf.uint8), [len(scores), -1, 250])
+        sums = tf.reduce_sum(is_above, axis=2)
+        return tf.reduce_sum(tf.cast(sums, tf.float32), axis=1)
+
     ours = updater([RankingMetrics(SUITE, inputs="catalogue")], "graph")
     what = f"catalogue, {list(CATALOGUE)}"
     yield Target.at_most(
@@ -118,6 +142,8 @@ def of_catalogues(rows):
             (one, scores),
         ),
     )
+    calls = {"the suite": ours, "the same, counted as bytes": count_once_in_bytes}
+    measured(f"{what}, one positive", rows, calls, (one, scores))
     yield Target.at_most(
         1.2,
         f"{what}, ten positives: suite / top_k(10)",
@@ -189,96 +215,100 @@ def of_fit(rows):
 
 
 def of_state(rows):
-    """How many numbers a metric keeps, after one query and after a million."""
+    """How many numbers a metric keeps, after a thousand queries and after a million."""
     metric = RankingMetrics(SUITE)
     tensors = distinct((1000, 20))
-    sizes = []
     for updates in (1, 999):
         for _ in range(updates):
             metric.update_state(*tensors)
-        sizes.append(sum(int(np.prod(kept.shape)) for kept in metric.variables))
-    few, many = sizes
-    rows.append(["numbers kept for ten metrics", "1,000,000 queries", many])
-    rows[-1] += ["1000 queries", few, f"{many / few:.3g}"]
+        rows.append(sum(int(np.prod(kept.shape)) for kept in metric.variables))
+    few, many = rows
     yield Target.at_most(
         1, "numbers kept: after 1,000,000 queries / after 1000", many / few
     )
 
 
-def growth(modes=("graph", "XLA")):
-    """Times for larger batches and for longer lists, and a plot of them."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    shapes = {
-        "queries of 100 items": [(2**power, 100) for power in range(5, 15)],
-        "items in each of 128 lists": [(128, 25 * 2**power) for power in range(11)],
-    }
-    tables, found = {}, []
-    for axis, (what, of) in enumerate(shapes.items()):
-        rows = [["batch", "mode", "the suite", "two top_k(10)", "ratio"]]
-        for mode in modes:
-            ours = updater([RankingMetrics(SUITE)], mode)
-            calls = {"the suite": ours, "two top_k(10)": two_top_k(mode)}
-            medians = {name: [] for name in calls}
-            for shape in of:
-                tensors = distinct(shape)
-                times = timed(
-                    {
-                        name: functools.partial(call, *tensors)
-                        for name, call in calls.items()
-                    },
-                    seconds=1,
-                )
-                for name in calls:
-                    medians[name].append(np.median(times[name]))
-                rows.append(
-                    [list(shape), mode, *map(median_and_spread, times.values())]
-                )
-                rows[-1].append(f"{ratio(times, *calls):.3g}")
-                print(*rows[-1], sep="  ", flush=True)
-            sizes = [shape[axis] for shape in of]
-            for name, style in zip(calls, ("-o", "--x"), strict=True):
-                color = f"C{modes.index(mode)}"
-                axes[axis].plot(
-                    sizes, medians[name], style, color=color, label=f"{name}, {mode}"
-                )
-            suite = medians["the suite"]
-            found.append((what, mode, sizes, suite, medians["two top_k(10)"]))
-        axes[axis].set(xscale="log", yscale="log", xlabel=what, ylabel="ms an update")
-        axes[axis].grid(alpha=0.3)
-        axes[axis].legend()
-        tables[f"Growth with {what}, milliseconds"] = rows
-    return figure, tables, list(_of_growth(found))
+def growth(shapes, rows):
+    """Medians for batches of growing size, by mode and by what is measured."""
+    medians = {}
+    for mode in ("graph", "XLA"):
+        calls = {
+            "the suite": updater([RankingMetrics(SUITE)], mode),
+            "two top_k(10)": two_top_k(mode),
+        }
+        medians[mode] = {name: [] for name in calls}
+        for shape in shapes:
+            tensors = distinct(shape)
+            times = timed(
+                {
+                    name: functools.partial(call, *tensors)
+                    for name, call in calls.items()
+                },
+                seconds=1,
+            )
+            for name in calls:
+                medians[mode][name].append(float(np.median(times[name])))
+            rows.append([list(shape), mode, *map(median_and_spread, times.values())])
+            rows[-1].append(f"{ratio(times, *calls):.3g}")
+            print(*rows[-1], sep="  ", flush=True)
+    return medians
 
 
-def _of_growth(found):
-    """Linear in the queries, and in the items as top_k is: but for a quarter."""
-    for what, mode, sizes, ours, bare in found:
-        four_times = 4 if "queries" in what else bare[-1] / bare[-3]
+def growth_targets(what, sizes, medians, reference):
+    """Targets for the growth from the fifth size, where fixed costs are small."""
+    for mode, of_mode in medians.items():
+        of_suite, of_top_k = (values[-1] / values[4] for values in of_mode.values())
+        expected = of_top_k if reference == "top_k" else sizes[-1] / sizes[4]
         yield Target.at_most(
-            1.25 * four_times,
-            f"{sizes[-1]} {what} / {sizes[-3]}, {mode}",
-            ours[-1] / ours[-3],
+            1.25,
+            f"{what}, {sizes[-1]} / {sizes[4]}, {mode}: growth of the time / of "
+            f"{reference}",
+            of_suite / expected,
         )
+
+
+def plot_growth(axis, what, sizes, medians):
+    """Times against sizes, of both modes."""
+    for number, (mode, of_mode) in enumerate(medians.items()):
+        for (name, values), style in zip(of_mode.items(), ("-o", "--x"), strict=True):
+            label = f"{name}, {mode}"
+            axis.plot(sizes, values, style, color=f"C{number}", label=label)
+    axis.set(xscale="log", yscale="log", xlabel=what, ylabel="ms an update")
+    axis.grid(alpha=0.3)
+    axis.legend()
 
 
 def main():
     """Measures all of it."""
-    rows = [["what", "this", "ms", "beside", "ms", "ratio"]]
-    targets = []
-    for part in (of_more_metrics, of_catalogues, of_fit, of_state):
-        targets += part(rows)
-    figure, tables, of_growth = growth()
     tools = list(keras_tools())
+    rows = [["what", "this", "ms", "beside", "ms", "ratio"]]
+    kept = []
+    of_ties(rows)
+    targets = [
+        target
+        for part in (of_more_metrics, of_catalogues, of_fit)
+        for target in part(rows)
+    ]
+    targets += of_state(kept)
+    tables = {
+        "What it adds": rows,
+        "Numbers kept for ten metrics": [["after 1000 queries", "1,000,000"], kept],
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for what, axis, reference, sizes in GROWTH:
+        shapes = [(size, 100) if axis == 0 else (128, size) for size in sizes]
+        head = ["batch", "mode", "the suite", "two top_k(10)", "ratio"]
+        of_growth = tables[f"Growth with {what}, milliseconds"] = [head]
+        medians = growth(shapes, of_growth)
+        plot_growth(axes[axis], what, sizes, medians)
+        targets += growth_targets(what, sizes, medians, reference)
     on_tf = f"TensorFlow {tf.__version__}"
     publish(
         "-".join(["cost", *tools]),
         f"What metrics, items and queries add, on {on_tf}",
         ["tensorflow", *tools],
-        {"What it adds": rows, **tables},
-        [
-            target._replace(what=f"{target.what}, {on_tf}")
-            for target in targets + of_growth
-        ],
+        tables,
+        [target._replace(what=f"{target.what}, {on_tf}") for target in targets],
         figure,
     )
 

@@ -11,6 +11,7 @@ import os
 import pathlib
 import platform
 import re
+import subprocess
 from typing import NamedTuple
 
 RESULTS = pathlib.Path(__file__).parent / "results"
@@ -90,7 +91,8 @@ def write_page():
     targets = [row for part in parts for row in part["targets"]]
     page = [
         HEAD,
-        "## Targets\n\nA ratio in bold misses its target.\n",
+        "## Targets\n\n"
+        "A ratio in bold misses its target. Unless it says otherwise, no scores tie.\n",
         _table([["ratio", "target", "reached"], *targets]),
     ]
     for part in parts:
@@ -110,7 +112,10 @@ def _table(rows):
 
 
 def _circumstances(packages):
-    """Date, machine and versions, in a line."""
+    """Date, commit, machine and versions, in a line."""
+    commit = _git("rev-parse", "--short", "HEAD")
+    if _git("status", "--porcelain", "--", ":/*.py"):
+        commit += " with changes"
     versions = ", ".join(
         f"{name} {importlib.metadata.version(name)}" for name in packages
     )
@@ -120,6 +125,14 @@ def _circumstances(packages):
     )
     machine = model.group(1) if model else platform.machine()
     return (
-        f"{datetime.date.today()}, {os.cpu_count()} cores ({machine}), "
-        f"Python {platform.python_version()}, {versions}."
+        f"{datetime.date.today()}, commit {commit}, {os.cpu_count()} cores "
+        f"({machine}), Python {platform.python_version()}, {versions}."
     )
+
+
+def _git(*arguments):
+    """What git answers."""
+    command = ["git", *arguments]
+    return subprocess.run(
+        command, cwd=RESULTS, capture_output=True, text=True, check=True
+    ).stdout.strip()

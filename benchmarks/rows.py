@@ -3,7 +3,8 @@
 Five metrics of 100,000 queries of ten rows: `evaluate_rows`; ranx, with its own data
 types made beforehand; pytrec_eval, for all queries with its dicts made beforehand, and
 called for one query at a time; and scikit-learn, called for one query at a time too, as
-lists of unequal length need it. Run it with:
+lists of unequal length need it, and once for its NDCG of all lists, which here are of
+one length. Run it with:
 
     python benchmarks/rows.py
 """
@@ -99,6 +100,9 @@ def main():
     # Whoever does less than all of it would give another value.
     values = [call()["precision@10"] for call in of_all.values()]
     np.testing.assert_allclose(values, np.mean(grades > 0))
+    of_all["scikit-learn, all queries, NDCG alone"] = lambda: (
+        sklearn.metrics.ndcg_score(grades, scores, k=10)
+    )
     of_few = {
         "pytrec_eval, query by query": one_by_one,
         "scikit-learn, query by query, two metrics": by_scikit_learn(grades, scores),

@@ -56,6 +56,8 @@ KERAS_TOOLS = {
         },
     ),
 }
+COLORS = {BARE: "lightgrey", OURS: "C0", "keras-rs": "C1", "tensorflow-ranking": "C2"}
+COLORS |= {"torchmetrics": "C3", "rax": "C4"}
 # How many times faster we want to be at [1024, 200], in graph and under XLA.
 AIMS = {"tensorflow-ranking": (20, 20), "keras-rs": (15, 100)}
 
@@ -96,7 +98,10 @@ def two_top_k(mode, k=10):
 
 
 def keras_tools():
-    """The suites of the Keras tools that are installed, as metrics by package."""
+    """The suites of the Keras tools that are installed, as metrics by package.
+
+    Without any there is nothing to compare with.
+    """
     suites = {}
     for package, (module, cutoff_name, classes) in KERAS_TOOLS.items():
         if not is_installed(package):
@@ -107,6 +112,8 @@ def keras_tools():
             getattr(found, classes[kind])(**{cutoff_name: cutoff})
             for kind, cutoff in KINDS_AND_CUTOFFS
         ]
+    if not suites:
+        raise SystemExit(f"Install one of {', '.join(KERAS_TOOLS)} to compare with.")
     return suites
 
 
@@ -249,7 +256,7 @@ def targets(times, suites):
         )
 
 
-def bars(times):
+def plot(times):
     """A plot of the medians without ties, by mode, batch and tool."""
     import matplotlib
 
@@ -257,21 +264,22 @@ def bars(times):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(
-        1, len(MODES), figsize=(13, 4), sharey=True, layout="constrained"
+        1, len(MODES), figsize=(13, 4.4), sharey=True, layout="constrained"
     )
+    shown = {}
     for axis, mode in zip(axes, MODES, strict=True):
         tools = [name for name, is_tied in times[mode][SHAPES[0]] if not is_tied]
         width = 0.8 / len(tools)
         for place, name in enumerate(tools):
             heights = [np.median(times[mode][shape][name, False]) for shape in SHAPES]
             lefts = np.arange(len(SHAPES)) + width * (place + 0.5) - 0.4
-            color = "lightgrey" if name == BARE else f"C{place - 1}"
-            axis.bar(lefts, heights, width, label=name, color=color)
+            bars = axis.bar(lefts, heights, width, color=COLORS[name])
+            shown.setdefault(name, bars)
         axis.set_xticks(range(len(SHAPES)), map(str, map(list, SHAPES)))
         axis.set(title=mode, yscale="log")
         axis.grid(axis="y", alpha=0.3)
         axis.set_axisbelow(True)
-        axis.legend()
+    figure.legend(shown.values(), shown, loc="outside lower center", ncols=len(shown))
     axes[0].set_ylabel("ms an update with ten metrics")
     return figure
 
@@ -285,11 +293,11 @@ def main():
     others = [*suites, *filter(is_installed, ("rax", "torchmetrics"))]
     publish(
         "-".join(["training", *suites]),
-        f"An update with ten metrics, beside {', '.join(others) or 'nothing else'}",
+        f"An update with ten metrics, beside {', '.join(others)}",
         ["tensorflow", *others],
         tables,
         list(targets(times, suites)),
-        bars(times),
+        plot(times),
     )
 
 

@@ -157,7 +157,10 @@ def test_shapes_are_checked_while_tracing_where_they_are_known():
 
 
 def optimised_ops(function, *arguments):
-    """How many ops of each type TensorFlow runs, after its graph optimiser."""
+    """How many ops of each type TensorFlow runs, after its graph optimiser.
+
+    What a graph does once more for a batch with NaN is left out.
+    """
     context.context().enable_run_metadata()
     try:
         # Once enabled, TensorFlow 2.15 goes on collecting: what other tests ran goes.
@@ -170,6 +173,7 @@ def optimised_ops(function, *arguments):
         node.op
         for graphs in metadata.function_graphs
         for node in graphs.post_optimization_graph.node
+        if "again_if_nan" not in node.name
     )
 
 

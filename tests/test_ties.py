@@ -126,3 +126,24 @@ def test_a_tie_elsewhere_in_the_batch_changes_no_bit(case):
     beside_ties = tfr.evaluate(labels, scores, metrics, per_query=True)
     for name in alone:
         np.testing.assert_array_equal(alone[name][:-1], beside_ties[name][:-1])
+
+
+@pytest.mark.parametrize("ties", ["expected", "stable", "random"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_in_one_list_changes_no_other(ties, dtype):
+    """Not even one of the two lowest numbers, where NaN gets the lowest of all."""
+    lowest = np.finfo(dtype).min
+    labels = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    scores = np.array(
+        [[lowest, np.nextafter(lowest, np.array(0, dtype)), lowest], [np.nan, 1, 1]],
+        dtype,
+    )
+    options = {"ties": ties, "seed": 0 if ties == "random" else None}
+    names = ["mrr", "ndcg@2", "map", "precision@2"]
+    both = tfr.evaluate(labels, scores, names, per_query=True, **options)
+    alone = tfr.evaluate(labels[:1], scores[:1], names, per_query=True, **options)
+    assert alone["mrr"] == 1
+    assert {name: values[:1] for name, values in both.items()} == alone
+    # In a list of its own, NaN is below the lowest number.
+    scores = np.array([[np.nan, lowest]], dtype)
+    assert tfr.evaluate([[1, 0]], scores, ["mrr"], **options) == {"mrr": 0.5}

@@ -444,6 +444,14 @@ def test_functions_that_cannot_be_gains_or_discounts(options):
             tfr.evaluate(labels, scores, [metric])
 
 
+@pytest.mark.parametrize("names", [["dcg@1"], ["dcg@1", "dcg@2"], ["ndcg@1"]])
+def test_a_gain_that_overflows_is_an_error_at_any_rank(names):
+    for labels in ([[1.0, 2000.0]], [[2000.0, 1.0]]):
+        with pytest.raises(ValueError, match="gains too large to add up"):
+            tfr.evaluate(labels, [[2.0, 1.0]], names)
+        assert tfr.evaluate(labels, [[2.0, 1.0]], names, gain="linear")
+
+
 def test_functions_are_called_anew_each_time():
     labels, scores, power = [[0.0, 1.0, 2.0, 3.0]], [[4.0, 3.0, 2.0, 1.0]], [1]
     metric = tfr.DCG(gain=lambda labels: labels ** power[0])

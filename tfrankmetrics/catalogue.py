@@ -33,10 +33,7 @@ from tfrankmetrics.ranked_lists import (
 from tfrankmetrics.ranking import (
     TieBreaking,
     is_retrieved,
-    order_by_key,
-    sort_keys,
-    ties_among,
-    top_items,
+    rank_by_score,
 )
 
 
@@ -45,7 +42,6 @@ class _Contents(NamedTuple):
 
     lengths: tf.Tensor
     nans: tf.Tensor
-    has_nan: tf.Tensor  # whether any query has
 
 
 class CatalogueScores(NamedTuple):
@@ -95,17 +91,17 @@ class CatalogueScores(NamedTuple):
         relevance = tf.where(valid, self.relevance, 0)
         judged = Items(relevance, valid, valid & is_retrieved(own_scores), None)
         contents = _contents(self.scores)
-        ties = None
-        if not tie_breaking.is_exact:
-            keys = sort_keys(self.scores, is_retrieved(self.scores))
-            order, _ = order_by_key(keys, depth, tie_breaking, first_query)
-            ranked = _found_in(order, ids, judged)
-        elif self.relevant.shape[1] == 1:
+        if tie_breaking.is_exact and self.relevant.shape[1] == 1:
             ranked, ties = self._by_counting(own_scores, judged, contents, depth)
         else:
-            keys, order, sorted_keys = self._ranked(contents, depth)
-            ranked = _found_in(order, ids, judged)
-            ties = _of_items(ties_among(keys, sorted_keys), ids)
+            ranked, ties = rank_by_score(
+                self.scores,
+                depth,
+                tie_breaking,
+                first_query,
+                lambda order: _found_in(order, ids, judged),
+            )
+            ties = None if ties is None else _of_items(ties, ids)
         is_missed = ~judged.retrieved & (relevance > 0)
         lengths, missed = contents.lengths, count(is_missed)
         return RankedLists(
@@ -119,22 +115,6 @@ class CatalogueScores(NamedTuple):
             sizes=tf.where(tf.reduce_any(valid, axis=1), lengths + missed, 0),
             kept={},
         )
-
-    def _ranked(
-        self, contents: _Contents, depth: tf.Tensor | int
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """What items are ordered by `[B, V]`; the top ones, and theirs, `[B, D]`."""
-
-        def by(keys):
-            return keys, *top_items(keys, depth)
-
-        def by_sort_keys():
-            return by(sort_keys(self.scores, is_retrieved(self.scores)))
-
-        # The sort keys alone would cost half as much again as all the rest, and what
-        # is within tf.cond is not shared by separate metrics.
-        plain = by(self.scores)
-        return tf.cond(contents.has_nan, by_sort_keys, lambda: plain)
 
     def _by_counting(
         self,
@@ -165,8 +145,9 @@ class CatalogueScores(NamedTuple):
             is_cut=is_cut,
             cut_items=tf.reduce_any(is_cut, axis=1, keepdims=True),
         )
-        ties = Ties(tf.reduce_any(in_group & (tied > 1)), lambda: groups)
-        return Items(labels, is_here, is_here, None), ties
+        ranked = Items(labels, is_here, is_here, None)
+        may_exist = tf.reduce_any(in_group & (tied > 1))
+        return ranked, Ties(may_exist, lambda: (ranked, groups))
 
 
 def _contents(scores: tf.Tensor) -> _Contents:
@@ -186,7 +167,7 @@ def _contents(scores: tf.Tensor) -> _Contents:
         ),
         look,
     )
-    return _Contents(lengths, nans, tf.reduce_any(tf.math.is_nan(sums)))
+    return _Contents(lengths, nans)
 
 
 def _count_many(where: tf.Tensor) -> tf.Tensor:
@@ -205,11 +186,11 @@ def _of_items(ties: Ties, ids: tf.Tensor) -> Ties:
     """Ties of the whole catalogue as ties that some items of it have a part in."""
 
     def find_groups():
-        groups = ties.find_groups()
-        if groups.cut_items is None:
-            return groups
-        of_items = tf.gather(groups.cut_items, ids, batch_dims=1)
-        return groups._replace(cut_items=of_items)
+        ranked, groups = ties.find_groups()
+        if groups.cut_items is not None:
+            of_items = tf.gather(groups.cut_items, ids, batch_dims=1)
+            groups = groups._replace(cut_items=of_items)
+        return ranked, groups
 
     return ties._replace(find_groups=find_groups)
 

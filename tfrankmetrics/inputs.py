@@ -63,14 +63,14 @@ def padded_lists(
         query_weights, item_weights = _weights(sample_weight, labels, is_one_list)
 
     values = labels.tensor if subtopics is None else subtopics
-    values = tf.maximum(values, tf.zeros_like(values))  # NaN stays NaN, an error
+    values = tf.maximum(values, 0)  # NaN stays NaN, an error
     if valid is None:
         valid = labels.tensor >= 0
     else:
         is_valid = valid if subtopics is None else valid[..., tf.newaxis]
-        values = tf.where(is_valid, values, tf.zeros_like(values))
+        values = tf.where(is_valid, values, 0)
     if item_weights is not None:
-        item_weights = tf.where(valid, item_weights, tf.zeros_like(item_weights))
+        item_weights = tf.where(valid, item_weights, 0)
     return PaddedLists(values, scores, valid, query_weights, item_weights)
 
 

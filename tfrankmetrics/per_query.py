@@ -71,7 +71,7 @@ def _values_of(families: Sequence[Measure], ranked: RankedLists) -> list[tf.Tens
         grouped = ranked.with_groups()
         return [family.values(grouped) for family in families]
 
-    return tf.cond(ranked.ties.exist, with_ties, lambda: values)
+    return tf.cond(ranked.ties.may_exist, with_ties, lambda: values)
 
 
 def weighted_sums(
@@ -150,7 +150,7 @@ def _apply_empty(
     to_find = measure.formula.to_find(ranked, measure.worth)
     is_empty = tf.equal(to_find, 0)
     weight = ranked.weights(measure.worth)
-    weight = tf.where(tf.math.is_nan(to_find), to_find, weight)
+    weight = tf.where(tf.math.is_finite(to_find), weight, float("nan"))
     if measure["empty"] == "skip":
         weight = tf.where(is_empty, tf.zeros_like(weight), weight)
     if measure.formula.averages and measure["average"] == "micro":

@@ -25,7 +25,7 @@ class Items(NamedTuple):
     def only(self, which: tf.Tensor) -> Items:
         """Those items alone, the others being padding."""
         is_one = which if self.labels.shape.rank == 2 else which[..., tf.newaxis]
-        labels = tf.where(is_one, self.labels, tf.zeros_like(self.labels))
+        labels = tf.where(is_one, self.labels, 0)
         return Items(labels, which, which, self.weights)
 
     @classmethod
@@ -57,10 +57,14 @@ class TieGroups(NamedTuple):
 
 
 class Ties(NamedTuple):
-    """Whether any list of the batch has a tie, and if so, how to find the groups."""
+    """Whether lists of the batch may have ties, and if so, how to find the groups.
 
-    exist: tf.Tensor  # bool
-    find_groups: Callable[[], TieGroups]
+    NaN is looked for together with the groups: where there is any, the items at
+    ranks 1 ... D are other ones, too.
+    """
+
+    may_exist: tf.Tensor  # bool
+    find_groups: Callable[[], tuple[Items, TieGroups]]
 
 
 def once(of_judged: Callable) -> Callable:
@@ -106,10 +110,12 @@ class RankedLists(NamedTuple):
         What these keep stays theirs: within a `tf.cond` it would be out of the others'
         reach.
         """
-        groups, cut = self.ties.find_groups(), None
+        (ranked, groups), cut = self.ties.find_groups(), None
         if groups.cut_items is not None:
             cut = self.judged.only(groups.cut_items & self.judged.retrieved)
-        return self._replace(groups=groups, cut=cut, kept=dict(self.kept))
+        return self._replace(
+            ranked=ranked, groups=groups, cut=cut, kept=dict(self.kept)
+        )
 
     @property
     def k(self) -> tf.Tensor:
@@ -262,10 +268,10 @@ class RankedLists(NamedTuple):
     @once
     def largest(self, worth: Worth) -> tf.Tensor:
         """The largest `worth` of anything judged, `[B]`."""
+        # Of no items at all the maximum is -inf.
         if not getattr(worth, "grows_with_label", False):
-            return tf.reduce_max(worth(self.judged), axis=1)
+            return tf.maximum(tf.reduce_max(worth(self.judged), axis=1), 0)
         labels = tf.reduce_max(self.judged.labels, axis=1, keepdims=True)
-        # Of no items at all the largest is -inf.
         return worth(Items.found(tf.maximum(labels, 0)))[:, 0]
 
     @once

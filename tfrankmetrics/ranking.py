@@ -8,6 +8,7 @@ graph are merged by the graph optimiser.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -83,20 +84,28 @@ class PaddedLists(NamedTuple):
             first_query: Number of queries ranked before these; with "random" ties
                 it keeps the result the same however queries are split in batches.
         """
-        retrieved = self.valid & is_retrieved(self.scores)
-        depth = depth_for(cutoffs, self.scores)
-        keys = sort_keys(self.scores, retrieved)
-        order, sorted_keys = order_by_key(keys, depth, tie_breaking, first_query)
+        scores = self.scores
+        last = last_score(scores.dtype)
+        if scores.dtype.is_integer:  # which have no -inf
+            scores = tf.maximum(scores, last + 1)
+        scores = tf.where(self.valid, scores, last)
+        retrieved = is_retrieved(scores)
         lengths = count(retrieved)
+        depth = depth_for(cutoffs, scores)
         is_ranked = tf.range(tf.cast(depth, tf.float64)) < lengths[:, tf.newaxis]
-        labels, weights = (
-            None if of_items is None else tf.gather(of_items, order, batch_dims=1)
-            for of_items in (self.labels, self.item_weights)
-        )
+
+        def items_at(order):
+            labels, weights = (
+                None if of_items is None else tf.gather(of_items, order, batch_dims=1)
+                for of_items in (self.labels, self.item_weights)
+            )
+            return Items(labels, is_ranked, is_ranked, weights).only(is_ranked)
+
+        ranked, ties = rank_by_score(scores, depth, tie_breaking, first_query, items_at)
         return RankedLists(
-            ranked=Items(labels, is_ranked, is_ranked, weights).only(is_ranked),
+            ranked=ranked,
             judged=Items(self.labels, self.valid, retrieved, self.item_weights),
-            ties=ties_among(keys, sorted_keys) if tie_breaking.is_exact else None,
+            ties=ties,
             query_weights=self.query_weights,
             cutoffs=cutoffs,
             lengths=lengths,
@@ -105,14 +114,88 @@ class PaddedLists(NamedTuple):
         )
 
 
+def last_score(dtype: tf.DType) -> int | float:
+    """The score that says that an item was not retrieved: -inf, as in users' scores."""
+    return dtype.min if dtype.is_integer else -float("inf")
+
+
 def is_retrieved(scores: tf.Tensor) -> tf.Tensor:
-    """True but for a score of -inf, which says that an item was not retrieved."""
+    """True but where the score says that an item was not retrieved."""
+    return tf.not_equal(scores, last_score(scores.dtype))
+
+
+def rank_by_score(
+    scores: tf.Tensor,
+    depth: tf.Tensor | int,
+    tie_breaking: TieBreaking,
+    first_query: tf.Tensor | int,
+    items_at: Callable[[tf.Tensor], Items],
+) -> tuple[Items, Ties | None]:
+    """The items at ranks 1 ... D, and their ties unless these are broken.
+
+    NaN ranks below every number, and what was not retrieved below NaN.
+
+    Args:
+        scores: `[B, N]`; `last_score` where an item was not retrieved.
+        depth: D.
+        tie_breaking: How equal scores are ordered.
+        first_query: Number of queries ranked before these.
+        items_at: From the numbers of items, `[B, D]`, to these items.
+    """
+
+    def by(keys):
+        order, sorted_keys = _order_by_key(keys, depth, tie_breaking, first_query)
+        return keys, sorted_keys, items_at(order)
+
+    plain = by(scores)
+    has_nan = _has_nan(scores)
+
+    def with_nan():
+        # To replace NaN in every batch would take a tenth of the time of an update, and
+        # a third with a catalogue. A batch that has it is sorted again instead.
+        if scores.dtype.is_integer:
+            return plain
+        return tf.cond(
+            has_nan,
+            lambda: by(_nan_as_number(scores)),
+            lambda: plain,
+            name="again_if_nan",
+        )
+
+    if not tie_breaking.is_exact:
+        return with_nan()[-1], None
+    _, sorted_keys, ranked = plain
+    may_exist = tf.reduce_any(_are_tied(sorted_keys)) | has_nan
+
+    def find_groups():
+        keys, sorted_keys, ranked = with_nan()
+        return ranked, _groups_of_ties(keys, sorted_keys)
+
+    return ranked, Ties(may_exist, find_groups)
+
+
+def _has_nan(scores: tf.Tensor) -> tf.Tensor:
+    """Whether any score is NaN; perhaps also where there is infinity."""
     if scores.dtype.is_integer:
-        return tf.ones_like(scores, tf.bool)
-    return tf.not_equal(scores, -float("inf"))
+        return tf.constant(False)
+    return tf.reduce_any(tf.math.is_nan(tf.reduce_sum(scores, axis=1)))
 
 
-def order_by_key(
+def _nan_as_number(scores: tf.Tensor) -> tf.Tensor:
+    """Scores with a number below all others for NaN.
+
+    There is one, the lowest of the dtype, if in lists with NaN it counts as equal to
+    the second lowest.
+    """
+    lowest = scores.dtype.as_numpy_dtype(scores.dtype.min)
+    second = np.nextafter(lowest, np.zeros_like(lowest))
+    is_nan = tf.math.is_nan(scores)
+    has_nan = tf.reduce_any(is_nan, axis=1, keepdims=True)
+    numbers = tf.where(has_nan & tf.equal(scores, lowest), second, scores)
+    return tf.where(is_nan, lowest, numbers)
+
+
+def _order_by_key(
     keys: tf.Tensor,
     depth: tf.Tensor | int,
     tie_breaking: TieBreaking,
@@ -120,65 +203,44 @@ def order_by_key(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The items at ranks 1 ... D and their keys, both `[B, D]`."""
     if tie_breaking.is_exact:
-        return top_items(keys, depth)
+        return _top_items(keys, depth)
     # Equal numbers must look equal to the sort: XLA's puts -0.0 below 0.0.
-    keys = tf.where(tf.equal(keys, 0), tf.zeros_like(keys), keys)
+    keys = tf.where(tf.not_equal(keys, 0), keys, 0)
     if tie_breaking.ties == "stable":
-        return top_items(keys, depth)
+        return _top_items(keys, depth)
     shuffle = _random_order(tf.shape(keys), tie_breaking.seed or 0, first_query)
-    order, sorted_keys = top_items(tf.gather(keys, shuffle, batch_dims=1), depth)
+    order, sorted_keys = _top_items(tf.gather(keys, shuffle, batch_dims=1), depth)
     return tf.gather(shuffle, order, batch_dims=1), sorted_keys
 
 
-def top_items(keys: tf.Tensor, depth: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:
+def _top_items(keys: tf.Tensor, depth: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:
     """The items of the D largest keys and these, both `[B, D]`."""
     sorted_keys, order = tf.math.top_k(keys, depth)
     if keys.shape[1] is None or keys.shape[1] != depth:
         # Not top_k's own values: XLA turns a top_k whose values are sliced, as
-        # `ties_among` does, back into a full sort (ten times slower on CPU).
+        # `_are_tied` does, back into a full sort (ten times slower on CPU).
         sorted_keys = tf.gather(keys, order, batch_dims=1)
     return order, sorted_keys
 
 
-def sort_keys(scores: tf.Tensor, retrieved: tf.Tensor) -> tf.Tensor:
-    """Scores as numbers that sort alike on CPU, GPU and XLA.
-
-    NaN goes below every number, and below NaN what is padding or was not
-    retrieved, each as a number that no score has. The one for NaN is taken from
-    the scores: the two lowest numbers of a dtype count as equal.
-    """
-    last = _last(scores.dtype)
-    if scores.dtype.is_integer:
-        return tf.where(retrieved, tf.maximum(scores, last + 1), last)
-    lowest = scores.dtype.as_numpy_dtype(scores.dtype.min)
-    second = np.nextafter(lowest, np.zeros_like(lowest))
-    keys = tf.where(tf.math.is_nan(scores), lowest, tf.maximum(scores, second))
-    return tf.where(retrieved, keys, last)
-
-
-def _last(dtype: tf.DType) -> int | float:
-    """The key of what was not retrieved."""
-    return dtype.min if dtype.is_integer else -float("inf")
-
-
-def ties_among(keys: tf.Tensor, sorted_keys: tf.Tensor) -> Ties:
-    """Whether there are equal keys among `sorted_keys` `[B, D]`, and which."""
+def _are_tied(sorted_keys: tf.Tensor) -> tf.Tensor:
+    """Whether each of the keys `[B, D]` is tied with the next, `[B, D - 1]`."""
     # What was not retrieved has equal keys too, but is no group.
     is_tied = tf.equal(sorted_keys[:, 1:], sorted_keys[:, :-1])
-    is_tied &= sorted_keys[:, 1:] > _last(keys.dtype)
+    return is_tied & is_retrieved(sorted_keys[:, 1:])
 
-    def find_groups():
-        start, end = _runs(is_tied)
-        size = tf.cast(end - start, tf.float64)
-        is_cut = tf.equal(end, tf.shape(end)[1])
-        cut_items = None
-        if keys.shape[1] is None or keys.shape[1] != sorted_keys.shape[1]:
-            lowest = tf.reduce_min(sorted_keys, axis=1, keepdims=True)
-            cut_items = tf.equal(keys, lowest)
-            size = tf.where(is_cut, count(cut_items)[:, tf.newaxis], size)
-        return TieGroups(start, end, size, is_cut, cut_items)
 
-    return Ties(tf.reduce_any(is_tied), find_groups)
+def _groups_of_ties(keys: tf.Tensor, sorted_keys: tf.Tensor) -> TieGroups:
+    """The groups of equal keys among `sorted_keys` `[B, D]`, the largest of `keys`."""
+    start, end = _runs(_are_tied(sorted_keys))
+    size = tf.cast(end - start, tf.float64)
+    is_cut = tf.equal(end, tf.shape(end)[1])
+    cut_items = None
+    if keys.shape[1] is None or keys.shape[1] != sorted_keys.shape[1]:
+        lowest = tf.reduce_min(sorted_keys, axis=1, keepdims=True)
+        cut_items = tf.equal(keys, lowest)
+        size = tf.where(is_cut, count(cut_items)[:, tf.newaxis], size)
+    return TieGroups(start, end, size, is_cut, cut_items)
 
 
 def _runs(is_tied: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
