@@ -4,39 +4,26 @@ import time
 
 import numpy as np
 
-QUICK = 0.1  # seconds
-
 
 def timed(functions, seconds=3.0, least=7):
     """Milliseconds of each call, by name: the functions take turns, after a warm-up.
 
     Machines get slower and faster by the minute. Whoever takes turns is slowed
-    alike, so the ratios hold where the times do not. A quick function is called twice
-    in its turn and only the second call counts, since the first finds the caches of
-    the processor as another function left them.
+    alike, so the ratios hold where the times do not.
     """
-    quick = set()
-    for name, function in functions.items():
+    for function in functions.values():
         function()
-        if _seconds(function) < QUICK:
-            quick.add(name)
+        function()
     times = {name: [] for name in functions}
     start = time.perf_counter()
     while (
         len(times[next(iter(times))]) < least or time.perf_counter() - start < seconds
     ):
         for name, function in functions.items():
-            if name in quick:
-                function()
-            times[name].append(1000 * _seconds(function))
+            before = time.perf_counter()
+            function()
+            times[name].append(1000 * (time.perf_counter() - before))
     return {name: np.array(of) for name, of in times.items()}
-
-
-def _seconds(function):
-    """How long a call takes."""
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
 
 
 def median_and_spread(milliseconds):

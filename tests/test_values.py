@@ -5,6 +5,7 @@ from math import log2
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from cases import (
     CLASSES,
     OF_LABELS,
@@ -431,17 +432,29 @@ def test_values_that_are_no_numbers_make_the_result_nan(wrong):
         {"discount": lambda ranks: ranks},  # grows
         {"discount": lambda ranks: -ranks},
         {"gain": lambda labels: labels / 0.0},
+        {"gain": lambda labels: labels * (labels - 1) / labels},  # NaN of label 0
     ],
-    ids=["negative gain", "growing discount", "negative discount", "infinite gain"],
+    ids=[
+        "negative gain",
+        "growing discount",
+        "negative discount",
+        "infinite gain",
+        "NaN gain",
+    ],
 )
 def test_functions_that_cannot_be_gains_or_discounts(options):
     labels, scores = [[2.0, 0.0, 0.0]], [[3.0, 2.0, 1.0]]
     for k in (1, 2) if "gain" in options else (2, None):
-        metric = tfr.NDCG(k=k, **options)
-        metric.update_state(labels, scores)
-        assert np.isnan(metric.result())
-        with pytest.raises(ValueError, match="Gains must be finite"):
-            tfr.evaluate(labels, scores, [metric])
+        for metric in (tfr.NDCG(k=k, **options), tfr.DCG(k=k, **options)):
+            for mode in (None, False, True):
+                update = metric.update_state
+                if mode is not None:
+                    update = tf.function(update, jit_compile=mode, autograph=False)
+                metric.reset_state()
+                update(tf.constant(labels), tf.constant(scores))
+                assert np.isnan(metric.result())
+            with pytest.raises(ValueError, match="Gains must be finite"):
+                tfr.evaluate(labels, scores, [metric])
 
 
 @pytest.mark.parametrize("names", [["dcg@1"], ["dcg@1", "dcg@2"], ["ndcg@1"]])

@@ -30,11 +30,7 @@ from tfrankmetrics.ranked_lists import (
     count,
     depth_for,
 )
-from tfrankmetrics.ranking import (
-    TieBreaking,
-    is_retrieved,
-    rank_by_score,
-)
+from tfrankmetrics.ranking import TieBreaking, is_retrieved, rank_by_score
 
 
 class _Contents(NamedTuple):

@@ -60,8 +60,8 @@ def _none_last(k: int | None) -> tuple[bool, int]:
 def _values_of(families: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]:
     """The values of each metric, `[B, C]`.
 
-    In most batches no list has a tie that matters, and there the groups of tied items,
-    which take half of all the operations, are not looked for.
+    In most batches no list has a tie that matters, or NaN, and there the groups of tied
+    items, which take half of all the operations, are not looked for.
     """
     values = [family.values(ranked) for family in families]
     if ranked.ties is None:

@@ -59,8 +59,8 @@ class TieGroups(NamedTuple):
 class Ties(NamedTuple):
     """Whether lists of the batch may have ties, and if so, how to find the groups.
 
-    NaN is looked for together with the groups: where there is any, the items at
-    ranks 1 ... D are other ones, too.
+    Lists that may have NaN may have ties, too: they are ranked again together with
+    finding the groups, which is why the ranked items come with these.
     """
 
     may_exist: tf.Tensor  # bool

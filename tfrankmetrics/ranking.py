@@ -1,8 +1,8 @@
 """The ranking step for labels beside scores, and the order of scores for all.
 
-Every sort by score happens here, once, whatever the number of metrics. All of it
-is deterministic and made of plain TensorFlow ops, so equal rankings within one
-graph are merged by the graph optimiser.
+Every sort by score happens here, once, whatever the number of metrics, and once more
+for a batch with NaN. All of it is deterministic and made of plain TensorFlow ops, so
+equal rankings within one graph are merged by the graph optimiser.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class PaddedLists(NamedTuple):
         """
         scores = self.scores
         last = last_score(scores.dtype)
-        if scores.dtype.is_integer:  # which have no -inf
+        if scores.dtype.is_integer:
             scores = tf.maximum(scores, last + 1)
         scores = tf.where(self.valid, scores, last)
         retrieved = is_retrieved(scores)
@@ -115,7 +115,10 @@ class PaddedLists(NamedTuple):
 
 
 def last_score(dtype: tf.DType) -> int | float:
-    """The score that says that an item was not retrieved: -inf, as in users' scores."""
+    """The score that says that an item was not retrieved: -inf, or the lowest integer.
+
+    Users may give -inf themselves. The lowest integer is none of theirs: it is raised.
+    """
     return dtype.min if dtype.is_integer else -float("inf")
 
 
@@ -148,37 +151,31 @@ def rank_by_score(
         return keys, sorted_keys, items_at(order)
 
     plain = by(scores)
-    has_nan = _has_nan(scores)
+    may_have_nan, again_if_nan = tf.constant(False), lambda: plain
+    if scores.dtype.is_floating:
+        # Infinity less infinity is NaN too: then it is sorted again for nothing.
+        may_have_nan = tf.reduce_any(tf.math.is_nan(tf.reduce_sum(scores, axis=1)))
 
-    def with_nan():
         # To replace NaN in every batch would take a tenth of the time of an update, and
-        # a third with a catalogue. A batch that has it is sorted again instead.
-        if scores.dtype.is_integer:
-            return plain
-        return tf.cond(
-            has_nan,
-            lambda: by(_nan_as_number(scores)),
-            lambda: plain,
-            name="again_if_nan",
-        )
+        # a third with a catalogue. Separate metrics share nothing within tf.cond.
+        def again_if_nan():
+            return tf.cond(
+                may_have_nan,
+                lambda: by(_nan_as_number(scores)),
+                lambda: plain,
+                name="again_if_nan",
+            )
 
     if not tie_breaking.is_exact:
-        return with_nan()[-1], None
+        return again_if_nan()[-1], None
     _, sorted_keys, ranked = plain
-    may_exist = tf.reduce_any(_are_tied(sorted_keys)) | has_nan
+    may_exist = tf.reduce_any(_are_tied(sorted_keys)) | may_have_nan
 
     def find_groups():
-        keys, sorted_keys, ranked = with_nan()
+        keys, sorted_keys, ranked = again_if_nan()
         return ranked, _groups_of_ties(keys, sorted_keys)
 
     return ranked, Ties(may_exist, find_groups)
-
-
-def _has_nan(scores: tf.Tensor) -> tf.Tensor:
-    """Whether any score is NaN; perhaps also where there is infinity."""
-    if scores.dtype.is_integer:
-        return tf.constant(False)
-    return tf.reduce_any(tf.math.is_nan(tf.reduce_sum(scores, axis=1)))
 
 
 def _nan_as_number(scores: tf.Tensor) -> tf.Tensor:

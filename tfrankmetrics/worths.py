@@ -38,8 +38,9 @@ class Gain:
         if self.gain in GAINS:
             return GAINS[self.gain](labels)
         gains = call_function("gain", self.gain, labels)
-        # A negative gain makes the query's weight, and so the result, NaN.
-        gains = tf.where(gains >= 0, gains, float("nan"))
+        # What is no gain makes the query's weight, and so the result, NaN. Infinity is
+        # the sign, since XLA's maximum over the items may lose NaN.
+        gains = tf.where(gains >= 0, gains, float("inf"))
         return tf.where(items.valid, gains, 0)
 
 
