@@ -15,6 +15,7 @@ from cases import (
     make_metric,
     plus_one,
 )
+from test_graph import updater
 
 import tfrankmetrics as tfr
 from tfrankmetrics.registry import FORMULAS
@@ -443,15 +444,14 @@ def test_values_that_are_no_numbers_make_the_result_nan(wrong):
     ],
 )
 def test_functions_that_cannot_be_gains_or_discounts(options):
-    labels, scores = [[2.0, 0.0, 0.0]], [[3.0, 2.0, 1.0]]
+    labels, scores = tf.constant([[2.0, 0.0, 0.0]]), tf.constant([[3.0, 2.0, 1.0]])
     for k in (1, 2) if "gain" in options else (2, None):
         for metric in (tfr.NDCG(k=k, **options), tfr.DCG(k=k, **options)):
-            for mode in (None, False, True):
-                update = metric.update_state
-                if mode is not None:
-                    update = tf.function(update, jit_compile=mode, autograph=False)
+            update = updater(metric)
+            under_xla = tf.function(update, jit_compile=True)
+            for call in (update, tf.function(update), under_xla):
                 metric.reset_state()
-                update(tf.constant(labels), tf.constant(scores))
+                call(labels, scores)
                 assert np.isnan(metric.result())
             with pytest.raises(ValueError, match="Gains must be finite"):
                 tfr.evaluate(labels, scores, [metric])
