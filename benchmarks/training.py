@@ -167,9 +167,8 @@ def torchmetrics_suite(grades, scores):
 
 def calls(shape, mode, suites):
     """What to time, by tool and by whether scores tie: us and top_k, us and others."""
-    metrics = {OURS: [RankingMetrics(SUITE)], **suites}
-    functions = {name: updater(suite, mode) for name, suite in metrics.items()}
-    functions[BARE] = two_top_k(mode)
+    functions = {BARE: two_top_k(mode), OURS: updater([RankingMetrics(SUITE)], mode)}
+    functions |= {package: updater(suite, mode) for package, suite in suites.items()}
     others = {"XLA": {"rax": rax_suite}, "eager": {"torchmetrics": torchmetrics_suite}}
     found = {}
     for is_tied in (False, True):
@@ -192,9 +191,7 @@ def measure(mode, suites):
         times[shape] = [timed(of) for of in calls(shape, mode, suites)]
         for of_shape in times[shape]:
             names = [name for name, is_tied in of_shape if not is_tied]
-            names.sort(key=(BARE, OURS).__contains__, reverse=True)
-            below = BARE if BARE in names else OURS
-            above = [name for name in names if name not in (below, BARE)]
+            below, *above = names
             head = ["batch", *names, *(f"{name} / {below}" for name in above)]
             other = "" if below == BARE else "beside other tools, "
             rows = tables.setdefault(f"{mode}, {other}milliseconds", [head])
