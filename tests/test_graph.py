@@ -106,6 +106,15 @@ def test_unknown_batch_and_list_size(jit_compile, of_kind):
     assert result(metric) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3)])
+def test_nothing_to_rank_in_a_graph(shape, jit_compile):
+    metric = all_metrics()
+    nothing = tf.zeros(shape)
+    tf.function(updater(metric), jit_compile=jit_compile)(nothing, nothing)
+    assert np.isnan(list(result(metric).values())).all()
+
+
 def test_ragged_tensors_in_a_graph():
     metric = tfr.RankingMetrics(["ndcg", "mrr"])
     update = tf.function(updater(metric))

@@ -140,20 +140,20 @@ def evaluate(
             }
         )
         parts.append(call_compiled(values_and_weights, measures, part, start))
-    values, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+    values, weights = (np.concatenate(of, axis=1) for of in zip(*parts, strict=True))
     return results(named, values, weights, per_query)
 
 
 def results(
     named: dict[str, Measure], values: np.ndarray, weights: np.ndarray, per_query: bool
 ) -> dict[str, Any]:
-    """What `evaluate` returns, from values and weights `[B, metrics]`."""
+    """What `evaluate` returns, from values and weights `[metrics, B]`."""
     require_finite(named, values, weights)
     if per_query:
-        columns = np.where(weights != 0, values, np.nan).T
-        return dict(zip(named, columns, strict=True))
+        counted = np.where(weights != 0, values, np.nan)
+        return dict(zip(named, counted, strict=True))
     with np.errstate(invalid="ignore"):  # no query: 0 / 0, NaN
-        means = np.sum(weights * values, axis=0) / np.sum(weights, axis=0)
+        means = np.sum(weights * values, axis=1) / np.sum(weights, axis=1)
     return dict(zip(named, means.tolist(), strict=True))
 
 
@@ -163,9 +163,9 @@ def require_finite(
     """Labels and weights are numbers by now: what is not one is a function's doing."""
     bad = ~(np.isfinite(values) & np.isfinite(weights))
     if bad.any():
-        query, column = first_index(bad)
-        where = f"in query {query} for {list(named)[column]!r}"
-        options = dict(list(named.values())[column].options)
+        metric, query = first_index(bad)
+        where = f"in query {query} for {list(named)[metric]!r}"
+        options = dict(list(named.values())[metric].options)
         if "max_label" in options:
             raise ValueError(
                 f"Labels must be at most `max_label`, here {options['max_label']}. "

@@ -21,7 +21,7 @@ from typing import Literal
 import tensorflow as tf
 
 from tfrankmetrics.pairs import pairs_in_order
-from tfrankmetrics.ranked_lists import RankedLists, Worth, count
+from tfrankmetrics.ranked_lists import RankedLists, Worth, count, select
 from tfrankmetrics.worths import Coverage, call_function
 
 DISCOUNTS: dict[str, Callable] = {
@@ -263,7 +263,7 @@ def _first_relevant(lists: RankedLists, worth: Worth) -> tf.Tensor:
     """Chance that the first relevant item is at each rank, `[B, D]`."""
     if lists.groups is None:
         relevant = lists.expected(worth)
-        return tf.where(lists.running_sums(relevant) <= 1, relevant, 0)
+        return select(lists.running_sums(relevant) <= 1, relevant, 0)
     n, i, r = lists.group_sizes, lists.places, lists.group_sums(worth)
     # If none above is relevant, all r are among the n - i + 1 places left.
     relevant_here = tf.minimum(tf.math.divide_no_nan(r, n - i + 1), 1)

@@ -22,7 +22,7 @@ def values_and_weights(
     lists: Lists,
     first_query: tf.Tensor | int = 0,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Each query's value and weight in each metric, float64 `[B, metrics]`.
+    """Each query's value and weight in each metric, float64 `[metrics, B]`.
 
     Ranks once for all measures that break ties alike. A list that does not
     count (all padding, or empty under `empty="skip"`) has the weight 0. A
@@ -41,7 +41,7 @@ def values_and_weights(
                 columns[dataclasses.replace(family, k=k)] = column, weight
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     poison = tf.where(lists.are_numbers(), tf.constant(0, tf.float64), float("nan"))
-    return tf.stack(values, axis=1), tf.stack(weights, axis=1) + poison[:, tf.newaxis]
+    return tf.stack(values), tf.stack(weights) + poison
 
 
 def _by_tie_breaking(
@@ -85,7 +85,7 @@ def weighted_sums(
     """
     values, weights = values_and_weights(measures, lists, first_query)
     return tf.stack(
-        [tf.reduce_sum(weights * values, axis=0), tf.reduce_sum(weights, axis=0)],
+        [tf.reduce_sum(weights * values, axis=1), tf.reduce_sum(weights, axis=1)],
         axis=1,
     )
 

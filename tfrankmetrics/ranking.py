@@ -21,6 +21,7 @@ from tfrankmetrics.ranked_lists import (
     Ties,
     count,
     depth_for,
+    select,
 )
 
 
@@ -88,7 +89,7 @@ class PaddedLists(NamedTuple):
         last = last_score(scores.dtype)
         if scores.dtype.is_integer:
             scores = tf.maximum(scores, last + 1)
-        scores = tf.where(self.valid, scores, last)
+        scores = select(self.valid, scores, last)
         retrieved = is_retrieved(scores)
         lengths = count(retrieved)
         depth = depth_for(cutoffs, scores)
@@ -214,9 +215,11 @@ def _top_items(keys: tf.Tensor, depth: tf.Tensor | int) -> tuple[tf.Tensor, tf.T
     """The items of the D largest keys and these, both `[B, D]`."""
     sorted_keys, order = tf.math.top_k(keys, depth)
     if keys.shape[1] is None or keys.shape[1] != depth:
-        # Not top_k's own values: XLA turns a top_k whose values are sliced, as
-        # `_are_tied` does, back into a full sort (ten times slower on CPU).
-        sorted_keys = tf.gather(keys, order, batch_dims=1)
+        # This changes nothing. But a top_k whose values are sliced, as in `_are_tied`,
+        # XLA turns back into a full sort (ten times slower on CPU), unless something is
+        # in between. To gather the keys would take five times as long.
+        last = last_score(keys.dtype)
+        sorted_keys = select(is_retrieved(sorted_keys), sorted_keys, last)
     return order, sorted_keys
 
 

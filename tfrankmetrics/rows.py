@@ -110,9 +110,9 @@ def evaluate_rows(
 def _by_query(
     named: dict[str, Measure], queries: _Queries, columns: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values and weights of all queries, `[queries, metrics]`."""
+    """Values and weights of all queries, `[metrics, queries]`."""
     number = len(queries.lengths)
-    values, weights = (np.zeros((number, len(named))) for _ in range(2))
+    values, weights = (np.zeros((len(named), number)) for _ in range(2))
     by_length = np.argsort(queries.lengths, kind="stable")
     if any(measure["ties"] == "random" for measure in named.values()):
         by_length = np.arange(number)  # ties are drawn by the query's number
@@ -131,7 +131,7 @@ def _by_query(
             exists & ~(labels < 0),  # NaN is no padding
         )
         found = call_compiled(values_and_weights, measures, lists, start)
-        values[part], weights[part] = found
+        values[:, part], weights[:, part] = found
         start += max(1, len(part))
     return values, weights
 
