@@ -29,7 +29,8 @@ def timed(functions, seconds=3.0, least=7):
 def median_and_spread(milliseconds):
     """The median, and half of the range in which the middle half of all is."""
     low, median, high = np.percentile(milliseconds, [25, 50, 75])
-    return f"{median:.3g} ± {(high - low) / 2:.1g}"
+    spread = float(f"{(high - low) / 2:.1g}")  # 10, not 1e+01
+    return f"{median:.3g} ± {spread:g}"
 
 
 def ratio(times, above, below):
