@@ -1,4 +1,4 @@
-.PHONY: test lint format quickstart bench bench-tf-ranking bench-rows bench-tfma peers tf-ranking tfma tfx
+.PHONY: test lint format quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx
 
 test:
 	python -m pytest -n auto
@@ -19,13 +19,11 @@ bench:
 	python benchmarks/training.py
 	python benchmarks/cost.py
 	python benchmarks/ops.py
+	python benchmarks/rows.py
 
 bench-tf-ranking:
 	python benchmarks/training.py
 	python benchmarks/cost.py
-
-bench-rows:
-	python benchmarks/rows.py
 
 bench-tfma:
 	python benchmarks/beam.py
