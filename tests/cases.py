@@ -1,8 +1,8 @@
-"""Every metric with every option it has, read off the registry.
+"""Every metric with every option it has, read off the declarations.
 
-A new metric or option is in here without a line, and is then held to everything that
-`test_properties.py`, `test_ties.py`, `test_graph.py` and others check. What it
-needs is its definition in `oracle.py`.
+A new metric or option needs no line here, and is then held to everything that
+`test_properties.py`, `test_ties.py`, `test_graph.py` and others check. It needs its
+definition in `oracle.py`.
 """
 
 import dataclasses
@@ -12,17 +12,17 @@ import numpy as np
 import tensorflow as tf
 
 import tfrankmetrics as tfr
-from tfrankmetrics.base_metric import SingleMetric
-from tfrankmetrics.measures import DISCOUNTS
-from tfrankmetrics.registry import FORMULAS
-from tfrankmetrics.worths import GAINS
+from tfrankmetrics.measure import DECLARATIONS
+from tfrankmetrics.metrics.dcg import DISCOUNTS
+from tfrankmetrics.metrics.gains import GAINS
 
-PUBLIC = [getattr(tfr, name) for name in tfr.__all__]
-CLASSES = {
-    public.formula: public
-    for public in PUBLIC
-    if isinstance(public, type) and issubclass(public, SingleMetric)
+# The metrics of this library; tests declare others.
+METRICS = {
+    name: declaration
+    for name, declaration in DECLARATIONS.items()
+    if declaration.cls.__module__.startswith(tfr.__name__)
 }
+CLASSES = {name: declaration.cls for name, declaration in METRICS.items()}
 
 
 @tf.keras.utils.register_keras_serializable(package="tests")
@@ -55,43 +55,43 @@ class Case:
         return make_metric(self.name, k, **dict(self.options), **more)
 
 
-def make_metric(formula, k=None, /, **options):
-    """The metric at a cutoff; those of the whole list have none."""
-    cutoff = {"k": k} if FORMULAS[formula].has_cutoff else {}
-    return CLASSES[formula](**cutoff, **options)
+def make_metric(name, k=None, /, **options):
+    """The metric at a cutoff; metrics of the whole list have none."""
+    cutoff = {"k": k} if METRICS[name].has_cutoff else {}
+    return CLASSES[name](**cutoff, **options)
 
 
 def spelled(name, k=None):
-    """The metric's name at a cutoff; those of the whole list have none."""
-    return f"{name}@{k}" if k and FORMULAS[name].has_cutoff else name
+    """The metric's name at a cutoff; metrics of the whole list have none."""
+    return f"{name}@{k}" if k and METRICS[name].has_cutoff else name
 
 
 def with_cutoffs(names, cutoffs):
     """Each of these names (or cases) with each of these cutoffs that it may have."""
     for name in names:
-        formula = FORMULAS[getattr(name, "name", name)]
-        yield from ((name, k) for k in (cutoffs if formula.has_cutoff else (None,)))
+        has_cutoff = METRICS[getattr(name, "name", name)].has_cutoff
+        yield from ((name, k) for k in (cutoffs if has_cutoff else (None,)))
 
 
 def choices_of_empty(name):
-    """The options that set what an empty list counts as, each in turn."""
-    formula = FORMULAS[name]
-    average = {"average": "macro"} if formula.averages else {}
-    return [{"empty": choice, **average} for choice in formula.empties]
+    """The options that set the value of an empty list, each in turn."""
+    types = METRICS[name].types
+    average = {"average": "macro"} if "average" in types else {}
+    return [{"empty": choice, **average} for choice in typing.get_args(types["empty"])]
 
 
 def labels_for(name, labels):
-    """Labels as this metric takes them: of two subtopics where it is about such.
+    """Labels as this metric takes them: of two subtopics if it is about subtopics.
 
-    To be relevant to the second takes one grade more.
+    Relevance to the second subtopic takes one grade more.
     """
-    if not FORMULAS[name].has_subtopics:
+    if not METRICS[name].has_subtopics:
         return labels
     second = np.where(np.less(labels, 0), labels, np.maximum(labels, 1) - 1)
     return np.stack([labels, second], axis=-1)
 
 
-# The values to try of options whose annotation does not list its choices.
+# The values to try of options whose type does not list its choices.
 VALUES = {
     "gain": (*GAINS, plus_one),
     "discount": (*DISCOUNTS, inverse_rank),
@@ -105,35 +105,35 @@ ELSEWHERE = {"ties", "seed", "empty"}
 
 
 def cases_of(name):
-    """A metric as it is by default, and with each other choice of each option."""
+    """A metric with its defaults, and with each other choice of each option."""
     yield Case(name)
-    for option, parameter in FORMULAS[name].parameters().items():
+    for option, annotation in METRICS[name].types.items():
         if option not in ELSEWHERE:
-            for value in VALUES.get(option) or typing.get_args(parameter.annotation):
-                if value != parameter.default:
+            for value in VALUES.get(option) or typing.get_args(annotation):
+                if value != METRICS[name].defaults[option]:
                     yield Case(name, ((option, value),))
 
 
-CASES = [case for name in FORMULAS for case in cases_of(name)]
+CASES = [case for name in METRICS for case in cases_of(name)]
 CASES += [
     Case("ndcg", (("gain", plus_one), ("discount", inverse_rank))),
     Case("ndcg", (("gain", "linear"), ("discount", "jarvelin"))),
     Case("alpha_dcg", (("alpha", 0.2), ("discount", "jarvelin"))),
 ]
 
-# By what they read: one label an item, or one for each subtopic.
-OF_LABELS = [name for name in FORMULAS if not FORMULAS[name].has_subtopics]
-OF_SUBTOPICS = [name for name in FORMULAS if FORMULAS[name].has_subtopics]
+# By what they read: one label per item, or one for each subtopic.
+OF_LABELS = [name for name in METRICS if not METRICS[name].has_subtopics]
+OF_SUBTOPICS = [name for name in METRICS if METRICS[name].has_subtopics]
 
 
-def of(names):
+def cases_for(names):
     """The cases of these metrics."""
     return [case for case in CASES if case.name in names]
 
 
 def reading(inputs):
-    """The names of the metrics that have a meaning for a way in."""
-    return [name for name in FORMULAS if inputs in FORMULAS[name].inputs]
+    """The names of the metrics that have a meaning for an input format."""
+    return [name for name in METRICS if inputs in METRICS[name].inputs]
 
 
 def random_lists(seed, queries=12, size=8, *, ties=False):

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from cases import make_metric
+from cases import METRICS, make_metric
 from conventions_document import (
     DOCUMENT,
     TOLERANCE,
@@ -16,7 +16,6 @@ from conventions_document import (
 
 import tfrankmetrics as tfr
 from tfrankmetrics import CONVENTIONS
-from tfrankmetrics.registry import FORMULAS
 
 PAIRS = [(name, metric) for name in CONVENTIONS for metric in CONVENTIONS[name].metrics]
 
@@ -25,7 +24,7 @@ PAIRS = [(name, metric) for name in CONVENTIONS for metric in CONVENTIONS[name].
 def test_a_convention_decides_every_option(name, formula):
     convention = CONVENTIONS[name]
     assert convention.name == name
-    options = FORMULAS[formula].parameters().keys() - {"seed"}
+    options = METRICS[formula].types.keys() - {"seed"}
     chosen = {option: convention.choice(option, formula) for option in options}
     config = make_metric(formula, 3, convention=name).get_config()
     assert {option: config[option] for option in options} == chosen
@@ -36,7 +35,7 @@ def test_a_convention_says_nothing_that_no_metric_takes(convention):
     taken = {
         option
         for metric in convention.metrics
-        for option in FORMULAS[metric].parameters()
+        for option in METRICS[metric].types
     }
     assert convention.options.keys() <= taken
     printed = str(convention)
@@ -91,7 +90,7 @@ def test_unknown_conventions(word):
         lambda: tfr.evaluate([1], [1], ["ndcg"], convention=word),
         lambda: tfr.RankingMetrics(["ndcg"], convention=word),
     ):
-        with pytest.raises(ValueError, match=r"must be None or one of.*Received") as e:
+        with pytest.raises(ValueError, match=r"must be one of .*, or None\. Received") as e:
             make()
         assert repr(word) in str(e.value)
 

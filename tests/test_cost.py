@@ -7,11 +7,10 @@ import sys
 
 import pytest
 import tensorflow as tf
-from cases import OF_LABELS
-from test_graph import SUITE, optimised_ops, updater
+from cases import METRICS, OF_LABELS
+from helpers import SUITE, optimised_ops, updater
 
 import tfrankmetrics as tfr
-from tfrankmetrics.registry import FORMULAS
 
 QUERIES, ITEMS = 32, 30
 # How much memory updates take at their peak, beside scores [128, 100000]. In a process
@@ -82,7 +81,7 @@ def test_no_tensor_is_of_pairs_of_ranks(k):
     names = [
         name if k is None else f"{name}@{k}"
         for name in OF_LABELS
-        if k is None or FORMULAS[name].has_cutoff
+        if k is None or METRICS[name].has_cutoff
     ]
     sizes = sizes_of_tensors(updater(tfr.RankingMetrics(names)), *lists())
     assert len(sizes) > 100

@@ -9,7 +9,7 @@ from math import log2
 
 import pytest
 from cases import CLASSES
-from test_values import value
+from helpers import value
 
 import tfrankmetrics as tfr
 

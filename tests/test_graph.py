@@ -1,6 +1,5 @@
 """The metrics as graphs: XLA, unknown shapes, sorts, retracing, exact sums."""
 
-import collections
 import math
 
 import numpy as np
@@ -9,19 +8,16 @@ import tensorflow as tf
 from cases import (
     OF_LABELS,
     OF_SUBTOPICS,
+    cases_for,
     labels_for,
-    of,
     random_lists,
     spelled,
     with_cutoffs,
 )
-from tensorflow.python.eager import context
+from helpers import SUITE, optimised_ops, results, updater
 
 import tfrankmetrics as tfr
-from tfrankmetrics import per_query
-
-SUITE = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map@10", "mrr@10"]
-SUITE += ["precision@1", "precision@5", "precision@10", "recall@10"]
+from tfrankmetrics import compiled
 
 
 def all_metrics(names=OF_LABELS, **options):
@@ -29,22 +25,9 @@ def all_metrics(names=OF_LABELS, **options):
     return tfr.RankingMetrics(
         [
             case.metric(k, name=f"{case}@{k}", **options)
-            for case, k in with_cutoffs(of(names), (3, 40))
+            for case, k in with_cutoffs(cases_for(names), (3, 40))
         ]
     )
-
-
-def updater(metric):
-    """`update_state` as a function without a result: that of Keras 2 has one."""
-
-    def update(*arguments):
-        metric.update_state(*arguments)
-
-    return update
-
-
-def result(metric):
-    return {name: float(value) for name, value in metric.result().items()}
 
 
 @pytest.mark.parametrize("ties", ["expected", "stable", "random"])
@@ -78,7 +61,7 @@ def test_eager_graph_and_xla_agree(ties, dtype, names):
         if compile_options is not None:
             update = tf.function(update, **compile_options)
         update(tf.constant(labels), tf.constant(scores), tf.constant(weights))
-        values.append(result(metric))
+        values.append(results(metric))
     eager, graph, xla = values
     assert graph == pytest.approx(eager, rel=1e-6)
     assert xla == pytest.approx(eager, rel=1e-6)
@@ -103,7 +86,7 @@ def test_unknown_batch_and_list_size(jit_compile, of_kind):
     update(labels[8:, :2], scores[8:, :2])
     labels, scores = ([*data[:8], *data[8:, :2]] for data in (labels, scores))
     expected = tfr.evaluate(labels, scores, names)
-    assert result(metric) == pytest.approx(expected, rel=1e-6)
+    assert results(metric) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -112,7 +95,7 @@ def test_nothing_to_rank_in_a_graph(shape, jit_compile):
     metric = all_metrics()
     nothing = tf.zeros(shape)
     tf.function(updater(metric), jit_compile=jit_compile)(nothing, nothing)
-    assert np.isnan(list(result(metric).values())).all()
+    assert np.isnan(list(results(metric).values())).all()
 
 
 def test_ragged_tensors_in_a_graph():
@@ -122,7 +105,7 @@ def test_ragged_tensors_in_a_graph():
     scores = tf.ragged.constant([[0.5, 0.1], [0.3, 0.2, 0.1]])
     update(labels, scores)
     expected = tfr.evaluate(labels, scores, ["ndcg", "mrr"])
-    assert result(metric) == pytest.approx(expected, rel=1e-6)
+    assert results(metric) == pytest.approx(expected, rel=1e-6)
     with pytest.raises(tf.errors.InvalidArgumentError, match="as long as those of"):
         update(labels, tf.ragged.constant([[0.5, 0.1, 0.3], [0.3, 0.2]]))
 
@@ -163,27 +146,6 @@ def test_shapes_are_checked_while_tracing_where_they_are_known():
         tf.function(updater(metric), input_signature=[tf.TensorSpec(None)] * 2)(
             tf.ones((2, 3)), tf.ones((2, 3))
         )
-
-
-def optimised_ops(function, *arguments):
-    """How many ops of each type TensorFlow runs, after its graph optimiser.
-
-    What a graph does once more for a batch with NaN is left out.
-    """
-    context.context().enable_run_metadata()
-    try:
-        # Once enabled, TensorFlow 2.15 goes on collecting: what other tests ran goes.
-        context.context().export_run_metadata()
-        tf.function(function)(*arguments)
-        metadata = context.context().export_run_metadata()
-    finally:
-        context.context().disable_run_metadata()
-    return collections.Counter(
-        node.op
-        for graphs in metadata.function_graphs
-        for node in graphs.post_optimization_graph.node
-        if "again_if_nan" not in node.name
-    )
 
 
 @pytest.mark.parametrize(
@@ -229,12 +191,12 @@ def test_changing_shapes_do_not_retrace():
     metric = tfr.DCG(k=3)
     metric.update_state(labels, scores)
     tfr.evaluate(labels, scores, [metric])
-    before = per_query._compiled.cache_info().misses
+    before = compiled._compiled.cache_info().misses
     for queries, items in zip(range(1, 20), range(20, 1, -1)):
         metric.update_state(labels[:queries, :items], scores[:queries, :items])
         tfr.evaluate(labels[:queries, :items], scores[:queries, :items], [metric])
     assert before >= 2  # one graph for updates, one for evaluate
-    assert per_query._compiled.cache_info().misses == before
+    assert compiled._compiled.cache_info().misses == before
 
 
 def test_sums_stay_exact_over_many_updates():

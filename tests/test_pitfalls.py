@@ -12,12 +12,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cases import CLASSES, labels_for, make_metric
+from helpers import value
 
 import tfrankmetrics as tfr
-
-
-def value(name, labels, scores, **options):
-    return tfr.evaluate(labels, scores, [name], **options)[name]
 
 
 @pytest.mark.parametrize("ties", ["expected", "stable", "random"])
@@ -39,7 +36,7 @@ def test_a_constant_model_is_not_perfect(name, place):
     """Keras's TopK metrics, TFRS, sorted lists; TFMA favours the last item."""
     labels = np.eye(5)[[place]]
     for score in (0.0, 1.0, float("nan")):
-        assert value(f"{name}@1", labels, np.full((1, 5), score)) == pytest.approx(
+        assert value(name, labels, np.full((1, 5), score), k=1) == pytest.approx(
             1 / 5
         )
 
@@ -156,13 +153,12 @@ def test_negative_scores_are_scores():
     labels = [[1, 0, 2], [0, 1, 1]]
     scores = np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]])
     for name in CLASSES:
-        given = labels_for(name, labels)
-        assert value(name, given, scores - 9) == value(name, given, scores)
+        assert value(name, labels, scores - 9) == value(name, labels, scores)
 
 
 def test_cutoffs_may_be_deeper_than_the_list():
     """Keras's `Precision(top_k=5)`: an error on three items."""
-    assert value("precision@5", [[1, 0, 1]], [[3, 2, 1]]) == pytest.approx(2 / 3)
+    assert value("precision", [[1, 0, 1]], [[3, 2, 1]], k=5) == pytest.approx(2 / 3)
 
 
 def test_labels_need_not_be_integers():

@@ -6,54 +6,18 @@ import oracle
 import pytest
 from cases import (
     CASES,
+    METRICS,
     OF_LABELS,
     OF_SUBTOPICS,
     Case,
     labels_for,
     with_cutoffs,
 )
-from hypothesis import example, given, settings
+from helpers import MEASURES, OBJECTS, SCORES, SUBTOPIC_OBJECTS, batches, few
+from hypothesis import example, given
 from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
-from tfrankmetrics.registry import FORMULAS
-
-CUTOFFS = (1, 3, None)
-# Functions among the options keep a call from being compiled: `test_ties.py` has them.
-METRICS = {
-    f"{case}@{k}": (case, k)
-    for case, k in with_cutoffs(CASES, CUTOFFS)
-    if not any(callable(value) for _, value in case.options)
-}
-
-
-def objects(names):
-    """All cases and cutoffs of these metrics, as metric objects."""
-    return [
-        case.metric(k, name=name)
-        for name, (case, k) in METRICS.items()
-        if case.name in names
-    ]
-
-
-OBJECTS, SUBTOPIC_OBJECTS = objects(OF_LABELS), objects(OF_SUBTOPICS)
-
-# Few different scores make ties likely; the others are those that break sorts.
-SCORES = st.one_of(
-    st.sampled_from([0.0, -0.0, 1.0, 1.5, np.nan, np.inf, -np.inf]),
-    st.floats(-1e6, 1e6, allow_subnormal=False),
-)
-LABELS = st.sampled_from([-1.0, 0.0, 0.0, 0.5, 1.0, 2.0, 3.0])
-
-few = settings(max_examples=60, deadline=None, derandomize=True)
-
-
-@st.composite
-def batches(draw, max_items=6):
-    """Labels and scores of a few padded lists."""
-    shape = draw(st.tuples(st.integers(1, 4), st.integers(1, max_items)))
-    labels = draw(hnp.arrays(np.float64, shape, elements=LABELS))
-    return labels, draw(hnp.arrays(np.float64, shape, elements=SCORES))
 
 
 def evaluate(labels, scores, *, per_query=True, **options):
@@ -82,7 +46,7 @@ def test_equal_to_the_oracle(batch, data):
         elements = st.sampled_from([0.0, 0.5, 1.0, 3.0])
         weights = data.draw(hnp.arrays(np.float64, labels.shape, elements=elements))
     ours = evaluate(labels, scores, sample_weight=weights, per_query=False)
-    for name, (case, k) in METRICS.items():
+    for name, (case, k) in MEASURES.items():
         expected = oracle.mean(
             case.name,
             labels_for(case.name, labels),
@@ -100,7 +64,7 @@ def test_equal_to_the_oracle(batch, data):
 @given(batches())
 def test_the_same_inputs_give_the_same_bits(batch):
     first, second = evaluate(*batch), evaluate(*batch)
-    for name in METRICS:
+    for name in MEASURES:
         assert first[name].tobytes() == second[name].tobytes()
 
 
@@ -160,14 +124,14 @@ def test_only_the_order_of_the_scores_matters(batch, factor, shift):
 @given(batches())
 def test_values_are_in_their_range(batch):
     for name, value in evaluate(*batch).items():
-        case, _ = METRICS[name]
+        case, _ = MEASURES[name]
         lower = 1 if case.name == "arp" else 0
         has_no_bound = case.name in ("dcg", "alpha_dcg", "arp")
         upper = np.inf if has_no_bound else 1 + 1e-12
         counted = ~np.isnan(value)
         assert ((value >= lower) & (value <= upper))[counted].all(), name
         is_list = (batch[0] >= 0).any(axis=1)
-        if FORMULAS[case.name].empties[0] == "skip":
+        if METRICS[case.name].defaults["empty"] == "skip":
             assert not counted[~is_list].any(), name
         else:
             assert (counted == is_list).all(), name
@@ -181,7 +145,7 @@ def test_a_perfect_ranking_gets_the_best_value(batch):
     found = scores != -np.inf
     best = evaluate(labels, np.where(found, labels, -np.inf))
     given_order = evaluate(labels, scores)
-    for name, (case, _) in METRICS.items():
+    for name, (case, _) in MEASURES.items():
         assert_no_worse(name, given_order[name], best[name])
         if case.name == "ndcg":
             full = (labels > 0).any(axis=1) & (found | (labels < 0)).all(axis=1)
@@ -189,7 +153,7 @@ def test_a_perfect_ranking_gets_the_best_value(batch):
 
 
 def assert_no_worse(name, before, after):
-    if FORMULAS[METRICS[name][0].name].lower_is_better:
+    if METRICS[MEASURES[name][0].name].lower_is_better:
         before, after = after, before
     assert (~(before > after + 1e-9)).all(), name
 
@@ -216,7 +180,7 @@ def test_a_relevant_item_moved_up_never_lowers_the_value(batch, data):
             scores[row, [worse, better]] = high, low
             moved[row, [worse, better]] = low, high
     before, after = evaluate(labels, scores), evaluate(labels, moved)
-    for name, (case, _) in METRICS.items():
+    for name, (case, _) in MEASURES.items():
         if case not in NOT_MONOTONE:
             assert_no_worse(name, before[name], after[name])
 
@@ -257,7 +221,7 @@ def test_float32_inputs_give_the_oracle_s_float64_values():
         metric = tfr.RankingMetrics(of_kind)
         metric.update_state(y_true, scores, weights)
         for name, value in metric.result().items():
-            case, k = METRICS[name]
+            case, k = MEASURES[name]
             expected = oracle.mean(
                 case.name, y_true, scores, weights=weights, k=k, **dict(case.options)
             )

@@ -7,6 +7,7 @@ import pandas
 import pytest
 import tensorflow as tf
 from cases import reading, spelled, with_cutoffs
+from helpers import assert_same, updater
 
 import tfrankmetrics as tfr
 
@@ -36,11 +37,6 @@ def cross_entropy(targets, logits):
         tf.maximum(targets, 0), logits, from_logits=True
     )
     return tf.where(tf.reshape(targets, tf.shape(losses)) >= 0, losses, 0.0)
-
-
-def assert_same(logs, expected):
-    for name, value in expected.items():
-        np.testing.assert_allclose(float(logs[name]), value, rtol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -179,7 +175,7 @@ def test_ids_in_graphs(jit_compile):
         assert_same(metric.result(), expected)
 
 
-def test_metrics_with_another_way_in_are_copied_with_it():
+def test_metrics_of_other_input_formats_are_copied_with_them():
     for metric in (
         tfr.NDCG(k=3, inputs="ids", duplicates="all"),
         tfr.RankingMetrics(["ndcg@3"], inputs="ids", duplicates="all"),
@@ -187,7 +183,7 @@ def test_metrics_with_another_way_in_are_copied_with_it():
         copy = type(metric).from_config(metric.get_config())
         for each in (metric, copy):
             each.update_state([[1, 2]], [[1, 1, 2]])
-        assert copy.way_in == metric.way_in
+        assert copy.input_format == metric.input_format
         tf.nest.map_structure(
             np.testing.assert_array_equal, copy.result(), metric.result()
         )
@@ -222,10 +218,10 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**IDS, "y_pred": [[2, -2]]}, "at least 0, or -1", "-2 at index [0, 1]"),
         ({**IDS, "y_pred": [[2, -1, 3]]}, "padded at the end", "query 0"),
         ({**IDS, "y_pred": [[2.0, 3.0]]}, "must hold ids", "float64"),
-        ({**IDS, "y_pred": [[2], [3]]}, "as many queries", "(1, 2)"),
+        ({**IDS, "y_pred": [[2], [3]]}, "the same number of queries", "(1, 2)"),
         ({**IDS, "y_pred": [[[2, 3]]]}, "[B, K]", "(1, 1, 2)"),
-        ({**IDS, "y_true": [["a"]]}, "of one kind", "int and str"),
-        ({**IDS, "y_true": [["a", None]], "y_pred": [["a"]]}, "of one kind", "None"),
+        ({**IDS, "y_true": [["a"]]}, "of one type", "int and str"),
+        ({**IDS, "y_true": [["a", None]], "y_pred": [["a"]]}, "of one type", "None"),
         ({**IDS, "y_true": {"labels": [[1]]}}, "must have the key 'ids'", "labels"),
         ({**IDS, "y_true": {"ids": [[1]], "relevance": [[1, 2]]}}, "shape of 'ids'", "(1, 2)"),
         ({**IDS, "y_true": {"ids": [[1]], "relevance": [[np.nan]]}}, "finite numbers", "nan"),
@@ -234,26 +230,26 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**IDS, "y_true": {"ids": [[1, 2], [3, 4]], "relevance": [[1], [3, 4]]}}, "needs ragged ids", "dense ids"),
         ({**IDS, "y_pred": [{2, 3}]}, "must be in order", "a set"),
         ({**IDS, "y_true": {"ids": [[1]], "exclude": [[1]]}}, "no other", "exclude"),
-        ({**IDS, "sample_weight": [[1, 2]]}, "one weight a query", "(1, 2)"),
+        ({**IDS, "sample_weight": [[1, 2]]}, "one weight per query", "(1, 2)"),
         ({**IDS, "sample_weight": [-1]}, "at least 0", "[0]"),
         ({**IDS, "mask": [[True, True]]}, "`mask` is for inputs='labels'", "'ids'"),
         ({**CATALOGUE, "y_true": [3]}, "0 to 2 here", "3 at index [0, 0]"),
         ({**CATALOGUE, "y_true": [-2]}, "0 to 2 here", "-2 at index [0, 0]"),
         ({**CATALOGUE, "y_true": [1.0]}, "must hold ids", "float64"),
-        ({**CATALOGUE, "y_true": [1, 2]}, "as many queries", "(2,)"),
+        ({**CATALOGUE, "y_true": [1, 2]}, "the same number of queries", "(2,)"),
         ({**CATALOGUE, "y_true": [[[1]]]}, "must be of shape [B, V]", "(1, 1, 1)"),
         ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [1]}}, "'exclude' must be", "(1,)"),
         ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [[7]]}}, "0 to 2 here", "7 at index [0, 0]"),
         ({**CATALOGUE, "y_true": [[0, 1, 0]]}, "not a 0 or 1 for each item", "in `y_true`"),
         ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [[1, 0, 0]]}}, "not a 0 or 1 for each item", "in `exclude`"),
-        ({**CATALOGUE, "y_true": [[1, 2]], "y_pred": np.zeros((1, 2, 3)), "sample_weight": [[1], [2]]}, "one weight a query", "(2, 1)"),
+        ({**CATALOGUE, "y_true": [[1, 2]], "y_pred": np.zeros((1, 2, 3)), "sample_weight": [[1], [2]]}, "one weight per query", "(2, 1)"),
         ({**CATALOGUE, "y_true": [[1, 2]], "y_pred": np.zeros((1, 2, 3)), "sample_weight": [[1, 2, 3]]}, "[B, T] for sequences", "(1, 3)"),
         ({**CATALOGUE, "y_pred": [[0.1], [0.2, 0.3]]}, "must be dense", "unequal length"),
         ({**CATALOGUE, "y_pred": [["a"]]}, "must hold numbers", "U1"),
         ({**CATALOGUE, "duplicates": "all"}, "inputs='ids' only", "'catalogue'"),
         ({**IDS, "duplicates": "none"}, "'first', 'all'", "'none'"),
         ({**IDS, "inputs": "id"}, "'labels', 'ids', 'catalogue'", "'id'"),
-        ({**IDS, "metrics": [tfr.NDCG(inputs="catalogue")]}, "the data of all", "catalogue"),
+        ({**IDS, "metrics": [tfr.NDCG(inputs="catalogue")]}, "read the same data", "catalogue"),
     ],
 )  # fmt: skip
 def test_mistakes(arguments, rule, received):
@@ -338,8 +334,8 @@ def test_a_whole_catalogue_with_many_relevant_items_takes_little_memory():
         ("catalogue", {"ids": [1], "exclude": [[3]]}, [[0.1, 0.2, 0.3]]),
     ],
 )
-def test_ids_that_are_none_make_the_result_nan(inputs, y_true, y_pred):
-    # In a graph no value is looked at; the result tells.
+def test_invalid_ids_make_the_result_nan(inputs, y_true, y_pred):
+    # A graph never looks at values; the result shows it.
     metric = tfr.MeanReciprocalRank(inputs=inputs)
     metric.update_state(y_true, y_pred)
     assert np.isnan(metric.result())

@@ -1,4 +1,4 @@
-"""What each metric is worth on small lists: expected values as arithmetic."""
+"""The value of each metric on small lists: expected values as arithmetic."""
 
 import math
 from math import log2
@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from cases import (
     CLASSES,
+    METRICS,
     OF_LABELS,
     choices_of_empty,
     inverse_rank,
@@ -15,32 +16,11 @@ from cases import (
     make_metric,
     plus_one,
 )
-from test_graph import updater
+from helpers import updater, value
 
 import tfrankmetrics as tfr
-from tfrankmetrics.registry import FORMULAS
 
 NAN, INF = float("nan"), float("inf")
-
-
-def descending(labels):
-    """Scores that keep the labels' order."""
-    return [-float(place) for place in range(len(labels))]
-
-
-def value(name, labels, scores=None, k=None, **arguments):
-    """One metric of one list by a Keras object and by `evaluate`, which must agree."""
-    data = {key: arguments.pop(key) for key in ("sample_weight",) if key in arguments}
-    made = make_metric(name, k, **arguments)
-    scores = descending(labels) if scores is None else scores
-    if FORMULAS[name].has_subtopics and np.ndim(scores) == 1:
-        labels, scores = [labels], [scores]
-    if np.ndim(labels) == 2:
-        labels = labels_for(name, labels)
-    made.update_state(labels, scores, **data)
-    (from_arrays,) = tfr.evaluate(labels, scores, [made], **data).values()
-    assert float(made.result()) == pytest.approx(from_arrays, rel=1e-6, nan_ok=True)
-    return from_arrays
 
 
 # Labels in ranked order.
@@ -168,18 +148,16 @@ def test_options(name, options, labels, expected):
     assert value(name, labels, **options) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", [n for n in OF_LABELS if FORMULAS[n].has_cutoff])
+@pytest.mark.parametrize("name", [n for n in OF_LABELS if METRICS[n].has_cutoff])
 def test_a_cutoff_far_below_the_list(name):
     deep = 2**31 - 1  # as large as it can be, and as cheap
     labels = [0, 1, 0, 2]
     assert value(name, labels, k=deep) == pytest.approx(value(name, labels))
     every = [f"{name}@{k}" for k in (1, 4, 5, 1000, deep)]
-    together = tfr.evaluate(labels, descending(labels), every)
+    scores = [4.0, 3.0, 2.0, 1.0]
+    together = tfr.evaluate(labels, scores, every)
     for metric in every:
-        assert (
-            together[metric]
-            == tfr.evaluate(labels, descending(labels), [metric])[metric]
-        )
+        assert together[metric] == tfr.evaluate(labels, scores, [metric])[metric]
 
 
 def test_precision_at_a_cutoff_far_below_the_list():
@@ -270,7 +248,7 @@ def test_empty_lists(name):
     for options in choices_of_empty(name):
         counted = value(name, labels, scores, **options)
         assert counted == pytest.approx(expected[options["empty"]])
-    default = FORMULAS[name].empties[0]
+    default = METRICS[name].defaults["empty"]
     assert value(name, labels, scores) == pytest.approx(expected[default])
 
 
@@ -406,8 +384,8 @@ def test_the_dtype_of_a_metric_is_that_of_its_result(dtype):
 
 
 @pytest.mark.parametrize("wrong", [NAN, INF, -INF])
-def test_values_that_are_no_numbers_make_the_result_nan(wrong):
-    # In a graph no value is looked at; the result tells.
+def test_invalid_values_make_the_result_nan(wrong):
+    # A graph never looks at values; the result shows it.
     labels, scores = [[1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0], [2.0, 1.0]]
     objects = [
         make_metric(name, 1, name=f"{name}-{options['empty']}", **options)

@@ -1,35 +1,43 @@
 """Ranking metrics for TensorFlow and Keras.
 
-Keras `Metric` classes and plain array functions for NDCG, MAP, MRR, precision,
-recall and a dozen more, of labels beside scores, ids, catalogues and tables: exact
-under tied scores, the same numbers in `fit`, in `evaluate` and on arrays.
+Keras `Metric` classes and array functions for NDCG, MAP, MRR, precision, recall and a
+dozen more: exact under tied scores, with the same numbers in `fit`, in `evaluate` and
+on arrays. They take labels beside scores, ids, catalogues and tables.
+
+The names in `__all__`, those in `tfrankmetrics.options` and those of
+`tfrankmetrics.tfma` are the public interface. All other modules may change.
 """
 
 from tfrankmetrics.conventions import CONVENTIONS
 from tfrankmetrics.evaluate import evaluate
+from tfrankmetrics.keras.many import RankingMetrics
 from tfrankmetrics.metrics import (
     DCG,
     NDCG,
+    AlphaDCG,
+    AverageRelevancePosition,
+    BPref,
     ExpectedReciprocalRank,
     F1AtK,
     HitRateAtK,
     MeanAveragePrecision,
     MeanReciprocalRank,
+    OrderedPairAccuracy,
+    PerQueryAUC,
     PrecisionAtK,
+    PrecisionIA,
     RankBiasedPrecision,
     RecallAtK,
     RPrecision,
 )
-from tfrankmetrics.ranking_metrics import RankingMetrics
+from tfrankmetrics.metrics.base import SubtopicMetric, TopKMetric, WholeListMetric
+from tfrankmetrics.metrics.declared import metric
+from tfrankmetrics.metrics.gains import BinaryGain, LabelGain
+from tfrankmetrics.options import Options
+from tfrankmetrics.ranking.items import ItemGain
+from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.rows import evaluate_rows
-from tfrankmetrics.subtopic_metrics import AlphaDCG, PrecisionIA
 from tfrankmetrics.trec import read_trec
-from tfrankmetrics.whole_list_metrics import (
-    AverageRelevancePosition,
-    BPref,
-    OrderedPairAccuracy,
-    PerQueryAUC,
-)
 
 __version__ = "0.1.0"
 
@@ -40,20 +48,33 @@ __all__ = [
     "AlphaDCG",
     "AverageRelevancePosition",
     "BPref",
+    "BinaryGain",
     "ExpectedReciprocalRank",
     "F1AtK",
     "HitRateAtK",
+    "ItemGain",
+    "LabelGain",
     "MeanAveragePrecision",
     "MeanReciprocalRank",
+    "Options",
     "OrderedPairAccuracy",
     "PerQueryAUC",
     "PrecisionAtK",
     "PrecisionIA",
     "RPrecision",
     "RankBiasedPrecision",
+    "RankedLists",
     "RankingMetrics",
     "RecallAtK",
+    "SubtopicMetric",
+    "TopKMetric",
+    "WholeListMetric",
     "evaluate",
     "evaluate_rows",
+    "metric",
     "read_trec",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,7 +1,7 @@
-"""Named sets of choices that reproduce other tools' numbers.
+"""Named sets of options that reproduce the numbers of other tools.
 
-`docs/conventions.md` shows what each choice does to a small list, and
-`validation/` runs every tool beside this library to hold its set to it.
+`docs/conventions.md` shows the effect of each choice on a small list. `validation/`
+runs every tool beside this library and compares the values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Convention:
-    """What another tool chooses, for the metrics that it shares with this library.
+    """The choices of another tool, for the metrics that it shares with this library.
 
     >>> print(CONVENTIONS["lightgbm"])
     convention="lightgbm": LightGBM
@@ -28,12 +28,12 @@ class Convention:
       empty                one
 
     Args:
-        name: The word for it, as in `evaluate(..., convention="lightgbm")`.
-        tools: The tools whose numbers it gives.
-        metrics: The names of the metrics it covers.
-        options: The value of each option that any of these metrics takes, or
-            where they differ a mapping from the metric's name to the value, with
-            "others" for the rest.
+        name: Its key in `CONVENTIONS`, as in `evaluate(..., convention="lightgbm")`.
+        tools: The tools that give these numbers.
+        metrics: The names of the metrics that it covers.
+        options: The value of each option that these metrics take. Where the metrics
+            differ, a mapping from a metric's name to its value, with "others" for the
+            remaining metrics.
     """
 
     name: str
@@ -49,29 +49,19 @@ class Convention:
         return value
 
     def __str__(self) -> str:
-        """A table of the choices, a line each."""
+        """A table with one line for each choice."""
         rows = {"metrics": ", ".join(self.metrics)}
         for option, value in self.options.items():
             if isinstance(value, Mapping):
-                value = "; ".join(f"{metric}: {of}" for metric, of in value.items())
+                value = "; ".join(f"{key}: {choice}" for key, choice in value.items())
             rows[option] = value
         width = max(map(len, rows))
         lines = (f"  {option:{width}}  {value}" for option, value in rows.items())
         return "\n".join([f'convention="{self.name}": {self.tools}', *lines])
 
 
-_KERAS_RS = {
-    "gain": "exponential",
-    "discount": "log2",
-    "ideal": "judged",
-    "relevance_threshold": 1.0,
-    "denominator": {"map": "relevant", "precision": "list"},
-    "ties": "expected",
-    "empty": "zero",
-}
-
-# Where a tool orders tied items at random, its value is ours on average, so the
-# set says "expected"; where it keeps some order of the items, "stable".
+# Where a tool orders tied items at random, its mean value is that of ties="expected".
+# Where it keeps the items in some fixed order, the set says "stable".
 _ALL = (
     Convention(
         "tf_ranking",
@@ -91,31 +81,49 @@ _ALL = (
             "alpha_dcg",
         ),
         {
-            **_KERAS_RS,
-            "alpha": 0.5,
+            "gain": "exponential",
+            "discount": "log2",
+            "ideal": "judged",
+            "relevance_threshold": 1.0,
             "denominator": {
-                **_KERAS_RS["denominator"],
+                "map": "relevant",
+                "precision": "list",
                 "precision_ia": "list",
                 "bpref": "min(relevant, irrelevant)",
             },
-            "average": "micro",
+            "ties": "expected",
             "empty": {"arp": "skip", "opa": "skip", "others": "zero"},
+            "alpha": 0.5,
+            "average": "micro",
         },
     ),
     Convention(
         "keras_rs",
         "keras-rs",
         ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
-        _KERAS_RS,
+        {
+            "gain": "exponential",
+            "discount": "log2",
+            "ideal": "judged",
+            "relevance_threshold": 1.0,
+            "denominator": {"map": "relevant", "precision": "list"},
+            "ties": "expected",
+            "empty": "zero",
+        },
     ),
     Convention(
         "rax",
         "rax",
         ("ndcg", "dcg", "map", "mrr", "precision", "recall", "opa"),
         {
-            **_KERAS_RS,
-            "average": "macro",
+            "gain": "exponential",
+            "discount": "log2",
+            "ideal": "judged",
+            "relevance_threshold": 1.0,
+            "denominator": {"map": "relevant", "precision": "list"},
             "ties": {"opa": "expected", "others": "stable"},
+            "empty": "zero",
+            "average": "macro",
         },
     ),
     Convention(

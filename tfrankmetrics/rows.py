@@ -1,36 +1,40 @@
-"""Metrics of flat rows: a query id, a label and a score in each, in any order."""
+"""Metrics of rows, each with a query id, a label and a score, in any order."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.arrays import first_index
-from tfrankmetrics.evaluate import NUMBERS_AT_A_TIME, results
-from tfrankmetrics.inputs import padded_lists
-from tfrankmetrics.per_query import call_compiled, values_and_weights
-from tfrankmetrics.registry import Measure
-from tfrankmetrics.ways_in import make_way_in, measures_for
+from tfrankmetrics.compiled import call_compiled
+from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, summarize, values_and_weights
+from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.inputs.tensors import first_index
+from tfrankmetrics.measure import Measure, named_measures
+from tfrankmetrics.options import Options, takes_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class _Queries(NamedTuple):
-    """Where the rows of each query are: `order[start : start + length]`."""
+    """The rows of each query: `order[start : start + length]`."""
 
-    order: np.ndarray | None  # None where the rows stand query by query
+    order: np.ndarray | None  # None if the rows are sorted by query
     starts: np.ndarray
     lengths: np.ndarray
 
     def rows(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of some queries, `[B, N]`, and which of them there are."""
-        places = np.arange(self.lengths[queries].max(initial=0))
-        exists = places < self.lengths[queries, np.newaxis]
-        rows = np.where(exists, self.starts[queries, np.newaxis] + places, 0)
+        """The rows of some queries as lists `[B, N]`, and where a list has an item."""
+        positions = np.arange(self.lengths[queries].max(initial=0))
+        exists = positions < self.lengths[queries, np.newaxis]
+        rows = np.where(exists, self.starts[queries, np.newaxis] + positions, 0)
         return (rows if self.order is None else self.order[rows]), exists
 
 
+@takes_options
 def evaluate_rows(
     query_ids: Any,
     labels: Any,
@@ -40,9 +44,9 @@ def evaluate_rows(
     groups: Any = None,
     sample_weight: Any = None,
     per_query: bool = False,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> dict[str, Any]:
-    """Computes ranking metrics of rows, as tables and LightGBM have them.
+    """Computes ranking metrics of the rows of a table.
 
     >>> query_ids = ["b", "a", "b", "a", "b"]
     >>> labels, scores = [0, 1, 1, 0, 2], [0.2, 0.9, 0.3, 0.1, 0.1]
@@ -51,32 +55,32 @@ def evaluate_rows(
     >>> evaluate_rows(None, labels, scores, ["mrr"], groups=[2, 3], per_query=True)
     {'query': array([0, 1]), 'mrr': array([1., 1.])}
 
-    Rows are padded to lists a few queries at a time, those of like length together,
-    so that memory beyond the rows themselves does not grow with their number.
+    Rows are padded to lists a few queries at a time, queries of similar length
+    together, so that memory beyond the rows themselves stays bounded.
 
     Args:
-        query_ids: The query of each row, of any dtype and in any order; a NumPy
-            array, a list or a column of a table. Or None, with `groups`.
+        query_ids: The query of each row, of any dtype and in any order; a NumPy array,
+            a list or a column of a table. Or None, with `groups`.
         labels: The label of each row. A row with a label below 0 does not count.
         scores: The score of each row.
-        metrics: Names and metric objects, as `evaluate` takes them.
-        groups: The number of rows of each query, where the rows stand query by query,
-            as LightGBM and XGBoost have it.
-        sample_weight: One weight a row: where it is the same for all of a query, the
-            weight of the query.
-        per_query: Gives the value of each query instead of their mean.
-        **options: The options that `evaluate` has for metrics given by name: `gain`,
-            `ties`, `convention` and so on.
+        metrics: Names and metric objects, as in `evaluate`.
+        groups: The number of rows of each query, for rows that are sorted by query, as
+            in LightGBM and XGBoost.
+        sample_weight: One weight per row. If it is the same in all rows of a query, it
+            is the weight of the query.
+        per_query: Returns the value of each query instead of their mean.
+        **options: Options for the metrics given by name, such as `gain="linear"` or
+            `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
-        A dict as `evaluate` returns it; with `per_query` its first key is `query`:
-        the id of each query, or its number, in the order of their first rows.
+        A dict like that of `evaluate`. With `per_query` its first key is `query`: the
+        id of each query, or its number in `groups`, in the order of their first rows.
 
     Raises:
-        ValueError: The columns are not of one length, the groups do not add up to the
-            number of rows, a query id is missing, or `evaluate` has an error.
+        ValueError: The columns have different lengths, the groups do not add up to the
+            number of rows, a query id is missing, or `evaluate` would raise an error.
     """
-    named = measures_for(make_way_in(None, None), metrics, options)
+    named = named_measures(metrics, options)
     columns = {"labels": labels, "scores": scores, "sample_weight": sample_weight}
     columns = {
         name: _numbers(name, column)
@@ -85,8 +89,9 @@ def evaluate_rows(
     }
     if (query_ids is None) == (groups is None):
         raise ValueError(
-            "Give either `query_ids`, one a row, or `groups`, the number of rows of "
-            "each query. Received: " + ("neither." if groups is None else "both.")
+            "Give either `query_ids`, one for each row, or `groups`, the number of "
+            "rows of each query. Received: "
+            + ("neither." if groups is None else "both.")
         )
     number = len(columns["labels"])
     if groups is None:
@@ -103,32 +108,32 @@ def evaluate_rows(
 
     _require_values(columns)
     values, weights = _by_query(named, queries, columns)
-    computed = results(named, values, weights, per_query)
+    computed = summarize(named, values, weights, per_query)
     return {"query": ids, **computed} if per_query else computed
 
 
 def _by_query(
-    named: dict[str, Measure], queries: _Queries, columns: dict[str, np.ndarray]
+    named: Mapping[str, Measure], queries: _Queries, columns: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values and weights of all queries, `[metrics, queries]`."""
     number = len(queries.lengths)
     values, weights = (np.zeros((len(named), number)) for _ in range(2))
     by_length = np.argsort(queries.lengths, kind="stable")
     if any(measure["ties"] == "random" for measure in named.values()):
-        by_length = np.arange(number)  # ties are drawn by the query's number
+        by_length = np.arange(number)  # random ties depend on the query's number
     measures, start = tuple(named.values()), 0
     while start < max(1, number):
-        # No more than this many fit, the rest being padded to the first at least.
+        # At most this many fit, since all are padded to the first one at least.
         shortest = max(1, queries.lengths[by_length[start : start + 1]].sum())
-        part = by_length[start : start + max(1, NUMBERS_AT_A_TIME // shortest)]
+        part = by_length[start : start + max(1, ELEMENTS_AT_A_TIME // shortest)]
         part = part[: _how_many(queries.lengths[part])]
         rows, exists = queries.rows(part)
         labels = columns["labels"][rows]
-        lists = padded_lists(
+        lists = read_labels(
             labels,
             columns["scores"][rows],
             columns["sample_weight"][rows] if "sample_weight" in columns else None,
-            exists & ~(labels < 0),  # NaN is no padding
+            exists & ~(labels < 0),  # NaN is not padding
         )
         found = call_compiled(values_and_weights, measures, lists, start)
         values[:, part], weights[:, part] = found
@@ -139,14 +144,14 @@ def _by_query(
 def _how_many(lengths: np.ndarray) -> int:
     """How many of the next queries fit in memory, padded to the longest of them."""
     numbers = np.maximum.accumulate(lengths) * np.arange(1, len(lengths) + 1)
-    return max(1, int(np.searchsorted(numbers, NUMBERS_AT_A_TIME, side="right")))
+    return max(1, int(np.searchsorted(numbers, ELEMENTS_AT_A_TIME, side="right")))
 
 
 def _column(name: str, column: Any) -> np.ndarray:
     array = np.asarray(column)
     if array.ndim != 1:
         raise ValueError(
-            f"`{name}` must be one column, a value for each row. "
+            f"`{name}` must be one column, with a value for each row. "
             f"Received: shape {array.shape}."
         )
     return array
@@ -212,11 +217,10 @@ def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, _Queries]:
 
 
 def _stable_order(keys: np.ndarray) -> np.ndarray:
-    """Equal keys together, each in the order of their rows."""
+    """An order that groups equal keys and keeps the order of their rows."""
     is_wide = keys.dtype.kind in "iu" and keys.dtype.itemsize > 2 and len(keys) > 0
     if is_wide and int(keys.max()) - int(keys.min()) < 2**32:
-        # By the low and then the high 16 bits, for which NumPy has a radix sort: a
-        # million rows take 32 ms, and their sort as they are 99.
+        # By the low and then the high 16 bits, for which NumPy has a radix sort.
         low = (keys - keys.min()).astype(np.uint32)
         high = (low >> 16).astype(np.uint16)
         order = np.argsort(low.astype(np.uint16), kind="stable")
@@ -225,7 +229,7 @@ def _stable_order(keys: np.ndarray) -> np.ndarray:
 
 
 def _numbered(ids: np.ndarray) -> np.ndarray:
-    """A number for each id, which may be anything that a dict takes as a key."""
+    """A number for each id, which may be of any type that a dict takes as a key."""
     kinds = {numbers.Number if isinstance(i, numbers.Number) else type(i) for i in ids}
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))

@@ -1,4 +1,4 @@
-"""TREC's files of judgements and results, as rows for `evaluate_rows`."""
+"""TREC files of judgements and results, as rows for `evaluate_rows`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class TrecRows(NamedTuple):
-    """Three columns: `evaluate_rows(*read_trec(...), metrics=[...])` takes them."""
+    """Three columns, for `evaluate_rows(*read_trec(...), metrics=[...])`."""
 
     query_ids: np.ndarray
     labels: np.ndarray
@@ -25,14 +25,13 @@ def read_trec(
 ) -> TrecRows:
     r"""Reads judgements (qrels) and results (a run) as trec_eval does.
 
-    A line of the judgements is `query 0 document relevance`, one of the results
-    `query Q0 document rank score tag`; the rank is not looked at. A document
-    that was not judged is not relevant. One that is judged and not in the results
-    gets the score -inf: it was not retrieved.
+    A line of the judgements is `query 0 document relevance`. A line of the results is
+    `query Q0 document rank score tag`; the rank is ignored. A document that was not
+    judged is not relevant. A judged document that is not in the results gets the score
+    -inf: it was not retrieved.
 
-    The rows of a query stand by document name, from the last to the first, and
-    scores are rounded to float32, so that `convention="trec_eval"` breaks ties as
-    trec_eval does.
+    The rows of a query are sorted by document name in descending order, and scores are
+    rounded to float32, so that `convention="trec_eval"` breaks ties as trec_eval does.
 
     >>> import pathlib, tempfile
     >>> from tfrankmetrics import evaluate_rows
@@ -47,16 +46,16 @@ def read_trec(
     Args:
         qrels: The path of the judgements.
         run: The path of the results.
-        complete: Whether a judged query without results counts, as one in which
+        complete: Whether a judged query without results counts, as a query where
             nothing was found (trec_eval's `-c`). By default it is left out.
-        judged_only: Whether results that were not judged are left out of the
-            lists, as BPref has it. A judgement below 0 is none, then.
+        judged_only: Whether results that were not judged are left out of the lists, as
+            BPref requires. Negative judgements are then treated as unjudged.
 
     Returns:
         The columns query_ids, labels and scores.
 
     Raises:
-        ValueError: A line is not of its form, or a document comes up twice.
+        ValueError: A line is malformed, or a document comes up twice in a query.
     """
     judged = _read(qrels, columns=4, document=2, value=3)
     found = _read(run, columns=6, document=2, value=4)
@@ -66,7 +65,7 @@ def read_trec(
         if not results and not complete:
             continue
         for document in sorted({*judged[query], *results}, reverse=True):
-            # Below 0 is for what was out of the pool of documents to judge.
+            # Negative judgements mark documents outside the pool that was judged.
             label = judged[query].get(document, -1.0)
             if label >= 0 or not judged_only:
                 queries.append(query)
@@ -80,7 +79,7 @@ def read_trec(
 def _read(
     path: str | os.PathLike, *, columns: int, document: int, value: int
 ) -> dict[str, dict[str, float]]:
-    """A value for each document of each query."""
+    """The value of each document of each query."""
     values: dict[str, dict[str, float]] = {}
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):

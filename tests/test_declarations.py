@@ -1,0 +1,285 @@
+"""Metrics as declarations: signatures, options, documentation, and mistakes."""
+
+import dataclasses
+import inspect
+import re
+import typing
+from typing import Literal
+
+import pytest
+import tensorflow as tf
+from cases import CASES, CLASSES, METRICS, make_metric
+
+import tfrankmetrics as tfr
+from tfrankmetrics import options
+from tfrankmetrics.measure import DECLARATIONS
+
+BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
+SHARED = ["ties", "seed", "empty", "convention", "inputs", "name", "dtype"]
+TAKE_OPTIONS = [tfr.evaluate, tfr.evaluate_rows, tfr.RankingMetrics]
+
+
+def base_of(cls):
+    return next(base for base in BASES if issubclass(cls, base))
+
+
+def own_options(name):
+    """The options that a metric's class declares itself, or narrows."""
+    return inspect.get_annotations(CLASSES[name])
+
+
+def entry(documentation, option):
+    """What a docstring says about an argument."""
+    text = f"{documentation}\n"
+    found = re.search(rf"^ +{option}: ((?:.*\n)(?:     .*\n)*)", text, re.M)
+    assert found, option
+    return " ".join(found[1].split())
+
+
+def test_a_signature_shows_the_defaults():
+    assert str(inspect.signature(tfr.NDCG)) == (
+        "(k=None, *, gain='exponential', discount='log2', ideal='judged', "
+        "ties='expected', seed=None, empty='zero', convention=None, inputs='labels', "
+        "duplicates='first', name=None, dtype=None)"
+    )
+    assert str(inspect.signature(tfr.OrderedPairAccuracy)) == (
+        "(*, average='micro', ties='expected', seed=None, empty='skip', "
+        "convention=None, inputs='labels', name=None, dtype=None)"
+    )
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_signature_has_the_cutoff_first_then_its_own_options(name):
+    parameters = [*inspect.signature(CLASSES[name]).parameters]
+    if METRICS[name].has_cutoff:
+        assert parameters.pop(0) == "k"
+    if "ids" in METRICS[name].inputs:
+        parameters.remove("duplicates")
+    own = len(parameters) - len(SHARED)
+    assert parameters[own:] == SHARED
+    assert {*parameters[:own]} | {*SHARED} == {*SHARED, *own_options(name)}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_options_read_back(case):
+    metric = case.metric(k=4, name="x", ties="stable", dtype="float64")
+    for option, choice in case.options:
+        assert getattr(metric, option) == choice
+    for option, default in METRICS[case.name].defaults.items():
+        if option not in (*dict(case.options), "ties"):
+            assert getattr(metric, option) == default
+    assert (metric.ties, metric.inputs, metric.name) == ("stable", "labels", "x")
+    if METRICS[case.name].has_cutoff:
+        assert metric.k == 4
+
+
+def test_options_cannot_be_changed():
+    metric = tfr.NDCG(k=3)
+    for option in ("k", "gain", "ties", "inputs"):
+        with pytest.raises(AttributeError):
+            setattr(metric, option, "linear")
+
+
+def test_none_is_the_convention_s_choice_or_the_default():
+    assert tfr.NDCG(gain=None, ties=None, seed=None).gain == "exponential"
+    from_trec_eval = tfr.NDCG(gain=None, convention="trec_eval")
+    assert (from_trec_eval.gain, from_trec_eval.ties) == ("linear", "stable")
+    explicit = tfr.NDCG(gain="exponential", convention="trec_eval")
+    assert (explicit.gain, explicit.ties) == ("exponential", "stable")
+    assert tfr.NDCG(5).k == tfr.NDCG(k=5).k == 5
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_config_is_complete(case):
+    config = case.metric(k=4, name="x", dtype="float64").get_config()
+    arguments = inspect.signature(CLASSES[case.name]).parameters
+    # A convention is a set of options, which the config has; `duplicates` is for ids.
+    assert set(config) == set(arguments) - {"convention", "duplicates"}
+    assert config.get("k") == (4 if METRICS[case.name].has_cutoff else None)
+    assert config["name"] == "x"
+    assert config["dtype"] == "float64"
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_option_is_tried(name):
+    tried = {
+        option for case in CASES if case.name == name for option, _ in case.options
+    }
+    assert tried == METRICS[name].types.keys() - {"ties", "seed", "empty"}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_own_options_and_their_defaults_are_documented(name):
+    documentation = inspect.getdoc(CLASSES[name])
+    for option in own_options(name):
+        default = str(inspect.signature(CLASSES[name]).parameters[option].default)
+        assert default in entry(documentation, option), option
+    assert f"see `{base_of(CLASSES[name]).__name__}`" in entry(
+        documentation, r"\*\*shared"
+    )
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_shared_options_are_documented_on_the_base_class(base):
+    documentation = inspect.getdoc(base)
+    described = documentation
+    if base is not tfr.TopKMetric:
+        assert "see `TopKMetric`" in entry(documentation, r"\*\*shared")
+        described += inspect.getdoc(tfr.TopKMetric)
+    for option in inspect.signature(base).parameters:
+        assert entry(described, option)
+
+
+def test_options_hold_every_option_of_every_metric():
+    every = {option for metric in METRICS.values() for option in metric.types}
+    # `denominator` has other choices for each metric: it is set on objects.
+    expected = every - {"denominator"} | {"convention"}
+    types = typing.get_type_hints(tfr.Options, include_extras=True)
+    assert types.keys() == expected
+    documentation = inspect.getdoc(tfr.Options)
+    for option in types:
+        assert entry(documentation, option)
+    for metric in METRICS.values():
+        for option in metric.types.keys() - {"denominator"}:
+            known, own = types[option], metric.types[option]
+            if typing.get_origin(own) is Literal:
+                assert {*typing.get_args(own)} <= {*typing.get_args(known)}
+            else:
+                assert own == known
+
+
+@pytest.mark.parametrize("function", TAKE_OPTIONS)
+def test_every_option_is_in_the_signature_of_a_function(function):
+    parameters = inspect.signature(function).parameters
+    assert parameters.keys() >= typing.get_type_hints(tfr.Options).keys()
+    assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    assert "Literal['expected', 'stable', 'random']" in str(parameters["ties"])
+    assert "`tfrankmetrics.Options`" in inspect.getdoc(function)
+
+
+def test_the_names_of_conventions_are_the_keys():
+    assert typing.get_args(options.ConventionName) == (*tfr.CONVENTIONS,)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_an_unknown_argument_says_what_there_is(name):
+    with pytest.raises(TypeError, match=r"'gian'. It takes: .*ties, seed, empty"):
+        make_metric(name, 3, gian="linear")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda **wrong: tfr.evaluate([[1]], [[1]], ["ndcg"], **wrong),
+        lambda **wrong: tfr.evaluate_rows([1], [1], [1], ["ndcg"], **wrong),
+        lambda **wrong: tfr.RankingMetrics(["ndcg"], **wrong),
+    ],
+)
+def test_an_unknown_option_of_a_function_suggests_another(call):
+    for error in (TypeError, ValueError):
+        with pytest.raises(error, match=r"'gian'\. Did you mean 'gain'\?"):
+            call(gian="linear")
+    with pytest.raises(ValueError, match="set it on a metric object"):
+        call(denominator="hits")
+
+
+def half(lists, gain):
+    """A formula without options."""
+    return lists.sum_to_cutoffs(lists.expected(gain)) / 2
+
+
+@dataclasses.dataclass(frozen=True)
+class One(tfr.ItemGain):
+    """1 for each item."""
+
+    def __call__(self, items):
+        return tf.cast(items.valid, tf.float64)
+
+
+def declare(name="half", formula=half, gain=One, base=tfr.TopKMetric, **fields):
+    """Declares a metric with fields, each a pair of a type and a default."""
+    namespace = {field: default for field, (_, default) in fields.items()}
+    namespace["__annotations__"] = {field: kind for field, (kind, _) in fields.items()}
+    cls = type("Half", (base,), {**namespace, "__module__": __name__})
+    return tfr.metric(name, formula=formula, gain=gain)(cls)
+
+
+@pytest.fixture
+def declarations():
+    """The declarations, which are as before after the test."""
+    before = dict(DECLARATIONS)
+    yield DECLARATIONS
+    DECLARATIONS.clear()
+    DECLARATIONS.update(before)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: declare("ndcg"), ValueError, "'ndcg', which tfrankmetrics.metrics.dcg.NDCG has"),
+        (lambda: declare("rprec"), ValueError, "'rprec', which"),  # an alias of another
+        (lambda: declare("Half"), ValueError, "lower-case letters"),
+        (lambda: declare("half@5"), ValueError, "lower-case letters"),
+        (lambda: declare(base=tf.keras.metrics.Metric), TypeError, "a subclass of TopKMetric"),
+        (lambda: declare(beta=(float, 0.5)), TypeError, "neither its formula nor its gain takes as keywords: 'beta'"),
+        (lambda: declare(gain=tfr.BinaryGain), TypeError, "does not declare as fields: 'relevance_threshold'"),
+        (lambda: declare(variables=(float, 0.5)), TypeError, "an attribute of Keras's metrics. Received: `variables`"),
+        (lambda: declare(empty=(Literal["half"], "half")), TypeError, "choices of `empty` must be some of 'zero', 'one', 'skip'"),
+        (lambda: declare(inputs=(Literal["rows"], "rows")), TypeError, "choices of `inputs` must be some of"),
+        (lambda: declare(ties=(Literal["stable"], "expected")), ValueError, "`ties` of `half` must be one of 'stable'"),
+        (lambda: declare(gain=tfr.LabelGain, gain_=(str, "")), TypeError, "'gain_'|'gain'"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_declarations(declarations, make, error, message):
+    before = dict(declarations)
+    with pytest.raises(error, match=message):
+        make()
+    assert declarations == before
+
+
+def test_a_field_needs_a_default(declarations):
+    with pytest.raises(TypeError, match="must have a default. Received: `beta`"):
+
+        @tfr.metric("half", formula=half, gain=One)
+        class Half(tfr.TopKMetric):
+            beta: float
+
+
+def test_a_base_class_is_no_metric():
+    class Undeclared(tfr.TopKMetric):
+        pass
+
+    for cls in (tfr.TopKMetric, Undeclared):
+        with pytest.raises(TypeError, match=r"declared with @tfrankmetrics.metric"):
+            cls(k=3)
+
+
+@pytest.mark.parametrize(
+    ("formula", "base", "received"),
+    [
+        (lambda lists, gain: half(lists, gain)[:, 0], tfr.TopKMetric, r"shape \(None,\)"),
+        (half, tfr.WholeListMetric, r"shape \[B\]. Received: .* \(None, 1\)"),
+        (lambda lists, gain: tf.cast(half(lists, gain), "float32"), tfr.TopKMetric, "float32"),
+    ],
+)  # fmt: skip
+def test_a_formula_must_return_values_at_the_cutoffs(
+    declarations, formula, base, received
+):
+    made = declare(formula=formula, base=base)
+    with pytest.raises(TypeError, match=f"formula of `half` must return .*{received}"):
+        tfr.evaluate([[1, 0]], [[2, 1]], [made(dtype="float64")])
+
+
+def test_a_class_may_be_declared_again(declarations):
+    """As when a cell of a notebook runs twice."""
+    first = tfr.evaluate([[1, 0]], [[2, 1]], [declare()(k=1)])
+    again = declare(formula=lambda lists, gain: 2 * half(lists, gain))
+    assert first == {"half@1": 1 / 2}
+    assert tfr.evaluate([[1, 0]], [[2, 1]], ["half@1"]) == {"half@1": 1}
+    assert tfr.evaluate([[1, 0]], [[2, 1]], [again(k=1)]) == {"half@1": 1}
+
+
+def test_a_name_may_end_in_a_number(declarations):
+    declare("half_2")
+    for name, expected in (("half_2", 2 / 2), ("half_2@1", 1 / 2)):
+        assert tfr.evaluate([[1, 0]], [[2, 1]], [name]) == {name: expected}

@@ -1,0 +1,244 @@
+"""Ids and catalogues give the value of the same case as labels beside scores."""
+
+import tracemalloc
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas
+import pytest
+from cases import reading
+from hypothesis import assume, given
+from hypothesis.extra import numpy as hnp
+from helpers import OBJECTS, batches, few, objects
+
+import tfrankmetrics as tfr
+
+INF = float("inf")
+OF_IDS, OF_CATALOGUE = objects(reading("ids")), objects(reading("catalogue"))
+IDS = st.integers(0, 7)
+
+
+@st.composite
+def id_queries(draw):
+    """Relevant ids with grades, and recommended ids, which may repeat."""
+    number = draw(st.integers(1, 4))
+    relevant = [draw(st.lists(IDS, max_size=4)) for _ in range(number)]
+    grades = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0])
+    relevance = [[draw(grades) for _ in ids] for ids in relevant]
+    recommended = [draw(st.lists(IDS, max_size=6)) for _ in range(number)]
+    return relevant, relevance, recommended
+
+
+def as_labels(relevant, relevance, recommended, duplicates):
+    """One query's ids as labels and scores; what was missed has the score -inf."""
+    grades = {}
+    for item, grade in zip(relevant, relevance):
+        grades.setdefault(item, grade)
+    labels, seen = [], set()
+    for item in recommended:
+        counts = duplicates == "all" or item not in seen
+        labels.append(grades.get(item, 0.0) if counts else 0.0)
+        seen.add(item)
+    missed = [grade for item, grade in grades.items() if item not in seen]
+    scores = [float(-place) for place in range(len(labels))]
+    return labels + missed, scores + [-INF] * len(missed)
+
+
+@pytest.mark.parametrize("duplicates", ["first", "all"])
+@few
+@given(id_queries())
+def test_ids_are_as_good_as_labels(duplicates, queries):
+    relevant, relevance, recommended = queries
+    ids = tfr.evaluate(
+        {"ids": relevant, "relevance": relevance},
+        recommended,
+        OF_IDS,
+        inputs="ids",
+        duplicates=duplicates,
+        per_query=True,
+    )
+    dense = [as_labels(*query, duplicates) for query in zip(*queries)]
+    labels, scores = map(list, zip(*dense))
+    expected = tfr.evaluate(labels, scores, OF_IDS, per_query=True)
+    for name, value in ids.items():
+        np.testing.assert_allclose(value, expected[name], rtol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("per_query", [1, 3])
+@few
+@given(data=st.data())
+def test_a_catalogue_is_as_good_as_labels(per_query, data):
+    shape = data.draw(st.tuples(st.integers(1, 4), st.integers(1, 9)))
+    values = st.sampled_from([0.0, -0.0, 1.0, 2.5, np.nan, INF, -INF])
+    scores = data.draw(hnp.arrays(np.float64, shape, elements=values))
+    items = st.integers(0, shape[1] - 1)
+    relevant = data.draw(hnp.arrays(np.int64, (shape[0], per_query), elements=items))
+    # Zeros and ones of the shape of the scores are refused, as labels.
+    assume(shape[1] != 3 or per_query != 3 or relevant.max() > 1)
+    exclude = data.draw(
+        hnp.arrays(np.int64, (shape[0], 2), elements=items | st.just(-1))
+    )
+    catalogue = tfr.evaluate(
+        {"ids": relevant, "exclude": exclude},
+        scores,
+        OF_CATALOGUE,
+        inputs="catalogue",
+        per_query=True,
+    )
+    labels = np.zeros(shape)
+    for query in range(shape[0]):
+        scores[query, exclude[query][exclude[query] >= 0]] = -INF
+        labels[query, scores[query] == -INF] = -1.0  # excluded, unless relevant
+        labels[query, relevant[query]] = 1.0
+    expected = tfr.evaluate(labels, scores, OF_CATALOGUE, per_query=True)
+    for name, value in catalogue.items():
+        np.testing.assert_allclose(
+            value, expected[name], rtol=1e-9, atol=1e-12, err_msg=name
+        )
+    # A model that scores seen items -inf, inside fit.
+    model = tfr.evaluate(
+        relevant, scores, OF_CATALOGUE, inputs="catalogue", per_query=True
+    )
+    for name, value in catalogue.items():
+        np.testing.assert_array_equal(value, model[name], err_msg=name)
+
+
+@few
+@given(batches(max_items=5), st.randoms(use_true_random=False), st.booleans())
+def test_rows_are_as_good_as_lists(batch, random, weighted):
+    labels, scores = batch
+    weights = np.arange(1.0, labels.size + 1).reshape(labels.shape)
+    lists = tfr.evaluate(
+        labels,
+        scores,
+        OBJECTS,
+        sample_weight=weights if weighted else None,
+        per_query=True,
+    )
+    rows = [
+        (
+            f"query {query}",
+            labels[query, item],
+            scores[query, item],
+            weights[query, item],
+        )
+        for query in range(len(labels))
+        for item in range(labels.shape[1])
+    ]
+    random.shuffle(rows)
+    queries, row_labels, row_scores, row_weights = map(np.array, zip(*rows))
+    found = tfr.evaluate_rows(
+        queries,
+        row_labels,
+        row_scores,
+        OBJECTS,
+        sample_weight=row_weights if weighted else None,
+        per_query=True,
+    )
+    places = [int(query.removeprefix("query ")) for query in found["query"]]
+    assert sorted(places) == list(range(len(labels)))
+    assert list(dict.fromkeys(queries)) == found["query"].tolist()
+    for name, value in lists.items():
+        np.testing.assert_allclose(
+            found[name], value[places], rtol=1e-9, atol=1e-12, err_msg=name
+        )
+
+
+def test_groups_and_ids_of_any_dtype():
+    labels, scores = (
+        np.array([0, 1, 1, 0, 2, 0]),
+        np.array([3.0, 2.0, 1.0, 3.0, 2.0, 1.0]),
+    )
+    metrics = ["ndcg", "mrr", "precision@2"]
+    expected = tfr.evaluate([[0, 1, 1], [0, 2, 0]], scores.reshape(2, 3), metrics)
+    by_groups = tfr.evaluate_rows(None, labels, scores, metrics, groups=[3, 0, 3])
+    for ids in (
+        np.array([7, 7, 7, -2, -2, -2]),
+        np.array([0.5, 0.5, 0.5, 0.1, 0.1, 0.1]),
+        ["b", "b", "b", "a", "a", "a"],
+        np.array(["b", "b", "b", "a", "a", "a"], object),
+        pandas.Series([(1, "b")] * 3 + [(1, "a")] * 3),
+        np.array([np.int64(7), 7, 7, 2, 2, 2], object),
+        np.array([b"b"] * 3 + [b"a"] * 3),
+        np.array(["2026-01-02"] * 3 + ["2026-01-01"] * 3, "datetime64[D]"),
+        pandas.Series(["b"] * 3 + ["a"] * 3, dtype="category"),
+        pandas.Series(["b"] * 3 + ["a"] * 3, index=[9, 8, 7, 6, 5, 4]),
+        [True] * 3 + [False] * 3,
+    ):
+        assert tfr.evaluate_rows(ids, labels, scores, metrics) == pytest.approx(
+            expected
+        )
+    assert by_groups == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [
+        (-128, 127, "int8"),
+        (-(2**31), 2**31 - 1, "int32"),
+        (70_000, 71_000, "int64"),
+        (-(2**63), 2**63 - 1, "int64"),
+        (2**63, 2**63 + 2**20, "uint64"),
+    ],
+)
+def test_ids_of_any_range_in_any_order(low, high, dtype):
+    rng = np.random.default_rng(0)
+    few = rng.integers(low, high, 90, dtype, endpoint=True)
+    few[:2] = low, high
+    ids, labels, scores = rng.choice(few, 400), rng.integers(0, 2, 400), rng.random(400)
+    found = tfr.evaluate_rows(ids, labels, scores, ["mrr"], per_query=True)
+    assert found["query"].tolist() == list(dict.fromkeys(ids.tolist()))
+    for query, value in zip(*found.values(), strict=True):
+        best_first = np.argsort(-scores[ids == query])
+        hits = np.flatnonzero(labels[ids == query][best_first])
+        assert value == (1 / (1 + hits[0]) if hits.size else 0)
+
+
+def test_many_rows_take_little_memory():
+    """Lists of very unequal length, far from fitting into one padded array."""
+    lengths = np.concatenate([np.full(20_000, 3), [400_000]])
+    number = lengths.sum()
+    labels = np.zeros(number)
+    labels[np.cumsum(lengths) - lengths] = 1.0  # the first item of each query
+    scores = np.concatenate([-np.arange(length, dtype="f4") for length in lengths])
+    tracemalloc.start()
+    values = tfr.evaluate_rows(None, labels, scores, ["mrr", "P@2"], groups=lengths)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert values == {"mrr": 1.0, "precision@2": 0.5}
+    assert peak < 40 * number * 8  # padded to one length it would be 20,000 times that
+
+
+def test_random_ties_of_rows_are_those_of_lists():
+    labels, lengths = np.tile([1.0, 0.0, 0.0, 0.0], 50), [4] * 50
+    options = {"ties": "random", "seed": 3}
+    rows = tfr.evaluate_rows(
+        None, labels, np.zeros(200), ["mrr"], groups=lengths, **options
+    )
+    lists = tfr.evaluate(labels.reshape(50, 4), np.zeros((50, 4)), ["mrr"], **options)
+    assert rows == lists
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query_ids": [1, 1]}, "a value for each row"),
+        ({"query_ids": None}, "either `query_ids`"),
+        ({"groups": [3]}, "either `query_ids`"),
+        ({"query_ids": None, "groups": [1, 1]}, "add up to the number of rows"),
+        ({"query_ids": None, "groups": [4, -1]}, "integers of at least 0"),
+        ({"query_ids": None, "groups": [1.5, 1.5]}, "integers of at least 0"),
+        ({"query_ids": [1.0, float("nan"), 2.0]}, "must have a query id.*row 1"),
+        ({"query_ids": ["a", None, "b"]}, "must have a query id.*row 1"),
+        ({"query_ids": np.array(["a", 1, "b"], object)}, "of one type"),
+        ({"scores": [[1.0], [2.0], [3.0]]}, "`scores` must be one column"),
+        ({"labels": [1.0, float("nan"), 0.0]}, "finite, or below 0.*nan in row 1"),
+        ({"labels": ["x", "y", "z"]}, "must hold numbers"),
+        ({"sample_weight": [1.0, 1.0, -1.0]}, "at least 0.*-1.0 in row 2"),
+        ({"gian": "linear"}, "'gian'"),
+    ],
+)
+def test_mistakes_in_rows(arguments, message):
+    rows = {"query_ids": [1, 1, 2], "labels": [1, 0, 1], "scores": [1.0, 2.0, 3.0]}
+    with pytest.raises(ValueError, match=message):
+        tfr.evaluate_rows(metrics=["ndcg"], **{**rows, **arguments})

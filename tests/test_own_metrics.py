@@ -1,0 +1,162 @@
+"""Metrics that users declare: the example's graded RBP, and one that is not linear."""
+
+import copy
+import itertools
+import pickle
+import statistics
+from typing import Literal
+
+import numpy as np
+import own_metric
+import pytest
+import tensorflow as tf
+from helpers import updater
+from own_metric import GradedRBP
+
+import tfrankmetrics as tfr
+
+NAMES = ["graded_rbp", "graded_rbp@2"]
+
+
+def graded_rbp(labels, k=None, persistence=0.8, max_label=4.0):
+    """By its definition, of labels in ranked order."""
+    terms = (
+        label / max_label * persistence**above for above, label in enumerate(labels[:k])
+    )
+    return (1 - persistence) * sum(terms)
+
+
+def over_all_orders(labels, scores, k=None):
+    """The mean over all orders of tied items."""
+    values = []
+    for order in itertools.permutations(range(len(labels))):
+        ranked = [scores[item] for item in order]
+        if ranked == sorted(ranked, reverse=True):
+            values.append(graded_rbp([labels[item] for item in order], k))
+    return statistics.fmean(values)
+
+
+LABELS = [[4, 0, 2, 1], [0, 1, 3, 2], [0, 0, 0, 0]]
+SCORES = [[0.9, 0.5, 0.5, 0.1], [0.7, 0.7, 0.7, 0.2], [0.4, 0.3, 0.2, 0.1]]
+EXPECTED = {
+    name: [over_all_orders(*query, k) for query in zip(LABELS, SCORES)]
+    for name, k in zip(NAMES, (None, 2))
+}
+
+
+def test_the_example_shows_it_everywhere(capsys):
+    by_name, rows, logs = own_metric.main()
+    expected = [graded_rbp([4, 0], 2, 0.5), (0.125 + 0.125 * 0.5) * 0.5]
+    assert by_name["graded_rbp@2"] == pytest.approx(np.mean(expected))
+    assert rows["query"].tolist() == ["a", "b"]
+    assert logs[-1] > logs[0] + 0.05
+    assert f"{logs[-1]:.3f}" in capsys.readouterr().out
+
+
+def test_arrays_and_rows():
+    values = tfr.evaluate(LABELS, SCORES, NAMES, per_query=True)
+    rows = tfr.evaluate_rows(
+        np.repeat([7, 8, 9], 4), np.ravel(LABELS), np.ravel(SCORES), NAMES, per_query=True
+    )
+    for name in NAMES:
+        np.testing.assert_allclose(values[name], EXPECTED[name], rtol=1e-12)
+        np.testing.assert_array_equal(rows[name], values[name])
+    options = {"persistence": 0.5, "max_label": 8, "empty": "skip", "ties": "stable"}
+    (value,) = tfr.evaluate(LABELS, SCORES, ["graded_rbp@3"], **options).values()
+    in_order = ([4, 0, 2], [0, 1, 3])  # tied items as they stand
+    expected = [graded_rbp(labels, 3, 0.5, 8) for labels in in_order]
+    assert value == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize("compile_options", [None, {}, {"jit_compile": True}])
+def test_objects_and_names_in_any_mode(compile_options):
+    single = GradedRBP(k=2)
+    many = tfr.RankingMetrics([*NAMES, "ndcg@2"])
+    for metric in (single, many):
+        update = updater(metric)
+        if compile_options is not None:
+            update = tf.function(update, **compile_options)
+        update(tf.constant(LABELS), tf.constant(SCORES))
+    for value in (single.result(), many.result()["graded_rbp@2"]):
+        assert float(value) == pytest.approx(np.mean(EXPECTED["graded_rbp@2"]))
+    assert single.name == "graded_rbp@2"
+    assert (single.k, single.persistence, single.max_label) == (2, 0.8, 4.0)
+
+
+def test_ids_and_catalogues():
+    y_true = {"ids": [[5, 6], [7, 5]], "relevance": [[4, 2], [1, 3]]}
+    recommended = [[6, 1, 5], [5, 5, 2]]
+    values = tfr.evaluate(
+        y_true, recommended, NAMES, inputs="ids", duplicates="all", per_query=True
+    )
+    assert values["graded_rbp"] == pytest.approx(
+        [graded_rbp([2, 0, 4]), graded_rbp([3, 3, 0])]
+    )
+    scores = [[0.0] * 5 + [1.0, 2.0, 0.0], [0.0] * 5 + [3.0, 1.0, 2.0]]
+    values = tfr.evaluate(y_true, scores, NAMES, inputs="catalogue", per_query=True)
+    assert values["graded_rbp@2"] == pytest.approx(
+        [graded_rbp([2, 4], 2), graded_rbp([3, 1], 2)]
+    )
+    metric = GradedRBP(k=2, inputs="catalogue")
+    metric.update_state(y_true, scores)
+    assert float(metric.result()) == pytest.approx(np.mean(values["graded_rbp@2"]))
+
+
+def test_item_weights_make_the_weight_of_the_query():
+    weights = [[2.0, 1.0, 4.0, 1.0], [1.0] * 4, [0.0] * 4]
+    of_first = (4 * 2 + 0 * 1 + 2 * 4 + 1 * 1) / (4 + 0 + 2 + 1)
+    (value,) = tfr.evaluate(LABELS, SCORES, NAMES[:1], sample_weight=weights).values()
+    first, second, _ = EXPECTED["graded_rbp"]
+    expected = (of_first * first + 1 * second) / (of_first + 1)
+    assert value == pytest.approx(expected)
+
+
+def test_it_is_saved_with_a_model_and_copied(tmp_path):
+    inputs = tf.keras.Input((4,))
+    model = tf.keras.Model(inputs, tf.keras.layers.Dense(4)(inputs))
+    metrics = [
+        GradedRBP(k=2, persistence=0.5),
+        tfr.RankingMetrics(["graded_rbp", GradedRBP(k=1)], max_label=8),
+    ]
+    model.compile(loss="mse", metrics=metrics)
+    data = np.array(SCORES, "float32"), np.array(LABELS, "float32")
+    before = model.evaluate(*data, verbose=0, return_dict=True)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.evaluate(*data, verbose=0, return_dict=True) == pytest.approx(before)
+    assert {"graded_rbp@2", "graded_rbp", "graded_rbp@1"} < set(before)
+    for duplicate in (copy.deepcopy(metrics[0]), pickle.loads(pickle.dumps(metrics[0]))):
+        assert duplicate.get_config() == metrics[0].get_config()
+
+
+def test_mistakes_are_answered_as_for_any_metric():
+    with pytest.raises(ValueError, match="Did you mean 'graded_rbp'"):
+        tfr.evaluate(LABELS, SCORES, ["graded_rpb@2"])
+    with pytest.raises(ValueError, match="`persistence` of `graded_rbp` must be a num"):
+        GradedRBP(persistence=1.5)
+    with pytest.raises(TypeError, match="'max_lable'. It takes: k, persistence, max_l"):
+        GradedRBP(max_lable=3)
+
+
+def best_gain(lists, gain):
+    """The highest gain in the top k: not linear in the gains."""
+    gains = tf.where(lists.ranked.retrieved, gain(lists.ranked), 0)
+    parts = [gains if k is None else gains[:, :k] for k in lists.cutoffs]
+    return tf.stack([tf.reduce_max(part, axis=1) for part in parts], axis=1)
+
+
+@tfr.metric("best_gain", formula=best_gain, gain=tfr.LabelGain)
+class BestGain(tfr.TopKMetric):
+    gain: Literal["linear"] = "linear"
+    ties: Literal["stable", "random"] = "stable"
+
+
+def test_a_metric_that_is_not_linear_takes_one_order_only():
+    values = tfr.evaluate(LABELS, SCORES, ["best_gain@1"], per_query=True)
+    assert values["best_gain@1"].tolist() == [4, 0, 0]
+    for make in (
+        lambda: BestGain(ties="expected"),
+        lambda: tfr.evaluate(LABELS, SCORES, ["best_gain"], ties="expected"),
+    ):
+        with pytest.raises(ValueError, match="must be one of 'stable', 'random'"):
+            make()

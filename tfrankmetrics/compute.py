@@ -1,0 +1,182 @@
+"""From lists to values: each query's value and weight in each measure, and means.
+
+The Keras metrics, `evaluate`, `evaluate_rows` and the metric of TensorFlow Model
+Analysis all call these functions.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.inputs.formats import Lists
+from tfrankmetrics.inputs.tensors import first_index
+from tfrankmetrics.measure import Measure
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.ties import TieBreaking
+
+# How many items, or pairs of ids, `evaluate` and `evaluate_rows` read at a time: enough
+# to keep the cores busy, few enough to take little memory.
+ELEMENTS_AT_A_TIME = 2**20
+
+
+@tf.autograph.experimental.do_not_convert
+def values_and_weights(
+    measures: Sequence[Measure],
+    lists: Lists,
+    first_query: tf.Tensor | int = 0,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Each query's value and weight in each measure, float64 `[measures, B]`.
+
+    Ranks once for all measures that break ties alike. A list that does not count (all
+    padding, or empty with `empty="skip"`) has the weight 0. An invalid label or weight
+    makes the query's weight NaN.
+    """
+    _check_labels(measures, lists)
+    columns: dict[Measure, tuple[tf.Tensor, tf.Tensor]] = {}
+    for tie_breaking, alike in _by_tie_breaking(measures).items():
+        cutoffs = tuple(sorted({measure.k for measure in alike}, key=_none_last))
+        ranked = lists.rank(cutoffs, tie_breaking, first_query)
+        families = list(dict.fromkeys(measure.without_cutoff for measure in alike))
+        for family, found in zip(families, _values(families, ranked), strict=True):
+            value, weight = _apply_empty(family, ranked, found)
+            has_cutoff = family.declaration.has_cutoff
+            own_cutoffs = cutoffs if has_cutoff else (None,)
+            for k, column in zip(own_cutoffs, tf.unstack(value, axis=1), strict=True):
+                columns[dataclasses.replace(family, k=k)] = column, weight
+    values, weights = zip(*(columns[measure] for measure in measures), strict=True)
+    is_valid = lists.has_valid_values()
+    nan_if_invalid = tf.where(is_valid, tf.constant(0, tf.float64), float("nan"))
+    return tf.stack(values), tf.stack(weights) + nan_if_invalid
+
+
+def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
+    """Raises ValueError if only the lists, or only a measure, have subtopics.
+
+    It depends on the number of dimensions alone, which every graph knows.
+    """
+    for measure in measures:
+        if measure.declaration.has_subtopics != lists.has_subtopics:
+            forms = {False: "[B, N]", True: "[B, N, T], one for each subtopic"}
+            raise ValueError(
+                f"`{measure.declaration.name}` reads labels of shape "
+                f"{forms[not lists.has_subtopics]}. Received: labels of shape "
+                f"{forms[lists.has_subtopics]}. To remove a dimension of size 1, use "
+                "tf.squeeze."
+            )
+
+
+def _by_tie_breaking(
+    measures: Iterable[Measure],
+) -> dict[TieBreaking, list[Measure]]:
+    alike = collections.defaultdict(list)
+    for measure in measures:
+        alike[TieBreaking(measure["ties"], measure["seed"])].append(measure)
+    return alike
+
+
+def _none_last(k: int | None) -> tuple[bool, int]:
+    return k is None, k or 0
+
+
+def _values(families: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]:
+    """The values of each measure at all cutoffs, `[B, C]`.
+
+    Most batches have no tie that matters and no NaN. They skip the groups of tied
+    items, which take half of all operations.
+    """
+    values = [family.values(ranked) for family in families]
+    if ranked.ties is None:
+        return values
+
+    def with_ties():
+        grouped = ranked.with_tie_groups()
+        return [family.values(grouped) for family in families]
+
+    return tf.cond(ranked.ties.may_exist, with_ties, lambda: values)
+
+
+def _apply_empty(
+    measure: Measure, ranked: RankedLists, value: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """A measure's values `[B, C]` and weights `[B]`, by its policy for empty lists."""
+    to_find = measure.to_find(ranked)
+    is_empty = tf.equal(to_find, 0)
+    weight = ranked.weights(measure.gain)
+    weight = tf.where(tf.math.is_finite(to_find), weight, float("nan"))
+    options = dict(measure.options)
+    if options["empty"] == "skip":
+        weight = tf.where(is_empty, tf.zeros_like(weight), weight)
+    if options.get("average") == "micro":
+        weight *= to_find
+    # In an empty list, formulas give 0 already.
+    if options["empty"] == "one":
+        value = tf.where(is_empty[:, tf.newaxis], tf.ones_like(value), value)
+    return value, weight
+
+
+def weighted_sums(
+    measures: Sequence[Measure],
+    lists: Lists,
+    first_query: tf.Tensor | int = 0,
+) -> tf.Tensor:
+    """Sum of weight * value and sum of weight over the queries, `[measures, 2]`.
+
+    This is the whole state of a metric. It adds up over batches, replicas and workers.
+    """
+    values, weights = values_and_weights(measures, lists, first_query)
+    return tf.stack(
+        [tf.reduce_sum(weights * values, axis=1), tf.reduce_sum(weights, axis=1)],
+        axis=1,
+    )
+
+
+def means(sums: tf.Tensor) -> tf.Tensor:
+    """The measures' values `[measures]` from `weighted_sums`; NaN if none counted."""
+    return sums[:, 0] / sums[:, 1]
+
+
+def summarize(
+    named: Mapping[str, Measure],
+    values: np.ndarray,
+    weights: np.ndarray,
+    per_query: bool,
+) -> dict[str, Any]:
+    """The result of `evaluate`, from values and weights `[measures, B]`."""
+    require_finite(named, values, weights)
+    if per_query:
+        counted = np.where(weights != 0, values, np.nan)
+        return dict(zip(named, counted, strict=True))
+    with np.errstate(invalid="ignore"):  # without any query: 0 / 0, NaN
+        averages = np.sum(weights * values, axis=1) / np.sum(weights, axis=1)
+    return dict(zip(named, averages.tolist(), strict=True))
+
+
+def require_finite(
+    named: Mapping[str, Measure], values: np.ndarray, weights: np.ndarray
+) -> None:
+    """Raises ValueError for a value or weight that is not finite.
+
+    Inputs were checked already, so it comes from a user's gain or discount function, a
+    label above `max_label`, or an overflow.
+    """
+    bad = ~(np.isfinite(values) & np.isfinite(weights))
+    if bad.any():
+        metric, query = first_index(bad)
+        where = f"in query {query} for {list(named)[metric]!r}"
+        options = dict(list(named.values())[metric].options)
+        if "max_label" in options:
+            raise ValueError(
+                f"Labels must be at most `max_label`, here {options['max_label']}. "
+                f"Received: a higher one, {where}."
+            )
+        raise ValueError(
+            "Gains must be finite numbers of at least 0, and so must discounts, which "
+            "must not grow with the rank. Received others, or gains too large to add "
+            f"up, {where}."
+        )

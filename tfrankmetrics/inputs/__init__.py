@@ -1,0 +1,1 @@
+"""Input formats: what users pass, checked and brought into one form."""

@@ -1,0 +1,241 @@
+"""Relevant ids beside recommended ids: `inputs="ids"`.
+
+Recommended ids are ranked already, so nothing is sorted here. Each one is looked up
+among the relevant ids. A relevant id that was not recommended was not retrieved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.inputs.relevant_ids import (
+    PADDING,
+    as_ids,
+    as_relevance,
+    from_dict,
+    is_repeated,
+    relevance_of,
+    require_finite_relevance,
+)
+from tfrankmetrics.inputs.tensors import first_value, require_shape
+from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
+from tfrankmetrics.ranking.items import Items, count
+from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
+from tfrankmetrics.ranking.ties import TieBreaking
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class IdLists:
+    """Relevant and recommended ids, checked."""
+
+    relevant: tf.Tensor  # [B, M] int64
+    relevance: tf.Tensor  # [B, M] float64
+    recommended: tf.Tensor  # [B, K] int64, best first
+    query_weights: tf.Tensor | None  # [B] float64
+    count_repeats: bool  # whether a repeated recommendation counts each time
+    has_subtopics = False
+
+    @property
+    def num_queries(self) -> tf.Tensor:
+        """B, int64."""
+        return tf.shape(self.recommended, out_type=tf.int64)[0]
+
+    @property
+    def elements_per_query(self) -> int:
+        """Roughly how many numbers one query takes in memory."""
+        relevant, recommended = self.relevant.shape[1], self.recommended.shape[1]
+        return relevant * (relevant + recommended)
+
+    def has_valid_values(self) -> tf.Tensor:
+        """Whether all ids and grades of a query are valid, `[B]`."""
+        are_ids = tf.reduce_all(self.relevant >= PADDING, axis=1) & tf.reduce_all(
+            self.recommended >= PADDING, axis=1
+        )
+        has_gaps = tf.reduce_any(_follows_padding(self.recommended), axis=1)
+        are_finite = tf.math.is_finite(tf.reduce_sum(self.relevance, axis=1))
+        return are_ids & ~has_gaps & are_finite
+
+    def require_valid_values(self) -> None:
+        """Raises ValueError for invalid ids, grades and weights."""
+        for name, ids in (("y_true", self.relevant), ("y_pred", self.recommended)):
+            invalid = ids.numpy() < PADDING
+            if invalid.any():
+                raise ValueError(
+                    "Ids must be at least 0, or -1 for padding. Received in "
+                    f"`{name}`: {first_value(invalid, ids)}."
+                )
+        gaps = _follows_padding(self.recommended).numpy()
+        if gaps.any():
+            raise ValueError(
+                "Recommended ids must be padded at the end: no id may follow a -1. "
+                f"Received one in query {np.argwhere(gaps)[0][0]}."
+            )
+        require_finite_relevance(self.relevance)
+        require_valid_weights(self.query_weights)
+
+    def rank(
+        self,
+        cutoffs: tuple[int | None, ...],
+        tie_breaking: TieBreaking,
+        first_query: tf.Tensor | int,
+    ) -> RankedLists:
+        """The recommended items in their order, and the relevant items they miss."""
+        is_first = (self.relevant != PADDING) & ~is_repeated(self.relevant)
+        matches = tf.equal(
+            self.recommended[:, :, tf.newaxis], self.relevant[:, tf.newaxis, :]
+        )
+        matches &= is_first[:, tf.newaxis, :]  # [B, K, M]
+        if not self.count_repeats:
+            size = tf.shape(matches)[1]
+            positions = tf.range(size)[:, tf.newaxis]
+            first_match = tf.reduce_min(
+                tf.where(matches, positions, size), axis=1, keepdims=True
+            )
+            matches &= tf.equal(positions, first_match)
+        relevance = tf.where(matches, self.relevance[:, tf.newaxis, :], 0)
+        is_missed = is_first & ~tf.reduce_any(matches, axis=1)
+        is_recommended = self.recommended != PADDING
+        labels = tf.concat(
+            [tf.reduce_sum(relevance, axis=2), tf.where(is_missed, self.relevance, 0)],
+            axis=1,
+        )
+        valid = tf.concat([is_recommended, is_missed], axis=1)
+        retrieved = tf.concat([is_recommended, tf.zeros_like(is_missed)], axis=1)
+        depth = depth_for(cutoffs, labels)
+        is_ranked = retrieved[:, :depth]
+        ranked = Items(labels[:, :depth], is_ranked, is_ranked, None)
+        return RankedLists(
+            ranked=ranked.only(is_ranked),
+            judged=Items(labels, valid, retrieved, None),
+            ties=None,
+            query_weights=self.query_weights,
+            cutoffs=cutoffs,
+            num_retrieved=count(retrieved),
+            num_judged=count(valid),
+        )
+
+
+def _follows_padding(ids: tf.Tensor) -> tf.Tensor:
+    return (ids[:, 1:] != PADDING) & (ids[:, :-1] == PADDING)
+
+
+@tf.autograph.experimental.do_not_convert
+def read_ids(
+    y_true: Any, y_pred: Any, sample_weight: Any = None, *, count_repeats: bool = False
+) -> IdLists:
+    """Checks relevant and recommended ids.
+
+    Args:
+        y_true: Relevant ids `[B, M]` or `[B]`, integers, -1 for padding, in any order.
+            Or a dict of `ids` and their `relevance`, of the same shape.
+        y_pred: Recommended ids `[B, K]`, best first, with -1 for padding at the end.
+            Both may be `[M]` and `[K]`, for one query.
+        sample_weight: None, a scalar, `[B]` or `[B, 1]`.
+        count_repeats: Whether a repeated recommendation counts each time.
+
+    Raises:
+        ValueError: A shape or dtype is not one of these.
+    """
+    y_true, relevance, _ = from_dict(y_true, {"relevance"})
+    relevant, recommended = as_ids("`y_true`", y_true), as_ids("`y_pred`", y_pred)
+    if relevance is not None:
+        relevance = as_relevance(relevance, relevant)
+    relevant, recommended = relevant.tensor, recommended.tensor
+    received = (
+        f"Received: y_true of shape {relevant.shape}, y_pred of shape "
+        f"{recommended.shape}."
+    )
+    if recommended.shape.rank == 1 and relevant.shape.rank == 1:
+        relevant, recommended = relevant[tf.newaxis], recommended[tf.newaxis]
+    elif relevant.shape.rank == 1:
+        relevant = relevant[:, tf.newaxis]
+    if relevant.shape.rank != 2 or recommended.shape.rank != 2:
+        raise ValueError(
+            "With inputs='ids', relevant ids must be of shape [B, M] and recommended "
+            f"ids of shape [B, K], or [M] and [K] for one query. {received}"
+        )
+    relevant = require_shape(
+        relevant,
+        tf.TensorShape([recommended.shape[0], None]),
+        tf.stack([tf.shape(recommended)[0], tf.shape(relevant)[1]]),
+        "Relevant and recommended ids must be for the same number of queries. "
+        f"{received}",
+    )
+    return IdLists(
+        relevant,
+        relevance_of(relevant, relevance),
+        recommended,
+        query_weights(sample_weight, recommended),
+        count_repeats,
+    )
+
+
+def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Replaces ids that are not integers, such as strings, by integers."""
+    is_dict = isinstance(y_true, Mapping)
+    if is_dict and "ids" not in y_true:
+        return y_true, y_pred  # an error that `from_dict` raises
+    if isinstance(y_pred, (list, tuple)) and any(map(_is_set, y_pred)):
+        raise ValueError(
+            "Recommended ids must be in order, the best first. Received: a set, which "
+            "has no order."
+        )
+    ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
+    kinds = {_kind_of(data) for data in (ids, y_pred)} - {None}
+    if len(kinds) > 1:
+        raise ValueError(
+            "Relevant and recommended ids must be of one type, or none would match. "
+            f"Received: {' and '.join(sorted(kind.__name__ for kind in kinds))}."
+        )
+    numbered: dict[Any, int] = {}
+
+    def number(data: Any) -> Any:
+        if isinstance(data, (list, tuple, np.ndarray)):
+            return [number(item) for item in data]
+        if not isinstance(data, (*kinds,)):
+            raise ValueError(
+                f"Ids must be of one type. Received: {data!r} beside others."
+            )
+        return numbered.setdefault(data, len(numbered))
+
+    if not kinds <= {int}:
+        ids, y_pred = number(ids), number(y_pred)
+    return ({**y_true, "ids": ids} if is_dict else ids), y_pred
+
+
+def _is_set(data: Any) -> bool:
+    return isinstance(data, (set, frozenset))
+
+
+def _as_rows(data: Any) -> Any:
+    """Columns of a table, sets and tensors of strings as arrays or lists."""
+    if isinstance(data, tf.Tensor) and data.dtype == tf.string:
+        return data.numpy().astype(str)
+    if hasattr(data, "to_numpy"):
+        data = data.to_numpy()
+    if isinstance(data, np.ndarray) and data.dtype.kind == "O":
+        data = data.tolist()
+    if not isinstance(data, (list, tuple)):
+        return data
+    return [list(row) if _is_set(row) else row for row in data]
+
+
+def _kind_of(data: Any) -> type | None:
+    """The type of the first id: `int`, `str` or another; None without any id."""
+    if data is None:
+        return None
+    if hasattr(data, "dtype") and data.dtype not in (object, tf.string):
+        is_text = getattr(data.dtype, "kind", "") == "U"
+        return str if is_text else int  # `as_ids` checks for floats
+    if isinstance(data, (list, tuple, np.ndarray)):
+        kinds = (_kind_of(item) for item in data)
+        return next((kind for kind in kinds if kind is not None), None)
+    if isinstance(data, numbers.Number):
+        return int
+    return str if isinstance(data, str) else type(data)

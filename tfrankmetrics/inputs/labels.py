@@ -1,0 +1,256 @@
+"""Labels beside scores: `inputs="labels"`.
+
+A graph never looks at values, which would slow it down: an invalid label or weight
+makes the result NaN. `evaluate`, which runs outside a graph, raises an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.inputs.tensors import (
+    Dense,
+    as_ragged,
+    dense,
+    first_value,
+    padded_to,
+    require_keys,
+    with_shape_of,
+)
+from tfrankmetrics.inputs.weights import query_or_item_weights, require_valid_weights
+from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score, select
+from tfrankmetrics.ranking.order import rank_by_score
+from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
+from tfrankmetrics.ranking.ties import TieBreaking
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LabelLists:
+    """Labels beside scores, checked.
+
+    A label is 0 for padding and for negative labels, so that formulas can add up labels
+    without looking at `valid`.
+    """
+
+    labels: tf.Tensor  # [B, N] or [B, N, T] float32 or float64, >= 0
+    scores: tf.Tensor  # [B, N] float32, float64 or int64
+    valid: tf.Tensor  # [B, N] bool, False for padding
+    query_weights: tf.Tensor | None = None  # [B] float64
+    item_weights: tf.Tensor | None = None  # [B, N] float64, 0 in padding
+
+    @property
+    def num_queries(self) -> tf.Tensor:
+        """B, int64."""
+        return tf.shape(self.labels, out_type=tf.int64)[0]
+
+    @property
+    def elements_per_query(self) -> int:
+        """Roughly how many numbers one query takes in memory."""
+        return math.prod(self.labels.shape[1:])
+
+    @property
+    def has_subtopics(self) -> bool:
+        """Whether an item has a label for each subtopic."""
+        return self.labels.shape.rank == 3
+
+    def has_valid_values(self) -> tf.Tensor:
+        """Whether all labels of a query are finite, `[B]`."""
+        all_but_first = list(range(1, self.labels.shape.rank))
+        return tf.math.is_finite(tf.reduce_sum(self.labels, axis=all_but_first))
+
+    def require_valid_values(self) -> None:
+        """Raises ValueError for labels and weights that are not finite."""
+        invalid = ~np.isfinite(self.labels.numpy())
+        if invalid.any():
+            raise ValueError(
+                "Labels must be finite numbers. Mark items without a label as padding, "
+                "by a label below 0 or a mask. "
+                f"Received: {first_value(invalid, self.labels)}."
+            )
+        require_valid_weights(self.item_weights)
+        require_valid_weights(self.query_weights)
+
+    def rank(
+        self,
+        cutoffs: tuple[int | None, ...],
+        tie_breaking: TieBreaking,
+        first_query: tf.Tensor | int,
+    ) -> RankedLists:
+        """Ranks each list by descending score, down to the deepest cutoff."""
+        scores = self.scores
+        lowest = lowest_score(scores.dtype)
+        if scores.dtype.is_integer:
+            scores = tf.maximum(scores, lowest + 1)
+        scores = select(self.valid, scores, lowest)
+        retrieved = is_retrieved(scores)
+        num_retrieved = count(retrieved)
+        depth = depth_for(cutoffs, scores)
+        is_ranked = tf.range(tf.cast(depth, tf.float64)) < num_retrieved[:, tf.newaxis]
+
+        def items_at(order):
+            labels, weights = (
+                None if values is None else tf.gather(values, order, batch_dims=1)
+                for values in (self.labels, self.item_weights)
+            )
+            return Items(labels, is_ranked, is_ranked, weights).only(is_ranked)
+
+        ranked, ties = rank_by_score(scores, depth, tie_breaking, first_query, items_at)
+        return RankedLists(
+            ranked=ranked,
+            judged=Items(self.labels, self.valid, retrieved, self.item_weights),
+            ties=ties,
+            query_weights=self.query_weights,
+            cutoffs=cutoffs,
+            num_retrieved=num_retrieved,
+            num_judged=count(self.valid),
+        )
+
+
+@tf.autograph.experimental.do_not_convert
+def read_labels(
+    y_true: Any, y_pred: Any, sample_weight: Any = None, mask: Any = None
+) -> LabelLists:
+    """Checks labels, scores, weights and mask.
+
+    Args:
+        y_true: Labels `[B, N]`, or `[N]` for one list, or `[B, N, T]` for subtopics;
+            dense, ragged or nested lists of unequal length. Or a dict of `labels` and
+            `mask`.
+        y_pred: Scores of the labels' shape; dense scores may also be `[B, N, 1]`.
+        sample_weight: None, or numbers of shape `[]`, `[B]` or `[B, 1]` (one weight per
+            query) or of the labels' shape (one per item).
+        mask: None, or booleans of the labels' shape, True for the items that count.
+            Without a mask, a label below 0 marks padding.
+
+    Raises:
+        ValueError: A shape or dtype is not one of these.
+    """
+    if isinstance(y_true, Mapping):
+        y_true, mask = _from_dict(y_true, mask)
+    keras_mask = getattr(y_pred, "_keras_mask", None)
+    if sample_weight is keras_mask:
+        sample_weight = None  # Keras 2 also passes its mask as weights
+    mask_name = "`mask`"
+    if mask is None and keras_mask is not None:
+        mask, mask_name = keras_mask, "The Keras mask of `y_pred`"
+
+    labels, subtopics, scores, is_one_list = _labels_and_scores(y_true, y_pred)
+    valid = query_weights = item_weights = None
+    if mask is not None:
+        valid = _mask(mask_name, mask, labels, is_one_list)
+    if sample_weight is not None:
+        query_weights, item_weights = query_or_item_weights(
+            sample_weight, labels, is_one_list
+        )
+
+    values = labels.tensor if subtopics is None else subtopics
+    values = tf.maximum(values, 0)  # NaN stays NaN, which is an error
+    if valid is None:
+        valid = labels.tensor >= 0
+    else:
+        is_valid = valid if subtopics is None else valid[..., tf.newaxis]
+        values = tf.where(is_valid, values, 0)
+    if item_weights is not None:
+        item_weights = tf.where(valid, item_weights, 0)
+    return LabelLists(values, scores, valid, query_weights, item_weights)
+
+
+def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any]:
+    require_keys(y_true, "labels", {"mask"})
+    if mask is not None and y_true.get("mask") is not None:
+        raise ValueError(
+            "Give the mask once. Received: `mask` and a 'mask' in the dict `y_true`."
+        )
+    return y_true["labels"], y_true.get("mask") if mask is None else mask
+
+
+def _labels_and_scores(
+    y_true: Any, y_pred: Any
+) -> tuple[Dense, tf.Tensor | None, tf.Tensor, bool]:
+    """Labels, labels of subtopics, and scores, in the dtypes to compute with.
+
+    Labels and scores are `[B, N]`. With labels `[B, N, T]` of subtopics, an item's
+    label is the highest of them. The last value says whether labels and scores came as
+    one list, `[N]`.
+    """
+    labels = dense("`y_true`", y_true, _as_labels, padding=-1)
+    scores = dense("`y_pred`", y_pred, _as_scores, padding=0)
+    received = (
+        f"Received: y_true of shape {labels.tensor.shape}, "
+        f"y_pred of shape {scores.tensor.shape}."
+    )
+    ranks = labels.tensor.shape.rank, scores.tensor.shape.rank
+    is_one_list = ranks == (1, 1)
+    if is_one_list:
+        labels = labels._replace(tensor=labels.tensor[tf.newaxis])
+        scores = scores._replace(tensor=scores.tensor[tf.newaxis])
+    elif ranks in ((2, 3), (3, 3)) and scores.tensor.shape[2] == 1:
+        scores = scores._replace(tensor=tf.squeeze(scores.tensor, axis=2))
+    elif ranks not in ((2, 2), (3, 2)):
+        raise ValueError(
+            "Labels and scores must both be of shape [B, N], or both [N]; scores may "
+            f"also be [B, N, 1], and labels of subtopics [B, N, T]. {received}"
+        )
+    if labels.row_lengths is not None and scores.row_lengths is None:
+        if isinstance(y_pred, (list, tuple)):
+            scores = as_ragged(scores)
+        else:
+            labels = padded_to(labels, tf.shape(scores.tensor)[1])
+    subtopics = None
+    if ranks[0] == 3:
+        subtopics = labels.tensor
+        labels = labels._replace(tensor=tf.reduce_max(subtopics, axis=2))
+    error = f"Labels and scores must be of the same shape. {received}"
+    return labels, subtopics, with_shape_of(labels, scores, "labels", error), is_one_list
+
+
+def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> tf.Tensor:
+    """Which items count, `[B, N]`."""
+    given = dense(name, mask, _as_mask, padding=False)
+    error = (
+        f"{name} must be of the labels' shape, {labels.tensor.shape}. "
+        f"Received: shape {given.tensor.shape}."
+    )
+    if is_one_list and given.tensor.shape.rank == 1:
+        given = given._replace(tensor=given.tensor[tf.newaxis])
+    valid = with_shape_of(labels, given, "labels", error)
+    if labels.row_lengths is None:
+        return valid
+    return valid & tf.sequence_mask(labels.row_lengths, tf.shape(valid)[1])
+
+
+def _as_labels(labels: Any) -> Any:
+    dtype = labels.dtype
+    if not (dtype.is_floating or dtype.is_integer or dtype.is_bool):
+        raise ValueError(f"Labels must be real numbers. Received dtype: {dtype.name}.")
+    # In float32, 2^24 and 2^24 + 1 are the same label.
+    is_wide = dtype == tf.float64 or (dtype.is_integer and dtype.size > 2)
+    return tf.cast(labels, tf.float64 if is_wide else tf.float32)
+
+
+def _as_scores(scores: Any) -> Any:
+    """Scores in a dtype that holds them exactly, so that rounding makes no ties."""
+    dtype = scores.dtype
+    if dtype.is_floating:
+        return scores if dtype == tf.float64 else tf.cast(scores, tf.float32)
+    if not dtype.is_integer or dtype == tf.uint64:
+        hint = " Cast them to int64." if dtype == tf.uint64 else ""
+        raise ValueError(
+            f"Scores must be floats or integers. Received dtype: {dtype.name}.{hint}"
+        )
+    return tf.cast(scores, tf.int64)
+
+
+def _as_mask(mask: Any) -> Any:
+    if not mask.dtype.is_bool:
+        raise ValueError(
+            "A mask must be boolean, True for the items that count. "
+            f"Received dtype: {mask.dtype.name}."
+        )
+    return mask

@@ -1,0 +1,97 @@
+"""Relevant ids and their grades, which inputs="ids" and inputs="catalogue" share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.inputs.tensors import (
+    Dense,
+    as_ragged,
+    dense,
+    first_value,
+    require_keys,
+    with_shape_of,
+)
+
+PADDING = -1
+
+
+def from_dict(y_true: Any, may_have: set[str]) -> tuple[Any, Any, Any]:
+    """The `ids`, `relevance` and `exclude` of `y_true`, which may be the ids alone."""
+    if not isinstance(y_true, Mapping):
+        return y_true, None, None
+    require_keys(y_true, "ids", may_have)
+    return y_true["ids"], y_true.get("relevance"), y_true.get("exclude")
+
+
+def as_ids(name: str, data: Any) -> Dense:
+    """Ids as int64; rows of unequal length are padded with -1."""
+
+    def convert(ids: Any) -> Any:
+        if not ids.dtype.is_integer or ids.dtype == tf.uint64:
+            values = ids.flat_values if isinstance(ids, tf.RaggedTensor) else ids
+            if values.shape.num_elements() == 0:  # an empty list has no dtype
+                return tf.cast(ids, tf.int64)
+            raise ValueError(
+                f"{name} must hold ids, integers of at least 0 with -1 for padding "
+                "(evaluate also takes lists of strings). "
+                f"Received dtype: {ids.dtype.name}."
+            )
+        return tf.cast(ids, tf.int64)
+
+    return dense(name, data, convert, padding=PADDING)
+
+
+def as_relevance(relevance: Any, ids: Dense) -> tf.Tensor:
+    """The grades beside ids, in float64; a negative grade is 0, not relevant."""
+
+    def convert(grades: Any) -> Any:
+        if not (grades.dtype.is_floating or grades.dtype.is_integer):
+            raise ValueError(
+                f"'relevance' must hold real numbers. Received: {grades.dtype.name}."
+            )
+        return tf.cast(grades, tf.float64)
+
+    given = dense("'relevance'", relevance, convert, padding=0)
+    error = (
+        f"'relevance' must be of the shape of 'ids', {ids.tensor.shape}. "
+        f"Received: shape {given.tensor.shape}."
+    )
+    if given.tensor.shape.rank != ids.tensor.shape.rank:
+        raise ValueError(error)
+    if ids.row_lengths is not None and given.row_lengths is None:
+        given = as_ragged(given)
+    grades = with_shape_of(ids, given, "ids", error)
+    return tf.where(grades < 0, tf.zeros_like(grades), grades)
+
+
+def relevance_of(relevant: tf.Tensor, relevance: tf.Tensor | None) -> tf.Tensor:
+    """The relevance of each id: its grade, or 1 without grades; 0 for padding."""
+    if relevance is None:
+        return tf.cast(relevant != PADDING, tf.float64)
+    relevance = tf.reshape(relevance, tf.shape(relevant))
+    return tf.where(relevant != PADDING, relevance, 0)
+
+
+def is_repeated(ids: tf.Tensor) -> tf.Tensor:
+    """True where the same id stands earlier in the row `[B, M]`."""
+    if ids.shape[1] == 1:
+        return tf.zeros_like(ids, tf.bool)
+    positions = tf.range(tf.shape(ids)[1])
+    is_earlier = positions[tf.newaxis, :] < positions[:, tf.newaxis]
+    is_same = tf.equal(ids[:, :, tf.newaxis], ids[:, tf.newaxis, :])
+    return tf.reduce_any(is_same & is_earlier, axis=2)
+
+
+def require_finite_relevance(relevance: tf.Tensor) -> None:
+    """Raises ValueError for a grade that is NaN or infinite."""
+    invalid = ~np.isfinite(relevance.numpy())
+    if invalid.any():
+        raise ValueError(
+            "'relevance' must hold finite numbers. "
+            f"Received: {first_value(invalid, relevance)}."
+        )

@@ -1,0 +1,190 @@
+"""Anything array-like as dense tensors, with shapes checked as early as possible.
+
+Where the graph knows a dimension, it is checked while tracing, and otherwise when the
+graph runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+
+class Dense(NamedTuple):
+    """One argument as a dense tensor, with its row lengths if it was ragged."""
+
+    name: str
+    tensor: tf.Tensor
+    padding: float | bool
+    row_lengths: tf.Tensor | None = None
+
+
+def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Dense:
+    """Converts anything array-like; rows of unequal length are padded."""
+    if not tf.is_tensor(data):
+        data = _array_or_rows(name, data)
+    if isinstance(data, tf.SparseTensor):
+        raise ValueError(
+            f"{name} must be dense or ragged. Received a SparseTensor: convert it with "
+            "tf.sparse.to_dense(), and mark padding by labels below 0."
+        )
+    if isinstance(data, tf.RaggedTensor):
+        if data.ragged_rank != 1:
+            raise ValueError(
+                f"If ragged, {name} must have one ragged dimension, as in [B, (N)]. "
+                f"Received: shape {data.shape}, ragged rank {data.ragged_rank}."
+            )
+        rows = convert(data)
+        tensor = rows.to_tensor(tf.cast(padding, rows.dtype))
+        return Dense(name, tensor, padding, rows.row_lengths())
+    tensor = tf.convert_to_tensor(data)
+    if tensor.shape.rank is None:
+        raise ValueError(
+            f"{name} must have a known number of dimensions, as set by "
+            "tf.ensure_shape(). Received: a tensor of unknown rank."
+        )
+    return Dense(name, convert(tensor), padding)
+
+
+def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
+    """Array-like data as an array, or ragged if its rows are of unequal length."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} must not be a masked array. Pass array.data, and mask=~array.mask "
+            "for the items that count. Received: a numpy.ma.MaskedArray."
+        )
+    try:
+        array = np.asarray(data)
+    except ValueError:  # rows of unequal length
+        array = np.empty(0, object)
+    if array.dtype != object:
+        if array.dtype.kind in "SUMm":
+            raise ValueError(f"{name} must hold numbers. Received: {array.dtype}.")
+        return array
+    try:
+        rows = [np.asarray(row) for row in data]
+        values = np.concatenate([row for row in rows if row.size] or rows)
+        if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be an array, or a list of lists of numbers. "
+            f"Received: {data!s:.200}."
+        ) from None
+    return tf.RaggedTensor.from_row_lengths(values, [len(row) for row in rows])
+
+
+def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
+    """Raises ValueError for a dict without the key, or with others than these."""
+    if key not in y_true or not y_true.keys() <= {key, *may_have}:
+        raise ValueError(
+            f"A dict `y_true` must have the key {key!r} and may have "
+            f"{', '.join(map(repr, sorted(may_have)))}, no other. "
+            f"Received keys: {sorted(map(str, y_true))}."
+        )
+
+
+def padded_to(argument: Dense, width: tf.Tensor) -> Dense:
+    """Pads what was ragged to the width of a dense tensor beside it."""
+    missing = tf.maximum(width - tf.shape(argument.tensor)[1], 0)
+    padding = tf.cast(argument.padding, argument.tensor.dtype)
+    paddings = [[0, 0]] * argument.tensor.shape.rank
+    paddings[1] = [0, missing]
+    padded = tf.pad(argument.tensor, paddings, constant_values=padding)
+    return argument._replace(tensor=padded)
+
+
+def as_ragged(argument: Dense) -> Dense:
+    """Marks rows of equal length as ragged: Python lists carry no padding."""
+    size = tf.shape(argument.tensor, out_type=tf.int64)
+    return argument._replace(row_lengths=tf.fill(size[:1], size[1]))
+
+
+def with_shape_of(
+    other: Dense, argument: Dense, contents: str, error: str
+) -> tf.Tensor:
+    """The tensor of `argument`, which must have the shape and rows of `other`.
+
+    `contents` says what the other holds, for the errors about rows.
+    """
+    shape = tf.shape(other.tensor)
+    if argument.row_lengths is None:
+        return require_shape(argument.tensor, other.tensor.shape, shape, error)
+    with _required_same_rows(argument, other, contents):
+        tensor = padded_to(argument, shape[1]).tensor
+        return require_shape(tensor, other.tensor.shape, shape, error)
+
+
+def require_shape(
+    tensor: tf.Tensor, known: tf.TensorShape, shape: tf.Tensor, error: str
+) -> tf.Tensor:
+    """`tensor`, which must have this shape: what is `known` of it is checked now."""
+    if not tensor.shape.is_compatible_with(known):
+        raise ValueError(error)
+    if tensor.shape.is_fully_defined() and known.is_fully_defined():
+        return tensor
+    return tf.ensure_shape(reshaped_if_same(tensor, shape, error), known)
+
+
+def reshaped_if_same(tensor: tf.Tensor, shape: tf.Tensor, error: str) -> tf.Tensor:
+    """`tensor`, if it has this shape when the graph runs; otherwise an error."""
+    received = tf.shape(tensor)
+    same = tf.equal(received, shape)
+    with required(tf.reduce_all(same), error, received, "for", shape):
+        # XLA drops assertions; there the impossible size -2 is the error.
+        return tf.reshape(tensor, tf.where(same, shape, -2))
+
+
+def _required_same_rows(
+    argument: Dense, other: Dense, contents: str
+) -> AbstractContextManager:
+    if other.row_lengths is None:
+        raise ValueError(
+            f"If ragged, {argument.name} needs ragged {contents} with rows of the same "
+            f"lengths. Received: dense {contents} of shape {other.tensor.shape}."
+        )
+    error = f"The rows of {argument.name} must be as long as those of the {contents}."
+    lengths = (other.row_lengths, argument.row_lengths)
+    if tf.executing_eagerly():
+        rows = zip_longest(*(each.numpy() for each in lengths))
+        for row, (expected, received) in enumerate(rows):
+            if expected != received:
+                raise ValueError(
+                    f"{error} Received: in row {row}, {expected} {contents} and "
+                    f"{received} values of {argument.name}."
+                )
+    with required(tf.equal(*map(tf.size, lengths)), error, *lengths):
+        same_lengths = tf.equal(*lengths)
+    return required(tf.reduce_all(same_lengths), error, *lengths)
+
+
+def required(
+    condition: tf.Tensor, error: str, *at_run_time: Any
+) -> AbstractContextManager:
+    """Raises ValueError now; in a graph, delays what is built within until the check.
+
+    The graph raises InvalidArgumentError with the same message when it runs, and
+    with the values that are only known then.
+    """
+    if not tf.executing_eagerly():
+        check = tf.debugging.Assert(condition, [error, "At run time:", *at_run_time])
+        return tf.control_dependencies([check])
+    if not condition:
+        raise ValueError(error)
+    return nullcontext()
+
+
+def first_index(where: np.ndarray) -> list[int]:
+    """The index of the first True."""
+    return np.argwhere(where)[0].tolist()
+
+
+def first_value(where: np.ndarray, values: tf.Tensor) -> str:
+    """The value at the first True, and its index."""
+    index = first_index(where)
+    return f"{values.numpy()[tuple(index)]} at index {index}"

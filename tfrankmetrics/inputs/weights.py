@@ -1,0 +1,99 @@
+"""Weights: one for each query, or one for each item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.inputs.tensors import (
+    Dense,
+    dense,
+    first_index,
+    require_shape,
+    reshaped_if_same,
+    with_shape_of,
+)
+
+
+def query_or_item_weights(
+    sample_weight: Any, labels: Dense, is_one_list: bool
+) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+    """The weights beside labels: of the queries `[B]`, or else of the items `[B, N]`."""
+    given = dense("`sample_weight`", sample_weight, _as_weights, padding=0)
+    error = (
+        "`sample_weight` must be a scalar, [B] or [B, 1] (one weight per query), or of "
+        f"the labels' shape (one per item), here {labels.tensor.shape}. "
+        f"Received: shape {given.tensor.shape}."
+    )
+    weights = _nan_if_negative(given.tensor)
+    if is_one_list and weights.shape.rank == 1 and weights.shape[0] != 1:
+        weights = weights[tf.newaxis]
+    batch = tf.shape(labels.tensor)[:1]
+    if weights.shape.rank == 0:
+        return tf.fill(batch, weights), None
+    if weights.shape.rank == 2 and weights.shape[1] == 1:
+        weights = tf.squeeze(weights, axis=1)
+    if weights.shape.rank == 1:
+        return require_shape(weights, labels.tensor.shape[:1], batch, error), None
+    if weights.shape.rank == 2 and weights.shape[1] is None:
+        # Only the run can tell [B, 1] from [B, N]. As weights of the items, both give
+        # the same values.
+        shape = tf.shape(labels.tensor)
+        width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])
+        weights = reshaped_if_same(weights, tf.stack([shape[0], width]), error)
+        weights *= tf.ones_like(labels.tensor, tf.float64)
+    given = given._replace(tensor=weights)
+    return None, with_shape_of(labels, given, "labels", error)
+
+
+def query_weights(sample_weight: Any, queries: tf.Tensor) -> tf.Tensor | None:
+    """The weights of `queries`, `[B, ...]`, as float64 `[B]`."""
+    if sample_weight is None:
+        return None
+    weights = dense("`sample_weight`", sample_weight, _as_weights, padding=0).tensor
+    error = (
+        "`sample_weight` must be a scalar, [B] or [B, 1]: one weight per query. "
+        f"Received: shape {weights.shape} for scores or ids of shape {queries.shape}."
+    )
+    weights = _nan_if_negative(weights)
+    batch = tf.shape(queries)[:1]
+    if weights.shape.rank == 0:
+        return tf.fill(batch, weights)
+    if weights.shape.rank == 2 and weights.shape[1] in (1, None):
+        column = require_shape(
+            weights,
+            tf.TensorShape([queries.shape[0], 1]),
+            tf.concat([batch, [1]], axis=0),
+            error,
+        )
+        return tf.squeeze(column, axis=1)
+    if weights.shape.rank != 1:
+        raise ValueError(error)
+    return require_shape(weights, queries.shape[:1], batch, error)
+
+
+def _nan_if_negative(weights: tf.Tensor) -> tf.Tensor:
+    return tf.where(weights < 0, tf.constant(float("nan"), tf.float64), weights)
+
+
+def _as_weights(weights: Any) -> Any:
+    if not (weights.dtype.is_floating or weights.dtype.is_integer):
+        raise ValueError(
+            "`sample_weight` must hold real numbers. To leave items out of the "
+            f"ranking, use a mask. Received dtype: {weights.dtype.name}."
+        )
+    return tf.cast(weights, tf.float64)
+
+
+def require_valid_weights(weights: tf.Tensor | None) -> None:
+    """Raises ValueError for a weight that is not finite. (Negative ones are NaN.)"""
+    if weights is None:
+        return
+    bad_weights = ~np.isfinite(weights.numpy())
+    if bad_weights.any():
+        raise ValueError(
+            "`sample_weight` must hold finite numbers of at least 0. "
+            f"Received another at index {first_index(bad_weights)}."
+        )

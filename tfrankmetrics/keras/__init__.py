@@ -1,0 +1,1 @@
+"""What the metrics need of Keras: state, configs, misuse in `fit`, `RankingMetrics`."""

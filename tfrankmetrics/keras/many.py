@@ -1,0 +1,110 @@
+"""Many metrics and cutoffs from one ranking, as one Keras metric."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrankmetrics.inputs.formats import input_format
+from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
+from tfrankmetrics.measure import named_measures
+from tfrankmetrics.options import Duplicates, Inputs, Options, takes_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+class RankingMetrics(StatefulMetric):
+    """Several ranking metrics at once; `result` is a dict.
+
+    All of them read from one ranking of the lists, so ten metrics and cutoffs cost
+    little more than one.
+
+    >>> metrics = RankingMetrics(["ndcg@10", "mrr", "P@1"])
+    >>> metrics.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
+    >>> {name: float(value) for name, value in metrics.result().items()}
+    {'ndcg@10': 0.796..., 'mrr': 1.0, 'precision@1': 1.0}
+
+    In `model.compile(metrics=[RankingMetrics([...])])` each key becomes an entry of the
+    logs, as `ndcg@10` and `val_ndcg@10`. Callbacks that monitor one need `mode="max"`,
+    or `mode="min"` for ARP.
+
+    Keras merges the results of all metrics and all outputs of a model into one dict,
+    and silently keeps only one of two results with the same key. So if a model has
+    several `RankingMetrics`, give each its own `prefix`. During `fit` and `evaluate`,
+    equal keys raise an error.
+
+    Args:
+        metrics: A list of names and metric objects. Names are those of the results
+            (`"ndcg@10"`, `"map"`), or those of trec_eval and ir_measures
+            (`"nDCG@10"`, `"P@5"`, `"AP"`); the key of the result is this library's
+            name. An object (`NDCG(k=10, gain="linear", name="x")`) keeps its own
+            options, and its name is the key.
+        prefix: A string put before each key of the result.
+        inputs: What `update_state` takes: "labels" beside scores (the default),
+            relevant "ids" beside recommended ids, or relevant ids beside the scores of
+            a whole "catalogue".
+        duplicates: How a repeated recommendation counts, with inputs="ids" only:
+            "first" (once, at its first position; the default) or "all" (each time).
+        name: The name of the metric itself, which the logs do not show.
+        dtype: The dtype of the results, by default Keras's floatx.
+        **options: Options for the metrics given by name, such as `gain="linear"` or
+            `convention="trec_eval"`. See `tfrankmetrics.Options`.
+
+    Raises:
+        ValueError: A name is unknown or comes up twice, or an option is invalid or
+            applies to none of the metrics given by name.
+    """
+
+    @takes_options
+    def __init__(
+        self,
+        metrics: Sequence[Any],
+        prefix: str = "",
+        *,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        if not isinstance(prefix, str):
+            raise ValueError(f"`prefix` must be a string. Received: {prefix!r}.")
+        metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
+        data = input_format(inputs, duplicates)
+        named = named_measures(metrics, options, data)
+        super().__init__(list(named.values()), data, name, dtype)
+        self._keys = tuple(prefix + name for name in named)
+        arguments = {
+            "metrics": [to_config(metric) for metric in metrics],
+            "prefix": prefix,
+            "inputs": inputs,
+            "duplicates": duplicates,
+            **{name: to_config(value) for name, value in options.items()},
+        }
+        # As text: Keras would wrap a dict into one that cannot be pickled.
+        self._arguments = json.dumps(arguments)
+
+    @property
+    def result_keys(self) -> tuple[str, ...]:
+        """The keys of the result."""
+        return self._keys
+
+    def result(self) -> dict[str, tf.Tensor]:
+        """The weighted mean of each metric over the queries so far, by its key."""
+        return dict(zip(self._keys, self._results(), strict=True))
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make this metric again."""
+        return {**super().get_config(), **json.loads(self._arguments)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> RankingMetrics:
+        """Makes the metric from the result of `get_config`."""
+        config = {name: from_config(value) for name, value in config.items()}
+        config["metrics"] = [from_config(metric) for metric in config["metrics"]]
+        return cls(**config)

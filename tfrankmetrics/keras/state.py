@@ -1,0 +1,173 @@
+"""What all Keras metrics of this library share: state, updates and configs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.compiled import call_compiled
+from tfrankmetrics.compute import means, weighted_sums
+from tfrankmetrics.inputs.formats import InputFormat
+from tfrankmetrics.keras.guards import check_use_in_keras
+from tfrankmetrics.measure import Measure
+
+try:
+    KerasMetric = tf.keras.metrics.Metric
+except ImportError as error:
+    raise ImportError(
+        "tfrankmetrics needs Keras with its TensorFlow backend, and Keras failed to "
+        f"load. Received: KERAS_BACKEND={os.environ.get('KERAS_BACKEND')!r}. Unset it, "
+        "or set it to 'tensorflow', before Python starts."
+    ) from error
+
+
+class StatefulMetric(KerasMetric):
+    """A Keras metric whose state is the sums of some measures.
+
+    The state is one float64 tensor `[measures, 2]`: the sums of weight * value and of
+    weight. In float64 it stays exact to 1e-8 over 10^8 single updates, where float32 is
+    1% off after 10^6. It is additive, so the states of replicas and workers add up to
+    the state of one device.
+    """
+
+    def __init__(
+        self,
+        measures: Sequence[Measure],
+        input_format: InputFormat,
+        name: str | None,
+        dtype: str | None,
+    ) -> None:
+        if tf.keras.backend.backend() != "tensorflow":
+            raise RuntimeError(
+                "tfrankmetrics' Keras metrics need Keras's TensorFlow backend. "
+                f"Received: the backend {tf.keras.backend.backend()!r}. Set "
+                "KERAS_BACKEND=tensorflow before importing Keras, or use "
+                "tfrankmetrics.evaluate on arrays."
+            )
+        super().__init__(name=name, dtype=dtype)
+        if not tf.as_dtype(self.dtype).is_floating:
+            raise ValueError(
+                "The dtype of a metric's result must be a float. "
+                f"Received: dtype={dtype!r}."
+            )
+        self._measures = tuple(measures)
+        self._input_format = input_format
+        self._sums = self.add_weight(
+            name="sums",
+            shape=(len(self._measures), 2),
+            initializer="zeros",
+            dtype="float64",
+        )
+        self._queries_seen = None
+        if any(measure["ties"] == "random" for measure in self._measures):
+            self._queries_seen = self.add_weight(
+                name="queries_seen", shape=(), initializer="zeros", dtype="int64"
+            )
+
+    @property
+    def result_keys(self) -> tuple[str, ...]:
+        """The keys of the result, if it is a dict."""
+        return ()
+
+    @property
+    def input_format(self) -> InputFormat:
+        """What `update_state` takes: labels, ids or a catalogue."""
+        return self._input_format
+
+    @tf.autograph.experimental.do_not_convert
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds a batch of queries.
+
+        Args:
+            y_true: Labels `[B, N]`, or `[N]` for one list; dense or ragged. For metrics
+                of subtopics `[B, N, T]`, one label for each subtopic. A label below 0
+                marks padding; an item with subtopics is padding if all its labels are
+                below 0. Or a dict with `labels` and a boolean `mask` `[B, N]`, True for
+                the items that count; then the mask alone decides, and a negative label
+                is not relevant. A Keras mask on `y_pred` has the same effect.
+
+                With inputs="ids", the relevant ids, `[B]` or `[B, M]` in any order,
+                integers with -1 for padding. With inputs="catalogue", likewise, where
+                each id is the position of an item in the catalogue; `[B, T]` or
+                `[B, T, M]` for sequences. Or a dict of `ids`, optionally their
+                `relevance`, of the same shape, and for a catalogue the ids to `exclude`
+                from the ranking, `[B, E]` or `[B, T, E]`.
+            y_pred: Scores of the labels' shape, or `[B, N, 1]`; the highest ranks
+                first. Any float or integer dtype, compared without rounding. NaN ranks
+                below every number. A score of -inf means that the item was not
+                retrieved.
+
+                With inputs="ids", recommended ids `[B, K]`, best first, with -1 for
+                padding at the end. With inputs="catalogue", scores of all items,
+                `[B, V]`, or `[B, T, V]` for each step of a sequence.
+            sample_weight: None, a scalar, `[B]` or `[B, 1]` for one weight per query,
+                or, beside labels, of their shape for one weight per item, or `[B, T]`
+                for one per step.
+
+        Raises:
+            ValueError: A shape or dtype is not one of these. In a graph with unknown
+                dimensions, `tf.errors.InvalidArgumentError` when it runs.
+        """
+        check_use_in_keras(self, y_pred)
+        lists = self._input_format.read(y_true, y_pred, sample_weight)
+        first_query = 0
+        if self._queries_seen is not None:
+            first_query = tf.convert_to_tensor(self._queries_seen)
+            self._queries_seen.assign_add(lists.num_queries)
+        if tf.executing_eagerly():
+            sums = call_compiled(weighted_sums, self._measures, lists, first_query)
+        else:
+            sums = weighted_sums(self._measures, lists, first_query)
+        self._sums.assign_add(sums)
+
+    def computations(self, *args: Any, **kwargs: Any) -> None:
+        """Refuses to be a metric of TensorFlow Model Analysis, which calls this."""
+        raise TypeError(
+            "TensorFlow Model Analysis takes metrics of Keras 2 only. Received: "
+            f"{type(self).__name__}, a metric of Keras 3. The same metrics on Beam: "
+            "tfrankmetrics.tfma.eval_config(['ndcg@10'], label_key=...)."
+        )
+
+    def reset_state(self) -> None:
+        """Sets the metric back to its state before any batch."""
+        for variable in self.variables:
+            variable.assign(tf.zeros(variable.shape, variable.dtype))
+
+    def __reduce__(self) -> tuple:
+        """Copies and pickles by config and state, in Keras 2 and 3 alike."""
+        state = [tf.convert_to_tensor(variable).numpy() for variable in self.variables]
+        return _restore, (type(self), self.get_config(), state)
+
+    def _results(self) -> list[tf.Tensor]:
+        """The value of each measure, in the metric's dtype; NaN before any query."""
+        values = means(tf.convert_to_tensor(self._sums))
+        return tf.unstack(tf.cast(values, self.dtype))
+
+
+def _restore(
+    cls: type[StatefulMetric], config: dict[str, Any], state: list[np.ndarray]
+) -> StatefulMetric:
+    metric = cls.from_config(config)
+    for variable, value in zip(metric.variables, state, strict=True):
+        variable.assign(value)
+    return metric
+
+
+def to_config(value: Any) -> Any:
+    """A function or metric as Keras serialises it; anything else as plain Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if callable(value):
+        return tf.keras.utils.serialize_keras_object(value)
+    return value
+
+
+def from_config(value: Any) -> Any:
+    """The inverse of `to_config`."""
+    if isinstance(value, dict) and "class_name" in value:
+        return tf.keras.utils.deserialize_keras_object(value)
+    return value

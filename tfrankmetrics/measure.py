@@ -1,0 +1,297 @@
+"""Measures: metrics fully specified, and the names that people write for them.
+
+The Keras classes and the functions that take names all turn what the user wrote into
+measures, so each rule about names, cutoffs and options stands here once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from tfrankmetrics.conventions import CONVENTIONS, Convention
+from tfrankmetrics.inputs.formats import InputFormat, input_format
+from tfrankmetrics.options import (
+    ConventionName,
+    Cutoff,
+    UnknownOptionError,
+    check_option,
+    listed,
+)
+from tfrankmetrics.ranking.items import ItemGain
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+
+# By name, in the order of their declaration. `@metric` enters each metric here.
+DECLARATIONS: dict[str, Declaration] = {}
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Declaration:
+    """A metric as its class declares it."""
+
+    name: str
+    aliases: tuple[str, ...]  # the names that other tools use
+    formula: Callable[..., tf.Tensor]  # float64 [B, C], or [B] without a cutoff
+    gain: Callable[..., ItemGain]
+    # How much there is to find in each list, [B]. Where it is 0, the list is empty.
+    to_find: Callable[[RankedLists, ItemGain], tf.Tensor]
+    lower_is_better: bool
+    has_cutoff: bool
+    has_subtopics: bool  # reads labels [B, N, T]
+    inputs: tuple[str, ...]  # the input formats for which it has a meaning
+    defaults: Mapping[str, Any]  # of its options
+    types: Mapping[str, Any]  # of its options
+    cls: type[Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its name and its aliases."""
+        return (self.name, *self.aliases)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the best value is 1. Only then may an empty list count as "one"."""
+        return "one" in typing.get_args(self.types["empty"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """A metric fully specified. Equal measures compute the same values."""
+
+    declaration: Declaration
+    k: int | None
+    options: tuple[tuple[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        """`ndcg@10`, or `ndcg` without a cutoff."""
+        name = self.declaration.name
+        return name if self.k is None else f"{name}@{self.k}"
+
+    @property
+    def without_cutoff(self) -> Measure:
+        """The same for all measures that differ in the cutoff alone."""
+        return dataclasses.replace(self, k=None)
+
+    def __getitem__(self, option: str) -> Any:
+        return dict(self.options)[option]
+
+    @property
+    def gain(self) -> ItemGain:
+        """What each item contributes to this metric."""
+        function = self.declaration.gain
+        return function(**self._options_of(function))
+
+    def values(self, lists: RankedLists) -> tf.Tensor:
+        """The metric's value at every cutoff of the lists, float64 `[B, C]`.
+
+        `[B, 1]` if it takes no cutoff.
+        """
+        formula = self.declaration.formula
+        values = formula(lists, self.gain, **self._options_of(formula))
+        has_cutoff = self.declaration.has_cutoff
+        if values.dtype != tf.float64 or values.shape.rank != 1 + has_cutoff:
+            raise TypeError(
+                f"The formula of `{self.declaration.name}` must return float64 values "
+                f"of shape {'[B, C]' if has_cutoff else '[B]'}. Received: "
+                f"{values.dtype.name} values of shape {values.shape}."
+            )
+        return values if has_cutoff else values[:, tf.newaxis]
+
+    def to_find(self, lists: RankedLists) -> tf.Tensor:
+        """How much there is to find in each list, float64 `[B]`; 0 in an empty one."""
+        return self.declaration.to_find(lists, self.gain)
+
+    def _options_of(self, function: Callable) -> dict[str, Any]:
+        return {name: self[name] for name in keyword_parameters(function)}
+
+
+def keyword_parameters(function: Callable) -> list[str]:
+    """The options of a formula are its keyword-only parameters; of a gain, its fields."""
+    parameters = inspect.signature(function).parameters.values()
+    if isinstance(function, type):
+        return [parameter.name for parameter in parameters]
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+def make_measure(
+    declaration: Declaration,
+    k: int | None = None,
+    *,
+    convention: str | None = None,
+    **options: Any,
+) -> Measure:
+    """Checks a cutoff and options, and makes the measure.
+
+    An option that is None has the convention's value or, without one, the default.
+    """
+    name, types = declaration.name, declaration.types
+    complete = dict(declaration.defaults)
+    if convention is not None:
+        chosen = _convention_for(convention, declaration)
+        for option in complete.keys() & chosen.options.keys():
+            complete[option] = chosen.choice(option, name)
+    complete.update({o: value for o, value in options.items() if value is not None})
+    for option, value in complete.items():
+        check_option(name, option, value, types[option])
+    check_option(name, "k", k, Cutoff)
+    if k is not None and not declaration.has_cutoff:
+        raise ValueError(
+            f"`{name}` is a metric of the whole list and takes no cutoff. "
+            f"Received: k={k}."
+        )
+    if complete["seed"] is not None and complete["ties"] != "random":
+        raise ValueError(
+            "`seed` is the seed of ties='random'; nothing else is drawn at random. "
+            f"Received: seed={complete['seed']!r}, ties={complete['ties']!r}."
+        )
+    if complete.get("average") == "micro" and complete["empty"] != "skip":
+        raise ValueError(
+            "average='micro' weighs each list by how much there is to find in it, so "
+            "an empty list does not count. Use average='macro' or empty='skip'. "
+            f"Received: empty={complete['empty']!r}."
+        )
+    if k is None and complete.get("denominator") == "k":
+        complete["denominator"] = "list"  # without a cutoff, k is the list's length
+    return Measure(declaration, None if k is None else int(k), tuple(complete.items()))
+
+
+def _convention_for(name: str, declaration: Declaration) -> Convention:
+    check_option(declaration.name, "convention", name, ConventionName | None)
+    convention = CONVENTIONS[name]
+    if declaration.name not in convention.metrics:
+        raise ValueError(
+            f"convention={name!r} has the choices of {convention.tools}, for the "
+            f"metrics {listed(convention.metrics)}. Received: {declaration.name!r}. To "
+            "use both in one list, pass this metric as an object with its own options."
+        )
+    return convention
+
+
+def parse_name(text: str) -> tuple[Declaration, int | None]:
+    """The metric and the cutoff that a string such as `"P@5"` means.
+
+    Accepts this library's names, and those of trec_eval and ir_measures
+    (`nDCG@10`, `AP`, `ndcg_cut_10`, `recip_rank`), in upper or lower case.
+    """
+    by_any_name = {
+        name.lower(): declaration
+        for declaration in DECLARATIONS.values()
+        for name in declaration.names
+    }
+    name, at, cutoff = text.partition("@")
+    if not at and name.lower() not in by_any_name:
+        suffix = re.fullmatch(r"(\w+?)(?:_cut)?_(\d+)", text)
+        name, cutoff = suffix.groups() if suffix else (name, "")
+    if (at or cutoff) and not re.fullmatch(r"[0-9]+", cutoff):
+        raise ValueError(
+            "The cutoff of a metric's name must be a whole number of at least 1, as in "
+            f"'ndcg@10'. Received: {text!r}."
+        )
+    declaration = by_any_name.get(name.lower())
+    if declaration is None:
+        near = difflib.get_close_matches(name.lower(), by_any_name, n=1, cutoff=0.6)
+        hint = f" Did you mean {by_any_name[near[0]].name!r}?" if near else ""
+        raise ValueError(
+            f"A metric's name is one of {listed(DECLARATIONS)}, with '@k' for a "
+            f"cutoff. Received: {text!r}.{hint}"
+        )
+    return declaration, int(cutoff) if cutoff else None
+
+
+def named_measures(
+    metrics: Iterable[Any],
+    options: Mapping[str, Any],
+    data: InputFormat | None = None,
+) -> dict[str, Measure]:
+    """The measures of a list of names and metric objects, by the name of each.
+
+    Args:
+        metrics: Names, and objects of one metric.
+        options: Options and a convention for the metrics given by name, each for those
+            that take it. None stands for an option that is not given.
+        data: The input format of the data; labels by default.
+    """
+    if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
+        raise ValueError(
+            "`metrics` must be a list of names or metric objects, as in "
+            f"['ndcg@10', 'mrr']. Received: {metrics!r}."
+        )
+    data = input_format() if data is None else data
+    options = {name: value for name, value in options.items() if value is not None}
+    _check_names(options)
+    unused = set(options)
+    named: dict[str, Measure] = {}
+    for metric in metrics:
+        if isinstance(metric, str):
+            declaration, k = parse_name(metric)
+            taken = options.keys() & {"convention", *declaration.types}
+            unused -= taken
+            own = {name: options[name] for name in taken}
+            measure = make_measure(declaration, k, **own)
+            name = measure.name
+        elif isinstance(getattr(metric, "measure", None), Measure):
+            measure, name = metric.measure, metric.name
+            if metric.input_format not in (data, input_format()):
+                raise ValueError(
+                    "All metrics in a list read the same data: omit `inputs` and "
+                    f"`duplicates` on the metric objects. Received: {metric.name!r} "
+                    f"with {metric.input_format}, in a list for {data}."
+                )
+        else:
+            raise ValueError(
+                "`metrics` takes names such as 'ndcg@10' and tfrankmetrics objects of "
+                f"one metric, such as NDCG(k=10). Received: {metric!r}."
+            )
+        check_inputs(measure, data)
+        if name in named:
+            raise ValueError(
+                "The names of `metrics` must be unique, since each is a key of the "
+                f"result. {name!r} comes up twice: drop one, or give a metric object "
+                "a name of its own, as in NDCG(k=10, name='linear_ndcg@10')."
+            )
+        named[name] = measure
+    if not named:
+        raise ValueError("`metrics` must name at least one metric. Received: [].")
+    if unused:
+        raise ValueError(
+            "An option must apply to a metric given by name; metric objects keep "
+            f"their own. No such metric takes: {listed(sorted(unused))}."
+        )
+    return named
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    """Raises an error for an option that no metric has, or only metric objects take."""
+    if "denominator" in options:
+        raise ValueError(
+            "`denominator` has other choices for each metric: set it on a metric "
+            "object, as in MeanAveragePrecision(k=5, denominator='hits')."
+        )
+    known = {"convention"}.union(*(each.types for each in DECLARATIONS.values()))
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UnknownOptionError(
+                f"A keyword must be an argument or an option of a metric. No such "
+                f"metric takes: {name!r}.{hint}"
+            )
+
+
+def check_inputs(measure: Measure, data: InputFormat) -> None:
+    """Raises ValueError for a metric that has no meaning for an input format."""
+    inputs = measure.declaration.inputs
+    if data.inputs not in inputs:
+        raise ValueError(
+            f"`{measure.declaration.name}` has a meaning for inputs="
+            f"{' and '.join(map(repr, inputs))} only: inputs={data.inputs!r} lacks "
+            "the items that this metric compares."
+        )

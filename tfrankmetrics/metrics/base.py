@@ -1,0 +1,186 @@
+"""The base classes of all metrics, with the options that they share."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any, ClassVar, Literal
+
+import tensorflow as tf
+
+from tfrankmetrics.inputs.formats import input_format
+from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
+from tfrankmetrics.measure import Declaration, Measure, check_inputs, make_measure
+from tfrankmetrics.metrics.declared import with_fields
+from tfrankmetrics.options import (
+    ConventionName,
+    Cutoff,
+    Duplicates,
+    Empty,
+    Inputs,
+    Seed,
+    Ties,
+)
+
+
+@with_fields
+class SingleMetric(StatefulMetric):
+    """One metric: the base of the three bases below."""
+
+    ties: Ties = "expected"
+    seed: Seed = None
+    empty: Empty = "zero"
+    convention: dataclasses.InitVar[ConventionName | None] = None
+    name: str | None = None
+    dtype: str | None = None
+
+    has_subtopics: ClassVar[bool] = False
+    declaration: ClassVar[Declaration]
+    field_defaults: ClassVar[dict[str, Any]]
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        if not hasattr(self, "declaration"):
+            raise TypeError(
+                f"A metric must be declared with @tfrankmetrics.metric. Received: the "
+                f"class {type(self).__name__}, which is not."
+            )
+        given = self._bind(*args, **given)
+        name, dtype = given.pop("name", None), given.pop("dtype", None)
+        data = input_format(given.pop("inputs", None), given.pop("duplicates", None))
+        measure = make_measure(self.declaration, given.pop("k", None), **given)
+        check_inputs(measure, data)
+        super().__init__([measure], data, name or measure.name, dtype)
+        # For Keras 3's callbacks with mode="auto".
+        self._direction = "down" if self.declaration.lower_is_better else "up"
+
+    def _bind(self, *args: Any, **given: Any) -> dict[str, Any]:
+        signature = inspect.signature(type(self))
+        try:
+            return signature.bind(*args, **given).arguments
+        except TypeError as error:
+            raise TypeError(
+                f"{type(self).__name__}: {error}. It takes: "
+                f"{', '.join(signature.parameters)}."
+            ) from None
+
+    @property
+    def measure(self) -> Measure:
+        """The metric with its cutoff and all options."""
+        return self._measures[0]
+
+    def result(self) -> tf.Tensor:
+        """The weighted mean over the queries so far: a scalar, NaN before any."""
+        return self._results()[0]
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make this metric again."""
+        options = {name: to_config(value) for name, value in self.measure.options}
+        options["inputs"] = self.input_format.inputs
+        if "k" in self.field_defaults:
+            options["k"] = self.measure.k
+        if options["inputs"] == "ids":
+            options["duplicates"] = self.input_format.duplicates
+        return {**super().get_config(), **options}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> SingleMetric:
+        """Makes the metric from the result of `get_config`."""
+        return cls(**{name: from_config(value) for name, value in config.items()})
+
+
+@with_fields
+class TopKMetric(SingleMetric):
+    """A metric of the top k items of each list. These are the options of all of them.
+
+    A metric also has an attribute for each of its options: `NDCG(k=10).k` is 10.
+
+    >>> import tfrankmetrics as tfr
+    >>> metric = tfr.RecallAtK(k=10, ties="stable", empty="skip", name="recall")
+    >>> metric.k, metric.ties, metric.name
+    (10, 'stable', 'recall')
+
+    Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        ties: How equal scores count: "expected" (the exact mean over all orders of the
+            tied items; the default), "stable" (in the order of the list) or "random"
+            (in an order drawn from `seed`, which repeats).
+        seed: The seed of ties="random", an int; None is 0.
+        empty: The value of a list with nothing relevant in it, where all gains are 0:
+            "zero" (the default of most metrics), "one", or "skip", which leaves the
+            list out of the mean. A list of padding never counts. Metrics whose best
+            value is not 1 do not take "one".
+        convention: A key of `CONVENTIONS`, such as "trec_eval": uses the settings of
+            that tool as defaults. Options that are passed explicitly win.
+        inputs: What `update_state` takes: "labels" beside scores (the default),
+            relevant "ids" beside recommended ids, or relevant ids beside the scores of
+            a whole "catalogue".
+        duplicates: How a repeated recommendation counts, with inputs="ids" only:
+            "first" (once, at its first position; the default) or "all" (each time).
+        name: The name of the result; by default the metric's name and cutoff, as in
+            `ndcg@10`.
+        dtype: The dtype of the result, by default Keras's floatx. The state is always
+            float64.
+
+    Weights: one weight per query weighs the mean over the queries. One weight per item
+    gives the query the weight sum(weight * gain) / sum(gain), and within the list it
+    weighs the gains of DCG, NDCG and alpha-DCG, the hits of MAP, the labels of ARP and
+    the pairs of OPA. The gain of a binary metric is 1 for a relevant item.
+
+    Raises:
+        ValueError: `k` or an option breaks its rule, or the convention does not have
+            the metric.
+    """
+
+    k: Cutoff = dataclasses.field(default=None, kw_only=False)
+    inputs: Inputs = "labels"
+    duplicates: Duplicates = "first"
+
+
+@with_fields
+class WholeListMetric(SingleMetric):
+    """A metric of whole lists. It has the options of `TopKMetric`, but no cutoff.
+
+    It takes labels or a catalogue: a list of recommended ids does not contain the rank
+    of every item, which such metrics need. So there is no `duplicates`.
+
+    >>> import tfrankmetrics as tfr
+    >>> tfr.PerQueryAUC(empty="zero").name
+    'auc'
+
+    Args:
+        inputs: What `update_state` takes: "labels" beside scores (the default), or
+            relevant ids beside the scores of a whole "catalogue".
+        **shared: ties, seed, empty, convention, name and dtype: see `TopKMetric`.
+
+    Raises:
+        ValueError: An option breaks its rule, or the convention does not have the
+            metric.
+    """
+
+    inputs: Literal["labels", "catalogue"] = "labels"
+
+
+@with_fields
+class SubtopicMetric(SingleMetric):
+    """A metric of labels `[B, N, T]`, one for each of T subtopics of a query.
+
+    A query may mean several things, its subtopics, and an item may be relevant to some
+    of them. An item is padding if all its labels are below 0.
+
+    >>> import tfrankmetrics as tfr
+    >>> tfr.AlphaDCG(k=10).name
+    'alpha_dcg@10'
+
+    Args:
+        inputs: "labels", the only input format that has subtopics.
+        **shared: k, ties, seed, empty, convention, name and dtype: see `TopKMetric`.
+
+    Raises:
+        ValueError: `k` or an option breaks its rule, or the convention does not have
+            the metric.
+    """
+
+    has_subtopics: ClassVar[bool] = True
+
+    k: Cutoff = dataclasses.field(default=None, kw_only=False)
+    inputs: Literal["labels"] = "labels"

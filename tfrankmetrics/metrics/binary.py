@@ -1,0 +1,248 @@
+"""Metrics of binary relevance, at the top of each list.
+
+Precision, recall, F1, hit rate, R-precision, average precision and reciprocal rank.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import tensorflow as tf
+
+from tfrankmetrics.metrics.base import TopKMetric
+from tfrankmetrics.metrics.declared import metric
+from tfrankmetrics.metrics.gains import BinaryGain
+from tfrankmetrics.options import RelevanceThreshold
+from tfrankmetrics.ranking.items import ItemGain
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.ties import mean_over_hits
+
+
+def depths(lists: RankedLists, denominator: str) -> tf.Tensor:
+    """The denominator of precision: min(k, length of the list) `[B, C]`, or k `[C]`."""
+    if denominator == "k":
+        return lists.k
+    return tf.minimum(lists.k, lists.num_retrieved[:, tf.newaxis])
+
+
+def average_precision(
+    lists: RankedLists,
+    relevance: ItemGain,
+    *,
+    denominator: Literal["relevant", "min(k, relevant)", "hits"],
+) -> tf.Tensor:
+    """AP@k = sum over ranks 1..k of precision@rank * relevance / denominator."""
+    hits = lists.expected(lists.weighted(relevance))
+    precision_here = hits * lists.relevant_down_to(relevance) / lists.ranks
+    if denominator == "hits":
+        return lists.at_cutoffs(mean_over_hits(lists, relevance, precision_here))
+    divisor = lists.total(relevance)[:, tf.newaxis]
+    if denominator == "min(k, relevant)":
+        divisor = tf.minimum(lists.k, divisor)
+    return tf.math.divide_no_nan(lists.sum_to_cutoffs(precision_here), divisor)
+
+
+def reciprocal_rank(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+    """RR@k = 1 / rank of the first relevant item, 0 if none is in the top k."""
+    return lists.sum_to_cutoffs(lists.first_relevant(relevance) / lists.ranks)
+
+
+def precision(
+    lists: RankedLists, relevance: ItemGain, *, denominator: Literal["list", "k"]
+) -> tf.Tensor:
+    """P@k = number of relevant items at ranks 1..k / k (or the list's length)."""
+    hits = lists.sum_to_cutoffs(lists.expected(relevance))
+    return tf.math.divide_no_nan(hits, depths(lists, denominator))
+
+
+def recall(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+    """R@k = number of relevant items at ranks 1..k / number of relevant items."""
+    hits = lists.sum_to_cutoffs(lists.expected(relevance))
+    return tf.math.divide_no_nan(hits, lists.total(relevance)[:, tf.newaxis])
+
+
+def hit_rate(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+    """HR@k = 1 if any of the items at ranks 1..k is relevant, otherwise 0."""
+    return lists.sum_to_cutoffs(lists.first_relevant(relevance))
+
+
+def f1(
+    lists: RankedLists, relevance: ItemGain, *, denominator: Literal["list", "k"]
+) -> tf.Tensor:
+    """F1@k = 2 P@k R@k / (P@k + R@k) = 2 * hits / (k + number of relevant items)."""
+    hits = lists.sum_to_cutoffs(lists.expected(relevance))
+    relevant = lists.total(relevance)[:, tf.newaxis]
+    return tf.math.divide_no_nan(2 * hits, depths(lists, denominator) + relevant)
+
+
+def r_precision(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+    """Precision at rank R, the number of relevant items; at rank k, if k is less."""
+    relevant = lists.total(relevance)[:, tf.newaxis]
+    hits = tf.where(lists.ranks <= relevant, lists.expected(relevance), 0)
+    return tf.math.divide_no_nan(lists.sum_to_cutoffs(hits), relevant)
+
+
+@metric("map", formula=average_precision, gain=BinaryGain, aliases=("AP",))
+class MeanAveragePrecision(TopKMetric):
+    """Mean average precision: the precision at each relevant item, averaged.
+
+    AP@k = sum over ranks 1..k of precision@rank * relevance / denominator
+
+    The value is between 0 and 1. Source: Buckley and Voorhees, "Evaluating evaluation
+    measure stability", SIGIR 2000.
+
+    >>> mean_ap = MeanAveragePrecision(k=3)
+    >>> mean_ap.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(mean_ap.result())  # (1/1 + 2/3) / 2
+    0.833...
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        denominator: "relevant" (all relevant items of the list; the default),
+            "min(k, relevant)" (at most as many of them as fit above the cutoff), or
+            "hits" (the relevant items found above the cutoff).
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    denominator: Literal["relevant", "min(k, relevant)", "hits"] = "relevant"
+
+
+@metric(
+    "mrr", formula=reciprocal_rank, gain=BinaryGain, aliases=("RR", "recip_rank")
+)
+class MeanReciprocalRank(TopKMetric):
+    """Mean reciprocal rank: how far down the first relevant item is.
+
+    RR@k = 1 / rank of the first relevant item, or 0 if none is in the top k
+
+    The value is between 0 and 1. Source: Voorhees, "The TREC-8 Question Answering Track
+    Report", TREC 1999.
+
+    >>> mrr = MeanReciprocalRank()
+    >>> mrr.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(mrr.result())  # the first relevant item has rank 2
+    0.5
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+
+
+@metric("precision", formula=precision, gain=BinaryGain, aliases=("P",))
+class PrecisionAtK(TopKMetric):
+    """Precision: the share of the top items that is relevant.
+
+    P@k = number of relevant items at ranks 1..k / min(k, length of the list)
+
+    The value is between 0 and 1. Without k it is the share of the whole list.
+
+    >>> precision = PrecisionAtK(k=2)
+    >>> precision.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(precision.result())  # one of two
+    0.5
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        denominator: "list" (min(k, length of the list); the default), or "k", even for
+            shorter lists.
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    denominator: Literal["list", "k"] = "list"
+
+
+@metric("recall", formula=recall, gain=BinaryGain, aliases=("R",))
+class RecallAtK(TopKMetric):
+    """Recall: the share of the relevant items that is in the top k.
+
+    R@k = number of relevant items at ranks 1..k / number of relevant items
+
+    The value is between 0 and 1. Without k it is 1 for every list with a relevant item.
+
+    >>> recall = RecallAtK(k=2)
+    >>> recall.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(recall.result())  # one of two
+    0.5
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+
+
+@metric("hit_rate", formula=hit_rate, gain=BinaryGain, aliases=("Success", "HR"))
+class HitRateAtK(TopKMetric):
+    """Hit rate, or success: whether any relevant item is in the top k.
+
+    HR@k = 1 if any of the items at ranks 1..k is relevant, otherwise 0
+
+    The value of a query is 0 or 1, or between them if tied items straddle the cutoff.
+    Without k it is 1 for every list with a relevant item.
+
+    >>> hit_rate = HitRateAtK(k=2)
+    >>> hit_rate.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(hit_rate.result())
+    1.0
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+
+
+@metric("f1", formula=f1, gain=BinaryGain)
+class F1AtK(TopKMetric):
+    """F1: the harmonic mean of precision and recall.
+
+    F1@k = 2 * P@k * R@k / (P@k + R@k)
+         = 2 * relevant items at ranks 1..k / (min(k, length) + relevant items)
+
+    The value is between 0 and 1. Source: van Rijsbergen, "Information Retrieval", 1979.
+
+    >>> f1 = F1AtK(k=2)
+    >>> f1.update_state(y_true=[[0, 1, 1, 1]], y_pred=[[0.9, 0.5, 0.1, 0.0]])
+    >>> float(f1.result())  # 2 * 1 / (2 + 3)
+    0.4...
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        denominator: The denominator of precision: "list" (min(k, length of the list);
+            the default), or "k", even for shorter lists.
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    denominator: Literal["list", "k"] = "list"
+
+
+@metric("r_precision", formula=r_precision, gain=BinaryGain, aliases=("Rprec",))
+class RPrecision(TopKMetric):
+    """R-precision: precision at the rank where a perfect ranking would be complete.
+
+    R-precision = number of relevant items at ranks 1..R / R,
+    where R is the number of relevant items. With a cutoff k below R only ranks 1..k are
+    read.
+
+    The value is between 0 and 1. Source: Buckley and Voorhees, "Retrieval System
+    Evaluation", in "TREC: Experiment and Evaluation in Information Retrieval", 2005.
+
+    >>> r_precision = RPrecision()
+    >>> r_precision.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(r_precision.result())  # one of the top two
+    0.5
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0

@@ -1,0 +1,115 @@
+"""DCG and NDCG: gains, discounted by rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import tensorflow as tf
+
+from tfrankmetrics.metrics.base import TopKMetric
+from tfrankmetrics.metrics.declared import metric
+from tfrankmetrics.metrics.gains import LabelGain, call_function, only_retrieved
+from tfrankmetrics.options import Discount, Gain, Ideal
+from tfrankmetrics.ranking.items import ItemGain
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+
+DISCOUNTS: dict[str, Callable] = {
+    "log2": lambda ranks: math.log(2) / tf.math.log(1 + ranks),
+    "jarvelin": lambda ranks: math.log(2) / tf.math.log(tf.maximum(ranks, 2)),
+}
+
+
+def discounts(lists: RankedLists, discount: Discount) -> tf.Tensor:
+    """The discount of each rank, float64 `[D]`."""
+    if discount in DISCOUNTS:
+        return DISCOUNTS[discount](lists.ranks)
+    values = call_function("discount", discount, lists.ranks)
+    # A discount that grows with the rank is a mistake: NaN, rather than an NDCG above 1.
+    falls = tf.reduce_all(values[1:] <= values[:-1])
+    is_valid = falls & tf.reduce_all((values >= 0) & tf.math.is_finite(values))
+    return tf.where(is_valid, values, float("nan"))
+
+
+def dcg(lists: RankedLists, gain: ItemGain, *, discount: Discount) -> tf.Tensor:
+    """DCG@k = sum over ranks 1..k of gain * discount(rank)."""
+    gains = lists.expected(lists.weighted(gain))
+    return lists.sum_to_cutoffs(gains * discounts(lists, discount))
+
+
+def ndcg(
+    lists: RankedLists, gain: ItemGain, *, discount: Discount, ideal: Ideal
+) -> tf.Tensor:
+    """NDCG@k = DCG@k / the largest DCG@k that any order of the items has."""
+    if ideal == "retrieved":
+        gain = only_retrieved(gain)
+    ideal_gains = lists.ideal(lists.weighted(gain))
+    ideal_dcg = lists.sum_to_cutoffs(ideal_gains * discounts(lists, discount))
+    return tf.math.divide_no_nan(dcg(lists, gain, discount=discount), ideal_dcg)
+
+
+@metric("ndcg", formula=ndcg, gain=LabelGain, to_find=RankedLists.largest)
+class NDCG(TopKMetric):
+    """Normalized discounted cumulative gain: how close the order is to the ideal one.
+
+    NDCG@k = DCG@k / ideal DCG@k
+    DCG@k  = sum over ranks 1..k of gain(label) * discount(rank)
+
+    The ideal DCG@k is the largest DCG@k that any order of the items has. The value is
+    between 0 and 1. Source: Järvelin and Kekäläinen, "Cumulated gain-based evaluation
+    of IR techniques", ACM TOIS 20(4), 2002. The default gain and discount are those of
+    Burges et al., "Learning to rank using gradient descent", ICML 2005.
+
+    >>> ndcg = NDCG(k=2)
+    >>> ndcg.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
+    >>> float(ndcg.result())  # (1 + 3 / log2(3)) / (3 + 1 / log2(3))
+    0.796...
+
+    Args:
+        gain: The gain of a label: "exponential" (2^label - 1; the default), "linear"
+            (the label), or a function from a float64 tensor of labels to gains of its
+            shape, at least 0. Register a function with Keras to save models with it.
+        discount: The discount of a rank: "log2" (1 / log2(1 + rank); the default),
+            "jarvelin" (1 for ranks 1 and 2, then 1 / log2(rank)), or a function from a
+            float64 tensor of ranks, starting at 1, to discounts of its shape that do
+            not grow with the rank.
+        ideal: The items in the ideal order: all "judged" items, which are those with a
+            label (the default), or only "retrieved" items, whose score is not -inf.
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    gain: Gain = "exponential"
+    discount: Discount = "log2"
+    ideal: Ideal = "judged"
+
+
+@metric("dcg", formula=dcg, gain=LabelGain, to_find=RankedLists.largest)
+class DCG(TopKMetric):
+    """Discounted cumulative gain: the gains found, discounted by rank.
+
+    DCG@k = sum over ranks 1..k of gain(label) * discount(rank)
+
+    The value is at least 0 and has no upper bound. Source: Järvelin and Kekäläinen,
+    "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20(4), 2002.
+
+    >>> dcg = DCG(k=2, gain="linear")
+    >>> dcg.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
+    >>> float(dcg.result())  # 1 + 2 / log2(3)
+    2.261...
+
+    Args:
+        gain: The gain of a label: "exponential" (2^label - 1; the default), "linear"
+            (the label), or a function from a float64 tensor of labels to gains of its
+            shape, at least 0. Register a function with Keras to save models with it.
+        discount: The discount of a rank: "log2" (1 / log2(1 + rank); the default),
+            "jarvelin" (1 for ranks 1 and 2, then 1 / log2(rank)), or a function from a
+            float64 tensor of ranks, starting at 1, to discounts of its shape that do
+            not grow with the rank.
+        empty: "zero" (the default) or "skip": whether lists where all gains are 0 count.
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    gain: Gain = "exponential"
+    discount: Discount = "log2"
+    empty: Literal["zero", "skip"] = "zero"

@@ -1,0 +1,265 @@
+"""`@metric`: a metric is one declaration.
+
+A metric is a class with typed fields, a docstring, and a decorator that names its
+formula:
+
+    @metric("mrr", formula=reciprocal_rank, gain=BinaryGain, aliases=("RR",))
+    class MeanReciprocalRank(TopKMetric):
+        '''Mean reciprocal rank: ...'''
+
+        relevance_threshold: RelevanceThreshold = 1.0
+
+As with `dataclasses.dataclass`, the fields become the signature of the class with its
+defaults, and attributes of its objects. They are also the options that the formula and
+the gain receive as keywords. The class cannot be a dataclass, since Keras needs its own
+`__init__` and has its own `name` and `dtype`. Type checkers know the decorator as a
+`dataclass_transform`, so they check calls as those of a dataclass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import typing
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import tensorflow as tf
+
+from tfrankmetrics.keras.state import StatefulMetric
+from tfrankmetrics.measure import (
+    DECLARATIONS,
+    Declaration,
+    keyword_parameters,
+    make_measure,
+)
+from tfrankmetrics.options import Average, listed
+from tfrankmetrics.ranking.items import ItemGain
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_):
+        """For type checkers only: it does nothing at run time."""
+        return lambda function: function
+
+
+# Fields of the base classes, in the order of signatures.
+_SHARED = ("ties", "seed", "empty", "convention", "inputs", "duplicates")
+_SHARED += ("name", "dtype")
+# Fields that are not options of a measure.
+_NOT_OPTIONS = ("k", "convention", "inputs", "duplicates", "name", "dtype")
+# Options that `compute.py` applies, rather than a formula.
+_COMPUTED = ("ties", "seed", "empty", "average")
+
+
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field,)
+)
+def with_fields(cls: type[T]) -> type[T]:
+    """Turns the typed fields of a class into its signature and its attributes."""
+    types = _field_types(cls)
+    defaults = {name: vars(cls)[name] for name in types}
+    for name, default in defaults.items():
+        if isinstance(default, dataclasses.Field):
+            defaults[name] = default.default
+        if name in ("convention", "name", "dtype"):
+            delattr(cls, name)  # a convention is not kept; Keras has the other two
+        else:
+            setattr(cls, name, property(lambda self, field=name: _value(self, field)))
+    cls.field_types = {**getattr(cls, "field_types", {}), **types}
+    cls.field_defaults = {**getattr(cls, "field_defaults", {}), **defaults}
+    cls.__signature__ = _signature(cls.field_defaults)
+    return cls
+
+
+def _field_types(cls: type) -> dict[str, Any]:
+    """The types of the fields that a class itself declares."""
+    types = {}
+    inherited = getattr(cls, "field_types", {})
+    for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
+        if typing.get_origin(annotation) is typing.ClassVar:
+            continue
+        if isinstance(annotation, dataclasses.InitVar):
+            annotation = annotation.type
+        if name not in vars(cls):
+            raise TypeError(
+                f"A field must have a default. Received: `{name}` of {cls.__name__}."
+            )
+        is_new = name not in inherited
+        if is_new and hasattr(StatefulMetric, name) and name not in ("name", "dtype"):
+            raise TypeError(
+                "A field must not have the name of an attribute of Keras's metrics. "
+                f"Received: `{name}` of {cls.__name__}."
+            )
+        wider = Average if name == "average" else inherited.get(name)
+        if typing.get_origin(wider) is typing.Literal:
+            choices = typing.get_args(wider)
+            if not set(typing.get_args(annotation)) <= set(choices):
+                raise TypeError(
+                    f"The choices of `{name}` must be some of {listed(choices)}. "
+                    f"Received: {annotation} in {cls.__name__}."
+                )
+        types[name] = annotation
+    return types
+
+
+def _value(metric: Any, field: str) -> Any:
+    if field == "k":
+        return metric.measure.k
+    if field in ("inputs", "duplicates"):
+        return getattr(metric.input_format, field)
+    return metric.measure[field]
+
+
+def _signature(defaults: dict[str, Any]) -> inspect.Signature:
+    """`k` first, then the metric's own options, then those that all metrics share."""
+
+    def position(name):
+        return name != "k", _SHARED.index(name) if name in _SHARED else -1
+
+    kinds = {True: inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    return inspect.Signature(
+        inspect.Parameter(
+            name,
+            kinds.get(name == "k", inspect.Parameter.KEYWORD_ONLY),
+            default=defaults[name],
+        )
+        for name in sorted(defaults, key=position)
+    )
+
+
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field,)
+)
+def metric(
+    name: str,
+    *,
+    formula: Callable[..., tf.Tensor],
+    gain: Callable[..., ItemGain],
+    to_find: Callable[[RankedLists, ItemGain], tf.Tensor] = RankedLists.total,
+    aliases: tuple[str, ...] = (),
+    lower_is_better: bool = False,
+) -> Callable[[type[T]], type[T]]:
+    """Declares a metric: a class decorator.
+
+    The metric then works like those of this library, by its class and by its name: in
+    `compile`, `RankingMetrics`, `evaluate`, `evaluate_rows` and TensorFlow Model
+    Analysis, for all input formats of its base class.
+
+    The typed fields of the class are the options of the metric, with their defaults.
+    Import the types of known options from `tfrankmetrics.options`, or write `float`,
+    `int`, `bool`, or a `Literal` of strings.
+
+    >>> import tfrankmetrics as tfr
+    >>> def weighted_hits(lists, relevance, *, decay):
+    ...     hits = lists.expected(relevance)  # at each rank, [B, D]
+    ...     return lists.sum_to_cutoffs(hits * decay**lists.ranks)  # [B, C]
+    >>> @tfr.metric("weighted_hits", formula=weighted_hits, gain=tfr.BinaryGain)
+    ... class WeightedHits(tfr.TopKMetric):
+    ...     '''Hits that count less further down.'''
+    ...
+    ...     decay: float = 0.5
+    ...     relevance_threshold: float = 1.0
+    >>> tfr.evaluate([[1, 0, 1]], [[3, 2, 1]], ["weighted_hits@3"])  # 1/2 + 1/8
+    {'weighted_hits@3': 0.625}
+
+    Args:
+        name: The name, as in `evaluate(..., ["ndcg@10"])`: lower-case letters, digits
+            and underscores.
+        formula: A function of `RankedLists` and the gain of the items, which returns
+            the value at every cutoff, float64 `[B, C]`; without a cutoff `[B]`. Its
+            keyword-only parameters are options of the metric. It uses TensorFlow
+            operations only, and gives 0 for an empty list.
+        gain: What each item contributes: an `ItemGain` class, whose fields are options
+            of the metric, such as `LabelGain` and `BinaryGain`.
+        to_find: How much there is to find in each list, `[B]`, from the same two
+            arguments as the formula. A list where it is 0 is empty. By default the sum
+            of the gains.
+        aliases: Other names.
+        lower_is_better: Whether a lower value is better, as of an average rank.
+
+    Returns:
+        A decorator for a subclass of `TopKMetric`, `WholeListMetric` or
+        `SubtopicMetric`.
+
+    Raises:
+        TypeError: A field has no default, or an option of the formula or the gain is
+            not a field, or the reverse.
+        ValueError: A name is taken or not of the form above, or a default breaks the
+            rule of its type.
+    """
+
+    def declare(cls: type[T]) -> type[T]:
+        declared: Any = with_fields(cls)
+        _require_free_names(declared, [name, *aliases])
+        types, defaults = declared.field_types, declared.field_defaults
+        taken = [*keyword_parameters(gain), *keyword_parameters(formula)]
+        _require_same_options(name, taken, set(types) - {*_NOT_OPTIONS, *_COMPUTED})
+        options = dict.fromkeys([*taken, *(n for n in types if n not in _NOT_OPTIONS)])
+        declaration = Declaration(
+            name=name,
+            aliases=aliases,
+            formula=formula,
+            gain=gain,
+            to_find=to_find,
+            lower_is_better=lower_is_better,
+            has_cutoff="k" in types,
+            has_subtopics=declared.has_subtopics,
+            inputs=typing.get_args(types["inputs"]),
+            defaults={option: defaults[option] for option in options},
+            types={option: types[option] for option in options},
+            cls=declared,
+        )
+        make_measure(declaration)  # raises an error for an invalid default
+        declared.declaration = DECLARATIONS[name] = declaration
+        is_ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+        package = "tfrankmetrics" if is_ours else "Custom"  # Keras's own default
+        return tf.keras.utils.register_keras_serializable(package)(cls)
+
+    return declare
+
+
+def _require_free_names(cls: Any, names: list[str]) -> None:
+    """Raises an error if a name is malformed or another metric has it."""
+    if not hasattr(cls, "has_subtopics"):
+        raise TypeError(
+            "A metric must be a subclass of TopKMetric, WholeListMetric or "
+            f"SubtopicMetric. Received: {cls!r}."
+        )
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", names[0]):
+        raise ValueError(
+            "A metric's name must consist of lower-case letters, digits and "
+            f"underscores. Received: {names[0]!r}."
+        )
+    for other in DECLARATIONS.values():
+        # The same class again is a cell of a notebook that was run again.
+        is_same = (other.cls.__module__, other.cls.__qualname__) == (
+            cls.__module__,
+            cls.__qualname__,
+        )
+        clashes = {n.lower() for n in names} & {n.lower() for n in other.names}
+        if clashes and not is_same:
+            raise ValueError(
+                f"A metric's names must be its own. Received: {listed(clashes)}, "
+                f"which {other.cls.__module__}.{other.cls.__qualname__} has."
+            )
+
+
+def _require_same_options(name: str, taken: list[str], declared: set[str]) -> None:
+    """Raises TypeError if the fields are not the options that the functions take."""
+    if missing := set(taken) - declared:
+        raise TypeError(
+            f"The formula and the gain of `{name}` take options that its class does "
+            f"not declare as fields: {listed(sorted(missing))}."
+        )
+    if unused := declared - set(taken):
+        raise TypeError(
+            f"The class of `{name}` declares fields that neither its formula nor its "
+            f"gain takes as keywords: {listed(sorted(unused))}."
+        )

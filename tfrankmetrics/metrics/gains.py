@@ -1,0 +1,147 @@
+"""The gains of items in each kind of metric, and calls of users' functions.
+
+A gain is a function of `Items` that gives float64, and 0 for padding. Its fields are
+options of the metrics that use it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfrankmetrics.options import Gain
+from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count
+from tfrankmetrics.ranking.pairs import lower_labels
+
+# Both give 0 for label 0, and so for padding; a user's own function may not. TensorFlow
+# may turn exp(x) - 1 into expm1(x), which is three times slower, but not exp(x) + -1.
+# Thus the bits of a gain do not depend on what the optimiser knows about a shape.
+GAINS: dict[str, Callable] = {
+    "exponential": lambda labels: tf.exp(labels * math.log(2)) + -1,
+    "linear": lambda labels: labels,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelGain(ItemGain):
+    """The gain of an item's label, as in DCG.
+
+    >>> LabelGain(gain="linear") == LabelGain(gain="linear")
+    True
+
+    Args:
+        gain: "exponential" (2^label - 1), "linear" (the label), or a function from a
+            float64 tensor of labels to gains of its shape.
+    """
+
+    gain: Gain
+
+    @property
+    def increases_with_label(self) -> bool:
+        """True for the gains above; unknown for users' functions."""
+        return self.gain in GAINS
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """The gain of each item."""
+        labels = tf.cast(items.labels, tf.float64)
+        if self.gain in GAINS:
+            return GAINS[self.gain](labels)
+        gains = call_function("gain", self.gain, labels)
+        # An invalid gain makes the query's weight NaN, and so the result. It is marked
+        # by infinity, since XLA's maximum over the items may lose NaN.
+        gains = tf.where(gains >= 0, gains, float("inf"))
+        return tf.where(items.valid, gains, 0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BinaryGain(ItemGain):
+    """1 for a relevant item, 0 for others.
+
+    >>> BinaryGain(relevance_threshold=2)
+    BinaryGain(relevance_threshold=2)
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant.
+    """
+
+    relevance_threshold: float
+
+    def _is_relevant(self, items: Items) -> tf.Tensor:
+        return items.labels >= self.relevance_threshold
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """1 for each relevant item, 0 for others."""
+        return tf.cast(self._is_relevant(items), tf.float64)
+
+    def sum(self, items: Items) -> tf.Tensor:
+        """The number of relevant items, `[B]`."""
+        return count(self._is_relevant(items))
+
+
+@dataclasses.dataclass(frozen=True)
+class LowerLabels(ItemGain):
+    """The number of items with a lower label, as in OPA."""
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """The number for each item."""
+        return lower_labels(items)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StopProbability(ItemGain):
+    """The probability that an item satisfies the user, who then stops, as in ERR."""
+
+    max_label: float
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """The probability for each item; NaN for a label above `max_label`."""
+        labels = tf.cast(items.labels, tf.float64)
+        probabilities = GAINS["exponential"](labels) / 2**self.max_label
+        return tf.where(labels <= self.max_label, probabilities, float("nan"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SubtopicGain(ItemGain):
+    """1 for an item that is relevant to any subtopic, 0 for others."""
+
+    relevance_threshold: float
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """1 if an item is relevant to any subtopic, otherwise 0, `[B, D]`."""
+        return tf.reduce_max(self.by_subtopic(items), axis=2)
+
+    def by_subtopic(self, items: Items) -> tf.Tensor:
+        """1 for each subtopic that an item is relevant to, `[B, D, T]`."""
+        return tf.cast(items.labels >= self.relevance_threshold, tf.float64)
+
+    def for_subtopic(self, subtopic: tf.Tensor) -> ItemGain:
+        """1 if an item is relevant to this subtopic, otherwise 0."""
+        return DerivedGain(
+            lambda items: tf.gather(self.by_subtopic(items), subtopic, axis=2)
+        )
+
+
+def only_retrieved(gain: ItemGain) -> ItemGain:
+    """The same gain, but 0 for items that were not retrieved."""
+    return DerivedGain(lambda items: tf.where(items.retrieved, gain(items), 0))
+
+
+def call_function(option: str, function: Callable, argument: tf.Tensor) -> tf.Tensor:
+    """Calls a user's function, which must return a tensor of its argument's shape."""
+    rule = f"`{option}` must be a function from a tensor to one of its shape"
+    try:
+        result = tf.cast(function(argument), tf.float64)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{rule}, made of TensorFlow operations. Received: {function!r}, which "
+            f"raised {type(error).__name__}: {error}"
+        ) from error
+    if not result.shape.is_compatible_with(argument.shape):
+        raise ValueError(
+            f"{rule}. Received: {function!r}, which returned shape {result.shape} for "
+            f"an argument of shape {argument.shape}."
+        )
+    return result

@@ -1,0 +1,123 @@
+"""Metrics of subtopics: how diverse the items at the top are."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import tensorflow as tf
+
+from tfrankmetrics.metrics.base import SubtopicMetric
+from tfrankmetrics.metrics.binary import depths
+from tfrankmetrics.metrics.dcg import discounts
+from tfrankmetrics.metrics.declared import metric
+from tfrankmetrics.metrics.gains import SubtopicGain
+from tfrankmetrics.metrics.user_models import rank_above
+from tfrankmetrics.options import Alpha, Discount, RelevanceThreshold
+from tfrankmetrics.ranking.items import DerivedGain, count
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+
+
+def intent_aware_precision(
+    lists: RankedLists, relevance: SubtopicGain, *, denominator: Literal["list", "k"]
+) -> tf.Tensor:
+    """P-IA@k = mean of P@k over the subtopics with any relevant item."""
+    has_relevant = tf.reduce_any(relevance.by_subtopic(lists.judged) > 0, axis=1)
+    subtopics = count(has_relevant)[:, tf.newaxis]
+    hits = DerivedGain(lambda items: tf.reduce_sum(relevance.by_subtopic(items), axis=2))
+    all_hits = lists.sum_to_cutoffs(lists.expected(hits))
+    return tf.math.divide_no_nan(all_hits, depths(lists, denominator) * subtopics)
+
+
+def alpha_dcg(
+    lists: RankedLists, relevance: SubtopicGain, *, alpha: float, discount: Discount
+) -> tf.Tensor:
+    """Alpha-DCG@k = sum over ranks 1..k of novelty * discount(rank).
+
+    Novelty is the sum over the item's subtopics of (1 - alpha)^(items above it that are
+    relevant to the subtopic).
+    """
+    weight = lists.relative_weights(relevance)
+
+    def add_subtopic(novelty, subtopic):
+        on_topic = relevance.for_subtopic(subtopic)
+        left = lists.expected_products(
+            DerivedGain(lambda items: 1 - alpha * on_topic(items))
+        )
+        found = (rank_above(left) - left) / alpha
+        # All relevant items of a tie have the same mean novelty, but their own weights.
+        weighted = lists.expected(
+            DerivedGain(lambda items: on_topic(items) * weight(items))
+        )
+        share = tf.math.divide_no_nan(weighted, lists.expected(on_topic))
+        return novelty + found * share
+
+    subtopics = tf.range(tf.shape(lists.ranked.labels)[2])
+    nothing = tf.zeros_like(lists.ranked.valid, tf.float64)
+    novelty = tf.foldl(add_subtopic, subtopics, nothing)
+    return lists.sum_to_cutoffs(novelty * discounts(lists, discount))
+
+
+@metric(
+    "precision_ia",
+    formula=intent_aware_precision,
+    gain=SubtopicGain,
+    aliases=("P_IA", "P-IA"),
+)
+class PrecisionIA(SubtopicMetric):
+    """Intent-aware precision: the mean precision over the subtopics of a query.
+
+    P-IA@k = sum over ranks 1..k of the number of subtopics that the item is relevant
+             to / (number of subtopics * min(k, length of the list))
+
+    Subtopics without any relevant item in the list do not count. The value is between 0
+    and 1. Source: Agrawal, Gollapudi, Halverson and Ieong, "Diversifying search
+    results", WSDM 2009; Clarke, Craswell and Soboroff, "Overview of the TREC 2009 Web
+    Track".
+
+    >>> precision_ia = PrecisionIA(k=2)
+    >>> labels = [[[1, 0], [0, 0], [1, 1]]]  # three items, two subtopics
+    >>> precision_ia.update_state(y_true=labels, y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(precision_ia.result())  # 1 / (2 * 2)
+    0.25
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        denominator: "list" (min(k, length of the list); the default), or "k", even for
+            shorter lists.
+        **shared: The options that all metrics share: see `SubtopicMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    denominator: Literal["list", "k"] = "list"
+
+
+@metric("alpha_dcg", formula=alpha_dcg, gain=SubtopicGain)
+class AlphaDCG(SubtopicMetric):
+    """Alpha-DCG: discounted gains that shrink each time a subtopic is repeated.
+
+    alpha-DCG@k = sum over ranks 1..k of discount(rank) * novelty
+    novelty     = sum over the subtopics that the item is relevant to of
+                  (1 - alpha)^(items above it that are relevant to the subtopic)
+
+    The value is at least 0 and has no upper bound. Source: Clarke et al., "Novelty and
+    diversity in information retrieval evaluation", SIGIR 2008.
+
+    >>> alpha_dcg = AlphaDCG()
+    >>> labels = [[[1, 0], [0, 0], [1, 1]]]  # three items, two subtopics
+    >>> alpha_dcg.update_state(y_true=labels, y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(alpha_dcg.result())  # 1 + (1/2 + 1) / log2(4)
+    1.75
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        alpha: How much of its gain a subtopic loses each time it is repeated, from
+            0.001 to 1. Default 0.5.
+        discount: The discount of a rank, as in `NDCG`; "log2" is the default.
+        empty: "zero" (the default) or "skip": whether lists with nothing relevant count.
+        **shared: The options that all metrics share: see `SubtopicMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    alpha: Alpha = 0.5
+    discount: Discount = "log2"
+    empty: Literal["zero", "skip"] = "zero"

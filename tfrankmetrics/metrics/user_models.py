@@ -1,0 +1,92 @@
+"""Metrics with a model of the user: RBP and ERR."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import tensorflow as tf
+
+from tfrankmetrics.metrics.base import TopKMetric
+from tfrankmetrics.metrics.declared import metric
+from tfrankmetrics.metrics.gains import BinaryGain, StopProbability
+from tfrankmetrics.options import MaxLabel, Persistence, RelevanceThreshold
+from tfrankmetrics.ranking.items import DerivedGain, ItemGain
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+
+
+def rank_biased_precision(
+    lists: RankedLists, relevance: ItemGain, *, persistence: float
+) -> tf.Tensor:
+    """RBP@k = (1 - b) * sum over ranks 1..k of relevance * b^(rank - 1)."""
+    probability_of_look = persistence ** (lists.ranks - 1)
+    seen = lists.sum_to_cutoffs(lists.expected(relevance) * probability_of_look)
+    return (1 - persistence) * seen
+
+
+def expected_reciprocal_rank(lists: RankedLists, stop: ItemGain) -> tf.Tensor:
+    """ERR@k = sum over ranks 1..k of P(the user stops there) / rank."""
+    goes_on = lists.expected_products(DerivedGain(lambda items: 1 - stop(items)))
+    return lists.sum_to_cutoffs((rank_above(goes_on) - goes_on) / lists.ranks)
+
+
+def rank_above(products: tf.Tensor) -> tf.Tensor:
+    """The products down to the rank above each rank, `[B, D]`; 1 above the first."""
+    return tf.pad(products, [[0, 0], [1, 0]], constant_values=1)[:, :-1]
+
+
+@metric("rbp", formula=rank_biased_precision, gain=BinaryGain)
+class RankBiasedPrecision(TopKMetric):
+    """Rank-biased precision: relevant items, weighted by the probability of a look.
+
+    RBP@k = (1 - persistence) * sum over ranks 1..k of
+            relevance * persistence^(rank - 1)
+
+    The user looks at the first item, and goes on from each item to the next with the
+    probability `persistence`. The value is between 0 and 1; it is 1 only for an endless
+    list of relevant items. Source: Moffat and Zobel, "Rank-biased precision for
+    measurement of retrieval effectiveness", ACM TOIS 27(1), 2008.
+
+    >>> rbp = RankBiasedPrecision(persistence=0.5)
+    >>> rbp.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(rbp.result())  # 0.5 * (1 + 0.25)
+    0.625
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        persistence: The probability that the user goes on from one item to the next,
+            between 0 and 1. Default 0.8.
+        empty: "zero" (the default) or "skip": whether lists with nothing relevant count.
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    persistence: Persistence = 0.8
+    empty: Literal["zero", "skip"] = "zero"
+
+
+@metric("err", formula=expected_reciprocal_rank, gain=StopProbability)
+class ExpectedReciprocalRank(TopKMetric):
+    """Expected reciprocal rank: how far down a user is satisfied, on average.
+
+    ERR@k = sum over ranks 1..k of 1/rank * P(rank)
+            * product over the ranks above it of (1 - P)
+    P     = (2^label - 1) / 2^max_label, the probability that the item satisfies the user
+
+    The value is between 0 and 1. Source: Chapelle, Metzler, Zhang and Grinspan,
+    "Expected reciprocal rank for graded relevance", CIKM 2009.
+
+    >>> err = ExpectedReciprocalRank(max_label=1)
+    >>> err.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(err.result())  # 1/2 + 1/3 * 1/2 * 1/2
+    0.583...
+
+    Args:
+        max_label: The highest possible label, above 0. Default 4.0. A label above it
+            makes the result NaN, and is an error in `evaluate`.
+        empty: "zero" (the default) or "skip": whether lists where all labels are 0
+            count.
+        **shared: The options that all metrics share: see `TopKMetric`.
+    """
+
+    max_label: MaxLabel = 4.0
+    empty: Literal["zero", "skip"] = "zero"

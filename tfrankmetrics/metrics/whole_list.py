@@ -1,0 +1,202 @@
+"""Metrics of whole lists, without a cutoff: ARP, OPA, AUC and BPref.
+
+ARP, OPA and AUC need the rank of every item. Items that were not retrieved share the
+ranks below all others. BPref counts them as missed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import tensorflow as tf
+
+from tfrankmetrics.metrics.base import WholeListMetric
+from tfrankmetrics.metrics.declared import metric
+from tfrankmetrics.metrics.gains import BinaryGain, LabelGain, LowerLabels
+from tfrankmetrics.options import Average, RelevanceThreshold
+from tfrankmetrics.ranking.items import ItemGain
+from tfrankmetrics.ranking.pairs import pairs_in_order
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.ties import irrelevant_above
+
+
+def label_itself() -> ItemGain:
+    """The gain of an item in ARP."""
+    return LabelGain(gain="linear")
+
+
+def average_relevance_position(lists: RankedLists, label: ItemGain) -> tf.Tensor:
+    """ARP = sum of label * rank / sum of labels."""
+    return tf.math.divide_no_nan(
+        _sum_of_ranks(lists, lists.weighted(label)), lists.total(label)
+    )
+
+
+def ordered_pair_accuracy(lists: RankedLists, lower_labels: ItemGain) -> tf.Tensor:
+    """OPA = pairs with the higher label on top / pairs of unequal labels."""
+    pairs = pairs_in_order(lists, lists.relative_weights(lower_labels))
+    return tf.math.divide_no_nan(pairs, lists.total(lower_labels))
+
+
+def area_under_the_curve(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+    """AUC = pairs with the relevant item on top / pairs of a relevant and another item.
+
+    After Mann and Whitney: R relevant items at the top have ranks that add up to
+    R (R + 1) / 2. Each other item above one of them adds 1.
+    """
+    relevant, pairs = lists.total(relevance), mixed_pairs(lists, relevance)
+    lost = _sum_of_ranks(lists, relevance) - relevant * (relevant + 1) / 2
+    return tf.math.divide_no_nan(pairs - lost, pairs)
+
+
+def mixed_pairs(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+    """Number of pairs of a relevant item and one that is not, `[B]`."""
+    relevant = lists.total(relevance)
+    return relevant * (lists.num_judged - relevant)
+
+
+def _sum_of_ranks(lists: RankedLists, gain: ItemGain) -> tf.Tensor:
+    """Sum of gain * rank; items that were not retrieved share the last ranks."""
+    found = tf.reduce_sum(lists.expected(gain) * lists.ranks, axis=1)
+    missed = tf.where(~lists.judged.retrieved, gain(lists.judged), 0)
+    num_missed = lists.num_judged - lists.num_retrieved
+    mean_rank = lists.num_retrieved + (num_missed + 1) / 2
+    return found + tf.reduce_sum(missed, axis=1) * mean_rank
+
+
+def binary_preference(
+    lists: RankedLists,
+    relevance: ItemGain,
+    *,
+    denominator: Literal["min(relevant, irrelevant)", "relevant"],
+) -> tf.Tensor:
+    """BPref = mean over the relevant items of 1 - irrelevant above / denominator.
+
+    At most as many irrelevant items are counted above an item as there are relevant
+    items.
+    """
+    relevant = lists.total(relevance)[:, tf.newaxis]
+    divisor = relevant
+    if denominator == "min(relevant, irrelevant)":
+        divisor = tf.minimum(relevant, lists.num_judged[:, tf.newaxis] - relevant)
+    above = irrelevant_above(lists, relevance, maximum=relevant)
+    preference = 1 - tf.math.divide_no_nan(above, divisor)
+    preferences = tf.reduce_sum(lists.expected(relevance) * preference, axis=1)
+    return tf.math.divide_no_nan(preferences, relevant[:, 0])
+
+
+@metric(
+    "arp", formula=average_relevance_position, gain=label_itself, lower_is_better=True
+)
+class AverageRelevancePosition(WholeListMetric):
+    """Average relevance position: the mean rank of relevant items. Lower is better.
+
+    ARP = sum of label * rank / sum of labels
+
+    The value is at least 1. Source: Pasumarthi et al., "TF-Ranking: scalable TensorFlow
+    library for learning-to-rank", KDD 2019.
+
+    >>> arp = AverageRelevancePosition()
+    >>> arp.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(arp.result())  # the mean of ranks 1 and 3
+    2.0
+
+    Args:
+        average: "micro" (all units of label of all queries count alike; the default) or
+            "macro" (all queries count alike).
+        empty: "skip", the only choice: a list where all labels are 0 has no such
+            position, and does not count.
+        **shared: The options that all metrics share: see `WholeListMetric`.
+    """
+
+    average: Average = "micro"
+    empty: Literal["skip"] = "skip"
+
+
+@metric("opa", formula=ordered_pair_accuracy, gain=LowerLabels)
+class OrderedPairAccuracy(WholeListMetric):
+    """Ordered pair accuracy: the share of the pairs that is in the right order.
+
+    OPA = pairs with the item of higher label on top / pairs of unequal labels
+
+    The value is between 0 and 1; a tied pair counts one half. Counting takes
+    O(N log N) time and O(N) memory for a list of N items. Source: Pasumarthi et al.,
+    "TF-Ranking: scalable TensorFlow library for learning-to-rank", KDD 2019.
+
+    >>> opa = OrderedPairAccuracy()
+    >>> opa.update_state(y_true=[[2, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(opa.result())  # 2 above 1 and 2 above 0, but 0 above 1
+    0.666...
+
+    Args:
+        average: "micro" (all pairs of all queries count alike; the default) or "macro"
+            (all queries count alike).
+        empty: "skip" (the default) or, with average="macro", also "zero" or "one": the
+            value of a list where all labels are equal.
+        inputs: "labels", the only input format with items of known lower relevance.
+        **shared: The options that all metrics share: see `WholeListMetric`.
+    """
+
+    average: Average = "micro"
+    empty: Literal["skip", "zero", "one"] = "skip"
+    inputs: Literal["labels"] = "labels"
+
+
+@metric("auc", formula=area_under_the_curve, gain=BinaryGain, to_find=mixed_pairs)
+class PerQueryAUC(WholeListMetric):
+    """Area under the ROC curve of each list, averaged over the queries.
+
+    AUC = pairs with the relevant item on top / pairs of a relevant item and another
+
+    The value is between 0 and 1; a tied pair counts one half. Unlike one AUC of all
+    items together, it does not compare scores of different queries. With the number of
+    impressions as `sample_weight` of each query it is GAUC. Source: Hanley and McNeil,
+    "The meaning and use of the area under a receiver operating characteristic (ROC)
+    curve", Radiology 143(1), 1982.
+
+    >>> auc = PerQueryAUC()
+    >>> auc.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(auc.result())  # the first relevant item is above the other, not the last
+    0.5
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        empty: "skip" (the default), "zero" or "one": the value of a list where
+            everything or nothing is relevant.
+        **shared: The options that all metrics share: see `WholeListMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    empty: Literal["skip", "zero", "one"] = "skip"
+
+
+@metric("bpref", formula=binary_preference, gain=BinaryGain)
+class BPref(WholeListMetric):
+    """Binary preference: how seldom judged irrelevant items rank above relevant ones.
+
+    BPref = sum over the relevant items that were retrieved of
+            (1 - min(irrelevant items above it, R) / denominator) / R
+
+    R is the number of relevant items. Items without a judgement do not count: give them
+    a label below 0. The value is between 0 and 1. Source: Buckley and Voorhees,
+    "Retrieval evaluation with incomplete information", SIGIR 2004. The default
+    denominator is that of trec_eval since 2005.
+
+    >>> bpref = BPref()
+    >>> bpref.update_state(y_true=[[1, 0, -1, 1, 0]], y_pred=[[5, 4, 3, 2, 1]])
+    >>> float(bpref.result())  # (1 + (1 - 1/2)) / 2
+    0.75
+
+    Args:
+        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        denominator: "min(relevant, irrelevant)" (the number of relevant items, or of
+            irrelevant items if there are fewer; the default) or "relevant".
+        inputs: "labels", the only input format with items known to be irrelevant.
+        **shared: The options that all metrics share: see `WholeListMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    denominator: Literal["min(relevant, irrelevant)", "relevant"] = (
+        "min(relevant, irrelevant)"
+    )
+    inputs: Literal["labels"] = "labels"

@@ -1,0 +1,221 @@
+"""Every option of the metrics: its type, its rule and its meaning.
+
+A metric takes an option by declaring a field of one of these types. The functions that
+take metrics by name accept all options, as `Options`. A rule follows from the type (a
+`Literal` lists the choices), or stands beside it as a `Rule`.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import inspect
+import math
+import numbers
+import types
+import typing
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal, TypedDict, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+TensorFunction = Callable[[Any], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """What a value must be: in words, and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)
+
+
+_ABOVE_0 = Rule("a finite number above 0", lambda x: _is_finite(x) and x > 0)
+
+# How the data are read.
+Inputs = Literal["labels", "ids", "catalogue"]
+Duplicates = Literal["first", "all"]
+# What is measured.
+Cutoff = Annotated[
+    int | None,
+    Rule(
+        "None (the whole list) or an int of at least 1 (and below 2^31)",
+        lambda k: k is None or (_is_int(k) and 1 <= k < 2**31),
+    ),
+]
+Gain = Literal["exponential", "linear"] | TensorFunction
+Discount = Literal["log2", "jarvelin"] | TensorFunction
+Ideal = Literal["judged", "retrieved"]
+RelevanceThreshold = Annotated[float, _ABOVE_0]
+MaxLabel = Annotated[float, _ABOVE_0]
+Persistence = Annotated[
+    float, Rule("a number between 0 and 1", lambda x: _is_finite(x) and 0 < x < 1)
+]
+# Alpha-DCG divides differences by alpha, which must not be too small.
+Alpha = Annotated[
+    float,
+    Rule("a number from 0.001 to 1", lambda x: _is_finite(x) and 0.001 <= x <= 1),
+]
+# How tied items, empty lists and queries count.
+Ties = Literal["expected", "stable", "random"]
+Seed = int | None
+Empty = Literal["zero", "one", "skip"]
+Average = Literal["micro", "macro"]
+ConventionName = Literal[
+    "tf_ranking",
+    "keras_rs",
+    "rax",
+    "trec_eval",
+    "sklearn",
+    "torchmetrics",
+    "lightgbm",
+    "kaggle",
+]
+
+
+class Options(TypedDict, total=False):
+    """Options of metrics that are given by name, as in `evaluate(..., gain="linear")`.
+
+    Each option applies to the metrics that take it; at least one must. Metric objects
+    in the same list keep their own options. Without an option, a metric uses the value
+    of the `convention`, if there is one, and otherwise its own default.
+
+    `denominator` is not among them, since it has other choices for each metric: set it
+    on a metric object, as in `MeanAveragePrecision(k=5, denominator="hits")`.
+
+    >>> options: Options = {"gain": "linear", "ties": "stable"}
+
+    Args:
+        gain: The gain of a label, in NDCG and DCG: "exponential" (2^label - 1; the
+            default), "linear" (the label itself), or a function from a float64 tensor
+            of labels to a tensor of gains of the same shape, finite and at least 0.
+        discount: The discount of a rank, in NDCG, DCG and alpha-DCG: "log2"
+            (1 / log2(1 + rank); the default), "jarvelin" (1 for ranks 1 and 2, then
+            1 / log2(rank)), or a function from a float64 tensor of ranks, starting at
+            1, to a tensor of discounts that do not grow with the rank.
+        ideal: The items in the ideal order of NDCG: all "judged" items, which are those
+            with a label (the default), or only "retrieved" items, whose score is not
+            -inf.
+        relevance_threshold: The lowest label that counts as relevant, above 0; 1.0 by
+            default. All metrics with binary relevance take it.
+        persistence: The probability that a user of RBP goes on from one item to the
+            next, between 0 and 1; 0.8 by default.
+        max_label: The highest possible label, in ERR; 4.0 by default.
+        alpha: How much of its gain a subtopic loses each time it is repeated, in
+            alpha-DCG, from 0.001 to 1; 0.5 by default.
+        average: The mean over queries, in ARP and OPA: "micro" (all pairs, or all units
+            of label, count alike; the default) or "macro" (all queries count alike).
+        ties: How equal scores count: "expected" (the exact mean over all orders of the
+            tied items; the default), "stable" (in the order of the list) or "random"
+            (in an order drawn from `seed`).
+        seed: The seed of ties="random", an int; None is 0.
+        empty: The value of a list with nothing relevant in it, where all gains are 0:
+            "zero" (the default of most metrics), "one", or "skip", which leaves the
+            list out of the mean.
+        convention: A key of `CONVENTIONS`, such as "trec_eval": uses the settings of
+            that tool as defaults. Options that are passed explicitly win.
+    """
+
+    gain: Gain
+    discount: Discount
+    ideal: Ideal
+    relevance_threshold: RelevanceThreshold
+    persistence: Persistence
+    max_label: MaxLabel
+    alpha: Alpha
+    average: Average
+    ties: Ties
+    seed: Seed
+    empty: Empty
+    convention: ConventionName | None
+
+
+class UnknownOptionError(TypeError, ValueError):
+    """A keyword that is not an option of any metric.
+
+    It is a TypeError, as Python raises for unknown keywords, and a ValueError, as every
+    other error about options is.
+    """
+
+
+def takes_options(function: F) -> F:
+    """Shows every option in the signature of a function that takes `**options`.
+
+    Type checkers and editors read `Unpack[Options]`. `help()` and the tooltips of
+    notebooks read this signature.
+    """
+    # Unpack exists for type checkers only: nothing could evaluate it at run time.
+    del function.__annotations__["options"]
+    signature = inspect.signature(function, eval_str=True)
+    *parameters, _ = signature.parameters.values()
+    for name, annotation in typing.get_type_hints(Options).items():
+        parameter = inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=annotation | None,
+        )
+        parameters.append(parameter)
+    function.__signature__ = signature.replace(parameters=parameters)
+    return function
+
+
+def rule_of(annotation: Any) -> Rule:
+    """The rule for the values of an option with this type."""
+    origin = typing.get_origin(annotation)
+    if origin is Annotated:
+        base, *metadata = typing.get_args(annotation)
+        rules = [extra for extra in metadata if isinstance(extra, Rule)]
+        return rules[0] if rules else rule_of(base)
+    if origin is Literal:
+        choices = typing.get_args(annotation)
+        return Rule(
+            f"one of {listed(choices)}",
+            lambda value: isinstance(value, str) and value in choices,
+        )
+    if origin in (typing.Union, types.UnionType):
+        rules = [rule_of(part) for part in typing.get_args(annotation)]
+        return Rule(
+            ", or ".join(rule.words for rule in rules),
+            lambda value: any(rule.holds(value) for rule in rules),
+        )
+    if origin is collections.abc.Callable:
+        return Rule("a function of a tensor", callable)
+    if annotation not in _RULES:
+        raise TypeError(
+            "The type of an option must be a Literal, int, float, bool, str, None, a "
+            "Callable, a union of these, or Annotated with a Rule. "
+            f"Received: {annotation!r}."
+        )
+    return _RULES[annotation]
+
+
+_RULES = {
+    int: Rule("an int", _is_int),
+    float: Rule("a finite number", _is_finite),
+    bool: Rule("True or False", lambda value: isinstance(value, bool)),
+    str: Rule("a string", lambda value: isinstance(value, str)),
+    type(None): Rule("None", lambda value: value is None),
+}
+
+
+def check_option(owner: str, name: str, value: Any, annotation: Any) -> None:
+    """Raises ValueError if a value breaks the rule of its option's type."""
+    rule = rule_of(annotation)
+    if not rule.holds(value):
+        raise ValueError(
+            f"`{name}` of `{owner}` must be {rule.words}. Received: {name}={value!r}."
+        )
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names in quotes, separated by commas."""
+    return ", ".join(repr(name) for name in names)

@@ -1,0 +1,1 @@
+"""Ranking: from checked lists to `RankedLists`, which every formula reads."""

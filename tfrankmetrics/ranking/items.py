@@ -1,0 +1,103 @@
+"""Items and their gains: what a formula reads of each list."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+
+class Items(NamedTuple):
+    """Some items of each query: all that are judged, or those at ranks 1 ... D."""
+
+    labels: tf.Tensor  # [B, D], or [B, D, T] with T subtopics; 0 where not valid
+    valid: tf.Tensor  # [B, D] bool, False for padding
+    retrieved: tf.Tensor  # [B, D] bool, False also for a score of -inf
+    weights: tf.Tensor | None  # [B, D] float64
+
+    def only(self, which: tf.Tensor) -> Items:
+        """Turns all items but these into padding."""
+        label_is_kept = which
+        if self.labels.shape.rank == 3:
+            shape = tf.shape(self.labels)
+            label_is_kept = tf.broadcast_to(which[..., tf.newaxis], shape)
+        labels = select(label_is_kept, self.labels, 0)
+        return Items(labels, which, which, self.weights)
+
+    @classmethod
+    def retrieved_with(cls, labels: tf.Tensor) -> Items:
+        """Items with these labels that were all retrieved, without weights."""
+        all_true = tf.ones_like(labels, tf.bool)
+        return cls(labels, all_true, all_true, None)
+
+
+class ItemGain:
+    """What each item contributes to a metric, such as 2^label - 1, or 1 if relevant.
+
+    A subclass computes gains from `Items`: float64, and 0 for padding. Make it a frozen
+    dataclass whose fields are options of the metric. Then two metrics with the same
+    options have equal gains, which are computed once.
+
+    >>> import dataclasses
+    >>> import tensorflow as tf
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class ShareOfMaximum(ItemGain):
+    ...     max_label: float
+    ...
+    ...     def __call__(self, items):
+    ...         return tf.cast(items.labels, tf.float64) / self.max_label
+    """
+
+    @property
+    def increases_with_label(self) -> bool:
+        """Whether items sorted by label are sorted by gain, too. False if unknown."""
+        return False
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """The gain of each item, float64 `[B, D]`, 0 for padding."""
+        raise NotImplementedError
+
+    def sum(self, items: Items) -> tf.Tensor:
+        """The sum of the items' gains, `[B]`."""
+        return tf.reduce_sum(self(items), axis=1)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DerivedGain(ItemGain):
+    """A gain made from another one, by a function of the items."""
+
+    function: Callable[[Items], tf.Tensor]
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """The gain of each item."""
+        return self.function(items)
+
+
+def lowest_score(dtype: tf.DType) -> int | float:
+    """The score of items that were not retrieved: -inf, or the lowest integer.
+
+    Users may pass -inf. A score equal to the lowest integer is raised by one, so that
+    this number is free.
+    """
+    return dtype.min if dtype.is_integer else -float("inf")
+
+
+def is_retrieved(scores: tf.Tensor) -> tf.Tensor:
+    """True for retrieved items."""
+    return tf.not_equal(scores, lowest_score(scores.dtype))
+
+
+def count(where: tf.Tensor) -> tf.Tensor:
+    """How many are True in each row, float64 `[B]`."""
+    # float32 is exact up to 2^24, and faster than float64.
+    number = tf.reduce_sum(tf.cast(where, tf.float32), axis=1)
+    return tf.cast(number, tf.float64)
+
+
+def select(which: tf.Tensor, values: tf.Tensor, otherwise: float) -> tf.Tensor:
+    """`values` where `which`, of the same shape, is True, and a number elsewhere."""
+    # tf.where is slower, since it may have to broadcast.
+    others = tf.fill(tf.shape(values), tf.cast(otherwise, values.dtype))
+    return tf.raw_ops.Select(condition=which, x=values, y=others)

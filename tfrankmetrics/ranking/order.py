@@ -1,0 +1,113 @@
+"""The order of scores: every sort by score happens here.
+
+Lists are sorted once, whatever the number of metrics, and a second time only in a batch
+with NaN. All of it is deterministic and made of plain TensorFlow ops, so equal rankings
+within one graph are merged by the graph optimiser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.ranking import ties
+from tfrankmetrics.ranking.items import Items, is_retrieved, lowest_score, select
+from tfrankmetrics.ranking.ties import LazyTieGroups, TieBreaking
+
+
+def rank_by_score(
+    scores: tf.Tensor,
+    depth: tf.Tensor | int,
+    tie_breaking: TieBreaking,
+    first_query: tf.Tensor | int,
+    items_at: Callable[[tf.Tensor], Items],
+) -> tuple[Items, LazyTieGroups | None]:
+    """The items at ranks 1 ... D, and their ties unless these are broken.
+
+    NaN ranks below every number, and items that were not retrieved rank below NaN.
+
+    Args:
+        scores: `[B, N]`; `lowest_score` for items that were not retrieved.
+        depth: D.
+        tie_breaking: How equal scores are ordered.
+        first_query: Number of queries ranked before these.
+        items_at: A function from the positions of items, `[B, D]`, to these items.
+    """
+
+    def sort(keys):
+        order, sorted_keys = _order_by_key(keys, depth, tie_breaking, first_query)
+        return keys, sorted_keys, items_at(order)
+
+    plain = sort(scores)
+    may_have_nan, again_if_nan = tf.constant(False), lambda: plain
+    if scores.dtype.is_floating:
+        # The sum is also NaN for infinity minus infinity: then the second sort is
+        # unnecessary, but changes nothing.
+        may_have_nan = tf.reduce_any(tf.math.is_nan(tf.reduce_sum(scores, axis=1)))
+
+        # A second sort, since to replace NaN in every batch would slow every update
+        # down. Separate metrics share nothing inside tf.cond.
+        def again_if_nan():
+            return tf.cond(
+                may_have_nan,
+                lambda: sort(_nan_as_number(scores)),
+                lambda: plain,
+                name="again_if_nan",
+            )
+
+    if not tie_breaking.is_exact:
+        return again_if_nan()[-1], None
+    _, sorted_keys, ranked = plain
+    may_exist = tf.reduce_any(ties.are_tied(sorted_keys)) | may_have_nan
+
+    def find():
+        keys, sorted_keys, ranked = again_if_nan()
+        return ranked, ties.groups_of(keys, sorted_keys)
+
+    return ranked, LazyTieGroups(may_exist, find)
+
+
+def _nan_as_number(scores: tf.Tensor) -> tf.Tensor:
+    """Scores with a number below all others in place of NaN.
+
+    That number is the lowest of the dtype. To free it, lists with NaN count the lowest
+    number as equal to the second lowest.
+    """
+    lowest = scores.dtype.as_numpy_dtype(scores.dtype.min)
+    second = np.nextafter(lowest, np.zeros_like(lowest))
+    is_nan = tf.math.is_nan(scores)
+    has_nan = tf.reduce_any(is_nan, axis=1, keepdims=True)
+    numbers = tf.where(has_nan & tf.equal(scores, lowest), second, scores)
+    return tf.where(is_nan, lowest, numbers)
+
+
+def _order_by_key(
+    keys: tf.Tensor,
+    depth: tf.Tensor | int,
+    tie_breaking: TieBreaking,
+    first_query: tf.Tensor | int,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The positions of the items at ranks 1 ... D and their keys, both `[B, D]`."""
+    if tie_breaking.is_exact:
+        return _top_items(keys, depth)
+    # XLA's sort puts -0.0 below 0.0, which are equal.
+    keys = tf.where(tf.not_equal(keys, 0), keys, 0)
+    if tie_breaking.ties == "stable":
+        return _top_items(keys, depth)
+    shuffle = ties.random_order(tf.shape(keys), tie_breaking.seed or 0, first_query)
+    order, sorted_keys = _top_items(tf.gather(keys, shuffle, batch_dims=1), depth)
+    return tf.gather(shuffle, order, batch_dims=1), sorted_keys
+
+
+def _top_items(keys: tf.Tensor, depth: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:
+    """The positions of the D largest keys, and these keys, both `[B, D]`."""
+    sorted_keys, order = tf.math.top_k(keys, depth)
+    if keys.shape[1] is None or keys.shape[1] != depth:
+        # This changes no value. But if the values of a top_k are sliced, as in
+        # `ties.are_tied`, XLA turns it back into a full sort, unless an op stands in
+        # between. This op is cheaper than gathering the keys.
+        lowest = lowest_score(keys.dtype)
+        sorted_keys = select(is_retrieved(sorted_keys), sorted_keys, lowest)
+    return order, sorted_keys

@@ -1,0 +1,305 @@
+"""Ranking metrics in TensorFlow Model Analysis (TFMA) and the TFX Evaluator, on Beam.
+
+`eval_config` makes a valid configuration. `RankMetrics` is the metric in it, which TFMA
+finds by `class_name: "RankMetrics"` and `module: "tfrankmetrics.tfma"`. The values
+equal those of `tfrankmetrics.evaluate` on the same queries.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tensorflow_model_analysis.metrics import metric_types
+from tensorflow_model_analysis.proto import config_pb2
+
+from tfrankmetrics.measure import Measure
+from tfrankmetrics.options import Options, takes_options
+from tfrankmetrics.tfma.combiner import Combiner
+from tfrankmetrics.tfma.keys import as_json, measures_by_key, own_modules
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class RankMetrics(metric_types.Metric):
+    """Ranking metrics for TFMA, all computed in one pass over the queries.
+
+    With a `query_key` in the metrics spec, each example is a row for one query and one
+    document. Without it, each example is a list, which may be padded by labels below 0.
+    The example weight, if any, is the weight of the query.
+
+    >>> metric = RankMetrics(["ndcg@10", "map"], gain="linear")
+    >>> metric.key_names
+    ['ndcg@10(gain=linear)', 'map']
+    >>> metric.name
+    'ndcg@10(gain=linear)'
+
+    TFMA drops one of two metrics with the same key. So a key names every option that
+    differs from its default.
+
+    Args:
+        metrics: Names such as `"ndcg@10"`, as `tfrankmetrics.evaluate` takes them.
+        name: The key to which a threshold beside this metric refers; the first one by
+            default. All metrics are computed in any case.
+        modules: Modules to import first, which declare metrics outside this library.
+            `eval_config` fills them in.
+        **options: Options for the metrics, such as `gain="linear"` or
+            `convention="trec_eval"`. See `tfrankmetrics.Options`. No functions, and no
+            ties="random", since queries have no order on Beam.
+
+    Raises:
+        ValueError: A name or option is unknown, or has no meaning here.
+    """
+
+    @takes_options
+    def __init__(
+        self,
+        metrics: Sequence[str],
+        name: str | None = None,
+        modules: Sequence[str] = (),
+        **options: Unpack[Options],
+    ) -> None:
+        self.key_names = [*measures_by_key(as_json(metrics, options, modules))]
+        name = name or self.key_names[0]
+        if name not in self.key_names:
+            raise ValueError(
+                f"`name` must be the key of one of the metrics: {self.key_names}. "
+                f"Received: {name!r}."
+            )
+        super().__init__(
+            _computations,
+            metrics=metrics,
+            name=name,
+            modules=modules,
+            options=options,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make this metric again."""
+        return {
+            "metrics": self.kwargs["metrics"],
+            "name": self.name,
+            "modules": self.kwargs["modules"],
+            **self.kwargs["options"],
+        }
+
+
+# TFMA forgets the module of a metric that it does not know itself.
+metric_types.register_metric(RankMetrics)
+
+
+def _computations(
+    metrics: Sequence[str],
+    modules: Sequence[str],
+    options: Mapping[str, Any],
+    name: str,
+    eval_config: config_pb2.EvalConfig | None = None,
+    model_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    sub_keys: Sequence[metric_types.SubKey | None] | None = None,
+    aggregation_type: metric_types.AggregationType | None = None,
+    example_weighted: bool = False,
+    query_key: str = "",
+) -> list[metric_types.MetricComputation]:
+    """One computation of all the metrics for each model and output."""
+    if aggregation_type is not None or any(key is not None for key in sub_keys or ()):
+        raise ValueError(
+            "`binarize` and `aggregate` of a metrics spec have no meaning for ranking "
+            "metrics: a cutoff is part of the name, as in 'ndcg@10'."
+        )
+    config = as_json(metrics, options, modules)
+    # TFMA passes labels, predictions and weights, but features only on demand.
+    preprocessors = None
+    if query_key:
+        preprocessors = [metric_types.FeaturePreprocessor(feature_keys=[query_key])]
+    computations = []
+    for model_name in model_names or [""]:
+        for output_name in output_names or [""]:
+            keys = [
+                metric_types.MetricKey(
+                    name=key_name,
+                    model_name=model_name,
+                    output_name=output_name,
+                    example_weighted=example_weighted,
+                )
+                for key_name in measures_by_key(config)
+            ]
+            combiner = Combiner(
+                config,
+                keys,
+                eval_config,
+                model_name,
+                output_name,
+                example_weighted,
+                query_key,
+            )
+            computations.append(
+                metric_types.MetricComputation(keys, preprocessors, combiner)
+            )
+    return computations
+
+
+@takes_options
+def eval_config(
+    metrics: Sequence[str],
+    *,
+    label_key: str,
+    prediction_key: str | None = None,
+    query_key: str | None = None,
+    example_weight_key: str | None = None,
+    slices: Iterable[Sequence[str] | str] = (),
+    thresholds: Mapping[str, float] | None = None,
+    change_thresholds: Mapping[str, float] | None = None,
+    **options: Unpack[Options],
+) -> config_pb2.EvalConfig:
+    """Makes a configuration for TFMA and for the TFX Evaluator.
+
+    >>> config = eval_config(
+    ...     ["ndcg@10", "map"], label_key="grade", query_key="query",
+    ...     slices=["country"], thresholds={"ndcg@10": 0.5},
+    ... )
+    >>> [spec.query_key for spec in config.metrics_specs]
+    ['query']
+
+    Args:
+        metrics: Names such as `"ndcg@10"`.
+        label_key: The feature with the labels.
+        prediction_key: The model's output, or the feature, with the scores. Needed if
+            there are several.
+        query_key: The feature with the query of each row. None for list-wise data,
+            where an example is a query.
+        example_weight_key: The feature with the weight of the query, which must be the
+            same in all its rows.
+        slices: Features to slice by, or sequences of features to slice by together. Use
+            features of the query: all rows of a query go into each slice that one of
+            them is in. The overall value is always included.
+        thresholds: The lowest value of a metric that passes, overall and in every
+            slice; for ARP, where lower is better, the highest. A model below it is not
+            blessed.
+        change_thresholds: The smallest improvement over the model named "baseline" that
+            passes, overall and in every slice: 0.0 for "not worse".
+        **options: Options for the metrics, such as `gain="linear"` or
+            `convention="trec_eval"`. See `tfrankmetrics.Options`.
+
+    Raises:
+        ValueError: A name, key, option or threshold is not valid.
+    """
+    keys = {
+        "label_key": label_key,
+        "prediction_key": prediction_key,
+        "query_key": query_key,
+        "example_weight_key": example_weight_key,
+    }
+    for name, key in keys.items():
+        is_missing = key is None and name != "label_key"
+        if not is_missing and not (isinstance(key, str) and key):
+            raise ValueError(f"`{name}` must name a feature. Received: {key!r}.")
+    if label_key == prediction_key:
+        raise ValueError(
+            "Labels and predictions must not be the same feature. Received: "
+            f"{label_key!r} for both."
+        )
+    slices = [[keys] if isinstance(keys, str) else keys for keys in slices]
+    if not all(isinstance(keys, list | tuple) for keys in slices):
+        raise ValueError(
+            "`slices` must be a list of features, or of lists of features to slice by "
+            f"together. Received: {slices!r}."
+        )
+    measures = measures_by_key(as_json(metrics, options))
+    minimum = _by_key(thresholds or {}, measures)
+    min_change = _by_key(change_thresholds or {}, measures)
+    models = ["candidate", "baseline"] if min_change else [None]
+    modules = own_modules(measures)
+    return config_pb2.EvalConfig(
+        model_specs=[
+            config_pb2.ModelSpec(
+                name=name,
+                is_baseline=name == "baseline",
+                label_key=label_key,
+                prediction_key=prediction_key,
+                example_weight_key=example_weight_key,
+            )
+            for name in models
+        ],
+        slicing_specs=[
+            config_pb2.SlicingSpec(feature_keys=keys) for keys in [[], *slices]
+        ],
+        metrics_specs=[
+            config_pb2.MetricsSpec(
+                metrics=[
+                    config_pb2.MetricConfig(
+                        class_name=RankMetrics.__name__,
+                        module=RankMetrics.__module__,
+                        config=json.dumps(
+                            {
+                                "metrics": [*metrics],
+                                "name": key,
+                                **({"modules": modules} if modules else {}),
+                                **options,
+                            }
+                        ),
+                        threshold=_threshold(
+                            measure, minimum.get(key), min_change.get(key)
+                        ),
+                    )
+                    for key, measure in measures.items()
+                ],
+                query_key=query_key,
+                model_names=models if min_change else [],
+            )
+        ],
+    )
+
+
+def _by_key(
+    thresholds: Mapping[str, float], measures: Mapping[str, Measure]
+) -> dict[str, float]:
+    """Thresholds by the keys of their metrics, which may be given by any name."""
+    keys = {measure.name: key for key, measure in measures.items()}
+    by_key = {}
+    for name, value in thresholds.items():
+        spelled_out = name
+        if name not in measures:
+            (spelled_out,) = measures_by_key(as_json([name], {}))
+        key = keys.get(spelled_out, spelled_out)
+        if key not in measures:
+            raise ValueError(
+                "A threshold must be of one of the metrics: TFMA would not find "
+                f"another, and bless no model. Received: {name!r} for {[*measures]}."
+            )
+        is_bounded = measures[key].declaration.is_bounded
+        if not isinstance(value, numbers.Real) or not (
+            math.isfinite(value) and abs(value) <= (1 if is_bounded else math.inf)
+        ):
+            raise ValueError(
+                "A threshold must be a value that the metric can have. Received: "
+                f"{value!r} for {name!r}."
+            )
+        if key in by_key:
+            raise ValueError(f"There are two thresholds for {key!r}: {thresholds}.")
+        by_key[key] = value
+    return by_key
+
+
+def _threshold(
+    measure: Measure, minimum: float | None, min_change: float | None
+) -> config_pb2.MetricThreshold | None:
+    """The threshold in TFMA's form, or None without any."""
+    threshold = config_pb2.MetricThreshold()
+    lower_is_better = measure.declaration.lower_is_better
+    if minimum is not None:
+        bound = "upper_bound" if lower_is_better else "lower_bound"
+        getattr(threshold.value_threshold, bound).value = minimum
+    if min_change is not None:
+        change = threshold.change_threshold
+        change.absolute.value = -min_change if lower_is_better else min_change
+        change.direction = (
+            config_pb2.MetricDirection.LOWER_IS_BETTER
+            if lower_is_better
+            else config_pb2.MetricDirection.HIGHER_IS_BETTER
+        )
+    return None if minimum is None and min_change is None else threshold

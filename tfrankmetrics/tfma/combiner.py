@@ -1,0 +1,250 @@
+"""The combiner that Beam calls to add up queries, which TFMA passes one at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import tensorflow as tf
+from tensorflow_model_analysis import constants
+from tensorflow_model_analysis.metrics import metric_types, metric_util
+from tensorflow_model_analysis.proto import config_pb2
+
+from tfrankmetrics.compiled import call_compiled
+from tfrankmetrics.compute import (
+    means,
+    require_finite,
+    values_and_weights,
+    weighted_sums,
+)
+from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.tfma.keys import measures_by_key
+
+# Enough queries to make the cost of a call small, few enough to keep in memory.
+QUERIES_AT_A_TIME = 512
+# Without a query key, a slice with this many lists, all of one item, consists of rows.
+TOO_MANY_OF_ONE = 5
+_ONE = np.ones(1)
+# Where the values of a query are, and the option that names their feature.
+_LABELS = (constants.LABELS_KEY, "label_key")
+_SCORES = (constants.PREDICTIONS_KEY, "prediction_key")
+_WEIGHTS = (constants.EXAMPLE_WEIGHTS_KEY, "example_weight_key")
+
+
+class _Query(NamedTuple):
+    """A query as TFMA passes it, with weights of the query or of each row."""
+
+    labels: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray
+
+
+class _Sums(NamedTuple):
+    """Sums of weight * value and of weight, and the queries that are not added yet."""
+
+    sums: np.ndarray  # [metrics, 2]
+    num_queries: int  # in the sums
+    longest: int  # the length of their longest list
+    waiting: list[_Query]
+    # An error in the data. TFMA would print the whole query before an error that
+    # `add_input` raises, so it is raised at the end.
+    mistake: str | None = None
+
+
+class Combiner(beam.CombineFn):
+    """Adds up queries. TFMA passes one element for each query.
+
+    Beam calls the state between two calls an accumulator.
+    """
+
+    def __init__(
+        self,
+        config: str,
+        keys: list[metric_types.MetricKey],
+        eval_config: config_pb2.EvalConfig | None,
+        model_name: str,
+        output_name: str,
+        example_weighted: bool,
+        query_key: str,
+    ) -> None:
+        self._config = config
+        self._keys = keys
+        self._is_weighted = example_weighted
+        self._query_key = query_key
+        self._is_nested = bool(model_name or output_name)
+        self._arguments = {
+            "eval_config": eval_config,
+            "model_name": model_name,
+            "output_name": output_name,
+            "example_weighted": example_weighted,
+        }
+
+    def create_accumulator(self) -> _Sums:
+        """No queries yet."""
+        return _Sums(np.zeros((len(self._keys), 2)), 0, 0, [])
+
+    def add_input(
+        self, accumulator: _Sums, element: metric_types.StandardMetricInputs
+    ) -> _Sums:
+        """Adds one query."""
+        if accumulator.mistake:
+            return accumulator
+        try:
+            accumulator.waiting.append(self._query(element))
+            return self._added_up(accumulator, unless_fewer_than=QUERIES_AT_A_TIME)
+        except ValueError as error:
+            return accumulator._replace(mistake=str(error))
+
+    def merge_accumulators(self, accumulators: Iterable[_Sums]) -> _Sums:
+        """The sums of several workers as one."""
+        merged = self.create_accumulator()
+        for sums, num_queries, longest, waiting, mistake in accumulators:
+            merged = _Sums(
+                merged.sums + sums,
+                merged.num_queries + num_queries,
+                max(merged.longest, longest),
+                merged.waiting + waiting,
+                merged.mistake or mistake,
+            )
+            merged = self._added_up(merged, unless_fewer_than=QUERIES_AT_A_TIME)
+        return merged
+
+    def compact(self, accumulator: _Sums) -> _Sums:
+        """Only sums are sent to other workers, no queries."""
+        return self._added_up(accumulator)
+
+    def extract_output(self, accumulator: _Sums) -> dict[metric_types.MetricKey, float]:
+        """The means. Raises ValueError for an error in the data."""
+        accumulator = self._added_up(accumulator)
+        if accumulator.mistake:
+            raise ValueError(accumulator.mistake)
+        num_queries = accumulator.num_queries
+        all_of_one = num_queries >= TOO_MANY_OF_ONE and accumulator.longest == 1
+        if all_of_one and not self._query_key:
+            raise ValueError(
+                "Lists must have more than one item for their order to mean anything. "
+                f"Received: {num_queries} lists of one item each. For data with a row "
+                "for each query and document, name the `query_key`."
+            )
+        values = means(tf.constant(accumulator.sums)).numpy().tolist()
+        return dict(zip(self._keys, values, strict=True))
+
+    def _query(self, element: metric_types.StandardMetricInputs) -> _Query:
+        if self._query_key and not np.size(element.features.get(self._query_key, ())):
+            raise ValueError(
+                "Each row must have the feature of the query key, since TFMA makes one "
+                "query of all rows without it. Received: query_key="
+                f"{self._query_key!r} and rows without it."
+            )
+        sources = (
+            [_LABELS, _SCORES, _WEIGHTS] if self._is_weighted else [_LABELS, _SCORES]
+        )
+        found = [element.get(source) for source, _ in sources]
+        is_nested = self._is_nested
+        for values, (name, option) in zip(found, sources, strict=True):
+            if isinstance(values, Mapping):
+                is_nested = True
+            else:
+                _require_numbers(values, name, option)
+        if is_nested:
+            found = self._found_in_mappings(element)
+        return _Query(*found) if self._is_weighted else _Query(*found[:2], _ONE)
+
+    def _found_in_mappings(self, element: metric_types.StandardMetricInputs) -> tuple:
+        """TFMA's own lookup, for several models or outputs. It is slower."""
+        try:
+            found = next(
+                metric_util.to_label_prediction_example_weight(
+                    element, flatten=False, **self._arguments
+                )
+            )
+        except Exception as error:
+            # TFMA's own errors print the whole query at the end.
+            reason = re.split(r"[:,] (?:\w+=|\{)|\n", str(error))[0]
+            raise ValueError(
+                "TFMA does not find the labels or scores of a query. Check "
+                f"`prediction_key`, `label_key` and the output's name. TFMA's error: "
+                f"{reason}."
+            ) from None
+        for values, (name, option) in zip(
+            found, (_LABELS, _SCORES, _WEIGHTS), strict=True
+        ):
+            _require_numbers(values, name, option)
+        return found
+
+    def _added_up(self, accumulator: _Sums, unless_fewer_than: int = 1) -> _Sums:
+        waiting = accumulator.waiting
+        if len(waiting) < unless_fewer_than or accumulator.mistake:
+            return accumulator
+        labels, lengths = _as_rows([query.labels for query in waiting], -1, np.float64)
+        scores, numbers = _as_rows([query.scores for query in waiting], 0)
+        if (lengths != numbers).any():
+            first = np.argmax(lengths != numbers)
+            raise ValueError(
+                "A query must have as many labels as predictions. Received: "
+                f"{lengths[first]} labels and {numbers[first]} predictions. Check "
+                "`label_key`, `prediction_key` and the padding of lists."
+            )
+        weights = _weights(waiting) if self._is_weighted else None
+        lists = read_labels(labels, scores, weights)
+        lists.require_valid_values()
+        named = measures_by_key(self._config)
+        measures = tuple(named.values())
+        more = call_compiled(weighted_sums, measures, lists, 0).numpy()
+        if not np.isfinite(more).all():
+            values, weights = call_compiled(values_and_weights, measures, lists, 0)
+            require_finite(named, values.numpy(), weights.numpy())
+        return _Sums(
+            accumulator.sums + more,
+            accumulator.num_queries + len(waiting),
+            max(accumulator.longest, labels.shape[1]),
+            [],
+        )
+
+
+def _require_numbers(values: Any, name: str, option: str) -> None:
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
+        return
+    received = f"{type(values).__name__}, as if rows had different numbers of values"
+    if values is None:
+        received = "none"
+    elif isinstance(values, np.ndarray):
+        kind = type(values.flat[0]).__name__ if values.size else values.dtype
+        received = f"an array of {kind}"
+    raise ValueError(
+        f"Each row or list must have {name}, and they must be numbers. Received: "
+        f"{received}. Check that `{option}` is a feature of all examples."
+    )
+
+
+def _as_rows(
+    arrays: Sequence[np.ndarray], padding: int, dtype: type | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Arrays of any length as the rows of one, and their lengths."""
+    lengths = np.array([array.size for array in arrays])
+    values = np.concatenate(arrays, axis=None)
+    rows = np.full((len(arrays), lengths.max()), padding, dtype or values.dtype)
+    rows[np.arange(rows.shape[1]) < lengths[:, np.newaxis]] = values
+    return rows, lengths
+
+
+def _weights(queries: Sequence[_Query]) -> np.ndarray:
+    """The weight of each query `[B]`, which must be the same in all rows but padding."""
+    weights = []
+    for query in queries:
+        row_weights = np.ravel(query.weights)
+        if row_weights.size == query.labels.size and (query.labels >= 0).any():
+            row_weights = row_weights[np.ravel(query.labels) >= 0]
+        if not row_weights.size or (row_weights != row_weights[0]).any():
+            received = "none"
+            if row_weights.size:
+                received = f"weights from {row_weights.min()} to {row_weights.max()}"
+            raise ValueError(
+                "All rows of a query must have the same example weight, which is the "
+                f"weight of the query. Received: {received}."
+            )
+        weights.append(row_weights[0])
+    return np.array(weights, np.float64)

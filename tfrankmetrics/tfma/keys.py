@@ -1,0 +1,68 @@
+"""Metrics in the configurations of TensorFlow Model Analysis: as JSON, and by key."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tfrankmetrics.measure import Measure, named_measures
+
+
+def as_json(
+    metrics: Sequence[str], options: Mapping[str, Any], modules: Sequence[str] = ()
+) -> str:
+    """Metrics, options and modules in the form that workers receive."""
+    try:
+        return json.dumps([metrics, dict(options), [*modules]])
+    except TypeError:
+        raise ValueError(
+            "TFMA stores metrics and their options as JSON, so they must be strings, "
+            "numbers, booleans or None: no metric objects, and no functions. "
+            f"Received: {metrics!r} with {options!r}."
+        ) from None
+
+
+def measures_by_key(config: str) -> dict[str, Measure]:
+    """The measures by their keys in TFMA, from the result of `as_json`."""
+    metrics, options, modules = json.loads(config)
+    for module in modules:
+        importlib.import_module(module)
+    measures = named_measures(metrics, options).values()
+    for measure in measures:
+        if measure.declaration.has_subtopics:
+            raise ValueError(
+                f"`{measure.name}` reads labels of subtopics, which TFMA does not have."
+            )
+        if measure["ties"] == "random":
+            raise ValueError(
+                "ties='random' depends on the number of the query, and queries have no "
+                "order on Beam. Use 'expected' or 'stable'."
+            )
+    return {_key(measure): measure for measure in measures}
+
+
+def _key(measure: Measure) -> str:
+    """The metric's name with every option that differs from its default."""
+    defaults = measure.declaration.defaults
+    chosen = ",".join(
+        f"{name}={str(value).removesuffix('.0')}"  # 2 and 2.0 are the same option
+        for name, value in measure.options
+        if value != defaults[name]
+    )
+    return f"{measure.name}({chosen})" if chosen else measure.name
+
+
+def own_modules(measures: Mapping[str, Measure]) -> list[str]:
+    """The modules that declare metrics outside this library, for workers to import.
+
+    A metric that is declared in a script or a notebook has no such module.
+    """
+    modules = {measure.declaration.cls.__module__ for measure in measures.values()}
+    package = __name__.partition(".")[0]
+    return sorted(
+        module
+        for module in modules
+        if module.partition(".")[0] not in (package, "__main__")
+    )
