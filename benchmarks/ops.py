@@ -15,11 +15,11 @@ import numpy as np
 import tensorflow as tf
 from cost import KINDS, distinct
 from report import publish
+from tfrankmetrics.per_query import weighted_sums
+from tfrankmetrics.registry import named_measures
 from training import SUITE, batch
 
 from tfrankmetrics.inputs import padded_lists
-from tfrankmetrics.per_query import weighted_sums
-from tfrankmetrics.registry import named_measures
 
 CASES = {
     "the suite, [32, 20]": (SUITE, (32, 20), False),

@@ -1,4 +1,4 @@
-"""Declares a metric of your own, and uses it everywhere: rank-biased precision of grades.
+"""Declares a metric of your own, graded RBP, and uses it everywhere.
 
 RBP in this library is binary, as it was first published. With graded labels, an item
 counts with its share of the highest grade (Moffat and Zobel, "Rank-biased precision for
@@ -31,6 +31,7 @@ class ShareOfHighestGrade(tfr.ItemGain):
     max_label: float
 
     def __call__(self, items):
+        """The share of each item, float64; the label of padding is 0."""
         return tf.cast(items.labels, tf.float64) / self.max_label
 
 

@@ -51,6 +51,11 @@ class Case:
         )
         return "-".join((self.name, *parts))
 
+    @property
+    def has_number(self):
+        """Whether an option is a number: it changes values, not what is computed."""
+        return any(isinstance(value, float) for _, value in self.options)
+
     def metric(self, k=None, **more):
         return make_metric(self.name, k, **dict(self.options), **more)
 
@@ -95,7 +100,7 @@ def labels_for(name, labels):
 VALUES = {
     "gain": (*GAINS, plus_one),
     "discount": (*DISCOUNTS, inverse_rank),
-    "relevance_threshold": (1.0, 2.0, 0.5),
+    "relevance_threshold": (1.0, 2.0),
     "persistence": (0.8, 0.5),
     "max_label": (4.0, 5.5),
     "alpha": (0.5, 0.2, 1.0),
@@ -119,6 +124,7 @@ CASES += [
     Case("ndcg", (("gain", plus_one), ("discount", inverse_rank))),
     Case("ndcg", (("gain", "linear"), ("discount", "jarvelin"))),
     Case("alpha_dcg", (("alpha", 0.2), ("discount", "jarvelin"))),
+    Case("recall", (("relevance_threshold", 0.5),)),
 ]
 
 # By what they read: one label per item, or one for each subtopic.

@@ -1,6 +1,9 @@
 """What several test modules use: values by object and array, graphs, made-up lists."""
 
 import collections
+import ctypes
+import gc
+from unittest import mock
 
 import hypothesis.strategies as st
 import numpy as np
@@ -13,13 +16,14 @@ from hypothesis.extra import numpy as hnp
 from tensorflow.python.eager import context
 
 import tfrankmetrics as tfr
+from tfrankmetrics import compiled
 
 SUITE = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map@10", "mrr@10"]
 SUITE += ["precision@1", "precision@5", "precision@10", "recall@10"]
 
 
 def value(name, labels, scores=None, k=None, **arguments):
-    """One metric of one list by a Keras object and by `evaluate`, which must agree.
+    """One metric by a Keras object, op by op, and by `evaluate`, which must agree.
 
     Without scores, the items are in the order of the list.
     """
@@ -31,10 +35,34 @@ def value(name, labels, scores=None, k=None, **arguments):
         labels, scores = [labels], [scores]
     if np.ndim(labels) == 2:
         labels = labels_for(name, labels)
-    made.update_state(labels, scores, **data)
+    with op_by_op():
+        made.update_state(labels, scores, **data)
     (from_arrays,) = tfr.evaluate(labels, scores, [made], **data).values()
     assert float(made.result()) == pytest.approx(from_arrays, rel=1e-6, nan_ok=True)
     return from_arrays
+
+
+def op_by_op():
+    """A context in which nothing is compiled: then a single call is a lot faster."""
+
+    def uncompiled(function, measures, lists_type, others, signature):
+        def call(tensors, first_query):
+            lists = lists_type(**dict(others), **tensors)
+            return function(measures, lists, first_query)
+
+        return call
+
+    return mock.patch.object(compiled, "_compiled", uncompiled)
+
+
+def clear_caches():
+    """Frees compiled graphs, and gives their memory back where that can be done."""
+    compiled._compiled.cache_clear()
+    tf.keras.backend.clear_session()
+    gc.collect()
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
 
 
 def assert_same(logs, expected, prefix=""):
@@ -90,16 +118,22 @@ MEASURES = {
 }
 
 
-def objects(names):
-    """All cases and cutoffs of these metrics, as metric objects."""
+def objects(names, *, without_numbers=False):
+    """All cases and cutoffs of these metrics, as metric objects.
+
+    Without numbers among the options, which change values, but not what is computed.
+    """
     return [
         case.metric(k, name=name)
         for name, (case, k) in MEASURES.items()
-        if case.name in names
+        if case.name in names and not (without_numbers and case.has_number)
     ]
 
 
 OBJECTS, SUBTOPIC_OBJECTS = objects(OF_LABELS), objects(OF_SUBTOPICS)
+# Pairs of the metrics of labels and of those of subtopics.
+ALL = (OBJECTS, SUBTOPIC_OBJECTS)
+WITHOUT_NUMBERS = [objects(n, without_numbers=True) for n in (OF_LABELS, OF_SUBTOPICS)]
 
 few = settings(max_examples=60, deadline=None, derandomize=True)
 

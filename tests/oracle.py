@@ -1,18 +1,251 @@
 """A slow oracle in plain Python: each metric by its definition, one list at a time.
 
-It shares no code with the package. Tied items are put in every possible order,
-one after the other, and the results averaged.
+It shares no code with the package. Tied items are put in every possible order, one
+after the other, and the values are averaged. A metric is one function in `METRICS`, of
+one order of the items, and one in `GAINS`, of a label.
 """
 
+import dataclasses
 import itertools
 import math
 import statistics
 
 import numpy as np
 
-# About the places of all items: what was not retrieved follows, in every order.
-OF_PLACES = ("arp", "opa", "auc")
-OF_SUBTOPICS = ("precision_ia", "alpha_dcg")
+
+@dataclasses.dataclass
+class Item:
+    """A judged item; its weight is relative to the weight of its query."""
+
+    score: float
+    label: float | list
+    weight: float
+    gain: float = 0.0
+
+
+@dataclasses.dataclass
+class Order:
+    """One order of the retrieved items, and the items that have no rank."""
+
+    ranked: list
+    missed: list
+    k: int | None
+
+    @property
+    def top(self):
+        """The items at ranks 1 ... k."""
+        return self.ranked[: self.k]
+
+    @property
+    def hits(self):
+        """Sum of the gains at ranks 1 ... k."""
+        return sum(item.gain for item in self.top)
+
+    @property
+    def total(self):
+        """Sum of the gains of all judged items."""
+        return sum(item.gain for item in self.ranked + self.missed)
+
+    def depth(self, denominator):
+        """What precision is divided by: min(k, length of the list), or k."""
+        return self.k if self.k and denominator == "k" else len(self.top)
+
+
+def ratio(numerator, denominator):
+    return numerator / denominator if denominator else 0.0
+
+
+def sum_of_discounted(gains, discount):
+    functions = {
+        "log2": lambda rank: 1 / math.log2(1 + rank),
+        "jarvelin": lambda rank: 1 / max(1.0, math.log2(rank)),
+    }
+    function = functions.get(discount, discount)
+    return sum(gain * function(float(rank)) for rank, gain in enumerate(gains, 1))
+
+
+def dcg(order, *, discount="log2", **_):
+    return sum_of_discounted([x.gain * x.weight for x in order.top], discount)
+
+
+def ndcg(order, *, discount="log2", ideal="judged", **_):
+    items = order.ranked + (order.missed if ideal == "judged" else [])
+    best = sorted((x.gain * x.weight for x in items), reverse=True)[: order.k]
+    return ratio(dcg(order, discount=discount), sum_of_discounted(best, discount))
+
+
+def average_precision(order, *, denominator="relevant", **_):
+    total, found = 0.0, 0.0
+    for rank, item in enumerate(order.top, 1):
+        found += item.gain
+        total += found / rank * item.weight * item.gain
+    divisors = {
+        "relevant": order.total,
+        "min(k, relevant)": min(order.k or math.inf, order.total),
+        "hits": order.hits,
+    }
+    return ratio(total, divisors[denominator])
+
+
+def reciprocal_rank(order, **_):
+    return next((1 / rank for rank, x in enumerate(order.top, 1) if x.gain), 0.0)
+
+
+def precision(order, *, denominator="list", **_):
+    return ratio(order.hits, order.depth(denominator))
+
+
+def recall(order, **_):
+    return order.hits / order.total
+
+
+def f1(order, **options):
+    p, r = precision(order, **options), recall(order)
+    return ratio(2 * p * r, p + r)
+
+
+def hit_rate(order, **_):
+    return float(order.hits > 0)
+
+
+def r_precision(order, **_):
+    return sum(x.gain for x in order.top[: int(order.total)]) / order.total
+
+
+def rank_biased_precision(order, *, persistence=0.8, **_):
+    looks = (persistence**above for above in itertools.count())
+    return (1 - persistence) * sum(x.gain * look for x, look in zip(order.top, looks))
+
+
+def expected_reciprocal_rank(order, **_):
+    value, goes_on = 0.0, 1.0
+    for rank, item in enumerate(order.top, 1):
+        value += goes_on * item.gain / rank
+        goes_on *= 1 - item.gain
+    return value
+
+
+def average_relevance_position(order, **_):
+    shares = [item.label * item.weight for item in order.ranked]
+    return ratio(sum(i * share for i, share in enumerate(shares, 1)), sum(shares))
+
+
+def _pairs(values, weights):
+    """The weight of the pairs in the right order, and of all pairs."""
+    won = total = 0.0
+    for (i, high), (j, low) in itertools.permutations(enumerate(values), 2):
+        if high > low:
+            won += weights[i] * (i < j)
+            total += weights[i]
+    return ratio(won, total)
+
+
+def ordered_pair_accuracy(order, **_):
+    return _pairs([x.label for x in order.ranked], [x.weight for x in order.ranked])
+
+
+def area_under_the_curve(order, **_):
+    return _pairs([x.gain for x in order.ranked], [1.0] * len(order.ranked))
+
+
+def binary_preference(order, *, denominator="min(relevant, irrelevant)", **_):
+    irrelevant = sum(not item.gain for item in order.ranked + order.missed)
+    divisor = order.total
+    if denominator != "relevant":
+        divisor = min(order.total, irrelevant)
+    value, above = 0.0, 0
+    for item in order.ranked:
+        if item.gain:
+            value += 1 - ratio(min(above, order.total), divisor)
+        above += not item.gain
+    return value / order.total
+
+
+def _topics(order, relevance_threshold):
+    """For each subtopic with any relevant item, which of the ranks are relevant."""
+    every = [item.label for item in order.ranked + order.missed]
+    return [
+        [item.label[topic] >= relevance_threshold for item in order.ranked]
+        for topic in range(len(every[0]))
+        if any(label[topic] >= relevance_threshold for label in every)
+    ]
+
+
+def intent_aware_precision(order, *, relevance_threshold=1.0, denominator="list", **_):
+    topics = _topics(order, relevance_threshold)
+    hits = sum(sum(ranks[: order.k]) for ranks in topics)
+    return ratio(hits, order.depth(denominator) * len(topics))
+
+
+def alpha_dcg(order, *, relevance_threshold=1.0, alpha=0.5, discount="log2", **_):
+    topics = _topics(order, relevance_threshold)
+    gains = [
+        item.weight * sum((1 - alpha) ** sum(r[:above]) for r in topics if r[above])
+        for above, item in enumerate(order.ranked)
+    ]
+    return sum_of_discounted(gains[: order.k], discount)
+
+
+METRICS = {
+    "ndcg": ndcg,
+    "dcg": dcg,
+    "map": average_precision,
+    "mrr": reciprocal_rank,
+    "precision": precision,
+    "recall": recall,
+    "hit_rate": hit_rate,
+    "f1": f1,
+    "r_precision": r_precision,
+    "rbp": rank_biased_precision,
+    "err": expected_reciprocal_rank,
+    "arp": average_relevance_position,
+    "opa": ordered_pair_accuracy,
+    "auc": area_under_the_curve,
+    "bpref": binary_preference,
+    "precision_ia": intent_aware_precision,
+    "alpha_dcg": alpha_dcg,
+}
+# For these, items that were not retrieved follow the others, in every order.
+RANK_EVERY_ITEM = ("arp", "opa", "auc")
+
+
+def label_gain(label, *, gain="exponential", **_):
+    if callable(gain):
+        return gain(label)
+    return label if gain == "linear" else 2.0**label - 1.0
+
+
+def stop_probability(label, *, max_label=4.0, **_):
+    return (2.0**label - 1.0) / 2.0**max_label
+
+
+def relevance(label, *, relevance_threshold=1.0, **_):
+    return float(np.max(label) >= relevance_threshold)
+
+
+GAINS = {"ndcg": label_gain, "dcg": label_gain, "err": stop_probability}
+
+
+def _gains(name, labels, options):
+    if name == "opa":  # the number of items with a lower label
+        return [sum(other < label for other in labels) for label in labels]
+    if name == "arp":
+        return labels
+    return [GAINS.get(name, relevance)(label, **options) for label in labels]
+
+
+def _orders(items):
+    """Every order that sorts the scores: NaN late, -inf last, ties in each way."""
+
+    def key(item):
+        if item.score == -math.inf:
+            return (2, 0.0)
+        return (1, 0.0) if math.isnan(item.score) else (0, -item.score)
+
+    items = sorted(items, key=key)
+    groups = [list(group) for _, group in itertools.groupby(items, key)]
+    for parts in itertools.product(*(itertools.permutations(g) for g in groups)):
+        yield [item for part in parts for item in part]
 
 
 def evaluate(name, labels, scores, *, mask=None, weights=None, k=None, **options):
@@ -22,31 +255,33 @@ def evaluate(name, labels, scores, *, mask=None, weights=None, k=None, **options
     if weights is None:
         weights = [1.0] * len(labels)
     items = [
-        (score, np.maximum(label, 0.0).tolist(), float(weight))
+        Item(score, np.maximum(label, 0.0).tolist(), float(weight))
         for label, score, weight, counts in zip(labels, scores, weights, mask)
         if counts
     ]
     if not items:
         return None
-    worths = _worths(name, [label for _, label, _ in items], options)
-    total = to_find = sum(worths)
+    gains = _gains(name, [item.label for item in items], options)
+    total = to_find = sum(gains)
     if name == "auc":
         to_find = total * (len(items) - total)
     if total:
-        query_weight = sum(x * w for x, (_, _, w) in zip(worths, items)) / total
+        query_weight = sum(x * item.weight for x, item in zip(gains, items)) / total
     else:
-        query_weight = statistics.fmean(weight for _, _, weight in items)
+        query_weight = statistics.fmean(item.weight for item in items)
     if to_find == 0:
-        empty = options.get("empty", "skip" if name in OF_PLACES else "zero")
+        empty = options.get("empty", "skip" if name in RANK_EVERY_ITEM else "zero")
         return float(empty == "one"), 0.0 if empty == "skip" else query_weight
-    items = [(*item, worth) for item, worth in zip(items, worths)]
-    missed = [item for item in items if item[0] == -math.inf]
-    found = [item for item in items if item[0] != -math.inf]
+    for item, gain in zip(items, gains):
+        item.gain, item.weight = gain, ratio(item.weight, query_weight)
+    missed = [item for item in items if item.score == -math.inf]
+    found = [item for item in items if item.score != -math.inf]
+    if name in RANK_EVERY_ITEM:
+        found, missed = items, []
     values = [
-        _value(name, order, missed, query_weight, k, options)
-        for order in _orders(items if name in OF_PLACES else found)
+        METRICS[name](Order(ranked, missed, k), **options) for ranked in _orders(found)
     ]
-    if name in ("arp", "opa") and options.get("average", "micro") == "micro":
+    if options.get("average", "micro") == "micro" and name in ("arp", "opa"):
         query_weight *= total
     return statistics.fmean(values), query_weight
 
@@ -64,156 +299,3 @@ def mean(name, labels, scores, *, masks=None, weights=None, **options):
     if not total:
         return math.nan
     return sum(value * weight for value, weight in counted) / total
-
-
-def _worths(name, labels, options):
-    if name == "opa":
-        return [sum(other < label for other in labels) for label in labels]
-    if name in OF_SUBTOPICS:
-        labels = map(max, labels)
-    return list(map(_worth(name, options), labels))
-
-
-def _worth(name, options):
-    if name in ("ndcg", "dcg"):
-        gain = options.get("gain", "exponential")
-        if callable(gain):
-            return gain
-        return (lambda x: x) if gain == "linear" else (lambda x: 2.0**x - 1.0)
-    if name == "arp":
-        return lambda label: label
-    if name == "err":
-        return lambda label: (2.0**label - 1.0) / 2.0 ** options.get("max_label", 4.0)
-    threshold = options.get("relevance_threshold", 1.0)
-    return lambda label: 1.0 if label >= threshold else 0.0
-
-
-def _orders(items):
-    """Every order that sorts the scores, NaN late, -inf last; ties in each way."""
-
-    def key(item):
-        if item[0] == -math.inf:
-            return (2, 0.0)
-        return (1, 0.0) if math.isnan(item[0]) else (0, -item[0])
-
-    items = sorted(items, key=key)
-    groups = [list(group) for _, group in itertools.groupby(items, key)]
-    for parts in itertools.product(*(itertools.permutations(g) for g in groups)):
-        yield [item for part in parts for item in part]
-
-
-def _value(name, order, missed, query_weight, k, options):
-    """One order of what was found; `missed` has no rank, as its score is -inf."""
-    _, labels, weights, worths = zip(*order) if order else ((), (), (), ())
-    if name == "arp":
-        shares = [label * weight for label, weight in zip(labels, weights)]
-        if not sum(shares):
-            return 0.0
-        return sum(i * share for i, share in enumerate(shares, 1)) / sum(shares)
-    if name in ("opa", "auc"):
-        return _pairs(name, labels if name == "opa" else worths, weights)
-    depth = len(order) if k is None else min(k, len(order))
-    # An item's weight counts relative to its query's weight.
-    weights = [w / query_weight if query_weight else 0.0 for w in weights]
-    hits, relevant = sum(worths[:depth]), sum(worths) + sum(x for *_, x in missed)
-    if name in OF_SUBTOPICS:
-        threshold = options.get("relevance_threshold", 1.0)
-        every = [label for _, label, *_ in missed] + list(labels)
-        topics = [
-            [label[topic] >= threshold for label in labels]
-            for topic in range(len(every[0]))
-            if any(label[topic] >= threshold for label in every)
-        ]
-        return _of_subtopics(name, topics, weights, k, depth, options)
-    if name == "bpref":
-        irrelevant = sum(not x for *_, x in order + missed)
-        least = options.get("denominator") != "relevant"
-        divisor = min(relevant, irrelevant) if least else relevant
-        above = [rank - sum(worths[:rank]) for rank in range(len(order))]
-        return (
-            sum(
-                1 - (min(n, relevant) / divisor if n else 0.0)
-                for n, x in zip(above, worths)
-                if x
-            )
-            / relevant
-        )
-    if name == "precision":
-        divisor = k if k and options.get("denominator") == "k" else depth
-        return hits / divisor if divisor else 0.0
-    if name == "f1":
-        divisor = k if k and options.get("denominator") == "k" else depth
-        precision, recall = (hits / divisor if divisor else 0.0), hits / relevant
-        return 2 * precision * recall / (precision + recall) if hits else 0.0
-    if name == "r_precision":
-        return sum(worths[: min(depth, int(relevant))]) / relevant
-    if name == "rbp":
-        b = options.get("persistence", 0.8)
-        return (1 - b) * sum(x * b**place for place, x in enumerate(worths[:depth]))
-    if name == "err":
-        value, goes_on = 0.0, 1.0
-        for rank, chance in enumerate(worths[:depth], 1):
-            value += goes_on * chance / rank
-            goes_on *= 1 - chance
-        return value
-    if name == "recall":
-        return hits / relevant
-    if name == "hit_rate":
-        return float(hits > 0)
-    if name == "mrr":
-        return next((1 / i for i, x in enumerate(worths[:depth], 1) if x), 0.0)
-    if name == "map":
-        total = sum(
-            sum(worths[:rank]) / rank * weights[rank - 1] * worths[rank - 1]
-            for rank in range(1, depth + 1)
-        )
-        denominator = options.get("denominator", "relevant")
-        divisor = {
-            "relevant": relevant,
-            "min(k, relevant)": min(math.inf if k is None else k, relevant),
-            "hits": hits,
-        }[denominator]
-        return total / divisor if divisor else 0.0
-    gains = [x * w for x, w in zip(worths, weights)]
-    dcg = _dcg(gains[:depth], options)
-    if name == "dcg":
-        return dcg
-    if options.get("ideal", "judged") == "judged":
-        gains += [x * w / query_weight if query_weight else 0.0 for *_, w, x in missed]
-    ideal = _dcg(sorted(gains, reverse=True)[:k], options)
-    return dcg / ideal if ideal else 0.0
-
-
-def _pairs(name, labels, weights):
-    won = total = 0.0
-    for (i, high), (j, low) in itertools.permutations(enumerate(labels), 2):
-        if high > low:
-            weight = weights[i] if name == "opa" else 1.0
-            won += weight * (i < j)
-            total += weight
-    return won / total if total else 0.0
-
-
-def _of_subtopics(name, topics, weights, k, depth, options):
-    """`topics` says for each one which of the ranks are relevant to it."""
-    if name == "precision_ia":
-        divisor = k if k and options.get("denominator") == "k" else depth
-        hits = sum(sum(ranks[:depth]) for ranks in topics)
-        return hits / (divisor * len(topics)) if divisor else 0.0
-    left = 1 - options.get("alpha", 0.5)
-    gains = [
-        sum(left ** sum(ranks[:place]) for ranks in topics if ranks[place]) * weight
-        for place, weight in enumerate(weights)
-    ]
-    return _dcg(gains[:depth], options)
-
-
-def _dcg(gains, options):
-    discount = options.get("discount", "log2")
-    if discount == "log2":
-        discounts = [1 / math.log2(1 + rank) for rank in range(1, len(gains) + 1)]
-    elif discount == "jarvelin":
-        discounts = [1 / max(1.0, math.log2(rank)) for rank in range(1, len(gains) + 1)]
-    else:
-        discounts = [discount(float(rank)) for rank in range(1, len(gains) + 1)]
-    return sum(gain * factor for gain, factor in zip(gains, discounts))

@@ -17,6 +17,7 @@ from conventions_document import (
 import tfrankmetrics as tfr
 from tfrankmetrics import CONVENTIONS
 
+REQUIREMENTS = DOCUMENT.parent.parent / "requirements"
 PAIRS = [(name, metric) for name in CONVENTIONS for metric in CONVENTIONS[name].metrics]
 
 
@@ -33,9 +34,7 @@ def test_a_convention_decides_every_option(name, formula):
 @pytest.mark.parametrize("convention", CONVENTIONS.values(), ids=lambda c: c.name)
 def test_a_convention_says_nothing_that_no_metric_takes(convention):
     taken = {
-        option
-        for metric in convention.metrics
-        for option in METRICS[metric].types
+        option for metric in convention.metrics for option in METRICS[metric].types
     }
     assert convention.options.keys() <= taken
     printed = str(convention)
@@ -90,7 +89,9 @@ def test_unknown_conventions(word):
         lambda: tfr.evaluate([1], [1], ["ndcg"], convention=word),
         lambda: tfr.RankingMetrics(["ndcg"], convention=word),
     ):
-        with pytest.raises(ValueError, match=r"must be one of .*, or None\. Received") as e:
+        with pytest.raises(
+            ValueError, match=r"must be one of .*, or None\. Received"
+        ) as e:
             make()
         assert repr(word) in str(e.value)
 
@@ -145,14 +146,14 @@ def test_the_document_is_whole():
     assert shown == {*options, *by_metric, "convention"} - {"denominator"}
     assert len(differences()) == 15
     text = DOCUMENT.read_text(encoding="utf-8")
-    pins = (DOCUMENT.parent.parent / "requirements-peers.txt").read_text()
+    pins = (REQUIREMENTS / "peers.txt").read_text()
     listed = re.search(r"versions are (.*?)\.\n", text, re.S)[1].split()
     tools = re.findall(r"([\w-]+) (\d[\d.]*\d)", " ".join(listed))
     assert len(tools) == 11
     for tool, version in tools:
         package = {"TF-Ranking": "tensorflow-ranking"}.get(tool, tool.lower())
         if package == "tensorflow-ranking":
-            pins += (DOCUMENT.parent.parent / "requirements-tf-ranking.txt").read_text()
+            pins += (REQUIREMENTS / "tf-ranking.txt").read_text()
         assert f"{package}=={version}\n" in pins
 
 

@@ -238,7 +238,7 @@ def test_mistakes_in_declarations(declarations, make, error, message):
 
 
 def test_a_field_needs_a_default(declarations):
-    with pytest.raises(TypeError, match="must have a default. Received: `beta`"):
+    with pytest.raises(TypeError, match=r"must have a default\. Received: `beta`"):
 
         @tfr.metric("half", formula=half, gain=One)
         class Half(tfr.TopKMetric):
@@ -250,7 +250,7 @@ def test_a_base_class_is_no_metric():
         pass
 
     for cls in (tfr.TopKMetric, Undeclared):
-        with pytest.raises(TypeError, match=r"declared with @tfrankmetrics.metric"):
+        with pytest.raises(TypeError, match="declared with @tfrankmetrics"):
             cls(k=3)
 
 

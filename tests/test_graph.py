@@ -10,6 +10,7 @@ from cases import (
     OF_SUBTOPICS,
     cases_for,
     labels_for,
+    make_metric,
     random_lists,
     spelled,
     with_cutoffs,
@@ -20,29 +21,41 @@ import tfrankmetrics as tfr
 from tfrankmetrics import compiled
 
 
-def all_metrics(names=OF_LABELS, **options):
-    """Every case of these metrics at two cutoffs, as one metric."""
-    return tfr.RankingMetrics(
-        [
-            case.metric(k, name=f"{case}@{k}", **options)
-            for case, k in with_cutoffs(cases_for(names), (3, 40))
-        ]
-    )
+def every_formula(names):
+    """These metrics with every option that a formula branches on."""
+    branches = {"ideal", "denominator", "average"}
+    cases = (case for case in cases_for(names) if {*dict(case.options)} <= branches)
+    return [case.metric(3, name=str(case)) for case in cases]
 
 
-@pytest.mark.parametrize("ties", ["expected", "stable", "random"])
+def each(names, *orders_of_ties):
+    """These metrics at two cutoffs, one deeper than the lists, and with these ties."""
+    return [
+        make_metric(name, k, ties=ties, name=f"{name}@{k}, {ties}")
+        for name, k in with_cutoffs(names, (3, 40))
+        for ties in orders_of_ties
+    ]
+
+
+# Enough for what changes the ranking only: the dtype of scores, random ties.
+FEW = ["ndcg", "mrr", "opa"]
+
+
 @pytest.mark.parametrize(
-    ("dtype", "names"),
+    ("dtype", "metrics"),
     [
-        ("float32", OF_LABELS),
-        # A dtype makes a difference to the ranking alone.
-        ("float64", ["ndcg", "map", "mrr", "arp", "opa"]),
-        ("int32", ["ndcg", "map", "mrr", "arp", "opa"]),
-        ("float32", OF_SUBTOPICS),
+        ("float32", every_formula(OF_LABELS)),
+        ("float32", every_formula(OF_SUBTOPICS)),
+        ("float32", each(OF_LABELS, "stable")),
+        ("float32", each(OF_SUBTOPICS, "stable")),
+        ("float32", each(FEW, "random")),
+        ("float64", each(FEW, "expected", "stable", "random")),
+        ("int32", each(FEW, "expected", "stable", "random")),
     ],
-    ids=["float32", "float64", "int32", "subtopics"],
+    ids=lambda value: value if isinstance(value, str) else value[0].name,
 )
-def test_eager_graph_and_xla_agree(ties, dtype, names):
+@pytest.mark.usefixtures("free_at_once")
+def test_eager_graph_and_xla_agree(dtype, metrics):
     labels, scores = random_lists(5, queries=9, size=7, ties=True)
     scores[0] = -0.0
     scores[1, 1:4] = 0.0
@@ -53,10 +66,10 @@ def test_eager_graph_and_xla_agree(ties, dtype, names):
         scores[4, 2:] = np.inf
         scores[5, ::2] = -0.0
     weights = np.random.default_rng(0).integers(1, 5, labels.shape).astype("float32")
-    labels = labels_for(names[0], labels)
+    labels = labels_for(metrics[0].declaration.name, labels)
     values = []
     for compile_options in (None, {}, {"jit_compile": True}):
-        metric = all_metrics(names, ties=ties)
+        metric = tfr.RankingMetrics(metrics)
         update = updater(metric)
         if compile_options is not None:
             update = tf.function(update, **compile_options)
@@ -67,12 +80,25 @@ def test_eager_graph_and_xla_agree(ties, dtype, names):
     assert xla == pytest.approx(eager, rel=1e-6)
 
 
-@pytest.mark.parametrize("of_kind", [OF_LABELS, OF_SUBTOPICS])
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_unknown_batch_and_list_size(jit_compile, of_kind):
+# Those whose formulas have their own paths for unknown sizes.
+OF_ANY_SIZE = ["ndcg", "map", "mrr", "err", "arp", "opa"]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "jit_compile"),
+    [
+        (OF_LABELS, False),
+        (OF_ANY_SIZE, True),
+        (OF_SUBTOPICS, False),
+        (OF_SUBTOPICS, True),
+    ],
+    ids=["labels", "labels-xla", "subtopics", "subtopics-xla"],
+)
+@pytest.mark.usefixtures("free_at_once")
+def test_unknown_batch_and_list_size(metrics, jit_compile):
     labels, scores = random_lists(6, queries=11, size=9, ties=True)
-    labels = labels_for(of_kind[0], labels)
-    names = [spelled(*pair) for pair in with_cutoffs(of_kind, (None, 4))]
+    labels = labels_for(metrics[0], labels)
+    names = [spelled(*pair) for pair in with_cutoffs(metrics, (None, 4))]
     metric = tfr.RankingMetrics(names)
     unknown = [
         tf.TensorSpec([None] * array.ndim, tf.float64) for array in (labels, scores)
@@ -91,8 +117,9 @@ def test_unknown_batch_and_list_size(jit_compile, of_kind):
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3)])
+@pytest.mark.usefixtures("free_at_once")
 def test_nothing_to_rank_in_a_graph(shape, jit_compile):
-    metric = all_metrics()
+    metric = tfr.RankingMetrics([spelled(name, 3) for name in OF_ANY_SIZE])
     nothing = tf.zeros(shape)
     tf.function(updater(metric), jit_compile=jit_compile)(nothing, nothing)
     assert np.isnan(list(results(metric).values())).all()
@@ -110,6 +137,18 @@ def test_ragged_tensors_in_a_graph():
         update(labels, tf.ragged.constant([[0.5, 0.1, 0.3], [0.3, 0.2]]))
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["graph", "xla"])
+def update_of_unknown_shapes(request):
+    unknown = tf.TensorSpec((None, None))
+    metric = tfr.MeanReciprocalRank()
+    update = tf.function(
+        updater(metric), input_signature=[unknown] * 3, jit_compile=request.param
+    )
+    update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 3)))
+    update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 1)))
+    return update, request.param
+
+
 @pytest.mark.parametrize(
     ("labels", "scores", "weights", "message"),
     [
@@ -122,20 +161,14 @@ def test_ragged_tensors_in_a_graph():
     ],
 )
 def test_shapes_that_only_the_run_shows_are_checked_then(
-    labels, scores, weights, message
+    labels, scores, weights, message, update_of_unknown_shapes
 ):
-    unknown = tf.TensorSpec((None, None))
-    for jit_compile in (False, True):
-        metric = tfr.MeanReciprocalRank()
-        update = tf.function(
-            updater(metric), input_signature=[unknown] * 3, jit_compile=jit_compile
-        )
-        update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 3)))
-        update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 1)))
-        # XLA does not run assertions, and has its own words for it.
-        match = "-2" if jit_compile else message
-        with pytest.raises(tf.errors.InvalidArgumentError, match=match):
-            update(tf.ones(labels), tf.ones(scores), tf.ones(weights))
+    update, is_xla = update_of_unknown_shapes
+    # XLA does not run assertions, and has its own words for it.
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="-2" if is_xla else message
+    ):
+        update(tf.ones(labels), tf.ones(scores), tf.ones(weights))
 
 
 def test_shapes_are_checked_while_tracing_where_they_are_known():

@@ -1,4 +1,7 @@
-"""Ids and catalogues give the value of the same case as labels beside scores."""
+"""Ids and catalogues give the value of the same case as labels; and rows.
+
+`test_properties.py` compares rows with lists for every metric.
+"""
 
 import tracemalloc
 
@@ -7,14 +10,15 @@ import numpy as np
 import pandas
 import pytest
 from cases import reading
+from helpers import few, objects
 from hypothesis import assume, given
 from hypothesis.extra import numpy as hnp
-from helpers import OBJECTS, batches, few, objects
 
 import tfrankmetrics as tfr
 
 INF = float("inf")
-OF_IDS, OF_CATALOGUE = objects(reading("ids")), objects(reading("catalogue"))
+OF_IDS = objects(reading("ids"), without_numbers=True)
+OF_CATALOGUE = objects(reading("catalogue"), without_numbers=True)
 IDS = st.integers(0, 7)
 
 
@@ -67,6 +71,7 @@ def test_ids_are_as_good_as_labels(duplicates, queries):
 @pytest.mark.parametrize("per_query", [1, 3])
 @few
 @given(data=st.data())
+@pytest.mark.usefixtures("free_at_once")
 def test_a_catalogue_is_as_good_as_labels(per_query, data):
     shape = data.draw(st.tuples(st.integers(1, 4), st.integers(1, 9)))
     values = st.sampled_from([0.0, -0.0, 1.0, 2.5, np.nan, INF, -INF])
@@ -101,47 +106,6 @@ def test_a_catalogue_is_as_good_as_labels(per_query, data):
     )
     for name, value in catalogue.items():
         np.testing.assert_array_equal(value, model[name], err_msg=name)
-
-
-@few
-@given(batches(max_items=5), st.randoms(use_true_random=False), st.booleans())
-def test_rows_are_as_good_as_lists(batch, random, weighted):
-    labels, scores = batch
-    weights = np.arange(1.0, labels.size + 1).reshape(labels.shape)
-    lists = tfr.evaluate(
-        labels,
-        scores,
-        OBJECTS,
-        sample_weight=weights if weighted else None,
-        per_query=True,
-    )
-    rows = [
-        (
-            f"query {query}",
-            labels[query, item],
-            scores[query, item],
-            weights[query, item],
-        )
-        for query in range(len(labels))
-        for item in range(labels.shape[1])
-    ]
-    random.shuffle(rows)
-    queries, row_labels, row_scores, row_weights = map(np.array, zip(*rows))
-    found = tfr.evaluate_rows(
-        queries,
-        row_labels,
-        row_scores,
-        OBJECTS,
-        sample_weight=row_weights if weighted else None,
-        per_query=True,
-    )
-    places = [int(query.removeprefix("query ")) for query in found["query"]]
-    assert sorted(places) == list(range(len(labels)))
-    assert list(dict.fromkeys(queries)) == found["query"].tolist()
-    for name, value in lists.items():
-        np.testing.assert_allclose(
-            found[name], value[places], rtol=1e-9, atol=1e-12, err_msg=name
-        )
 
 
 def test_groups_and_ids_of_any_dtype():

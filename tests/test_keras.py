@@ -355,6 +355,7 @@ def test_replicas_add_up_to_the_value_of_one_device(data):
     ],
     ids=["deepcopy", "copy", "pickle", "from_config", "deserialize"],
 )
+@pytest.mark.usefixtures("op_by_op")
 def test_copies_compute_the_same_and_share_nothing(make_copy, keeps_state):
     metrics = [case.metric(k=3) for case in CASES]
     metrics.append(

@@ -56,7 +56,11 @@ def test_the_example_shows_it_everywhere(capsys):
 def test_arrays_and_rows():
     values = tfr.evaluate(LABELS, SCORES, NAMES, per_query=True)
     rows = tfr.evaluate_rows(
-        np.repeat([7, 8, 9], 4), np.ravel(LABELS), np.ravel(SCORES), NAMES, per_query=True
+        np.repeat([7, 8, 9], 4),
+        np.ravel(LABELS),
+        np.ravel(SCORES),
+        NAMES,
+        per_query=True,
     )
     for name in NAMES:
         np.testing.assert_allclose(values[name], EXPECTED[name], rtol=1e-12)
@@ -125,7 +129,10 @@ def test_it_is_saved_with_a_model_and_copied(tmp_path):
     loaded = tf.keras.models.load_model(tmp_path / "model.keras")
     assert loaded.evaluate(*data, verbose=0, return_dict=True) == pytest.approx(before)
     assert {"graded_rbp@2", "graded_rbp", "graded_rbp@1"} < set(before)
-    for duplicate in (copy.deepcopy(metrics[0]), pickle.loads(pickle.dumps(metrics[0]))):
+    for duplicate in (
+        copy.deepcopy(metrics[0]),
+        pickle.loads(pickle.dumps(metrics[0])),
+    ):
         assert duplicate.get_config() == metrics[0].get_config()
 
 
@@ -134,7 +141,7 @@ def test_mistakes_are_answered_as_for_any_metric():
         tfr.evaluate(LABELS, SCORES, ["graded_rpb@2"])
     with pytest.raises(ValueError, match="`persistence` of `graded_rbp` must be a num"):
         GradedRBP(persistence=1.5)
-    with pytest.raises(TypeError, match="'max_lable'. It takes: k, persistence, max_l"):
+    with pytest.raises(TypeError, match=r"'max_lable'\. It takes: k, persistence, max"):
         GradedRBP(max_lable=3)
 
 

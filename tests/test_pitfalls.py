@@ -19,6 +19,7 @@ import tfrankmetrics as tfr
 
 @pytest.mark.parametrize("ties", ["expected", "stable", "random"])
 @pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.usefixtures("op_by_op")
 def test_tied_scores_give_one_value_each_time(name, ties):
     """TF-Ranking, keras-rs: NDCG@1 of constant scores is 0 or 1 from call to call."""
     labels, scores = [[1, 0, 0, 0, 0]], [[0.5] * 5]
@@ -36,9 +37,7 @@ def test_a_constant_model_is_not_perfect(name, place):
     """Keras's TopK metrics, TFRS, sorted lists; TFMA favours the last item."""
     labels = np.eye(5)[[place]]
     for score in (0.0, 1.0, float("nan")):
-        assert value(name, labels, np.full((1, 5), score), k=1) == pytest.approx(
-            1 / 5
-        )
+        assert value(name, labels, np.full((1, 5), score), k=1) == pytest.approx(1 / 5)
 
 
 WEIGHTED = ([[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]], [[10.0], [1.0], [1.0], [3.0]])
@@ -148,6 +147,7 @@ def test_scores_are_not_rounded():
     assert value("mrr", [[0, 1]], np.array([[2**24, 2**24 + 1]])) == 1.0
 
 
+@pytest.mark.usefixtures("op_by_op")
 def test_negative_scores_are_scores():
     """torchmetrics: a score of 0 or less means that the item was not found."""
     labels = [[1, 0, 2], [0, 1, 1]]

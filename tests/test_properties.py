@@ -4,29 +4,32 @@ import hypothesis.strategies as st
 import numpy as np
 import oracle
 import pytest
-from cases import (
-    CASES,
-    METRICS,
-    OF_LABELS,
-    OF_SUBTOPICS,
-    Case,
-    labels_for,
-    with_cutoffs,
+from cases import METRICS, OF_SUBTOPICS, Case, labels_for
+from helpers import (
+    ALL,
+    MEASURES,
+    OBJECTS,
+    SCORES,
+    WITHOUT_NUMBERS,
+    batches,
+    few,
 )
-from helpers import MEASURES, OBJECTS, SCORES, SUBTOPIC_OBJECTS, batches, few
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
 
 
+def labels_of_kinds(labels):
+    """The same labels for the metrics of labels, and for those of subtopics."""
+    return labels, labels_for(OF_SUBTOPICS[0], labels)
+
+
 def evaluate(labels, scores, *, per_query=True, **options):
-    options["per_query"] = per_query
-    subtopics = labels_for(OF_SUBTOPICS[0], labels)
-    return {
-        **tfr.evaluate(labels, scores, OBJECTS, **options),
-        **tfr.evaluate(subtopics, scores, SUBTOPIC_OBJECTS, **options),
-    }
+    values = {}
+    for of_kind, y_true in zip(ALL, labels_of_kinds(labels)):
+        values |= tfr.evaluate(y_true, scores, of_kind, per_query=per_query, **options)
+    return values
 
 
 def assert_close(ours, theirs):
@@ -36,7 +39,7 @@ def assert_close(ours, theirs):
         )
 
 
-@few
+@settings(few, max_examples=30)  # slow, and `test_ties.py` has more
 @given(batches(max_items=5), st.data())
 @example((np.array([[1.0, 0.0]]), np.array([[-np.inf, np.nan]])), None)
 def test_equal_to_the_oracle(batch, data):
@@ -89,24 +92,6 @@ def test_padding_does_not_matter(batch, width, score):
         np.pad(scores, [(0, 0), (width, 0)], constant_values=score)[:, ::-1],
     )
     assert_close(evaluate(labels, scores[:, ::-1]), padded)
-
-
-@few
-@given(batches(), st.integers(1, 3))
-def test_the_batch_size_does_not_matter(batch, size):
-    labels, scores = batch
-    if (labels < 0).all():
-        return
-    subtopics = labels_for(OF_SUBTOPICS[0], labels)
-    for of_kind, y_true in ((OBJECTS, labels), (SUBTOPIC_OBJECTS, subtopics)):
-        whole, parts = (tfr.RankingMetrics(of_kind) for _ in range(2))
-        whole.update_state(y_true, scores)
-        for start in range(0, len(labels), size):
-            part = slice(start, start + size)
-            parts.update_state(y_true[part], scores[part])
-        together = parts.result()
-        for name, value in whole.result().items():
-            np.testing.assert_allclose(together[name], value, rtol=1e-6, err_msg=name)
 
 
 @few
@@ -210,35 +195,10 @@ def test_ndcg_of_what_was_retrieved_falls_when_a_better_item_is():
     assert after == pytest.approx((1 + 3 * second) / (3 + 1 * second))
 
 
-def test_float32_inputs_give_the_oracle_s_float64_values():
-    """On longer lists: labels, scores and weights in float32, results in float32."""
-    rng = np.random.default_rng(4)
-    labels = rng.choice([-1, 0, 0, 0.5, 1, 2, 3.5], (50, 60)).astype(np.float32)
-    scores = rng.permuted(np.tile(np.arange(60), (50, 1)), axis=1) / np.float32(7)
-    weights = rng.uniform(0.1, 2, labels.shape).astype(np.float32)
-    for of_kind, name in ((OBJECTS, OF_LABELS[0]), (SUBTOPIC_OBJECTS, OF_SUBTOPICS[0])):
-        y_true = labels_for(name, labels)
-        metric = tfr.RankingMetrics(of_kind)
-        metric.update_state(y_true, scores, weights)
-        for name, value in metric.result().items():
-            case, k = MEASURES[name]
-            expected = oracle.mean(
-                case.name, y_true, scores, weights=weights, k=k, **dict(case.options)
-            )
-            assert float(value) == pytest.approx(expected, rel=2e-7), name
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_constant_scores_give_one_value_in_any_order(case):
-    labels = np.array([[3, 2, 1, 0, 0], [0, 0, 1, 2, 3], [2, 0, 3, 0, 1]])
-    values = tfr.evaluate(
-        labels_for(case.name, labels),
-        np.zeros_like(labels),
-        [case.metric(k, name=str(k)) for _, k in with_cutoffs([case], (1, 2, 3, 4, 5))],
-        per_query=True,
-    )
-    for value in values.values():
-        np.testing.assert_allclose(value, value[0], rtol=1e-12)
+def test_constant_scores_give_one_value_in_any_order():
+    labels = np.array([[3.0, 2, 1, 0, 0], [0, 0, 1, 2, 3], [2, 0, 3, 0, 1]])
+    for name, value in evaluate(labels, np.zeros_like(labels)).items():
+        np.testing.assert_allclose(value, value[0], rtol=1e-12, err_msg=name)
 
 
 @few
@@ -249,3 +209,81 @@ def test_equal_weights_change_nothing(batch, weight):
     for shape in ((), labels.shape[:1], (len(labels), 1), labels.shape):
         weights = np.full(shape, weight)
         assert_close(evaluate(labels, scores, sample_weight=weights), unweighted)
+
+
+@pytest.mark.usefixtures("free_at_once")
+@few
+@given(batches(max_items=5), st.randoms(use_true_random=False), st.booleans())
+def test_rows_are_as_good_as_lists(batch, random, weighted):
+    labels, scores = batch
+    weights = np.arange(1.0, labels.size + 1).reshape(labels.shape)
+    lists = tfr.evaluate(
+        labels,
+        scores,
+        OBJECTS,
+        sample_weight=weights if weighted else None,
+        per_query=True,
+    )
+    rows = [
+        (
+            f"query {query}",
+            labels[query, item],
+            scores[query, item],
+            weights[query, item],
+        )
+        for query in range(len(labels))
+        for item in range(labels.shape[1])
+    ]
+    random.shuffle(rows)
+    queries, row_labels, row_scores, row_weights = map(np.array, zip(*rows))
+    found = tfr.evaluate_rows(
+        queries,
+        row_labels,
+        row_scores,
+        OBJECTS,
+        sample_weight=row_weights if weighted else None,
+        per_query=True,
+    )
+    places = [int(query.removeprefix("query ")) for query in found["query"]]
+    assert sorted(places) == list(range(len(labels)))
+    assert list(dict.fromkeys(queries)) == found["query"].tolist()
+    for name, value in lists.items():
+        np.testing.assert_allclose(
+            found[name], value[places], rtol=1e-9, atol=1e-12, err_msg=name
+        )
+
+
+@pytest.mark.usefixtures("free_at_once")
+@few
+@given(batches(), st.integers(1, 3))
+def test_the_batch_size_does_not_matter(batch, size):
+    labels, scores = batch
+    if (labels < 0).all():
+        return
+    for of_kind, y_true in zip(WITHOUT_NUMBERS, labels_of_kinds(labels)):
+        whole, parts = (tfr.RankingMetrics(of_kind) for _ in range(2))
+        whole.update_state(y_true, scores)
+        for start in range(0, len(labels), size):
+            part = slice(start, start + size)
+            parts.update_state(y_true[part], scores[part])
+        together = parts.result()
+        for name, value in whole.result().items():
+            np.testing.assert_allclose(together[name], value, rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.usefixtures("free_at_once")
+def test_float32_inputs_give_the_oracle_s_float64_values():
+    """On longer lists: labels, scores and weights in float32, results in float32."""
+    rng = np.random.default_rng(4)
+    labels = rng.choice([-1, 0, 0, 0.5, 1, 2, 3.5], (50, 60)).astype(np.float32)
+    scores = rng.permuted(np.tile(np.arange(60), (50, 1)), axis=1) / np.float32(7)
+    weights = rng.uniform(0.1, 2, labels.shape).astype(np.float32)
+    for of_kind, y_true in zip(WITHOUT_NUMBERS, labels_of_kinds(labels)):
+        metric = tfr.RankingMetrics(of_kind)
+        metric.update_state(y_true, scores, weights)
+        for name, value in metric.result().items():
+            case, k = MEASURES[name]
+            expected = oracle.mean(
+                case.name, y_true, scores, weights=weights, k=k, **dict(case.options)
+            )
+            assert float(value) == pytest.approx(expected, rel=2e-7), name

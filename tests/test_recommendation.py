@@ -6,8 +6,8 @@ import numpy as np
 import pandas
 import pytest
 import tensorflow as tf
-from cases import reading, spelled, with_cutoffs
-from helpers import assert_same, updater
+from cases import make_metric, reading, spelled, with_cutoffs
+from helpers import assert_same, results, updater
 
 import tfrankmetrics as tfr
 
@@ -132,26 +132,28 @@ def test_seen_items_are_left_out_by_the_dict_or_by_the_model():
     assert with_seen != expected
 
 
-@pytest.mark.parametrize("ties", ["expected", "stable", "random"])
 @pytest.mark.parametrize("relevant", [1, 3])
-def test_eager_graph_and_xla_agree(relevant, ties):
+@pytest.mark.usefixtures("free_at_once")
+def test_eager_graph_and_xla_agree(relevant):
     rng = np.random.default_rng(2)
     scores = rng.integers(0, 6, (7, 15)).astype("f4")
     ids = rng.integers(-1, 15, (7, relevant))
-    names = [spelled(*pair) for pair in with_cutoffs(reading("catalogue"), (None, 4))]
+    metrics = [spelled(*pair) for pair in with_cutoffs(reading("catalogue"), (None, 4))]
+    metrics += [
+        make_metric(name, 4, ties=ties, name=f"{name}, {ties}")
+        for name in ("ndcg", "mrr", "auc")
+        for ties in ("stable", "random")
+    ]
     values = []
     for how in (None, False, True):
-        metric = tfr.RankingMetrics(names, inputs="catalogue", ties=ties)
-
-        def update(ids, scores, metric=metric):
-            metric.update_state(ids, scores)
-
+        metric = tfr.RankingMetrics(metrics, inputs="catalogue")
+        update = updater(metric)
         run = update if how is None else tf.function(update, jit_compile=how)
         run(tf.constant(ids), tf.constant(scores))
-        values.append({name: float(value) for name, value in metric.result().items()})
+        values.append(results(metric))
     assert values[1] == pytest.approx(values[0], rel=1e-6)
     assert values[2] == pytest.approx(values[0], rel=1e-6)
-    arrays = tfr.evaluate(ids, scores, names, inputs="catalogue", ties=ties)
+    arrays = tfr.evaluate(ids, scores, metrics, inputs="catalogue")
     assert values[0] == pytest.approx(arrays, rel=1e-6)
 
 
@@ -246,7 +248,7 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**CATALOGUE, "y_true": [[1, 2]], "y_pred": np.zeros((1, 2, 3)), "sample_weight": [[1, 2, 3]]}, "[B, T] for sequences", "(1, 3)"),
         ({**CATALOGUE, "y_pred": [[0.1], [0.2, 0.3]]}, "must be dense", "unequal length"),
         ({**CATALOGUE, "y_pred": [["a"]]}, "must hold numbers", "U1"),
-        ({**CATALOGUE, "duplicates": "all"}, "inputs='ids' only", "'catalogue'"),
+        ({**CATALOGUE, "duplicates": "all"}, "is for inputs='ids'", "'catalogue'"),
         ({**IDS, "duplicates": "none"}, "'first', 'all'", "'none'"),
         ({**IDS, "inputs": "id"}, "'labels', 'ids', 'catalogue'", "'id'"),
         ({**IDS, "metrics": [tfr.NDCG(inputs="catalogue")]}, "read the same data", "catalogue"),

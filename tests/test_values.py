@@ -16,7 +16,7 @@ from cases import (
     make_metric,
     plus_one,
 )
-from helpers import updater, value
+from helpers import results, updater, value
 
 import tfrankmetrics as tfr
 
@@ -81,6 +81,7 @@ def test_labels_in_ranked_order(name, k, labels, expected):
 
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("label", [1, 0])
+@pytest.mark.usefixtures("op_by_op")
 def test_lists_of_one(name, label):
     best = {"rbp": 0.2, "err": 1 / 16, "opa": NAN, "auc": NAN}.get(name, 1.0)
     expected = NAN if name == "arp" and label == 0 else best * label
@@ -149,6 +150,7 @@ def test_options(name, options, labels, expected):
 
 
 @pytest.mark.parametrize("name", [n for n in OF_LABELS if METRICS[n].has_cutoff])
+@pytest.mark.usefixtures("op_by_op")
 def test_a_cutoff_far_below_the_list(name):
     deep = 2**31 - 1  # as large as it can be, and as cheap
     labels = [0, 1, 0, 2]
@@ -241,6 +243,7 @@ def test_random_ties_do_not_depend_on_batches_or_padding():
 
 
 @pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.usefixtures("op_by_op")
 def test_empty_lists(name):
     labels, scores = [[0, 0], [1, 0]], [[2.0, 1.0], [2.0, 1.0]]
     full = value(name, labels[1], scores[1])
@@ -253,6 +256,7 @@ def test_empty_lists(name):
 
 
 @pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.usefixtures("op_by_op")
 def test_lists_of_padding_do_not_count(name):
     labels = [[1, 0, -1], [-1, -1, -1], [0, 1, 0]]
     scores = [[1.0, 2.0, 9.0], [1.0, 2.0, 3.0], [1.0, 2.0, 0.0]]
@@ -423,16 +427,17 @@ def test_invalid_values_make_the_result_nan(wrong):
 )
 def test_functions_that_cannot_be_gains_or_discounts(options):
     labels, scores = tf.constant([[2.0, 0.0, 0.0]]), tf.constant([[3.0, 2.0, 1.0]])
-    for k in (1, 2) if "gain" in options else (2, None):
-        for metric in (tfr.NDCG(k=k, **options), tfr.DCG(k=k, **options)):
-            update = updater(metric)
-            under_xla = tf.function(update, jit_compile=True)
-            for call in (update, tf.function(update), under_xla):
-                metric.reset_state()
-                call(labels, scores)
-                assert np.isnan(metric.result())
-            with pytest.raises(ValueError, match="Gains must be finite"):
-                tfr.evaluate(labels, scores, [metric])
+    cutoffs = (1, 2) if "gain" in options else (2, None)
+    metrics = [make(k, **options) for make in (tfr.NDCG, tfr.DCG) for k in cutoffs]
+    together = tfr.RankingMetrics(metrics)
+    update = updater(together)
+    for call in (update, tf.function(update), tf.function(update, jit_compile=True)):
+        together.reset_state()
+        call(labels, scores)
+        assert np.isnan([*results(together).values()]).all()
+    for metric in metrics:
+        with pytest.raises(ValueError, match="Gains must be finite"):
+            tfr.evaluate(labels, scores, [metric])
 
 
 @pytest.mark.parametrize("names", [["dcg@1"], ["dcg@1", "dcg@2"], ["ndcg@1"]])
@@ -461,6 +466,7 @@ def test_the_ideal_order_of_very_large_and_very_small_gains():
     assert value("ndcg", tiny, [1.0, 2.0], k=1, gain="linear") == 1.0
 
 
+@pytest.mark.usefixtures("op_by_op")
 def test_seeds_are_independent():
     lists, seeds = 200, range(20)
     labels = np.tile([1.0] + [0.0] * 7, (lists, 1))

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrankmetrics.inputs.formats import Lists, tensors_of, with_tensors
+from tfrankmetrics.inputs.formats import Lists, tensors_of
 from tfrankmetrics.measure import Measure
 
 

@@ -91,14 +91,15 @@ def _values(families: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]
     items, which take half of all operations.
     """
     values = [family.values(ranked) for family in families]
-    if ranked.ties is None:
+    ties = ranked.ties
+    if ties is None:
         return values
 
     def with_ties():
-        grouped = ranked.with_tie_groups()
+        grouped = ranked.with_tie_groups(*ties.find())
         return [family.values(grouped) for family in families]
 
-    return tf.cond(ranked.ties.may_exist, with_ties, lambda: values)
+    return tf.cond(ties.may_exist, with_ties, lambda: values)
 
 
 def _apply_empty(

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfrankmetrics.compiled import call_compiled
 from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, summarize, values_and_weights
 from tfrankmetrics.inputs.formats import input_format, tensors_of, with_tensors
+from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
 from tfrankmetrics.options import Duplicates, Inputs, Options, takes_options
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def evaluate(
     y_true: Any,
     y_pred: Any,
-    metrics: Sequence[Any],
+    metrics: Sequence[str | StatefulMetric],
     *,
     inputs: Inputs | None = None,
     duplicates: Duplicates | None = None,
@@ -95,5 +96,7 @@ def evaluate(
         part = {name: tensor[rows] for name, tensor in tensors_of(lists).items()}
         part = with_tensors(lists, part)
         parts.append(call_compiled(values_and_weights, measures, part, start))
-    values, weights = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+    values, weights = (
+        np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
+    )
     return summarize(named, values, weights, per_query)

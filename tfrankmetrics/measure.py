@@ -114,7 +114,7 @@ class Measure:
 
 
 def keyword_parameters(function: Callable) -> list[str]:
-    """The options of a formula are its keyword-only parameters; of a gain, its fields."""
+    """The options that a formula takes as keywords, or a gain as fields."""
     parameters = inspect.signature(function).parameters.values()
     if isinstance(function, type):
         return [parameter.name for parameter in parameters]

@@ -12,6 +12,7 @@ from tfrankmetrics.compiled import call_compiled
 from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, summarize, values_and_weights
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.tensors import first_index
+from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import Measure, named_measures
 from tfrankmetrics.options import Options, takes_options
 
@@ -39,7 +40,7 @@ def evaluate_rows(
     query_ids: Any,
     labels: Any,
     scores: Any,
-    metrics: Sequence[Any],
+    metrics: Sequence[str | StatefulMetric],
     *,
     groups: Any = None,
     sample_weight: Any = None,
@@ -199,7 +200,7 @@ def _queries_of_groups(groups: Any, number: int) -> tuple[np.ndarray, _Queries]:
 def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, _Queries]:
     missing = ids != ids if ids.dtype.kind in "fcmMO" else np.zeros(1, bool)
     if ids.dtype == object:
-        missing = missing | np.equal(ids, None)
+        missing = missing | np.equal(ids, np.array(None))
     if np.any(missing):
         raise ValueError(
             "Every row must have a query id. Received a missing one in row "

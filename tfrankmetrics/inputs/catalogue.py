@@ -200,7 +200,7 @@ def _count_many(where: tf.Tensor) -> tf.Tensor:
 
 
 def _for_items(ties: LazyTieGroups, ids: tf.Tensor) -> LazyTieGroups:
-    """Ties of the whole catalogue, with `cut_items` only for the items with these ids."""
+    """Ties of the whole catalogue, with `cut_items` for these ids only."""
 
     def find():
         ranked, groups = ties.find()
@@ -329,7 +329,9 @@ def _rows(steps: tf.Tensor) -> tf.Tensor:
 
 def _weights(sample_weight: Any, scores: tf.Tensor) -> tf.Tensor | None:
     """One weight per query; each step of a sequence has the weight of the sequence."""
-    if sample_weight is None or scores.shape.rank == 2:
+    if sample_weight is None:
+        return None
+    if scores.shape.rank == 2:
         return query_weights(sample_weight, scores)
     steps = scores[:, :, 0]
     given = tf.convert_to_tensor(sample_weight)

@@ -27,22 +27,33 @@ class Lists(Protocol):
     slice of the queries.
     """
 
-    query_weights: tf.Tensor | None  # [B] float64
-    has_subtopics: bool  # whether labels are [B, N, T]
+    @property
+    def query_weights(self) -> tf.Tensor | None:
+        """The weights of the queries, `[B]` float64."""
+        ...
+
+    @property
+    def has_subtopics(self) -> bool:
+        """Whether labels are `[B, N, T]`."""
+        ...
 
     @property
     def num_queries(self) -> tf.Tensor:
         """B, int64."""
+        ...
 
     @property
     def elements_per_query(self) -> int:
         """Roughly how many numbers one query takes in memory."""
+        ...
 
     def has_valid_values(self) -> tf.Tensor:
         """Whether all values of a query but its weights are valid, `[B]`."""
+        ...
 
     def require_valid_values(self) -> None:
         """Raises ValueError for values that would make a result NaN."""
+        ...
 
     def rank(
         self,
@@ -58,6 +69,7 @@ class Lists(Protocol):
             first_query: Number of queries ranked before these. With ties="random" it
                 makes the result independent of the batch size.
         """
+        ...
 
 
 def tensors_of(lists: Lists) -> dict[str, tf.Tensor]:
@@ -65,7 +77,7 @@ def tensors_of(lists: Lists) -> dict[str, tf.Tensor]:
     return {name: value for name, value in vars(lists).items() if tf.is_tensor(value)}
 
 
-def with_tensors(lists: Lists, tensors: Mapping[str, tf.Tensor | None]) -> Lists:
+def with_tensors(lists: Any, tensors: Mapping[str, tf.Tensor]) -> Lists:
     """The same lists with other tensors in these fields."""
     return dataclasses.replace(lists, **tensors)
 

@@ -171,7 +171,7 @@ def read_ids(
         relevant,
         relevance_of(relevant, relevance),
         recommended,
-        query_weights(sample_weight, recommended),
+        None if sample_weight is None else query_weights(sample_weight, recommended),
         count_repeats,
     )
 
@@ -187,7 +187,7 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
             "has no order."
         )
     ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
-    kinds = {_kind_of(data) for data in (ids, y_pred)} - {None}
+    kinds = {kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None}
     if len(kinds) > 1:
         raise ValueError(
             "Relevant and recommended ids must be of one type, or none would match. "

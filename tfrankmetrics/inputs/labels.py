@@ -207,7 +207,12 @@ def _labels_and_scores(
         subtopics = labels.tensor
         labels = labels._replace(tensor=tf.reduce_max(subtopics, axis=2))
     error = f"Labels and scores must be of the same shape. {received}"
-    return labels, subtopics, with_shape_of(labels, scores, "labels", error), is_one_list
+    return (
+        labels,
+        subtopics,
+        with_shape_of(labels, scores, "labels", error),
+        is_one_list,
+    )
 
 
 def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> tf.Tensor:

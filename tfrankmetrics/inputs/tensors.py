@@ -149,7 +149,7 @@ def _required_same_rows(
             f"lengths. Received: dense {contents} of shape {other.tensor.shape}."
         )
     error = f"The rows of {argument.name} must be as long as those of the {contents}."
-    lengths = (other.row_lengths, argument.row_lengths)
+    lengths: tuple[Any, Any] = (other.row_lengths, argument.row_lengths)
     if tf.executing_eagerly():
         rows = zip_longest(*(each.numpy() for each in lengths))
         for row, (expected, received) in enumerate(rows):

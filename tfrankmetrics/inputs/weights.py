@@ -20,7 +20,7 @@ from tfrankmetrics.inputs.tensors import (
 def query_or_item_weights(
     sample_weight: Any, labels: Dense, is_one_list: bool
 ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
-    """The weights beside labels: of the queries `[B]`, or else of the items `[B, N]`."""
+    """The weights beside labels: of the queries, `[B]`, or of the items, `[B, N]`."""
     given = dense("`sample_weight`", sample_weight, _as_weights, padding=0)
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1] (one weight per query), or of "
@@ -48,10 +48,8 @@ def query_or_item_weights(
     return None, with_shape_of(labels, given, "labels", error)
 
 
-def query_weights(sample_weight: Any, queries: tf.Tensor) -> tf.Tensor | None:
+def query_weights(sample_weight: Any, queries: tf.Tensor) -> tf.Tensor:
     """The weights of `queries`, `[B, ...]`, as float64 `[B]`."""
-    if sample_weight is None:
-        return None
     weights = dense("`sample_weight`", sample_weight, _as_weights, padding=0).tensor
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1]: one weight per query. "
@@ -88,7 +86,7 @@ def _as_weights(weights: Any) -> Any:
 
 
 def require_valid_weights(weights: tf.Tensor | None) -> None:
-    """Raises ValueError for a weight that is not finite. (Negative ones are NaN.)"""
+    """Raises ValueError for a weight that is not finite; negative ones are NaN."""
     if weights is None:
         return
     bad_weights = ~np.isfinite(weights.numpy())

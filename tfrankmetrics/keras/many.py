@@ -63,7 +63,7 @@ class RankingMetrics(StatefulMetric):
     @takes_options
     def __init__(
         self,
-        metrics: Sequence[Any],
+        metrics: Sequence[str | StatefulMetric],
         prefix: str = "",
         *,
         inputs: Inputs | None = None,

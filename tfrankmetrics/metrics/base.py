@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
 from tfrankmetrics.measure import Declaration, Measure, check_inputs, make_measure
-from tfrankmetrics.metrics.declared import with_fields
+from tfrankmetrics.metrics.declared import Field, with_fields
 from tfrankmetrics.options import (
     ConventionName,
     Cutoff,
@@ -36,7 +36,7 @@ class SingleMetric(StatefulMetric):
 
     has_subtopics: ClassVar[bool] = False
     declaration: ClassVar[Declaration]
-    field_defaults: ClassVar[dict[str, Any]]
+    fields: ClassVar[dict[str, Field]]
 
     def __init__(self, *args: Any, **given: Any) -> None:
         if not hasattr(self, "declaration"):
@@ -50,8 +50,6 @@ class SingleMetric(StatefulMetric):
         measure = make_measure(self.declaration, given.pop("k", None), **given)
         check_inputs(measure, data)
         super().__init__([measure], data, name or measure.name, dtype)
-        # For Keras 3's callbacks with mode="auto".
-        self._direction = "down" if self.declaration.lower_is_better else "up"
 
     def _bind(self, *args: Any, **given: Any) -> dict[str, Any]:
         signature = inspect.signature(type(self))
@@ -68,6 +66,11 @@ class SingleMetric(StatefulMetric):
         """The metric with its cutoff and all options."""
         return self._measures[0]
 
+    @property
+    def _direction(self) -> str:
+        """For callbacks of Keras 3 with mode="auto"."""
+        return "down" if self.declaration.lower_is_better else "up"
+
     def result(self) -> tf.Tensor:
         """The weighted mean over the queries so far: a scalar, NaN before any."""
         return self._results()[0]
@@ -76,7 +79,7 @@ class SingleMetric(StatefulMetric):
         """The arguments that make this metric again."""
         options = {name: to_config(value) for name, value in self.measure.options}
         options["inputs"] = self.input_format.inputs
-        if "k" in self.field_defaults:
+        if "k" in self.fields:
             options["k"] = self.measure.k
         if options["inputs"] == "ids":
             options["duplicates"] = self.input_format.duplicates

@@ -108,9 +108,7 @@ class MeanAveragePrecision(TopKMetric):
     denominator: Literal["relevant", "min(k, relevant)", "hits"] = "relevant"
 
 
-@metric(
-    "mrr", formula=reciprocal_rank, gain=BinaryGain, aliases=("RR", "recip_rank")
-)
+@metric("mrr", formula=reciprocal_rank, gain=BinaryGain, aliases=("RR", "recip_rank"))
 class MeanReciprocalRank(TopKMetric):
     """Mean reciprocal rank: how far down the first relevant item is.
 

@@ -23,10 +23,10 @@ DISCOUNTS: dict[str, Callable] = {
 
 def discounts(lists: RankedLists, discount: Discount) -> tf.Tensor:
     """The discount of each rank, float64 `[D]`."""
-    if discount in DISCOUNTS:
+    if isinstance(discount, str):
         return DISCOUNTS[discount](lists.ranks)
     values = call_function("discount", discount, lists.ranks)
-    # A discount that grows with the rank is a mistake: NaN, rather than an NDCG above 1.
+    # A discount that grows with the rank is a mistake: NaN, not an NDCG above 1.
     falls = tf.reduce_all(values[1:] <= values[:-1])
     is_valid = falls & tf.reduce_all((values >= 0) & tf.math.is_finite(values))
     return tf.where(is_valid, values, float("nan"))
@@ -106,7 +106,7 @@ class DCG(TopKMetric):
             "jarvelin" (1 for ranks 1 and 2, then 1 / log2(rank)), or a function from a
             float64 tensor of ranks, starting at 1, to discounts of its shape that do
             not grow with the rank.
-        empty: "zero" (the default) or "skip": whether lists where all gains are 0 count.
+        empty: "zero" (the default) or "skip": whether lists with no gain count.
         **shared: The options that all metrics share: see `TopKMetric`.
     """
 

@@ -23,7 +23,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import tensorflow as tf
 
@@ -49,6 +49,13 @@ else:
         return lambda function: function
 
 
+class Field(NamedTuple):
+    """A typed field of a metric's class."""
+
+    type: Any
+    default: Any
+
+
 # Fields of the base classes, in the order of signatures.
 _SHARED = ("ties", "seed", "empty", "convention", "inputs", "duplicates")
 _SHARED += ("name", "dtype")
@@ -63,25 +70,22 @@ _COMPUTED = ("ties", "seed", "empty", "average")
 )
 def with_fields(cls: type[T]) -> type[T]:
     """Turns the typed fields of a class into its signature and its attributes."""
-    types = _field_types(cls)
-    defaults = {name: vars(cls)[name] for name in types}
-    for name, default in defaults.items():
-        if isinstance(default, dataclasses.Field):
-            defaults[name] = default.default
+    declared: Any = cls
+    inherited = getattr(cls, "fields", {})
+    own = _own_fields(cls, inherited)
+    for name in own:
         if name in ("convention", "name", "dtype"):
             delattr(cls, name)  # a convention is not kept; Keras has the other two
         else:
-            setattr(cls, name, property(lambda self, field=name: _value(self, field)))
-    cls.field_types = {**getattr(cls, "field_types", {}), **types}
-    cls.field_defaults = {**getattr(cls, "field_defaults", {}), **defaults}
-    cls.__signature__ = _signature(cls.field_defaults)
+            setattr(cls, name, property(lambda self, name=name: _value(self, name)))
+    declared.fields = {**inherited, **own}
+    declared.__signature__ = _signature(declared.fields)
     return cls
 
 
-def _field_types(cls: type) -> dict[str, Any]:
-    """The types of the fields that a class itself declares."""
-    types = {}
-    inherited = getattr(cls, "field_types", {})
+def _own_fields(cls: type, inherited: dict[str, Field]) -> dict[str, Field]:
+    """The fields that a class itself declares."""
+    own = {}
     for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
         if typing.get_origin(annotation) is typing.ClassVar:
             continue
@@ -97,7 +101,8 @@ def _field_types(cls: type) -> dict[str, Any]:
                 "A field must not have the name of an attribute of Keras's metrics. "
                 f"Received: `{name}` of {cls.__name__}."
             )
-        wider = Average if name == "average" else inherited.get(name)
+        wider = Average if name == "average" else None
+        wider = wider if is_new else inherited[name].type
         if typing.get_origin(wider) is typing.Literal:
             choices = typing.get_args(wider)
             if not set(typing.get_args(annotation)) <= set(choices):
@@ -105,8 +110,11 @@ def _field_types(cls: type) -> dict[str, Any]:
                     f"The choices of `{name}` must be some of {listed(choices)}. "
                     f"Received: {annotation} in {cls.__name__}."
                 )
-        types[name] = annotation
-    return types
+        default = vars(cls)[name]
+        if isinstance(default, dataclasses.Field):
+            default = default.default
+        own[name] = Field(annotation, default)
+    return own
 
 
 def _value(metric: Any, field: str) -> Any:
@@ -117,20 +125,22 @@ def _value(metric: Any, field: str) -> Any:
     return metric.measure[field]
 
 
-def _signature(defaults: dict[str, Any]) -> inspect.Signature:
+def _signature(fields: dict[str, Field]) -> inspect.Signature:
     """`k` first, then the metric's own options, then those that all metrics share."""
 
     def position(name):
         return name != "k", _SHARED.index(name) if name in _SHARED else -1
 
-    kinds = {True: inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    kind = inspect.Parameter
     return inspect.Signature(
-        inspect.Parameter(
-            name,
-            kinds.get(name == "k", inspect.Parameter.KEYWORD_ONLY),
-            default=defaults[name],
-        )
-        for name in sorted(defaults, key=position)
+        [
+            inspect.Parameter(
+                name,
+                kind.POSITIONAL_OR_KEYWORD if name == "k" else kind.KEYWORD_ONLY,
+                default=fields[name].default,
+            )
+            for name in sorted(fields, key=position)
+        ]
     )
 
 
@@ -198,10 +208,11 @@ def metric(
     def declare(cls: type[T]) -> type[T]:
         declared: Any = with_fields(cls)
         _require_free_names(declared, [name, *aliases])
-        types, defaults = declared.field_types, declared.field_defaults
+        fields: dict[str, Field] = declared.fields
         taken = [*keyword_parameters(gain), *keyword_parameters(formula)]
-        _require_same_options(name, taken, set(types) - {*_NOT_OPTIONS, *_COMPUTED})
-        options = dict.fromkeys([*taken, *(n for n in types if n not in _NOT_OPTIONS)])
+        _require_same_options(name, taken, fields.keys() - {*_NOT_OPTIONS, *_COMPUTED})
+        others = (field for field in fields if field not in _NOT_OPTIONS)
+        options = dict.fromkeys([*taken, *others])
         declaration = Declaration(
             name=name,
             aliases=aliases,
@@ -209,11 +220,11 @@ def metric(
             gain=gain,
             to_find=to_find,
             lower_is_better=lower_is_better,
-            has_cutoff="k" in types,
+            has_cutoff="k" in fields,
             has_subtopics=declared.has_subtopics,
-            inputs=typing.get_args(types["inputs"]),
-            defaults={option: defaults[option] for option in options},
-            types={option: types[option] for option in options},
+            inputs=typing.get_args(fields["inputs"].type),
+            defaults={option: fields[option].default for option in options},
+            types={option: fields[option].type for option in options},
             cls=declared,
         )
         make_measure(declaration)  # raises an error for an invalid default

@@ -42,12 +42,12 @@ class LabelGain(ItemGain):
     @property
     def increases_with_label(self) -> bool:
         """True for the gains above; unknown for users' functions."""
-        return self.gain in GAINS
+        return isinstance(self.gain, str)
 
     def __call__(self, items: Items) -> tf.Tensor:
         """The gain of each item."""
         labels = tf.cast(items.labels, tf.float64)
-        if self.gain in GAINS:
+        if isinstance(self.gain, str):
             return GAINS[self.gain](labels)
         gains = call_function("gain", self.gain, labels)
         # An invalid gain makes the query's weight NaN, and so the result. It is marked

@@ -23,7 +23,9 @@ def intent_aware_precision(
     """P-IA@k = mean of P@k over the subtopics with any relevant item."""
     has_relevant = tf.reduce_any(relevance.by_subtopic(lists.judged) > 0, axis=1)
     subtopics = count(has_relevant)[:, tf.newaxis]
-    hits = DerivedGain(lambda items: tf.reduce_sum(relevance.by_subtopic(items), axis=2))
+    hits = DerivedGain(
+        lambda items: tf.reduce_sum(relevance.by_subtopic(items), axis=2)
+    )
     all_hits = lists.sum_to_cutoffs(lists.expected(hits))
     return tf.math.divide_no_nan(all_hits, depths(lists, denominator) * subtopics)
 
@@ -113,7 +115,7 @@ class AlphaDCG(SubtopicMetric):
         alpha: How much of its gain a subtopic loses each time it is repeated, from
             0.001 to 1. Default 0.5.
         discount: The discount of a rank, as in `NDCG`; "log2" is the default.
-        empty: "zero" (the default) or "skip": whether lists with nothing relevant count.
+        empty: "zero" (the default) or "skip": whether empty lists count.
         **shared: The options that all metrics share: see `SubtopicMetric`.
     """
 

@@ -55,7 +55,7 @@ class RankBiasedPrecision(TopKMetric):
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         persistence: The probability that the user goes on from one item to the next,
             between 0 and 1. Default 0.8.
-        empty: "zero" (the default) or "skip": whether lists with nothing relevant count.
+        empty: "zero" (the default) or "skip": whether empty lists count.
         **shared: The options that all metrics share: see `TopKMetric`.
     """
 
@@ -70,7 +70,7 @@ class ExpectedReciprocalRank(TopKMetric):
 
     ERR@k = sum over ranks 1..k of 1/rank * P(rank)
             * product over the ranks above it of (1 - P)
-    P     = (2^label - 1) / 2^max_label, the probability that the item satisfies the user
+    P     = (2^label - 1) / 2^max_label, the probability that an item satisfies a user
 
     The value is between 0 and 1. Source: Chapelle, Metzler, Zhang and Grinspan,
     "Expected reciprocal rank for graded relevance", CIKM 2009.

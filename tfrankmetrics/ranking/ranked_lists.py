@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+
 def cached_per_gain(*, depends_on_ties: bool) -> Callable[[Method], Method]:
     """Caches the result of a method for each gain, since many metrics share one.
 
@@ -73,10 +74,9 @@ class RankedLists:
     cut: Items | None = None  # [B, J], the judged items in a group that is cut
     cache: dict[tuple, Any] = dataclasses.field(default_factory=dict)
 
-    def with_tie_groups(self) -> RankedLists:
+    def with_tie_groups(self, ranked: Items, groups: TieGroups) -> RankedLists:
         """The same lists with their groups of tied items."""
-        assert self.ties is not None
-        (ranked, groups), cut = self.ties.find(), None
+        cut = None
         if groups.cut_items is not None:
             cut = self.judged.only(groups.cut_items & self.judged.retrieved)
         # The copy has its own cache: tensors made in a branch of tf.cond cannot be
@@ -154,7 +154,7 @@ class RankedLists:
         """Sum of the gains of all items tied with the one at each rank, `[B, D]`."""
         if self.groups is None:
             return gain(self.ranked)
-        return ties.group_sums(self, gain)
+        return ties.group_sums(self, self.groups, gain)
 
     @cached_per_gain(depends_on_ties=True)
     def expected(self, gain: ItemGain) -> tf.Tensor:
@@ -168,7 +168,7 @@ class RankedLists:
         factors = tf.where(self.ranked.retrieved, factor(self.ranked), 1)
         if self.groups is None:
             return tf.math.cumprod(factors, axis=1)
-        return ties.expected_products(self, factor, factors)
+        return ties.expected_products(self, self.groups, factor, factors)
 
     @cached_per_gain(depends_on_ties=True)
     def first_relevant(self, relevance: ItemGain) -> tf.Tensor:
@@ -204,7 +204,7 @@ class RankedLists:
 
     @cached_per_gain(depends_on_ties=False)
     def ideal(self, gain: ItemGain) -> tf.Tensor:
-        """The gains of the ideal order: the D largest, in descending order, `[B, D]`."""
+        """The gains of the ideal order: the D largest, descending, `[B, D]`."""
         if gain.increases_with_label:
             return gain(Items.retrieved_with(self._largest(self.judged.labels)))
         return self._largest(gain(self.judged))

@@ -111,7 +111,7 @@ def are_tied(sorted_keys: tf.Tensor) -> tf.Tensor:
 
 
 def groups_of(keys: tf.Tensor, sorted_keys: tf.Tensor) -> TieGroups:
-    """The groups of equal keys among `sorted_keys` `[B, D]`, the D largest of `keys`."""
+    """The groups of equal keys among `sorted_keys` `[B, D]`, the largest of `keys`."""
     start, end = _runs(are_tied(sorted_keys))
     size = tf.cast(end - start, tf.float64)
     is_cut = tf.equal(end, tf.shape(end)[1])
@@ -178,7 +178,9 @@ def _running_maximum_of_unknown_depth(values: tf.Tensor) -> tf.Tensor:
     )[1]
 
 
-def random_order(shape: tf.Tensor, seed: int, first_query: tf.Tensor | int):
+def random_order(
+    shape: tf.Tensor, seed: int, first_query: tf.Tensor | int
+) -> tf.Tensor:
     """A random order of the N items of each query, int32 `[B, N]`.
 
     Each item's number is a hash of the seed, the query's number and the item's position
@@ -200,9 +202,9 @@ def random_order(shape: tf.Tensor, seed: int, first_query: tf.Tensor | int):
     return tf.argsort(tf.bitcast(numbers, tf.int32), axis=1, stable=True)
 
 
-def group_sums(lists: RankedLists, gain: ItemGain) -> tf.Tensor:
+def group_sums(lists: RankedLists, groups: TieGroups, gain: ItemGain) -> tf.Tensor:
     """Sum of the gains of all items tied with the one at each rank, `[B, D]`."""
-    groups, gains = lists.groups, gain(lists.ranked)
+    gains = gain(lists.ranked)
     above = tf.pad(lists.running_sums(gains), [[0, 0], [1, 0]])
     sums = tf.gather(above, groups.end, batch_dims=1) - tf.gather(
         above, groups.start, batch_dims=1
@@ -260,9 +262,7 @@ def mean_over_hits(
         return untied
     n, i, r = lists.group_sizes, lists.rank_in_group, lists.group_sums(relevance)
     above, start = _relevant_above_group(lists, relevant), lists.groups.start
-    mean_weight = tf.math.divide_no_nan(
-        lists.group_sums(lists.weighted(relevance)), r
-    )
+    mean_weight = tf.math.divide_no_nan(lists.group_sums(lists.weighted(relevance)), r)
     # Over the group's first i ranks: the sum of 1 / rank, and of (i - 1) / rank.
     harmonic = tf.pad(tf.cumsum(1 / lists.ranks), [[1, 0]])
     sum_1 = harmonic[1:] - tf.gather(harmonic, start)
@@ -313,7 +313,7 @@ def irrelevant_above(
 
 
 def expected_products(
-    lists: RankedLists, factor: ItemGain, factors: tf.Tensor
+    lists: RankedLists, groups: TieGroups, factor: ItemGain, factors: tf.Tensor
 ) -> tf.Tensor:
     """Mean product of `factor` over ranks 1 ... p, for each rank p, `[B, D]`.
 
@@ -323,16 +323,17 @@ def expected_products(
 
     Args:
         lists: The ranked lists.
+        groups: Their groups of tied items.
         factor: A factor for each item.
         factors: The factor of the item at each rank, 1 below the end of a list.
     """
     is_item = lists.ranks <= lists.num_retrieved[:, tf.newaxis]
     above_group = tf.gather(
         tf.math.cumprod(tf.pad(factors, [[0, 0], [1, 0]], constant_values=1), 1),
-        lists.groups.start,
+        groups.start,
         batch_dims=1,
     )
-    factor_of = _factors_by_group(lists, factor, factors)
+    factor_of = _factors_by_group(groups, lists.cut, factor, factors)
     s, n = lists.rank_in_group, tf.where(is_item, lists.group_sizes, 1)
 
     def add_item(m, q):
@@ -349,10 +350,9 @@ def expected_products(
 
 
 def _factors_by_group(
-    lists: RankedLists, factor: ItemGain, factors: tf.Tensor
+    groups: TieGroups, cut: Items | None, factor: ItemGain, factors: tf.Tensor
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """A function of m: the factor of the m-th item of each rank's group, `[B, D]`."""
-    groups, cut = lists.groups, lists.cut
     last = tf.shape(factors)[1] - 1
 
     def of_ranked(m):

@@ -151,7 +151,8 @@ class Combiner(beam.CombineFn):
                 _require_numbers(values, name, option)
         if is_nested:
             found = self._found_in_mappings(element)
-        return _Query(*found) if self._is_weighted else _Query(*found[:2], _ONE)
+        labels, scores, *weights = found
+        return _Query(labels, scores, weights[0] if self._is_weighted else _ONE)
 
     def _found_in_mappings(self, element: metric_types.StandardMetricInputs) -> tuple:
         """TFMA's own lookup, for several models or outputs. It is slower."""
@@ -232,7 +233,7 @@ def _as_rows(
 
 
 def _weights(queries: Sequence[_Query]) -> np.ndarray:
-    """The weight of each query `[B]`, which must be the same in all rows but padding."""
+    """The weight of each query `[B]`, which all its rows but padding must share."""
     weights = []
     for query in queries:
         row_weights = np.ravel(query.weights)

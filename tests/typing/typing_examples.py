@@ -1,0 +1,59 @@
+"""What a type checker accepts and refuses; `make types` runs it, nothing imports it.
+
+Each comment names the error of its line. A comment without an error is an error itself,
+so every line here is a test.
+"""
+
+from typing import Literal
+
+import tfrankmetrics as tfr
+from tfrankmetrics.options import Persistence
+
+# Right.
+tfr.NDCG(k=10, gain="linear")
+tfr.NDCG(10, gain=lambda labels: labels**2, convention="trec_eval", name="mine")
+tfr.DCG(10, empty="skip")
+tfr.PerQueryAUC(inputs="catalogue")
+tfr.RankingMetrics(["ndcg@10", tfr.DCG()], prefix="a_", ties="stable", dtype="float64")
+tfr.evaluate([[1]], [[2]], ["ndcg@10", tfr.NDCG(3)], gain="linear", empty="skip")
+tfr.evaluate_rows([1], [1], [2], ["ndcg@10"], convention="lightgbm", per_query=True)
+options: tfr.Options = {"gain": "linear", "ties": "expected"}
+tfr.evaluate([[1]], [[2]], ["ndcg"], **options)
+cutoff: int | None = tfr.NDCG(k=10).k
+probability: float = tfr.RankBiasedPrecision().persistence
+
+# Misspelt options.
+tfr.NDCG(gian="linear")  # pyright: ignore[reportCallIssue]
+tfr.evaluate([[1]], [[2]], ["ndcg"], gian="linear")  # pyright: ignore[reportCallIssue]
+tfr.evaluate_rows([1], [1], [2], ["map"], tie="stable")  # pyright: ignore[reportCallIssue]
+tfr.RankingMetrics(["ndcg"], relevance=2)  # pyright: ignore[reportCallIssue]
+wrong: tfr.Options = {"gian": "linear"}  # pyright: ignore[reportAssignmentType]
+
+# Values that an option does not have, and options that a metric does not have.
+tfr.NDCG(gain="liner")  # pyright: ignore[reportArgumentType]
+tfr.NDCG(k="10")  # pyright: ignore[reportArgumentType]
+tfr.NDCG(10, "linear")  # pyright: ignore[reportCallIssue]
+tfr.NDCG(convention="trec")  # pyright: ignore[reportArgumentType]
+tfr.DCG(empty="one")  # pyright: ignore[reportArgumentType]
+tfr.BPref(k=10)  # pyright: ignore[reportCallIssue]
+tfr.OrderedPairAccuracy(inputs="ids")  # pyright: ignore[reportArgumentType]
+tfr.evaluate([[1]], [[2]], ["ndcg"], ties="best")  # pyright: ignore[reportArgumentType]
+tfr.RankingMetrics(["ndcg"], inputs="id")  # pyright: ignore[reportArgumentType]
+tfr.NDCG(k=10).gain = "linear"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+# A metric of your own.
+def weighted_hits(lists: tfr.RankedLists, relevance: tfr.ItemGain, *, decay: float):
+    return lists.sum_to_cutoffs(lists.expected(relevance)) * decay
+
+
+@tfr.metric("weighted_hits", formula=weighted_hits, gain=tfr.BinaryGain)
+class WeightedHits(tfr.TopKMetric):
+    decay: Persistence = 0.5
+    relevance_threshold: float = 1.0
+    ties: Literal["stable"] = "stable"
+
+
+WeightedHits(10, decay=0.9, seed=None)
+WeightedHits(delay=0.9)  # pyright: ignore[reportCallIssue]
+WeightedHits(ties="random")  # pyright: ignore[reportArgumentType]
