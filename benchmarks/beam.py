@@ -1,7 +1,7 @@
-"""What a query costs in TensorFlow Model Analysis, beside its own NDCG, in one process.
+"""Compares our metrics in TensorFlow Model Analysis (TFMA) with its own NDCG.
 
-First the combiners alone, which see one query after the other, then whole runs of
-`run_model_analysis` over rows. Run it with:
+The script first times the combiners alone, which receive one query after another. Then
+it times whole runs of `run_model_analysis` on rows. Run it with:
 
     python benchmarks/beam.py
 """
@@ -28,7 +28,7 @@ ROWS = 100_000
 
 
 def queries(length):
-    """Queries as TFMA hands them to a combiner."""
+    """Queries in the form that TFMA passes to a combiner."""
     rng = np.random.default_rng(0)
     elements = []
     for number in range(QUERIES):
@@ -47,7 +47,7 @@ def queries(length):
 
 
 def combiners():
-    """TFMA's NDCG@10, ours, and ours with nine metrics more."""
+    """The combiners of TFMA's NDCG@10, our NDCG@10, and our ten metrics."""
     theirs = ndcg._ndcg(
         "grade",
         [10],
@@ -67,7 +67,7 @@ def combiners():
 
 
 def combine(combiner, elements):
-    """The values over all elements, by the calls that Beam makes."""
+    """The values over all elements, computed with the calls that Beam makes."""
     accumulator = combiner.create_accumulator()
     for element in elements:
         accumulator = combiner.add_input(accumulator, element)
@@ -75,9 +75,9 @@ def combine(combiner, elements):
 
 
 def measure_combiners():
-    """Rows of the time per query, for lists of three lengths; and the targets."""
+    """Rows with the time per query for three list lengths, and the targets."""
     targets = []
-    rows = [["", *combiners(), "TFMA / ours", "ten metrics / one"]]
+    rows = [["", *combiners(), "TFMA / ours", "ten metrics / one metric"]]
     for length in (10, 100, 1000):
         elements = queries(length)
         calls = {
@@ -87,13 +87,13 @@ def measure_combiners():
         times = {name: 1000 / QUERIES * of for name, of in timed(calls).items()}
         slower = compared(f"{length} items", times, rows)
         if length == 100:
-            what = "a query of 100 items on Beam: TFMA's NDCG@10 / ours"
+            what = "one query of 100 items on Beam: TFMA's NDCG@10 / ours"
             targets.append(Target.at_least(5, what, slower))
     return rows, targets
 
 
 def compared(what, times, rows):
-    """Adds a row; gives the ratio TFMA / ours."""
+    """Adds a row. Returns the ratio TFMA / ours."""
     ratios = ratio(times, "TFMA", "ours"), ratio(times, "ours, ten metrics", "ours")
     rows.append([what, *map(median_and_spread, times.values())])
     rows[-1] += [f"{of:.3g}" for of in ratios]
@@ -102,7 +102,7 @@ def compared(what, times, rows):
 
 
 def write_rows(path):
-    """Rows of ten a query, with their scores, as tf.Examples in any order."""
+    """Writes shuffled rows with scores as tf.Examples, ten rows per query."""
     rng = np.random.default_rng(0)
     with tf.io.TFRecordWriter(path) as writer:
         for number in rng.permutation(ROWS):
@@ -119,7 +119,7 @@ def write_rows(path):
 
 
 def measure_runs():
-    """Rows of the time of a whole run."""
+    """A table with the time of a whole run."""
     keys = {"label_key": "grade", "prediction_key": "score", "query_key": "query"}
     configs = {
         "TFMA": eval_config(["ndcg@10"], **keys),
@@ -144,13 +144,13 @@ def measure_runs():
             for name, config in configs.items()
         }
         times = {name: of / 1000 for name, of in timed(calls, least=3).items()}
-    rows = [["", *configs, "TFMA / ours", "ten metrics / one"]]
-    compared(f"{ROWS:,} rows, 10 a query", times, rows)
+    rows = [["", *configs, "TFMA / ours", "ten metrics / one metric"]]
+    compared(f"{ROWS:,} rows, 10 per query", times, rows)
     return rows
 
 
 def main():
-    """Measures queries and whole runs."""
+    """Measures queries and whole runs, and publishes the results."""
     of_queries, targets = measure_combiners()
     publish(
         "beam",

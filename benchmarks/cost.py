@@ -1,7 +1,8 @@
-"""What more metrics, cutoffs, items and queries add, beside the least they can cost.
+"""Measures the cost of more metrics, cutoffs, items and queries.
 
-Whole lists, many metrics, separate metrics, catalogues, `fit`, and how the time of an
-update grows with the batch and with the lists. Run it with:
+It covers whole lists, many metrics, separate metrics, catalogues and `fit`. It compares
+most of them with a lower bound. It also measures how the time of an update grows with
+the batch and with the lists. Run it with:
 
     python benchmarks/cost.py
 """
@@ -29,15 +30,15 @@ AT_TEN = [*KINDS, "dcg", "hit_rate", "f1", "r_precision", "rbp"]
 FIFTY = [f"{kind}@{k}" for kind in AT_TEN for k in (1, 3, 5, 8, 10)]
 CATALOGUE = (128, 100_000)
 STEPS = 40
-# What grows: its name, its axis, what its time should grow like, and its sizes.
+# For each size that grows: its name, axis, reference for the time, and values.
 GROWTH = [
     ("queries of 100 items", 0, "the batch", [32 * 2**power for power in range(10)]),
-    ("items in 128 lists", 1, "top_k", [25 * 2**power for power in range(11)]),
+    ("items in each of 128 lists", 1, "top_k", [25 * 2**power for power in range(11)]),
 ]
 
 
 def distinct(shape):
-    """Grades, and scores of which no two in a list are equal."""
+    """Grades, and scores without ties in a list."""
     rng = np.random.default_rng(0)
     grades, _ = batch(shape, rounded=False)
     scores = rng.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1)
@@ -45,7 +46,7 @@ def distinct(shape):
 
 
 def measured(of, rows, calls, tensors):
-    """Adds a row of the two calls that are compared; gives the ratio of the medians."""
+    """Adds a row that compares two calls. Returns the ratio of their medians."""
     above, below = calls
     times = timed(
         {name: functools.partial(call, *tensors) for name, call in calls.items()}
@@ -58,7 +59,7 @@ def measured(of, rows, calls, tensors):
 
 
 def of_more_metrics(rows):
-    """Whole lists, separate metrics and many metrics, beside what they are made of."""
+    """Compares whole lists, separate metrics and many metrics with simpler updates."""
     for shape in (LARGE, (256, 1000)):
         for mode in ("graph", "XLA"):
             calls = {
@@ -77,7 +78,7 @@ def of_more_metrics(rows):
             "ten objects": updater([RankingMetrics([name]) for name in names], mode),
             "one object": updater([RankingMetrics(names)], mode),
         }
-        what = f"ten metrics of depth 10, {list(LARGE)}, {mode}"
+        what = f"ten metrics at cutoff 10, {list(LARGE)}, {mode}"
         yield Target.at_most(
             1.3,
             f"{what}: ten objects / one RankingMetrics",
@@ -90,13 +91,13 @@ def of_more_metrics(rows):
         what = f"more metrics and cutoffs, {list(LARGE)}, {mode}"
         yield Target.at_most(
             2,
-            f"{what}: fifty / suite",
+            f"{what}: fifty metrics / the suite",
             measured(what, rows, calls, distinct(LARGE)),
         )
 
 
 def of_ties(rows):
-    """What heavy ties add to the suite, with either gain."""
+    """Measures what heavy ties add to the suite, with each gain."""
     for shape in (LARGE, (256, 1000)):
         for gain in ("exponential", "linear"):
             update = updater([RankingMetrics(SUITE, gain=gain)], "graph")
@@ -108,7 +109,7 @@ def of_ties(rows):
 
 
 def of_catalogues(rows):
-    """Scores of a whole catalogue, with one relevant item a query and with ten."""
+    """Measures catalogues with one and with ten relevant items per query."""
     rng = np.random.default_rng(0)
     scores = tf.constant(rng.normal(size=CATALOGUE), tf.float32)
     one = tf.constant(rng.integers(0, CATALOGUE[1], CATALOGUE[0]))
@@ -134,21 +135,21 @@ def of_catalogues(rows):
     what = f"catalogue, {list(CATALOGUE)}"
     yield Target.at_most(
         2,
-        f"{what}, one positive: suite / comparing and counting once",
+        f"{what}, one relevant item: the suite / counting higher scores",
         measured(
-            f"{what}, one positive",
+            f"{what}, one relevant item",
             rows,
-            {"the suite": ours, "comparing and counting once": count_once},
+            {"the suite": ours, "counting higher scores": count_once},
             (one, scores),
         ),
     )
-    calls = {"the suite": ours, "the same, counted as bytes": count_once_in_bytes}
-    measured(f"{what}, one positive", rows, calls, (one, scores))
+    calls = {"the suite": ours, "counting higher scores in bytes": count_once_in_bytes}
+    measured(f"{what}, one relevant item", rows, calls, (one, scores))
     yield Target.at_most(
         1.2,
-        f"{what}, ten positives: suite / top_k(10)",
+        f"{what}, ten relevant items: the suite / top_k(10)",
         measured(
-            f"{what}, ten positives",
+            f"{what}, ten relevant items",
             rows,
             {"the suite": ours, "top_k(10)": top_ten},
             (ten, scores),
@@ -165,13 +166,13 @@ def of_catalogues(rows):
     }
     yield Target.at_least(
         50,
-        f"{what}, one positive: TensorFlow Ranking with one-hot labels / ours",
-        measured(f"{what}, one positive", rows, calls, (one, scores)),
+        f"{what}, one relevant item: TensorFlow Ranking, one-hot labels / ours",
+        measured(f"{what}, one relevant item", rows, calls, (one, scores)),
     )
 
 
 def of_fit(rows):
-    """What the suite adds to a step of `fit`, beside its own update in a graph."""
+    """Compares the time that the suite adds to a step of `fit` with a graph update."""
     shape, features = (256, 100), 8
     grades, scores = batch(shape, rounded=False)
     inputs = np.random.default_rng(0).normal(size=(*shape, features)).astype("float32")
@@ -205,9 +206,9 @@ def of_fit(rows):
         seconds=20,
     )
     times = {name: of / STEPS for name, of in times.items()}
-    added = times["with"] - times["without"]  # taken in turns
+    added = times["with"] - times["without"]  # the runs alternate
     found = float(np.median(added) / np.median(times["suite"]))
-    what = f"a small model, {list(shape)}, a step of fit"
+    what = f"one step of fit, small model, {list(shape)}"
     rows.append([what, "added by the suite", median_and_spread(added)])
     rows[-1] += ["the suite alone", median_and_spread(times["suite"]), f"{found:.3g}"]
     print(*rows[-1], sep="  ", flush=True)
@@ -215,7 +216,7 @@ def of_fit(rows):
 
 
 def of_state(rows):
-    """How many numbers a metric keeps, after a thousand queries and after a million."""
+    """Measures the size of a metric's state after a thousand and a million queries."""
     metric = RankingMetrics(SUITE)
     tensors = distinct((1000, 20))
     for updates in (1, 999):
@@ -224,12 +225,12 @@ def of_state(rows):
         rows.append(sum(int(np.prod(kept.shape)) for kept in metric.variables))
     few, many = rows
     yield Target.at_most(
-        1, "numbers kept: after 1,000,000 queries / after 1000", many / few
+        1, "values in the state: after 1,000,000 queries / after 1000", many / few
     )
 
 
 def growth(shapes, rows):
-    """Medians for batches of growing size, by mode and by what is measured."""
+    """Medians for batches of growing size, by mode and by function."""
     medians = {}
     for mode in ("graph", "XLA"):
         calls = {
@@ -255,33 +256,33 @@ def growth(shapes, rows):
 
 
 def growth_targets(what, sizes, medians, reference):
-    """Targets for the growth from the fifth size, where fixed costs are small."""
+    """Targets for the growth from the fifth size on, where fixed costs are small."""
     for mode, of_mode in medians.items():
         of_suite, of_top_k = (values[-1] / values[4] for values in of_mode.values())
         expected = of_top_k if reference == "top_k" else sizes[-1] / sizes[4]
         yield Target.at_most(
             1.25,
-            f"{what}, {sizes[-1]} / {sizes[4]}, {mode}: growth of the time / of "
+            f"{what}, {sizes[-1]} / {sizes[4]}, {mode}: growth of the time / growth of "
             f"{reference}",
             of_suite / expected,
         )
 
 
 def plot_growth(axis, what, sizes, medians):
-    """Times against sizes, of both modes."""
+    """Plots time against size, for both modes."""
     for number, (mode, of_mode) in enumerate(medians.items()):
         for (name, values), style in zip(of_mode.items(), ("-o", "--x"), strict=True):
             label = f"{name}, {mode}"
             axis.plot(sizes, values, style, color=f"C{number}", label=label)
-    axis.set(xscale="log", yscale="log", xlabel=what, ylabel="ms an update")
+    axis.set(xscale="log", yscale="log", xlabel=what, ylabel="ms per update")
     axis.grid(alpha=0.3)
     axis.legend()
 
 
 def main():
-    """Measures all of it."""
+    """Runs all measurements and publishes the results."""
     tools = list(keras_tools())
-    rows = [["what", "this", "ms", "beside", "ms", "ratio"]]
+    rows = [["case", "A", "ms", "B", "ms", "A / B"]]
     kept = []
     of_ties(rows)
     targets = [
@@ -291,21 +292,24 @@ def main():
     ]
     targets += of_state(kept)
     tables = {
-        "What it adds": rows,
-        "Numbers kept for ten metrics": [["after 1000 queries", "1,000,000"], kept],
+        "Added cost": rows,
+        "Values in the state of ten metrics": [
+            ["after 1000 queries", "after 1,000,000 queries"],
+            kept,
+        ],
     }
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for what, axis, reference, sizes in GROWTH:
         shapes = [(size, 100) if axis == 0 else (128, size) for size in sizes]
         head = ["batch", "mode", "the suite", "two top_k(10)", "ratio"]
-        of_growth = tables[f"Growth with {what}, milliseconds"] = [head]
+        of_growth = tables[f"Growth with the number of {what}, milliseconds"] = [head]
         medians = growth(shapes, of_growth)
         plot_growth(axes[axis], what, sizes, medians)
         targets += growth_targets(what, sizes, medians, reference)
     on_tf = f"TensorFlow {tf.__version__}"
     publish(
         "-".join(["cost", *tools]),
-        f"What metrics, items and queries add, on {on_tf}",
+        f"Cost of more metrics, items and queries, on {on_tf}",
         ["tensorflow", *tools],
         tables,
         [target._replace(what=f"{target.what}, {on_tf}") for target in targets],

@@ -1,7 +1,7 @@
-"""Where the time of an update goes: the microseconds of its ops, by kind.
+"""Measures the time of each kind of op in an update, in microseconds.
 
-TensorFlow traces every op of a graph as it runs. The sums over ops are more than the
-time of an update, since two cores run some of them side by side. Run it with:
+TensorFlow traces every op in a graph. The total over all ops exceeds the time of an
+update, because two cores run some of the ops in parallel. Run it with:
 
     python benchmarks/ops.py
 """
@@ -32,7 +32,7 @@ WARM_UP, RUNS = 5, 30
 
 
 def traced(names, shape, is_tied):
-    """The microseconds of each op, by its kind and the number of its elements."""
+    """The median microseconds of each op, by name, kind and number of elements."""
     arrays = batch(shape, True) if is_tied else [t.numpy() for t in distinct(shape)]
     measures = tuple(named_measures(names, {}).values())
     trace = tf.compat.v1.RunOptions(trace_level=tf.compat.v1.RunOptions.FULL_TRACE)
@@ -53,24 +53,24 @@ def traced(names, shape, is_tied):
 
 
 def _elements(node):
-    """How many elements the first output of an op has."""
+    """The number of elements in the first output of an op."""
     of = [output.tensor_description.shape.dim for output in node.output[:1]]
     return int(np.prod([dimension.size for dims in of for dimension in dims]))
 
 
 def by_kind(times, shape):
-    """Sums over the ops of each kind, and of those that go over whole lists."""
+    """Total times: of each named kind, of other ops on whole lists, and of the rest."""
     sums = collections.Counter()
     for (_, kind, size), taken in times.items():
         over_lists = size >= np.prod(shape) // 2
-        name = kind if kind in NAMED else "others, of lists" if over_lists else "rest"
+        name = kind if kind in NAMED else "other, on lists" if over_lists else "rest"
         sums[name] += taken
-    return [f"{sums[name]:.0f}" for name in (*NAMED, "others, of lists", "rest")]
+    return [f"{sums[name]:.0f}" for name in (*NAMED, "other, on lists", "rest")]
 
 
 def main():
-    """Traces all cases."""
-    rows = [["", "ops", "all", *NAMED, "others, of lists", "rest"]]
+    """Traces all cases and publishes the results."""
+    rows = [["", "ops", "total", *NAMED, "other, on lists", "rest"]]
     for name, (names, shape, is_tied) in CASES.items():
         times = traced(names, shape, is_tied)
         rows.append([name, len(times), f"{sum(times.values()):.0f}"])
@@ -78,9 +78,9 @@ def main():
         print(*rows[-1], sep="  ", flush=True)
     publish(
         "ops",
-        "Where the time of an update goes",
+        "Where an update spends its time",
         ["tensorflow"],
-        {"Microseconds of the ops of a graph": rows},
+        {"Ops in a graph, microseconds": rows},
     )
 
 

@@ -1,7 +1,7 @@
-"""What the benchmarks measured, as one page: benchmarks/results/README.md.
+"""Writes the results of all benchmarks to one page, benchmarks/results/README.md.
 
-Each benchmark keeps its figures in a file of its own, since not all of the tools can be
-installed side by side; the page is made of all of them.
+Each benchmark saves its figures in its own file, because some of the tools cannot be
+installed in one environment. The page combines these files.
 """
 
 import datetime
@@ -15,16 +15,17 @@ import subprocess
 from typing import NamedTuple
 
 RESULTS = pathlib.Path(__file__).parent / "results"
-HEAD = """# What was measured
+HEAD = """# Benchmark results
 
-Medians, with half of the range in which the middle half of all runs lies; whatever is
-compared ran in one process, in turns. Times depend on the machine, ratios less so.
-[How it was measured](../README.md), and why the ratios in bold miss their targets.
+Each figure is a median ± half the interquartile range. The tools in a comparison ran in
+one process and took turns. Times depend on the machine; ratios depend on it less.
+[The benchmarks' README](../README.md) describes the method and explains why some ratios
+miss their targets. In the tables, "ours" is tfrankmetrics.
 """
 
 
 class Target(NamedTuple):
-    """What a ratio should be at most, or at least, and what it was."""
+    """An upper or lower limit for a ratio, and the measured ratio."""
 
     what: str
     bound: str
@@ -33,16 +34,16 @@ class Target(NamedTuple):
 
     @classmethod
     def at_most(cls, limit, what, reached):
-        """A ratio that must not be above the limit."""
+        """A target for a ratio that must not exceed the limit."""
         return cls(what, "at most", limit, reached)
 
     @classmethod
     def at_least(cls, limit, what, reached):
-        """A ratio that must not be below the limit."""
+        """A target for a ratio that must not fall below the limit."""
         return cls(what, "at least", limit, reached)
 
     def row(self):
-        """Its row in a table."""
+        """The target's row in a table."""
         is_met = (
             self.reached <= self.limit
             if self.bound == "at most"
@@ -57,13 +58,13 @@ class Target(NamedTuple):
 
 
 def publish(name, title, packages, tables, targets=(), plot=None):
-    """Keeps the figures of a benchmark and writes the page anew.
+    """Saves the figures of a benchmark and rewrites the page.
 
     Args:
-        name: The name of its file.
-        title: What was measured.
-        packages: Those whose versions matter.
-        tables: Lists of rows by heading; the first row is the head.
+        name: The file name, without a suffix.
+        title: The title of the benchmark's section.
+        packages: The packages whose versions are listed.
+        tables: A list of rows for each heading. The first row holds the column names.
         targets: A `Target` for each ratio that has one.
         plot: A matplotlib figure, or None.
     """
@@ -91,12 +92,12 @@ def write_page():
     page = [
         HEAD,
         "## Targets\n\n"
-        "A ratio in bold misses its target. Unless it says otherwise, no scores "
-        "tie. Of all sizes it is the worst.\n",
+        "A ratio in bold misses its target. Scores are not tied unless the row says "
+        "so. A row for all sizes shows the worst size.\n",
     ]
     for part in parts:
         if part["targets"]:
-            head = ["ratio", "target", "reached"]
+            head = ["ratio", "target", "measured"]
             page += [f"### {part['title']}\n", _table([head, *part["targets"]])]
     for part in parts:
         page += [f"## {part['title']}\n", part["circumstances"] + "\n"]
@@ -108,14 +109,14 @@ def write_page():
 
 
 def _table(rows):
-    """A Markdown table of rows, the first of which is the head."""
+    """A Markdown table. The first row holds the column names."""
     rows = [[str(cell) for cell in row] for row in rows]
     rows.insert(1, ["---"] * len(rows[0]))
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
 
 def _circumstances(packages):
-    """Date, commit, machine and versions, in a line."""
+    """One line with the date, commit, machine and versions."""
     commit = _git("rev-parse", "--short", "HEAD")
     if _git("status", "--porcelain", "--", ":/*.py"):
         commit += " with changes"
@@ -134,7 +135,7 @@ def _circumstances(packages):
 
 
 def _git(*arguments):
-    """What git answers."""
+    """The output of a git command."""
     command = ["git", *arguments]
     return subprocess.run(
         command, cwd=RESULTS, capture_output=True, text=True, check=True

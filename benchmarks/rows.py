@@ -1,10 +1,9 @@
-"""What metrics of flat rows cost, beside the tools that evaluate runs and arrays.
+"""Compares `evaluate_rows` with tools that evaluate runs and arrays.
 
-Five metrics of 100,000 queries of ten rows: `evaluate_rows`; ranx, with its own data
-types made beforehand; pytrec_eval, for all queries with its dicts made beforehand, and
-called for one query at a time; and scikit-learn, called for one query at a time too, as
-lists of unequal length need it, and once for its NDCG of all lists, which here are of
-one length. Run it with:
+The data has 100,000 queries of ten rows. The input of ranx and pytrec_eval is converted
+before timing starts. pytrec_eval is also called for one query at a time. scikit-learn is
+called in this way too, as lists of unequal length require. All lists here have the same
+length, so scikit-learn also computes NDCG for all of them in one call. Run it with:
 
     python benchmarks/rows.py
 """
@@ -23,13 +22,13 @@ from timing import median_and_spread, ratio, timed
 from tfrankmetrics import evaluate_rows
 
 QUERIES, LENGTH = 100_000, 10
-FEW = 2000  # as many queries as are measured where each takes a call
+FEW = 2000  # queries for tools that are called once per query
 KINDS = ["ndcg", "map", "mrr", "precision", "recall"]
 NAMES = [f"{kind}@10" for kind in KINDS]
 
 
 def data():
-    """Grades and scores `[QUERIES, LENGTH]`; every query has something relevant."""
+    """Grades and scores `[QUERIES, LENGTH]`. Every query has a relevant item."""
     rng = np.random.default_rng(0)
     grades = rng.integers(0, 5, (QUERIES, LENGTH)) * (rng.random(LENGTH) < 0.5)
     grades[:, 0] = np.maximum(grades[:, 0], 1)
@@ -37,7 +36,7 @@ def data():
 
 
 def as_dicts(values, kind):
-    """What ranx and pytrec_eval are made of: a dict of dicts of documents."""
+    """The input of ranx and pytrec_eval: a dict of documents for each query."""
     return {
         f"q{query}": {f"d{item}": kind(value) for item, value in enumerate(row)}
         for query, row in enumerate(values.tolist())
@@ -45,14 +44,14 @@ def as_dicts(values, kind):
 
 
 def by_ranx(grades, scores):
-    """All five metrics by ranx, compiled beforehand and on all cores."""
+    """All five metrics by ranx. It is compiled before timing and uses all cores."""
     qrels = ranx.Qrels(as_dicts(grades, int))
     run = ranx.Run(as_dicts(scores, float))
     return lambda: ranx.evaluate(qrels, run, NAMES)
 
 
 def by_pytrec_eval(grades, scores):
-    """All five metrics by pytrec_eval; it has no cutoff for the reciprocal rank."""
+    """All five metrics by pytrec_eval, whose reciprocal rank has no cutoff."""
     names = {"ndcg_cut.10", "map_cut.10", "recip_rank", "P.10", "recall.10"}
     qrels, run = as_dicts(grades, int), as_dicts(scores, float)
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, names)
@@ -70,7 +69,7 @@ def by_pytrec_eval(grades, scores):
 
 
 def by_scikit_learn(grades, scores):
-    """Its two ranking metrics of one query, a query after the other."""
+    """NDCG and average precision by scikit-learn, one query per call."""
     relevant = grades >= 1
 
     def one_by_one():
@@ -83,7 +82,7 @@ def by_scikit_learn(grades, scores):
 
 
 def main():
-    """Measures all of them, in turns."""
+    """Measures all tools in turns and publishes the results."""
     grades, scores = data()
     order = np.random.default_rng(1).permutation(QUERIES * LENGTH)
     ids = np.repeat(np.arange(QUERIES), LENGTH)
@@ -92,20 +91,22 @@ def main():
     all_at_once, one_by_one = by_pytrec_eval(grades, scores)
     sorted_rows = [None, grades.ravel(), scores.ravel()]
     of_all = {
-        "ours, rows in any order": lambda: evaluate_rows(*shuffled, NAMES),
-        "ours, rows by query": lambda: evaluate_rows(*sorted_rows, NAMES, groups=sizes),
+        "ours, shuffled rows": lambda: evaluate_rows(*shuffled, NAMES),
+        "ours, sorted rows": lambda: evaluate_rows(*sorted_rows, NAMES, groups=sizes),
         "ranx": by_ranx(grades, scores),
         "pytrec_eval, all queries": all_at_once,
     }
-    # Whoever does less than all of it would give another value.
+    # A tool that skips part of the work would return another value.
     values = [call()["precision@10"] for call in of_all.values()]
     np.testing.assert_allclose(values, np.mean(grades > 0))
-    of_all["scikit-learn, all queries, NDCG alone"] = lambda: (
-        sklearn.metrics.ndcg_score(grades, scores, k=10)
+    of_all["scikit-learn, all queries, NDCG only"] = lambda: sklearn.metrics.ndcg_score(
+        grades, scores, k=10
     )
     of_few = {
-        "pytrec_eval, query by query": one_by_one,
-        "scikit-learn, query by query, two metrics": by_scikit_learn(grades, scores),
+        "pytrec_eval, one query per call": one_by_one,
+        "scikit-learn, one query per call, two metrics": by_scikit_learn(
+            grades, scores
+        ),
     }
     times = timed({**of_all, **of_few}, seconds=60, least=7)
     times = {
@@ -121,12 +122,12 @@ def main():
     for name, limit in (("ranx", 2), *((name, 20) for name in of_few)):
         what = f"1,000,000 rows, 100,000 queries: {name} / {anyhow}"
         targets.append(Target.at_least(limit, what, ratio(times, name, anyhow)))
-    head = ["", "µs a query", f"/ {anyhow}", f"/ {by_query}"]
+    head = ["", "µs per query", f"/ {anyhow}", f"/ {by_query}"]
     publish(
         "rows",
-        "Metrics of a million rows",
+        "Metrics on a million rows",
         ["tensorflow", "ranx", "pytrec-eval-terrier", "scikit-learn"],
-        {"Five metrics of 100,000 queries": [head, *rows]},
+        {"Five metrics, 100,000 queries": [head, *rows]},
         targets,
     )
 

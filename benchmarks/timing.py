@@ -1,4 +1,4 @@
-"""Fair timing of functions in one process."""
+"""Times several functions fairly in one process."""
 
 import time
 
@@ -6,10 +6,11 @@ import numpy as np
 
 
 def timed(functions, seconds=3.0, least=7):
-    """Milliseconds of each call, by name: the functions take turns, after a warm-up.
+    """The milliseconds of each call, by function name.
 
-    Machines get slower and faster by the minute. Whoever takes turns is slowed
-    alike, so the ratios hold where the times do not.
+    After a warm-up, the functions take turns. The speed of a machine changes over
+    minutes. With turns, a change affects all functions alike, so ratios are more
+    reliable than times.
     """
     for function in functions.values():
         function()
@@ -27,7 +28,7 @@ def timed(functions, seconds=3.0, least=7):
 
 
 def median_and_spread(milliseconds):
-    """The median, and half of the range in which the middle half of all is."""
+    """The median, and half the interquartile range."""
     low, median, high = np.percentile(milliseconds, [25, 50, 75])
     spread = float(f"{(high - low) / 2:.1g}")  # 10, not 1e+01
     return f"{median:.3g} ± {spread:g}"

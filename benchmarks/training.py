@@ -1,9 +1,9 @@
-"""What ranking metrics cost in a training step, beside other tools, in one process.
+"""Compares the cost of ranking metrics in a training step with other tools.
 
-Ten metrics (`SUITE`) are updated with a batch: ours; those of TensorFlow Ranking, or of
-keras-rs, torchmetrics and rax, whichever are installed; and, as the least that any of
-it can cost, two bare `top_k(10)` over the same tensors, one for the order of the scores
-and one for the ideal order. Run it with:
+Ten metrics (`SUITE`) are updated with a batch. In one process, the script times this
+library and whichever of TensorFlow Ranking, keras-rs, torchmetrics and rax are installed.
+As a lower bound, it also times two `top_k(10)` calls on the same tensors: one ranks the
+scores, the other finds the ideal order. Run it with:
 
     python benchmarks/training.py
 """
@@ -31,7 +31,7 @@ KINDS_AND_CUTOFFS = [
 SHAPES = [(32, 20), (256, 100), (1024, 200), (256, 1000)]
 MODES = ["graph", "eager", "XLA"]
 OURS, BARE = "tfrankmetrics", "two top_k(10)"
-# Keras metrics. By package: the module, its name for the cutoff, and its classes.
+# By package: the module of the Keras metrics, its name for the cutoff, its classes.
 KERAS_TOOLS = {
     "tensorflow-ranking": (
         "tensorflow_ranking.keras.metrics",
@@ -58,17 +58,17 @@ KERAS_TOOLS = {
 }
 COLORS = {BARE: "lightgrey", OURS: "C0", "keras-rs": "C1", "tensorflow-ranking": "C2"}
 COLORS |= {"torchmetrics": "C3", "rax": "C4"}
-# How many times faster we want to be at [1024, 200], in graph and under XLA.
+# The targets for package time / our time at [1024, 200], in a graph and with XLA.
 AIMS = {"tensorflow-ranking": (20, 20), "keras-rs": (15, 100)}
 
 
 def is_installed(package):
-    """Whether a package of PyPI is there."""
+    """Whether a PyPI package is installed."""
     return importlib.util.find_spec(package.replace("-", "_")) is not None
 
 
 def batch(shape, rounded):
-    """Grades 0 to 4, most of them 0, and scores; rounded ones tie heavily."""
+    """Grades 0 to 4, mostly 0, and scores. Rounded scores have many ties."""
     rng = np.random.default_rng(0)
     grades = rng.integers(0, 5, shape) * (rng.random(shape) < 0.3)
     scores = rng.normal(size=shape)
@@ -89,7 +89,7 @@ def updater(metrics, mode):
 
 
 def two_top_k(mode, k=10):
-    """The order of the scores and of the grades down to rank k, and no more."""
+    """A function that finds the top k scores and the top k grades, and nothing else."""
 
     def rank(grades, scores):
         return tf.math.top_k(scores, k)[1], tf.math.top_k(grades, k)[1]
@@ -98,9 +98,9 @@ def two_top_k(mode, k=10):
 
 
 def keras_tools():
-    """The suites of the Keras tools that are installed, as metrics by package.
+    """The suite's metrics from each installed Keras tool, by package.
 
-    Without any there is nothing to compare with.
+    Exits with a message if none is installed.
     """
     suites = {}
     for package, (module, cutoff_name, classes) in KERAS_TOOLS.items():
@@ -113,7 +113,7 @@ def keras_tools():
             for kind, cutoff in KINDS_AND_CUTOFFS
         ]
     if not suites:
-        raise SystemExit(f"Install one of {', '.join(KERAS_TOOLS)} to compare with.")
+        raise SystemExit(f"Install one of these packages: {', '.join(KERAS_TOOLS)}.")
     return suites
 
 
@@ -136,7 +136,7 @@ def rax_suite(grades, scores):
 
 
 def torchmetrics_suite(grades, scores):
-    """The suite in torchmetrics, a query after the other when it computes."""
+    """The suite in torchmetrics, which computes one query after another."""
     import torch
     from torchmetrics import retrieval
 
@@ -166,7 +166,7 @@ def torchmetrics_suite(grades, scores):
 
 
 def calls(shape, mode, suites):
-    """What to time, by tool and by whether scores tie: us and top_k, us and others."""
+    """The calls to time, by tool and ties: ours with top_k, then with other tools."""
     functions = {BARE: two_top_k(mode), OURS: updater([RankingMetrics(SUITE)], mode)}
     functions |= {package: updater(suite, mode) for package, suite in suites.items()}
     others = {"XLA": {"rax": rax_suite}, "eager": {"torchmetrics": torchmetrics_suite}}
@@ -185,7 +185,11 @@ def calls(shape, mode, suites):
 
 
 def measure(mode, suites):
-    """Milliseconds by shape and then by tool and ties, twice; and tables of them."""
+    """Times and tables for one mode.
+
+    The times are in milliseconds, by shape. Each shape has two dicts, by tool and ties:
+    ours with top_k, and ours with other tools.
+    """
     times, tables = {}, {}
     for shape in SHAPES:
         times[shape] = [timed(of) for of in calls(shape, mode, suites)]
@@ -193,7 +197,7 @@ def measure(mode, suites):
             names = [name for name, is_tied in of_shape if not is_tied]
             below, *above = names
             head = ["batch", *names, *(f"{name} / {below}" for name in above)]
-            other = "" if below == BARE else "beside other tools, "
+            other = "" if below == BARE else "compared with other tools, "
             rows = tables.setdefault(f"{mode}, {other}milliseconds", [head])
             for is_tied in (False, True):
                 row = [f"{list(shape)}{', ties' if is_tied else ''}"]
@@ -208,7 +212,7 @@ def measure(mode, suites):
 
 
 def targets(times, suites):
-    """What is to be reached, and what was."""
+    """The targets and the measured ratios."""
 
     def of(mode, shape, above, below):
         beside_top_k, beside_tools = times[mode][shape]
@@ -220,17 +224,17 @@ def targets(times, suites):
     for shape in (large, (256, 1000)):
         yield Target.at_most(
             1.5,
-            f"suite in graph, {list(shape)}: ours / two bare top_k(10), {on_tf}",
+            f"suite in a graph, {list(shape)}: ours / two top_k(10), {on_tf}",
             of("graph", shape, OURS, BARE),
         )
     yield Target.at_most(
         2,
-        f"suite under XLA, all sizes: ours / two bare top_k(10), {on_tf}",
+        f"suite with XLA, all sizes: ours / two top_k(10), {on_tf}",
         max(of("XLA", shape, OURS, BARE) for shape in SHAPES),
     )
     yield Target.at_most(
         1.5,
-        f"suite in graph, all sizes: heavily tied / untied, {on_tf}",
+        f"suite in a graph, all sizes: heavily tied / untied, {on_tf}",
         max(
             ratio(times["graph"][shape][0], (OURS, True), (OURS, False))
             for shape in SHAPES
@@ -240,32 +244,32 @@ def targets(times, suites):
         in_graph, under_xla = AIMS[package]
         yield Target.at_least(
             in_graph,
-            f"suite in graph, {list(large)}: {package} / ours",
+            f"suite in a graph, {list(large)}: {package} / ours",
             of("graph", large, package, OURS),
         )
         for shape in SHAPES:
             yield Target.at_least(
                 2.5,
-                f"suite in graph, {list(shape)}: {package} / ours",
+                f"suite in a graph, {list(shape)}: {package} / ours",
                 of("graph", shape, package, OURS),
             )
         yield Target.at_least(
             40,
-            f"suite, eager, all sizes: {package} / ours",
+            f"suite run eagerly, all sizes: {package} / ours",
             min(of("eager", shape, package, OURS) for shape in SHAPES),
         )
         yield Target.at_least(
             under_xla,
-            f"suite under XLA, {list(large)}: {package} / ours",
+            f"suite with XLA, {list(large)}: {package} / ours",
             of("XLA", large, package, OURS),
         )
 
 
 def plot(times):
-    """How many times as long as we each tool takes, without ties, by mode and batch.
+    """Plots each tool's time relative to ours, without ties, by mode and batch.
 
-    Each beside us in the same run: the two runs of a mode and batch differ in what they
-    leave in the processor's caches.
+    Each ratio uses our time from the same run. The two runs of a mode and batch leave
+    different data in the processor's caches, so their times are not comparable.
     """
     import matplotlib
 
@@ -287,7 +291,7 @@ def plot(times):
         width = 0.8 / len(ratios)
         for place, name in enumerate(sorted(ratios, key=list(COLORS).index)):
             lefts = np.arange(len(SHAPES)) + width * (place + 0.5) - 0.4
-            heights = np.array(ratios[name]) - 1  # from the line of our own time
+            heights = np.array(ratios[name]) - 1  # bars start at 1, our time
             bars = axis.bar(lefts, heights, width, bottom=1, color=COLORS[name])
             shown.setdefault(name, bars)
         shown.setdefault(OURS, axis.axhline(1, color=COLORS[OURS]))
@@ -296,12 +300,12 @@ def plot(times):
         axis.grid(axis="y", alpha=0.3)
         axis.set_axisbelow(True)
     figure.legend(shown.values(), shown, loc="outside lower center", ncols=len(shown))
-    axes[0].set_ylabel("time of ten metrics, beside ours")
+    axes[0].set_ylabel("time relative to tfrankmetrics")
     return figure
 
 
 def main():
-    """Measures all shapes and modes."""
+    """Measures all shapes and modes, and publishes the results."""
     suites = keras_tools()
     times, tables = {}, {}
     for mode in MODES:
@@ -310,7 +314,7 @@ def main():
     others = [*suites, *filter(is_installed, ("rax", "torchmetrics"))]
     publish(
         "-".join(["training", *suites]),
-        f"An update with ten metrics, beside {', '.join(others)}",
+        f"One update of ten metrics, compared with {', '.join(others)}",
         ["tensorflow", *others],
         tables,
         list(targets(times, suites)),

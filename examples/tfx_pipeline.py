@@ -7,7 +7,7 @@ listwise loss (better: blessed), and with the pointwise loss for longer (its los
 lower than ever, but it ranks worse than the last one: refused). Log, model and losses
 are those of learning_to_rank.py. On Python 3.10, run it with:
 
-    pip install -r requirements-tfx.txt
+    pip install -r requirements/tfx.txt
     python examples/tfx_pipeline.py
 
 It takes two minutes, and writes tfx_pipeline_output/per_slice.png.

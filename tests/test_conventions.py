@@ -43,7 +43,7 @@ def test_a_convention_says_nothing_that_no_metric_takes(convention):
 
 
 @pytest.mark.parametrize("name", CONVENTIONS["tf_ranking"].metrics)
-def test_the_defaults_are_those_of_tf_ranking(name):
+def test_the_defaults_equal_tf_ranking(name):
     assert (
         make_metric(name, 3).get_config()
         == make_metric(name, 3, convention="tf_ranking").get_config()

@@ -173,7 +173,7 @@ def test_many_rows_take_little_memory():
     assert peak < 40 * number * 8  # padded to one length it would be 20,000 times that
 
 
-def test_random_ties_of_rows_are_those_of_lists():
+def test_rows_and_lists_have_the_same_random_ties():
     labels, lengths = np.tile([1.0, 0.0, 0.0, 0.0], 50), [4] * 50
     options = {"ties": "random", "seed": 3}
     rows = tfr.evaluate_rows(

@@ -378,7 +378,7 @@ def test_an_explicit_mask_decides_alone():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_the_dtype_of_a_metric_is_that_of_its_result(dtype):
+def test_the_result_has_the_dtype_of_the_metric(dtype):
     single = tfr.NDCG(dtype=dtype)
     many = tfr.RankingMetrics(["ndcg"], dtype=dtype)
     for metric in (single, many):

@@ -75,7 +75,7 @@ def test_its_random_orders_have_our_value_as_their_mean(metric, k, compare):
     )
 
 
-def test_the_recorded_values_are_those_of_the_live_tool():
+def test_the_recorded_values_equal_the_live_tool():
     recorded = json.loads(VALUES.read_text(encoding="utf-8"))
     live = recorded_values()
     assert recorded["versions"] == live["versions"]

@@ -1,5 +1,6 @@
 """The metric in TensorFlow Model Analysis, on Beam, beside `evaluate` on its data."""
 
+import ast
 import contextlib
 import doctest
 import io
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
+import own_metric
 from apache_beam.options.pipeline_options import PipelineOptions
 from google.protobuf import text_format
 from tensorflow_model_analysis.proto import config_pb2
@@ -211,6 +213,42 @@ def test_thresholds_decide_over_records_on_workers(tmp_path, workers, bound, is_
     assert values_of(metrics)["ndcg@10"] == pytest.approx(
         expected["ndcg@10"], rel=1e-12
     )
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_metric_of_the_user_by_its_name(tmp_path, workers, monkeypatch):
+    """Workers are new processes, which import the module that declares it."""
+    monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(own_metric.__file__).parent))
+    table = make_table(queries=40)
+    write_records(tmp_path / "rows.tfrecord", table)
+    config = eval_config(["graded_rbp@5", "map"], persistence=0.5, **ROWS)
+    options = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    result = tfma.run_model_analysis(
+        eval_config=config,
+        data_location=str(tmp_path / "rows.tfrecord"),
+        output_path=str(tmp_path / "out"),
+        pipeline_options=PipelineOptions(options if workers == 2 else []),
+    )
+    ((_, metrics),) = result.slicing_metrics
+    metric = own_metric.GradedRBP(k=5, persistence=0.5)
+    expected = tfr.evaluate_rows(
+        table["query"], table["grade"], table["score"].astype("f4"), [metric]
+    )
+    assert values_of(metrics)["graded_rbp@5(persistence=0.5)"] == pytest.approx(
+        expected["graded_rbp@5"], rel=1e-12
+    )
+
+
+def test_a_configuration_of_version_0_1_0_has_its_values():
+    folder = pathlib.Path(__file__).parent.parent / "tests" / "saved"
+    saved = json.loads((folder / "eval_config.json").read_text("utf-8"))
+    text = (folder / "eval_config.pbtxt").read_text("utf-8")
+    config = text_format.Parse(text, config_pb2.EvalConfig())
+    found = by_slice(pd.DataFrame(saved["table"]), config)
+    assert len(saved["values"]) == 3
+    for of, expected in saved["values"].items():
+        country = ast.literal_eval(of).get("country")
+        assert found[country] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_threshold_holds_in_every_slice(tmp_path):
@@ -505,7 +543,7 @@ def test_outputs_of_a_model_by_key(tmp_path):
         )
         assert value(prediction_key=key) == pytest.approx(expected["ndcg@10"])
     for keys in ({}, {"prediction_key": "nope"}):
-        with pytest.raises(Exception, match="Are `prediction_key`") as error:
+        with pytest.raises(Exception, match="Check `prediction_key`") as error:
             value(**keys)
         assert "array(" not in str(error.value)
 

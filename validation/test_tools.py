@@ -2,6 +2,7 @@
 
 import lightgbm
 import numpy as np
+import own_metric  # noqa: F401 (declares graded_rbp)
 import pyndeval
 import pytest
 import pytrec_eval
@@ -153,7 +154,7 @@ def test_binary_preference_with_documents_that_were_not_judged(compare):
         compare(package, "trec_eval", "bpref, unjudged", ours, theirs, rtol=1e-12)
 
 
-def test_metrics_of_subtopics_are_those_of_ndeval(compare):
+def test_metrics_of_subtopics_equal_ndeval(compare):
     """TREC's program for diversity, as pyndeval brings it along."""
     queries = [query for query in random_queries(60, seed=5) if any(query[0])]
     labels, scores = zip(*queries, strict=True)
@@ -192,21 +193,23 @@ def test_metrics_of_subtopics_are_those_of_ndeval(compare):
                 compare("pyndeval", "", name, values, theirs[:, column], rtol=1e-9)
 
 
-def test_rank_biased_precision_is_that_of_ranx(compare):
-    queries = [
-        ([int(label > 0) for label in labels], scores)  # it adds up grades
-        for labels, scores in random_queries(60, seed=1)
-    ]
-    for persistence in (0.5, 0.8, 0.95):
+@pytest.mark.parametrize("persistence", [0.5, 0.8, 0.95])
+def test_rank_biased_precision_equals_ranx(persistence, compare):
+    """ranx adds up the labels: RBP on binary labels, graded RBP with max_label=1."""
+    graded = random_queries(60, seed=1)
+    binary = [([int(x > 0) for x in labels], scores) for labels, scores in graded]
+    options = {"persistence": persistence, "per_query": True}
+    for name, queries, more in (
+        ("rbp", binary, {}),
+        ("graded_rbp", graded, {"max_label": 1}),
+    ):
         labels, scores = zip(*queries, strict=True)
-        ours = tfr.evaluate(
-            labels, scores, ["rbp"], persistence=persistence, per_query=True
-        )
+        ours = tfr.evaluate(labels, scores, [name], **options, **more)[name]
         theirs = ranx(f"rbp.{persistence * 100:.0f}", None, queries)
-        compare("ranx", "", "rbp, binary labels", ours["rbp"], theirs, rtol=1e-12)
+        compare("ranx", "", name, ours, theirs, rtol=1e-12)
 
 
-def test_expected_reciprocal_rank_is_that_of_gdeval(compare):
+def test_expected_reciprocal_rank_equals_gdeval(compare):
     """TREC's script, in Perl, as ir_measures brings it along; it prints five digits."""
     queries = random_queries(60, seed=1)
     for k in (1, 3, 10):

@@ -1,6 +1,6 @@
 """TensorFlow Ranking as it is published, and the file of values it gives.
 
-It needs the environment of `requirements-tf-ranking.txt`.
+It needs the environment of `requirements/tf-ranking.txt`.
 
     python validation/tf_ranking.py    writes tests/tf_ranking_values.json anew
 """
