@@ -14,7 +14,7 @@ format:
 quickstart:
 	python examples/quickstart.py
 
-# In the environments of the other tools, like the commands further down.
+# The targets below need other environments: see CONTRIBUTING.md.
 bench:
 	python benchmarks/training.py
 	python benchmarks/cost.py
@@ -28,7 +28,7 @@ bench-tf-ranking:
 bench-tfma:
 	python benchmarks/beam.py
 
-# The other tools, live; each in an environment of its own (CONTRIBUTING.md).
+# These targets compare this library with the installed tools.
 peers:
 	python -m pytest -n auto validation/test_tools.py
 

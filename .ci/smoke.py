@@ -1,4 +1,4 @@
-"""A first look at an installed wheel, run outside the checkout."""
+"""Checks that an installed wheel works. Run it outside the checkout."""
 
 import importlib.resources
 import os

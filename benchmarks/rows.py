@@ -1,9 +1,10 @@
 """Compares `evaluate_rows` with tools that evaluate runs and arrays.
 
-The data has 100,000 queries of ten rows. The input of ranx and pytrec_eval is converted
-before timing starts. pytrec_eval is also called for one query at a time. scikit-learn is
-called in this way too, as lists of unequal length require. All lists here have the same
-length, so scikit-learn also computes NDCG for all of them in one call. Run it with:
+The script computes five metrics for 100,000 queries of ten rows. The input of ranx and
+pytrec_eval is converted before timing starts. pytrec_eval runs on all queries at once,
+and on one query at a time. scikit-learn runs on one query at a time too, as lists of
+unequal length require. All lists here have the same length, so scikit-learn also
+computes NDCG for all of them in one call. Run it with:
 
     python benchmarks/rows.py
 """

@@ -1,7 +1,7 @@
 """Compares the cost of ranking metrics in a training step with other tools.
 
-Ten metrics (`SUITE`) are updated with a batch. In one process, the script times this
-library and whichever of TensorFlow Ranking, keras-rs, torchmetrics and rax are installed.
+The script updates ten metrics (`SUITE`) with a batch. It times this library and the
+installed tools among TensorFlow Ranking, keras-rs, torchmetrics and rax in one process.
 As a lower bound, it also times two `top_k(10)` calls on the same tensors: one ranks the
 scores, the other finds the ideal order. Run it with:
 

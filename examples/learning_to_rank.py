@@ -1,15 +1,15 @@
-"""Learns to rank search results from a table, and compares two losses query by query.
+"""Learns to rank search results from a table and compares two losses query by query.
 
-A made search log has a row for each query and document: features, and a grade from 0
-to 4. Long queries have higher text scores and fewer good documents, so that over
-the whole table a high text score looks like a bad sign; within a query it is a good
-one. The same small network is fitted once to the grades (pointwise) and once to the
-order within each list (listwise), and both are set beside a ranking by the text
-score alone. Run it with:
+The synthetic search log has one row for each query and document, with features and a
+grade from 0 to 4. Long queries have higher text scores and fewer good documents. Across
+queries, a high text score therefore looks like a bad sign. Within a query, it is a good
+sign. The script trains the same small network twice: on the grades (pointwise) and on
+the order within each list (listwise). It compares both models with a ranking by the
+text score alone. Run it with:
 
     python examples/learning_to_rank.py
 
-It takes about half a minute, and writes learning_to_rank_output/learning_to_rank.png.
+It takes about half a minute and writes learning_to_rank_output/learning_to_rank.png.
 """
 
 import argparse
@@ -33,7 +33,7 @@ FEATURES = ["text_score", *(f"feature_{number}" for number in range(1, 8))]
 
 
 def make_log(queries, seed):
-    """Rows of query, features and grade, in no order; 5 to 40 rows a query."""
+    """Shuffled rows with a query, features and a grade; 5 to 40 rows per query."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(5, 41, queries)
     query = np.repeat(np.arange(queries), lengths)
@@ -50,7 +50,7 @@ def make_log(queries, seed):
 
 
 def as_lists(log):
-    """Features `[B, N, F]` and grades `[B, N]` padded to the longest list."""
+    """Features `[B, N, F]` and grades `[B, N]`, padded to the longest list."""
     groups = [rows for _, rows in log.groupby("query", sort=False)]
     longest = max(map(len, groups))
     features = np.zeros((len(groups), longest, len(FEATURES)), "float32")
@@ -62,13 +62,13 @@ def as_lists(log):
 
 
 def pointwise_loss(grades, scores):
-    """Squared error of each item's grade."""
+    """Squared error of the grades, averaged over each padded list."""
     errors = tf.where(grades >= 0, (grades - scores) ** 2, 0.0)
     return tf.reduce_mean(errors, axis=1)
 
 
 def listwise_loss(grades, scores):
-    """Cross-entropy between a list's softmax and its gains."""
+    """Cross-entropy between each list's gains and the softmax of its scores."""
     gains = tf.where(grades >= 0, 2.0**grades - 1.0, 0.0)
     share = tf.math.divide_no_nan(gains, tf.reduce_sum(gains, axis=1, keepdims=True))
     scores = tf.where(grades >= 0, scores, -1e9)
@@ -76,7 +76,7 @@ def listwise_loss(grades, scores):
 
 
 def make_model():
-    """A score for each document, from its features alone."""
+    """A model that scores each document by its own features."""
     features = tf.keras.Input((None, len(FEATURES)))
     hidden = tf.keras.layers.Dense(64, activation="relu")(features)
     hidden = tf.keras.layers.Dense(32, activation="relu")(hidden)
@@ -107,20 +107,20 @@ def train(loss, lists, validation, epochs):
 
 
 def evaluate_log(log, scores):
-    """The value of each metric for each query, a row each."""
+    """A table with one row per query and one column per metric."""
     values = evaluate_rows(
         log["query"],
         log["grade"],
         scores,
         METRICS,
-        average="macro",  # each query counts alike in opa, too
+        average="macro",  # gives all queries the same weight, also in opa
         per_query=True,
     )
     return pd.DataFrame(values).set_index("query")
 
 
 def plot(curves, values, path):
-    """Learning curves beside what each query gains by the listwise loss."""
+    """Plots the learning curves and the gain of each query from the listwise loss."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     for name, curve in curves.items():
         left.plot(range(1, len(curve) + 1), curve, label=name)
@@ -141,7 +141,7 @@ def plot(curves, values, path):
 
 
 def main(epochs, output, queries=1500):
-    """Trains, evaluates, prints, and returns each query's values of each ranking."""
+    """Trains and compares the models. Returns a per-query table for each ranking."""
     training, validation = make_log(queries, seed=0), make_log(queries // 5, seed=1)
     test = make_log(queries // 3, seed=2)
     lists, validation = as_lists(training), as_lists(validation)
@@ -149,17 +149,17 @@ def main(epochs, output, queries=1500):
     for name, loss in (("pointwise", pointwise_loss), ("listwise", listwise_loss)):
         print(f"\n{name}:")
         model, curves[name] = train(loss, lists, validation, epochs)
-        rows = test[FEATURES].to_numpy()[np.newaxis]  # the model scores row by row
+        rows = test[FEATURES].to_numpy()[np.newaxis]  # the model scores each row alone
         values[name] = evaluate_log(test, np.asarray(model(rows))[0])
 
     number = test["query"].nunique()
-    print(f"\nMean over {number} test queries, of {len(test)} rows:\n")
+    print(f"\nMean over {number} test queries ({len(test)} rows):\n")
     means = pd.DataFrame({name: of.mean() for name, of in values.items()})
     gain = values["listwise"] - values["pointwise"]
-    means["gain by listwise"], means["s.e."] = gain.mean(), gain.sem()
+    means["listwise gain"], means["s.e."] = gain.mean(), gain.sem()
     print(means.to_string(float_format="{:.4f}".format))
     worst = gain["ndcg@10"].nsmallest(3)
-    print("\nQueries that lose most by it, in ndcg@10:")
+    print("\nQueries with the lowest gain in ndcg@10:")
     print(worst.to_string(header=False, float_format="{:.4f}".format))
     output.mkdir(parents=True, exist_ok=True)
     plot(curves, values, output / "learning_to_rank.png")
@@ -169,7 +169,7 @@ def main(epochs, output, queries=1500):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=40, help="at most this many")
+    parser.add_argument("--epochs", type=int, default=40, help="maximum number")
     parser.add_argument(
         "--output", type=pathlib.Path, default=pathlib.Path("learning_to_rank_output")
     )

@@ -1,23 +1,27 @@
-"""Recommends the next film to each user of MovieLens, and measures how well.
+"""Recommends the next film to each MovieLens user and evaluates the recommendations.
 
-The last film that each user rated is held out for the test, the one before it for
-validation: the model sees the films before, in their order, and scores the whole
-catalogue, without those that the user has seen. A small recurrent model is set
-beside the popularity of the films. Run it with the path of the ratings:
+The test set holds the last film that each user rated. The validation set holds the film
+before it. The model reads the earlier films in order and scores the whole catalogue.
+Films that the user has seen are excluded, except in the rows "seen items too". The
+script compares a small recurrent model with the popularity of the films. Run it with
+the path of the ratings:
 
     python examples/movielens.py --ratings u.data
 
-It reads GroupLens's `u.data` (user, item, rating and time, separated by tabs) and the
-same with a header line, as the `.inter` file in recbole's wheel:
+`u.data` is a file of MovieLens 100K. Download and unpack the data set from
+https://grouplens.org/datasets/movielens/100k/. Each line has a user, an item, a rating
+and a time, separated by tabs. The script also reads the same table with a header line,
+such as the `.inter` file in the recbole wheel:
 
     pip download --no-deps recbole==1.2.1
     unzip recbole-*.whl 'recbole/dataset_example/ml-100k/*'
 
-GroupLens does not allow to pass the ratings on, so they are not here.
+GroupLens does not allow redistribution, so the ratings are not part of this repository.
 """
 
 import argparse
 import os
+import pathlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
 
@@ -28,12 +32,12 @@ import tensorflow as tf
 from tfrankmetrics import RankingMetrics, evaluate
 
 METRICS = ["hit_rate@10", "ndcg@10", "mrr@10"]
-STEPS = 50  # of each user's history, the last ones
+STEPS = 50  # the number of most recent films that the model reads
 PADDING = -1
 
 
 def read_histories(path):
-    """The items of each user in the order of time, numbered from 0, and how many."""
+    """Each user's items, numbered from 0, in order of time; and the number of items."""
     with open(path, encoding="utf-8") as lines:
         has_header = ":" in lines.readline()
     ratings = pd.read_csv(
@@ -49,7 +53,7 @@ def read_histories(path):
 
 
 def padded(histories, size):
-    """The last items of each history `[users, size]`, padded at the start."""
+    """The last items of each history, `[users, size]`, padded at the start."""
     rows = np.full((len(histories), size), PADDING)
     for row, items in zip(rows, histories):
         last = items[-size:]
@@ -58,7 +62,7 @@ def padded(histories, size):
 
 
 def make_model(items, units=64):
-    """Logits of the next item after each step, `[users, steps, items]`."""
+    """A model that returns logits for the next item, `[users, steps, items]`."""
     histories = tf.keras.Input((None,), dtype="int32")
     shifted = tf.keras.layers.Lambda(lambda ids: ids + 1)(histories)  # 0 is padding
     embedded = tf.keras.layers.Embedding(items + 1, units)(shifted)
@@ -68,7 +72,7 @@ def make_model(items, units=64):
 
 
 def cross_entropy(targets, logits):
-    """The mean over the steps that have a target."""
+    """The mean cross-entropy over the steps that have a target."""
     losses = tf.keras.losses.sparse_categorical_crossentropy(
         tf.maximum(targets, 0), logits, from_logits=True
     )
@@ -77,15 +81,15 @@ def cross_entropy(targets, logits):
 
 
 def train(model, histories, epochs):
-    """Fits the model to every step but the last two of each user.
+    """Fits the model to all of each user's steps except the last two.
 
-    Validation is of the last but one: the only step with a target there.
+    In validation, only the next-to-last step has a target.
     """
     trained = padded([items[:-2] for items in histories], STEPS + 1)
     validation = padded([items[:-1] for items in histories], STEPS + 1)
     only_last = np.full_like(validation[:, 1:], PADDING)
     only_last[:, -1] = validation[:, -1]
-    # No item has a place before its first, and no padding a next item.
+    # A padding step has no target, so a user's first film is never a target.
     targets = np.where(trained[:, :-1] >= 0, trained[:, 1:], PADDING)
     model.compile(
         tf.keras.optimizers.Adam(0.003),
@@ -107,7 +111,7 @@ def train(model, histories, epochs):
 
 
 def main(ratings, epochs=40, seed=0):
-    """Trains, evaluates, prints, and returns the test values of each recommender."""
+    """Trains and evaluates. Returns the test values of each recommender."""
     tf.keras.utils.set_random_seed(seed)
     histories, items = read_histories(ratings)
     model = make_model(items)
@@ -135,7 +139,16 @@ def main(ratings, epochs=40, seed=0):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ratings", required=True, help="path of the ratings")
+    parser.add_argument(
+        "--ratings", type=pathlib.Path, required=True, help="path of u.data"
+    )
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
-    main(**vars(parser.parse_args()))
+    arguments = parser.parse_args()
+    if not arguments.ratings.is_file():
+        parser.error(
+            f"{arguments.ratings} is not a file. Download MovieLens 100K from "
+            "https://grouplens.org/datasets/movielens/100k/ and pass the path of its "
+            "file u.data."
+        )
+    main(**vars(arguments))

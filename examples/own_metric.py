@@ -1,13 +1,14 @@
-"""Declares a metric of your own, graded RBP, and uses it everywhere.
+"""Declares a custom metric, graded RBP, and uses it like a built-in one.
 
-RBP in this library is binary, as it was first published. With graded labels, an item
-counts with its share of the highest grade (Moffat and Zobel, "Rank-biased precision for
-measurement of retrieval effectiveness", ACM TOIS 27(1), 2008, section 3):
+RBP in this library uses binary relevance, as in its first publication. In graded RBP,
+the gain of an item is its label divided by the highest possible label (Moffat and
+Zobel, "Rank-biased precision for measurement of retrieval effectiveness", ACM TOIS
+27(1), 2008, section 3):
 
     graded RBP@k = (1 - p) * sum over ranks 1..k of label / max_label * p^(rank - 1)
 
-The formula is linear in the gains, so it is exact under tied scores without further
-work. Run it with:
+The formula is linear in the gains, so it is exact for tied scores without extra code.
+Run it with:
 
     python examples/own_metric.py
 """
@@ -26,12 +27,12 @@ from tfrankmetrics.options import MaxLabel, Persistence
 
 @dataclasses.dataclass(frozen=True)
 class ShareOfHighestGrade(tfr.ItemGain):
-    """What an item contributes: its label divided by the highest possible label."""
+    """The gain of an item: its label divided by the highest possible label."""
 
     max_label: float
 
     def __call__(self, items):
-        """The share of each item, float64; the label of padding is 0."""
+        """The gain of each item, float64. Padding has label 0, so its gain is 0."""
         return tf.cast(items.labels, tf.float64) / self.max_label
 
 
@@ -46,9 +47,9 @@ class GradedRBP(tfr.TopKMetric):
     """Rank-biased precision of graded labels.
 
     Args:
-        persistence: The probability that the user goes on to the next item.
+        persistence: The probability that the user moves on to the next item.
         max_label: The highest possible label.
-        **shared: The options that all metrics share: see `tfrankmetrics.TopKMetric`.
+        **shared: The options of all metrics. See `tfrankmetrics.TopKMetric`.
     """
 
     persistence: Persistence = 0.8
@@ -56,7 +57,7 @@ class GradedRBP(tfr.TopKMetric):
 
 
 def main():
-    """Uses the metric by its name and by its class; returns what it prints."""
+    """Uses the metric by name and by class. Returns the values that it prints."""
     labels, scores = [[4, 0, 2], [0, 1, 3]], [[0.9, 0.5, 0.1], [0.7, 0.7, 0.2]]
     by_name = tfr.evaluate(labels, scores, ["graded_rbp@2", "ndcg@2"], persistence=0.5)
     print("evaluate, by name:       ", by_name)

@@ -1,14 +1,14 @@
-"""Learns to retrieve images of the same digit, and measures how well.
+"""Learns to retrieve images of the same digit and evaluates the ranking.
 
-Each query is an image of a handwritten digit; its list holds other images, in no
-order and of a different number for each query. Relevant are those that show the
-same digit. A small Keras model is trained to rank them, with ranking metrics in
-`compile`, early stopping on one of them, and a final look at every query of the
-test set. Run it with:
+Each query is an image of a handwritten digit. Its list holds other images in random
+order, and lists differ in length. An image is relevant if it shows the same digit. The
+script trains a small Keras model to rank the images, with ranking metrics in `compile`
+and early stopping on one of them. Then it evaluates every query of the test set. Run it
+with:
 
     python examples/quickstart.py
 
-It takes about 20 seconds, and writes quickstart_output/quickstart.png.
+It takes about 20 seconds and writes quickstart_output/quickstart.png.
 """
 
 import argparse
@@ -29,15 +29,15 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 METRICS = ["ndcg@5", "ndcg@10", "map", "mrr", "precision@5", "recall@10"]
-# One list in twenty holds no image of the query's digit: nothing to find, not a miss.
+# One list in twenty has no image of the query's digit. It is skipped, not counted as 0.
 EMPTY = "skip"
 SHORTEST, LONGEST = 15, 60
 
 
 def make_lists(images, digits, rng):
-    """One list for each image: other images, and which of them show its digit.
+    """One list for each image: other images, and labels that mark those of its digit.
 
-    Lists are padded to one length, with blank images and the label -1.
+    Lists are padded to one length with blank images and the label -1.
     """
     number = len(images)
     candidates = np.zeros((number, LONGEST, images.shape[1]), "float32")
@@ -51,7 +51,7 @@ def make_lists(images, digits, rng):
 
 
 def load_splits(rng):
-    """Lists for training, validation and test, which share no image."""
+    """Lists for training, validation and test. The splits share no image."""
     images, digits = load_digits(return_X_y=True)
     images = (images / 16).astype("float32")
     order = rng.permutation(len(images))
@@ -60,7 +60,7 @@ def load_splits(rng):
 
 
 def make_model():
-    """Scores a candidate by the cosine of its embedding and the query's."""
+    """A model whose scores are cosines of candidate and query embeddings."""
     hidden = tf.keras.layers.Dense(64, activation="relu")
     embedding = tf.keras.layers.Dense(16)
     query = tf.keras.Input((64,), name="query")
@@ -73,7 +73,7 @@ def make_model():
 
 
 def softmax_loss(labels, scores):
-    """Cross-entropy between a list's softmax and its relevant items."""
+    """Cross-entropy between each list's labels and the softmax of its scores."""
     is_item = labels >= 0
     scores = tf.where(is_item, scores, -1e9)
     relevant = tf.where(is_item, labels, 0.0)
@@ -84,14 +84,14 @@ def softmax_loss(labels, scores):
 
 
 def evaluate_queries(model, features, labels):
-    """The value of each metric for each query, a row each."""
+    """A table with one row per query and one column per metric."""
     scores = model.predict(features, verbose=0)
     values = evaluate(labels, scores, METRICS, per_query=True, empty=EMPTY)
     return pd.DataFrame(values).dropna()
 
 
 def summary(untrained, trained):
-    """Means over the test queries with their standard errors."""
+    """Means over the test queries, with standard errors."""
     return pd.DataFrame(
         {
             f"{model} {column}": value
@@ -102,13 +102,13 @@ def summary(untrained, trained):
 
 
 def plot(history, untrained, trained, path):
-    """Learning curves beside the distribution of the per-query values."""
+    """Plots the learning curves and the distribution of the per-query values."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     epochs = range(1, len(history["loss"]) + 1)
-    for name, colour in (("ndcg@10", "tab:blue"), ("map", "tab:orange")):
-        left.plot(epochs, history[name], "--", color=colour, label=f"{name}, training")
+    for name, color in (("ndcg@10", "tab:blue"), ("map", "tab:orange")):
+        left.plot(epochs, history[name], "--", color=color, label=f"{name}, training")
         left.plot(
-            epochs, history[f"val_{name}"], color=colour, label=f"{name}, validation"
+            epochs, history[f"val_{name}"], color=color, label=f"{name}, validation"
         )
     left.set(xlabel="epoch", ylabel="mean over queries", title="Learning curves")
     left.legend()
@@ -153,7 +153,7 @@ def main(epochs, output):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=20, help="at most this many")
+    parser.add_argument("--epochs", type=int, default=20, help="maximum number")
     parser.add_argument(
         "--output", type=pathlib.Path, default=pathlib.Path("quickstart_output")
     )

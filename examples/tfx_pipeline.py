@@ -1,16 +1,21 @@
 """A TFX pipeline that blesses a model only if it ranks better than the last one.
 
-ImportExampleGen keeps the queries of a search log whole, a Trainer fits and exports
-a Keras model, and the Evaluator sets it beside the last blessed one on Beam. The
-pipeline runs three times: with a pointwise loss (there is no baseline yet), with a
-listwise loss (better: blessed), and with the pointwise loss for longer (its loss is
-lower than ever, but it ranks worse than the last one: refused). Log, model and losses
-are those of learning_to_rank.py. On Python 3.10, run it with:
+ImportExampleGen keeps all rows of a query in one split. The Trainer fits and exports a
+Keras model. The Evaluator compares it with the last blessed model, on Beam. The
+pipeline runs three times:
+
+1. With a pointwise loss. There is no baseline yet.
+2. With a listwise loss. The model ranks better and is blessed.
+3. With the pointwise loss for more epochs. The loss is the lowest so far, but the model
+   ranks worse than the last blessed one and is rejected.
+
+The log, the model and the losses come from learning_to_rank.py. On Python 3.10, run it
+with:
 
     pip install -r requirements/tfx.txt
     python examples/tfx_pipeline.py
 
-It takes two minutes, and writes tfx_pipeline_output/per_slice.png.
+It takes two minutes and writes tfx_pipeline_output/per_slice.png.
 """
 
 import argparse
@@ -20,7 +25,7 @@ import pathlib
 import shutil
 import warnings
 
-warnings.simplefilter("ignore", FutureWarning)  # of Google's clients about Python 3.10
+warnings.simplefilter("ignore", FutureWarning)  # Google clients warn about Python 3.10
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
 
 import absl.logging
@@ -54,7 +59,7 @@ FORMAT = {
 
 
 def write_log(log, path):
-    """A tf.Example for each row, of a query and a document."""
+    """Writes each row, a query and a document, as a tf.Example."""
     path.parent.mkdir(parents=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
         for row in log.to_dict("records"):
@@ -71,7 +76,7 @@ def write_log(log, path):
 
 
 def read_examples(patterns):
-    """The serialised examples of a split, as ExampleGen has written them."""
+    """The serialized examples of a split, as written by ExampleGen."""
     files = [file for pattern in patterns for file in tf.io.gfile.glob(pattern)]
     return tf.constant([*tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator()])
 
@@ -83,7 +88,7 @@ def read_log(patterns):
 
 
 def train(arguments):
-    """Fits and exports a model; the Trainer calls this."""
+    """Fits and exports a model. The Trainer calls this function."""
     tf.keras.utils.set_random_seed(0)
     model = make_model()
     model.compile(
@@ -106,7 +111,7 @@ def train(arguments):
 
 
 def export(model, path):
-    """Saves a model that scores serialised tf.Examples, row by row."""
+    """Saves a model that scores serialized tf.Examples row by row."""
 
     def score(examples):
         rows = tf.io.parse_example(examples, FORMAT)
@@ -122,7 +127,7 @@ def export(model, path):
 
 
 def make_config():
-    """What the Evaluator measures, per slice, and what it asks of a model."""
+    """The metrics, slices and thresholds of the Evaluator."""
     config = eval_config(
         METRICS,
         label_key="grade",
@@ -136,7 +141,7 @@ def make_config():
 
 
 def make_pipeline(output, loss, epochs):
-    """The components of a run; the examples are made once and then reused."""
+    """The pipeline of one run. Later runs reuse the examples of the first."""
     splits = [
         tfx.proto.SplitConfig.Split(name="train", hash_buckets=3),
         tfx.proto.SplitConfig.Split(name="eval", hash_buckets=1),
@@ -146,7 +151,7 @@ def make_pipeline(output, loss, epochs):
         input_config=tfx.proto.Input(
             splits=[tfx.proto.Input.Split(name="log", pattern="*.tfrecord")]
         ),
-        # Without a feature to partition by, rows of one query end up in both splits.
+        # Without a partition feature, rows of one query would end up in both splits.
         output_config=tfx.proto.Output(
             split_config=tfx.proto.SplitConfig(
                 splits=splits, partition_feature_name="query"
@@ -186,13 +191,13 @@ def make_pipeline(output, loss, epochs):
 
 
 def newest(output, component, artifact):
-    """The folder of the latest artifact of a component."""
+    """The folder of a component's latest artifact."""
     folders = (output / "pipeline" / component / artifact).iterdir()
     return max(folders, key=lambda folder: int(folder.name))
 
 
 def evaluate_export(output):
-    """The metrics of the last exported model on the same examples, without TFX."""
+    """Evaluates the last exported model on the same examples, without TFX."""
     patterns = [str(newest(output, "ImportExampleGen", "examples") / "Split-eval/*")]
     model = tf.saved_model.load(newest(output, "Trainer", "model") / "Format-Serving")
     score = model.signatures["serving_default"]
@@ -202,7 +207,7 @@ def evaluate_export(output):
 
 
 def load_slices(evaluation):
-    """The value and the 95% interval of each metric of the new model in each slice."""
+    """The new model's metrics in each slice, with their 95% intervals."""
     config = tfma.load_eval_result(evaluation).config
     name = config.model_specs[0].name or None
     slices = tfma.load_eval_result(evaluation, model_name=name).slicing_metrics
@@ -219,7 +224,7 @@ def load_slices(evaluation):
 
 
 def run(output, loss, epochs):
-    """Runs the pipeline, and returns what the Evaluator and others say of the model."""
+    """Runs the pipeline once. Returns the verdict and the metrics of the model."""
     print(f"\n{loss} loss, {epochs} epochs:", flush=True)
     tfx.orchestration.LocalDagRunner().run(make_pipeline(output, loss, epochs))
     evaluation = str(newest(output, "Evaluator", "evaluation"))
@@ -241,7 +246,7 @@ def run(output, loss, epochs):
 
 
 def report(outcome):
-    """Prints one value on its way through the tools, and each slice's."""
+    """Prints ndcg@10 as computed by each tool, and the metrics of each slice."""
     values = {of: metrics["ndcg@10"][0] for of, metrics in outcome["slices"].items()}
     print(f"  {outcome['verdict']}", *sorted(outcome["failures"]))
     print(f"  val_loss               {outcome['fit']['val_loss']:.4f}")
@@ -254,7 +259,7 @@ def report(outcome):
 
 
 def plot(outcomes, path):
-    """The interval of each model's ndcg@10 in each slice."""
+    """Plots the interval of each model's ndcg@10 in each slice."""
     figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
     slices = [*outcomes[0]["slices"]]
     for number, outcome in enumerate(outcomes):
@@ -276,7 +281,7 @@ def plot(outcomes, path):
 
 
 def main(output, queries=1200):
-    """Runs the pipeline three times on new data, and returns what became of each."""
+    """Runs the pipeline three times on new data. Returns the outcome of each run."""
     shutil.rmtree(output, ignore_errors=True)
     write_log(make_log(queries, seed=0), output / "data" / "log.tfrecord")
     outcomes = []

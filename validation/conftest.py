@@ -1,4 +1,4 @@
-"""The record of what was compared, and the table of it at the end of a run."""
+"""Records every comparison and prints a table of them at the end of a run."""
 
 import collections
 import importlib.metadata
@@ -14,7 +14,7 @@ COLUMNS = ("tool", "convention", "metric", "values", "largest difference")
 
 @pytest.fixture
 def compare(record_property):
-    """Asserts that two sets of numbers agree, and enters them in the table."""
+    """Asserts that two sets of numbers agree, and adds them to the table."""
 
     def assert_equal(package, convention, metric, ours, theirs, **tolerance):
         ours, theirs = np.atleast_1d(ours), np.atleast_1d(theirs)

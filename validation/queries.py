@@ -1,30 +1,30 @@
-"""Random queries: single lists that every tool takes, and padded batches."""
+"""Random queries: single lists for all tools, and padded batches."""
 
 import numpy as np
 
 CUTOFFS = (None, 1, 2, 3, 5, 10, 20)
-# Graded labels, and labels between the grades and below what is relevant.
+# Fractional labels lie between the grades, some below the relevance threshold.
 GRADES = {"graded": [0, 0, 1, 2, 3, 4], "fractional": [0, 0.25, 0.5, 1, 1.25, 2.75]}
 WEIGHTS = ("none", "queries", "items")
 
 
 def name_of(metric, k):
-    """The name of a metric at a cutoff, as `evaluate` gives it."""
+    """The name of a metric at a cutoff, as in the result of `evaluate`."""
     return metric if k is None else f"{metric}@{k}"
 
 
 def subtopics_of(labels):
-    """Binary labels of two subtopics, for labels of 1 and above, and of 2 and above."""
+    """Binary labels of two subtopics: label >= 1 and label >= 2."""
     labels = np.asarray(labels)[..., np.newaxis]
     return np.where(labels < 0, -1, labels >= [1, 2]).astype(int).tolist()
 
 
 def random_queries(number, *, seed, kind="untied"):
-    """Lists of 2 to 12 items: integer labels 0 to 4, and scores above 0.
+    """Lists of 2 to 12 items with integer labels 0 to 4 and scores above 0.
 
-    One query in some eight has nothing relevant. Scores are multiples of 1/64,
-    which float32 holds exactly; no two in a list are equal. Of other kinds are
-    "tied" scores, "fractional" labels, and "missed" items, whose score is -inf.
+    About one query in eight has no relevant item. Scores are multiples of 1/64, which
+    float32 represents exactly. By default, all scores in a list differ. Other kinds
+    have "tied" scores, "fractional" labels, or "missed" items, whose score is -inf.
     """
     rng = np.random.default_rng(seed)
     queries = []
@@ -45,9 +45,9 @@ def random_queries(number, *, seed, kind="untied"):
 def random_batch(rng, grades, weights, queries=8, items=12):
     """Labels with padding at random places, scores without ties, and weights.
 
-    It stays clear of the differences that `docs/conventions.md` lists: no list of
-    padding alone, no weight of 0, and with weights no list without a relevant item;
-    and lists long enough for one of them to have pairs.
+    The batch avoids the differences that `docs/conventions.md` lists. No list is all
+    padding, and no weight is 0. With weights, every list has a relevant item. The lists
+    are long enough for one of them to have pairs.
     """
     shape = queries, rng.integers(2, items + 1)
     labels = rng.choice(GRADES[grades], shape)

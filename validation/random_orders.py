@@ -1,8 +1,8 @@
-"""The mean over many random orders of tied items, for tools that break ties so."""
+"""The mean over many orders of tied items, for tools that break ties at random."""
 
 import numpy as np
 
-# Queries with a tie across a cutoff, one of their ties all of the list.
+# Queries with ties across a cutoff. In one query, all items are tied.
 TIED_LABELS = [[2, 0, 1, 0, 3, 0], [0, 0, 1, 0, 0, 0], [1, 0, 1, 0, 4, 2]]
 TIED_SCORES = [[3, 3, 3, 1, 1, 0], [1, 1, 1, 1, 1, 1], [5, 4, 4, 4, 4, 3]]
 
@@ -10,10 +10,10 @@ ORDERS = 64 * 1024
 
 
 def mean_over_orders(value_of_batch, labels=TIED_LABELS):
-    """Estimates a tool's mean value, and the standard error of the estimate.
+    """Estimates a tool's mean value and the standard error of the estimate.
 
-    `value_of_batch(labels, scores)` is the tool's mean over a batch of lists, each
-    of which it orders on its own.
+    `value_of_batch(labels, scores)` is the tool's mean over a batch of lists. The tool
+    must order the ties of each list independently.
     """
     batches = 32
     labels, scores = (

@@ -1,4 +1,4 @@
-"""TensorFlow Ranking beside this library, on the same tensors."""
+"""Compares this library with TensorFlow Ranking on the same tensors."""
 
 import json
 
@@ -49,7 +49,7 @@ def test_equal_values(grades, weights, compare):
                 )
 
 
-# It counts a tied pair as in the wrong order, whichever it drew.
+# In OPA, TF-Ranking counts a tied pair as wrongly ordered, whatever order it draws.
 ORDERED = [(name, k) for name in METRICS for k in cutoffs_of(name)[:3:2]]
 ORDERED.remove(("opa", None))
 
@@ -87,12 +87,12 @@ def test_the_recorded_values_equal_the_live_tool():
                 assert ours[name] == theirs[name]
 
 
-# Enough for each of three equally likely orders to come up.
+# Enough to see each of three equally likely orders.
 REPETITIONS = 40
 
 
 def values_seen(example, batches=1):
-    """What it gives for an example of the document, to four decimals."""
+    """TF-Ranking's values for an example in the document, to four decimals."""
     options = dict(example.options)
     if "gain" in options:
         options["gain_fn"] = options.pop("gain")

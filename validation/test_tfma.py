@@ -1,4 +1,4 @@
-"""The metric in TensorFlow Model Analysis, on Beam, beside `evaluate` on its data."""
+"""Compares the metrics in TensorFlow Model Analysis, on Beam, with `evaluate`."""
 
 import ast
 import contextlib
@@ -9,11 +9,11 @@ import pathlib
 import re
 
 import numpy as np
+import own_metric
 import pandas as pd
 import pytest
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
-import own_metric
 from apache_beam.options.pipeline_options import PipelineOptions
 from google.protobuf import text_format
 from tensorflow_model_analysis.proto import config_pb2
@@ -28,7 +28,7 @@ LISTS = {"label_key": "grades", "prediction_key": "scores"}
 
 
 def make_table(queries=80, seed=0):
-    """Rows in no order, of queries of different length, with ties and empty queries."""
+    """Shuffled rows of queries of different lengths, with ties and empty queries."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 25, queries)
     query = np.repeat(np.arange(queries), lengths)
@@ -45,7 +45,7 @@ def make_table(queries=80, seed=0):
 
 
 def values_of(metrics):
-    """The numbers among the results of one slice of one model."""
+    """The numeric results of one slice and one model."""
     return {
         name: value["doubleValue"]
         for name, value in metrics[""][""].items()
@@ -54,7 +54,7 @@ def values_of(metrics):
 
 
 def by_slice(table, config):
-    """The values of each slice, by the value of its feature; None is the whole."""
+    """The values of each slice, by feature value. None is the slice of all queries."""
     result = tfma.analyze_raw_data(table, config)
     assert result.slicing_metrics
     return {
@@ -90,7 +90,7 @@ def test_rows_have_the_values_of_evaluate(weighted, compare):
 
 
 def as_lists(table, padded):
-    """A table with a list in each row; padded to one length, or as long as it is."""
+    """A table with one list per row. If `padded`, all lists have the same length."""
     groups = table.groupby("query", sort=False)
     lists = [
         (g["grade"].to_numpy(float), g["score"].to_numpy(float)) for _, g in groups
@@ -139,7 +139,7 @@ def test_options_are_in_the_key_so_that_nothing_merges():
     expected = {
         "ndcg@10": tfr.evaluate_rows(*rows),
         "ndcg@10(gain=linear)": tfr.evaluate_rows(*rows, gain="linear"),
-        "ndcg@10(ties=stable,empty=one)": None,  # the order of rows is Beam's
+        "ndcg@10(ties=stable,empty=one)": None,  # Beam sets the row order
     }
     assert set(expected) <= set(found)
     for name, value in expected.items():
@@ -148,7 +148,7 @@ def test_options_are_in_the_key_so_that_nothing_merges():
 
 
 def test_equal_to_its_own_ndcg_of_linear_gain(compare):
-    """Without ties, which it breaks in the order of the rows, and empty queries."""
+    """Without empty queries and ties, which TFMA breaks in the order of the rows."""
     table = make_table()
     table["score"] = np.random.default_rng(1).permutation(len(table)) / 7
     table = table[table.groupby("query")["grade"].transform("max") > 0]
@@ -171,7 +171,7 @@ def test_equal_to_its_own_ndcg_of_linear_gain(compare):
 
 
 def write_records(path, table):
-    """Rows as tf.Examples, with the scores among them."""
+    """Writes rows and their scores as tf.Examples."""
     with tf.io.TFRecordWriter(str(path)) as writer:
         for row in table.itertuples():
             feature = {
@@ -217,7 +217,7 @@ def test_thresholds_decide_over_records_on_workers(tmp_path, workers, bound, is_
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_metric_of_the_user_by_its_name(tmp_path, workers, monkeypatch):
-    """Workers are new processes, which import the module that declares it."""
+    """Workers are new processes. They import the module that declares the metric."""
     monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(own_metric.__file__).parent))
     table = make_table(queries=40)
     write_records(tmp_path / "rows.tfrecord", table)
@@ -265,7 +265,7 @@ def test_a_threshold_holds_in_every_slice(tmp_path):
 
 
 class Scorer(tf.Module):
-    """Scores an example by a factor of its feature, as a served model would."""
+    """Multiplies a feature of an example by a factor, like a served model."""
 
     def __init__(self, factor):
         super().__init__()
@@ -273,7 +273,7 @@ class Scorer(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def serve(self, examples):
-        """The scores of serialised tf.Examples."""
+        """The scores of serialized tf.Examples."""
         spec = {"score": tf.io.FixedLenFeature([1], tf.float32)}
         return {"output": self.factor * tf.io.parse_example(examples, spec)["score"]}
 
@@ -469,7 +469,7 @@ def test_mistakes_in_the_data(change, keys, message):
     )
     with pytest.raises(Exception, match=message) as error:
         tfma.analyze_raw_data(table, config)
-    assert "array(" not in str(error.value)  # not the whole query
+    assert "array(" not in str(error.value)  # does not print the whole query
     assert len(str(error.value)) < 300
 
 
@@ -512,7 +512,7 @@ def test_weights_of_padding_do_not_matter():
 class TwoOutputs(Scorer):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def serve(self, examples):
-        """Two outputs, one of which a metric has to be told."""
+        """Two outputs. A configuration must name one of them."""
         spec = {"score": tf.io.FixedLenFeature([1], tf.float32)}
         score = tf.io.parse_example(examples, spec)["score"]
         return {"good": score, "bad": -score}

@@ -1,4 +1,7 @@
-"""The Keras classes in TensorFlow Model Analysis, with TF_USE_LEGACY_KERAS=1."""
+"""Tests the Keras classes in TensorFlow Model Analysis, with Keras 2.
+
+Run it with TF_USE_LEGACY_KERAS=1.
+"""
 
 import pytest
 import tensorflow as tf
@@ -13,7 +16,7 @@ NAMES = ["ndcg@10", "map", "precision@5"]
 
 @pytest.fixture(scope="module")
 def table():
-    """More queries than the thousand that TFMA hands over at once."""
+    """A table with more queries than the 1000 that TFMA passes on at once."""
     assert tf.keras.metrics.Metric.__module__.startswith("tf_keras")
     return make_table(queries=1200)
 

@@ -1,4 +1,4 @@
-"""The example pipeline of TFX, end to end: what it blesses, refuses and measures."""
+"""Runs the TFX example and checks its verdicts and metrics."""
 
 import pytest
 import tfx_pipeline
@@ -28,7 +28,7 @@ def test_it_blesses_the_better_model_and_refuses_the_worse(outcomes, output):
 def test_it_refuses_on_the_metric_that_it_was_told_to(outcomes):
     assert [of["failures"] for of in outcomes] == [set(), set(), {"ndcg@10"}]
     first, best, refused = (of["slices"]["all"]["ndcg@10"][0] for of in outcomes)
-    assert best > refused >= 0.5  # so the change threshold refused it, not the value's
+    assert best > refused >= 0.5  # so only the change threshold rejects it
     assert best > first
     assert outcomes[2]["fit"]["val_loss"] < outcomes[0]["fit"]["val_loss"]
 

@@ -1,4 +1,4 @@
-"""Each tool beside this library, which gets one word: the tool's convention."""
+"""Compares each tool with this library, which uses the tool's convention."""
 
 import lightgbm
 import numpy as np
@@ -44,7 +44,7 @@ def test_equal_values(tool, kind, compare):
     if kind == "fractional" and not tool.has_fractions:
         pytest.skip("it takes binary or integer labels only")
     queries = random_queries(60, seed=1, kind=kind)
-    if tool.name == "implicit":  # leaves queries with nothing relevant out
+    if tool.name == "implicit":  # skips queries without relevant items
         queries = [query for query in queries if any(query[0])]
     pairs = [
         (metric, k)
@@ -60,7 +60,7 @@ def test_equal_values(tool, kind, compare):
         value = values[name_of(metric, k)]
         theirs = np.array(tool.value_of(metric, k, queries))
         if (tool.name, metric) == ("scikit-learn", "auc"):
-            counted = ~np.isnan(theirs)  # all or nothing relevant: neither counts it
+            counted = ~np.isnan(theirs)  # undefined if all or no items are relevant
             np.testing.assert_array_equal(np.isnan(value), ~counted)
             value, theirs = value[counted], theirs[counted]
         compare(
@@ -81,13 +81,13 @@ def test_every_metric_of_every_convention_is_compared():
         for name, convention in tfr.CONVENTIONS.items()
         for metric in convention.metrics
     }
-    # TensorFlow Ranking needs an environment of its own: `test_tf_ranking.py`.
+    # TensorFlow Ranking needs its own environment: see `test_tf_ranking.py`.
     assert compared == {pair for pair in named if pair[0] != "tf_ranking"}
 
 
 @pytest.mark.parametrize(("example", "rows"), choices(), ids=id_of)
 def test_the_document_gives_their_values(example, rows):
-    """Every tool that has the metric stands in the table, with what it gives."""
+    """The table lists every tool that has the metric, with the tool's value."""
     queries = list(zip(example.labels, example.scores, strict=True))
     for tool in TOOLS:
         printed = [row.values for row in rows if tool.name in row.tools]
@@ -95,12 +95,12 @@ def test_the_document_gives_their_values(example, rows):
             has_it = example.k in tool.metrics.get(example.metric, ())
             assert len(printed) == has_it, tool.name
         if printed:
-            # Enough draws for each of two orders of a tie to come up.
+            # Enough draws to see both orders of a tie.
             draws = 1 if tool.ties else 40
             values = [
                 tool.value_of(example.metric, example.k, queries) for _ in range(draws)
             ]
-            # NaN is of a query that the tool leaves out.
+            # NaN marks a query that the tool skips.
             seen = {round(float(np.nanmean(value)), 4) for value in values}
             assert same(seen, *printed), tool.name
 
@@ -131,7 +131,7 @@ def test_binary_preference_with_documents_that_were_not_judged(compare):
     queries = [
         (labels, scores)
         for labels, scores in random_queries(90, seed=4, kind="missed")
-        # ranx divides by the number of each.
+        # ranx divides by the numbers of relevant and of irrelevant items.
         if 0 < sum(label > 0 for label in labels) < len(labels)
     ]
     rng = np.random.default_rng(0)
@@ -155,7 +155,7 @@ def test_binary_preference_with_documents_that_were_not_judged(compare):
 
 
 def test_metrics_of_subtopics_equal_ndeval(compare):
-    """TREC's program for diversity, as pyndeval brings it along."""
+    """TREC's diversity program, ndeval, is part of pyndeval."""
     queries = [query for query in random_queries(60, seed=5) if any(query[0])]
     labels, scores = zip(*queries, strict=True)
     subtopics = [subtopics_of(of_query) for of_query in labels]
@@ -182,7 +182,7 @@ def test_metrics_of_subtopics_equal_ndeval(compare):
                 per_query=True,
             )
             precision, dcg = ours.values()
-            # It divides by what items of all the query's subtopics would be worth.
+            # In ndeval's ideal list, every item belongs to all subtopics of the query.
             number = np.array([np.max(topics, axis=0).sum() for topics in subtopics])
             ranks = np.arange(1, k + 1)
             best = np.sum((1 - alpha) ** (ranks - 1) / np.log2(1 + ranks))
@@ -195,7 +195,7 @@ def test_metrics_of_subtopics_equal_ndeval(compare):
 
 @pytest.mark.parametrize("persistence", [0.5, 0.8, 0.95])
 def test_rank_biased_precision_equals_ranx(persistence, compare):
-    """ranx adds up the labels: RBP on binary labels, graded RBP with max_label=1."""
+    """RBP in ranx sums the labels, like graded RBP with max_label=1."""
     graded = random_queries(60, seed=1)
     binary = [([int(x > 0) for x in labels], scores) for labels, scores in graded]
     options = {"persistence": persistence, "per_query": True}
@@ -210,7 +210,7 @@ def test_rank_biased_precision_equals_ranx(persistence, compare):
 
 
 def test_expected_reciprocal_rank_equals_gdeval(compare):
-    """TREC's script, in Perl, as ir_measures brings it along; it prints five digits."""
+    """TREC's Perl script, gdeval, is part of ir_measures. It prints five digits."""
     queries = random_queries(60, seed=1)
     for k in (1, 3, 10):
         labels, scores = zip(*queries, strict=True)
@@ -224,7 +224,7 @@ def test_read_trec_gives_trec_evals_numbers(tmp_path, compare):
     qrels, run = qrels_and_run(queries)
     for query in list(run)[::2]:
         run[query]["x"] = 0.3  # not judged
-        qrels[query]["y"], run[query]["y"] = -1, 0.2  # not in the pool of judgements
+        qrels[query]["y"], run[query]["y"] = -1, 0.2  # outside the judgment pool
     missing = list(run)[3]
     del run[missing]
     paths = tmp_path / "qrels", tmp_path / "run"
@@ -327,7 +327,7 @@ def test_keras_rs_random_orders_have_our_value_as_their_mean(metric, compare):
 
 
 def test_lightgbm_scores_a_model_that_it_trains(compare):
-    """Its own evaluation after each tree; trees make ties, and empty queries count."""
+    """Compares values after each tree. Trees cause ties, and empty queries count."""
     rng = np.random.default_rng(3)
     sizes = rng.integers(1, 15, 150)
     starts = np.cumsum(sizes)[:-1]

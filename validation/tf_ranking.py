@@ -1,8 +1,8 @@
-"""TensorFlow Ranking as it is published, and the file of values it gives.
+"""Values of the last release of TensorFlow Ranking, and the file that records some.
 
 It needs the environment of `requirements/tf-ranking.txt`.
 
-    python validation/tf_ranking.py    writes tests/tf_ranking_values.json anew
+    python validation/tf_ranking.py    rewrites tests/tf_ranking_values.json
 """
 
 import importlib.metadata
@@ -19,14 +19,14 @@ VALUES = pathlib.Path(__file__).parent.parent / "tests" / "tf_ranking_values.jso
 
 
 class BPrefMetric(tf.keras.metrics.Mean):
-    """Its BPref in the form of its Keras metrics, among which it is missing."""
+    """TF-Ranking's BPref, which has no Keras class in the package."""
 
     def __init__(self, topn=None):
         super().__init__()
         self.metric = metrics_impl.BPrefMetric("bpref", topn)
 
     def update_state(self, *batch):
-        """As its Keras metrics do."""
+        """Updates the mean, like the Keras metrics of TF-Ranking."""
         super().update_state(*self.metric.compute(*batch))
 
 
@@ -45,7 +45,7 @@ METRICS = {
     "alpha_dcg": tensorflow_ranking.keras.metrics.AlphaDCGMetric,
 }
 OF_SUBTOPICS = ("precision_ia", "alpha_dcg")
-NO_CUTOFF = ("arp", "opa", "bpref")  # its BPref has one, which ours has not
+NO_CUTOFF = ("arp", "opa", "bpref")  # our BPref has no cutoff; TF-Ranking's does
 
 
 def cutoffs_of(metric):
@@ -54,7 +54,7 @@ def cutoffs_of(metric):
 
 
 def groups(metrics):
-    """These metrics by what they read, which is what a batch calls it."""
+    """Groups the metrics by the kind of labels they read, named as in a batch."""
     return {
         "labels": [metric for metric in metrics if metric not in OF_SUBTOPICS],
         "subtopics": [metric for metric in metrics if metric in OF_SUBTOPICS],
@@ -62,7 +62,7 @@ def groups(metrics):
 
 
 def value(metric, k, labels, scores, weights=None, batches=1, **options):
-    """The metric's value after updates with this many equal parts of the lists."""
+    """The metric's value after one update for each of `batches` equal parts."""
     theirs = METRICS[metric](**({"topn": k} if k else {}), **options)
     size = len(labels) // batches
     for start in range(0, len(labels), size):
@@ -76,7 +76,7 @@ def value(metric, k, labels, scores, weights=None, batches=1, **options):
 
 
 def recorded_values():
-    """What the file holds: versions, and a few batches with every metric's value."""
+    """The content of the file: versions, and batches with every metric's value."""
     rng = np.random.default_rng(0)
     batches = []
     for grades in GRADES:

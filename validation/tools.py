@@ -1,8 +1,8 @@
-"""Other tools behind one signature: a metric's value for each of some queries.
+"""Calls every tool with one signature to get a metric's value for each query.
 
-`value_of(metric, k, queries)` takes our name of the metric, the cutoff or None,
-and pairs of labels and scores, and returns a list of numbers. What a tool needs to
-be told (binary labels, names for items) is done here, and nothing else.
+`value_of(metric, k, queries)` takes this library's name of the metric, the cutoff or
+None, and pairs of labels and scores. It returns a list of numbers. The functions only
+convert the input to what a tool expects, such as binary labels or names of items.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ def binary(labels):
 
 
 def query_by_query(value_of_one):
-    """Makes a function of one query one of many."""
+    """Turns a function of one query into a function of many queries."""
 
     def value_of(metric, k, queries):
         return [float(value_of_one(metric, k, *query)) for query in queries]
@@ -70,11 +70,11 @@ def scikit_learn(metric, k, labels, scores):
     from sklearn import metrics
 
     if metric == "auc":
-        with warnings.catch_warnings():  # all or nothing relevant: the value is NaN
+        with warnings.catch_warnings():  # NaN if all or no items are relevant
             warnings.simplefilter("ignore", UserWarning)
             return metrics.roc_auc_score(binary(labels), scores)
     if metric == "map":
-        with warnings.catch_warnings():  # nothing relevant: the value is 0
+        with warnings.catch_warnings():  # 0 if no item is relevant
             warnings.simplefilter("ignore", UserWarning)
             return metrics.average_precision_score(binary(labels), scores)
     function = {"ndcg": metrics.ndcg_score, "dcg": metrics.dcg_score}[metric]
@@ -93,7 +93,7 @@ def torchmetrics(metric, k, labels, scores):
         "auc": "retrieval_auroc",
     }.get(metric, f"retrieval_{metric}")
     target = torch.tensor(labels if metric in GRADED else binary(labels))
-    # In float64, where a Python list would become float32.
+    # A Python list would become float32.
     preds = torch.tensor(scores, dtype=torch.float64)
     cutoff = {} if metric in ("r_precision", "auc") else {"top_k": k}
     return getattr(retrieval, name)(preds, target, **cutoff)
@@ -103,7 +103,7 @@ def torchmetrics(metric, k, labels, scores):
 def lightgbm(metric, k, labels, scores):
     import lightgbm
 
-    # No trees: the model is what it starts from, the scores.
+    # Without trees, the model returns its initial scores.
     parameters = {"objective": "none", "metric": metric, "verbosity": -1}
     data = lightgbm.Dataset(
         np.zeros((len(labels), 1)),
@@ -111,14 +111,14 @@ def lightgbm(metric, k, labels, scores):
         group=[len(labels)],
         init_score=np.asarray(scores, np.float64),
     )
-    with contextlib.redirect_stdout(io.StringIO()):  # it warns of the empty feature
+    with contextlib.redirect_stdout(io.StringIO()):  # hides a warning about the feature
         model = lightgbm.Booster({**parameters, "eval_at": [k or len(labels)]}, data)
         ((_, _, value, _),) = model.eval_train()
     return value
 
 
 class _Fixed:
-    """A recommender of implicit's kind: one row of scores a user."""
+    """A recommender with implicit's interface and fixed scores, one row per user."""
 
     def __init__(self, scores):
         self.scores = np.asarray(scores)
@@ -134,9 +134,9 @@ def implicit(metric, k, labels, scores):
     import scipy.sparse
 
     if not any(binary(labels)):
-        return math.nan  # it leaves such a query out
-    # Irrelevant items more, ranked last: its AUC divides by their number, and it
-    # reads beyond the end of a catalogue of fewer than k items.
+        return math.nan  # implicit skips such a query
+    # Append irrelevant items, ranked last. implicit's AUC divides by their number, and
+    # it reads past the end of a catalogue of fewer than k items.
     labels, scores = [*labels, *[0] * k], [*scores, *[-np.inf] * k]
     relevant = scipy.sparse.csr_matrix([binary(labels)])
     nothing_seen = scipy.sparse.csr_matrix(relevant.shape)
@@ -147,9 +147,10 @@ def implicit(metric, k, labels, scores):
 
 
 def qrels_and_run(queries):
-    """Documents are named so that trec_eval's order of ties is that of the list.
+    """Makes qrels and a run for trec_eval.
 
-    Those with a score of -inf are judged and not in the run.
+    The names of the documents make trec_eval keep tied documents in list order.
+    Documents with a score of -inf are judged, but not in the run.
     """
     qrels, run = {}, {}
     for query, (labels, scores) in enumerate(queries):
@@ -182,7 +183,7 @@ def trec_eval(metric, k, queries):
 
 
 def _requested(name):
-    """`P_5` is asked for as `P.5`."""
+    """The name of a measure in a request: `P.5` for `P_5`."""
     stem, _, last = name.rpartition("_")
     return f"{stem}.{last}" if last.isdigit() else name
 
@@ -227,20 +228,20 @@ def ranx(metric, k, queries):
 
 @dataclasses.dataclass(frozen=True)
 class Tool:
-    """What a tool has, and the convention that gives its numbers."""
+    """The metrics of a tool and the convention that gives its values."""
 
     name: str
     package: str
     convention: str
     value_of: Callable
-    # Our names of its metrics, and the cutoffs that each takes.
+    # Our names of the tool's metrics, with the cutoffs of each.
     metrics: dict[str, tuple[int | None, ...]]
-    # The metrics whose tied scores it breaks in a way that the convention has.
+    # The metrics for which the convention breaks ties as the tool does.
     ties: tuple[str, ...]
     tolerance: float = 1e-12
-    # Whether it can tell what was not retrieved.
+    # Whether the input can say that an item was not retrieved.
     has_missed: bool = False
-    # Whether it tells relevant labels itself, also among fractions.
+    # Whether the tool finds the relevant items itself, also for fractional labels.
     has_fractions: bool = False
 
 
@@ -302,7 +303,7 @@ TOOLS = [
             "r_precision": (None,),
             "bpref": (None,),
         },
-        # Not RR@k, which another program behind it computes.
+        # Without RR@k, which ir_measures computes with another program.
         ties=("ndcg", "map", "precision", "recall", "hit_rate", "bpref"),
         has_missed=True,
     ),
@@ -336,7 +337,7 @@ TOOLS = [
             "r_precision": (None,),
             "auc": (None,),
         },
-        ties=("ndcg", "auc"),  # the others' are in no order that it promises
+        ties=("ndcg", "auc"),  # others have no documented order
         tolerance=1e-6,
     ),
     Tool(
