@@ -1,4 +1,4 @@
-.PHONY: test lint format quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx
+.PHONY: test lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx
 
 test:
 	python -m pytest -n auto
@@ -10,6 +10,11 @@ lint:
 format:
 	ruff check --fix .
 	ruff format .
+
+# The package, and then calls that a type checker must accept or refuse.
+types:
+	basedpyright
+	basedpyright --project tests/typing
 
 quickstart:
 	python examples/quickstart.py
@@ -30,14 +35,14 @@ bench-tfma:
 
 # These targets compare this library with the installed tools.
 peers:
-	python -m pytest -n auto validation/test_tools.py
+	python -m pytest -n auto --dist load validation/test_tools.py
 
 tf-ranking:
-	python -m pytest -n auto validation/test_tf_ranking.py
+	python -m pytest -n auto --dist load validation/test_tf_ranking.py
 
 tfma:
-	python -m pytest -n auto validation/test_tfma.py
+	python -m pytest -n auto --dist load validation/test_tfma.py
 	TF_USE_LEGACY_KERAS=1 python -m pytest validation/test_tfma_keras.py
 
 tfx:
-	python -m pytest -n auto --dist loadfile validation/test_tfma.py validation/test_tfx_pipeline.py
+	python -m pytest -n auto validation/test_tfma.py validation/test_tfx_pipeline.py

@@ -15,11 +15,11 @@ import numpy as np
 import tensorflow as tf
 from cost import KINDS, distinct
 from report import publish
-from tfrankmetrics.per_query import weighted_sums
-from tfrankmetrics.registry import named_measures
 from training import SUITE, batch
 
-from tfrankmetrics.inputs import padded_lists
+from tfrankmetrics.compute import weighted_sums
+from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.measure import named_measures
 
 CASES = {
     "the suite, [32, 20]": (SUITE, (32, 20), False),
@@ -39,7 +39,7 @@ def traced(names, shape, is_tied):
     times = collections.defaultdict(list)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         given = [tf.compat.v1.placeholder(tf.float32, shape) for _ in arrays]
-        sums = weighted_sums(measures, padded_lists(*given))
+        sums = weighted_sums(measures, read_labels(*given))
         for run in range(WARM_UP + RUNS):
             metadata = tf.compat.v1.RunMetadata()
             fed = dict(zip(given, arrays, strict=True))
