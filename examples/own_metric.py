@@ -49,7 +49,7 @@ class GradedRBP(tfr.TopKMetric):
     Args:
         persistence: The probability that the user moves on to the next item.
         max_label: The highest possible label.
-        **shared: The options of all metrics. See `tfrankmetrics.TopKMetric`.
+        Other arguments: See `tfrankmetrics.TopKMetric`.
     """
 
     persistence: Persistence = 0.8

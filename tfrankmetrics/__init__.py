@@ -2,10 +2,10 @@
 
 Keras `Metric` classes and array functions for NDCG, MAP, MRR, precision, recall and a
 dozen more: exact under tied scores, with the same numbers in `fit`, in `evaluate` and
-on arrays. They take labels beside scores, ids, catalogues and tables.
+on arrays. The input may be labels and scores, ids, scores of a catalogue, or tables.
 
-The names in `__all__`, those in `tfrankmetrics.options` and those of
-`tfrankmetrics.tfma` are the public interface. All other modules may change.
+The public interface is `__all__` of this package, of `tfrankmetrics.options` and of
+`tfrankmetrics.tfma`. All other modules may change.
 """
 
 from tfrankmetrics.conventions import CONVENTIONS

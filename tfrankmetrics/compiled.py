@@ -20,10 +20,11 @@ def call_compiled(
 ) -> Any:
     """`function(measures, lists, first_query)`, run as a graph.
 
-    Op by op it would be many times slower. One graph serves all batches and list sizes.
+    Running op by op would be many times slower. For the same measures and dtypes, one
+    graph serves all shapes; only a last dimension of 1 has its own.
     """
     if any(callable(value) for measure in measures for _, value in measure.options):
-        # A graph would keep the first behaviour of a user's function.
+        # A cached graph would not notice that a user's function behaves differently.
         return function(measures, lists, first_query)
     tensors = tensors_of(lists)
     signature = tuple((name, _spec(tensor)) for name, tensor in tensors.items())
@@ -32,8 +33,20 @@ def call_compiled(
     return graph(tensors, tf.cast(first_query, tf.int64))
 
 
+def require_eager(function: str) -> None:
+    """Raises RuntimeError inside a `tf.function`."""
+    if not tf.executing_eagerly():
+        raise RuntimeError(
+            f"{function}() must be called eagerly, since it returns numbers. Received: "
+            "a call inside tf.function. Update a metric object there instead."
+        )
+
+
 def _spec(tensor: tf.Tensor) -> tf.TensorSpec:
-    """Leaves all sizes unknown, but for a last dimension of 1, which is faster."""
+    """The tensor's type, with all sizes unknown except a last dimension of 1.
+
+    A graph that knows this dimension is faster.
+    """
     shape = [None] * tensor.shape.rank
     if len(shape) > 1 and tensor.shape[-1] == 1:
         shape[-1] = 1

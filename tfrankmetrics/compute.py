@@ -1,4 +1,4 @@
-"""From lists to values: each query's value and weight in each measure, and means.
+"""Each query's value and weight in each measure, and their weighted means.
 
 The Keras metrics, `evaluate`, `evaluate_rows` and the metric of TensorFlow Model
 Analysis all call these functions.
@@ -42,13 +42,13 @@ def values_and_weights(
     for tie_breaking, alike in _by_tie_breaking(measures).items():
         cutoffs = tuple(sorted({measure.k for measure in alike}, key=_none_last))
         ranked = lists.rank(cutoffs, tie_breaking, first_query)
-        families = list(dict.fromkeys(measure.without_cutoff for measure in alike))
-        for family, found in zip(families, _values(families, ranked), strict=True):
-            value, weight = _apply_empty(family, ranked, found)
-            has_cutoff = family.declaration.has_cutoff
+        distinct = list(dict.fromkeys(measure.without_cutoff for measure in alike))
+        for measure, found in zip(distinct, _values(distinct, ranked), strict=True):
+            value, weight = _apply_empty(measure, ranked, found)
+            has_cutoff = measure.declaration.has_cutoff
             own_cutoffs = cutoffs if has_cutoff else (None,)
             for k, column in zip(own_cutoffs, tf.unstack(value, axis=1), strict=True):
-                columns[dataclasses.replace(family, k=k)] = column, weight
+                columns[dataclasses.replace(measure, k=k)] = column, weight
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     is_valid = lists.has_valid_values()
     nan_if_invalid = tf.where(is_valid, tf.constant(0, tf.float64), float("nan"))
@@ -56,18 +56,23 @@ def values_and_weights(
 
 
 def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
-    """Raises ValueError if only the lists, or only a measure, have subtopics.
+    """Raises ValueError if a measure needs subtopics and the labels have none.
 
-    It depends on the number of dimensions alone, which every graph knows.
+    Also raises it in the reverse case. Only the number of dimensions matters, which is
+    known in every graph.
     """
     for measure in measures:
         if measure.declaration.has_subtopics != lists.has_subtopics:
             forms = {False: "[B, N]", True: "[B, N, T], one for each subtopic"}
+            remedy = (
+                "To remove a dimension of size 1, use tf.squeeze."
+                if lists.has_subtopics
+                else "Add a last dimension for the subtopics."
+            )
             raise ValueError(
                 f"`{measure.declaration.name}` reads labels of shape "
                 f"{forms[not lists.has_subtopics]}. Received: labels of shape "
-                f"{forms[lists.has_subtopics]}. To remove a dimension of size 1, use "
-                "tf.squeeze."
+                f"{forms[lists.has_subtopics]}. {remedy}"
             )
 
 
@@ -106,15 +111,15 @@ def _apply_empty(
     measure: Measure, ranked: RankedLists, value: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """A measure's values `[B, C]` and weights `[B]`, by its policy for empty lists."""
-    to_find = measure.to_find(ranked)
-    is_empty = tf.equal(to_find, 0)
+    total = measure.total(ranked)
+    is_empty = tf.equal(total, 0)
     weight = ranked.weights(measure.gain)
-    weight = tf.where(tf.math.is_finite(to_find), weight, float("nan"))
+    weight = tf.where(tf.math.is_finite(total), weight, float("nan"))
     options = dict(measure.options)
     if options["empty"] == "skip":
         weight = tf.where(is_empty, tf.zeros_like(weight), weight)
     if options.get("average") == "micro":
-        weight *= to_find
+        weight *= total
     # In an empty list, formulas give 0 already.
     if options["empty"] == "one":
         value = tf.where(is_empty[:, tf.newaxis], tf.ones_like(value), value)
@@ -163,21 +168,14 @@ def require_finite(
 ) -> None:
     """Raises ValueError for a value or weight that is not finite.
 
-    Inputs were checked already, so it comes from a user's gain or discount function, a
-    label above `max_label`, or an overflow.
+    The inputs were checked already. So the cause is an overflow, a user's function, or
+    a label above `max_label`: the gain of the metric knows the rule.
     """
     bad = ~(np.isfinite(values) & np.isfinite(weights))
     if bad.any():
         metric, query = first_index(bad)
-        where = f"in query {query} for {list(named)[metric]!r}"
-        options = dict(list(named.values())[metric].options)
-        if "max_label" in options:
-            raise ValueError(
-                f"Labels must be at most `max_label`, here {options['max_label']}. "
-                f"Received: a higher one, {where}."
-            )
+        name = list(named)[metric]
         raise ValueError(
-            "Gains must be finite numbers of at least 0, and so must discounts, which "
-            "must not grow with the rank. Received others, or gains too large to add "
-            f"up, {where}."
+            f"{named[name].gain.rule} Received: other values, in query {query} for "
+            f"{name!r}."
         )

@@ -1,4 +1,4 @@
-"""Metrics of arrays: one call, without Keras objects, per query if asked."""
+"""`evaluate`: ranking metrics of arrays in one call, as means or per query."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tensorflow as tf
 
-from tfrankmetrics.compiled import call_compiled
+from tfrankmetrics.compiled import call_compiled, require_eager
 from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, summarize, values_and_weights
 from tfrankmetrics.inputs.formats import input_format, tensors_of, with_tensors
 from tfrankmetrics.keras.state import StatefulMetric
@@ -32,7 +31,7 @@ def evaluate(
     per_query: bool = False,
     **options: Unpack[Options],
 ) -> dict[str, Any]:
-    """Computes ranking metrics of labels and scores, all at once.
+    """Computes ranking metrics of labels and scores, or of ids.
 
     >>> labels = [[1, 0, 0], [0, 2]]  # two queries with three and two items
     >>> scores = [[0.9, 0.3, 0.1], [0.8, 0.4]]
@@ -52,19 +51,19 @@ def evaluate(
         metrics: Names (`"ndcg@10"`, `"mrr"`, or those of trec_eval and ir_measures such
             as `"P@5"`) and metric objects with their own options
             (`NDCG(k=10, gain="linear")`).
-        inputs: What `y_true` and `y_pred` are: "labels" beside scores (the default);
-            relevant "ids" beside recommended ids, best first; or relevant ids beside
-            the scores of a whole "catalogue". `NDCG.update_state` describes the three
-            formats. Here ids may be of any type, such as strings in nested lists, and
-            two flat lists of ids are one query.
+        inputs: What `y_true` and `y_pred` are: "labels" and scores (the default);
+            relevant "ids" and recommended ids, best first; or relevant ids and the
+            scores of a whole "catalogue". `NDCG.update_state` describes the three
+            formats. Here ids may also be strings, or have another hashable type, in
+            nested lists. All must have the same type. Two flat lists are one query.
         duplicates: How a repeated recommendation counts, with inputs="ids" only:
             "first" (once, at its first position; the default) or "all" (each time).
         mask: Booleans of the labels' shape, True for the items that count. The mask
-            alone decides: a negative label then is not padding, but not relevant.
+            alone decides: a negative label is then not padding, but not relevant.
         sample_weight: A scalar, `[B]` or `[B, 1]` (one weight per query), or of the
             labels' shape (one per item).
-        per_query: Returns the value of each query instead of their mean. (The mean of
-            ARP and OPA weighs queries, unless average="macro".)
+        per_query: If True, returns the value of each query instead of the mean. (With
+            average="micro", the default of ARP and OPA, the mean weighs the queries.)
         **options: Options for the metrics given by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
@@ -78,12 +77,9 @@ def evaluate(
         ValueError: A shape, dtype, metric or option is not one of those above; a label
             is NaN or +infinity; a weight is NaN, infinite or negative; or a gain or
             discount function returns invalid values.
+        RuntimeError: The call is inside a `tf.function`.
     """
-    if not tf.executing_eagerly():
-        raise RuntimeError(
-            "evaluate() returns numbers, which a graph does not have yet. Inside "
-            "tf.function, update a metric object instead."
-        )
+    require_eager("evaluate")
     data = input_format(inputs, duplicates)
     named = named_measures(metrics, options, data)
     lists = data.read(y_true, y_pred, sample_weight, mask, ids_may_be_strings=True)

@@ -1,7 +1,7 @@
-"""Measures: metrics fully specified, and the names that people write for them.
+"""Measures, which are metrics with their cutoff and options, and names of metrics.
 
-The Keras classes and the functions that take names all turn what the user wrote into
-measures, so each rule about names, cutoffs and options stands here once.
+The Keras classes and the functions that take names all make measures. So the rules for
+names, cutoffs and options are here, once.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Declaration:
     aliases: tuple[str, ...]  # the names that other tools use
     formula: Callable[..., tf.Tensor]  # float64 [B, C], or [B] without a cutoff
     gain: Callable[..., ItemGain]
-    # How much there is to find in each list, [B]. Where it is 0, the list is empty.
-    to_find: Callable[[RankedLists, ItemGain], tf.Tensor]
+    # The total gain of each list, [B], or another number that is 0 for an empty list.
+    total: Callable[[RankedLists, ItemGain], tf.Tensor]
     lower_is_better: bool
     has_cutoff: bool
     has_subtopics: bool  # reads labels [B, N, T]
-    inputs: tuple[str, ...]  # the input formats for which it has a meaning
+    inputs: tuple[str, ...]  # the input formats that it supports
     defaults: Mapping[str, Any]  # of its options
     types: Mapping[str, Any]  # of its options
     cls: type[Any]
@@ -57,13 +57,13 @@ class Declaration:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the best value is 1. Only then may an empty list count as "one"."""
+        """Whether the best value is 1: only then may an empty list count as "one"."""
         return "one" in typing.get_args(self.types["empty"])
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """A metric fully specified. Equal measures compute the same values."""
+    """A metric with its cutoff and options. Equal measures compute the same values."""
 
     declaration: Declaration
     k: int | None
@@ -77,7 +77,7 @@ class Measure:
 
     @property
     def without_cutoff(self) -> Measure:
-        """The same for all measures that differ in the cutoff alone."""
+        """The same metric with the same options, without a cutoff."""
         return dataclasses.replace(self, k=None)
 
     def __getitem__(self, option: str) -> Any:
@@ -92,7 +92,7 @@ class Measure:
     def values(self, lists: RankedLists) -> tf.Tensor:
         """The metric's value at every cutoff of the lists, float64 `[B, C]`.
 
-        `[B, 1]` if it takes no cutoff.
+        `[B, 1]` for a metric without a cutoff.
         """
         formula = self.declaration.formula
         values = formula(lists, self.gain, **self._options_of(formula))
@@ -105,16 +105,16 @@ class Measure:
             )
         return values if has_cutoff else values[:, tf.newaxis]
 
-    def to_find(self, lists: RankedLists) -> tf.Tensor:
-        """How much there is to find in each list, float64 `[B]`; 0 in an empty one."""
-        return self.declaration.to_find(lists, self.gain)
+    def total(self, lists: RankedLists) -> tf.Tensor:
+        """The total gain of each list, float64 `[B]`; 0 for an empty list."""
+        return self.declaration.total(lists, self.gain)
 
     def _options_of(self, function: Callable) -> dict[str, Any]:
         return {name: self[name] for name in keyword_parameters(function)}
 
 
 def keyword_parameters(function: Callable) -> list[str]:
-    """The options that a formula takes as keywords, or a gain as fields."""
+    """The keyword-only parameters of a formula, or the fields of a gain."""
     parameters = inspect.signature(function).parameters.values()
     if isinstance(function, type):
         return [parameter.name for parameter in parameters]
@@ -145,18 +145,19 @@ def make_measure(
     if k is not None and not declaration.has_cutoff:
         raise ValueError(
             f"`{name}` is a metric of the whole list and takes no cutoff. "
-            f"Received: k={k}."
+            f"Received: k={k}. Omit the cutoff: {name!r}."
         )
     if complete["seed"] is not None and complete["ties"] != "random":
         raise ValueError(
-            "`seed` is the seed of ties='random'; nothing else is drawn at random. "
-            f"Received: seed={complete['seed']!r}, ties={complete['ties']!r}."
+            "`seed` requires ties='random', since nothing else is random. Received: "
+            f"seed={complete['seed']!r}, ties={complete['ties']!r}. Omit `seed`, or "
+            "pass ties='random'."
         )
     if complete.get("average") == "micro" and complete["empty"] != "skip":
         raise ValueError(
-            "average='micro' weighs each list by how much there is to find in it, so "
-            "an empty list does not count. Use average='macro' or empty='skip'. "
-            f"Received: empty={complete['empty']!r}."
+            "average='micro' requires empty='skip', since an empty list has the weight "
+            f"0. Received: empty={complete['empty']!r}. Omit `empty`, or use "
+            "average='macro'."
         )
     if k is None and complete.get("denominator") == "k":
         complete["denominator"] = "list"  # without a cutoff, k is the list's length
@@ -168,9 +169,9 @@ def _convention_for(name: str, declaration: Declaration) -> Convention:
     convention = CONVENTIONS[name]
     if declaration.name not in convention.metrics:
         raise ValueError(
-            f"convention={name!r} has the choices of {convention.tools}, for the "
-            f"metrics {listed(convention.metrics)}. Received: {declaration.name!r}. To "
-            "use both in one list, pass this metric as an object with its own options."
+            f"convention={name!r} covers only {listed(convention.metrics)}. Received: "
+            f"{declaration.name!r}. To use both in one list, pass this metric as an "
+            "object with its own options."
         )
     return convention
 
@@ -214,9 +215,9 @@ def named_measures(
     """The measures of a list of names and metric objects, by the name of each.
 
     Args:
-        metrics: Names, and objects of one metric.
-        options: Options and a convention for the metrics given by name, each for those
-            that take it. None stands for an option that is not given.
+        metrics: Names of metrics, and metric objects other than `RankingMetrics`.
+        options: Options and a convention for the metrics given by name. Each applies to
+            the metrics that have it. None means that an option is not given.
         data: The input format of the data; labels by default.
     """
     if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
@@ -247,23 +248,25 @@ def named_measures(
                 )
         else:
             raise ValueError(
-                "`metrics` takes names such as 'ndcg@10' and tfrankmetrics objects of "
-                f"one metric, such as NDCG(k=10). Received: {metric!r}."
+                "`metrics` must hold names such as 'ndcg@10', or metric objects such "
+                "as NDCG(k=10): no classes, and no RankingMetrics. Received: "
+                f"{metric!r}."
             )
         check_inputs(measure, data)
         if name in named:
             raise ValueError(
                 "The names of `metrics` must be unique, since each is a key of the "
-                f"result. {name!r} comes up twice: drop one, or give a metric object "
-                "a name of its own, as in NDCG(k=10, name='linear_ndcg@10')."
+                f"result. Received: {name!r} twice. Remove one, or give a metric "
+                "object another name, as in NDCG(k=10, name='linear_ndcg@10')."
             )
         named[name] = measure
     if not named:
         raise ValueError("`metrics` must name at least one metric. Received: [].")
     if unused:
         raise ValueError(
-            "An option must apply to a metric given by name; metric objects keep "
-            f"their own. No such metric takes: {listed(sorted(unused))}."
+            "Each option must apply to a metric that is given by name. Received: "
+            f"{listed(sorted(unused))}, which no such metric takes. Set it on a metric "
+            "object, or omit it."
         )
     return named
 
@@ -272,8 +275,9 @@ def _check_names(options: Mapping[str, Any]) -> None:
     """Raises an error for an option that no metric has, or only metric objects take."""
     if "denominator" in options:
         raise ValueError(
-            "`denominator` has other choices for each metric: set it on a metric "
-            "object, as in MeanAveragePrecision(k=5, denominator='hits')."
+            "`denominator` must be set on a metric object, since its choices differ "
+            f"from metric to metric. Received: denominator={options['denominator']!r}. "
+            "Pass, for example, MeanAveragePrecision(k=5, denominator='hits')."
         )
     known = {"convention"}.union(*(each.types for each in DECLARATIONS.values()))
     for name in options:
@@ -281,17 +285,18 @@ def _check_names(options: Mapping[str, Any]) -> None:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise UnknownOptionError(
-                f"A keyword must be an argument or an option of a metric. No such "
-                f"metric takes: {name!r}.{hint}"
+                "A keyword must be an argument of the function or an option of a "
+                f"metric. Received: {name!r}.{hint}"
             )
 
 
 def check_inputs(measure: Measure, data: InputFormat) -> None:
-    """Raises ValueError for a metric that has no meaning for an input format."""
+    """Raises ValueError for a metric that does not support an input format."""
     inputs = measure.declaration.inputs
     if data.inputs not in inputs:
         raise ValueError(
-            f"`{measure.declaration.name}` has a meaning for inputs="
-            f"{' and '.join(map(repr, inputs))} only: inputs={data.inputs!r} lacks "
-            "the items that this metric compares."
+            f"`{measure.declaration.name}` supports only inputs="
+            f"{' and '.join(map(repr, inputs))}, since it needs more than "
+            f"inputs={data.inputs!r} contains. Received: inputs={data.inputs!r}. Pass "
+            "the data in another format, or omit the metric."
         )

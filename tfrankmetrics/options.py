@@ -2,7 +2,7 @@
 
 A metric takes an option by declaring a field of one of these types. The functions that
 take metrics by name accept all options, as `Options`. A rule follows from the type (a
-`Literal` lists the choices), or stands beside it as a `Rule`.
+`Literal` lists the choices), or is annotated as a `Rule`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,27 @@ import types
 import typing
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, TypedDict, TypeVar
+
+__all__ = [
+    "Alpha",
+    "Average",
+    "ConventionName",
+    "Cutoff",
+    "Discount",
+    "Duplicates",
+    "Empty",
+    "Gain",
+    "Ideal",
+    "Inputs",
+    "MaxLabel",
+    "Options",
+    "Persistence",
+    "RelevanceThreshold",
+    "Rule",
+    "Seed",
+    "Ties",
+    "UnknownOptionError",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 TensorFunction = Callable[[Any], Any]
@@ -84,12 +105,12 @@ ConventionName = Literal[
 class Options(TypedDict, total=False):
     """Options of metrics that are given by name, as in `evaluate(..., gain="linear")`.
 
-    Each option applies to the metrics that take it; at least one must. Metric objects
-    in the same list keep their own options. Without an option, a metric uses the value
-    of the `convention`, if there is one, and otherwise its own default.
+    Each option applies to every metric that has it, and must apply to at least one.
+    Metric objects in the same list keep their own options. Without an option, a metric
+    uses the value of the `convention`, if there is one, and otherwise its own default.
 
-    `denominator` is not among them, since it has other choices for each metric: set it
-    on a metric object, as in `MeanAveragePrecision(k=5, denominator="hits")`.
+    `denominator` is not among them, since its choices differ from metric to metric. Set
+    it on a metric object, as in `MeanAveragePrecision(k=5, denominator="hits")`.
 
     >>> options: Options = {"gain": "linear", "ties": "stable"}
 

@@ -1,4 +1,4 @@
-"""Metrics of rows, each with a query id, a label and a score, in any order."""
+"""`evaluate_rows`: ranking metrics of a table with a query, a label and a score."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.compiled import call_compiled
+from tfrankmetrics.compiled import call_compiled, require_eager
 from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, summarize, values_and_weights
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.tensors import first_index
@@ -60,8 +60,9 @@ def evaluate_rows(
     together, so that memory beyond the rows themselves stays bounded.
 
     Args:
-        query_ids: The query of each row, of any dtype and in any order; a NumPy array,
-            a list or a column of a table. Or None, with `groups`.
+        query_ids: The query id of each row, `[rows]`, in any order: integers, strings
+            or another hashable type, the same in all rows; a NumPy array, a list or a
+            column of a table. Or None, with `groups`.
         labels: The label of each row. A row with a label below 0 does not count.
         scores: The score of each row.
         metrics: Names and metric objects, as in `evaluate`.
@@ -69,7 +70,7 @@ def evaluate_rows(
             in LightGBM and XGBoost.
         sample_weight: One weight per row. If it is the same in all rows of a query, it
             is the weight of the query.
-        per_query: Returns the value of each query instead of their mean.
+        per_query: If True, returns the value of each query instead of the mean.
         **options: Options for the metrics given by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
@@ -80,7 +81,9 @@ def evaluate_rows(
     Raises:
         ValueError: The columns have different lengths, the groups do not add up to the
             number of rows, a query id is missing, or `evaluate` would raise an error.
+        RuntimeError: The call is inside a `tf.function`.
     """
+    require_eager("evaluate_rows")
     named = named_measures(metrics, options)
     columns = {"labels": labels, "scores": scores, "sample_weight": sample_weight}
     columns = {
@@ -94,7 +97,7 @@ def evaluate_rows(
             "rows of each query. Received: "
             + ("neither." if groups is None else "both.")
         )
-    number = len(columns["labels"])
+    num_rows = len(columns["labels"])
     if groups is None:
         columns["query_ids"] = _column("query_ids", query_ids)
     lengths = {name: len(column) for name, column in columns.items()}
@@ -105,7 +108,7 @@ def evaluate_rows(
     if groups is None:
         ids, queries = _queries_of_ids(columns.pop("query_ids"))
     else:
-        ids, queries = _queries_of_groups(groups, number)
+        ids, queries = _queries_of_groups(groups, num_rows)
 
     _require_values(columns)
     values, weights = _by_query(named, queries, columns)
@@ -117,13 +120,13 @@ def _by_query(
     named: Mapping[str, Measure], queries: _Queries, columns: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values and weights of all queries, `[metrics, queries]`."""
-    number = len(queries.lengths)
-    values, weights = (np.zeros((len(named), number)) for _ in range(2))
+    num_queries = len(queries.lengths)
+    values, weights = (np.zeros((len(named), num_queries)) for _ in range(2))
     by_length = np.argsort(queries.lengths, kind="stable")
     if any(measure["ties"] == "random" for measure in named.values()):
-        by_length = np.arange(number)  # random ties depend on the query's number
+        by_length = np.arange(num_queries)  # random ties depend on the query's number
     measures, start = tuple(named.values()), 0
-    while start < max(1, number):
+    while start < max(1, num_queries):
         # At most this many fit, since all are padded to the first one at least.
         shortest = max(1, queries.lengths[by_length[start : start + 1]].sum())
         part = by_length[start : start + max(1, ELEMENTS_AT_A_TIME // shortest)]
@@ -180,17 +183,17 @@ def _require_values(columns: dict[str, np.ndarray]) -> None:
             )
 
 
-def _queries_of_groups(groups: Any, number: int) -> tuple[np.ndarray, _Queries]:
+def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, _Queries]:
     lengths = _column("groups", groups)
     if not np.issubdtype(lengths.dtype, np.integer) or (lengths < 0).any():
         raise ValueError(
             "`groups` must hold the number of rows of each query, integers of at least "
             f"0. Received dtype: {lengths.dtype}, smallest: {lengths.min(initial=0)}."
         )
-    if lengths.sum() != number:
+    if lengths.sum() != num_rows:
         raise ValueError(
             "`groups` must add up to the number of rows. Received: a sum of "
-            f"{lengths.sum()} for {number} rows."
+            f"{lengths.sum()} for {num_rows} rows."
         )
     lengths = lengths.astype(np.int64)
     ids = np.arange(len(lengths))

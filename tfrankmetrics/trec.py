@@ -1,4 +1,4 @@
-"""TREC files of judgements and results, as rows for `evaluate_rows`."""
+"""TREC files of judgments and results, as rows for `evaluate_rows`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 
 
 class TrecRows(NamedTuple):
-    """Three columns, for `evaluate_rows(*read_trec(...), metrics=[...])`."""
+    """The columns that `read_trec` returns, for `evaluate_rows(*rows, metrics=[...])`.
+
+    They have one entry per row.
+    """
 
     query_ids: np.ndarray
     labels: np.ndarray
@@ -23,9 +26,9 @@ def read_trec(
     complete: bool = False,
     judged_only: bool = False,
 ) -> TrecRows:
-    r"""Reads judgements (qrels) and results (a run) as trec_eval does.
+    r"""Reads judgments (qrels) and results (a run) as trec_eval does.
 
-    A line of the judgements is `query 0 document relevance`. A line of the results is
+    A line of the judgments is `query 0 document relevance`. A line of the results is
     `query Q0 document rank score tag`; the rank is ignored. A document that was not
     judged is not relevant. A judged document that is not in the results gets the score
     -inf: it was not retrieved.
@@ -44,18 +47,18 @@ def read_trec(
     {'map': 0.25, 'recall@5': 0.5}
 
     Args:
-        qrels: The path of the judgements.
+        qrels: The path of the judgments.
         run: The path of the results.
         complete: Whether a judged query without results counts, as a query where
             nothing was found (trec_eval's `-c`). By default it is left out.
         judged_only: Whether results that were not judged are left out of the lists, as
-            BPref requires. Negative judgements are then treated as unjudged.
+            BPref requires. Negative judgments are then treated as unjudged.
 
     Returns:
         The columns query_ids, labels and scores.
 
     Raises:
-        ValueError: A line is malformed, or a document comes up twice in a query.
+        ValueError: A line is malformed, or a document occurs twice in a query.
     """
     judged = _read(qrels, columns=4, document=2, value=3)
     found = _read(run, columns=6, document=2, value=4)
@@ -65,7 +68,7 @@ def read_trec(
         if not results and not complete:
             continue
         for document in sorted({*judged[query], *results}, reverse=True):
-            # Negative judgements mark documents outside the pool that was judged.
+            # Negative judgments mark documents outside the pool that was judged.
             label = judged[query].get(document, -1.0)
             if label >= 0 or not judged_only:
                 queries.append(query)
@@ -91,7 +94,7 @@ def _read(
                 raise ValueError(f"A line must have {columns} fields. {where}")
             of_query = values.setdefault(fields[0], {})
             if fields[document] in of_query:
-                raise ValueError(f"A document must come up once in a query. {where}")
+                raise ValueError(f"A document must occur only once in a query. {where}")
             try:
                 of_query[fields[document]] = float(fields[value])
             except ValueError:

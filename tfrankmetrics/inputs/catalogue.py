@@ -1,4 +1,4 @@
-"""Relevant ids beside the scores of a whole catalogue: `inputs="catalogue"`.
+"""Relevant ids and the scores of a whole catalogue: `inputs="catalogue"`.
 
 No labels `[B, V]` are made. If a query has one relevant item, its rank is found by
 counting the scores above its own. Several relevant items are looked up among the items
@@ -95,7 +95,7 @@ class CatalogueLists:
         tie_breaking: TieBreaking,
         first_query: tf.Tensor | int,
     ) -> RankedLists:
-        """Ranks the catalogue as far as the relevant items need it."""
+        """Ranks the catalogue down to the deepest cutoff."""
         if self.exclude is not None:
             scores = _excluding(self.scores, self.exclude)
             lists = dataclasses.replace(self, scores=scores, exclude=None)
@@ -104,12 +104,12 @@ class CatalogueLists:
         valid = (self.relevant != PADDING) & ~is_repeated(self.relevant)
         size = tf.shape(self.scores, out_type=tf.int64)[1]
         ids = tf.clip_by_value(self.relevant, 0, tf.maximum(size, 1) - 1)
-        own_scores = tf.gather(self.scores, ids, batch_dims=1)
+        relevant_scores = tf.gather(self.scores, ids, batch_dims=1)
         relevance = tf.where(valid, self.relevance, 0)
-        judged = Items(relevance, valid, valid & is_retrieved(own_scores), None)
+        judged = Items(relevance, valid, valid & is_retrieved(relevant_scores), None)
         counts = _counts(self.scores)
         if tie_breaking.is_exact and self.relevant.shape[1] == 1:
-            ranked, ties = self._by_counting(own_scores, judged, counts, depth)
+            ranked, ties = self._by_counting(relevant_scores, judged, counts, depth)
         else:
             ranked, ties = rank_by_score(
                 self.scores,
@@ -136,18 +136,20 @@ class CatalogueLists:
 
     def _by_counting(
         self,
-        own_scores: tf.Tensor,
+        relevant_scores: tf.Tensor,
         judged: Items,
         counts: _Counts,
         depth: tf.Tensor | int,
     ) -> tuple[Items, LazyTieGroups]:
         """The ranks around the one relevant item of each query."""
-        own_is_nan = tf.math.is_nan(own_scores[:, 0])
+        relevant_is_nan = tf.math.is_nan(relevant_scores[:, 0])
         # NaN ranks below every number.
         num_numbers = counts.num_retrieved - counts.num_nan
-        above = tf.where(own_is_nan, num_numbers, _count_many(self.scores > own_scores))
-        tied = _count_many(self.scores >= own_scores) - above
-        tied = tf.where(own_is_nan, counts.num_nan, tied)
+        above = tf.where(
+            relevant_is_nan, num_numbers, _count_bytes(self.scores > relevant_scores)
+        )
+        tied = _count_bytes(self.scores >= relevant_scores) - above
+        tied = tf.where(relevant_is_nan, counts.num_nan, tied)
         above, tied = above[:, tf.newaxis], tied[:, tf.newaxis]
 
         positions = tf.range(depth)
@@ -175,7 +177,7 @@ def _counts(scores: tf.Tensor) -> _Counts:
     size = tf.cast(tf.shape(scores)[1], tf.float64)
 
     def count_both():
-        return _count_many(is_retrieved(scores)), _count_many(tf.math.is_nan(scores))
+        return _count_bytes(is_retrieved(scores)), _count_bytes(tf.math.is_nan(scores))
 
     num_retrieved, num_nan = tf.cond(
         tf.reduce_all(tf.math.is_finite(sums)),
@@ -188,8 +190,11 @@ def _counts(scores: tf.Tensor) -> _Counts:
     return _Counts(num_retrieved, num_nan)
 
 
-def _count_many(where: tf.Tensor) -> tf.Tensor:
-    """How many of a catalogue's items `[B, V]` are True, float64 `[B]`."""
+def _count_bytes(where: tf.Tensor) -> tf.Tensor:
+    """The number of True values in each row of `[B, V]`, float64 `[B]`.
+
+    Does the same as `count`, and is faster for long rows.
+    """
     # Sums of up to 250 bytes fit into a byte, which is faster than adding up floats.
     # (On a GPU without XLA, TensorFlow adds up bytes on the CPU.)
     queries, items = tf.unstack(tf.shape(where))
@@ -262,8 +267,8 @@ def read_catalogue(
         scores.shape.rank,
     ):
         raise ValueError(
-            "With inputs='catalogue', scores must be of shape [B, V], beside ids [B] "
-            "or [B, M]; or of shape [B, T, V], beside ids [B, T] or [B, T, M]. "
+            "With inputs='catalogue', scores must have shape [B, V], with ids [B] or "
+            "[B, M]; or shape [B, T, V], with ids [B, T] or [B, T, M]. "
             f"{received}"
         )
     if relevant.shape.rank == scores.shape.rank - 1:
@@ -278,8 +283,8 @@ def read_catalogue(
     if exclude is not None:
         exclude = as_ids("'exclude'", exclude).tensor
         error = (
-            "'exclude' must be of shape [B, E] beside scores [B, V], or [B, T, E] "
-            f"beside [B, T, V]. Received: shape {exclude.shape} beside {scores.shape}."
+            "'exclude' must have shape [B, E] for scores [B, V], or [B, T, E] for "
+            f"scores [B, T, V]. Received: shape {exclude.shape} for {scores.shape}."
         )
         if exclude.shape.rank != scores.shape.rank:
             raise ValueError(error)

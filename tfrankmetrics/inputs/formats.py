@@ -48,7 +48,7 @@ class Lists(Protocol):
         ...
 
     def has_valid_values(self) -> tf.Tensor:
-        """Whether all values of a query but its weights are valid, `[B]`."""
+        """Whether the labels or ids of each query are valid, bool `[B]`."""
         ...
 
     def require_valid_values(self) -> None:

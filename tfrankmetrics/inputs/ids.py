@@ -1,4 +1,4 @@
-"""Relevant ids beside recommended ids: `inputs="ids"`.
+"""Relevant ids and recommended ids: `inputs="ids"`.
 
 Recommended ids are ranked already, so nothing is sorted here. Each one is looked up
 among the relevant ids. A relevant id that was not recommended was not retrieved.
@@ -200,7 +200,7 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
             return [number(item) for item in data]
         if not isinstance(data, (*kinds,)):
             raise ValueError(
-                f"Ids must be of one type. Received: {data!r} beside others."
+                f"Ids must all have the same type. Received: {data!r} and others."
             )
         return numbered.setdefault(data, len(numbered))
 

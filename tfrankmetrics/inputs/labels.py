@@ -1,4 +1,4 @@
-"""Labels beside scores: `inputs="labels"`.
+"""Labels and scores: `inputs="labels"`.
 
 A graph never looks at values, which would slow it down: an invalid label or weight
 makes the result NaN. `evaluate`, which runs outside a graph, raises an error.
@@ -32,7 +32,7 @@ from tfrankmetrics.ranking.ties import TieBreaking
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LabelLists:
-    """Labels beside scores, checked.
+    """Labels and scores, checked.
 
     A label is 0 for padding and for negative labels, so that formulas can add up labels
     without looking at `valid`.

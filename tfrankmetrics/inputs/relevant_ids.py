@@ -37,9 +37,9 @@ def as_ids(name: str, data: Any) -> Dense:
             if values.shape.num_elements() == 0:  # an empty list has no dtype
                 return tf.cast(ids, tf.int64)
             raise ValueError(
-                f"{name} must hold ids, integers of at least 0 with -1 for padding "
-                "(evaluate also takes lists of strings). "
-                f"Received dtype: {ids.dtype.name}."
+                f"{name} must hold ids: integers of at least 0, with -1 for padding. "
+                f"Received dtype: {ids.dtype.name}. For strings, use "
+                "tfrankmetrics.evaluate."
             )
         return tf.cast(ids, tf.int64)
 
@@ -47,7 +47,7 @@ def as_ids(name: str, data: Any) -> Dense:
 
 
 def as_relevance(relevance: Any, ids: Dense) -> tf.Tensor:
-    """The grades beside ids, in float64; a negative grade is 0, not relevant."""
+    """The grades of ids, float64; a negative grade is 0, not relevant."""
 
     def convert(grades: Any) -> Any:
         if not (grades.dtype.is_floating or grades.dtype.is_integer):

@@ -64,7 +64,10 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
         array = np.empty(0, object)
     if array.dtype != object:
         if array.dtype.kind in "SUMm":
-            raise ValueError(f"{name} must hold numbers. Received: {array.dtype}.")
+            raise ValueError(
+                f"{name} must hold numbers. Received dtype: {array.dtype}. For ids, "
+                "use tfrankmetrics.evaluate with inputs='ids'."
+            )
         return array
     try:
         rows = [np.asarray(row) for row in data]
@@ -90,7 +93,7 @@ def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
 
 
 def padded_to(argument: Dense, width: tf.Tensor) -> Dense:
-    """Pads what was ragged to the width of a dense tensor beside it."""
+    """Pads a ragged tensor to the width of a dense one."""
     missing = tf.maximum(width - tf.shape(argument.tensor)[1], 0)
     padding = tf.cast(argument.padding, argument.tensor.dtype)
     paddings = [[0, 0]] * argument.tensor.shape.rank
@@ -123,7 +126,7 @@ def with_shape_of(
 def require_shape(
     tensor: tf.Tensor, known: tf.TensorShape, shape: tf.Tensor, error: str
 ) -> tf.Tensor:
-    """`tensor`, which must have this shape: what is `known` of it is checked now."""
+    """Checks the shape of a tensor: known sizes now, others when the graph runs."""
     if not tensor.shape.is_compatible_with(known):
         raise ValueError(error)
     if tensor.shape.is_fully_defined() and known.is_fully_defined():

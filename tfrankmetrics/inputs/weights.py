@@ -20,7 +20,7 @@ from tfrankmetrics.inputs.tensors import (
 def query_or_item_weights(
     sample_weight: Any, labels: Dense, is_one_list: bool
 ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
-    """The weights beside labels: of the queries, `[B]`, or of the items, `[B, N]`."""
+    """The weights of labels: one per query, `[B]`, or one per item, `[B, N]`."""
     given = dense("`sample_weight`", sample_weight, _as_weights, padding=0)
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1] (one weight per query), or of "
@@ -38,7 +38,7 @@ def query_or_item_weights(
     if weights.shape.rank == 1:
         return require_shape(weights, labels.tensor.shape[:1], batch, error), None
     if weights.shape.rank == 2 and weights.shape[1] is None:
-        # Only the run can tell [B, 1] from [B, N]. As weights of the items, both give
+        # [B, 1] and [B, N] look alike until the graph runs. As item weights, both give
         # the same values.
         shape = tf.shape(labels.tensor)
         width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])

@@ -1,1 +1,1 @@
-"""What the metrics need of Keras: state, configs, misuse in `fit`, `RankingMetrics`."""
+"""Keras: state and configs, `RankingMetrics`, and guards against misuse in `fit`."""

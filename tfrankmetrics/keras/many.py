@@ -45,8 +45,8 @@ class RankingMetrics(StatefulMetric):
             name. An object (`NDCG(k=10, gain="linear", name="x")`) keeps its own
             options, and its name is the key.
         prefix: A string put before each key of the result.
-        inputs: What `update_state` takes: "labels" beside scores (the default),
-            relevant "ids" beside recommended ids, or relevant ids beside the scores of
+        inputs: The arguments of `update_state`: "labels" and scores (the default),
+            relevant "ids" and recommended ids, or relevant ids and the scores of
             a whole "catalogue".
         duplicates: How a repeated recommendation counts, with inputs="ids" only:
             "first" (once, at its first position; the default) or "all" (each time).

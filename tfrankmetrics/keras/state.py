@@ -104,9 +104,9 @@ class StatefulMetric(KerasMetric):
                 With inputs="ids", recommended ids `[B, K]`, best first, with -1 for
                 padding at the end. With inputs="catalogue", scores of all items,
                 `[B, V]`, or `[B, T, V]` for each step of a sequence.
-            sample_weight: None, a scalar, `[B]` or `[B, 1]` for one weight per query,
-                or, beside labels, of their shape for one weight per item, or `[B, T]`
-                for one per step.
+            sample_weight: None, a scalar, or `[B]` or `[B, 1]` for one weight per
+                query. With labels also of their shape, for one weight per item. With
+                sequences also `[B, T]`, for one weight per step.
 
         Raises:
             ValueError: A shape or dtype is not one of these. In a graph with unknown
@@ -127,8 +127,8 @@ class StatefulMetric(KerasMetric):
     def computations(self, *args: Any, **kwargs: Any) -> None:
         """Refuses to be a metric of TensorFlow Model Analysis, which calls this."""
         raise TypeError(
-            "TensorFlow Model Analysis takes metrics of Keras 2 only. Received: "
-            f"{type(self).__name__}, a metric of Keras 3. The same metrics on Beam: "
+            "TensorFlow Model Analysis supports metrics of Keras 2 only. Received: "
+            f"{type(self).__name__}, a metric of Keras 3. Use "
             "tfrankmetrics.tfma.eval_config(['ndcg@10'], label_key=...)."
         )
 
@@ -158,7 +158,7 @@ def _restore(
 
 
 def to_config(value: Any) -> Any:
-    """A function or metric as Keras serialises it; anything else as plain Python."""
+    """A function or metric as Keras serializes it; anything else as plain Python."""
     if isinstance(value, np.generic):
         return value.item()
     if callable(value):

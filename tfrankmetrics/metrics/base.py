@@ -25,7 +25,7 @@ from tfrankmetrics.options import (
 
 @with_fields
 class SingleMetric(StatefulMetric):
-    """One metric: the base of the three bases below."""
+    """A Keras metric with one measure: the base of the three classes below."""
 
     ties: Ties = "expected"
     seed: Seed = None
@@ -72,7 +72,7 @@ class SingleMetric(StatefulMetric):
         return "down" if self.declaration.lower_is_better else "up"
 
     def result(self) -> tf.Tensor:
-        """The weighted mean over the queries so far: a scalar, NaN before any."""
+        """The weighted mean over the queries so far, a scalar; NaN if none counted."""
         return self._results()[0]
 
     def get_config(self) -> dict[str, Any]:
@@ -93,9 +93,10 @@ class SingleMetric(StatefulMetric):
 
 @with_fields
 class TopKMetric(SingleMetric):
-    """A metric of the top k items of each list. These are the options of all of them.
+    """Base class of metrics with a cutoff k, such as NDCG.
 
-    A metric also has an attribute for each of its options: `NDCG(k=10).k` is 10.
+    All of them have the arguments below. Each argument except `convention` is also an
+    attribute: `NDCG(k=10).k` is 10.
 
     >>> import tfrankmetrics as tfr
     >>> metric = tfr.RecallAtK(k=10, ties="stable", empty="skip", name="recall")
@@ -106,7 +107,7 @@ class TopKMetric(SingleMetric):
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
         ties: How equal scores count: "expected" (the exact mean over all orders of the
             tied items; the default), "stable" (in the order of the list) or "random"
-            (in an order drawn from `seed`, which repeats).
+            (in a pseudo-random order, which `seed` reproduces).
         seed: The seed of ties="random", an int; None is 0.
         empty: The value of a list with nothing relevant in it, where all gains are 0:
             "zero" (the default of most metrics), "one", or "skip", which leaves the
@@ -114,9 +115,9 @@ class TopKMetric(SingleMetric):
             value is not 1 do not take "one".
         convention: A key of `CONVENTIONS`, such as "trec_eval": uses the settings of
             that tool as defaults. Options that are passed explicitly win.
-        inputs: What `update_state` takes: "labels" beside scores (the default),
-            relevant "ids" beside recommended ids, or relevant ids beside the scores of
-            a whole "catalogue".
+        inputs: The arguments of `update_state`: "labels" and scores (the default),
+            relevant "ids" and recommended ids, or relevant ids and the scores of a
+            whole "catalogue".
         duplicates: How a repeated recommendation counts, with inputs="ids" only:
             "first" (once, at its first position; the default) or "all" (each time).
         name: The name of the result; by default the metric's name and cutoff, as in
@@ -130,8 +131,9 @@ class TopKMetric(SingleMetric):
     the pairs of OPA. The gain of a binary metric is 1 for a relevant item.
 
     Raises:
-        ValueError: `k` or an option breaks its rule, or the convention does not have
-            the metric.
+        ValueError: `k` or an option is invalid, or the convention does not cover the
+            metric.
+        TypeError: An argument is unknown.
     """
 
     k: Cutoff = dataclasses.field(default=None, kw_only=False)
@@ -141,23 +143,23 @@ class TopKMetric(SingleMetric):
 
 @with_fields
 class WholeListMetric(SingleMetric):
-    """A metric of whole lists. It has the options of `TopKMetric`, but no cutoff.
+    """Base class of metrics without a cutoff, such as AUC.
 
-    It takes labels or a catalogue: a list of recommended ids does not contain the rank
-    of every item, which such metrics need. So there is no `duplicates`.
+    They need the rank of every item, which a list of recommended ids does not contain.
+    So they support labels and catalogues only, and do not have `duplicates`.
 
     >>> import tfrankmetrics as tfr
     >>> tfr.PerQueryAUC(empty="zero").name
     'auc'
 
     Args:
-        inputs: What `update_state` takes: "labels" beside scores (the default), or
-            relevant ids beside the scores of a whole "catalogue".
-        **shared: ties, seed, empty, convention, name and dtype: see `TopKMetric`.
+        inputs: The arguments of `update_state`: "labels" and scores (the default), or
+            relevant ids and the scores of a whole "catalogue".
+        ties, seed, empty, convention, name, dtype: As in `TopKMetric`.
 
     Raises:
-        ValueError: An option breaks its rule, or the convention does not have the
-            metric.
+        ValueError: An option is invalid, or the convention does not cover the metric.
+        TypeError: An argument is unknown.
     """
 
     inputs: Literal["labels", "catalogue"] = "labels"
@@ -165,10 +167,10 @@ class WholeListMetric(SingleMetric):
 
 @with_fields
 class SubtopicMetric(SingleMetric):
-    """A metric of labels `[B, N, T]`, one for each of T subtopics of a query.
+    """Base class of metrics of subtopics, with labels `[B, N, T]`, such as alpha-DCG.
 
     A query may mean several things, its subtopics, and an item may be relevant to some
-    of them. An item is padding if all its labels are below 0.
+    of the T subtopics. An item is padding if all its labels are below 0.
 
     >>> import tfrankmetrics as tfr
     >>> tfr.AlphaDCG(k=10).name
@@ -176,11 +178,12 @@ class SubtopicMetric(SingleMetric):
 
     Args:
         inputs: "labels", the only input format that has subtopics.
-        **shared: k, ties, seed, empty, convention, name and dtype: see `TopKMetric`.
+        k, ties, seed, empty, convention, name, dtype: As in `TopKMetric`.
 
     Raises:
-        ValueError: `k` or an option breaks its rule, or the convention does not have
-            the metric.
+        ValueError: `k` or an option is invalid, or the convention does not cover the
+            metric.
+        TypeError: An argument is unknown.
     """
 
     has_subtopics: ClassVar[bool] = True

@@ -50,7 +50,7 @@ def reciprocal_rank(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
 def precision(
     lists: RankedLists, relevance: ItemGain, *, denominator: Literal["list", "k"]
 ) -> tf.Tensor:
-    """P@k = number of relevant items at ranks 1..k / k (or the list's length)."""
+    """P@k = number of relevant items at ranks 1..k / denominator (see `depths`)."""
     hits = lists.sum_to_cutoffs(lists.expected(relevance))
     return tf.math.divide_no_nan(hits, depths(lists, denominator))
 
@@ -76,7 +76,7 @@ def f1(
 
 
 def r_precision(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
-    """Precision at rank R, the number of relevant items; at rank k, if k is less."""
+    """R-precision@k = number of relevant items at ranks 1..min(k, R) / R."""
     relevant = lists.total(relevance)[:, tf.newaxis]
     hits = tf.where(lists.ranks <= relevant, lists.expected(relevance), 0)
     return tf.math.divide_no_nan(lists.sum_to_cutoffs(hits), relevant)
@@ -101,7 +101,7 @@ class MeanAveragePrecision(TopKMetric):
         denominator: "relevant" (all relevant items of the list; the default),
             "min(k, relevant)" (at most as many of them as fit above the cutoff), or
             "hits" (the relevant items found above the cutoff).
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -124,7 +124,7 @@ class MeanReciprocalRank(TopKMetric):
 
     Args:
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -147,7 +147,7 @@ class PrecisionAtK(TopKMetric):
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -169,7 +169,7 @@ class RecallAtK(TopKMetric):
 
     Args:
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -191,7 +191,7 @@ class HitRateAtK(TopKMetric):
 
     Args:
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -215,7 +215,7 @@ class F1AtK(TopKMetric):
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         denominator: The denominator of precision: "list" (min(k, length of the list);
             the default), or "k", even for shorter lists.
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -227,8 +227,8 @@ class RPrecision(TopKMetric):
     """R-precision: precision at the rank where a perfect ranking would be complete.
 
     R-precision = number of relevant items at ranks 1..R / R,
-    where R is the number of relevant items. With a cutoff k below R only ranks 1..k are
-    read.
+    where R is the number of relevant items. With a cutoff k below R, only the items at
+    ranks 1..k are counted, and the divisor is still R.
 
     The value is between 0 and 1. Source: Buckley and Voorhees, "Retrieval System
     Evaluation", in "TREC: Experiment and Evaluation in Information Retrieval", 2005.
@@ -240,7 +240,7 @@ class RPrecision(TopKMetric):
 
     Args:
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

@@ -49,7 +49,8 @@ def ndcg(
     return tf.math.divide_no_nan(dcg(lists, gain, discount=discount), ideal_dcg)
 
 
-@metric("ndcg", formula=ndcg, gain=LabelGain, to_find=RankedLists.largest)
+# As `total`, the largest gain tells empty lists from others faster than the sum.
+@metric("ndcg", formula=ndcg, gain=LabelGain, total=RankedLists.largest)
 class NDCG(TopKMetric):
     """Normalized discounted cumulative gain: how close the order is to the ideal one.
 
@@ -76,7 +77,7 @@ class NDCG(TopKMetric):
             not grow with the rank.
         ideal: The items in the ideal order: all "judged" items, which are those with a
             label (the default), or only "retrieved" items, whose score is not -inf.
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     gain: Gain = "exponential"
@@ -84,7 +85,7 @@ class NDCG(TopKMetric):
     ideal: Ideal = "judged"
 
 
-@metric("dcg", formula=dcg, gain=LabelGain, to_find=RankedLists.largest)
+@metric("dcg", formula=dcg, gain=LabelGain, total=RankedLists.largest)
 class DCG(TopKMetric):
     """Discounted cumulative gain: the gains found, discounted by rank.
 
@@ -107,7 +108,7 @@ class DCG(TopKMetric):
             float64 tensor of ranks, starting at 1, to discounts of its shape that do
             not grow with the rank.
         empty: "zero" (the default) or "skip": whether lists with no gain count.
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     gain: Gain = "exponential"

@@ -152,7 +152,7 @@ def metric(
     *,
     formula: Callable[..., tf.Tensor],
     gain: Callable[..., ItemGain],
-    to_find: Callable[[RankedLists, ItemGain], tf.Tensor] = RankedLists.total,
+    total: Callable[[RankedLists, ItemGain], tf.Tensor] = RankedLists.total,
     aliases: tuple[str, ...] = (),
     lower_is_better: bool = False,
 ) -> Callable[[type[T]], type[T]]:
@@ -182,27 +182,27 @@ def metric(
     Args:
         name: The name, as in `evaluate(..., ["ndcg@10"])`: lower-case letters, digits
             and underscores.
-        formula: A function of `RankedLists` and the gain of the items, which returns
-            the value at every cutoff, float64 `[B, C]`; without a cutoff `[B]`. Its
-            keyword-only parameters are options of the metric. It uses TensorFlow
-            operations only, and gives 0 for an empty list.
-        gain: What each item contributes: an `ItemGain` class, whose fields are options
-            of the metric, such as `LabelGain` and `BinaryGain`.
-        to_find: How much there is to find in each list, `[B]`, from the same two
-            arguments as the formula. A list where it is 0 is empty. By default the sum
-            of the gains.
-        aliases: Other names.
-        lower_is_better: Whether a lower value is better, as of an average rank.
+        formula: A function of `RankedLists` and the gain of the items. It returns the
+            values at the C cutoffs, float64 `[B, C]`, or `[B]` for a metric without a
+            cutoff. Its keyword-only parameters are options of the metric. It uses only
+            TensorFlow operations, and returns 0 for an empty list.
+        gain: What each item contributes: an `ItemGain` class, such as `LabelGain` and
+            `BinaryGain`. Its fields are options of the metric.
+        total: A function of the same two arguments that returns float64 `[B]`. A list
+            where it is 0 is empty. With average="micro", it is the weight of the list.
+            By default the sum of the gains.
+        aliases: Other names for the metric.
+        lower_is_better: Whether a lower value is better, as for an average rank.
 
     Returns:
         A decorator for a subclass of `TopKMetric`, `WholeListMetric` or
         `SubtopicMetric`.
 
     Raises:
-        TypeError: A field has no default, or an option of the formula or the gain is
-            not a field, or the reverse.
-        ValueError: A name is taken or not of the form above, or a default breaks the
-            rule of its type.
+        TypeError: The base class is wrong, a field has no default, an option of the
+            formula or the gain is not a field, or a field is not one of their options.
+        ValueError: A name is already taken or malformed, or a default does not fit its
+            type.
     """
 
     def declare(cls: type[T]) -> type[T]:
@@ -218,7 +218,7 @@ def metric(
             aliases=aliases,
             formula=formula,
             gain=gain,
-            to_find=to_find,
+            total=total,
             lower_is_better=lower_is_better,
             has_cutoff="k" in fields,
             has_subtopics=declared.has_subtopics,
@@ -257,8 +257,9 @@ def _require_free_names(cls: Any, names: list[str]) -> None:
         clashes = {n.lower() for n in names} & {n.lower() for n in other.names}
         if clashes and not is_same:
             raise ValueError(
-                f"A metric's names must be its own. Received: {listed(clashes)}, "
-                f"which {other.cls.__module__}.{other.cls.__qualname__} has."
+                f"A metric's names must not be taken. Received: {listed(clashes)}, a "
+                f"name of {other.cls.__module__}.{other.cls.__qualname__}. Choose "
+                "another name."
             )
 
 
@@ -266,11 +267,13 @@ def _require_same_options(name: str, taken: list[str], declared: set[str]) -> No
     """Raises TypeError if the fields are not the options that the functions take."""
     if missing := set(taken) - declared:
         raise TypeError(
-            f"The formula and the gain of `{name}` take options that its class does "
-            f"not declare as fields: {listed(sorted(missing))}."
+            "Every option of the formula and of the gain must be a field of the class. "
+            f"Received: `{name}` without {listed(sorted(missing))}. Declare each with "
+            "a type and a default, as in `decay: float = 0.5`."
         )
     if unused := declared - set(taken):
         raise TypeError(
-            f"The class of `{name}` declares fields that neither its formula nor its "
-            f"gain takes as keywords: {listed(sorted(unused))}."
+            "Every field of the class must be an option of the formula or of the gain. "
+            f"Received: `{name}` with {listed(sorted(unused))}. Remove the field, or "
+            "use it as a keyword-only parameter of the formula."
         )

@@ -18,7 +18,7 @@ from tfrankmetrics.ranking.pairs import lower_labels
 
 # Both give 0 for label 0, and so for padding; a user's own function may not. TensorFlow
 # may turn exp(x) - 1 into expm1(x), which is three times slower, but not exp(x) + -1.
-# Thus the bits of a gain do not depend on what the optimiser knows about a shape.
+# Thus the bits of a gain do not depend on what the optimizer knows about a shape.
 GAINS: dict[str, Callable] = {
     "exponential": lambda labels: tf.exp(labels * math.log(2)) + -1,
     "linear": lambda labels: labels,
@@ -43,6 +43,14 @@ class LabelGain(ItemGain):
     def increases_with_label(self) -> bool:
         """True for the gains above; unknown for users' functions."""
         return isinstance(self.gain, str)
+
+    @property
+    def rule(self) -> str:
+        """The rule for the gains and the discounts of DCG."""
+        return (
+            "Gains must be finite numbers of at least 0, with a finite sum. Discounts "
+            "must be finite numbers of at least 0 that do not grow with the rank."
+        )
 
     def __call__(self, items: Items) -> tf.Tensor:
         """The gain of each item."""
@@ -82,8 +90,8 @@ class BinaryGain(ItemGain):
 
 
 @dataclasses.dataclass(frozen=True)
-class LowerLabels(ItemGain):
-    """The number of items with a lower label, as in OPA."""
+class NumLowerLabels(ItemGain):
+    """The number of items in the list with a lower label, as in OPA."""
 
     def __call__(self, items: Items) -> tf.Tensor:
         """The number for each item."""
@@ -95,6 +103,11 @@ class StopProbability(ItemGain):
     """The probability that an item satisfies the user, who then stops, as in ERR."""
 
     max_label: float
+
+    @property
+    def rule(self) -> str:
+        """The rule for labels."""
+        return f"Labels must be at most `max_label`, here {self.max_label}."
 
     def __call__(self, items: Items) -> tf.Tensor:
         """The probability for each item; NaN for a label above `max_label`."""
@@ -131,7 +144,7 @@ def only_retrieved(gain: ItemGain) -> ItemGain:
 
 def call_function(option: str, function: Callable, argument: tf.Tensor) -> tf.Tensor:
     """Calls a user's function, which must return a tensor of its argument's shape."""
-    rule = f"`{option}` must be a function from a tensor to one of its shape"
+    rule = f"`{option}` must be a function that maps a tensor to one of the same shape"
     try:
         result = tf.cast(function(argument), tf.float64)
     except (NotImplementedError, TypeError, ValueError) as error:

@@ -11,7 +11,7 @@ from tfrankmetrics.metrics.binary import depths
 from tfrankmetrics.metrics.dcg import discounts
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import SubtopicGain
-from tfrankmetrics.metrics.user_models import rank_above
+from tfrankmetrics.metrics.user_models import products_above
 from tfrankmetrics.options import Alpha, Discount, RelevanceThreshold
 from tfrankmetrics.ranking.items import DerivedGain, count
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -45,7 +45,7 @@ def alpha_dcg(
         left = lists.expected_products(
             DerivedGain(lambda items: 1 - alpha * on_topic(items))
         )
-        found = (rank_above(left) - left) / alpha
+        found = (products_above(left) - left) / alpha
         # All relevant items of a tie have the same mean novelty, but their own weights.
         weighted = lists.expected(
             DerivedGain(lambda items: on_topic(items) * weight(items))
@@ -68,8 +68,8 @@ def alpha_dcg(
 class PrecisionIA(SubtopicMetric):
     """Intent-aware precision: the mean precision over the subtopics of a query.
 
-    P-IA@k = sum over ranks 1..k of the number of subtopics that the item is relevant
-             to / (number of subtopics * min(k, length of the list))
+    P-IA@k = hits@k / (number of subtopics * min(k, length of the list))
+    hits@k = sum over ranks 1..k of the number of subtopics that the item is relevant to
 
     Subtopics without any relevant item in the list do not count. The value is between 0
     and 1. Source: Agrawal, Gollapudi, Halverson and Ieong, "Diversifying search
@@ -86,7 +86,7 @@ class PrecisionIA(SubtopicMetric):
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
-        **shared: The options that all metrics share: see `SubtopicMetric`.
+        Other arguments: See `SubtopicMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -116,7 +116,7 @@ class AlphaDCG(SubtopicMetric):
             0.001 to 1. Default 0.5.
         discount: The discount of a rank, as in `NDCG`; "log2" is the default.
         empty: "zero" (the default) or "skip": whether empty lists count.
-        **shared: The options that all metrics share: see `SubtopicMetric`.
+        Other arguments: See `SubtopicMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

@@ -26,10 +26,10 @@ def rank_biased_precision(
 def expected_reciprocal_rank(lists: RankedLists, stop: ItemGain) -> tf.Tensor:
     """ERR@k = sum over ranks 1..k of P(the user stops there) / rank."""
     goes_on = lists.expected_products(DerivedGain(lambda items: 1 - stop(items)))
-    return lists.sum_to_cutoffs((rank_above(goes_on) - goes_on) / lists.ranks)
+    return lists.sum_to_cutoffs((products_above(goes_on) - goes_on) / lists.ranks)
 
 
-def rank_above(products: tf.Tensor) -> tf.Tensor:
+def products_above(products: tf.Tensor) -> tf.Tensor:
     """The products down to the rank above each rank, `[B, D]`; 1 above the first."""
     return tf.pad(products, [[0, 0], [1, 0]], constant_values=1)[:, :-1]
 
@@ -56,7 +56,7 @@ class RankBiasedPrecision(TopKMetric):
         persistence: The probability that the user goes on from one item to the next,
             between 0 and 1. Default 0.8.
         empty: "zero" (the default) or "skip": whether empty lists count.
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -85,7 +85,7 @@ class ExpectedReciprocalRank(TopKMetric):
             makes the result NaN, and is an error in `evaluate`.
         empty: "zero" (the default) or "skip": whether lists where all labels are 0
             count.
-        **shared: The options that all metrics share: see `TopKMetric`.
+        Other arguments: See `TopKMetric`.
     """
 
     max_label: MaxLabel = 4.0

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfrankmetrics.metrics.base import WholeListMetric
 from tfrankmetrics.metrics.declared import metric
-from tfrankmetrics.metrics.gains import BinaryGain, LabelGain, LowerLabels
+from tfrankmetrics.metrics.gains import BinaryGain, LabelGain, NumLowerLabels
 from tfrankmetrics.options import Average, RelevanceThreshold
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.pairs import pairs_in_order
@@ -32,10 +32,10 @@ def average_relevance_position(lists: RankedLists, label: ItemGain) -> tf.Tensor
     )
 
 
-def ordered_pair_accuracy(lists: RankedLists, lower_labels: ItemGain) -> tf.Tensor:
+def ordered_pair_accuracy(lists: RankedLists, num_lower: ItemGain) -> tf.Tensor:
     """OPA = pairs with the higher label on top / pairs of unequal labels."""
-    pairs = pairs_in_order(lists, lists.relative_weights(lower_labels))
-    return tf.math.divide_no_nan(pairs, lists.total(lower_labels))
+    pairs = pairs_in_order(lists, lists.relative_weights(num_lower))
+    return tf.math.divide_no_nan(pairs, lists.total(num_lower))
 
 
 def area_under_the_curve(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
@@ -105,22 +105,22 @@ class AverageRelevancePosition(WholeListMetric):
         average: "micro" (all units of label of all queries count alike; the default) or
             "macro" (all queries count alike).
         empty: "skip", the only choice: a list where all labels are 0 has no such
-            position, and does not count.
-        **shared: The options that all metrics share: see `WholeListMetric`.
+            position, and is left out of the mean.
+        Other arguments: See `WholeListMetric`.
     """
 
     average: Average = "micro"
     empty: Literal["skip"] = "skip"
 
 
-@metric("opa", formula=ordered_pair_accuracy, gain=LowerLabels)
+@metric("opa", formula=ordered_pair_accuracy, gain=NumLowerLabels)
 class OrderedPairAccuracy(WholeListMetric):
     """Ordered pair accuracy: the share of the pairs that is in the right order.
 
     OPA = pairs with the item of higher label on top / pairs of unequal labels
 
     The value is between 0 and 1; a tied pair counts one half. Counting takes
-    O(N log N) time and O(N) memory for a list of N items. Source: Pasumarthi et al.,
+    O(N log(N)^2) time and O(N) memory for a list of N items. Source: Pasumarthi et al.,
     "TF-Ranking: scalable TensorFlow library for learning-to-rank", KDD 2019.
 
     >>> opa = OrderedPairAccuracy()
@@ -134,7 +134,7 @@ class OrderedPairAccuracy(WholeListMetric):
         empty: "skip" (the default) or, with average="macro", also "zero" or "one": the
             value of a list where all labels are equal.
         inputs: "labels", the only input format with items of known lower relevance.
-        **shared: The options that all metrics share: see `WholeListMetric`.
+        Other arguments: See `WholeListMetric`.
     """
 
     average: Average = "micro"
@@ -142,7 +142,7 @@ class OrderedPairAccuracy(WholeListMetric):
     inputs: Literal["labels"] = "labels"
 
 
-@metric("auc", formula=area_under_the_curve, gain=BinaryGain, to_find=mixed_pairs)
+@metric("auc", formula=area_under_the_curve, gain=BinaryGain, total=mixed_pairs)
 class PerQueryAUC(WholeListMetric):
     """Area under the ROC curve of each list, averaged over the queries.
 
@@ -163,7 +163,7 @@ class PerQueryAUC(WholeListMetric):
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         empty: "skip" (the default), "zero" or "one": the value of a list where
             everything or nothing is relevant.
-        **shared: The options that all metrics share: see `WholeListMetric`.
+        Other arguments: See `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -177,10 +177,10 @@ class BPref(WholeListMetric):
     BPref = sum over the relevant items that were retrieved of
             (1 - min(irrelevant items above it, R) / denominator) / R
 
-    R is the number of relevant items. Items without a judgement do not count: give them
-    a label below 0. The value is between 0 and 1. Source: Buckley and Voorhees,
-    "Retrieval evaluation with incomplete information", SIGIR 2004. The default
-    denominator is that of trec_eval since 2005.
+    R is the number of relevant items. Unjudged items are ignored: give them a label
+    below 0. The value is between 0 and 1. Source: Buckley and Voorhees, "Retrieval
+    evaluation with incomplete information", SIGIR 2004. trec_eval has used the default
+    denominator since 2005.
 
     >>> bpref = BPref()
     >>> bpref.update_state(y_true=[[1, 0, -1, 1, 0]], y_pred=[[5, 4, 3, 2, 1]])
@@ -192,7 +192,7 @@ class BPref(WholeListMetric):
         denominator: "min(relevant, irrelevant)" (the number of relevant items, or of
             irrelevant items if there are fewer; the default) or "relevant".
         inputs: "labels", the only input format with items known to be irrelevant.
-        **shared: The options that all metrics share: see `WholeListMetric`.
+        Other arguments: See `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

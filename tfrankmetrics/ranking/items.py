@@ -55,6 +55,11 @@ class ItemGain:
         """Whether items sorted by label are sorted by gain, too. False if unknown."""
         return False
 
+    @property
+    def rule(self) -> str:
+        """The rule that is broken if the value of a metric is not finite."""
+        return "The gains and the values of a metric must be finite."
+
     def __call__(self, items: Items) -> tf.Tensor:
         """The gain of each item, float64 `[B, D]`, 0 for padding."""
         raise NotImplementedError

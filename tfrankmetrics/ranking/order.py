@@ -1,8 +1,8 @@
 """The order of scores: every sort by score happens here.
 
-Lists are sorted once, whatever the number of metrics, and a second time only in a batch
-with NaN. All of it is deterministic and made of plain TensorFlow ops, so equal rankings
-within one graph are merged by the graph optimiser.
+For each setting of `ties` and `seed`, lists are sorted once, whatever the number of
+metrics, and a second time only in a batch with NaN. All of it is deterministic and made
+of plain TensorFlow ops, so the graph optimizer merges equal rankings within one graph.
 """
 
 from __future__ import annotations

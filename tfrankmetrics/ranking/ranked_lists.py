@@ -48,13 +48,19 @@ def cached_per_gain(*, depends_on_ties: bool) -> Callable[[Method], Method]:
 class RankedLists:
     """Lists ranked by score down to the deepest cutoff: what a formula reads.
 
-    `ranked` holds the retrieved items by rank. `judged` holds all items with a label,
-    in any order. An item that was not retrieved (its score is -inf) is only in
-    `judged`: it has no rank, and counts as missed.
+    A formula reads `k` and `ranks`, and calls `expected`, `sum_to_cutoffs`,
+    `at_cutoffs`, `running_sums`, `total`, `ideal`, `weighted`, `first_relevant`,
+    `relevant_down_to` and `expected_products`. The other members are internal.
 
-    Every method is exact under ties: it gives the mean over all orders of the items
-    that share a score. `ranking/ties.py` explains how. So a formula that is linear in
-    these results is exact, too:
+    `ranked` holds the retrieved items by rank. `judged` holds all items with a label,
+    in any order; in a catalogue, only the relevant items. An item that was not
+    retrieved (its score is -inf) is only in `judged`: it has no rank, and counts as
+    missed.
+
+    With ties="expected", `expected`, `first_relevant`, `relevant_down_to` and
+    `expected_products` give means over all orders of the items that share a score.
+    `ranking/ties.py` explains how. So a formula that is linear in these results is
+    exact, too:
 
     >>> import tensorflow as tf
     >>> def recall(lists, relevance):

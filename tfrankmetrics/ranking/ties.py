@@ -3,12 +3,12 @@
 The problem
     Items with equal scores have no order, so the value of a metric depends on the order
     that the sort happens to choose. With ties="expected", the default, every value is
-    the exact mean over all orders of the tied items, computed in closed form.
+    the exact mean over all orders of the tied items, without going through them.
     ties="stable" keeps tied items in the order of the list, and ties="random" draws
     one order from a seed.
 
 Groups
-    After the sort, items with equal scores are neighbours: a group. A group of n items
+    After the sort, items with equal scores are neighbors: a group. A group of n items
     takes the ranks start + 1 ... start + n, and in the mean over all orders each of its
     items is equally often at each of these ranks. In what follows r of the n items are
     relevant, and i is the rank within the group:
@@ -51,8 +51,9 @@ When groups are computed
     of an update. So the formulas run without groups first, and inside a `tf.cond` with
     groups only if a batch has ties: `LazyTieGroups`.
 
-The closed forms follow McSherry and Najork, "Computing Information Retrieval
-Performance Measures Efficiently in the Presence of Tied Scores", ECIR 2008.
+The method comes from McSherry and Najork, "Computing Information Retrieval Performance
+Measures Efficiently in the Presence of Tied Scores", ECIR 2008. They give the formulas
+of precision, recall, F1, average precision, reciprocal rank and DCG.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def random_order(
     and on every device, whatever the padding and the batch size.
     """
 
-    def scramble(bits):  # the 32-bit finaliser of Austin Appleby's MurmurHash3
+    def scramble(bits):  # the 32-bit finalizer of Austin Appleby's MurmurHash3
         for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
             bits = tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, shift))
             bits *= factor

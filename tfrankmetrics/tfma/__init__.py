@@ -43,7 +43,7 @@ class RankMetrics(metric_types.Metric):
 
     Args:
         metrics: Names such as `"ndcg@10"`, as `tfrankmetrics.evaluate` takes them.
-        name: The key to which a threshold beside this metric refers; the first one by
+        name: The key that a threshold of this metric refers to; the first one by
             default. All metrics are computed in any case.
         modules: Modules to import first, which declare metrics outside this library.
             `eval_config` fills them in.
@@ -177,9 +177,9 @@ def eval_config(
         slices: Features to slice by, or sequences of features to slice by together. Use
             features of the query: all rows of a query go into each slice that one of
             them is in. The overall value is always included.
-        thresholds: The lowest value of a metric that passes, overall and in every
-            slice; for ARP, where lower is better, the highest. A model below it is not
-            blessed.
+        thresholds: The worst value of each metric that passes, overall and in every
+            slice: the lowest, or the highest for ARP, where lower is better. A model
+            that misses a threshold is not blessed.
         change_thresholds: The smallest improvement over the model named "baseline" that
             passes, overall and in every slice: 0.0 for "not worse".
         **options: Options for the metrics, such as `gain="linear"` or
@@ -268,19 +268,24 @@ def _by_key(
         key = keys.get(spelled_out, spelled_out)
         if key not in measures:
             raise ValueError(
-                "A threshold must be of one of the metrics: TFMA would not find "
-                f"another, and bless no model. Received: {name!r} for {[*measures]}."
+                "A threshold must be of one of the metrics, since TFMA blesses no "
+                f"model if it does not find the metric. Received: {name!r}, for the "
+                f"metrics {[*measures]}. Add the metric, or omit the threshold."
             )
         is_bounded = measures[key].declaration.is_bounded
         if not isinstance(value, numbers.Real) or not (
             math.isfinite(value) and abs(value) <= (1 if is_bounded else math.inf)
         ):
             raise ValueError(
-                "A threshold must be a value that the metric can have. Received: "
-                f"{value!r} for {name!r}."
+                "A threshold must be a value that the metric can have: a finite number"
+                f"{', from -1 to 1' if is_bounded else ''}. Received: {value!r} for "
+                f"{name!r}."
             )
         if key in by_key:
-            raise ValueError(f"There are two thresholds for {key!r}: {thresholds}.")
+            raise ValueError(
+                f"A metric must have only one threshold. Received: two thresholds for "
+                f"{key!r}: {thresholds}."
+            )
         by_key[key] = value
     return by_key
 

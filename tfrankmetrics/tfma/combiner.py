@@ -26,8 +26,8 @@ from tfrankmetrics.tfma.keys import measures_by_key
 # Enough queries to make the cost of a call small, few enough to keep in memory.
 QUERIES_AT_A_TIME = 512
 # Without a query key, a slice with this many lists, all of one item, consists of rows.
-TOO_MANY_OF_ONE = 5
-_ONE = np.ones(1)
+MIN_LISTS_OF_ONE_ITEM = 5
+_UNIT_WEIGHT = np.ones(1)
 # Where the values of a query are, and the option that names their feature.
 _LABELS = (constants.LABELS_KEY, "label_key")
 _SCORES = (constants.PREDICTIONS_KEY, "prediction_key")
@@ -42,7 +42,7 @@ class _Query(NamedTuple):
     weights: np.ndarray
 
 
-class _Sums(NamedTuple):
+class _Accumulator(NamedTuple):
     """Sums of weight * value and of weight, and the queries that are not added yet."""
 
     sums: np.ndarray  # [metrics, 2]
@@ -82,47 +82,49 @@ class Combiner(beam.CombineFn):
             "example_weighted": example_weighted,
         }
 
-    def create_accumulator(self) -> _Sums:
+    def create_accumulator(self) -> _Accumulator:
         """No queries yet."""
-        return _Sums(np.zeros((len(self._keys), 2)), 0, 0, [])
+        return _Accumulator(np.zeros((len(self._keys), 2)), 0, 0, [])
 
     def add_input(
-        self, accumulator: _Sums, element: metric_types.StandardMetricInputs
-    ) -> _Sums:
+        self, accumulator: _Accumulator, element: metric_types.StandardMetricInputs
+    ) -> _Accumulator:
         """Adds one query."""
         if accumulator.mistake:
             return accumulator
         try:
             accumulator.waiting.append(self._query(element))
-            return self._added_up(accumulator, unless_fewer_than=QUERIES_AT_A_TIME)
+            return self._added_up(accumulator, min_waiting=QUERIES_AT_A_TIME)
         except ValueError as error:
             return accumulator._replace(mistake=str(error))
 
-    def merge_accumulators(self, accumulators: Iterable[_Sums]) -> _Sums:
+    def merge_accumulators(self, accumulators: Iterable[_Accumulator]) -> _Accumulator:
         """The sums of several workers as one."""
         merged = self.create_accumulator()
         for sums, num_queries, longest, waiting, mistake in accumulators:
-            merged = _Sums(
+            merged = _Accumulator(
                 merged.sums + sums,
                 merged.num_queries + num_queries,
                 max(merged.longest, longest),
                 merged.waiting + waiting,
                 merged.mistake or mistake,
             )
-            merged = self._added_up(merged, unless_fewer_than=QUERIES_AT_A_TIME)
+            merged = self._added_up(merged, min_waiting=QUERIES_AT_A_TIME)
         return merged
 
-    def compact(self, accumulator: _Sums) -> _Sums:
+    def compact(self, accumulator: _Accumulator) -> _Accumulator:
         """Only sums are sent to other workers, no queries."""
         return self._added_up(accumulator)
 
-    def extract_output(self, accumulator: _Sums) -> dict[metric_types.MetricKey, float]:
+    def extract_output(
+        self, accumulator: _Accumulator
+    ) -> dict[metric_types.MetricKey, float]:
         """The means. Raises ValueError for an error in the data."""
         accumulator = self._added_up(accumulator)
         if accumulator.mistake:
             raise ValueError(accumulator.mistake)
         num_queries = accumulator.num_queries
-        all_of_one = num_queries >= TOO_MANY_OF_ONE and accumulator.longest == 1
+        all_of_one = num_queries >= MIN_LISTS_OF_ONE_ITEM and accumulator.longest == 1
         if all_of_one and not self._query_key:
             raise ValueError(
                 "Lists must have more than one item for their order to mean anything. "
@@ -152,7 +154,7 @@ class Combiner(beam.CombineFn):
         if is_nested:
             found = self._found_in_mappings(element)
         labels, scores, *weights = found
-        return _Query(labels, scores, weights[0] if self._is_weighted else _ONE)
+        return _Query(labels, scores, weights[0] if self._is_weighted else _UNIT_WEIGHT)
 
     def _found_in_mappings(self, element: metric_types.StandardMetricInputs) -> tuple:
         """TFMA's own lookup, for several models or outputs. It is slower."""
@@ -176,9 +178,11 @@ class Combiner(beam.CombineFn):
             _require_numbers(values, name, option)
         return found
 
-    def _added_up(self, accumulator: _Sums, unless_fewer_than: int = 1) -> _Sums:
+    def _added_up(
+        self, accumulator: _Accumulator, min_waiting: int = 1
+    ) -> _Accumulator:
         waiting = accumulator.waiting
-        if len(waiting) < unless_fewer_than or accumulator.mistake:
+        if len(waiting) < min_waiting or accumulator.mistake:
             return accumulator
         labels, lengths = _as_rows([query.labels for query in waiting], -1, np.float64)
         scores, numbers = _as_rows([query.scores for query in waiting], 0)
@@ -198,7 +202,7 @@ class Combiner(beam.CombineFn):
         if not np.isfinite(more).all():
             values, weights = call_compiled(values_and_weights, measures, lists, 0)
             require_finite(named, values.numpy(), weights.numpy())
-        return _Sums(
+        return _Accumulator(
             accumulator.sums + more,
             accumulator.num_queries + len(waiting),
             max(accumulator.longest, labels.shape[1]),

@@ -33,7 +33,8 @@ def measures_by_key(config: str) -> dict[str, Measure]:
     for measure in measures:
         if measure.declaration.has_subtopics:
             raise ValueError(
-                f"`{measure.name}` reads labels of subtopics, which TFMA does not have."
+                "TFMA does not have labels of subtopics. Received: "
+                f"{measure.name!r}, which needs them. Use tfrankmetrics.evaluate."
             )
         if measure["ties"] == "random":
             raise ValueError(
