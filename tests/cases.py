@@ -1,8 +1,7 @@
-"""Every metric with every option it has, read off the declarations.
+"""Test cases for every metric with every option, generated from the declarations.
 
-A new metric or option needs no line here, and is then held to everything that
-`test_properties.py`, `test_ties.py`, `test_graph.py` and others check. It needs its
-definition in `oracle.py`.
+A new metric or option is included automatically. `test_properties.py`, `test_ties.py`,
+`test_graph.py` and other modules then test it. Only `oracle.py` needs a definition.
 """
 
 import dataclasses
@@ -16,7 +15,7 @@ from tfrankmetrics.measure import DECLARATIONS
 from tfrankmetrics.metrics.dcg import DISCOUNTS
 from tfrankmetrics.metrics.gains import GAINS
 
-# The metrics of this library; tests declare others.
+# Only the metrics of this library, because some tests declare other metrics.
 METRICS = {
     name: declaration
     for name, declaration in DECLARATIONS.items()
@@ -27,19 +26,19 @@ CLASSES = {name: declaration.cls for name, declaration in METRICS.items()}
 
 @tf.keras.utils.register_keras_serializable(package="tests")
 def plus_one(labels):
-    """A gain that is not 0 for label 0: padding must still add nothing."""
+    """A gain that is 1 for label 0. Padding must still add nothing."""
     return labels + 1.0
 
 
 @tf.keras.utils.register_keras_serializable(package="tests")
 def inverse_rank(ranks):
-    """A discount steeper than the logarithm."""
+    """A discount that falls faster than the logarithmic one."""
     return 1.0 / ranks
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A metric with some options; it makes the object and asks the oracle."""
+    """A metric's name with values of its options."""
 
     name: str
     options: tuple = ()
@@ -52,8 +51,8 @@ class Case:
         return "-".join((self.name, *parts))
 
     @property
-    def has_number(self):
-        """Whether an option is a number: it changes values, not what is computed."""
+    def has_float_option(self):
+        """Whether an option is a float. It changes values, but not the code that runs."""
         return any(isinstance(value, float) for _, value in self.options)
 
     def metric(self, k=None, **more):
@@ -61,34 +60,34 @@ class Case:
 
 
 def make_metric(name, k=None, /, **options):
-    """The metric at a cutoff; metrics of the whole list have none."""
+    """Creates a metric. `k` is ignored if the metric takes no cutoff."""
     cutoff = {"k": k} if METRICS[name].has_cutoff else {}
     return CLASSES[name](**cutoff, **options)
 
 
-def spelled(name, k=None):
-    """The metric's name at a cutoff; metrics of the whole list have none."""
+def metric_name(name, k=None):
+    """A name such as `ndcg@3`. `k` is ignored if the metric takes no cutoff."""
     return f"{name}@{k}" if k and METRICS[name].has_cutoff else name
 
 
 def with_cutoffs(names, cutoffs):
-    """Each of these names (or cases) with each of these cutoffs that it may have."""
+    """Pairs each name or case with each cutoff, or with None if it takes no cutoff."""
     for name in names:
         has_cutoff = METRICS[getattr(name, "name", name)].has_cutoff
         yield from ((name, k) for k in (cutoffs if has_cutoff else (None,)))
 
 
-def choices_of_empty(name):
-    """The options that set the value of an empty list, each in turn."""
+def empty_list_options(name):
+    """The options for each possible value of a list without relevant items."""
     types = METRICS[name].types
     average = {"average": "macro"} if "average" in types else {}
     return [{"empty": choice, **average} for choice in typing.get_args(types["empty"])]
 
 
 def labels_for(name, labels):
-    """Labels as this metric takes them: of two subtopics if it is about subtopics.
+    """The labels for this metric. Metrics of subtopics get labels of two subtopics.
 
-    Relevance to the second subtopic takes one grade more.
+    For the second subtopic, each label is one lower, but not below 0.
     """
     if not METRICS[name].has_subtopics:
         return labels
@@ -96,8 +95,8 @@ def labels_for(name, labels):
     return np.stack([labels, second], axis=-1)
 
 
-# The values to try of options whose type does not list its choices.
-VALUES = {
+# Values to test for options whose type does not list them.
+OPTION_VALUES = {
     "gain": (*GAINS, plus_one),
     "discount": (*DISCOUNTS, inverse_rank),
     "relevance_threshold": (1.0, 2.0),
@@ -105,21 +104,21 @@ VALUES = {
     "max_label": (4.0, 5.5),
     "alpha": (0.5, 0.2, 1.0),
 }
-# These have their own place in the tests.
-ELSEWHERE = {"ties", "seed", "empty"}
+# Options that have their own tests.
+TESTED_ELSEWHERE = {"ties", "seed", "empty"}
 
 
-def cases_of(name):
-    """A metric with its defaults, and with each other choice of each option."""
+def cases_of_metric(name):
+    """Yields a metric with its defaults, then with each other value of each option."""
     yield Case(name)
     for option, annotation in METRICS[name].types.items():
-        if option not in ELSEWHERE:
-            for value in VALUES.get(option) or typing.get_args(annotation):
+        if option not in TESTED_ELSEWHERE:
+            for value in OPTION_VALUES.get(option) or typing.get_args(annotation):
                 if value != METRICS[name].defaults[option]:
                     yield Case(name, ((option, value),))
 
 
-CASES = [case for name in METRICS for case in cases_of(name)]
+CASES = [case for name in METRICS for case in cases_of_metric(name)]
 CASES += [
     Case("ndcg", (("gain", plus_one), ("discount", inverse_rank))),
     Case("ndcg", (("gain", "linear"), ("discount", "jarvelin"))),
@@ -127,23 +126,23 @@ CASES += [
     Case("recall", (("relevance_threshold", 0.5),)),
 ]
 
-# By what they read: one label per item, or one for each subtopic.
-OF_LABELS = [name for name in METRICS if not METRICS[name].has_subtopics]
-OF_SUBTOPICS = [name for name in METRICS if METRICS[name].has_subtopics]
+# Metrics that read one label per item, and metrics that read one per subtopic.
+LABEL_METRICS = [name for name in METRICS if not METRICS[name].has_subtopics]
+SUBTOPIC_METRICS = [name for name in METRICS if METRICS[name].has_subtopics]
 
 
-def cases_for(names):
+def cases_of_metrics(names):
     """The cases of these metrics."""
     return [case for case in CASES if case.name in names]
 
 
-def reading(inputs):
-    """The names of the metrics that have a meaning for an input format."""
+def metrics_supporting(inputs):
+    """The names of the metrics that support an input format."""
     return [name for name in METRICS if inputs in METRICS[name].inputs]
 
 
 def random_lists(seed, queries=12, size=8, *, ties=False):
-    """Labels, with padding at random places, and scores; float64."""
+    """Random labels and scores in float64, with padding at random positions."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 4, size=(queries, size)).astype(float)
     labels[rng.random(labels.shape) < 0.2] = -1.0

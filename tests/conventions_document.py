@@ -1,6 +1,6 @@
-"""Reads `docs/conventions.md`: its examples, and the values that it says they have.
+"""Reads the examples and their expected values from `docs/conventions.md`.
 
-The tests compute our values anew, and `validation/` those of the other tools.
+The tests recompute this library's values. `validation/` recomputes other tools' values.
 """
 
 import ast
@@ -13,7 +13,7 @@ from cases import make_metric, plus_one
 import tfrankmetrics as tfr
 
 DOCUMENT = pathlib.Path(__file__).parent.parent / "docs" / "conventions.md"
-# The values are printed with four decimals.
+# The document gives values with four decimals.
 TOLERANCE = 5.1e-5
 
 
@@ -22,9 +22,10 @@ NAMES = {"INF": float("inf"), "NAN": float("nan"), "plus_one": plus_one}
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """A call of `evaluate` with one metric, as the document writes it.
+    """A call of `evaluate` with one metric, as written in the document.
 
-    `is_of_all` says that it has `convention=...`: its table is of every tool.
+    `lists_every_tool` is True for a call with `convention=...`. The table below such a
+    call lists every tool that has the metric.
     """
 
     labels: list
@@ -33,14 +34,14 @@ class Example:
     k: int | None
     sample_weight: list | None
     options: dict
-    is_of_all: bool
+    lists_every_tool: bool
 
     def __str__(self):
         at = "" if self.k is None else f"@{self.k}"
         return f"{self.metric}{at}-{self.labels}".replace(" ", "")
 
     def value(self, **options):
-        """Our value, with more options or a convention."""
+        """This library's value, with additional options or a convention."""
         made = make_metric(self.metric, self.k, **{**self.options, **options})
         (value,) = tfr.evaluate(
             self.labels, self.scores, [made], sample_weight=self.sample_weight
@@ -50,7 +51,7 @@ class Example:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A row of a table: one value, or several at random, and who gives it."""
+    """A row of a table: one value, or several for random ties, and who gives them."""
 
     values: list[float]
     tools: list[str]
@@ -68,11 +69,11 @@ def _example(code):
     metric, _, k = name.partition("@")
     options = {keyword.arg: _argument(keyword.value) for keyword in call.keywords}
     weight = options.pop("sample_weight", None)
-    is_of_all = options.get("convention") is ...
-    if is_of_all:
+    lists_every_tool = options.get("convention") is ...
+    if lists_every_tool:
         del options["convention"]
     k = int(k) if k else None
-    return Example(labels, scores, metric, k, weight, options, is_of_all)
+    return Example(labels, scores, metric, k, weight, options, lists_every_tool)
 
 
 def _argument(node):
@@ -80,7 +81,7 @@ def _argument(node):
 
 
 def _option(code):
-    """`"lightgbm"` is a convention, `ties="stable"` is that option."""
+    """Parses `"lightgbm"` as a convention and `ties="stable"` as an option."""
     if code.startswith('"'):
         return {"convention": ast.literal_eval(code)}
     name, _, value = code.partition("=")
@@ -94,12 +95,12 @@ def _cells(table):
 
 
 def numbers(cell):
-    """The values in a cell: they, and no other numbers, have four decimals."""
+    """The values in a cell. Only values have four decimals."""
     return [float(number) for number in re.findall(r"\d+\.\d{4}\b|NaN", cell)]
 
 
-def choices():
-    """The examples of "The choices", each with the rows of its table."""
+def choice_examples():
+    """The examples in the section "The choices", each with the rows of its table."""
     blocks = re.findall(
         r"^```py\n(.*?)^```\n+((?:^\|[^\n]*\n)+)",
         _section("The choices"),
@@ -121,10 +122,10 @@ def choices():
     ]
 
 
-def differences():
-    """The examples of "Differences from TF-Ranking", with three cells as text.
+def difference_examples():
+    """The examples in "Differences from TF-Ranking", each with three cells as text.
 
-    They hold what TF-Ranking gives, what keras-rs gives, and what we give.
+    The cells contain the values of TF-Ranking, of keras-rs and of this library.
     """
     rows = re.findall(r"^\|.*", _section("Differences from TF-Ranking"), re.MULTILINE)
     return [
@@ -133,13 +134,13 @@ def differences():
     ]
 
 
-def in_batches(column):
-    """Each difference with one of its cells, for each number of batches it tells of.
+def examples_in_batches(column):
+    """Yields each difference with a number of batches and the values in one column.
 
-    "0.7136 in two" is of the same lists in two batches.
+    "0.7136 in two" is the value when the lists are passed in two batches.
     """
     words = {"one": 1, "two": 2, "four": 4}
-    for example, *cells in differences():
+    for example, *cells in difference_examples():
         if cells[column] == "not available":
             continue
         if "batch" not in cells[column]:
@@ -150,11 +151,11 @@ def in_batches(column):
             yield example, batches, numbers(part)
 
 
-def same(seen, printed):
-    """Whether these are the printed values, in any order."""
+def same_values(seen, printed):
+    """Whether the values equal the printed ones to four decimals, in any order."""
     return {f"{value:.4f}" for value in seen} == {f"{value:.4f}" for value in printed}
 
 
-def id_of(value):
-    """The name of an example's test; what stands beside it adds nothing to that."""
+def example_id(value):
+    """The test id of an example. Other arguments add nothing to the id."""
     return str(value) if isinstance(value, Example) else ""

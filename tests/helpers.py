@@ -1,4 +1,4 @@
-"""What several test modules use: values by object and array, graphs, made-up lists."""
+"""Helpers of several test modules: metric values, graphs, objects and random lists."""
 
 import collections
 import ctypes
@@ -9,7 +9,14 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import tensorflow as tf
-from cases import CASES, METRICS, OF_LABELS, OF_SUBTOPICS, labels_for, with_cutoffs
+from cases import (
+    CASES,
+    LABEL_METRICS,
+    METRICS,
+    SUBTOPIC_METRICS,
+    labels_for,
+    with_cutoffs,
+)
 from cases import make_metric as make
 from hypothesis import settings
 from hypothesis.extra import numpy as hnp
@@ -23,9 +30,9 @@ SUITE += ["precision@1", "precision@5", "precision@10", "recall@10"]
 
 
 def value(name, labels, scores=None, k=None, **arguments):
-    """One metric by a Keras object, op by op, and by `evaluate`, which must agree.
+    """Computes a metric with a Keras object and with `evaluate`, which must agree.
 
-    Without scores, the items are in the order of the list.
+    Without scores, the items are ranked in list order.
     """
     data = {key: arguments.pop(key) for key in ("sample_weight",) if key in arguments}
     made = make(name, k, **arguments)
@@ -35,15 +42,15 @@ def value(name, labels, scores=None, k=None, **arguments):
         labels, scores = [labels], [scores]
     if np.ndim(labels) == 2:
         labels = labels_for(name, labels)
-    with op_by_op():
+    with run_eagerly():
         made.update_state(labels, scores, **data)
     (from_arrays,) = tfr.evaluate(labels, scores, [made], **data).values()
     assert float(made.result()) == pytest.approx(from_arrays, rel=1e-6, nan_ok=True)
     return from_arrays
 
 
-def op_by_op():
-    """A context in which nothing is compiled: then a single call is a lot faster."""
+def run_eagerly():
+    """Disables compilation in a context. Single calls are much faster without it."""
 
     def uncompiled(function, measures, lists_type, others, signature):
         def call(tensors, first_query):
@@ -56,7 +63,7 @@ def op_by_op():
 
 
 def clear_caches():
-    """Frees compiled graphs, and gives their memory back where that can be done."""
+    """Frees compiled graphs and returns their memory to the system if possible."""
     compiled._compiled.cache_clear()
     tf.keras.backend.clear_session()
     gc.collect()
@@ -66,7 +73,7 @@ def clear_caches():
 
 
 def assert_same(logs, expected, prefix=""):
-    """Whether results, such as the logs of a model, have the expected values."""
+    """Asserts that results, such as the logs of a model, have the expected values."""
     for name, number in expected.items():
         np.testing.assert_allclose(
             float(logs[prefix + name]), number, rtol=1e-6, err_msg=name
@@ -78,8 +85,8 @@ def results(metric):
     return {name: float(number) for name, number in metric.result().items()}
 
 
-def updater(metric):
-    """`update_state` as a function without a result; in Keras 2 it has one."""
+def update_function(metric):
+    """`update_state` as a function that returns None. In Keras 2 it returns a value."""
 
     def update(*arguments):
         metric.update_state(*arguments)
@@ -87,14 +94,14 @@ def updater(metric):
     return update
 
 
-def optimised_ops(function, *arguments):
-    """How many ops of each type TensorFlow runs, after its graph optimiser.
+def count_optimized_ops(function, *arguments):
+    """Counts the ops of each type that TensorFlow runs after it optimizes the graph.
 
-    Without the ops that run only for a batch with NaN.
+    Ops that run only for a batch with NaN are not counted.
     """
     context.context().enable_run_metadata()
     try:
-        # Once enabled, TensorFlow 2.15 goes on collecting: this forgets other tests.
+        # TensorFlow 2.15 keeps collecting once enabled. This discards other tests' ops.
         context.context().export_run_metadata()
         tf.function(function)(*arguments)
         metadata = context.context().export_run_metadata()
@@ -108,36 +115,41 @@ def optimised_ops(function, *arguments):
     )
 
 
-# Each case at each of these cutoffs, by name. Functions among the options keep a call
-# from being compiled: `test_ties.py` has those.
+# Every case at every cutoff, by name. Cases with a function as an option are left out,
+# because their calls are not compiled. `test_ties.py` tests them.
 CUTOFFS = (1, 3, None)
-MEASURES = {
+CASES_AT_CUTOFFS = {
     f"{case}@{k}": (case, k)
     for case, k in with_cutoffs(CASES, CUTOFFS)
     if not any(callable(choice) for _, choice in case.options)
 }
 
 
-def objects(names, *, without_numbers=False):
-    """All cases and cutoffs of these metrics, as metric objects.
+def metric_objects(names, *, without_float_options=False):
+    """Metric objects for all cases and cutoffs of these metrics.
 
-    Without numbers among the options, which change values, but not what is computed.
+    `without_float_options` leaves out cases that set a float option. Float options
+    change values, but the same code computes them.
     """
     return [
         case.metric(k, name=name)
-        for name, (case, k) in MEASURES.items()
-        if case.name in names and not (without_numbers and case.has_number)
+        for name, (case, k) in CASES_AT_CUTOFFS.items()
+        if case.name in names and not (without_float_options and case.has_float_option)
     ]
 
 
-OBJECTS, SUBTOPIC_OBJECTS = objects(OF_LABELS), objects(OF_SUBTOPICS)
-# Pairs of the metrics of labels and of those of subtopics.
-ALL = (OBJECTS, SUBTOPIC_OBJECTS)
-WITHOUT_NUMBERS = [objects(n, without_numbers=True) for n in (OF_LABELS, OF_SUBTOPICS)]
+LABEL_METRIC_OBJECTS = metric_objects(LABEL_METRICS)
+SUBTOPIC_METRIC_OBJECTS = metric_objects(SUBTOPIC_METRICS)
+# Metrics that read one label per item, then metrics that read one per subtopic.
+OBJECTS_BY_KIND = (LABEL_METRIC_OBJECTS, SUBTOPIC_METRIC_OBJECTS)
+OBJECTS_WITHOUT_FLOAT_OPTIONS = [
+    metric_objects(n, without_float_options=True)
+    for n in (LABEL_METRICS, SUBTOPIC_METRICS)
+]
 
-few = settings(max_examples=60, deadline=None, derandomize=True)
+few_examples = settings(max_examples=60, deadline=None, derandomize=True)
 
-# Few different scores make ties likely; the others are those that break sorts.
+# Few distinct scores make ties likely. NaN, infinities and -0.0 are hard to sort.
 SCORES = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, 1.5, np.nan, np.inf, -np.inf]),
     st.floats(-1e6, 1e6, allow_subnormal=False),
@@ -147,7 +159,7 @@ LABELS = st.sampled_from([-1.0, 0.0, 0.0, 0.5, 1.0, 2.0, 3.0])
 
 @st.composite
 def batches(draw, max_items=6):
-    """Labels and scores of a few padded lists."""
+    """Draws labels and scores of a few padded lists."""
     shape = draw(st.tuples(st.integers(1, 4), st.integers(1, max_items)))
     labels = draw(hnp.arrays(np.float64, shape, elements=LABELS))
     return labels, draw(hnp.arrays(np.float64, shape, elements=SCORES))

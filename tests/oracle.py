@@ -1,8 +1,8 @@
-"""A slow oracle in plain Python: each metric by its definition, one list at a time.
+"""Slow definitions of the metrics in plain Python, for one list at a time.
 
-It shares no code with the package. Tied items are put in every possible order, one
-after the other, and the values are averaged. A metric is one function in `METRICS`, of
-one order of the items, and one in `GAINS`, of a label.
+They share no code with the package. Tied items are put in every possible order, and the
+values are averaged. `METRICS` has a function of one order of the items for each metric.
+`GAINS` has a function of the label for each metric with graded gains.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclasses.dataclass
 class Item:
-    """A judged item; its weight is relative to the weight of its query."""
+    """A judged item. Its weight is relative to the weight of its query."""
 
     score: float
     label: float | list
@@ -25,29 +25,29 @@ class Item:
 
 @dataclasses.dataclass
 class Order:
-    """One order of the retrieved items, and the items that have no rank."""
+    """One order of the retrieved items, and the items that were not retrieved."""
 
     ranked: list
-    missed: list
+    not_retrieved: list
     k: int | None
 
     @property
     def top(self):
-        """The items at ranks 1 ... k."""
+        """The items at ranks 1 to k."""
         return self.ranked[: self.k]
 
     @property
-    def hits(self):
-        """Sum of the gains at ranks 1 ... k."""
+    def top_gain(self):
+        """The sum of the gains at ranks 1 to k."""
         return sum(item.gain for item in self.top)
 
     @property
-    def total(self):
-        """Sum of the gains of all judged items."""
-        return sum(item.gain for item in self.ranked + self.missed)
+    def total_gain(self):
+        """The sum of the gains of all judged items."""
+        return sum(item.gain for item in self.ranked + self.not_retrieved)
 
-    def depth(self, denominator):
-        """What precision is divided by: min(k, length of the list), or k."""
+    def precision_denominator(self, denominator):
+        """The denominator of precision: min(k, length of the list), or k."""
         return self.k if self.k and denominator == "k" else len(self.top)
 
 
@@ -69,7 +69,7 @@ def dcg(order, *, discount="log2", **_):
 
 
 def ndcg(order, *, discount="log2", ideal="judged", **_):
-    items = order.ranked + (order.missed if ideal == "judged" else [])
+    items = order.ranked + (order.not_retrieved if ideal == "judged" else [])
     best = sorted((x.gain * x.weight for x in items), reverse=True)[: order.k]
     return ratio(dcg(order, discount=discount), sum_of_discounted(best, discount))
 
@@ -80,9 +80,9 @@ def average_precision(order, *, denominator="relevant", **_):
         found += item.gain
         total += found / rank * item.weight * item.gain
     divisors = {
-        "relevant": order.total,
-        "min(k, relevant)": min(order.k or math.inf, order.total),
-        "hits": order.hits,
+        "relevant": order.total_gain,
+        "min(k, relevant)": min(order.k or math.inf, order.total_gain),
+        "hits": order.top_gain,
     }
     return ratio(total, divisors[denominator])
 
@@ -92,11 +92,11 @@ def reciprocal_rank(order, **_):
 
 
 def precision(order, *, denominator="list", **_):
-    return ratio(order.hits, order.depth(denominator))
+    return ratio(order.top_gain, order.precision_denominator(denominator))
 
 
 def recall(order, **_):
-    return order.hits / order.total
+    return order.top_gain / order.total_gain
 
 
 def f1(order, **options):
@@ -105,39 +105,39 @@ def f1(order, **options):
 
 
 def hit_rate(order, **_):
-    return float(order.hits > 0)
+    return float(order.top_gain > 0)
 
 
 def r_precision(order, **_):
-    return sum(x.gain for x in order.top[: int(order.total)]) / order.total
+    return sum(x.gain for x in order.top[: int(order.total_gain)]) / order.total_gain
 
 
 def rank_biased_precision(order, *, persistence=0.8, **_):
-    looks = (persistence**above for above in itertools.count())
-    return (1 - persistence) * sum(x.gain * look for x, look in zip(order.top, looks))
+    seen = (persistence**above for above in itertools.count())
+    return (1 - persistence) * sum(x.gain * p for x, p in zip(order.top, seen))
 
 
 def expected_reciprocal_rank(order, **_):
-    value, goes_on = 0.0, 1.0
+    value, p_continue = 0.0, 1.0
     for rank, item in enumerate(order.top, 1):
-        value += goes_on * item.gain / rank
-        goes_on *= 1 - item.gain
+        value += p_continue * item.gain / rank
+        p_continue *= 1 - item.gain
     return value
 
 
 def average_relevance_position(order, **_):
-    shares = [item.label * item.weight for item in order.ranked]
-    return ratio(sum(i * share for i, share in enumerate(shares, 1)), sum(shares))
+    weights = [item.label * item.weight for item in order.ranked]
+    return ratio(sum(i * weight for i, weight in enumerate(weights, 1)), sum(weights))
 
 
 def _pairs(values, weights):
-    """The weight of the pairs in the right order, and of all pairs."""
-    won = total = 0.0
+    """The share of pairs in the right order, weighted by the higher item's weight."""
+    correct = total = 0.0
     for (i, high), (j, low) in itertools.permutations(enumerate(values), 2):
         if high > low:
-            won += weights[i] * (i < j)
+            correct += weights[i] * (i < j)
             total += weights[i]
-    return ratio(won, total)
+    return ratio(correct, total)
 
 
 def ordered_pair_accuracy(order, **_):
@@ -149,32 +149,32 @@ def area_under_the_curve(order, **_):
 
 
 def binary_preference(order, *, denominator="min(relevant, irrelevant)", **_):
-    irrelevant = sum(not item.gain for item in order.ranked + order.missed)
-    divisor = order.total
+    irrelevant = sum(not item.gain for item in order.ranked + order.not_retrieved)
+    divisor = order.total_gain
     if denominator != "relevant":
-        divisor = min(order.total, irrelevant)
+        divisor = min(order.total_gain, irrelevant)
     value, above = 0.0, 0
     for item in order.ranked:
         if item.gain:
-            value += 1 - ratio(min(above, order.total), divisor)
+            value += 1 - ratio(min(above, order.total_gain), divisor)
         above += not item.gain
-    return value / order.total
+    return value / order.total_gain
 
 
 def _topics(order, relevance_threshold):
-    """For each subtopic with any relevant item, which of the ranks are relevant."""
-    every = [item.label for item in order.ranked + order.missed]
+    """For each subtopic with a relevant item: whether each ranked item is relevant."""
+    labels = [item.label for item in order.ranked + order.not_retrieved]
     return [
         [item.label[topic] >= relevance_threshold for item in order.ranked]
-        for topic in range(len(every[0]))
-        if any(label[topic] >= relevance_threshold for label in every)
+        for topic in range(len(labels[0]))
+        if any(label[topic] >= relevance_threshold for label in labels)
     ]
 
 
 def intent_aware_precision(order, *, relevance_threshold=1.0, denominator="list", **_):
     topics = _topics(order, relevance_threshold)
     hits = sum(sum(ranks[: order.k]) for ranks in topics)
-    return ratio(hits, order.depth(denominator) * len(topics))
+    return ratio(hits, order.precision_denominator(denominator) * len(topics))
 
 
 def alpha_dcg(order, *, relevance_threshold=1.0, alpha=0.5, discount="log2", **_):
@@ -205,7 +205,7 @@ METRICS = {
     "precision_ia": intent_aware_precision,
     "alpha_dcg": alpha_dcg,
 }
-# For these, items that were not retrieved follow the others, in every order.
+# These metrics rank all items. Items that were not retrieved are tied at the end.
 RANK_EVERY_ITEM = ("arp", "opa", "auc")
 
 
@@ -235,7 +235,7 @@ def _gains(name, labels, options):
 
 
 def _orders(items):
-    """Every order that sorts the scores: NaN late, -inf last, ties in each way."""
+    """Yields every order by descending score. NaN is below all numbers, -inf is last."""
 
     def key(item):
         if item.score == -math.inf:
@@ -249,7 +249,7 @@ def _orders(items):
 
 
 def evaluate(name, labels, scores, *, mask=None, weights=None, k=None, **options):
-    """The value and the weight of one query; None for a list that is all padding."""
+    """The value and the weight of one query, or None if all items are padding."""
     if mask is None:
         mask = [np.max(label) >= 0 for label in labels]
     if weights is None:
@@ -262,24 +262,25 @@ def evaluate(name, labels, scores, *, mask=None, weights=None, k=None, **options
     if not items:
         return None
     gains = _gains(name, [item.label for item in items], options)
-    total = to_find = sum(gains)
+    total = denominator = sum(gains)
     if name == "auc":
-        to_find = total * (len(items) - total)
+        denominator = total * (len(items) - total)
     if total:
         query_weight = sum(x * item.weight for x, item in zip(gains, items)) / total
     else:
         query_weight = statistics.fmean(item.weight for item in items)
-    if to_find == 0:
+    if denominator == 0:
         empty = options.get("empty", "skip" if name in RANK_EVERY_ITEM else "zero")
         return float(empty == "one"), 0.0 if empty == "skip" else query_weight
     for item, gain in zip(items, gains):
         item.gain, item.weight = gain, ratio(item.weight, query_weight)
-    missed = [item for item in items if item.score == -math.inf]
-    found = [item for item in items if item.score != -math.inf]
+    not_retrieved = [item for item in items if item.score == -math.inf]
+    retrieved = [item for item in items if item.score != -math.inf]
     if name in RANK_EVERY_ITEM:
-        found, missed = items, []
+        retrieved, not_retrieved = items, []
     values = [
-        METRICS[name](Order(ranked, missed, k), **options) for ranked in _orders(found)
+        METRICS[name](Order(ranked, not_retrieved, k), **options)
+        for ranked in _orders(retrieved)
     ]
     if options.get("average", "micro") == "micro" and name in ("arp", "opa"):
         query_weight *= total
@@ -287,7 +288,7 @@ def evaluate(name, labels, scores, *, mask=None, weights=None, k=None, **options
 
 
 def mean(name, labels, scores, *, masks=None, weights=None, **options):
-    """The weighted mean over the lists; NaN if none counts."""
+    """The weighted mean over the lists, or NaN if no list counts."""
     masks = [None] * len(labels) if masks is None else masks
     weights = [None] * len(labels) if weights is None else weights
     results = [

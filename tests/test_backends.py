@@ -1,4 +1,4 @@
-"""Keras with something other than TensorFlow under it: an error that says so."""
+"""Tests the errors for other Keras backends and for mixed Keras versions."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import tfrankmetrics as tfr
 IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
 
 
-def test_a_metric_refuses_another_backend(monkeypatch):
+def test_other_backends_raise(monkeypatch):
     monkeypatch.setattr(tf.keras.backend, "backend", lambda: "jax")
     with pytest.raises(RuntimeError, match=r"TensorFlow backend.*Received.*'jax'"):
         tfr.NDCG()
@@ -20,7 +20,7 @@ def test_a_metric_refuses_another_backend(monkeypatch):
 
 
 @pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no other backends")
-def test_the_error_without_any_stand_in():
+def test_other_backends_raise_without_mocks():
     code = "import tfrankmetrics; tfrankmetrics.NDCG()"
     process = subprocess.run(
         [sys.executable, "-c", code],
@@ -35,9 +35,10 @@ def test_the_error_without_any_stand_in():
 
 
 @pytest.mark.skipif(
-    os.environ.get("TF_USE_LEGACY_KERAS") != "1", reason="tf.keras and keras are one"
+    os.environ.get("TF_USE_LEGACY_KERAS") != "1",
+    reason="tf.keras and keras are the same",
 )
-def test_a_keras_2_metric_refuses_a_keras_3_model():
+def test_a_keras_2_metric_in_a_keras_3_model_raises():
     import keras
 
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3)])

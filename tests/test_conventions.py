@@ -1,4 +1,4 @@
-"""Conventions: complete sets of choices, and the values that the document gives them."""
+"""Tests the conventions, and the values that `docs/conventions.md` gives for them."""
 
 import re
 
@@ -7,11 +7,11 @@ from cases import METRICS, make_metric
 from conventions_document import (
     DOCUMENT,
     TOLERANCE,
-    choices,
-    differences,
-    id_of,
+    choice_examples,
+    difference_examples,
+    example_id,
     numbers,
-    same,
+    same_values,
 )
 
 import tfrankmetrics as tfr
@@ -22,7 +22,7 @@ PAIRS = [(name, metric) for name in CONVENTIONS for metric in CONVENTIONS[name].
 
 
 @pytest.mark.parametrize(("name", "formula"), PAIRS)
-def test_a_convention_decides_every_option(name, formula):
+def test_a_convention_sets_every_option(name, formula):
     convention = CONVENTIONS[name]
     assert convention.name == name
     options = METRICS[formula].types.keys() - {"seed"}
@@ -32,7 +32,7 @@ def test_a_convention_decides_every_option(name, formula):
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS.values(), ids=lambda c: c.name)
-def test_a_convention_says_nothing_that_no_metric_takes(convention):
+def test_every_option_of_a_convention_is_used_by_a_metric(convention):
     taken = {
         option for metric in convention.metrics for option in METRICS[metric].types
     }
@@ -43,14 +43,14 @@ def test_a_convention_says_nothing_that_no_metric_takes(convention):
 
 
 @pytest.mark.parametrize("name", CONVENTIONS["tf_ranking"].metrics)
-def test_the_defaults_equal_tf_ranking(name):
+def test_defaults_equal_the_tf_ranking_convention(name):
     assert (
         make_metric(name, 3).get_config()
         == make_metric(name, 3, convention="tf_ranking").get_config()
     )
 
 
-def test_an_option_beside_a_convention_comes_first():
+def test_an_explicit_option_overrides_the_convention():
     labels, scores = [1, 3, 0, 2], [4, 3, 2, 1]
     linear = tfr.evaluate(labels, scores, ["ndcg"], gain="linear")
     expected = tfr.evaluate(labels, scores, ["ndcg"])
@@ -73,7 +73,7 @@ def test_an_option_beside_a_convention_comes_first():
             assert float(value) == pytest.approx(values["ndcg"], rel=1e-6)
 
 
-def test_a_convention_holds_for_the_metrics_given_by_name():
+def test_a_convention_applies_only_to_metrics_given_by_name():
     metrics = ["map@2", tfr.NDCG(name="mine")]
     values = tfr.evaluate(
         [1, 3, 0, 2], [4, 3, 2, 1], metrics, convention="torchmetrics"
@@ -83,7 +83,7 @@ def test_a_convention_holds_for_the_metrics_given_by_name():
 
 
 @pytest.mark.parametrize("word", ["trec", "LightGBM", 3, ["sklearn"]])
-def test_unknown_conventions(word):
+def test_unknown_conventions_raise(word):
     for make in (
         lambda: tfr.NDCG(convention=word),
         lambda: tfr.evaluate([1], [1], ["ndcg"], convention=word),
@@ -96,21 +96,21 @@ def test_unknown_conventions(word):
         assert repr(word) in str(e.value)
 
 
-def test_a_tool_without_the_metric():
-    with pytest.raises(ValueError, match=r"LightGBM, for the metrics 'ndcg', 'map'"):
+def test_a_convention_rejects_metrics_that_its_tools_lack():
+    with pytest.raises(ValueError, match=r"covers only 'ndcg', 'map'"):
         tfr.evaluate([1], [1], ["ndcg", "mrr"], convention="lightgbm")
     with pytest.raises(ValueError, match="Received: 'mrr'"):
         tfr.MeanReciprocalRank(convention="sklearn")
     tfr.evaluate([1], [1], ["ndcg", tfr.MeanReciprocalRank()], convention="lightgbm")
 
 
-def test_a_convention_that_applies_to_nothing():
-    with pytest.raises(ValueError, match="No such metric takes: 'convention'"):
+def test_a_convention_without_metrics_given_by_name_raises():
+    with pytest.raises(ValueError, match="'convention', which no such metric takes"):
         tfr.evaluate([1], [1], [tfr.NDCG()], convention="sklearn")
 
 
-@pytest.mark.parametrize(("example", "rows"), choices(), ids=id_of)
-def test_the_document_gives_our_values(example, rows):
+@pytest.mark.parametrize(("example", "rows"), choice_examples(), ids=example_id)
+def test_values_in_the_document(example, rows):
     words = []
     for row in rows:
         for options in row.ours:
@@ -118,24 +118,24 @@ def test_the_document_gives_our_values(example, rows):
             value = example.value(**options)
             assert value == pytest.approx(row.values[0], abs=TOLERANCE), options
         words += [options.get("convention") for options in row.ours]
-    if example.is_of_all:
-        having = {name for name, metric in PAIRS if metric == example.metric}
-        assert sorted(filter(None, words)) == sorted(having)
+    if example.lists_every_tool:
+        supporting = {name for name, metric in PAIRS if metric == example.metric}
+        assert sorted(filter(None, words)) == sorted(supporting)
 
 
 @pytest.mark.parametrize(
-    ("example", "tf_ranking", "keras_rs", "ours"), differences(), ids=id_of
+    ("example", "tf_ranking", "keras_rs", "ours"), difference_examples(), ids=example_id
 )
-def test_the_document_gives_our_differences(example, tf_ranking, keras_rs, ours):
-    assert same([example.value()], numbers(ours))
-    assert same([example.value(convention="tf_ranking")], numbers(ours))
+def test_differences_in_the_document(example, tf_ranking, keras_rs, ours):
+    assert same_values([example.value()], numbers(ours))
+    assert same_values([example.value(convention="tf_ranking")], numbers(ours))
 
 
-def test_the_document_is_whole():
-    """Every choice has its table, every tool its version, and so have differences."""
+def test_the_document_is_complete():
+    """Every option has a table, and the tools' versions equal the pinned ones."""
     shown = {
         (example.metric, option) if option == "denominator" else option
-        for example, rows in choices()
+        for example, rows in choice_examples()
         for row in rows
         for options in row.ours
         for option in options
@@ -144,7 +144,7 @@ def test_the_document_is_whole():
     by_metric = {(name, "denominator") for name in names}
     options = {option for c in CONVENTIONS.values() for option in c.options}
     assert shown == {*options, *by_metric, "convention"} - {"denominator"}
-    assert len(differences()) == 15
+    assert len(difference_examples()) == 15
     text = DOCUMENT.read_text(encoding="utf-8")
     pins = (REQUIREMENTS / "peers.txt").read_text()
     listed = re.search(r"versions are (.*?)\.\n", text, re.S)[1].split()

@@ -1,4 +1,4 @@
-"""What an update costs, counted rather than timed: ops, sizes of tensors, memory."""
+"""Tests the cost of an update by counting ops, tensor sizes and memory."""
 
 import math
 import re
@@ -7,14 +7,14 @@ import sys
 
 import pytest
 import tensorflow as tf
-from cases import METRICS, OF_LABELS
-from helpers import SUITE, optimised_ops, updater
+from cases import LABEL_METRICS, METRICS
+from helpers import SUITE, count_optimized_ops, update_function
 
 import tfrankmetrics as tfr
 
 QUERIES, ITEMS = 32, 30
-# How much memory updates take at their peak, beside scores [128, 100000]. In a process
-# of its own: elsewhere they would take what others have left.
+# Prints the peak memory of updates, without the scores [128, 100000]. It needs a new
+# process, because updates can reuse memory that earlier code freed.
 PEAK = f"""
 import resource
 import tensorflow as tf
@@ -31,7 +31,7 @@ def update(*arguments):
 
 one = tf.random.uniform([128, 1], maxval=100_000, dtype=tf.int64)
 ten = tf.random.uniform([128, 10], maxval=100_000, dtype=tf.int64)
-for relevant in (one, ten):  # a small catalogue, to load all that it takes
+for relevant in (one, ten):  # a small catalogue loads libraries first
     update(relevant % 20, tf.random.normal([128, 20]))
 scores = tf.random.normal([128, 100_000])
 before = peak()
@@ -45,25 +45,25 @@ def lists():
     return tf.ones((QUERIES, ITEMS)), tf.ones((QUERIES, ITEMS))
 
 
-def test_the_suite_sorts_twice_and_gathers_little():
-    ops = optimised_ops(updater(tfr.RankingMetrics(SUITE)), *lists())
+def test_ten_metrics_sort_twice_and_gather_little():
+    ops = count_optimized_ops(update_function(tfr.RankingMetrics(SUITE)), *lists())
     assert ops["TopKV2"] == 2
-    # Labels by rank; four more where there are ties.
+    # One for the labels by rank, and four that run only with ties.
     assert ops["GatherV2"] <= 5
-    # The optimiser's own idea for exp(x) - 1, on whole lists where there are ties.
+    # TensorFlow would turn exp(x) - 1 into this op, for whole lists if there are ties.
     assert ops["Expm1"] == 0
 
 
-def test_xla_sorts_no_list_to_the_end():
-    update = tf.function(updater(tfr.RankingMetrics(SUITE)), jit_compile=True)
+def test_xla_does_not_sort_whole_lists():
+    update = tf.function(update_function(tfr.RankingMetrics(SUITE)), jit_compile=True)
     program = update.experimental_get_compiler_ir(*lists())(stage="optimized_hlo")
-    # Labels, scores, and scores where there may be NaN.
+    # One for labels, one for scores, and one for scores that may contain NaN.
     assert program.count('custom_call_target="TopK"') == 3
     assert not re.search(r"\bsort\(", program)
 
 
-def sizes_of_tensors(function, *arguments):
-    """The number of elements of each tensor in a graph and in all graphs within it."""
+def tensor_sizes(function, *arguments):
+    """The number of elements of each tensor in a graph and in its inner graphs."""
     graph = tf.function(function).get_concrete_function(*arguments).graph
     definition = graph.as_graph_def(add_shapes=True)
     nodes = list(definition.node)
@@ -77,20 +77,20 @@ def sizes_of_tensors(function, *arguments):
 
 
 @pytest.mark.parametrize("k", [None, 10])
-def test_no_tensor_is_of_pairs_of_ranks(k):
+def test_no_tensor_has_an_element_for_each_pair_of_ranks(k):
     names = [
         name if k is None else f"{name}@{k}"
-        for name in OF_LABELS
+        for name in LABEL_METRICS
         if k is None or METRICS[name].has_cutoff
     ]
-    sizes = sizes_of_tensors(updater(tfr.RankingMetrics(names)), *lists())
+    sizes = tensor_sizes(update_function(tfr.RankingMetrics(names)), *lists())
     assert len(sizes) > 100
-    assert min(sizes) >= 0  # all are known
+    assert min(sizes) >= 0  # all sizes are known
     assert max(sizes) <= 2 * QUERIES * (ITEMS + 1)
 
 
 def test_peak_memory_of_a_catalogue():
-    """The scores are 51 MB; one-hot labels would be as much, and so would sort keys."""
+    """The scores take 51 MB. One-hot labels or sort keys would take as much again."""
     process = subprocess.run(
         [sys.executable, "-c", PEAK], capture_output=True, text=True, check=True
     )

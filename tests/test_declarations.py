@@ -1,4 +1,4 @@
-"""Metrics as declarations: signatures, options, documentation, and mistakes."""
+"""Tests metric declarations: signatures, options, documentation and errors."""
 
 import dataclasses
 import inspect
@@ -16,7 +16,7 @@ from tfrankmetrics.measure import DECLARATIONS
 
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
 SHARED = ["ties", "seed", "empty", "convention", "inputs", "name", "dtype"]
-TAKE_OPTIONS = [tfr.evaluate, tfr.evaluate_rows, tfr.RankingMetrics]
+FUNCTIONS_WITH_OPTIONS = [tfr.evaluate, tfr.evaluate_rows, tfr.RankingMetrics]
 
 
 def base_of(cls):
@@ -24,19 +24,19 @@ def base_of(cls):
 
 
 def own_options(name):
-    """The options that a metric's class declares itself, or narrows."""
+    """The options that a metric's own class declares or narrows."""
     return inspect.get_annotations(CLASSES[name])
 
 
-def entry(documentation, option):
-    """What a docstring says about an argument."""
+def description_of(documentation, option):
+    """The text about an argument in a docstring."""
     text = f"{documentation}\n"
     found = re.search(rf"^ +{option}: ((?:.*\n)(?:     .*\n)*)", text, re.M)
     assert found, option
     return " ".join(found[1].split())
 
 
-def test_a_signature_shows_the_defaults():
+def test_signatures_show_the_defaults():
     assert str(inspect.signature(tfr.NDCG)) == (
         "(k=None, *, gain='exponential', discount='log2', ideal='judged', "
         "ties='expected', seed=None, empty='zero', convention=None, inputs='labels', "
@@ -49,7 +49,7 @@ def test_a_signature_shows_the_defaults():
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_signature_has_the_cutoff_first_then_its_own_options(name):
+def test_signatures_list_the_cutoff_then_own_options_then_shared_ones(name):
     parameters = [*inspect.signature(CLASSES[name]).parameters]
     if METRICS[name].has_cutoff:
         assert parameters.pop(0) == "k"
@@ -61,7 +61,7 @@ def test_a_signature_has_the_cutoff_first_then_its_own_options(name):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_options_read_back(case):
+def test_options_are_attributes(case):
     metric = case.metric(k=4, name="x", ties="stable", dtype="float64")
     for option, choice in case.options:
         assert getattr(metric, option) == choice
@@ -73,14 +73,14 @@ def test_options_read_back(case):
         assert metric.k == 4
 
 
-def test_options_cannot_be_changed():
+def test_options_are_read_only():
     metric = tfr.NDCG(k=3)
     for option in ("k", "gain", "ties", "inputs"):
         with pytest.raises(AttributeError):
             setattr(metric, option, "linear")
 
 
-def test_none_is_the_convention_s_choice_or_the_default():
+def test_none_means_the_convention_or_the_default():
     assert tfr.NDCG(gain=None, ties=None, seed=None).gain == "exponential"
     from_trec_eval = tfr.NDCG(gain=None, convention="trec_eval")
     assert (from_trec_eval.gain, from_trec_eval.ties) == ("linear", "stable")
@@ -90,10 +90,10 @@ def test_none_is_the_convention_s_choice_or_the_default():
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_config_is_complete(case):
+def test_configs_have_every_option(case):
     config = case.metric(k=4, name="x", dtype="float64").get_config()
     arguments = inspect.signature(CLASSES[case.name]).parameters
-    # A convention is a set of options, which the config has; `duplicates` is for ids.
+    # The config has a convention's options. `duplicates` is only for inputs="ids".
     assert set(config) == set(arguments) - {"convention", "duplicates"}
     assert config.get("k") == (4 if METRICS[case.name].has_cutoff else None)
     assert config["name"] == "x"
@@ -101,11 +101,11 @@ def test_a_config_is_complete(case):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_every_option_is_tried(name):
-    tried = {
+def test_the_cases_cover_every_option(name):
+    covered = {
         option for case in CASES if case.name == name for option, _ in case.options
     }
-    assert tried == METRICS[name].types.keys() - {"ties", "seed", "empty"}
+    assert covered == METRICS[name].types.keys() - {"ties", "seed", "empty"}
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -113,10 +113,9 @@ def test_own_options_and_their_defaults_are_documented(name):
     documentation = inspect.getdoc(CLASSES[name])
     for option in own_options(name):
         default = str(inspect.signature(CLASSES[name]).parameters[option].default)
-        assert default in entry(documentation, option), option
-    assert f"see `{base_of(CLASSES[name]).__name__}`" in entry(
-        documentation, r"\*\*shared"
-    )
+        assert default in description_of(documentation, option), option
+    shared = f"Other arguments: See `{base_of(CLASSES[name]).__name__}`."
+    assert shared in documentation
 
 
 @pytest.mark.parametrize("base", BASES)
@@ -124,21 +123,21 @@ def test_shared_options_are_documented_on_the_base_class(base):
     documentation = inspect.getdoc(base)
     described = documentation
     if base is not tfr.TopKMetric:
-        assert "see `TopKMetric`" in entry(documentation, r"\*\*shared")
+        assert "As in `TopKMetric`." in documentation
         described += inspect.getdoc(tfr.TopKMetric)
     for option in inspect.signature(base).parameters:
-        assert entry(described, option)
+        assert description_of(described, option)
 
 
-def test_options_hold_every_option_of_every_metric():
-    every = {option for metric in METRICS.values() for option in metric.types}
-    # `denominator` has other choices for each metric: it is set on objects.
-    expected = every - {"denominator"} | {"convention"}
+def test_the_options_type_has_every_option_of_every_metric():
+    all_options = {option for metric in METRICS.values() for option in metric.types}
+    # The choices of `denominator` differ between metrics, so it is set on objects.
+    expected = all_options - {"denominator"} | {"convention"}
     types = typing.get_type_hints(tfr.Options, include_extras=True)
     assert types.keys() == expected
     documentation = inspect.getdoc(tfr.Options)
     for option in types:
-        assert entry(documentation, option)
+        assert description_of(documentation, option)
     for metric in METRICS.values():
         for option in metric.types.keys() - {"denominator"}:
             known, own = types[option], metric.types[option]
@@ -148,8 +147,8 @@ def test_options_hold_every_option_of_every_metric():
                 assert own == known
 
 
-@pytest.mark.parametrize("function", TAKE_OPTIONS)
-def test_every_option_is_in_the_signature_of_a_function(function):
+@pytest.mark.parametrize("function", FUNCTIONS_WITH_OPTIONS)
+def test_functions_have_every_option_in_their_signatures(function):
     parameters = inspect.signature(function).parameters
     assert parameters.keys() >= typing.get_type_hints(tfr.Options).keys()
     assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -157,12 +156,12 @@ def test_every_option_is_in_the_signature_of_a_function(function):
     assert "`tfrankmetrics.Options`" in inspect.getdoc(function)
 
 
-def test_the_names_of_conventions_are_the_keys():
+def test_convention_names_are_the_keys_of_conventions():
     assert typing.get_args(options.ConventionName) == (*tfr.CONVENTIONS,)
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_an_unknown_argument_says_what_there_is(name):
+def test_the_error_for_an_unknown_argument_lists_the_valid_ones(name):
     with pytest.raises(TypeError, match=r"'gian'. It takes: .*ties, seed, empty"):
         make_metric(name, 3, gian="linear")
 
@@ -175,29 +174,29 @@ def test_an_unknown_argument_says_what_there_is(name):
         lambda **wrong: tfr.RankingMetrics(["ndcg"], **wrong),
     ],
 )
-def test_an_unknown_option_of_a_function_suggests_another(call):
+def test_the_error_for_an_unknown_option_suggests_a_valid_one(call):
     for error in (TypeError, ValueError):
         with pytest.raises(error, match=r"'gian'\. Did you mean 'gain'\?"):
             call(gian="linear")
-    with pytest.raises(ValueError, match="set it on a metric object"):
+    with pytest.raises(ValueError, match="must be set on a metric object"):
         call(denominator="hits")
 
 
 def half(lists, gain):
-    """A formula without options."""
+    """A formula without options of its own."""
     return lists.sum_to_cutoffs(lists.expected(gain)) / 2
 
 
 @dataclasses.dataclass(frozen=True)
 class One(tfr.ItemGain):
-    """1 for each item."""
+    """A gain of 1 for each item."""
 
     def __call__(self, items):
         return tf.cast(items.valid, tf.float64)
 
 
 def declare(name="half", formula=half, gain=One, base=tfr.TopKMetric, **fields):
-    """Declares a metric with fields, each a pair of a type and a default."""
+    """Declares a metric. Each field is a pair of a type and a default."""
     namespace = {field: default for field, (_, default) in fields.items()}
     namespace["__annotations__"] = {field: kind for field, (kind, _) in fields.items()}
     cls = type("Half", (base,), {**namespace, "__module__": __name__})
@@ -206,7 +205,7 @@ def declare(name="half", formula=half, gain=One, base=tfr.TopKMetric, **fields):
 
 @pytest.fixture
 def declarations():
-    """The declarations, which are as before after the test."""
+    """The registry of declarations. Changes are undone after the test."""
     before = dict(DECLARATIONS)
     yield DECLARATIONS
     DECLARATIONS.clear()
@@ -216,13 +215,13 @@ def declarations():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: declare("ndcg"), ValueError, "'ndcg', which tfrankmetrics.metrics.dcg.NDCG has"),
-        (lambda: declare("rprec"), ValueError, "'rprec', which"),  # an alias of another
+        (lambda: declare("ndcg"), ValueError, "'ndcg', a name of tfrankmetrics.metrics.dcg.NDCG"),
+        (lambda: declare("rprec"), ValueError, "'rprec', a name of"),  # an alias of another metric
         (lambda: declare("Half"), ValueError, "lower-case letters"),
         (lambda: declare("half@5"), ValueError, "lower-case letters"),
         (lambda: declare(base=tf.keras.metrics.Metric), TypeError, "a subclass of TopKMetric"),
-        (lambda: declare(beta=(float, 0.5)), TypeError, "neither its formula nor its gain takes as keywords: 'beta'"),
-        (lambda: declare(gain=tfr.BinaryGain), TypeError, "does not declare as fields: 'relevance_threshold'"),
+        (lambda: declare(beta=(float, 0.5)), TypeError, "must be an option of the formula or of the gain.*'beta'"),
+        (lambda: declare(gain=tfr.BinaryGain), TypeError, "must be a field of the class.*without 'relevance_threshold'"),
         (lambda: declare(variables=(float, 0.5)), TypeError, "an attribute of Keras's metrics. Received: `variables`"),
         (lambda: declare(empty=(Literal["half"], "half")), TypeError, "choices of `empty` must be some of 'zero', 'one', 'skip'"),
         (lambda: declare(inputs=(Literal["rows"], "rows")), TypeError, "choices of `inputs` must be some of"),
@@ -230,7 +229,7 @@ def declarations():
         (lambda: declare(gain=tfr.LabelGain, gain_=(str, "")), TypeError, "'gain_'|'gain'"),
     ],
 )  # fmt: skip
-def test_mistakes_in_declarations(declarations, make, error, message):
+def test_invalid_declarations_raise(declarations, make, error, message):
     before = dict(declarations)
     with pytest.raises(error, match=message):
         make()
@@ -245,7 +244,7 @@ def test_a_field_needs_a_default(declarations):
             beta: float
 
 
-def test_a_base_class_is_no_metric():
+def test_undeclared_classes_raise():
     class Undeclared(tfr.TopKMetric):
         pass
 
@@ -262,7 +261,7 @@ def test_a_base_class_is_no_metric():
         (lambda lists, gain: tf.cast(half(lists, gain), "float32"), tfr.TopKMetric, "float32"),
     ],
 )  # fmt: skip
-def test_a_formula_must_return_values_at_the_cutoffs(
+def test_formulas_with_a_wrong_shape_or_dtype_raise(
     declarations, formula, base, received
 ):
     made = declare(formula=formula, base=base)
@@ -271,7 +270,7 @@ def test_a_formula_must_return_values_at_the_cutoffs(
 
 
 def test_a_class_may_be_declared_again(declarations):
-    """As when a cell of a notebook runs twice."""
+    """Running a notebook cell twice declares its metric again."""
     first = tfr.evaluate([[1, 0]], [[2, 1]], [declare()(k=1)])
     again = declare(formula=lambda lists, gain: 2 * half(lists, gain))
     assert first == {"half@1": 1 / 2}

@@ -1,8 +1,8 @@
-"""The printed and asserted numbers of five documents about ranking metrics.
+"""Reproduces the numbers in five documents about ranking metrics.
 
-Each row names the document: a notebook on MAP, precision and NDCG; a Chinese blog
-post on ranking metrics; a notebook on NDCG for recommenders; a notebook on recall,
-MRR, MAP and NDCG; and one on Kaggle's MAP@12.
+Each test case names its document: a notebook on MAP, precision and NDCG; a Chinese blog
+post on ranking metrics; a notebook on NDCG for recommenders; a notebook on recall, MRR,
+MAP and NDCG; or a notebook on Kaggle's MAP@12.
 """
 
 from math import log2
@@ -20,7 +20,7 @@ RECALL_TO_NDCG = "notebook on recall, MRR, MAP and NDCG"
 KAGGLE = "notebook on MAP@12"
 
 LINEAR = {"gain": "linear"}
-# Relevant are the items 2, 4, 5, 7; 1, 4, 5, 7; and 5, 8 of those ranked 1 to 8.
+# Items 1 to 8 in ranked order. Relevant items: 2, 4, 5, 7; 1, 4, 5, 7; and 5, 8.
 FOUND = [[0, 1, 0, 1, 1, 0, 1, 0], [1, 0, 0, 1, 1, 0, 1, 0], [0, 0, 0, 0, 1, 0, 0, 1]]
 GRADES = [0, 4, 1, 3, 4, 1, 3, 2]
 IDEAL = [4, 4, 3, 3, 2, 1, 1, 0]
@@ -55,7 +55,7 @@ IDEAL = [4, 4, 3, 3, 2, 1, 1, 0]
         for k, printed in enumerate(all_printed, 1)
     ],
 )  # fmt: skip
-def test_printed_number(document, name, k, options, labels, printed, digits):
+def test_printed_values(document, name, k, options, labels, printed, digits):
     size = len(labels[0] if isinstance(labels[0], list) else labels)
     row = list(range(size, 0, -1))
     scores = [row] * len(labels) if isinstance(labels[0], list) else row
@@ -72,11 +72,11 @@ LISTS = [
     [4, 2, 3, 1, 5],
     [4, 2, 3, 5, 1],
 ]
-EACH_TIME = {"duplicates": "all"}
-OVER_HITS = {**EACH_TIME, "denominator": "hits"}
+ALL_DUPLICATES = {"duplicates": "all"}
+OVER_HITS = {**ALL_DUPLICATES, "denominator": "hits"}
 TRUTH = ["a", "b", "c", "d", "e"]
 PREDICTED = ["bcade", "abcde", "fbcde", "afegb", "afcgb", "dcbae"]
-AT_MOST_K = {"denominator": "min(k, relevant)"}
+MIN_K_RELEVANT = {"denominator": "min(k, relevant)"}
 GOOD = [["good 1", "good 2", "good 3"]]
 FIVE = [["good 1", "bad 1", "good 2", "bad 2", "good 3"]]
 STRINGS = [["2", "4", "5", "7"]]
@@ -90,18 +90,18 @@ ONE_TO_EIGHT = [[1, 2, 3, 4, 5, 6, 7, 8]] * 3
     [
         (NOTEBOOK_NDCG, "map", 5, OVER_HITS, [1], LISTS[0], 0.8666666666666667, 16),
         (NOTEBOOK_NDCG, "map", 5, OVER_HITS, ONE, LISTS, 0.43, 15),
-        (NOTEBOOK_NDCG, "precision", 5, EACH_TIME, ONE, LISTS, 0.28, 15),
+        (NOTEBOOK_NDCG, "precision", 5, ALL_DUPLICATES, ONE, LISTS, 0.28, 15),
         (BLOG, "precision", 3, {}, GOOD, FIVE, 2 / 3, 15),
         (BLOG, "precision", 4, {}, GOOD, FIVE, 2 / 4, 15),
         (BLOG, "precision", 5, {}, GOOD, FIVE, 3 / 5, 15),
         (BLOG, "map", None, {}, GOOD, FIVE, (1 / 1 + 2 / 3 + 3 / 5) / 3, 15),
-        # Its average precision misses a good result that the model does not return.
+        # The relevant item that was not returned lowers average precision.
         (BLOG, "map", None, {}, [["a", "b"]], [["x", "a"]], (1 / 2 + 0) / 2, 15),
         (BLOG, "mrr", None, {}, [["a"]], [["x", "a", "y", "z"]], 1 / 2, 15),
         (BLOG, "ndcg", None, {}, [["a", "b"]], [["x", "b", "a"]], (1 / log2(3) + 1 / log2(4)) / (1 + 1 / log2(3)), 15),
-        # Only what was retrieved is in the ideal order of one of its functions.
+        # One of its functions puts only retrieved items in the ideal order.
         (RECOMMENDER, "ndcg", 4, {"ideal": "retrieved"}, [[7, 8, 9]], [[1, 7, 2, 8]], (1 / log2(3) + 1 / log2(5)) / (1 + 1 / log2(3)), 15),
-        # The next item of each of three users: found first, third, and not at all.
+        # Three users, each with one relevant item: their next item.
         (RECOMMENDER, "ndcg", 10, {}, [5, 6, 7], [[5, 1], [1, 2], [8, 9]], (1 + 0 + 0) / 3, 15),
         (RECOMMENDER, "ndcg", 10, {}, [5, 6, 7], [[5, 1, 2], [1, 2, 6], [8, 9, 1]], (1 + 1 / log2(4) + 0) / 3, 15),
         (RECALL_TO_NDCG, "mrr", None, {}, THREE_QUERIES, ONE_TO_EIGHT, 0.57, 2),
@@ -109,7 +109,7 @@ ONE_TO_EIGHT = [[1, 2, 3, 4, 5, 6, 7, 8]] * 3
         (RECALL_TO_NDCG, "map", 8, {}, THREE_QUERIES[1], ONE_TO_EIGHT[1], 0.67, 2),
         (RECALL_TO_NDCG, "map", 8, {}, THREE_QUERIES[2], ONE_TO_EIGHT[2], 0.23, 2),
         (RECALL_TO_NDCG, "map", 8, {}, THREE_QUERIES, ONE_TO_EIGHT, 0.48, 2),
-        (KAGGLE, "map", 4, AT_MOST_K, [TRUTH] * 6, [*map(list, PREDICTED)], 0.71875, 15),
+        (KAGGLE, "map", 4, MIN_K_RELEVANT, [TRUTH] * 6, [*map(list, PREDICTED)], 0.71875, 15),
     ]
     + [
         (RECALL_TO_NDCG, "recall", k, {}, STRINGS, RANKED, expected, 15)
@@ -119,12 +119,12 @@ ONE_TO_EIGHT = [[1, 2, 3, 4, 5, 6, 7, 8]] * 3
         (KAGGLE, name, k, options, TRUTH, list(PREDICTED[number]), expected, 15)
         for name, options, all_expected in [
             ("precision", {}, [1.0, 1.0, 0.0, 1 / 2, 2 / 3, 3 / 3]),
-            ("map", AT_MOST_K, [1.0, 1.0, 0.0, 0.5, 0.5555555555555555, 1.0]),
+            ("map", MIN_K_RELEVANT, [1.0, 1.0, 0.0, 0.5, 0.5555555555555555, 1.0]),
         ]
         for number, (k, expected) in enumerate(zip([1, 1, 1, 2, 3, 3], all_expected))
     ],
 )  # fmt: skip
-def test_number_from_ids(
+def test_values_from_ids(
     document, name, k, options, relevant, recommended, expected, digits
 ):
     options = dict(options)
@@ -136,8 +136,8 @@ def test_number_from_ids(
     assert round(found, digits) == pytest.approx(expected, rel=1e-14)
 
 
-def test_ndcg_with_the_place_in_the_relevant_list_as_grade():
-    """The blog post's graded NDCG: 1 / (place in the list of relevant documents)."""
+def test_ndcg_with_reciprocal_positions_as_grades():
+    """The blog post's grades are 1 / (position in the list of relevant documents)."""
     relevant, grades = ["a", "b", "c"], [1 / 1, 1 / 2, 1 / 3]
     ndcg = tfr.evaluate(
         {"ids": [relevant], "relevance": [grades]},
@@ -155,8 +155,8 @@ def test_ndcg_with_the_place_in_the_relevant_list_as_grade():
     [(0, 1, 1.0), (1, 1, 1.0), (2, 1, 0.0), (3, 2, 0.0), (4, 3, 1.0), (5, 3, 1.0)],
 )
 def test_relevance_at_one_rank(number, k, relevance):
-    """rel@k of the notebook on MAP@12: what the k-th item adds to k * P@k."""
-    ids, k_long = [TRUTH], [f"P@{depth}" for depth in range(1, k + 1)]
-    precision = tfr.evaluate(ids, [list(PREDICTED[number])], k_long, inputs="ids")
+    """The notebook on MAP@12 defines rel@k, the relevance of the item at rank k."""
+    ids, names = [TRUTH], [f"P@{depth}" for depth in range(1, k + 1)]
+    precision = tfr.evaluate(ids, [list(PREDICTED[number])], names, inputs="ids")
     before = (k - 1) * precision[f"precision@{k - 1}"] if k > 1 else 0.0
     assert k * precision[f"precision@{k}"] - before == pytest.approx(relevance)

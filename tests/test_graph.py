@@ -1,4 +1,4 @@
-"""The metrics as graphs: XLA, unknown shapes, sorts, retracing, exact sums."""
+"""Tests the metrics in graphs: XLA, unknown shapes, sorts, retracing, exact sums."""
 
 import math
 
@@ -6,55 +6,57 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cases import (
-    OF_LABELS,
-    OF_SUBTOPICS,
-    cases_for,
+    LABEL_METRICS,
+    SUBTOPIC_METRICS,
+    cases_of_metrics,
     labels_for,
     make_metric,
+    metric_name,
     random_lists,
-    spelled,
     with_cutoffs,
 )
-from helpers import SUITE, optimised_ops, results, updater
+from helpers import SUITE, count_optimized_ops, results, update_function
 
 import tfrankmetrics as tfr
 from tfrankmetrics import compiled
 
 
-def every_formula(names):
-    """These metrics with every option that a formula branches on."""
+def metrics_with_formula_options(names):
+    """These metrics with every option that selects a branch of a formula."""
     branches = {"ideal", "denominator", "average"}
-    cases = (case for case in cases_for(names) if {*dict(case.options)} <= branches)
+    cases = (
+        case for case in cases_of_metrics(names) if {*dict(case.options)} <= branches
+    )
     return [case.metric(3, name=str(case)) for case in cases]
 
 
-def each(names, *orders_of_ties):
-    """These metrics at two cutoffs, one deeper than the lists, and with these ties."""
+def metrics_with_ties(names, *all_ties):
+    """These metrics at two cutoffs, one beyond the lists, with each way to break ties."""
     return [
         make_metric(name, k, ties=ties, name=f"{name}@{k}, {ties}")
         for name, k in with_cutoffs(names, (3, 40))
-        for ties in orders_of_ties
+        for ties in all_ties
     ]
 
 
-# Enough for what changes the ranking only: the dtype of scores, random ties.
-FEW = ["ndcg", "mrr", "opa"]
+# These suffice for options that change only the ranking: score dtypes, random ties.
+FEW_METRICS = ["ndcg", "mrr", "opa"]
 
 
 @pytest.mark.parametrize(
     ("dtype", "metrics"),
     [
-        ("float32", every_formula(OF_LABELS)),
-        ("float32", every_formula(OF_SUBTOPICS)),
-        ("float32", each(OF_LABELS, "stable")),
-        ("float32", each(OF_SUBTOPICS, "stable")),
-        ("float32", each(FEW, "random")),
-        ("float64", each(FEW, "expected", "stable", "random")),
-        ("int32", each(FEW, "expected", "stable", "random")),
+        ("float32", metrics_with_formula_options(LABEL_METRICS)),
+        ("float32", metrics_with_formula_options(SUBTOPIC_METRICS)),
+        ("float32", metrics_with_ties(LABEL_METRICS, "stable")),
+        ("float32", metrics_with_ties(SUBTOPIC_METRICS, "stable")),
+        ("float32", metrics_with_ties(FEW_METRICS, "random")),
+        ("float64", metrics_with_ties(FEW_METRICS, "expected", "stable", "random")),
+        ("int32", metrics_with_ties(FEW_METRICS, "expected", "stable", "random")),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0].name,
 )
-@pytest.mark.usefixtures("free_at_once")
+@pytest.mark.usefixtures("clear_caches_after_test")
 def test_eager_graph_and_xla_agree(dtype, metrics):
     labels, scores = random_lists(5, queries=9, size=7, ties=True)
     scores[0] = -0.0
@@ -70,7 +72,7 @@ def test_eager_graph_and_xla_agree(dtype, metrics):
     values = []
     for compile_options in (None, {}, {"jit_compile": True}):
         metric = tfr.RankingMetrics(metrics)
-        update = updater(metric)
+        update = update_function(metric)
         if compile_options is not None:
             update = tf.function(update, **compile_options)
         update(tf.constant(labels), tf.constant(scores), tf.constant(weights))
@@ -80,25 +82,25 @@ def test_eager_graph_and_xla_agree(dtype, metrics):
     assert xla == pytest.approx(eager, rel=1e-6)
 
 
-# Those whose formulas have their own paths for unknown sizes.
-OF_ANY_SIZE = ["ndcg", "map", "mrr", "err", "arp", "opa"]
+# Metrics whose formulas have a separate path for unknown sizes.
+UNKNOWN_SIZE_METRICS = ["ndcg", "map", "mrr", "err", "arp", "opa"]
 
 
 @pytest.mark.parametrize(
     ("metrics", "jit_compile"),
     [
-        (OF_LABELS, False),
-        (OF_ANY_SIZE, True),
-        (OF_SUBTOPICS, False),
-        (OF_SUBTOPICS, True),
+        (LABEL_METRICS, False),
+        (UNKNOWN_SIZE_METRICS, True),
+        (SUBTOPIC_METRICS, False),
+        (SUBTOPIC_METRICS, True),
     ],
     ids=["labels", "labels-xla", "subtopics", "subtopics-xla"],
 )
-@pytest.mark.usefixtures("free_at_once")
+@pytest.mark.usefixtures("clear_caches_after_test")
 def test_unknown_batch_and_list_size(metrics, jit_compile):
     labels, scores = random_lists(6, queries=11, size=9, ties=True)
     labels = labels_for(metrics[0], labels)
-    names = [spelled(*pair) for pair in with_cutoffs(metrics, (None, 4))]
+    names = [metric_name(*pair) for pair in with_cutoffs(metrics, (None, 4))]
     metric = tfr.RankingMetrics(names)
     unknown = [
         tf.TensorSpec([None] * array.ndim, tf.float64) for array in (labels, scores)
@@ -117,17 +119,17 @@ def test_unknown_batch_and_list_size(metrics, jit_compile):
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3)])
-@pytest.mark.usefixtures("free_at_once")
-def test_nothing_to_rank_in_a_graph(shape, jit_compile):
-    metric = tfr.RankingMetrics([spelled(name, 3) for name in OF_ANY_SIZE])
-    nothing = tf.zeros(shape)
-    tf.function(updater(metric), jit_compile=jit_compile)(nothing, nothing)
+@pytest.mark.usefixtures("clear_caches_after_test")
+def test_empty_batches_and_lists_in_a_graph(shape, jit_compile):
+    metric = tfr.RankingMetrics([metric_name(name, 3) for name in UNKNOWN_SIZE_METRICS])
+    empty = tf.zeros(shape)
+    tf.function(update_function(metric), jit_compile=jit_compile)(empty, empty)
     assert np.isnan(list(results(metric).values())).all()
 
 
 def test_ragged_tensors_in_a_graph():
     metric = tfr.RankingMetrics(["ndcg", "mrr"])
-    update = tf.function(updater(metric))
+    update = tf.function(update_function(metric))
     labels = tf.ragged.constant([[0, 1], [2, 0, 1]])
     scores = tf.ragged.constant([[0.5, 0.1], [0.3, 0.2, 0.1]])
     update(labels, scores)
@@ -138,11 +140,13 @@ def test_ragged_tensors_in_a_graph():
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["graph", "xla"])
-def update_of_unknown_shapes(request):
+def update_with_unknown_shapes(request):
     unknown = tf.TensorSpec((None, None))
     metric = tfr.MeanReciprocalRank()
     update = tf.function(
-        updater(metric), input_signature=[unknown] * 3, jit_compile=request.param
+        update_function(metric),
+        input_signature=[unknown] * 3,
+        jit_compile=request.param,
     )
     update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 3)))
     update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 1)))
@@ -160,23 +164,23 @@ def update_of_unknown_shapes(request):
         ((4, 5), (4, 5), (4, 2), "a scalar, "),
     ],
 )
-def test_shapes_that_only_the_run_shows_are_checked_then(
-    labels, scores, weights, message, update_of_unknown_shapes
+def test_unknown_shapes_are_checked_at_run_time(
+    labels, scores, weights, message, update_with_unknown_shapes
 ):
-    update, is_xla = update_of_unknown_shapes
-    # XLA does not run assertions, and has its own words for it.
+    update, is_xla = update_with_unknown_shapes
+    # XLA does not run assertions and raises its own error.
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="-2" if is_xla else message
     ):
         update(tf.ones(labels), tf.ones(scores), tf.ones(weights))
 
 
-def test_shapes_are_checked_while_tracing_where_they_are_known():
+def test_known_shapes_are_checked_while_tracing():
     metric = tfr.MeanReciprocalRank()
     with pytest.raises(ValueError, match="must be of the same shape"):
-        tf.function(updater(metric))(tf.ones((2, 3)), tf.ones((2, 4)))
+        tf.function(update_function(metric))(tf.ones((2, 3)), tf.ones((2, 4)))
     with pytest.raises(ValueError, match="known number of dimensions"):
-        tf.function(updater(metric), input_signature=[tf.TensorSpec(None)] * 2)(
+        tf.function(update_function(metric), input_signature=[tf.TensorSpec(None)] * 2)(
             tf.ones((2, 3)), tf.ones((2, 3))
         )
 
@@ -185,18 +189,20 @@ def test_shapes_are_checked_while_tracing_where_they_are_known():
     ("names", "sorts"),
     [
         (["map@10"], 1),
-        (["ndcg@10"], 2),  # the ideal order needs one of its own
+        (["ndcg@10"], 2),  # the ideal order needs a second sort
         (SUITE, 2),
-        ([name for name in OF_LABELS if name != "opa"], 2),
+        ([name for name in LABEL_METRICS if name != "opa"], 2),
     ],
 )
 def test_number_of_sorts(names, sorts):
     labels, scores = tf.ones((8, 30)), tf.ones((8, 30))
     metric = tfr.RankingMetrics(names)
-    assert optimised_ops(updater(metric), labels, scores)["TopKV2"] == sorts
+    assert (
+        count_optimized_ops(update_function(metric), labels, scores)["TopKV2"] == sorts
+    )
 
 
-def test_separate_metrics_of_one_depth_share_their_sorts():
+def test_separate_metrics_with_the_same_cutoff_share_their_sorts():
     labels, scores = tf.ones((8, 30)), tf.ones((8, 30))
     metrics = [
         tfr.NDCG(k=10),
@@ -215,8 +221,8 @@ def test_separate_metrics_of_one_depth_share_their_sorts():
         for metric in metrics:
             metric.update_state(labels, scores)
 
-    # One by score; and one by label, for the ideal order by either gain.
-    assert optimised_ops(update, labels, scores)["TopKV2"] == 2
+    # One sort by score, and one by label for the ideal order of both gains.
+    assert count_optimized_ops(update, labels, scores)["TopKV2"] == 2
 
 
 def test_changing_shapes_do_not_retrace():
@@ -233,7 +239,7 @@ def test_changing_shapes_do_not_retrace():
 
 
 def test_sums_stay_exact_over_many_updates():
-    """From the state after 10^8 queries of value 0.1, single updates still count."""
+    """Single updates still count after 10^8 queries with a value of 0.1."""
     seen, more = 10**8, 20_000
     metric = tfr.MeanReciprocalRank()
     metric.variables[0].assign([[0.1 * seen, float(seen)]])
@@ -250,11 +256,11 @@ def test_sums_stay_exact_over_many_updates():
     assert total == pytest.approx(0.1 * seen + more, rel=1e-12)
     exact = (0.1 * seen + more) / (seen + more)
     assert float(metric.result()) == pytest.approx(exact, rel=1e-6)
-    # What a float32 state would have kept of these updates: nothing.
+    # In a float32 state, these updates would be lost.
     assert np.float32(seen) + np.float32(1) == np.float32(seen)
 
 
-def test_a_whole_metric_is_a_few_numbers():
+def test_the_state_has_two_numbers_for_each_metric():
     metric = tfr.RankingMetrics(SUITE)
     for _ in range(3):
         metric.update_state(np.ones((50, 4)), np.ones((50, 4)))

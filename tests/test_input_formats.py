@@ -1,4 +1,4 @@
-"""Ids and catalogues give the value of the same case as labels; and rows.
+"""Compares ids and catalogues with the same queries as labels, and tests rows.
 
 `test_properties.py` compares rows with lists for every metric.
 """
@@ -9,22 +9,24 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas
 import pytest
-from cases import reading
-from helpers import few, objects
+from cases import metrics_supporting
+from helpers import few_examples, metric_objects
 from hypothesis import assume, given
 from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
 
 INF = float("inf")
-OF_IDS = objects(reading("ids"), without_numbers=True)
-OF_CATALOGUE = objects(reading("catalogue"), without_numbers=True)
+ID_OBJECTS = metric_objects(metrics_supporting("ids"), without_float_options=True)
+CATALOGUE_OBJECTS = metric_objects(
+    metrics_supporting("catalogue"), without_float_options=True
+)
 IDS = st.integers(0, 7)
 
 
 @st.composite
 def id_queries(draw):
-    """Relevant ids with grades, and recommended ids, which may repeat."""
+    """Draws relevant ids with grades, and recommended ids. Ids may repeat."""
     number = draw(st.integers(1, 4))
     relevant = [draw(st.lists(IDS, max_size=4)) for _ in range(number)]
     grades = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0])
@@ -34,7 +36,7 @@ def id_queries(draw):
 
 
 def as_labels(relevant, relevance, recommended, duplicates):
-    """One query's ids as labels and scores; what was missed has the score -inf."""
+    """One query's ids as labels and scores. Items not recommended have score -inf."""
     grades = {}
     for item, grade in zip(relevant, relevance):
         grades.setdefault(item, grade)
@@ -43,42 +45,42 @@ def as_labels(relevant, relevance, recommended, duplicates):
         counts = duplicates == "all" or item not in seen
         labels.append(grades.get(item, 0.0) if counts else 0.0)
         seen.add(item)
-    missed = [grade for item, grade in grades.items() if item not in seen]
+    not_recommended = [grade for item, grade in grades.items() if item not in seen]
     scores = [float(-place) for place in range(len(labels))]
-    return labels + missed, scores + [-INF] * len(missed)
+    return labels + not_recommended, scores + [-INF] * len(not_recommended)
 
 
 @pytest.mark.parametrize("duplicates", ["first", "all"])
-@few
+@few_examples
 @given(id_queries())
-def test_ids_are_as_good_as_labels(duplicates, queries):
+def test_ids_give_the_values_of_labels(duplicates, queries):
     relevant, relevance, recommended = queries
     ids = tfr.evaluate(
         {"ids": relevant, "relevance": relevance},
         recommended,
-        OF_IDS,
+        ID_OBJECTS,
         inputs="ids",
         duplicates=duplicates,
         per_query=True,
     )
     dense = [as_labels(*query, duplicates) for query in zip(*queries)]
     labels, scores = map(list, zip(*dense))
-    expected = tfr.evaluate(labels, scores, OF_IDS, per_query=True)
+    expected = tfr.evaluate(labels, scores, ID_OBJECTS, per_query=True)
     for name, value in ids.items():
         np.testing.assert_allclose(value, expected[name], rtol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("per_query", [1, 3])
-@few
+@few_examples
 @given(data=st.data())
-@pytest.mark.usefixtures("free_at_once")
-def test_a_catalogue_is_as_good_as_labels(per_query, data):
+@pytest.mark.usefixtures("clear_caches_after_test")
+def test_a_catalogue_gives_the_values_of_labels(per_query, data):
     shape = data.draw(st.tuples(st.integers(1, 4), st.integers(1, 9)))
     values = st.sampled_from([0.0, -0.0, 1.0, 2.5, np.nan, INF, -INF])
     scores = data.draw(hnp.arrays(np.float64, shape, elements=values))
     items = st.integers(0, shape[1] - 1)
     relevant = data.draw(hnp.arrays(np.int64, (shape[0], per_query), elements=items))
-    # Zeros and ones of the shape of the scores are refused, as labels.
+    # Zeros and ones in the shape of the scores raise an error: they look like labels.
     assume(shape[1] != 3 or per_query != 3 or relevant.max() > 1)
     exclude = data.draw(
         hnp.arrays(np.int64, (shape[0], 2), elements=items | st.just(-1))
@@ -86,7 +88,7 @@ def test_a_catalogue_is_as_good_as_labels(per_query, data):
     catalogue = tfr.evaluate(
         {"ids": relevant, "exclude": exclude},
         scores,
-        OF_CATALOGUE,
+        CATALOGUE_OBJECTS,
         inputs="catalogue",
         per_query=True,
     )
@@ -95,20 +97,20 @@ def test_a_catalogue_is_as_good_as_labels(per_query, data):
         scores[query, exclude[query][exclude[query] >= 0]] = -INF
         labels[query, scores[query] == -INF] = -1.0  # excluded, unless relevant
         labels[query, relevant[query]] = 1.0
-    expected = tfr.evaluate(labels, scores, OF_CATALOGUE, per_query=True)
+    expected = tfr.evaluate(labels, scores, CATALOGUE_OBJECTS, per_query=True)
     for name, value in catalogue.items():
         np.testing.assert_allclose(
             value, expected[name], rtol=1e-9, atol=1e-12, err_msg=name
         )
-    # A model that scores seen items -inf, inside fit.
+    # In `fit`, a model can exclude items with a score of -inf instead.
     model = tfr.evaluate(
-        relevant, scores, OF_CATALOGUE, inputs="catalogue", per_query=True
+        relevant, scores, CATALOGUE_OBJECTS, inputs="catalogue", per_query=True
     )
     for name, value in catalogue.items():
         np.testing.assert_array_equal(value, model[name], err_msg=name)
 
 
-def test_groups_and_ids_of_any_dtype():
+def test_groups_and_query_ids_of_any_dtype():
     labels, scores = (
         np.array([0, 1, 1, 0, 2, 0]),
         np.array([3.0, 2.0, 1.0, 3.0, 2.0, 1.0]),
@@ -145,11 +147,15 @@ def test_groups_and_ids_of_any_dtype():
         (2**63, 2**63 + 2**20, "uint64"),
     ],
 )
-def test_ids_of_any_range_in_any_order(low, high, dtype):
+def test_query_ids_of_any_range_in_any_order(low, high, dtype):
     rng = np.random.default_rng(0)
-    few = rng.integers(low, high, 90, dtype, endpoint=True)
-    few[:2] = low, high
-    ids, labels, scores = rng.choice(few, 400), rng.integers(0, 2, 400), rng.random(400)
+    pool = rng.integers(low, high, 90, dtype, endpoint=True)
+    pool[:2] = low, high
+    ids, labels, scores = (
+        rng.choice(pool, 400),
+        rng.integers(0, 2, 400),
+        rng.random(400),
+    )
     found = tfr.evaluate_rows(ids, labels, scores, ["mrr"], per_query=True)
     assert found["query"].tolist() == list(dict.fromkeys(ids.tolist()))
     for query, value in zip(*found.values(), strict=True):
@@ -158,8 +164,8 @@ def test_ids_of_any_range_in_any_order(low, high, dtype):
         assert value == (1 / (1 + hits[0]) if hits.size else 0)
 
 
-def test_many_rows_take_little_memory():
-    """Lists of very unequal length, far from fitting into one padded array."""
+def test_many_rows_need_little_memory():
+    """The lengths differ so much that one padded array would not fit in memory."""
     lengths = np.concatenate([np.full(20_000, 3), [400_000]])
     number = lengths.sum()
     labels = np.zeros(number)
@@ -170,10 +176,10 @@ def test_many_rows_take_little_memory():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert values == {"mrr": 1.0, "precision@2": 0.5}
-    assert peak < 40 * number * 8  # padded to one length it would be 20,000 times that
+    assert peak < 40 * number * 8  # one padded array would have 8 billion elements
 
 
-def test_rows_and_lists_have_the_same_random_ties():
+def test_rows_and_lists_break_random_ties_the_same_way():
     labels, lengths = np.tile([1.0, 0.0, 0.0, 0.0], 50), [4] * 50
     options = {"ties": "random", "seed": 3}
     rows = tfr.evaluate_rows(
@@ -202,7 +208,7 @@ def test_rows_and_lists_have_the_same_random_ties():
         ({"gian": "linear"}, "'gian'"),
     ],
 )
-def test_mistakes_in_rows(arguments, message):
+def test_invalid_rows_raise(arguments, message):
     rows = {"query_ids": [1, 1, 2], "labels": [1, 0, 1], "scores": [1.0, 2.0, 3.0]}
     with pytest.raises(ValueError, match=message):
         tfr.evaluate_rows(metrics=["ndcg"], **{**rows, **arguments})

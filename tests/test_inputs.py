@@ -1,4 +1,4 @@
-"""What can be passed, and what each mistake is answered with."""
+"""Tests the inputs that are accepted, and the error for each mistake."""
 
 import re
 
@@ -35,13 +35,13 @@ ROWS = [[0, 2, 1], [1, 0]], [[0.3, 0.1, 0.2], [0.5, 0.6]]
         (tuple(map(tuple, ROWS[0])), tuple(map(np.array, ROWS[1]))),
         (ragged(ROWS[0]), ragged(ROWS[1])),
         (ragged(ROWS[0], "uint8"), ragged(ROWS[1], "float32")),
-        (ragged(ROWS[0]), SCORES),  # scores of a model, padded wider
+        (ragged(ROWS[0]), SCORES),  # a model's scores, with more padding
         (ROWS[0], SCORES[:, :3]),
         ({"labels": LABELS}, SCORES),
         ({"labels": np.abs(LABELS), "mask": LABELS >= 0}, SCORES),
     ],
 )
-def test_forms_of_labels_and_scores(y_true, y_pred):
+def test_accepted_forms_of_labels_and_scores(y_true, y_pred):
     assert tfr.evaluate(y_true, y_pred, NAMES) == pytest.approx(REFERENCE, rel=1e-6)
     metric = tfr.RankingMetrics(NAMES)
     metric.update_state(y_true, y_pred)
@@ -66,7 +66,7 @@ def test_boolean_labels():
     assert tfr.evaluate([[False, True]], [[2, 1]], ["mrr"]) == {"mrr": 0.5}
 
 
-def test_weights_and_masks_of_lists_of_unequal_length():
+def test_weights_and_masks_for_lists_of_unequal_length():
     weights, mask = [[1, 2, 3], [4, 5]], [[True, True, False], [True, False]]
     dense_weights = np.array([[1, 2, 3, 0], [4, 5, 0, 0]])
     dense_mask = np.array([[True, True, False, False], [True, False, False, False]])
@@ -75,13 +75,13 @@ def test_weights_and_masks_of_lists_of_unequal_length():
     )
     nested = tfr.evaluate(*ROWS, NAMES, sample_weight=weights, mask=mask)
     assert nested == pytest.approx(dense, rel=1e-12)
-    # Beside ragged labels, a dense mask cannot bring padding to life.
+    # With ragged labels, a dense mask cannot turn padding into items.
     all_true = tfr.evaluate(ragged(ROWS[0]), SCORES, NAMES, mask=np.ones((2, 4), bool))
     assert all_true == pytest.approx(REFERENCE, rel=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32", "int64"])
-def test_dtypes_of_scores(dtype):
+def test_score_dtypes(dtype):
     scores = tf.cast(tf.constant(SCORES * 10), dtype)
     assert tfr.evaluate(LABELS, scores, NAMES) == pytest.approx(REFERENCE)
 
@@ -129,7 +129,7 @@ ONE = [[1.0, 0.0]]
         ({"sample_weight": [[np.nan, 1.0]]}, "finite numbers of at least 0", "index [0, 0]"),
     ],
 )  # fmt: skip
-def test_mistakes_in_the_data(arguments, rule, received):
+def test_invalid_data_raises(arguments, rule, received):
     defaults = {"y_true": ONE, "y_pred": [[0.2, 0.1]], "metrics": ["mrr"]}
     with pytest.raises(ValueError) as error:
         tfr.evaluate(**{**defaults, **arguments})
@@ -160,26 +160,26 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.NDCG(ideal="all"), "'judged', 'retrieved'", "'all'"),
         (lambda: tfr.NDCG(ties="first"), "'expected', 'stable', 'random'", "'first'"),
         (lambda: tfr.NDCG(empty=0), "'zero', 'one', 'skip'", "empty=0"),
-        (lambda: tfr.NDCG(seed=1), "`seed` is the seed of ties='random'", "seed=1"),
+        (lambda: tfr.NDCG(seed=1), "`seed` requires ties='random'", "seed=1"),
         (lambda: tfr.NDCG(seed=1.5, ties="random"), "`seed` of `ndcg` must be an int", "1.5"),
         (lambda: tfr.DCG(empty="one"), "`empty` of `dcg` must be one of 'zero', 'skip'", "'one'"),
         (lambda: tfr.AverageRelevancePosition(empty="zero"), "must be one of 'skip'", "'zero'"),
-        (lambda: tfr.OrderedPairAccuracy(empty="one"), "Use average='macro'", "'one'"),
+        (lambda: tfr.OrderedPairAccuracy(empty="one"), "use average='macro'", "'one'"),
         (lambda: tfr.OrderedPairAccuracy(average="mean"), "'micro', 'macro'", "'mean'"),
-        (lambda: tfr.OrderedPairAccuracy(inputs="ids"), "a meaning for inputs='labels' only", None),
-        (lambda: tfr.PerQueryAUC(inputs="ids"), "a meaning for inputs='labels' and 'catalogue' only", None),
-        (lambda: tfr.RankingMetrics(["ndcg", "bpref"], inputs="catalogue"), "`bpref` has a meaning for", None),
-        (lambda: tfr.evaluate(ONE, ONE, ["alpha_dcg"], inputs="ids"), "`alpha_dcg` has a meaning for", None),
+        (lambda: tfr.OrderedPairAccuracy(inputs="ids"), "`opa` supports only inputs='labels',", None),
+        (lambda: tfr.PerQueryAUC(inputs="ids"), "supports only inputs='labels' and 'catalogue',", None),
+        (lambda: tfr.RankingMetrics(["ndcg", "bpref"], inputs="catalogue"), "`bpref` supports only", None),
+        (lambda: tfr.evaluate(ONE, ONE, ["alpha_dcg"], inputs="ids"), "`alpha_dcg` supports only", None),
         (lambda: tfr.evaluate(ONE, ONE, ["arp@5"]), "of the whole list and takes no cutoff", "k=5"),
         (lambda: tfr.AlphaDCG(alpha=0), "from 0.001 to 1", "alpha=0"),
         (lambda: tfr.evaluate([[5, 0]], [[2, 1]], ["err@10"]), "must be at most `max_label`, here 4.0", "in query 0 for 'err@10'"),
-        (lambda: tfr.evaluate_rows([1], [1], [1], ["map"], denominator="hits"), "set it on a metric object", None),
+        (lambda: tfr.evaluate_rows([1], [1], [1], ["map"], denominator="hits"), "must be set on a metric object", None),
         (lambda: tfr.evaluate_rows([1], [1], [1], [tfr.NDCG(inputs="ids")]), "read the same data", "'ids'"),
         (lambda: tfr.MeanAveragePrecision(denominator="k"), "'min(k, relevant)', 'hits'", "'k'"),
         (lambda: tfr.RecallAtK(relevance_threshold=0), "a finite number above 0", "=0"),
         (lambda: tfr.RecallAtK(relevance_threshold="1"), "a finite number above 0", "'1'"),
         (lambda: tfr.NDCG(dtype="int32"), "must be a float", "dtype='int32'"),
-        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels, k: labels), "from a tensor to one of its shape", "TypeError"),
+        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels, k: labels), "maps a tensor to one of the same shape", "TypeError"),
         (lambda: tfr.RankingMetrics(["ndgc@10"]), "Did you mean 'ndcg'?", "'ndgc@10'"),
         (lambda: tfr.RankingMetrics(["avg@5"]), "one of 'ndcg', 'dcg', 'map'", "'avg@5'"),
         (lambda: tfr.RankingMetrics(["sucess@1"]), "Did you mean 'hit_rate'?", "'sucess@1'"),
@@ -189,18 +189,18 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.RankingMetrics(["ndcg@-1"]), "must be a whole number", "'ndcg@-1'"),
         (lambda: tfr.RankingMetrics([]), "at least one metric", "[]"),
         (lambda: tfr.RankingMetrics("ndcg"), "must be a list", "'ndcg'"),
-        (lambda: tfr.RankingMetrics([10]), "takes names such as", "10"),
-        (lambda: tfr.RankingMetrics([tfr.RankingMetrics(["map"])]), "objects of one metric", None),
-        (lambda: tfr.RankingMetrics(["P@5", "precision@5"]), "'precision@5' comes up twice", None),
-        (lambda: tfr.RankingMetrics(["ndcg", tfr.NDCG(gain="linear")]), "'ndcg' comes up twice", None),
+        (lambda: tfr.RankingMetrics([10]), "must hold names such as", "10"),
+        (lambda: tfr.RankingMetrics([tfr.RankingMetrics(["map"])]), "no RankingMetrics", None),
+        (lambda: tfr.RankingMetrics(["P@5", "precision@5"]), "'precision@5' twice", None),
+        (lambda: tfr.RankingMetrics(["ndcg", tfr.NDCG(gain="linear")]), "'ndcg' twice", None),
         (lambda: tfr.RankingMetrics(["ndcg"], prefix=3), "must be a string", "3"),
-        (lambda: tfr.RankingMetrics(["map", "mrr"], gain="linear"), "No such metric takes: 'gain'", None),
-        (lambda: tfr.RankingMetrics([tfr.NDCG()], ties="stable"), "No such metric takes: 'ties'", None),
-        (lambda: tfr.evaluate(ONE, ONE, ["map"], ideal="judged"), "No such metric takes: 'ideal'", None),
-        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels: 1.0), "from a tensor to one of its shape", "returned shape ()"),
+        (lambda: tfr.RankingMetrics(["map", "mrr"], gain="linear"), "'gain', which no such metric takes", None),
+        (lambda: tfr.RankingMetrics([tfr.NDCG()], ties="stable"), "'ties', which no such metric takes", None),
+        (lambda: tfr.evaluate(ONE, ONE, ["map"], ideal="judged"), "'ideal', which no such metric takes", None),
+        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels: 1.0), "maps a tensor to one of the same shape", "returned shape ()"),
     ],
 )  # fmt: skip
-def test_mistakes_in_metrics_and_options(make, rule, received):
+def test_invalid_metrics_and_options_raise(make, rule, received):
     with pytest.raises(ValueError) as error:
         make()
     assert rule in str(error.value)
@@ -230,11 +230,11 @@ def test_mistakes_in_metrics_and_options(make, rule, received):
         ("hit_rate", "hit_rate"),
     ],
 )
-def test_names_of_other_tools(text, name):
+def test_metric_names_of_other_tools(text, name):
     assert list(tfr.RankingMetrics([text], prefix="x_").result()) == [f"x_{name}"]
 
 
-def test_options_hold_for_names_and_objects_keep_their_own():
+def test_options_apply_to_names_but_not_to_objects():
     metrics = [
         "ndcg",
         "map",
@@ -252,7 +252,7 @@ def test_options_hold_for_names_and_objects_keep_their_own():
     assert together["map@2"] == 1 / 2
 
 
-def test_default_names():
+def test_default_metric_names():
     names = [
         tfr.NDCG(k=10).name,
         tfr.MeanAveragePrecision().name,
@@ -263,6 +263,6 @@ def test_default_names():
     assert tfr.RankingMetrics(["mrr"], name="mine").name == "mine"
 
 
-def test_evaluate_inside_a_graph_says_what_to_use():
-    with pytest.raises(RuntimeError, match="update a metric object instead"):
+def test_evaluate_inside_a_graph_raises():
+    with pytest.raises(RuntimeError, match="Update a metric object there instead"):
         tf.function(lambda: tfr.evaluate(ONE, ONE, ["mrr"]))()

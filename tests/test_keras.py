@@ -1,4 +1,4 @@
-"""The metrics inside Keras: compile, fit, evaluate, callbacks, saving, replicas.
+"""Tests the metrics in Keras: compile, fit, evaluate, callbacks, saving, replicas.
 
 These tests run on Keras 3, on Keras 2 under TF_USE_LEGACY_KERAS=1, and on
 TensorFlow 2.15.
@@ -22,7 +22,7 @@ NAMES = ["ndcg@3", "map", "mrr", "precision@2", "recall@3", "hit_rate@1"]
 
 @pytest.fixture(scope="module")
 def data():
-    """Lists of unequal length, padded; labels follow the first feature."""
+    """Padded lists of unequal length, with labels that depend on the first feature."""
     rng = np.random.default_rng(0)
     features = rng.normal(size=(LISTS, ITEMS, FEATURES)).astype("float32")
     labels = np.digitize(features[..., 0], [0.0, 1.0]).astype("float32")
@@ -32,7 +32,7 @@ def data():
 
 
 def scoring_model(outputs=1, **compile_options):
-    """A linear model of the features, with the same weights each time."""
+    """A linear model of the features, with the same initial weights on every call."""
     tf.keras.utils.set_random_seed(1)
     inputs = tf.keras.Input((ITEMS, FEATURES))
     scores = [
@@ -56,7 +56,7 @@ def expected(model, data, names=NAMES, **options):
     [{}, {"run_eagerly": True}, {"jit_compile": True}],
     ids=["graph", "eager", "xla"],
 )
-def test_fit_and_evaluate_give_the_numbers_of_arrays(data, options):
+def test_fit_and_evaluate_equal_the_values_from_arrays(data, options):
     features, labels, _ = data
     separate = [tfr.NDCG(k=3, name="alone")]
     model = scoring_model(metrics=[tfr.RankingMetrics(NAMES), *separate], **options)
@@ -69,7 +69,7 @@ def test_fit_and_evaluate_give_the_numbers_of_arrays(data, options):
         assert_same(numbers, {**reference, "alone": reference["ndcg@3"]})
 
 
-def test_fit_reports_training_and_validation(data):
+def test_fit_reports_training_and_validation_values(data):
     features, labels, _ = data
     model = scoring_model(metrics=[tfr.RankingMetrics(NAMES), tfr.DCG(k=2)])
     history = model.fit(
@@ -104,7 +104,7 @@ def test_ragged_targets(data):
     rows = [row[row >= 0].tolist() for row in labels]
     ragged = tf.ragged.constant(rows, dtype="float32")
     dataset = tf.data.Dataset.from_tensor_slices((features, ragged)).batch(16)
-    # Keras's own losses do not take ragged targets beside dense outputs.
+    # Keras's own losses do not support ragged targets with dense outputs.
     model = scoring_model()
     model.compile(
         loss=lambda y, scores: tf.reduce_sum(scores, axis=1),
@@ -114,7 +114,7 @@ def test_ragged_targets(data):
     assert_same(logs, expected(model, data))
 
 
-def test_weighted_metrics_take_the_sample_weight_and_metrics_do_not(data):
+def test_only_weighted_metrics_use_sample_weights(data):
     features, labels, weights = data
     model = scoring_model(
         metrics=[tfr.RankingMetrics(NAMES, prefix="plain_")],
@@ -127,7 +127,7 @@ def test_weighted_metrics_take_the_sample_weight_and_metrics_do_not(data):
     assert_same(logs, expected(model, data, sample_weight=weights))
 
 
-def test_outputs_with_metrics_of_their_own(data):
+def test_each_output_may_have_its_own_metrics(data):
     features, labels, _ = data
     model = scoring_model(
         outputs=2,
@@ -152,7 +152,7 @@ def test_outputs_with_metrics_of_their_own(data):
     ],
     ids=["two-dicts", "dict-and-scalar"],
 )
-def test_equal_keys_in_one_model_are_an_error(data, metrics):
+def test_equal_keys_in_one_model_raise(data, metrics):
     features, labels, _ = data
     model = scoring_model(metrics=metrics)
     with pytest.raises(ValueError, match=r"must have its own key.*'ndcg@3'"):
@@ -160,7 +160,7 @@ def test_equal_keys_in_one_model_are_an_error(data, metrics):
 
 
 @pytest.mark.parametrize("shape", [(), (1,)], ids=["[B]", "[B, 1]"])
-def test_a_model_of_single_items_is_an_error(shape):
+def test_pointwise_models_raise(shape):
     inputs = tf.keras.Input((FEATURES,))
     scores = tf.keras.layers.Dense(1)(inputs)
     scores = tf.keras.layers.Reshape(shape)(scores) if shape == () else scores
@@ -170,14 +170,14 @@ def test_a_model_of_single_items_is_an_error(shape):
         model.evaluate(np.ones((8, FEATURES)), np.ones((8, *shape)), verbose=0)
 
 
-def test_a_key_must_not_take_the_place_of_the_loss(data):
+def test_a_metric_named_loss_raises(data):
     features, labels, _ = data
     model = scoring_model(metrics=[tfr.RankingMetrics([tfr.NDCG(name="loss")])])
     with pytest.raises(ValueError, match=r"must have its own key.*'loss'"):
         model.evaluate(features, labels, verbose=0)
 
 
-def test_equal_keys_by_the_name_of_an_output_are_an_error(data):
+def test_equal_keys_due_to_an_output_name_raise(data):
     features, labels, _ = data
     metrics = {
         "scores_0": [tfr.MeanReciprocalRank()],
@@ -188,7 +188,7 @@ def test_equal_keys_by_the_name_of_an_output_are_an_error(data):
         model.evaluate(features, {"scores_0": labels, "scores_1": labels}, verbose=0)
 
 
-def test_equal_keys_on_two_outputs_are_an_error(data):
+def test_equal_keys_on_two_outputs_raise(data):
     features, labels, _ = data
     metrics = {
         "scores_0": [tfr.RankingMetrics(["mrr"])],
@@ -199,7 +199,7 @@ def test_equal_keys_on_two_outputs_are_an_error(data):
         model.evaluate(features, {"scores_0": labels, "scores_1": labels}, verbose=0)
 
 
-def test_the_mask_that_keras_carries_says_what_is_padding():
+def test_keras_masks_mark_padding():
     ids = np.array([[1, 2, 3, 0, 0], [4, 5, 0, 0, 0], [3, 2, 5, 1, 4]])
     labels = np.array([[0, 1, 0, 2, 2], [1, 0, 3, 3, 3], [0, 0, 1, 2, 0]], "float32")
     tf.keras.utils.set_random_seed(3)
@@ -207,7 +207,7 @@ def test_the_mask_that_keras_carries_says_what_is_padding():
     embedded = tf.keras.layers.Embedding(6, 4, mask_zero=True)(inputs)
     model = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(embedded))
     metrics = tfr.RankingMetrics(NAMES)
-    # Keras's own losses do not take this mask for labels without the last axis.
+    # Keras's own losses need labels with a last axis to apply this mask.
     model.compile(
         loss=lambda y, scores: (y - tf.reshape(scores, tf.shape(y))) ** 2,
         metrics=[metrics],
@@ -216,10 +216,10 @@ def test_the_mask_that_keras_carries_says_what_is_padding():
     scores = np.asarray(model(ids))
     reference = tfr.evaluate(labels, scores, NAMES, mask=ids != 0)
     assert_same(logs, reference)
-    # The mask changes the numbers here: without it there is more to find.
+    # Without the mask, padding counts as relevant items, which changes the value.
     assert reference["recall@3"] != tfr.evaluate(labels, scores, NAMES)["recall@3"]
     metrics.reset_state()
-    metrics.update_state(labels, model(ids))  # by hand, the mask counts as well
+    metrics.update_state(labels, model(ids))  # direct calls use the mask as well
     assert_same(metrics.result(), reference)
 
 
@@ -242,7 +242,7 @@ def test_early_stopping_and_checkpoints_on_a_ranking_metric(data, tmp_path):
         callbacks=[stop, checkpoint],
         verbose=0,
     ).history
-    assert len(history["val_ndcg@3"]) == 2  # nothing gains 1.0 on the first epoch
+    assert len(history["val_ndcg@3"]) == 2  # no later epoch can improve by min_delta
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == [
         f"{epoch:02d}-{value:.3f}.keras"
@@ -274,7 +274,7 @@ def test_csv_and_tensorboard_logs(data, tmp_path):
     assert {"epoch_ndcg@3", "epoch_mrr"} <= tags
 
 
-def test_saved_model_comes_back_with_its_metrics(data, tmp_path):
+def test_loaded_model_has_its_metrics(data, tmp_path):
     features, labels, _ = data
     metrics = [
         tfr.RankingMetrics(
@@ -298,7 +298,7 @@ def square_gain(labels):
     return labels**2
 
 
-def test_functions_among_the_options_are_saved_with_the_model(data, tmp_path):
+def test_option_functions_are_saved_with_the_model(data, tmp_path):
     features, labels, _ = data
     metrics = [
         tfr.NDCG(gain=square_gain),
@@ -312,11 +312,11 @@ def test_functions_among_the_options_are_saved_with_the_model(data, tmp_path):
     assert after == pytest.approx(before)
 
 
-def test_replicas_add_up_to_the_value_of_one_device(data):
+def test_replicas_give_the_values_of_one_device(data):
     features, labels, weights = data
     names = [*NAMES, "dcg"]
     devices = tf.config.list_logical_devices("CPU")
-    assert len(devices) == 2, "conftest.py makes two logical CPU devices"
+    assert len(devices) == 2, "conftest.py must configure two logical CPU devices"
     strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
     with strategy.scope():
         model = scoring_model(
@@ -355,8 +355,8 @@ def test_replicas_add_up_to_the_value_of_one_device(data):
     ],
     ids=["deepcopy", "copy", "pickle", "from_config", "deserialize"],
 )
-@pytest.mark.usefixtures("op_by_op")
-def test_copies_compute_the_same_and_share_nothing(make_copy, keeps_state):
+@pytest.mark.usefixtures("run_eagerly")
+def test_copies_compute_the_same_values_and_share_no_state(make_copy, keeps_state):
     metrics = [case.metric(k=3) for case in CASES]
     metrics.append(
         tfr.RankingMetrics(["P@1", tfr.DCG(k=2)], prefix="x_", ties="stable")
@@ -378,7 +378,7 @@ def test_copies_compute_the_same_and_share_nothing(make_copy, keeps_state):
         assert all(np.isfinite(x) for x in tf.nest.flatten(duplicate.result()))
 
 
-def test_custom_loop_in_a_graph_with_labels_and_mask():
+def test_custom_training_loop_with_labels_and_mask():
     metric = tfr.RankingMetrics(["ndcg@2", "mrr"])
 
     @tf.function
@@ -390,5 +390,5 @@ def test_custom_loop_in_a_graph_with_labels_and_mask():
     scores = tf.constant([[0.2, 0.1, 0.9], [0.3, 0.2, 0.1]])
     step(labels, mask, scores)
     step(labels, mask, scores)
-    # Both lists have their one relevant item at rank 2.
+    # The only relevant item of each list has rank 2.
     assert_same(metric.result(), {"ndcg@2": 1 / np.log2(3), "mrr": 1 / 2})

@@ -1,4 +1,4 @@
-"""The example on a search log: a table in, two models compared query by query."""
+"""Tests the search-log example, which compares models query by query."""
 
 import learning_to_rank
 import numpy as np
@@ -10,15 +10,15 @@ def test_the_listwise_model_beats_the_others(tmp_path, capsys):
     values = learning_to_rank.main(epochs=4, output=tmp_path, queries=500)
     printed = capsys.readouterr().out
     for other in ("text score", "pointwise"):
-        gain = values["listwise"]["ndcg@10"] - values[other]["ndcg@10"]
-        assert gain.mean() > 4 * gain.sem()
-    for of in values.values():
-        assert f"{of['ndcg@10'].mean():.4f}" in printed
+        improvement = values["listwise"]["ndcg@10"] - values[other]["ndcg@10"]
+        assert improvement.mean() > 4 * improvement.sem()
+    for metrics in values.values():
+        assert f"{metrics['ndcg@10'].mean():.4f}" in printed
     picture = (tmp_path / "learning_to_rank.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
 
 
-def test_rows_and_lists_of_the_log_are_the_same_queries():
+def test_rows_and_lists_of_the_log_give_equal_values():
     log = learning_to_rank.make_log(queries=30, seed=0)
     features, grades = learning_to_rank.as_lists(log)
     by_rows = learning_to_rank.evaluate_log(log, log["text_score"])

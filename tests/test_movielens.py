@@ -1,4 +1,4 @@
-"""The example on MovieLens, on made ratings in both forms of the file."""
+"""Tests the MovieLens example with synthetic ratings in both file formats."""
 
 import movielens
 import numpy as np
@@ -9,7 +9,7 @@ USERS, ITEMS, LENGTH = 60, 40, 20
 
 @pytest.fixture(scope="module")
 def ratings(tmp_path_factory):
-    """Each user walks through the items in their order, from a place of their own."""
+    """Writes ratings in which each user rates consecutive items from a random start."""
     rng = np.random.default_rng(0)
     lines = [
         f"{user}\t{100 + (start + step) % ITEMS}\t5\t{1000 + step}\n"
@@ -24,7 +24,7 @@ def ratings(tmp_path_factory):
     return folder
 
 
-def test_both_forms_of_the_file_are_read_alike(ratings):
+def test_both_file_formats_give_the_same_histories(ratings):
     plain, items = movielens.read_histories(ratings / "u.data")
     with_header, _ = movielens.read_histories(ratings / "made.inter")
     assert items == ITEMS
@@ -34,7 +34,7 @@ def test_both_forms_of_the_file_are_read_alike(ratings):
         np.testing.assert_array_equal(ours, others)
 
 
-def test_the_model_learns_what_popularity_cannot_know(ratings, capsys):
+def test_the_model_beats_popularity(ratings, capsys):
     test = movielens.main(ratings / "u.data", epochs=12)
     assert test["model"]["hit_rate@10"] > test["popularity"]["hit_rate@10"] + 0.3
     assert test["model"]["ndcg@10"] >= test["model, seen items too"]["ndcg@10"]

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and show what they print."""
+"""Tests that the notebooks run and that their stored outputs are up to date."""
 
 import pathlib
 import re
@@ -8,12 +8,12 @@ import pytest
 from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((pathlib.Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
-# What is trained differs in the last digits from one machine to the next.
-TRAINS = ["02_recommendation"]
+# The values of trained models differ slightly between machines.
+NOTEBOOKS_WITH_TRAINING = ["02_recommendation"]
 
 
-def printed(notebook):
-    """The text that each cell prints and shows; pictures and warnings aside."""
+def text_outputs(notebook):
+    """The text output of each cell, without images and warnings."""
     return [
         "".join(
             output.get("text") or output.get("data", {}).get("text/plain", "")
@@ -25,18 +25,18 @@ def printed(notebook):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs_and_shows_what_it_prints(path):
-    kept = nbformat.read(path, as_version=4)
+def test_notebook_runs_and_reproduces_its_outputs(path):
+    stored = nbformat.read(path, as_version=4)
     folder = {"metadata": {"path": str(path.parent)}}
     fresh = NotebookClient(
         nbformat.read(path, as_version=4), timeout=300, resources=folder
     ).execute()
-    if path.stem not in TRAINS:
-        assert printed(fresh) == printed(kept)
+    if path.stem not in NOTEBOOKS_WITH_TRAINING:
+        assert text_outputs(fresh) == text_outputs(stored)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_is_kept_with_its_outputs_and_light(path):
+def test_notebook_is_stored_with_outputs_and_is_small(path):
     notebook = nbformat.read(path, as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     counts = [cell.execution_count for cell in code]

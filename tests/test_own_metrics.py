@@ -1,4 +1,4 @@
-"""Metrics that users declare: the example's graded RBP, and one that is not linear."""
+"""Tests metrics that users declare: graded RBP from the example, and a nonlinear one."""
 
 import copy
 import itertools
@@ -10,7 +10,7 @@ import numpy as np
 import own_metric
 import pytest
 import tensorflow as tf
-from helpers import updater
+from helpers import update_function
 from own_metric import GradedRBP
 
 import tfrankmetrics as tfr
@@ -19,14 +19,14 @@ NAMES = ["graded_rbp", "graded_rbp@2"]
 
 
 def graded_rbp(labels, k=None, persistence=0.8, max_label=4.0):
-    """By its definition, of labels in ranked order."""
+    """Graded RBP of labels in ranked order, by definition."""
     terms = (
         label / max_label * persistence**above for above, label in enumerate(labels[:k])
     )
     return (1 - persistence) * sum(terms)
 
 
-def over_all_orders(labels, scores, k=None):
+def mean_over_all_orders(labels, scores, k=None):
     """The mean over all orders of tied items."""
     values = []
     for order in itertools.permutations(range(len(labels))):
@@ -39,12 +39,12 @@ def over_all_orders(labels, scores, k=None):
 LABELS = [[4, 0, 2, 1], [0, 1, 3, 2], [0, 0, 0, 0]]
 SCORES = [[0.9, 0.5, 0.5, 0.1], [0.7, 0.7, 0.7, 0.2], [0.4, 0.3, 0.2, 0.1]]
 EXPECTED = {
-    name: [over_all_orders(*query, k) for query in zip(LABELS, SCORES)]
+    name: [mean_over_all_orders(*query, k) for query in zip(LABELS, SCORES)]
     for name, k in zip(NAMES, (None, 2))
 }
 
 
-def test_the_example_shows_it_everywhere(capsys):
+def test_the_example(capsys):
     by_name, rows, logs = own_metric.main()
     expected = [graded_rbp([4, 0], 2, 0.5), (0.125 + 0.125 * 0.5) * 0.5]
     assert by_name["graded_rbp@2"] == pytest.approx(np.mean(expected))
@@ -67,17 +67,17 @@ def test_arrays_and_rows():
         np.testing.assert_array_equal(rows[name], values[name])
     options = {"persistence": 0.5, "max_label": 8, "empty": "skip", "ties": "stable"}
     (value,) = tfr.evaluate(LABELS, SCORES, ["graded_rbp@3"], **options).values()
-    in_order = ([4, 0, 2], [0, 1, 3])  # tied items as they stand
+    in_order = ([4, 0, 2], [0, 1, 3])  # stable ties keep list order
     expected = [graded_rbp(labels, 3, 0.5, 8) for labels in in_order]
     assert value == pytest.approx(np.mean(expected))
 
 
 @pytest.mark.parametrize("compile_options", [None, {}, {"jit_compile": True}])
-def test_objects_and_names_in_any_mode(compile_options):
+def test_objects_and_names_in_eager_graph_and_xla(compile_options):
     single = GradedRBP(k=2)
     many = tfr.RankingMetrics([*NAMES, "ndcg@2"])
     for metric in (single, many):
-        update = updater(metric)
+        update = update_function(metric)
         if compile_options is not None:
             update = tf.function(update, **compile_options)
         update(tf.constant(LABELS), tf.constant(SCORES))
@@ -106,16 +106,16 @@ def test_ids_and_catalogues():
     assert float(metric.result()) == pytest.approx(np.mean(values["graded_rbp@2"]))
 
 
-def test_item_weights_make_the_weight_of_the_query():
+def test_item_weights_set_the_query_weight():
     weights = [[2.0, 1.0, 4.0, 1.0], [1.0] * 4, [0.0] * 4]
-    of_first = (4 * 2 + 0 * 1 + 2 * 4 + 1 * 1) / (4 + 0 + 2 + 1)
+    first_weight = (4 * 2 + 0 * 1 + 2 * 4 + 1 * 1) / (4 + 0 + 2 + 1)
     (value,) = tfr.evaluate(LABELS, SCORES, NAMES[:1], sample_weight=weights).values()
     first, second, _ = EXPECTED["graded_rbp"]
-    expected = (of_first * first + 1 * second) / (of_first + 1)
+    expected = (first_weight * first + 1 * second) / (first_weight + 1)
     assert value == pytest.approx(expected)
 
 
-def test_it_is_saved_with_a_model_and_copied(tmp_path):
+def test_metrics_are_saved_with_a_model_and_copied(tmp_path):
     inputs = tf.keras.Input((4,))
     model = tf.keras.Model(inputs, tf.keras.layers.Dense(4)(inputs))
     metrics = [
@@ -136,7 +136,7 @@ def test_it_is_saved_with_a_model_and_copied(tmp_path):
         assert duplicate.get_config() == metrics[0].get_config()
 
 
-def test_mistakes_are_answered_as_for_any_metric():
+def test_errors_are_the_same_as_for_other_metrics():
     with pytest.raises(ValueError, match="Did you mean 'graded_rbp'"):
         tfr.evaluate(LABELS, SCORES, ["graded_rpb@2"])
     with pytest.raises(ValueError, match="`persistence` of `graded_rbp` must be a num"):
@@ -146,7 +146,7 @@ def test_mistakes_are_answered_as_for_any_metric():
 
 
 def best_gain(lists, gain):
-    """The highest gain in the top k: not linear in the gains."""
+    """The highest gain in the top k, which is not linear in the gains."""
     gains = tf.where(lists.ranked.retrieved, gain(lists.ranked), 0)
     parts = [gains if k is None else gains[:, :k] for k in lists.cutoffs]
     return tf.stack([tf.reduce_max(part, axis=1) for part in parts], axis=1)
@@ -158,7 +158,7 @@ class BestGain(tfr.TopKMetric):
     ties: Literal["stable", "random"] = "stable"
 
 
-def test_a_metric_that_is_not_linear_takes_one_order_only():
+def test_a_nonlinear_metric_rejects_expected_ties():
     values = tfr.evaluate(LABELS, SCORES, ["best_gain@1"], per_query=True)
     assert values["best_gain@1"].tolist() == [4, 0, 0]
     for make in (

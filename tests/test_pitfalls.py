@@ -1,9 +1,9 @@
-"""What goes wrong in other metrics libraries, each with the input that shows it.
+"""Tests this library on inputs for which other metrics libraries give wrong results.
 
-Each test names the tools where it was seen. Those of more than one input are
-elsewhere: sums in float32 that stop counting, repeated sorts and memory that grows
+Each test names the tools that have the problem. Other modules test problems that need
+more than one input: float32 sums that stop counting, repeated sorts and growing memory
 (`test_graph.py`), lost names and keys, ragged inputs, replicas (`test_keras.py`,
-`test_inputs.py`), padding that leaks into the value (`docs/conventions.md`).
+`test_inputs.py`) and padding that changes the value (`docs/conventions.md`).
 """
 
 import math
@@ -19,9 +19,9 @@ import tfrankmetrics as tfr
 
 @pytest.mark.parametrize("ties", ["expected", "stable", "random"])
 @pytest.mark.parametrize("name", CLASSES)
-@pytest.mark.usefixtures("op_by_op")
-def test_tied_scores_give_one_value_each_time(name, ties):
-    """TF-Ranking, keras-rs: NDCG@1 of constant scores is 0 or 1 from call to call."""
+@pytest.mark.usefixtures("run_eagerly")
+def test_tied_scores_always_give_the_same_value(name, ties):
+    """TF-Ranking, keras-rs: NDCG@1 of constant scores is 0 or 1 at random."""
     labels, scores = [[1, 0, 0, 0, 0]], [[0.5] * 5]
     values = set()
     for _ in range(12):
@@ -33,8 +33,8 @@ def test_tied_scores_give_one_value_each_time(name, ties):
 
 @pytest.mark.parametrize("name", ["hit_rate", "precision", "recall", "mrr", "ndcg"])
 @pytest.mark.parametrize("place", [0, 3, 4])
-def test_a_constant_model_is_not_perfect(name, place):
-    """Keras's TopK metrics, TFRS, sorted lists; TFMA favours the last item."""
+def test_constant_scores_are_not_perfect(name, place):
+    """Keras's TopK metrics, TFRS, sorted lists: up to 1. TFMA favors the last item."""
     labels = np.eye(5)[[place]]
     for score in (0.0, 1.0, float("nan")):
         assert value(name, labels, np.full((1, 5), score), k=1) == pytest.approx(1 / 5)
@@ -43,8 +43,8 @@ def test_a_constant_model_is_not_perfect(name, place):
 WEIGHTED = ([[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]], [[10.0], [1.0], [1.0], [3.0]])
 
 
-def test_the_batch_size_does_not_change_weights():
-    """TF-Ranking, keras-rs: a list with nothing relevant gets its batch's mean."""
+def test_batch_size_does_not_change_weights():
+    """TF-Ranking, keras-rs: lists without relevant items get the batch's mean weight."""
     labels, weights = map(np.array, WEIGHTED)
     scores = np.tile([3.0, 2.0, 1.0], (4, 1))
     expected = (10 * 1 + 1 / math.log2(3) + 1 * 0 + 3 / math.log2(4)) / 15
@@ -56,7 +56,7 @@ def test_the_batch_size_does_not_change_weights():
         assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_number_of_replicas_does_not_change_weights():
+def test_number_of_replicas_does_not_change_weights():
     labels, weights = map(np.array, WEIGHTED)
     scores = np.tile([3.0, 2.0, 1.0], (4, 1))
     devices = [device.name for device in tf.config.list_logical_devices("CPU")]
@@ -84,21 +84,21 @@ def test_the_number_of_replicas_does_not_change_weights():
     assert values[0] == values[1]
 
 
-def test_a_list_of_padding_is_not_a_list():
-    """TF-Ranking counts it as 0, beside a perfect list: 0.5."""
+def test_a_list_with_only_padding_does_not_count():
+    """TF-Ranking: the list counts as 0, so the mean with a perfect list is 0.5."""
     assert value("ndcg", [[1, 0], [-1, -1]], [[2, 1], [2, 1]]) == 1.0
 
 
 def test_padding_has_no_gain():
-    """TF-Ranking, TFMA: gain(label 0) or gain(-1) of padding is added up."""
+    """TF-Ranking, TFMA: padding adds gain(0) or gain(-1)."""
     options = {"gain": lambda labels: labels + 1}
     alone = value("ndcg", [[1, 0, 2]], [[3, 2, 1]], **options)
     padded = [[1, 0, 2, -1, -1, -1]], [[3, 2, 1, 4, 0, 0]]
     assert value("ndcg", *padded, **options) == pytest.approx(alone)
 
 
-def test_one_weight_a_query_is_not_spread_over_the_items():
-    """TF-Ranking: silently wrong where there are as many items as queries."""
+def test_query_weights_are_not_broadcast_over_items():
+    """TF-Ranking: silently wrong if there are as many items as queries."""
     labels, scores = np.eye(3), np.tile([3.0, 2.0, 1.0], (3, 1))
     expected = (3 * 1 + 1 / 2 + 2 / 3) / 6
     for weights in ([3, 1, 2], [[3], [1], [2]]):
@@ -107,14 +107,14 @@ def test_one_weight_a_query_is_not_spread_over_the_items():
         )
 
 
-def test_weights_of_another_shape_are_refused():
-    """keras-rs: (1, 3) is taken for lists (2, 3)."""
+def test_weights_of_another_shape_raise():
+    """keras-rs: weights of shape (1, 3) are accepted for lists of shape (2, 3)."""
     with pytest.raises(ValueError, match="sample_weight"):
         value("mrr", np.eye(2, 3), np.eye(2, 3), sample_weight=np.ones((1, 3)))
 
 
-def test_a_weight_of_0_leaves_the_item_in_its_place():
-    """TF-Ranking, keras-rs: 1.0 for the weight 0, 1/3 for 1e-6."""
+def test_items_with_weight_0_keep_their_ranks():
+    """TF-Ranking, keras-rs: the value is 1.0 for weight 0, but 1/3 for weight 1e-6."""
     for weight in (0.0, 1e-6, 1.0):
         weights = [[weight, weight, 1.0]]
         assert value(
@@ -127,8 +127,8 @@ def test_a_weight_of_0_leaves_the_item_in_its_place():
     ("scores", "ranks"),
     [([3.0, float("nan"), 2.0], [1, 3, 2]), ([0.0, -0.0, 0.0], None)],
 )
-def test_nan_and_signed_zeros_rank_alike_everywhere(scores, ranks, jit_compile):
-    """TF-Ranking, keras-rs, TFMA; `top_k` itself differs between CPU and XLA."""
+def test_nan_and_signed_zeros_rank_the_same_with_xla(scores, ranks, jit_compile):
+    """TF-Ranking, keras-rs, TFMA: `top_k` gives different orders on CPU and XLA."""
     for item in range(3):
         metric = tfr.MeanReciprocalRank()
 
@@ -142,40 +142,40 @@ def test_nan_and_signed_zeros_rank_alike_everywhere(scores, ranks, jit_compile):
 
 
 def test_scores_are_not_rounded():
-    """TF-Ranking, trec_eval and others compare them as float32."""
+    """TF-Ranking, trec_eval and others: scores are compared as float32."""
     assert value("mrr", [[0, 1]], np.array([[1.0, 1.0 + 1e-9]])) == 1.0
     assert value("mrr", [[0, 1]], np.array([[2**24, 2**24 + 1]])) == 1.0
 
 
-@pytest.mark.usefixtures("op_by_op")
-def test_negative_scores_are_scores():
-    """torchmetrics: a score of 0 or less means that the item was not found."""
+@pytest.mark.usefixtures("run_eagerly")
+def test_negative_scores_are_valid():
+    """torchmetrics: a score of 0 or less means that the item was not retrieved."""
     labels = [[1, 0, 2], [0, 1, 1]]
     scores = np.array([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]])
     for name in CLASSES:
         assert value(name, labels, scores - 9) == value(name, labels, scores)
 
 
-def test_cutoffs_may_be_deeper_than_the_list():
-    """Keras's `Precision(top_k=5)`: an error on three items."""
+def test_cutoffs_may_exceed_the_list_length():
+    """Keras's `Precision(top_k=5)`: an error for three items."""
     assert value("precision", [[1, 0, 1]], [[3, 2, 1]], k=5) == pytest.approx(2 / 3)
 
 
-def test_labels_need_not_be_integers():
+def test_labels_may_be_fractions():
     """trec_eval, LightGBM: integers only."""
     dcg = value("dcg", [[0.5, 0.25]], [[2, 1]], gain="linear")
     assert dcg == pytest.approx(0.5 + 0.25 / math.log2(3))
 
 
-def test_a_result_may_be_of_any_float_dtype():
-    """TF-Ranking: dtype float16 or float64 fails."""
+def test_results_may_have_any_float_dtype():
+    """TF-Ranking: float16 and float64 raise an error."""
     for dtype in ("float16", "float64"):
         metric = tfr.NDCG(dtype=dtype)
         metric.update_state(np.eye(2, dtype=dtype), np.eye(2, dtype=dtype))
         assert metric.result().dtype == dtype
 
 
-def test_metrics_have_names_that_tell_them_apart():
-    """keras-rs: three metrics come out as `mean`, `mean_1` and `mean_2`."""
+def test_default_names_are_distinct():
+    """keras-rs: three metrics are named `mean`, `mean_1` and `mean_2`."""
     metrics = [tfr.NDCG(k=3), tfr.MeanReciprocalRank(), tfr.PrecisionAtK(k=1)]
     assert [metric.name for metric in metrics] == ["ndcg@3", "mrr", "precision@1"]

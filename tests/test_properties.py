@@ -1,18 +1,18 @@
-"""Properties of every metric, on lists that hypothesis makes up."""
+"""Tests properties of every metric on lists that Hypothesis generates."""
 
 import hypothesis.strategies as st
 import numpy as np
 import oracle
 import pytest
-from cases import METRICS, OF_SUBTOPICS, Case, labels_for
+from cases import METRICS, SUBTOPIC_METRICS, Case, labels_for
 from helpers import (
-    ALL,
-    MEASURES,
-    OBJECTS,
+    CASES_AT_CUTOFFS,
+    LABEL_METRIC_OBJECTS,
+    OBJECTS_BY_KIND,
+    OBJECTS_WITHOUT_FLOAT_OPTIONS,
     SCORES,
-    WITHOUT_NUMBERS,
     batches,
-    few,
+    few_examples,
 )
 from hypothesis import example, given, settings
 from hypothesis.extra import numpy as hnp
@@ -20,15 +20,15 @@ from hypothesis.extra import numpy as hnp
 import tfrankmetrics as tfr
 
 
-def labels_of_kinds(labels):
-    """The same labels for the metrics of labels, and for those of subtopics."""
-    return labels, labels_for(OF_SUBTOPICS[0], labels)
+def labels_by_kind(labels):
+    """The labels for each of the two lists in `OBJECTS_BY_KIND`."""
+    return labels, labels_for(SUBTOPIC_METRICS[0], labels)
 
 
 def evaluate(labels, scores, *, per_query=True, **options):
     values = {}
-    for of_kind, y_true in zip(ALL, labels_of_kinds(labels)):
-        values |= tfr.evaluate(y_true, scores, of_kind, per_query=per_query, **options)
+    for metrics, y_true in zip(OBJECTS_BY_KIND, labels_by_kind(labels)):
+        values |= tfr.evaluate(y_true, scores, metrics, per_query=per_query, **options)
     return values
 
 
@@ -39,17 +39,17 @@ def assert_close(ours, theirs):
         )
 
 
-@settings(few, max_examples=30)  # slow, and `test_ties.py` has more
+@settings(few_examples, max_examples=30)  # slow, and `test_ties.py` has more cases
 @given(batches(max_items=5), st.data())
 @example((np.array([[1.0, 0.0]]), np.array([[-np.inf, np.nan]])), None)
-def test_equal_to_the_oracle(batch, data):
+def test_values_equal_the_oracle(batch, data):
     labels, scores = batch
     weights = None
     if data is not None and data.draw(st.booleans(), "weighted"):
         elements = st.sampled_from([0.0, 0.5, 1.0, 3.0])
         weights = data.draw(hnp.arrays(np.float64, labels.shape, elements=elements))
     ours = evaluate(labels, scores, sample_weight=weights, per_query=False)
-    for name, (case, k) in MEASURES.items():
+    for name, (case, k) in CASES_AT_CUTOFFS.items():
         expected = oracle.mean(
             case.name,
             labels_for(case.name, labels),
@@ -63,17 +63,17 @@ def test_equal_to_the_oracle(batch, data):
         )
 
 
-@few
+@few_examples
 @given(batches())
-def test_the_same_inputs_give_the_same_bits(batch):
+def test_equal_inputs_give_bitwise_equal_values(batch):
     first, second = evaluate(*batch), evaluate(*batch)
-    for name in MEASURES:
+    for name in CASES_AT_CUTOFFS:
         assert first[name].tobytes() == second[name].tobytes()
 
 
-@few
+@few_examples
 @given(batches(max_items=30), st.randoms(use_true_random=False))
-def test_the_order_of_the_items_does_not_matter(batch, random):
+def test_item_order_does_not_matter(batch, random):
     labels, scores = (array.copy() for array in batch)
     before = evaluate(labels, scores)
     for row in range(len(labels)):
@@ -83,7 +83,7 @@ def test_the_order_of_the_items_does_not_matter(batch, random):
     assert_close(before, evaluate(labels, scores))
 
 
-@few
+@few_examples
 @given(batches(max_items=30), st.integers(1, 9), SCORES)
 def test_padding_does_not_matter(batch, width, score):
     labels, scores = batch
@@ -94,22 +94,22 @@ def test_padding_does_not_matter(batch, width, score):
     assert_close(evaluate(labels, scores[:, ::-1]), padded)
 
 
-@few
+@few_examples
 @given(batches(), st.floats(1e-3, 1e3), st.floats(-1e3, 1e3))
 def test_only_the_order_of_the_scores_matters(batch, factor, shift):
     labels, scores = batch
-    # Ranks as scores: any increasing function keeps order and ties.
+    # Any increasing function keeps order and ties. This one maps scores to ranks.
     finite = scores[np.isfinite(scores)]
     ranks = np.searchsorted(np.unique(finite), scores).astype(float)
     moved = np.where(np.isfinite(scores), ranks * factor + shift, scores)
     assert_close(evaluate(labels, scores), evaluate(labels, moved))
 
 
-@few
+@few_examples
 @given(batches())
 def test_values_are_in_their_range(batch):
     for name, value in evaluate(*batch).items():
-        case, _ = MEASURES[name]
+        case, _ = CASES_AT_CUTOFFS[name]
         lower = 1 if case.name == "arp" else 0
         has_no_bound = case.name in ("dcg", "alpha_dcg", "arp")
         upper = np.inf if has_no_bound else 1 + 1e-12
@@ -122,37 +122,37 @@ def test_values_are_in_their_range(batch):
             assert (counted == is_list).all(), name
 
 
-@few
+@few_examples
 @given(batches())
 def test_a_perfect_ranking_gets_the_best_value(batch):
     labels, scores = batch
-    # A score of -inf keeps an item out of every order of what was retrieved.
+    # Items with score -inf were not retrieved, so the best ranking lacks them, too.
     found = scores != -np.inf
     best = evaluate(labels, np.where(found, labels, -np.inf))
     given_order = evaluate(labels, scores)
-    for name, (case, _) in MEASURES.items():
-        assert_no_worse(name, given_order[name], best[name])
+    for name, (case, _) in CASES_AT_CUTOFFS.items():
+        assert_not_worse(name, given_order[name], best[name])
         if case.name == "ndcg":
             full = (labels > 0).any(axis=1) & (found | (labels < 0)).all(axis=1)
             np.testing.assert_allclose(best[name][full], 1.0, rtol=1e-12)
 
 
-def assert_no_worse(name, before, after):
-    if METRICS[MEASURES[name][0].name].lower_is_better:
+def assert_not_worse(name, before, after):
+    if METRICS[CASES_AT_CUTOFFS[name][0].name].lower_is_better:
         before, after = after, before
     assert (~(before > after + 1e-9)).all(), name
 
 
-# Where a better item in a better place may lower the value; the tests below show it.
+# Moving a relevant item up can lower these metrics, as the tests below show.
 NOT_MONOTONE = [
     Case("map", (("denominator", "hits"),)),
     Case("ndcg", (("ideal", "retrieved"),)),
 ]
 
 
-@few
+@few_examples
 @given(batches(), st.data())
-def test_a_relevant_item_moved_up_never_lowers_the_value(batch, data):
+def test_moving_a_relevant_item_up_never_lowers_the_value(batch, data):
     labels, scores = batch
     if labels.shape[1] < 2:
         return
@@ -165,19 +165,19 @@ def test_a_relevant_item_moved_up_never_lowers_the_value(batch, data):
             scores[row, [worse, better]] = high, low
             moved[row, [worse, better]] = low, high
     before, after = evaluate(labels, scores), evaluate(labels, moved)
-    for name, (case, _) in MEASURES.items():
+    for name, (case, _) in CASES_AT_CUTOFFS.items():
         if case not in NOT_MONOTONE:
-            assert_no_worse(name, before[name], after[name])
+            assert_not_worse(name, before[name], after[name])
 
 
 def rank_key(score):
-    """NaN ranks below every number, and what was not retrieved nowhere."""
+    """Sorts NaN below every number, and -inf (not retrieved) below NaN."""
     if score == -np.inf:
         return (0, 0.0)
     return (1, 0.0) if np.isnan(score) else (2, score)
 
 
-def test_average_precision_over_hits_falls_when_a_hit_is_added():
+def test_average_precision_over_hits_may_fall_with_another_hit():
     metric = tfr.MeanAveragePrecision(k=3, denominator="hits")
     labels = [1, 0, 0, 1]
     before = tfr.evaluate(labels, [4, 3, 2, 1], [metric])["map@3"]
@@ -186,7 +186,7 @@ def test_average_precision_over_hits_falls_when_a_hit_is_added():
     assert after == pytest.approx((1 / 1 + 2 / 3) / 2)
 
 
-def test_ndcg_of_what_was_retrieved_falls_when_a_better_item_is():
+def test_ndcg_of_retrieved_items_may_fall_with_a_better_item():
     metric = tfr.NDCG(ideal="retrieved", gain="linear")
     before = tfr.evaluate([1, 0, 3], [2.0, 1.0, -np.inf], [metric])["ndcg"]
     after = tfr.evaluate([1, 0, 3], [2.0, -np.inf, 1.0], [metric])["ndcg"]
@@ -195,13 +195,13 @@ def test_ndcg_of_what_was_retrieved_falls_when_a_better_item_is():
     assert after == pytest.approx((1 + 3 * second) / (3 + 1 * second))
 
 
-def test_constant_scores_give_one_value_in_any_order():
+def test_constant_scores_give_the_same_value_in_any_order():
     labels = np.array([[3.0, 2, 1, 0, 0], [0, 0, 1, 2, 3], [2, 0, 3, 0, 1]])
     for name, value in evaluate(labels, np.zeros_like(labels)).items():
         np.testing.assert_allclose(value, value[0], rtol=1e-12, err_msg=name)
 
 
-@few
+@few_examples
 @given(batches(), st.sampled_from([0.25, 1.0, 8.0]))
 def test_equal_weights_change_nothing(batch, weight):
     labels, scores = batch
@@ -211,16 +211,16 @@ def test_equal_weights_change_nothing(batch, weight):
         assert_close(evaluate(labels, scores, sample_weight=weights), unweighted)
 
 
-@pytest.mark.usefixtures("free_at_once")
-@few
+@pytest.mark.usefixtures("clear_caches_after_test")
+@few_examples
 @given(batches(max_items=5), st.randoms(use_true_random=False), st.booleans())
-def test_rows_are_as_good_as_lists(batch, random, weighted):
+def test_rows_give_the_values_of_lists(batch, random, weighted):
     labels, scores = batch
     weights = np.arange(1.0, labels.size + 1).reshape(labels.shape)
     lists = tfr.evaluate(
         labels,
         scores,
-        OBJECTS,
+        LABEL_METRIC_OBJECTS,
         sample_weight=weights if weighted else None,
         per_query=True,
     )
@@ -240,7 +240,7 @@ def test_rows_are_as_good_as_lists(batch, random, weighted):
         queries,
         row_labels,
         row_scores,
-        OBJECTS,
+        LABEL_METRIC_OBJECTS,
         sample_weight=row_weights if weighted else None,
         per_query=True,
     )
@@ -253,15 +253,15 @@ def test_rows_are_as_good_as_lists(batch, random, weighted):
         )
 
 
-@pytest.mark.usefixtures("free_at_once")
-@few
+@pytest.mark.usefixtures("clear_caches_after_test")
+@few_examples
 @given(batches(), st.integers(1, 3))
-def test_the_batch_size_does_not_matter(batch, size):
+def test_batch_size_does_not_matter(batch, size):
     labels, scores = batch
     if (labels < 0).all():
         return
-    for of_kind, y_true in zip(WITHOUT_NUMBERS, labels_of_kinds(labels)):
-        whole, parts = (tfr.RankingMetrics(of_kind) for _ in range(2))
+    for metrics, y_true in zip(OBJECTS_WITHOUT_FLOAT_OPTIONS, labels_by_kind(labels)):
+        whole, parts = (tfr.RankingMetrics(metrics) for _ in range(2))
         whole.update_state(y_true, scores)
         for start in range(0, len(labels), size):
             part = slice(start, start + size)
@@ -271,18 +271,18 @@ def test_the_batch_size_does_not_matter(batch, size):
             np.testing.assert_allclose(together[name], value, rtol=1e-6, err_msg=name)
 
 
-@pytest.mark.usefixtures("free_at_once")
-def test_float32_inputs_give_the_oracle_s_float64_values():
-    """On longer lists: labels, scores and weights in float32, results in float32."""
+@pytest.mark.usefixtures("clear_caches_after_test")
+def test_float32_inputs_give_the_values_of_the_oracle():
+    """Uses longer lists. Labels, scores, weights and results are float32."""
     rng = np.random.default_rng(4)
     labels = rng.choice([-1, 0, 0, 0.5, 1, 2, 3.5], (50, 60)).astype(np.float32)
     scores = rng.permuted(np.tile(np.arange(60), (50, 1)), axis=1) / np.float32(7)
     weights = rng.uniform(0.1, 2, labels.shape).astype(np.float32)
-    for of_kind, y_true in zip(WITHOUT_NUMBERS, labels_of_kinds(labels)):
-        metric = tfr.RankingMetrics(of_kind)
+    for metrics, y_true in zip(OBJECTS_WITHOUT_FLOAT_OPTIONS, labels_by_kind(labels)):
+        metric = tfr.RankingMetrics(metrics)
         metric.update_state(y_true, scores, weights)
         for name, value in metric.result().items():
-            case, k = MEASURES[name]
+            case, k = CASES_AT_CUTOFFS[name]
             expected = oracle.mean(
                 case.name, y_true, scores, weights=weights, k=k, **dict(case.options)
             )

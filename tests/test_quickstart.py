@@ -1,15 +1,15 @@
-"""The quickstart trains a model that clearly beats the untrained one."""
+"""Tests that the quickstart trains a model that clearly beats the untrained one."""
 
 import numpy as np
 import quickstart
 
 
-def test_trained_beats_untrained_on_held_out_queries(tmp_path, capsys):
+def test_trained_model_beats_untrained_model_on_held_out_queries(tmp_path, capsys):
     untrained, trained = quickstart.main(epochs=8, output=tmp_path)
     printed = capsys.readouterr().out
-    gain = trained - untrained
+    improvement = trained - untrained
     for name in quickstart.METRICS:
-        assert gain[name].mean() > 10 * gain[name].sem(), name
+        assert improvement[name].mean() > 10 * improvement[name].sem(), name
         assert f"{trained[name].mean():.4f}" in printed
         assert f"{untrained[name].sem():.4f}" in printed
     assert trained["ndcg@10"].mean() > 0.9

@@ -1,4 +1,4 @@
-"""Ids and catalogues in Keras models, in graphs, and with mistakes."""
+"""Tests ids and catalogues in Keras models and in graphs, and their errors."""
 
 import resource
 
@@ -6,8 +6,8 @@ import numpy as np
 import pandas
 import pytest
 import tensorflow as tf
-from cases import make_metric, reading, spelled, with_cutoffs
-from helpers import assert_same, results, updater
+from cases import make_metric, metric_name, metrics_supporting, with_cutoffs
+from helpers import assert_same, results, update_function
 
 import tfrankmetrics as tfr
 
@@ -17,7 +17,7 @@ NAMES = ["ndcg@10", "hit_rate@10", "mrr@5", "recall@3"]
 
 @pytest.fixture(scope="module")
 def sequences():
-    """Items seen, 1 to 29 with 0 for padding at the start, and the next at each step."""
+    """Sequences of item ids 1 to 29, padded with 0 at the start, and the next items."""
     rng = np.random.default_rng(0)
     seen = rng.integers(1, ITEMS, size=(USERS, STEPS + 1))
     seen[np.arange(STEPS + 1) < rng.integers(0, STEPS, size=(USERS, 1))] = 0
@@ -32,7 +32,7 @@ def next_item_model(mask_zero):
 
 
 def cross_entropy(targets, logits):
-    """Of the steps that are not padding."""
+    """The cross-entropy of each step, 0 for padding."""
     losses = tf.keras.losses.sparse_categorical_crossentropy(
         tf.maximum(targets, 0), logits, from_logits=True
     )
@@ -40,7 +40,7 @@ def cross_entropy(targets, logits):
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_a_next_item_model_trains_with_its_metrics(sequences, jit_compile):
+def test_next_item_model_reports_its_metrics(sequences, jit_compile):
     inputs, targets = sequences
     model = next_item_model(mask_zero=False)
     model.compile(
@@ -68,7 +68,7 @@ def test_a_next_item_model_trains_with_its_metrics(sequences, jit_compile):
     )
 
 
-def test_the_mask_that_keras_carries_says_which_steps_count(sequences):
+def test_keras_masks_select_the_steps_that_count(sequences):
     inputs, targets = sequences
     model = next_item_model(mask_zero=True)
     model.compile(
@@ -82,7 +82,7 @@ def test_the_mask_that_keras_carries_says_which_steps_count(sequences):
     assert_same(logs, expected)
 
 
-def test_a_two_tower_model_ranks_the_items_of_its_batch():
+def test_two_tower_model_ranks_the_items_of_its_batch():
     tf.keras.utils.set_random_seed(0)
     users = tf.keras.Input((4,))
     items = tf.keras.Input((4,))
@@ -100,15 +100,15 @@ def test_a_two_tower_model_ranks_the_items_of_its_batch():
     )
     rng = np.random.default_rng(0)
     data = [rng.normal(size=(16, 4)).astype("f4") for _ in range(2)]
-    own = np.arange(16)  # the item of each user is in the same place of the batch
-    logs = model.evaluate(data, own, batch_size=16, verbose=0, return_dict=True)
+    own_items = np.arange(16)  # each user's item has the same index in the batch
+    logs = model.evaluate(data, own_items, batch_size=16, verbose=0, return_dict=True)
     expected = tfr.evaluate(
         np.eye(16), np.asarray(model(data)), ["ndcg@3", "hit_rate@1"]
     )
     assert_same(logs, expected)
 
 
-def test_seen_items_are_left_out_by_the_dict_or_by_the_model():
+def test_seen_items_are_excluded_by_ids_or_by_scores():
     rng = np.random.default_rng(1)
     scores = rng.normal(size=(5, 12)).astype("f4")
     relevant, seen = rng.integers(0, 12, (5, 1)), rng.integers(-1, 12, (5, 3))
@@ -133,22 +133,25 @@ def test_seen_items_are_left_out_by_the_dict_or_by_the_model():
 
 
 @pytest.mark.parametrize("relevant", [1, 3])
-@pytest.mark.usefixtures("free_at_once")
+@pytest.mark.usefixtures("clear_caches_after_test")
 def test_eager_graph_and_xla_agree(relevant):
     rng = np.random.default_rng(2)
     scores = rng.integers(0, 6, (7, 15)).astype("f4")
     ids = rng.integers(-1, 15, (7, relevant))
-    metrics = [spelled(*pair) for pair in with_cutoffs(reading("catalogue"), (None, 4))]
+    metrics = [
+        metric_name(*pair)
+        for pair in with_cutoffs(metrics_supporting("catalogue"), (None, 4))
+    ]
     metrics += [
         make_metric(name, 4, ties=ties, name=f"{name}, {ties}")
         for name in ("ndcg", "mrr", "auc")
         for ties in ("stable", "random")
     ]
     values = []
-    for how in (None, False, True):
+    for xla in (None, False, True):
         metric = tfr.RankingMetrics(metrics, inputs="catalogue")
-        update = updater(metric)
-        run = update if how is None else tf.function(update, jit_compile=how)
+        update = update_function(metric)
+        run = update if xla is None else tf.function(update, jit_compile=xla)
         run(tf.constant(ids), tf.constant(scores))
         values.append(results(metric))
     assert values[1] == pytest.approx(values[0], rel=1e-6)
@@ -177,7 +180,7 @@ def test_ids_in_graphs(jit_compile):
         assert_same(metric.result(), expected)
 
 
-def test_metrics_of_other_input_formats_are_copied_with_them():
+def test_copies_keep_the_input_format():
     for metric in (
         tfr.NDCG(k=3, inputs="ids", duplicates="all"),
         tfr.RankingMetrics(["ndcg@3"], inputs="ids", duplicates="all"),
@@ -191,7 +194,7 @@ def test_metrics_of_other_input_formats_are_copied_with_them():
         )
 
 
-def test_weights_of_queries_and_of_steps():
+def test_query_and_step_weights():
     scores = np.array([[[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]] * 2)  # RR 1 and 1/3
     ids = [[0, 0], [0, 0]]
 
@@ -222,8 +225,8 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**IDS, "y_pred": [[2.0, 3.0]]}, "must hold ids", "float64"),
         ({**IDS, "y_pred": [[2], [3]]}, "the same number of queries", "(1, 2)"),
         ({**IDS, "y_pred": [[[2, 3]]]}, "[B, K]", "(1, 1, 2)"),
-        ({**IDS, "y_true": [["a"]]}, "of one type", "int and str"),
-        ({**IDS, "y_true": [["a", None]], "y_pred": [["a"]]}, "of one type", "None"),
+        ({**IDS, "y_true": [["a"]]}, "the same type", "int and str"),
+        ({**IDS, "y_true": [["a", None]], "y_pred": [["a"]]}, "the same type", "None"),
         ({**IDS, "y_true": {"labels": [[1]]}}, "must have the key 'ids'", "labels"),
         ({**IDS, "y_true": {"ids": [[1]], "relevance": [[1, 2]]}}, "shape of 'ids'", "(1, 2)"),
         ({**IDS, "y_true": {"ids": [[1]], "relevance": [[np.nan]]}}, "finite numbers", "nan"),
@@ -239,8 +242,8 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**CATALOGUE, "y_true": [-2]}, "0 to 2 here", "-2 at index [0, 0]"),
         ({**CATALOGUE, "y_true": [1.0]}, "must hold ids", "float64"),
         ({**CATALOGUE, "y_true": [1, 2]}, "the same number of queries", "(2,)"),
-        ({**CATALOGUE, "y_true": [[[1]]]}, "must be of shape [B, V]", "(1, 1, 1)"),
-        ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [1]}}, "'exclude' must be", "(1,)"),
+        ({**CATALOGUE, "y_true": [[[1]]]}, "must have shape [B, V]", "(1, 1, 1)"),
+        ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [1]}}, "'exclude' must have shape", "(1,)"),
         ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [[7]]}}, "0 to 2 here", "7 at index [0, 0]"),
         ({**CATALOGUE, "y_true": [[0, 1, 0]]}, "not a 0 or 1 for each item", "in `y_true`"),
         ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [[1, 0, 0]]}}, "not a 0 or 1 for each item", "in `exclude`"),
@@ -254,7 +257,7 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**IDS, "metrics": [tfr.NDCG(inputs="catalogue")]}, "read the same data", "catalogue"),
     ],
 )  # fmt: skip
-def test_mistakes(arguments, rule, received):
+def test_invalid_arguments_raise(arguments, rule, received):
     with pytest.raises(ValueError, match="Received") as error:
         tfr.evaluate(**{"metrics": ["ndcg@2", "mrr"], **arguments})
     assert rule in str(error.value)
@@ -277,7 +280,7 @@ def test_ids_in_columns_sets_and_tensors():
         assert tfr.evaluate(ids, listed, NAMES, inputs="ids") == expected
 
 
-def test_what_is_excluded_and_not_relevant_is_no_part_of_the_list():
+def test_excluded_items_are_removed_unless_relevant():
     scores = [[0.5, 0.9, 0.1, 0.7]]
     for ids in ({"ids": [[0]]}, {"ids": [[0, 3]], "relevance": [[1, 0]]}):
         query = {**ids, "exclude": [[3]]}
@@ -286,10 +289,10 @@ def test_what_is_excluded_and_not_relevant_is_no_part_of_the_list():
 
 
 @pytest.mark.parametrize("size", [249, 250, 251, 1000, 70_001])
-def test_the_rank_in_a_catalogue_of_any_size(size):
-    """Ranks are counted in parts of 250 scores; here they are known."""
+def test_ranks_in_catalogues_of_any_size(size):
+    """Ranks are counted in blocks of 250 scores. The lists have known ranks."""
     scores = np.arange(size, 0, -1.0)[np.newaxis].repeat(4, axis=0)
-    scores[2, :200] = scores[2, 100]  # a tie of two hundred at the top
+    scores[2, :200] = scores[2, 100]  # 200 tied items at the top
     scores[3, -3:] = np.nan, -np.inf, np.nan
     relevant = [0, size - 1, 100, size - 1]
     values = tfr.evaluate(
@@ -312,14 +315,14 @@ def test_nan_ranks_below_the_lowest_number(relevant, dtype):
     assert tfr.evaluate([[1, 0, 0]], scores, ["mrr", "auc"]) == values
 
 
-def test_a_whole_catalogue_with_many_relevant_items_takes_little_memory():
-    """No tensor of items times relevant items: 16 * 20,000 * 500 would be 1.3 GB."""
+def test_catalogues_with_many_relevant_items_need_little_memory():
+    """A tensor of items times relevant items, [16, 20000, 500], would take 1.3 GB."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     scores = np.random.default_rng(0).normal(size=(16, 20_000)).astype("f4")
     relevant = np.argsort(scores, axis=1)[:, -1000::2]
     values = tfr.evaluate(relevant, scores, ["auc", "recall@1000"], inputs="catalogue")
     assert values["recall@1000"] == 1.0
-    # They have the ranks 2, 4, ... 1000: above the i-th are i others.
+    # Relevant items have ranks 2, 4, ... 1000, so i others are above the i-th one.
     above = np.arange(1, 501)
     assert values["auc"] == pytest.approx(1 - above.mean() / 19_500, rel=1e-12)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -337,7 +340,7 @@ def test_a_whole_catalogue_with_many_relevant_items_takes_little_memory():
     ],
 )
 def test_invalid_ids_make_the_result_nan(inputs, y_true, y_pred):
-    # A graph never looks at values; the result shows it.
+    # Graphs do not check values, so invalid values show up in the result.
     metric = tfr.MeanReciprocalRank(inputs=inputs)
     metric.update_state(y_true, y_pred)
     assert np.isnan(metric.result())

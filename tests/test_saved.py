@@ -1,8 +1,8 @@
-"""Models and metrics that version 0.1.0 saved still load, with the same values.
+"""Tests that models and metrics saved by version 0.1.0 load and give the same values.
 
-`saved/keras_3.keras` was saved on TensorFlow 2.21, `saved/keras_2.keras` on 2.15.1, and
-each `.json` holds the data and the values of that day. `validation/test_tfma.py` loads
-`saved/eval_config.pbtxt`.
+TensorFlow 2.21 saved `saved/keras_3.keras`, TensorFlow 2.15.1 `saved/keras_2.keras`.
+Each `.json` file has the data and the values at that time. `validation/test_tfma.py`
+loads `saved/eval_config.pbtxt`.
 """
 
 import json
@@ -29,21 +29,21 @@ def plus_one(labels):
     return labels + 1.0
 
 
-def test_a_model_has_the_values_of_its_metrics(saved):
-    names = ["tests>plus_one", "plus_one"]  # as Keras 3 and Keras 2 saved the function
+def test_a_loaded_model_gives_the_saved_values(saved):
+    names = ["tests>plus_one", "plus_one"]  # as saved by Keras 3 and Keras 2
     with tf.keras.utils.custom_object_scope(dict.fromkeys(names, plus_one)):
         model = tf.keras.models.load_model(FOLDER / f"{NAME}.keras")
     targets = {name: np.array(data) for name, data in saved["targets"].items()}
     logs = model.evaluate(
         np.array(saved["features"]), targets, verbose=0, return_dict=True, batch_size=4
     )
-    # Keras 2 puts the output's name before a metric's once more when it loads a model.
+    # When Keras 2 loads a model, it adds the output's name to metric names again.
     logs = {re.sub(r"^([a-z]+_)\1", r"\1", name): value for name, value in logs.items()}
     assert len(logs) >= 28
     assert logs == pytest.approx(saved["logs"], rel=1e-6)
 
 
-def test_configs_of_metrics(saved):
+def test_metrics_load_from_saved_configs(saved):
     single, many = map(tf.keras.metrics.deserialize, saved["metrics of ids"])
     for metric in (single, many):
         assert str(metric.input_format) == "inputs='ids', duplicates='all'"

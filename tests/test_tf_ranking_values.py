@@ -1,7 +1,8 @@
-"""TensorFlow Ranking's values, from the file that `validation/tf_ranking.py` wrote.
+"""Compares this library with recorded values of TensorFlow Ranking.
 
-They are of tensorflow-ranking as published, which does not load beside a current
-TensorFlow; `validation/test_tf_ranking.py` holds the file to the live tool.
+`validation/tf_ranking.py` recorded them with the published tensorflow-ranking, which
+does not run with a current TensorFlow. `validation/test_tf_ranking.py` compares the
+recorded values with the tool itself.
 """
 
 import json
@@ -9,7 +10,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from cases import spelled, with_cutoffs
+from cases import metric_name, with_cutoffs
 
 import tfrankmetrics as tfr
 from tfrankmetrics import CONVENTIONS
@@ -18,9 +19,9 @@ FILE = pathlib.Path(__file__).parent / "tf_ranking_values.json"
 BATCHES = json.loads(FILE.read_text(encoding="utf-8"))["batches"]
 
 
-def test_the_file_has_every_kind_of_case():
+def test_the_file_has_every_metric_and_kind_of_weights():
     metrics = CONVENTIONS["tf_ranking"].metrics
-    names = {spelled(*pair) for pair in with_cutoffs(metrics, (None, 1, 3, 20))}
+    names = {metric_name(*pair) for pair in with_cutoffs(metrics, (None, 1, 3, 20))}
     weights = [np.shape(batch["weights"])[1:] for batch in BATCHES]
     assert len(BATCHES) == 6
     for batch in BATCHES:
@@ -28,12 +29,12 @@ def test_the_file_has_every_kind_of_case():
     assert {(), (1,)} < set(weights)
 
 
-@pytest.mark.parametrize("of", ["labels", "subtopics"])
+@pytest.mark.parametrize("kind", ["labels", "subtopics"])
 @pytest.mark.parametrize("batch", BATCHES)
-def test_equal_to_tf_ranking(batch, of):
-    expected = batch[f"values of {of}"]
+def test_values_equal_tf_ranking(batch, kind):
+    expected = batch[f"values of {kind}"]
     values = tfr.evaluate(
-        batch[of],
+        batch[kind],
         batch["scores"],
         list(expected),
         sample_weight=batch["weights"],

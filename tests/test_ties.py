@@ -1,4 +1,4 @@
-"""Tied scores: every closed form against all orders of the tied items."""
+"""Compares every formula for tied scores with the mean over all orders of the ties."""
 
 import math
 from fractions import Fraction
@@ -7,24 +7,24 @@ import numpy as np
 import oracle
 import pytest
 import tensorflow as tf
-from cases import CASES, OF_SUBTOPICS, labels_for, random_lists, with_cutoffs
-from helpers import ALL
+from cases import CASES, SUBTOPIC_METRICS, labels_for, random_lists, with_cutoffs
+from helpers import OBJECTS_BY_KIND
 
 import tfrankmetrics as tfr
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "item-weights"])
-@pytest.mark.usefixtures("op_by_op")
+@pytest.mark.usefixtures("run_eagerly")
 def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
     labels, scores = random_lists(7, queries=40, size=5, ties=True)
-    scores[:5] = 0.5  # whole lists tied, so that every cutoff cuts a group
+    scores[:5] = 0.5  # all items tied, so that every cutoff is within the tie
     scores[5:8, 2:] = -np.inf
     scores[8:11, ::2] = np.nan
     weights = (
         np.random.default_rng(8).integers(1, 4, scores.shape) if weighted else None
     )
-    if case.name in OF_SUBTOPICS:
+    if case.name in SUBTOPIC_METRICS:
         others = np.random.default_rng(9).permuted(labels, axis=1)
         labels = np.stack([labels, np.maximum(others, 0), labels - 1], axis=2)
     cutoffs = [k for _, k in with_cutoffs([case], range(1, 7))]
@@ -51,24 +51,25 @@ def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
                 np.testing.assert_allclose(value, expected[0], rtol=1e-10, atol=1e-12)
 
 
-def exact_average_over_hits(above, size, relevant, k):
-    """AP@k over its hits: `above` relevant items, then `size` tied ones, as fractions.
+def exact_average_precision_over_hits(above, size, relevant, k):
+    """AP@k with denominator "hits", in exact fractions.
 
-    Of the tied items `relevant` are relevant, and rank k is among them.
+    The list has `above` relevant items and then `size` tied items, `relevant` of them
+    relevant. Rank k is within the tie.
     """
-    places = k - above
+    slots = k - above
     expected = Fraction(0)
-    for hits in range(max(0, places - (size - relevant)), min(places, relevant) + 1):
-        chance = Fraction(
-            math.comb(relevant, hits) * math.comb(size - relevant, places - hits),
-            math.comb(size, places),
+    for hits in range(max(0, slots - (size - relevant)), min(slots, relevant) + 1):
+        probability = Fraction(
+            math.comb(relevant, hits) * math.comb(size - relevant, slots - hits),
+            math.comb(size, slots),
         )
-        precisions = Fraction(above)  # each of those above has precision 1
-        for place in range(1, places + 1):
-            others = Fraction((place - 1) * (hits - 1), places - 1) if places > 1 else 0
-            here = Fraction(hits, places)
-            precisions += here * (above + 1 + others) / (above + place)
-        expected += chance * precisions / (above + hits) if above + hits else 0
+        precisions = Fraction(above)  # precision is 1 at each rank above the tie
+        for place in range(1, slots + 1):
+            others = Fraction((place - 1) * (hits - 1), slots - 1) if slots > 1 else 0
+            precision = Fraction(hits, slots)
+            precisions += precision * (above + 1 + others) / (above + place)
+        expected += probability * precisions / (above + hits) if above + hits else 0
     return float(expected)
 
 
@@ -77,11 +78,13 @@ def exact_average_over_hits(above, size, relevant, k):
     ("above", "size", "relevant", "k"),
     [(0, 20, 1, 10), (0, 300, 5, 100), (3, 60, 7, 40), (0, 12, 12, 5), (2, 50, 1, 3)],
 )
-def test_average_over_hits_in_long_lists(above, size, relevant, k, jit_compile):
+def test_average_precision_over_hits_in_long_lists(
+    above, size, relevant, k, jit_compile
+):
     labels = [1.0] * above + [0.0] * (size - relevant) + [1.0] * relevant
     scores = [2.0] * above + [1.0] * size
     for place in range(above):
-        scores[place] += above - place  # no ties above the group
+        scores[place] += above - place  # no ties above the tied group
     metric = tfr.MeanAveragePrecision(k=k, denominator="hits")
 
     @tf.function(jit_compile=jit_compile)
@@ -89,15 +92,15 @@ def test_average_over_hits_in_long_lists(above, size, relevant, k, jit_compile):
         metric.update_state(labels, scores)
 
     update(tf.constant([labels]), tf.constant([scores]))
-    expected = exact_average_over_hits(above, size, relevant, k)
+    expected = exact_average_precision_over_hits(above, size, relevant, k)
     assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["mrr", "hit_rate", "map", "ndcg", "recall"])
-def test_constant_scores_of_a_long_list(name):
+def test_constant_scores_in_a_long_list(name):
     size, relevant, k = 400, 3, 50
     labels = [0.0] * (size - relevant) + [1.0] * relevant
-    # Chances that none of the ranks down to this one holds a relevant item.
+    # The probability that no relevant item is at this rank or above.
     none_above = [
         math.comb(size - rank, relevant) / math.comb(size, relevant)
         for rank in range(k + 1)
@@ -116,23 +119,23 @@ def test_constant_scores_of_a_long_list(name):
     assert value == pytest.approx(expected[name], rel=1e-9)
 
 
-@pytest.mark.parametrize("metrics", ALL)
-def test_a_tie_elsewhere_in_the_batch_changes_no_bit(metrics):
+@pytest.mark.parametrize("metrics", OBJECTS_BY_KIND)
+def test_ties_in_one_list_do_not_change_other_lists(metrics):
     labels, scores = random_lists(7, queries=40, size=12)
     labels = labels_for(metrics[0].declaration.name, labels)
     alone = tfr.evaluate(labels, scores, metrics, per_query=True)
     scores[-1] = 0.0
-    beside_ties = tfr.evaluate(labels, scores, metrics, per_query=True)
+    with_ties = tfr.evaluate(labels, scores, metrics, per_query=True)
     for name in alone:
         np.testing.assert_array_equal(
-            alone[name][:-1], beside_ties[name][:-1], err_msg=name
+            alone[name][:-1], with_ties[name][:-1], err_msg=name
         )
 
 
 @pytest.mark.parametrize("ties", ["expected", "stable", "random"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_nan_in_one_list_changes_no_other(ties, dtype):
-    """Not even one of the two lowest numbers, where NaN gets the lowest of all."""
+def test_nan_in_one_list_does_not_change_other_lists(ties, dtype):
+    """The first list has the two lowest numbers. Internally, NaN becomes the lowest."""
     lowest = np.finfo(dtype).min
     labels = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
     scores = np.array(
@@ -145,6 +148,6 @@ def test_nan_in_one_list_changes_no_other(ties, dtype):
     alone = tfr.evaluate(labels[:1], scores[:1], names, per_query=True, **options)
     assert alone["mrr"] == 1
     assert {name: values[:1] for name, values in both.items()} == alone
-    # In a list of its own, NaN is below the lowest number.
+    # Within one list, NaN is below the lowest number.
     scores = np.array([[np.nan, lowest]], dtype)
     assert tfr.evaluate([[1, 0]], scores, ["mrr"], **options) == {"mrr": 0.5}

@@ -1,4 +1,4 @@
-"""The value of each metric on small lists: expected values as arithmetic."""
+"""Compares each metric on small lists with values that are written as arithmetic."""
 
 import math
 from math import log2
@@ -8,22 +8,21 @@ import pytest
 import tensorflow as tf
 from cases import (
     CLASSES,
+    LABEL_METRICS,
     METRICS,
-    OF_LABELS,
-    choices_of_empty,
+    empty_list_options,
     inverse_rank,
     labels_for,
     make_metric,
     plus_one,
 )
-from helpers import results, updater, value
+from helpers import results, update_function, value
 
 import tfrankmetrics as tfr
 
 NAN, INF = float("nan"), float("inf")
 
 
-# Labels in ranked order.
 @pytest.mark.parametrize(
     ("name", "k", "labels", "expected"),
     [
@@ -61,16 +60,16 @@ NAN, INF = float("nan"), float("inf")
         ("hit_rate", 2, [0, 1, 1], 1.0),
         ("hit_rate", None, [0, 0, 1], 1.0),
         ("arp", None, [2, 0, 1], (2 * 1 + 1 * 3) / (2 + 1)),
-        ("opa", None, [2, 0, 1], 2 / 3),  # 0 is above 1
+        ("opa", None, [2, 0, 1], 2 / 3),  # 0 ranks above 1
         ("opa", None, [0, 1, 1, 2], 0 / 5),
         ("auc", None, [1, 0, 2, 0], 3 / 4),
         ("bpref", None, [1, 0, -1, 1, 0], (1 + (1 - 1 / 2)) / 2),
         ("bpref", None, [0, 1, 1], ((1 - 1 / 1) + (1 - 1 / 1)) / 2),
-        ("bpref", None, [1, 2], 1.0),  # nothing is known to be irrelevant
-        # Of two subtopics, the second takes one grade more.
+        ("bpref", None, [1, 2], 1.0),  # no item is judged irrelevant
+        # With two subtopics. The second one needs a label of at least 2.
         ("precision_ia", 2, [2, 0, 1], (2 + 0) / (2 * 2)),
         ("precision_ia", None, [2, 0, 1], (2 + 0 + 1) / (2 * 3)),
-        ("precision_ia", None, [1, 0], 1 / (1 * 2)),  # nothing has the second
+        ("precision_ia", None, [1, 0], 1 / (1 * 2)),  # only the first counts
         ("alpha_dcg", None, [2, 0, 1], (1 + 1) + (1 / 2 + 0) / log2(4)),
         ("alpha_dcg", 2, [1, 2], 1 + (1 / 2 + 1) / log2(3)),
     ],
@@ -81,40 +80,40 @@ def test_labels_in_ranked_order(name, k, labels, expected):
 
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("label", [1, 0])
-@pytest.mark.usefixtures("op_by_op")
-def test_lists_of_one(name, label):
+@pytest.mark.usefixtures("run_eagerly")
+def test_lists_with_one_item(name, label):
     best = {"rbp": 0.2, "err": 1 / 16, "opa": NAN, "auc": NAN}.get(name, 1.0)
     expected = NAN if name == "arp" and label == 0 else best * label
     for k in (None, 1):
         assert value(name, [label], k=k) == pytest.approx(expected, nan_ok=True)
 
 
-def test_micro_averages_count_by_what_there_is_to_find():
+def test_micro_averages_weight_queries_by_labels_or_pairs():
     labels, scores = [[2, 0, 1], [0, 0, 1]], [[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]
     positions, weights = [(2 * 1 + 1 * 3) / 3, 3.0], [2 + 1, 1]
     accuracies, pairs = [2 / 3, 0.0], [3, 2]
-    for name, values, of_query in (
+    for name, values, micro_weights in (
         ("arp", positions, weights),
         ("opa", accuracies, pairs),
     ):
-        micro = np.average(values, weights=of_query)
+        micro = np.average(values, weights=micro_weights)
         assert value(name, labels, scores) == pytest.approx(micro)
         macro = value(name, labels, scores, average="macro")
         assert macro == pytest.approx(np.mean(values))
-        both = np.multiply(of_query, [1, 5])  # query weights come on top
+        both = np.multiply(micro_weights, [1, 5])  # sample weights multiply them
         weighted = value(name, labels, scores, sample_weight=[1.0, 5.0])
         assert weighted == pytest.approx(np.average(values, weights=both))
 
 
-def test_what_was_not_retrieved_shares_the_last_places():
+def test_items_that_were_not_retrieved_tie_at_the_last_ranks():
     labels, scores = [1, 0, 2, 0, 0], [2.0, 1.0, -INF, -INF, -INF]
-    # The missed item has rank 3, 4 or 5: rank 4 on average.
+    # The item with label 2 has rank 3, 4 or 5: rank 4 on average.
     assert value("arp", labels, scores) == pytest.approx((1 * 1 + 2 * 4) / 3)
-    # It is below the item at rank 2, and as good as the other two that were missed.
+    # It is below the item at rank 2, and tied with the other two at the end.
     assert value("auc", labels, scores) == pytest.approx((3 + 0 + 1 / 2 + 1 / 2) / 6)
-    won = 3 + 0 + 0 + 1 / 2 + 1 / 2  # the last four are those of label 2
-    assert value("opa", labels, scores) == pytest.approx(won / 7)
-    # To BPref it is missed, with nothing to prefer it to.
+    correct = 3 + 0 + 0 + 1 / 2 + 1 / 2  # the last four pairs contain label 2
+    assert value("opa", labels, scores) == pytest.approx(correct / 7)
+    # In BPref, an item that was not retrieved adds 0.
     assert value("bpref", labels, scores) == pytest.approx((1 + 0) / 2)
 
 
@@ -145,29 +144,29 @@ def test_what_was_not_retrieved_shares_the_last_places():
         ("alpha_dcg", {"discount": "jarvelin"}, [1, 1], 1 + 1 / 2),
     ],
 )
-def test_options(name, options, labels, expected):
+def test_options_change_the_value(name, options, labels, expected):
     assert value(name, labels, **options) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", [n for n in OF_LABELS if METRICS[n].has_cutoff])
-@pytest.mark.usefixtures("op_by_op")
-def test_a_cutoff_far_below_the_list(name):
-    deep = 2**31 - 1  # as large as it can be, and as cheap
+@pytest.mark.parametrize("name", [n for n in LABEL_METRICS if METRICS[n].has_cutoff])
+@pytest.mark.usefixtures("run_eagerly")
+def test_a_cutoff_far_beyond_the_list(name):
+    deep = 2**31 - 1  # the largest cutoff, at no extra cost
     labels = [0, 1, 0, 2]
     assert value(name, labels, k=deep) == pytest.approx(value(name, labels))
-    every = [f"{name}@{k}" for k in (1, 4, 5, 1000, deep)]
+    names = [f"{name}@{k}" for k in (1, 4, 5, 1000, deep)]
     scores = [4.0, 3.0, 2.0, 1.0]
-    together = tfr.evaluate(labels, scores, every)
-    for metric in every:
+    together = tfr.evaluate(labels, scores, names)
+    for metric in names:
         assert together[metric] == tfr.evaluate(labels, scores, [metric])[metric]
 
 
-def test_precision_at_a_cutoff_far_below_the_list():
+def test_precision_with_denominator_k_far_beyond_the_list():
     assert value("precision", [1, 0, 1], k=1000, denominator="k") == 2 / 1000
 
 
-def test_the_ideal_order_of_what_was_retrieved():
-    # The third relevant item was not retrieved: its score is -inf.
+def test_ideal_order_of_retrieved_items():
+    # A score of -inf means that the third relevant item was not retrieved.
     labels, scores = [1, 0, 1, 1], [3.0, 2.0, 1.0, -INF]
     dcg = 1 + 1 / log2(4)
     best_of_two, best_of_three = 1 + 1 / log2(3), 1 + 1 / log2(3) + 1 / log2(4)
@@ -175,12 +174,12 @@ def test_the_ideal_order_of_what_was_retrieved():
     judged = value("ndcg", labels, scores, k=3, ideal="judged")
     assert retrieved == pytest.approx(dcg / best_of_two)
     assert judged == pytest.approx(dcg / best_of_three)
-    # NaN is a broken score, not a missing one: the ideal still has the item.
+    # An item whose score is NaN was retrieved, so the ideal order contains it.
     broken = value("ndcg", labels, [3.0, 2.0, 1.0, NAN], k=3, ideal="retrieved")
     assert broken == pytest.approx(dcg / best_of_three)
 
 
-# The two tied items share the ranks 1 and 2; the closed forms by hand.
+# The two tied items share ranks 1 and 2. Expected values average both orders.
 @pytest.mark.parametrize(
     ("name", "k", "labels", "expected"),
     [
@@ -203,17 +202,17 @@ def test_the_ideal_order_of_what_was_retrieved():
         ("alpha_dcg", None, [1, 2], (1 + (0.5 + 1) / log2(3) + 2 + 0.5 / log2(3)) / 2),
     ],
 )
-def test_expected_ties(name, k, labels, expected):
+def test_expected_ties_average_both_orders(name, k, labels, expected):
     assert value(name, labels, [7.0, 7.0], k=k) == pytest.approx(expected, rel=1e-12)
 
 
-def test_stable_ties_keep_the_order_of_the_list():
+def test_stable_ties_keep_list_order():
     assert value("mrr", [0, 1, 1], [1.0, 1.0, 1.0], ties="stable") == 1 / 2
     assert value("mrr", [1, 0, 0], [1.0, 1.0, 1.0], ties="stable") == 1.0
     assert value("mrr", [0, 1, 1], [0.0, -0.0, 0.0], ties="stable") == 1 / 2
 
 
-def test_random_ties_repeat_and_average_to_the_expected_value():
+def test_random_ties_are_repeatable_and_average_to_the_expected_value():
     lists = 20_000
     labels = np.tile([1.0, 1.0, 0.0, 0.0, 0.0], (lists, 1))
     scores = np.tile([0.0, 1.0, 1.0, 1.0, 0.0], (lists, 1))
@@ -229,7 +228,7 @@ def test_random_ties_repeat_and_average_to_the_expected_value():
         assert abs(random[name].mean() - expected[name]) < 4 * standard_error
 
 
-def test_random_ties_do_not_depend_on_batches_or_padding():
+def test_random_ties_do_not_depend_on_batch_size_or_padding():
     labels = np.tile([1.0, 0.0, 0.0, 2.0], (30, 1))
     scores = np.zeros_like(labels)
     whole = tfr.MeanReciprocalRank(ties="random", seed=1)
@@ -243,12 +242,12 @@ def test_random_ties_do_not_depend_on_batches_or_padding():
 
 
 @pytest.mark.parametrize("name", CLASSES)
-@pytest.mark.usefixtures("op_by_op")
-def test_empty_lists(name):
+@pytest.mark.usefixtures("run_eagerly")
+def test_value_of_lists_without_relevant_items(name):
     labels, scores = [[0, 0], [1, 0]], [[2.0, 1.0], [2.0, 1.0]]
     full = value(name, labels[1], scores[1])
     expected = {"zero": (0 + full) / 2, "one": (1 + full) / 2, "skip": full}
-    for options in choices_of_empty(name):
+    for options in empty_list_options(name):
         counted = value(name, labels, scores, **options)
         assert counted == pytest.approx(expected[options["empty"]])
     default = METRICS[name].defaults["empty"]
@@ -256,11 +255,11 @@ def test_empty_lists(name):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-@pytest.mark.usefixtures("op_by_op")
-def test_lists_of_padding_do_not_count(name):
+@pytest.mark.usefixtures("run_eagerly")
+def test_lists_with_only_padding_do_not_count(name):
     labels = [[1, 0, -1], [-1, -1, -1], [0, 1, 0]]
     scores = [[1.0, 2.0, 9.0], [1.0, 2.0, 3.0], [1.0, 2.0, 0.0]]
-    for options in choices_of_empty(name):
+    for options in empty_list_options(name):
         with_padding = value(name, labels, scores, **options)
         without = value(name, labels[::2], scores[::2], **options)
         assert with_padding == pytest.approx(without)
@@ -271,7 +270,7 @@ def test_lists_of_padding_do_not_count(name):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_nothing_to_average_is_not_a_number(name):
+def test_result_without_any_items_is_nan(name):
     made = CLASSES[name]()
     assert np.isnan(made.result())
     no_query, no_item = np.zeros((0, 3)), np.zeros((2, 0))
@@ -284,19 +283,19 @@ def test_nothing_to_average_is_not_a_number(name):
     assert float(made.result()) > 0.0
 
 
-def test_one_list_of_nothing():
+def test_one_list_without_items():
     assert tfr.evaluate([], [], ["ndcg"], per_query=True)["ndcg"].shape == (1,)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_scores_that_are_not_finite(dtype):
+def test_nan_and_infinite_scores(dtype):
     def rr(labels, scores):
         return value("mrr", labels, np.array(scores, dtype))
 
     assert rr([0, 0, 0, 1], [INF, 1.0, -INF, NAN]) == 1 / 3
     assert rr([0, 0, 1, 0], [INF, 1.0, -INF, NAN]) == 0.0  # -inf: not retrieved
     assert rr([0, 0, 1], [NAN, NAN, -1e4]) == 1.0
-    assert rr([0, 1, -1], [1.0, NAN, INF]) == 1 / 2  # above padding
+    assert rr([0, 1, -1], [1.0, NAN, INF]) == 1 / 2  # NaN ranks above padding
     assert rr([0, 1], [0.0, -0.0]) == 3 / 4  # a tie
     assert rr([0, 1], [NAN, NAN]) == 3 / 4
     assert rr([0, 1], [-INF, -INF]) == 0.0
@@ -305,8 +304,8 @@ def test_scores_that_are_not_finite(dtype):
 @pytest.mark.parametrize(
     ("dtype", "higher", "lower"),
     [
-        ("float64", 1.0 + 1e-9, 1.0),  # one number in float32
-        ("int64", 2**53 + 1, 2**53),  # one number in float64
+        ("float64", 1.0 + 1e-9, 1.0),  # equal in float32
+        ("int64", 2**53 + 1, 2**53),  # equal in float64
         ("int32", 2**24 + 1, 2**24),
         ("uint8", 255, 0),
         ("int8", 127, -128),
@@ -321,21 +320,21 @@ def test_scores_are_compared_in_their_own_dtype(dtype, higher, lower):
 
 
 def test_large_integer_labels_are_not_rounded():
-    labels = np.array([[2**24 + 1, 2**24]], "int32")  # one number in float32
+    labels = np.array([[2**24 + 1, 2**24]], "int32")  # equal in float32
     assert value("opa", labels, [[1.0, 2.0]]) == 0.0
 
 
-def test_weights_of_queries():
+def test_query_weights():
     labels, scores = [[1, 0], [0, 1]], [[2.0, 1.0], [2.0, 1.0]]  # RR 1 and 1/2
     for weights in ([3.0, 1.0], [[3.0], [1.0]], [3, 1]):
         weighted = value("mrr", labels, scores, sample_weight=weights)
         assert weighted == pytest.approx((3 * 1 + 1 * 0.5) / 4)
     assert value("mrr", labels, scores, sample_weight=2.0) == pytest.approx(3 / 4)
-    # Two queries of two items: [2] weighs the queries, not the items.
+    # With two queries of two items, weights of shape [2] are query weights.
     assert value("mrr", labels, scores, sample_weight=[0.0, 1.0]) == 0.5
 
 
-def test_weights_of_items():
+def test_item_weights():
     labels, scores, weights = [[2, 0, 1]], [[3.0, 2.0, 1.0]], [[1.0, 5.0, 4.0]]
 
     def weighted(name, labels=labels, weights=weights, **options):
@@ -343,11 +342,11 @@ def test_weights_of_items():
 
     dcg, ideal = 3 * 1 + 1 * 4 / log2(4), 4 * 1 + 3 * 1 / log2(3)
     assert weighted("ndcg") == pytest.approx(dcg / ideal)
-    # DCG is divided by the weight of the query, here (3*1 + 1*4) / (3 + 1).
+    # DCG is divided by the query's weight, here (3*1 + 1*4) / (3 + 1).
     assert weighted("dcg") == pytest.approx(dcg / (7 / 4))
     assert weighted("map") == pytest.approx((1 * 1 + 2 / 3 * 4) / (1 + 4))
-    assert weighted("precision", k=2) == 1 / 2  # only the query's weight
-    # A weight of 0 leaves the item in its place: the relevant one has rank 3.
+    assert weighted("precision", k=2) == 1 / 2  # uses only the query's weight
+    # Items with weight 0 keep their ranks, so the relevant item has rank 3.
     assert weighted("mrr", labels=[[0, 0, 1]], weights=[[0.0, 0.0, 1.0]]) == 1 / 3
 
 
@@ -355,20 +354,20 @@ def test_query_weights_from_item_weights():
     labels = [[1, 0, 1, -1], [0, 0, -1, -1]]
     scores = [[4.0, 3.0, 2.0, 9.0], [4.0, 3.0, 2.0, 1.0]]
     weights = [[2.0, 9.0, 4.0, 50.0], [1.0, 4.0, 50.0, 50.0]]
-    # First query: (2 + 4) / 2. Second, nothing relevant: the mean of 1 and 4.
+    # First query: (2 + 4) / 2. Second, without relevant items: the mean of 1 and 4.
     expected = (3 * 1.0 + 2.5 * 0.0) / (3 + 2.5)
     assert value("mrr", labels, scores, sample_weight=weights) == pytest.approx(
         expected
     )
-    # A list of weight 0 does not count.
+    # A list with weight 0 does not count.
     weights[1] = [0.0] * 4
     assert value("mrr", labels, scores, sample_weight=weights) == 1.0
 
 
-def test_an_explicit_mask_decides_alone():
+def test_an_explicit_mask_overrides_negative_labels():
     labels, scores = [[-1, 0, 2, 5]], [[4.0, 3.0, 2.0, 1.0]]
     mask = [[True, False, True, False]]
-    # Left are -1, which is not relevant, and 2.
+    # The mask keeps the labels -1, which is not relevant, and 2.
     assert tfr.evaluate(labels, scores, ["mrr"], mask=mask)["mrr"] == 1 / 2
     dcg = tfr.evaluate(labels, scores, ["dcg"], mask=mask, gain="linear")["dcg"]
     assert dcg == pytest.approx(0 + 2 / log2(3))
@@ -389,12 +388,12 @@ def test_the_result_has_the_dtype_of_the_metric(dtype):
 
 @pytest.mark.parametrize("wrong", [NAN, INF, -INF])
 def test_invalid_values_make_the_result_nan(wrong):
-    # A graph never looks at values; the result shows it.
+    # Graphs do not check values, so invalid values show up in the result.
     labels, scores = [[1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0], [2.0, 1.0]]
     objects = [
         make_metric(name, 1, name=f"{name}-{options['empty']}", **options)
-        for name in OF_LABELS
-        for options in choices_of_empty(name)
+        for name in LABEL_METRICS
+        for options in empty_list_options(name)
     ]
     for bad in ([[wrong, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, wrong]]):
         metrics = tfr.RankingMetrics(objects)
@@ -411,11 +410,11 @@ def test_invalid_values_make_the_result_nan(wrong):
 @pytest.mark.parametrize(
     "options",
     [
-        {"gain": lambda labels: labels - 1.0},  # negative, if below the cutoff
-        {"discount": lambda ranks: ranks},  # grows
+        {"gain": lambda labels: labels - 1.0},  # negative for label 0
+        {"discount": lambda ranks: ranks},  # increases with the rank
         {"discount": lambda ranks: -ranks},
         {"gain": lambda labels: labels / 0.0},
-        {"gain": lambda labels: labels * (labels - 1) / labels},  # NaN of label 0
+        {"gain": lambda labels: labels * (labels - 1) / labels},  # NaN for label 0
     ],
     ids=[
         "negative gain",
@@ -425,12 +424,12 @@ def test_invalid_values_make_the_result_nan(wrong):
         "NaN gain",
     ],
 )
-def test_functions_that_cannot_be_gains_or_discounts(options):
+def test_invalid_gain_and_discount_functions(options):
     labels, scores = tf.constant([[2.0, 0.0, 0.0]]), tf.constant([[3.0, 2.0, 1.0]])
     cutoffs = (1, 2) if "gain" in options else (2, None)
     metrics = [make(k, **options) for make in (tfr.NDCG, tfr.DCG) for k in cutoffs]
     together = tfr.RankingMetrics(metrics)
-    update = updater(together)
+    update = update_function(together)
     for call in (update, tf.function(update), tf.function(update, jit_compile=True)):
         together.reset_state()
         call(labels, scores)
@@ -441,14 +440,14 @@ def test_functions_that_cannot_be_gains_or_discounts(options):
 
 
 @pytest.mark.parametrize("names", [["dcg@1"], ["dcg@1", "dcg@2"], ["ndcg@1"]])
-def test_a_gain_that_overflows_is_an_error_at_any_rank(names):
+def test_an_overflowing_gain_raises_at_any_rank(names):
     for labels in ([[1.0, 2000.0]], [[2000.0, 1.0]]):
-        with pytest.raises(ValueError, match="gains too large to add up"):
+        with pytest.raises(ValueError, match="with a finite sum"):
             tfr.evaluate(labels, [[2.0, 1.0]], names)
         assert tfr.evaluate(labels, [[2.0, 1.0]], names, gain="linear")
 
 
-def test_functions_are_called_anew_each_time():
+def test_gain_functions_are_called_every_time():
     labels, scores, power = [[0.0, 1.0, 2.0, 3.0]], [[4.0, 3.0, 2.0, 1.0]], [1]
     metric = tfr.DCG(gain=lambda labels: labels ** power[0])
     for power[0] in (1, 2, 3):
@@ -459,14 +458,14 @@ def test_functions_are_called_anew_each_time():
         assert float(metric.result()) == pytest.approx(expected)
 
 
-def test_the_ideal_order_of_very_large_and_very_small_gains():
+def test_ideal_order_of_very_large_and_very_small_gains():
     assert value("ndcg", [150.0, 200.0, 0.0], [1.0, 2.0, 0.0], k=1) == 1.0
     assert value("ndcg", [130.0, 255.0, 200.0], [1.0, 3.0, 2.0]) == pytest.approx(1.0)
     tiny = np.array([1e-50, 2e-50])
     assert value("ndcg", tiny, [1.0, 2.0], k=1, gain="linear") == 1.0
 
 
-@pytest.mark.usefixtures("op_by_op")
+@pytest.mark.usefixtures("run_eagerly")
 def test_seeds_are_independent():
     lists, seeds = 200, range(20)
     labels = np.tile([1.0] + [0.0] * 7, (lists, 1))
@@ -475,5 +474,5 @@ def test_seeds_are_independent():
         tfr.evaluate(labels, scores, ["mrr"], ties="random", seed=seed)["mrr"]
         for seed in seeds
     ]
-    of_one_list = np.std([1 / rank for rank in range(1, 9)])
-    assert 0.5 < np.std(means) / (of_one_list / math.sqrt(lists)) < 1.5
+    std_of_one_list = np.std([1 / rank for rank in range(1, 9)])
+    assert 0.5 < np.std(means) / (std_of_one_list / math.sqrt(lists)) < 1.5

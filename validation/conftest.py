@@ -40,7 +40,7 @@ def pytest_terminal_summary(terminalreporter):
     for (tool, convention, metric), (number, difference) in compared.items():
         rows.append((tool, convention, metric, f"{number:,}", f"{difference:.1e}"))
     widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
-    terminalreporter.section("tfrankmetrics beside other tools")
+    terminalreporter.section("tfrankmetrics compared with other tools")
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         terminalreporter.write_line("  ".join(cells).rstrip())

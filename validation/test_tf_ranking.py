@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cases import make_metric
-from conventions_document import choices, id_of, in_batches, same
+from conventions_document import (
+    choice_examples,
+    example_id,
+    examples_in_batches,
+    same_values,
+)
 from queries import GRADES, WEIGHTS, name_of, random_batch, subtopics_of
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
 from tf_ranking import METRICS, VALUES, cutoffs_of, groups, recorded_values, value
@@ -55,7 +60,7 @@ ORDERED.remove(("opa", None))
 
 
 @pytest.mark.parametrize(("metric", "k"), ORDERED)
-def test_its_random_orders_have_our_value_as_their_mean(metric, k, compare):
+def test_our_value_is_the_mean_of_random_orders(metric, k, compare):
     is_of_subtopics = metric in groups(METRICS)["subtopics"]
     y_true = subtopics_of(TIED_LABELS) if is_of_subtopics else TIED_LABELS
     tf.keras.utils.set_random_seed(0)
@@ -67,7 +72,7 @@ def test_its_random_orders_have_our_value_as_their_mean(metric, k, compare):
     compare(
         "tensorflow-ranking",
         "tf_ranking",
-        f"{metric}, ties",
+        f"{metric}, mean of random ties",
         ours[name],
         mean,
         rtol=1e-6,
@@ -113,19 +118,21 @@ def values_seen(example, batches=1):
     }
 
 
-@pytest.mark.parametrize(("example", "rows"), choices(), ids=id_of)
-def test_the_document_gives_its_values(example, rows):
+@pytest.mark.parametrize(("example", "rows"), choice_examples(), ids=example_id)
+def test_values_in_the_document(example, rows):
     tf.keras.utils.set_random_seed(0)
     printed = [row.values for row in rows if "TF-Ranking" in row.tools]
-    if example.is_of_all:
+    if example.lists_every_tool:
         assert len(printed) == (example.metric in METRICS)
     if printed:
-        assert same(values_seen(example), *printed)
+        assert same_values(values_seen(example), *printed)
 
 
 @pytest.mark.parametrize(
-    ("example", "batches", "printed"), list(in_batches(column=0)), ids=id_of
+    ("example", "batches", "printed"),
+    list(examples_in_batches(column=0)),
+    ids=example_id,
 )
-def test_the_document_gives_its_differences(example, batches, printed):
+def test_differences_in_the_document(example, batches, printed):
     tf.keras.utils.set_random_seed(0)
-    assert same(values_seen(example, batches), printed)
+    assert same_values(values_seen(example, batches), printed)

@@ -32,7 +32,7 @@ def values(data, query_key="", **model):
 
 
 @pytest.mark.parametrize("form", ["rows", "padded lists", "lists"])
-def test_values_of_evaluate(table, form):
+def test_values_equal_evaluate(table, form):
     expected = tfr.evaluate_rows(table["query"], table["grade"], table["score"], NAMES)
     of_floats = config_pb2.PaddingOptions(
         label_float_padding=-1, prediction_float_padding=0
@@ -51,7 +51,7 @@ def test_values_of_evaluate(table, form):
         assert found[name] == pytest.approx(expected[name], abs=1e-6)
 
 
-def test_weights_of_lists(table):
+def test_list_weights(table):
     weights = table.groupby("query", sort=False)["weight"].first()
     lists = as_lists(table, padded=True).assign(weight=weights.to_numpy())
     expected = tfr.evaluate_rows(

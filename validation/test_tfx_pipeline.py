@@ -14,7 +14,7 @@ def outcomes(output):
     return tfx_pipeline.main(output, queries=400)
 
 
-def test_it_blesses_the_better_model_and_refuses_the_worse(outcomes, output):
+def test_better_models_are_blessed_and_worse_models_rejected(outcomes, output):
     verdicts = [of["verdict"] for of in outcomes]
     assert verdicts == ["BLESSED", "BLESSED", "NOT_BLESSED"]
     folders = sorted(
@@ -25,7 +25,7 @@ def test_it_blesses_the_better_model_and_refuses_the_worse(outcomes, output):
     assert files == [[verdict] for verdict in verdicts]
 
 
-def test_it_refuses_on_the_metric_that_it_was_told_to(outcomes):
+def test_only_the_ndcg_threshold_rejects_a_model(outcomes):
     assert [of["failures"] for of in outcomes] == [set(), set(), {"ndcg@10"}]
     first, best, refused = (of["slices"]["all"]["ndcg@10"][0] for of in outcomes)
     assert best > refused >= 0.5  # so only the change threshold rejects it
@@ -34,14 +34,14 @@ def test_it_refuses_on_the_metric_that_it_was_told_to(outcomes):
 
 
 @pytest.mark.parametrize("name", tfx_pipeline.METRICS)
-def test_one_value_in_fit_evaluate_and_evaluator(outcomes, name):
+def test_fit_evaluate_and_evaluator_give_equal_values(outcomes, name):
     for of in outcomes:
         expected = of["evaluate"][name]
         assert of["fit"][f"val_{name}"] == pytest.approx(expected, abs=1e-6)
         assert of["slices"]["all"][name][0] == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_slices_make_up_the_whole(outcomes, output):
+def test_slice_values_average_to_the_overall_value(outcomes, output):
     pattern = tfx_pipeline.newest(output, "ImportExampleGen", "examples")
     log = tfx_pipeline.read_log([str(pattern / "Split-eval/*")])
     queries = log.groupby("words")["query"].nunique()
@@ -58,7 +58,7 @@ def test_the_slices_make_up_the_whole(outcomes, output):
         assert lower < value < upper
 
 
-def test_queries_are_whole(output, outcomes):
+def test_no_query_is_in_both_splits(output, outcomes):
     examples = tfx_pipeline.newest(output, "ImportExampleGen", "examples")
     train, evaluation = (
         set(tfx_pipeline.read_log([str(examples / f"Split-{split}/*")])["query"])
@@ -68,6 +68,6 @@ def test_queries_are_whole(output, outcomes):
     assert len(train | evaluation) == 400
 
 
-def test_the_plot_of_the_slices(output, outcomes):
+def test_slices_are_plotted(output, outcomes):
     picture = (output / "per_slice.png").read_bytes()
     assert picture.startswith(b"\x89PNG")

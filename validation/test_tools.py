@@ -7,7 +7,12 @@ import pyndeval
 import pytest
 import pytrec_eval
 import ranx as ranx_package
-from conventions_document import choices, id_of, in_batches, same
+from conventions_document import (
+    choice_examples,
+    example_id,
+    examples_in_batches,
+    same_values,
+)
 from queries import (
     GRADES,
     WEIGHTS,
@@ -40,9 +45,9 @@ def ours(names, queries, convention):
 @by_tool
 def test_equal_values(tool, kind, compare):
     if kind == "missed" and not tool.has_missed:
-        pytest.skip("it takes every item as retrieved")
+        pytest.skip("the tool treats every item as retrieved")
     if kind == "fractional" and not tool.has_fractions:
-        pytest.skip("it takes binary or integer labels only")
+        pytest.skip("the tool accepts only binary or integer labels")
     queries = random_queries(60, seed=1, kind=kind)
     if tool.name == "implicit":  # skips queries without relevant items
         queries = [query for query in queries if any(query[0])]
@@ -54,7 +59,7 @@ def test_equal_values(tool, kind, compare):
         if (kind, metric) != ("missed", "opa")  # pairs of two missed items are tied
     ]
     if not pairs:
-        pytest.skip("it orders ties at random: see the test of their mean")
+        pytest.skip("the tool breaks ties at random; another test compares the mean")
     values = ours([name_of(*pair) for pair in pairs], queries, tool.convention)
     for metric, k in pairs:
         value = values[name_of(metric, k)]
@@ -85,30 +90,32 @@ def test_every_metric_of_every_convention_is_compared():
     assert compared == {pair for pair in named if pair[0] != "tf_ranking"}
 
 
-@pytest.mark.parametrize(("example", "rows"), choices(), ids=id_of)
-def test_the_document_gives_their_values(example, rows):
+@pytest.mark.parametrize(("example", "rows"), choice_examples(), ids=example_id)
+def test_values_of_each_tool_in_the_document(example, rows):
     """The table lists every tool that has the metric, with the tool's value."""
     queries = list(zip(example.labels, example.scores, strict=True))
     for tool in TOOLS:
         printed = [row.values for row in rows if tool.name in row.tools]
-        if example.is_of_all:
+        if example.lists_every_tool:
             has_it = example.k in tool.metrics.get(example.metric, ())
             assert len(printed) == has_it, tool.name
         if printed:
-            # Enough draws to see both orders of a tie.
+            # Enough draws to see both orders of two tied items.
             draws = 1 if tool.ties else 40
             values = [
                 tool.value_of(example.metric, example.k, queries) for _ in range(draws)
             ]
             # NaN marks a query that the tool skips.
             seen = {round(float(np.nanmean(value)), 4) for value in values}
-            assert same(seen, *printed), tool.name
+            assert same_values(seen, *printed), tool.name
 
 
 @pytest.mark.parametrize(
-    ("example", "batches", "printed"), list(in_batches(column=1)), ids=id_of
+    ("example", "batches", "printed"),
+    list(examples_in_batches(column=1)),
+    ids=example_id,
 )
-def test_the_document_gives_keras_rs_differences(example, batches, printed):
+def test_keras_rs_differences_in_the_document(example, batches, printed):
     options = {}
     if "gain" in example.options:
         options["gain_fn"] = example.options["gain"]
@@ -124,10 +131,10 @@ def test_the_document_gives_keras_rs_differences(example, batches, printed):
                 None if weights is None else np.array(weights[part], "f4"),
             )
         seen.add(round(float(theirs.result()), 4))
-    assert same(seen, printed)
+    assert same_values(seen, printed)
 
 
-def test_binary_preference_with_documents_that_were_not_judged(compare):
+def test_bpref_with_unjudged_documents(compare):
     queries = [
         (labels, scores)
         for labels, scores in random_queries(90, seed=4, kind="missed")
@@ -147,14 +154,14 @@ def test_binary_preference_with_documents_that_were_not_judged(compare):
     ).values()
     found = pytrec_eval.RelevanceEvaluator(qrels, {"bpref"}).evaluate(run)
     trec_eval = [found[query]["bpref"] for query in qrels]
-    of_ranx = ranx_package.evaluate(
+    from_ranx = ranx_package.evaluate(
         ranx_package.Qrels(qrels), ranx_package.Run(run), "bpref", return_mean=False
     )
-    for package, theirs in (("pytrec-eval-terrier", trec_eval), ("ranx", of_ranx)):
+    for package, theirs in (("pytrec-eval-terrier", trec_eval), ("ranx", from_ranx)):
         compare(package, "trec_eval", "bpref, unjudged", ours, theirs, rtol=1e-12)
 
 
-def test_metrics_of_subtopics_equal_ndeval(compare):
+def test_subtopic_metrics_equal_ndeval(compare):
     """TREC's diversity program, ndeval, is part of pyndeval."""
     queries = [query for query in random_queries(60, seed=5) if any(query[0])]
     labels, scores = zip(*queries, strict=True)
@@ -219,7 +226,7 @@ def test_expected_reciprocal_rank_equals_gdeval(compare):
         compare("ir-measures", "", "err", ours, theirs, rtol=0, atol=5.1e-6)
 
 
-def test_read_trec_gives_trec_evals_numbers(tmp_path, compare):
+def test_read_trec_gives_the_values_of_trec_eval(tmp_path, compare):
     queries = random_queries(40, seed=2, kind="missed")
     qrels, run = qrels_and_run(queries)
     for query in list(run)[::2]:
@@ -259,11 +266,11 @@ def test_read_trec_gives_trec_evals_numbers(tmp_path, compare):
     assert complete["map"][complete["query"] == missing] == 0.0
 
 
-def test_the_document_on_trec_eval_with_a_relevance_level():
+def test_trec_eval_with_a_relevance_level_in_the_document():
     level = 2
     ((example, (row,)),) = (
         (example, rows)
-        for example, rows in choices()
+        for example, rows in choice_examples()
         if "relevance_threshold" in example.options
     )
     qrels, run = qrels_and_run(list(zip(example.labels, example.scores, strict=True)))
@@ -303,7 +310,7 @@ def test_keras_rs_with_padding_and_weights(grades, weights, compare):
 
 
 @pytest.mark.parametrize("metric", KERAS_RS)
-def test_keras_rs_random_orders_have_our_value_as_their_mean(metric, compare):
+def test_our_value_is_the_mean_of_random_orders_in_keras_rs(metric, compare):
     theirs = keras_rs_metric(metric, 2, seed=0)
 
     def value_of_batch(labels, scores):
@@ -326,7 +333,7 @@ def test_keras_rs_random_orders_have_our_value_as_their_mean(metric, compare):
     )
 
 
-def test_lightgbm_scores_a_model_that_it_trains(compare):
+def test_lightgbm_values_after_each_tree(compare):
     """Compares values after each tree. Trees cause ties, and empty queries count."""
     rng = np.random.default_rng(3)
     sizes = rng.integers(1, 15, 150)

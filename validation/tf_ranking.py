@@ -44,7 +44,7 @@ METRICS = {
     "precision_ia": tensorflow_ranking.keras.metrics.PrecisionIAMetric,
     "alpha_dcg": tensorflow_ranking.keras.metrics.AlphaDCGMetric,
 }
-OF_SUBTOPICS = ("precision_ia", "alpha_dcg")
+SUBTOPIC_METRICS = ("precision_ia", "alpha_dcg")
 NO_CUTOFF = ("arp", "opa", "bpref")  # our BPref has no cutoff; TF-Ranking's does
 
 
@@ -56,8 +56,8 @@ def cutoffs_of(metric):
 def groups(metrics):
     """Groups the metrics by the kind of labels they read, named as in a batch."""
     return {
-        "labels": [metric for metric in metrics if metric not in OF_SUBTOPICS],
-        "subtopics": [metric for metric in metrics if metric in OF_SUBTOPICS],
+        "labels": [metric for metric in metrics if metric not in SUBTOPIC_METRICS],
+        "subtopics": [metric for metric in metrics if metric in SUBTOPIC_METRICS],
     }
 
 

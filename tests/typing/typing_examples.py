@@ -1,7 +1,8 @@
-"""What a type checker accepts and refuses; `make types` runs it, nothing imports it.
+"""Calls that a type checker must accept or reject.
 
-Each comment names the error of its line. A comment without an error is an error itself,
-so every line here is a test.
+`make types` checks this file, and nothing imports it. Each comment names the error
+expected on its line. A comment without an error is itself an error, so every line is a
+test.
 """
 
 from typing import Literal
@@ -9,7 +10,7 @@ from typing import Literal
 import tfrankmetrics as tfr
 from tfrankmetrics.options import Persistence
 
-# Right.
+# Valid calls.
 tfr.NDCG(k=10, gain="linear")
 tfr.NDCG(10, gain=lambda labels: labels**2, convention="trec_eval", name="mine")
 tfr.DCG(10, empty="skip")
@@ -22,14 +23,14 @@ tfr.evaluate([[1]], [[2]], ["ndcg"], **options)
 cutoff: int | None = tfr.NDCG(k=10).k
 probability: float = tfr.RankBiasedPrecision().persistence
 
-# Misspelt options.
+# Misspelled options.
 tfr.NDCG(gian="linear")  # pyright: ignore[reportCallIssue]
 tfr.evaluate([[1]], [[2]], ["ndcg"], gian="linear")  # pyright: ignore[reportCallIssue]
 tfr.evaluate_rows([1], [1], [2], ["map"], tie="stable")  # pyright: ignore[reportCallIssue]
 tfr.RankingMetrics(["ndcg"], relevance=2)  # pyright: ignore[reportCallIssue]
 wrong: tfr.Options = {"gian": "linear"}  # pyright: ignore[reportAssignmentType]
 
-# Values that an option does not have, and options that a metric does not have.
+# Invalid values, and options that the metric does not take.
 tfr.NDCG(gain="liner")  # pyright: ignore[reportArgumentType]
 tfr.NDCG(k="10")  # pyright: ignore[reportArgumentType]
 tfr.NDCG(10, "linear")  # pyright: ignore[reportCallIssue]
@@ -42,7 +43,7 @@ tfr.RankingMetrics(["ndcg"], inputs="id")  # pyright: ignore[reportArgumentType]
 tfr.NDCG(k=10).gain = "linear"  # pyright: ignore[reportAttributeAccessIssue]
 
 
-# A metric of your own.
+# A metric that a user declares.
 def weighted_hits(lists: tfr.RankedLists, relevance: tfr.ItemGain, *, decay: float):
     return lists.sum_to_cutoffs(lists.expected(relevance)) * decay
 

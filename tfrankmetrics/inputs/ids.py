@@ -190,7 +190,7 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     kinds = {kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None}
     if len(kinds) > 1:
         raise ValueError(
-            "Relevant and recommended ids must be of one type, or none would match. "
+            "Relevant and recommended ids must have the same type, or none match. "
             f"Received: {' and '.join(sorted(kind.__name__ for kind in kinds))}."
         )
     numbered: dict[Any, int] = {}
