@@ -44,7 +44,7 @@ def value(name, labels, scores=None, k=None, **arguments):
         labels = labels_for(name, labels)
     with run_eagerly():
         made.update_state(labels, scores, **data)
-    (from_arrays,) = tfr.evaluate(labels, scores, [made], **data).values()
+        (from_arrays,) = tfr.evaluate(labels, scores, [made], **data).values()
     assert float(made.result()) == pytest.approx(from_arrays, rel=1e-6, nan_ok=True)
     return from_arrays
 
