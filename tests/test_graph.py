@@ -135,7 +135,7 @@ def test_ragged_tensors_in_a_graph():
     update(labels, scores)
     expected = tfr.evaluate(labels, scores, ["ndcg", "mrr"])
     assert results(metric) == pytest.approx(expected, rel=1e-6)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="as long as those of"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as long as the rows of"):
         update(labels, tf.ragged.constant([[0.5, 0.1, 0.3], [0.3, 0.2]]))
 
 

@@ -60,7 +60,7 @@ class Convention:
         return "\n".join([f'convention="{self.name}": {self.tools}', *lines])
 
 
-# Where a tool orders tied items at random, its mean value is that of ties="expected".
+# If a tool orders tied items at random, ties="expected" gives its mean value.
 # Where it keeps the items in some fixed order, the set says "stable".
 _ALL = (
     Convention(

@@ -151,7 +151,9 @@ def _required_same_rows(
             f"If ragged, {argument.name} needs ragged {contents} with rows of the same "
             f"lengths. Received: dense {contents} of shape {other.tensor.shape}."
         )
-    error = f"The rows of {argument.name} must be as long as those of the {contents}."
+    error = (
+        f"The rows of {argument.name} must be as long as the rows of the {contents}."
+    )
     lengths: tuple[Any, Any] = (other.row_lengths, argument.row_lengths)
     if tf.executing_eagerly():
         rows = zip_longest(*(each.numpy() for each in lengths))

@@ -2,7 +2,7 @@
 
 Three mistakes can only be seen by looking at who calls `update_state`. Keras silently
 drops one of two results with the same key; it passes outputs of pointwise models, which
-are no lists; and Keras 3 averages the results of a Keras 2 metric as if they were
+are not lists; and Keras 3 averages the results of a Keras 2 metric as if they were
 losses. Keras gives a metric no way to see the model, or the metrics beside it. So this
 module looks up the Python call stack for the object in which Keras keeps the metrics of
 a model. It relies on the names of two private classes, and on private attributes of

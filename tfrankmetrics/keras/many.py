@@ -39,11 +39,11 @@ class RankingMetrics(StatefulMetric):
     equal keys raise an error.
 
     Args:
-        metrics: A list of names and metric objects. Names are those of the results
-            (`"ndcg@10"`, `"map"`), or those of trec_eval and ir_measures
-            (`"nDCG@10"`, `"P@5"`, `"AP"`); the key of the result is this library's
-            name. An object (`NDCG(k=10, gain="linear", name="x")`) keeps its own
-            options, and its name is the key.
+        metrics: A list of names and metric objects. Names may be this library's
+            (`"ndcg@10"`, `"map"`), which are also the keys of the result, or those of
+            trec_eval and ir_measures (`"nDCG@10"`, `"P@5"`, `"AP"`). An object
+            (`NDCG(k=10, gain="linear", name="x")`) keeps its own options, and its name
+            is the key.
         prefix: A string put before each key of the result.
         inputs: The arguments of `update_state`: "labels" and scores (the default),
             relevant "ids" and recommended ids, or relevant ids and the scores of

@@ -59,8 +59,8 @@ class NDCG(TopKMetric):
 
     The ideal DCG@k is the largest DCG@k that any order of the items has. The value is
     between 0 and 1. Source: Järvelin and Kekäläinen, "Cumulated gain-based evaluation
-    of IR techniques", ACM TOIS 20(4), 2002. The default gain and discount are those of
-    Burges et al., "Learning to rank using gradient descent", ICML 2005.
+    of IR techniques", ACM TOIS 20(4), 2002. Burges et al., "Learning to rank using
+    gradient descent", ICML 2005, use the default gain and discount.
 
     >>> ndcg = NDCG(k=2)
     >>> ndcg.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])

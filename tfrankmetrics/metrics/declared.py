@@ -12,8 +12,8 @@ formula:
 As with `dataclasses.dataclass`, the fields become the signature of the class with its
 defaults, and attributes of its objects. They are also the options that the formula and
 the gain receive as keywords. The class cannot be a dataclass, since Keras needs its own
-`__init__` and has its own `name` and `dtype`. Type checkers know the decorator as a
-`dataclass_transform`, so they check calls as those of a dataclass.
+`__init__` and has its own `name` and `dtype`. The decorator is a `dataclass_transform`,
+so type checkers check calls of the class as they do for a dataclass.
 """
 
 from __future__ import annotations

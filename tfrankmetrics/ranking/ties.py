@@ -127,7 +127,7 @@ def groups_of(keys: tf.Tensor, sorted_keys: tf.Tensor) -> TieGroups:
 def _runs(is_tied: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Start and end of the run of ties that each rank is in, int32 `[B, D]`.
 
-    `is_tied` is that of `are_tied`.
+    `is_tied` is the result of `are_tied`.
     """
     depth = tf.shape(is_tied)[1] + 1
     is_first = tf.pad(~is_tied, [[0, 0], [1, 0]], constant_values=True)
@@ -379,7 +379,7 @@ def _factors_by_group(
 def order_within_groups(start: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
     """The position of each rank's item if tied items follow `order`, int32 `[B, D]`.
 
-    `start` is that of `TieGroups`; `order` `[B, D]` is a permutation of the ranks.
+    `start` comes from `TieGroups`; `order` `[B, D]` is a permutation of the ranks.
     """
     by_group = tf.argsort(tf.gather(start, order, batch_dims=1), axis=1, stable=True)
     return tf.argsort(tf.gather(order, by_group, batch_dims=1), axis=1)
