@@ -13,6 +13,7 @@ from cases import CASES, CLASSES, METRICS, make_metric
 import tfrankmetrics as tfr
 from tfrankmetrics import options
 from tfrankmetrics.measure import DECLARATIONS
+from tfrankmetrics.metrics.trial import try_declaration
 
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
 SHARED = ["ties", "seed", "empty", "convention", "inputs", "name", "dtype"]
@@ -162,7 +163,7 @@ def test_convention_names_are_the_keys_of_conventions():
 
 @pytest.mark.parametrize("name", METRICS)
 def test_the_error_for_an_unknown_argument_lists_the_valid_ones(name):
-    with pytest.raises(TypeError, match=r"'gian'. It takes: .*ties, seed, empty"):
+    with pytest.raises(TypeError, match=r"ties, seed, empty.*Received: 'gian'"):
         make_metric(name, 3, gian="linear")
 
 
@@ -195,12 +196,14 @@ class One(tfr.ItemGain):
         return tf.cast(items.valid, tf.float64)
 
 
-def declare(name="half", formula=half, gain=One, base=tfr.TopKMetric, **fields):
+def declare(
+    name="half", formula=half, gain=One, base=tfr.TopKMetric, aliases=(), **fields
+):
     """Declares a metric. Each field is a pair of a type and a default."""
     namespace = {field: default for field, (_, default) in fields.items()}
     namespace["__annotations__"] = {field: kind for field, (kind, _) in fields.items()}
     cls = type("Half", (base,), {**namespace, "__module__": __name__})
-    return tfr.metric(name, formula=formula, gain=gain)(cls)
+    return tfr.metric(name, formula=formula, gain=gain, aliases=aliases)(cls)
 
 
 @pytest.fixture
@@ -222,9 +225,18 @@ def declarations():
         (lambda: declare(base=tf.keras.metrics.Metric), TypeError, "a subclass of TopKMetric"),
         (lambda: declare(beta=(float, 0.5)), TypeError, "must be an option of the formula or of the gain.*'beta'"),
         (lambda: declare(gain=tfr.BinaryGain), TypeError, "must be a field of the class.*without 'relevance_threshold'"),
-        (lambda: declare(variables=(float, 0.5)), TypeError, "an attribute of Keras's metrics. Received: `variables`"),
-        (lambda: declare(empty=(Literal["half"], "half")), TypeError, "choices of `empty` must be some of 'zero', 'one', 'skip'"),
-        (lambda: declare(inputs=(Literal["rows"], "rows")), TypeError, "choices of `inputs` must be some of"),
+        (lambda: declare(variables=(float, 0.5)), TypeError, "an attribute of Keras's metrics.*Received: `variables`"),
+        (lambda: declare(empty=(Literal["half"], "half")), TypeError, "type of `empty` must be a Literal of some of 'zero', 'one', 'skip'"),
+        (lambda: declare(inputs=(Literal["rows"], "rows")), TypeError, "type of `inputs` must be a Literal of some of"),
+        (lambda: declare(ties=(str, "expected")), TypeError, "type of `ties` must be a Literal"),
+        (lambda: declare(inputs=(str, "labels")), TypeError, "type of `inputs` must be a Literal"),
+        (lambda: declare(k=(int | None, 1)), TypeError, "default of `k` must be None"),
+        (lambda: declare(mask=(float, 1.0)), TypeError, "an argument of `evaluate`.*Received: `mask`"),
+        (lambda: declare(formula=3), TypeError, "formula of `half` must be a function. Received: 3"),
+        (lambda: declare(gain=One()), TypeError, "must be a subclass of ItemGain.*not an object"),
+        (lambda: declare(gain="linear"), TypeError, "must be a subclass of ItemGain.*Received: 'linear'"),
+        (lambda: declare(gain=lambda: 1.0), TypeError, "must be a subclass of ItemGain"),
+        (lambda: declare(aliases="HALF"), TypeError, "must be a tuple of names. Received: 'HALF'"),
         (lambda: declare(ties=(Literal["stable"], "expected")), ValueError, "`ties` of `half` must be one of 'stable'"),
         (lambda: declare(gain=tfr.LabelGain, gain_=(str, "")), TypeError, "'gain_'|'gain'"),
     ],
@@ -253,20 +265,68 @@ def test_undeclared_classes_raise():
             cls(k=3)
 
 
+def on_padding(lists, gain):
+    return tf.reduce_sum(1.0 / tf.ones_like(gain(lists.ranked)), axis=1)
+
+
+def largest_gain(lists, gain):
+    """Not linear in the gains: the largest one at the top of the list."""
+    tops = [tf.reduce_max(lists.expected(gain)[:, :k], axis=1) for k in lists.cutoffs]
+    return tf.stack(tops, axis=1)
+
+
+class PaddingCounts(tfr.ItemGain):
+    """A gain that is not 0 for padding."""
+
+    def __call__(self, items):
+        return tf.cast(items.labels, tf.float64) + 1
+
+
 @pytest.mark.parametrize(
-    ("formula", "base", "received"),
+    ("arguments", "message"),
     [
-        (lambda lists, gain: half(lists, gain)[:, 0], tfr.TopKMetric, r"shape \(None,\)"),
-        (half, tfr.WholeListMetric, r"shape \[B\]. Received: .* \(None, 1\)"),
-        (lambda lists, gain: tf.cast(half(lists, gain), "float32"), tfr.TopKMetric, "float32"),
+        ({"formula": lambda lists, gain: half(lists, gain)[:, 0]}, r"one for each cutoff.*shape \(1,\)"),
+        ({"formula": lambda lists, gain: half(lists, gain)[:, :1]}, r"one for each cutoff.*shape \(1, 1\)"),
+        ({"formula": lambda lists, gain: lists.expected(gain)}, r"one for each cutoff.*shape \(1, 4\)"),
+        ({"base": tfr.WholeListMetric}, r"values \[B\].*shape \(1, 1\)"),
+        ({"formula": lambda lists, gain: tf.cast(half(lists, gain), "float32")}, "Received: float32"),
+        ({"formula": lambda lists, gain: None}, "must return float64.*Received: None"),
+        ({"formula": lambda lists: 1.0}, "list of 4 items: TypeError"),
+        ({"formula": lambda lists, gain: {}["x"]}, "list of 4 items: KeyError: 'x'"),
+        ({"gain": tfr.ItemGain}, "list of 4 items: NotImplementedError"),
+        ({"gain": PaddingCounts}, "must not depend on padding"),
+        ({"formula": on_padding, "base": tfr.WholeListMetric}, "must not depend on padding"),
+        ({"formula": largest_gain, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "mean over all orders"),
     ],
 )  # fmt: skip
-def test_formulas_with_a_wrong_shape_or_dtype_raise(
-    declarations, formula, base, received
-):
-    made = declare(formula=formula, base=base)
-    with pytest.raises(TypeError, match=f"formula of `half` must return .*{received}"):
-        tfr.evaluate([[1, 0]], [[2, 1]], [made(dtype="float64")])
+def test_a_declaration_is_tried_on_small_lists(declarations, arguments, message):
+    before = dict(declarations)
+    with pytest.raises(TypeError, match=message):
+        declare(**arguments)
+    assert declarations == before
+
+
+def test_a_formula_may_support_only_single_orders(declarations):
+    largest = declare(
+        formula=largest_gain,
+        gain=tfr.BinaryGain,
+        relevance_threshold=(float, 1.0),
+        ties=(Literal["stable", "random"], "stable"),
+    )
+    assert tfr.evaluate([[0, 1]], [[1, 1]], [largest(k=1)]) == {"half@1": 0}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_metrics_of_the_library_pass_the_trial(name):
+    try_declaration(METRICS[name])
+
+
+def test_metrics_with_the_same_class_name_are_told_apart(declarations):
+    first = declare("half_a")
+    second = declare("half_b", formula=lambda lists, gain: 2 * half(lists, gain))
+    for cls in (first, second):
+        again = tf.keras.metrics.deserialize(tf.keras.metrics.serialize(cls(k=2)))
+        assert type(again) is cls
 
 
 def test_a_class_may_be_declared_again(declarations):

@@ -161,15 +161,112 @@ def test_equal_keys_in_one_model_raise(data, metrics):
         model.evaluate(features, labels, verbose=0)
 
 
+@pytest.mark.parametrize("run_eagerly", [False, True])
 @pytest.mark.parametrize("shape", [(), (1,)], ids=["[B]", "[B, 1]"])
-def test_pointwise_models_raise(shape):
+def test_pointwise_models_raise(shape, run_eagerly):
     inputs = tf.keras.Input((FEATURES,))
     scores = tf.keras.layers.Dense(1)(inputs)
     scores = tf.keras.layers.Reshape(shape)(scores) if shape == () else scores
     model = tf.keras.Model(inputs, scores)
-    model.compile(loss="mse", metrics=[tfr.MeanReciprocalRank()])
+    metrics = [tfr.MeanReciprocalRank()]
+    model.compile(loss="mse", metrics=metrics, run_eagerly=run_eagerly)
     with pytest.raises(ValueError, match="list of items for each query"):
         model.evaluate(np.ones((8, FEATURES)), np.ones((8, *shape)), verbose=0)
+
+
+class OwnSteps(tf.keras.Model):
+    """A subclassed model that updates its metric itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = tf.keras.layers.Dense(1)
+        self.mrr = tfr.MeanReciprocalRank()
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+    def train_step(self, data):
+        return self.test_step(data)
+
+    def test_step(self, data):
+        features, labels = data
+        self.mrr.update_state(labels, self(features))
+        return {"mrr": self.mrr.result()}
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize("method", ["fit", "evaluate"])
+def test_pointwise_models_with_their_own_steps_raise(method, run_eagerly):
+    model = OwnSteps()
+    model.compile(run_eagerly=run_eagerly)
+    with pytest.raises(ValueError, match="list of items for each query"):
+        getattr(model, method)(np.ones((8, FEATURES)), np.ones((8, 1)), verbose=0)
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_models_of_lists_with_their_own_steps(run_eagerly):
+    model = OwnSteps()
+    model.compile(run_eagerly=run_eagerly)
+    labels = np.eye(4)[[0, 1, 2]]
+    logs = model.evaluate(
+        np.ones((3, 4, FEATURES)), labels, verbose=0, return_dict=True
+    )
+    assert logs["mrr"] == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
+
+
+def test_eager_batches_with_lists_of_one_item():
+    """A model of lists of any length may see them, unlike a pointwise model."""
+    inputs = tf.keras.Input((None, FEATURES))
+    scores = tf.keras.layers.Dense(1)(inputs)
+    model = tf.keras.Model(inputs, tf.keras.layers.Reshape((-1,))(scores))
+    model.compile(loss="mse", metrics=[tfr.RankingMetrics(["mrr"])], run_eagerly=True)
+    logs = model.evaluate(
+        np.ones((3, 1, FEATURES)), np.eye(3)[:, :1], verbose=0, return_dict=True
+    )
+    assert logs["mrr"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("name", ["CompileMetrics", "MetricsContainer", "Model"])
+def test_other_classes_of_the_same_name_may_update_a_metric(name):
+    def update(self):
+        metric = tfr.MeanReciprocalRank()
+        metric.update_state([[1], [0]], [[1], [1]])
+        return float(metric.result())
+
+    assert type(name, (), {"compute_metrics": update})().compute_metrics() == 0.5
+
+
+class DictMetric(tf.keras.metrics.Mean):
+    """A metric of somebody else with several results."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        return super().update_state(y_true)
+
+    def result(self):
+        return {"ndcg@3": super().result()}
+
+
+def test_equal_keys_of_another_metric_raise(data):
+    features, labels, _ = data
+    model = scoring_model(metrics=[tfr.RankingMetrics(["ndcg@3"]), DictMetric()])
+    with pytest.raises(ValueError, match=r"must have its own key.*'ndcg@3'"):
+        model.evaluate(features, labels, verbose=0)
+
+
+@pytest.mark.parametrize("option", ["gain", "discount"])
+def test_saving_an_unregistered_function_raises(tmp_path, data, option):
+    def unregistered(values):
+        return 1 / (1 + values)
+
+    for metric in (
+        tfr.DCG(**{option: unregistered}),
+        tfr.RankingMetrics(["dcg"], **{option: unregistered}),
+        tfr.RankingMetrics([tfr.DCG(**{option: unregistered})]),
+    ):
+        model = scoring_model(metrics=[metric])
+        model.evaluate(*data[:2], verbose=0)
+        with pytest.raises(ValueError, match=f"`{option}` must be a registered"):
+            model.save(tmp_path / "model.keras")
 
 
 def test_a_metric_named_loss_raises(data):

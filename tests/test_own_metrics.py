@@ -141,7 +141,7 @@ def test_errors_are_the_same_as_for_other_metrics():
         tfr.evaluate(LABELS, SCORES, ["graded_rpb@2"])
     with pytest.raises(ValueError, match="`persistence` of `graded_rbp` must be a num"):
         GradedRBP(persistence=1.5)
-    with pytest.raises(TypeError, match=r"'max_lable'\. It takes: k, persistence, max"):
+    with pytest.raises(TypeError, match=r"'max_lable'\. Did you mean 'max_label'"):
         GradedRBP(max_lable=3)
 
 

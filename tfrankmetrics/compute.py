@@ -143,8 +143,12 @@ def weighted_sums(
 
 
 def means(sums: tf.Tensor) -> tf.Tensor:
-    """The measures' values `[measures]` from `weighted_sums`; NaN if none counted."""
-    return sums[:, 0] / sums[:, 1]
+    """The measures' values `[measures]` from `weighted_sums`.
+
+    NaN if no query counted, or if a sum overflowed.
+    """
+    is_finite = tf.reduce_all(tf.math.is_finite(sums), axis=1)
+    return tf.where(is_finite, sums[:, 0] / sums[:, 1], float("nan"))
 
 
 def summarize(
@@ -158,6 +162,9 @@ def summarize(
     if per_query:
         counted = np.where(weights != 0, values, np.nan)
         return dict(zip(named, counted, strict=True))
+    # Scaled by a power of 2, which changes no bit of the mean, no sum overflows.
+    _, exponents = np.frexp(np.max(weights, axis=1, initial=0))
+    weights = np.ldexp(weights, -exponents[:, np.newaxis])
     with np.errstate(invalid="ignore"):  # without any query: 0 / 0, NaN
         averages = np.sum(weights * values, axis=1) / np.sum(weights, axis=1)
     return dict(zip(named, averages.tolist(), strict=True))

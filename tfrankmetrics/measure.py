@@ -24,6 +24,7 @@ from tfrankmetrics.options import (
     UnknownOptionError,
     check_option,
     listed,
+    shortened,
 )
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -87,7 +88,13 @@ class Measure:
     def gain(self) -> ItemGain:
         """What each item contributes to this metric."""
         function = self.declaration.gain
-        return function(**self._options_of(function))
+        gain = function(**self._options_of(function))
+        if not isinstance(gain, ItemGain):
+            raise TypeError(
+                f"The gain of `{self.declaration.name}` must be a subclass of "
+                f"ItemGain, such as BinaryGain. Received: {function!r}."
+            )
+        return gain
 
     def values(self, lists: RankedLists) -> tf.Tensor:
         """The metric's value at every cutoff of the lists, float64 `[B, C]`.
@@ -97,11 +104,16 @@ class Measure:
         formula = self.declaration.formula
         values = formula(lists, self.gain, **self._options_of(formula))
         has_cutoff = self.declaration.has_cutoff
-        if values.dtype != tf.float64 or values.shape.rank != 1 + has_cutoff:
+        shape = tf.TensorShape([None, len(lists.cutoffs)] if has_cutoff else [None])
+        is_float64 = tf.is_tensor(values) and values.dtype == tf.float64
+        if not is_float64 or not values.shape.is_compatible_with(shape):
+            form = "[B, C], one for each cutoff," if has_cutoff else "[B]"
+            received = repr(values)
+            if tf.is_tensor(values):
+                received = f"{values.dtype.name} values of shape {values.shape}"
             raise TypeError(
                 f"The formula of `{self.declaration.name}` must return float64 values "
-                f"of shape {'[B, C]' if has_cutoff else '[B]'}. Received: "
-                f"{values.dtype.name} values of shape {values.shape}."
+                f"{form} here {shape}. Received: {received}."
             )
         return values if has_cutoff else values[:, tf.newaxis]
 
@@ -194,7 +206,7 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
     if (at or cutoff) and not re.fullmatch(r"[0-9]+", cutoff):
         raise ValueError(
             "The cutoff of a metric's name must be a whole number of at least 1, as in "
-            f"'ndcg@10'. Received: {text!r}."
+            f"'ndcg@10'. Received: {shortened(text)}."
         )
     declaration = by_any_name.get(name.lower())
     if declaration is None:
@@ -202,7 +214,7 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
         hint = f" Did you mean {by_any_name[near[0]].name!r}?" if near else ""
         raise ValueError(
             f"A metric's name is one of {listed(DECLARATIONS)}, with '@k' for a "
-            f"cutoff. Received: {text!r}.{hint}"
+            f"cutoff. Received: {shortened(text)}.{hint}"
         )
     return declaration, int(cutoff) if cutoff else None
 
@@ -223,7 +235,7 @@ def named_measures(
     if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
         raise ValueError(
             "`metrics` must be a list of names or metric objects, as in "
-            f"['ndcg@10', 'mrr']. Received: {metrics!r}."
+            f"['ndcg@10', 'mrr']. Received: {shortened(metrics)}."
         )
     data = input_format() if data is None else data
     options = {name: value for name, value in options.items() if value is not None}
@@ -250,7 +262,7 @@ def named_measures(
             raise ValueError(
                 "`metrics` must hold names such as 'ndcg@10', or metric objects such "
                 "as NDCG(k=10): no classes, and no RankingMetrics. Received: "
-                f"{metric!r}."
+                f"{shortened(metric)}."
             )
         check_inputs(measure, data)
         if name in named:
@@ -282,12 +294,22 @@ def _check_names(options: Mapping[str, Any]) -> None:
     known = {"convention"}.union(*(each.types for each in DECLARATIONS.values()))
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise UnknownOptionError(
                 "A keyword must be an argument of the function or an option of a "
-                f"metric. Received: {name!r}.{hint}"
+                f"metric. Received: {name!r}.{_hint_for(name, known)}"
             )
+
+
+def _hint_for(name: str, known: Iterable[str]) -> str:
+    """What a user who wrote an unknown keyword probably wants."""
+    if name in ("k", "top_k", "topk", "topn", "cutoff"):
+        return " Write the cutoff in the name of a metric, as in 'ndcg@10'."
+    if name in ("weight", "weights", "sample_weights"):
+        return " Pass weights as `sample_weight`."
+    if name in ("mask", "inputs", "duplicates", "sample_weight", "per_query"):
+        return " It is an argument of `evaluate`, not of this function."
+    near = difflib.get_close_matches(name, [*known], n=1, cutoff=0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def check_inputs(measure: Measure, data: InputFormat) -> None:

@@ -44,7 +44,7 @@ TensorFunction = Callable[[Any], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """What a value must be: in words, and as a test."""
+    """What a value must be: in words, and as a test of a value of the right type."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -76,7 +76,11 @@ Gain = Literal["exponential", "linear"] | TensorFunction
 Discount = Literal["log2", "jarvelin"] | TensorFunction
 Ideal = Literal["judged", "retrieved"]
 RelevanceThreshold = Annotated[float, _ABOVE_0]
-MaxLabel = Annotated[float, _ABOVE_0]
+# 2^max_label must not overflow, and neither must its reciprocal.
+MaxLabel = Annotated[
+    float,
+    Rule("a number above 0, at most 1000", lambda x: _is_finite(x) and 0 < x <= 1000),
+]
 Persistence = Annotated[
     float, Rule("a number between 0 and 1", lambda x: _is_finite(x) and 0 < x < 1)
 ]
@@ -195,7 +199,13 @@ def rule_of(annotation: Any) -> Rule:
     if origin is Annotated:
         base, *metadata = typing.get_args(annotation)
         rules = [extra for extra in metadata if isinstance(extra, Rule)]
-        return rules[0] if rules else rule_of(base)
+        of_base = rule_of(base)
+        if not rules:
+            return of_base
+        return Rule(
+            rules[0].words,
+            lambda value: of_base.holds(value) and rules[0].holds(value),
+        )
     if origin is Literal:
         choices = typing.get_args(annotation)
         return Rule(
@@ -233,8 +243,15 @@ def check_option(owner: str, name: str, value: Any, annotation: Any) -> None:
     rule = rule_of(annotation)
     if not rule.holds(value):
         raise ValueError(
-            f"`{name}` of `{owner}` must be {rule.words}. Received: {name}={value!r}."
+            f"`{name}` of `{owner}` must be {rule.words}. Received: "
+            f"{name}={shortened(value)}."
         )
+
+
+def shortened(value: Any) -> str:
+    """A value as text, for errors: at most some 200 characters of it."""
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"
 
 
 def listed(names: Iterable[Any]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from tfrankmetrics.compiled import call_compiled, require_eager
 from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, summarize, values_and_weights
 from tfrankmetrics.inputs.labels import read_labels
-from tfrankmetrics.inputs.tensors import first_index
+from tfrankmetrics.inputs.tensors import first_index, refuse_masked_arrays
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import Measure, named_measures
 from tfrankmetrics.options import Options, takes_options
@@ -152,6 +152,7 @@ def _how_many(lengths: np.ndarray) -> int:
 
 
 def _column(name: str, column: Any) -> np.ndarray:
+    refuse_masked_arrays(f"`{name}`", column)
     array = np.asarray(column)
     if array.ndim != 1:
         raise ValueError(
@@ -163,6 +164,8 @@ def _column(name: str, column: Any) -> np.ndarray:
 
 def _numbers(name: str, column: Any) -> np.ndarray:
     array = _column(name, column)
+    if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
+        return array.astype(np.float32)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"`{name}` must hold numbers. Received dtype: {array.dtype}.")
     return array
@@ -201,9 +204,10 @@ def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, _Queries
 
 
 def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, _Queries]:
-    missing = ids != ids if ids.dtype.kind in "fcmMO" else np.zeros(1, bool)
     if ids.dtype == object:
-        missing = missing | np.equal(ids, np.array(None))
+        missing = np.array([_is_missing(each) for each in ids], bool)
+    else:
+        missing = ids != ids
     if np.any(missing):
         raise ValueError(
             "Every row must have a query id. Received a missing one in row "
@@ -218,6 +222,13 @@ def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, _Queries]:
     appearance = np.argsort(first, kind="stable")
     queries = _Queries(order, starts[appearance], lengths[appearance])
     return ids[first[appearance]], queries
+
+
+def _is_missing(query_id: Any) -> bool:
+    """Whether an id is None, NaN, NaT or pandas.NA, which compares as unknown."""
+    if query_id is None or type(query_id).__name__ == "NAType":
+        return True
+    return bool(query_id != query_id)
 
 
 def _stable_order(keys: np.ndarray) -> np.ndarray:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from typing import NamedTuple
 
 import numpy as np
+
+LOWEST_SCORE = float(np.finfo(np.float32).min)
 
 
 class TrecRows(NamedTuple):
@@ -73,10 +76,14 @@ def read_trec(
             if label >= 0 or not judged_only:
                 queries.append(query)
                 labels.append(max(label, 0.0))
-                scores.append(results.get(document, -np.inf))
-    return TrecRows(
-        np.array(queries, dtype=str), np.array(labels), np.array(scores, np.float32)
-    )
+                score = results.get(document)
+                # Only a document without a score was not retrieved: others keep a
+                # score that float32, the precision of trec_eval, can hold.
+                scores.append(-np.inf if score is None else max(score, LOWEST_SCORE))
+    with np.errstate(over="ignore"):  # above the highest float32 is infinity
+        return TrecRows(
+            np.array(queries, dtype=str), np.array(labels), np.array(scores, np.float32)
+        )
 
 
 def _read(
@@ -84,12 +91,17 @@ def _read(
 ) -> dict[str, dict[str, float]]:
     """The value of each document of each query."""
     values: dict[str, dict[str, float]] = {}
-    with open(path, encoding="utf-8") as lines:
+    with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
-            fields = line.split()
+            place = f"Received in {os.fspath(path)!r}, line {number}"
+            try:
+                # Files that were joined may have a byte order mark in the middle.
+                fields = line.removeprefix(codecs.BOM_UTF8).decode().split()
+            except UnicodeDecodeError as error:
+                raise ValueError(f"A file must be UTF-8. {place}: {error}.") from None
             if not fields:
                 continue
-            where = f"Received in {os.fspath(path)!r}, line {number}: {line.strip()!r}."
+            where = f"{place}: {' '.join(fields)!r:.200}."
             if len(fields) != columns:
                 raise ValueError(f"A line must have {columns} fields. {where}")
             of_query = values.setdefault(fields[0], {})

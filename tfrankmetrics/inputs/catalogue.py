@@ -271,6 +271,8 @@ def read_catalogue(
             "[B, M]; or shape [B, T, V], with ids [B, T] or [B, T, M]. "
             f"{received}"
         )
+    if scores.shape[-1] == 0:
+        raise ValueError(f"A catalogue must have at least one item. {received}")
     if relevant.shape.rank == scores.shape.rank - 1:
         relevant = relevant[..., tf.newaxis]
     if steps is not None and scores.shape.rank == 3:

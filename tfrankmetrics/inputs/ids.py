@@ -187,11 +187,11 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
             "has no order."
         )
     ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
-    kinds = {kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None}
-    if len(kinds) > 1:
+    kinds = [kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None]
+    if len({*kinds}) > 1:
         raise ValueError(
             "Relevant and recommended ids must have the same type, or none match. "
-            f"Received: {' and '.join(sorted(kind.__name__ for kind in kinds))}."
+            f"Received: {' and '.join(kind.__name__ for kind in kinds)}."
         )
     numbered: dict[Any, int] = {}
 
@@ -204,7 +204,7 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
             )
         return numbered.setdefault(data, len(numbered))
 
-    if not kinds <= {int}:
+    if not {*kinds} <= {int}:
         ids, y_pred = number(ids), number(y_pred)
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
 

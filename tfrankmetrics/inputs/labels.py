@@ -193,9 +193,12 @@ def _labels_and_scores(
     elif ranks in ((2, 3), (3, 3)) and scores.tensor.shape[2] == 1:
         scores = scores._replace(tensor=tf.squeeze(scores.tensor, axis=2))
     elif ranks not in ((2, 2), (3, 2)):
+        hint = ""
+        if ranks in ((1, 2), (2, 3)):
+            hint = " For the ids of relevant items, pass inputs='catalogue'."
         raise ValueError(
             "Labels and scores must both be of shape [B, N], or both [N]; scores may "
-            f"also be [B, N, 1], and labels of subtopics [B, N, T]. {received}"
+            f"also be [B, N, 1], and labels of subtopics [B, N, T]. {received}{hint}"
         )
     if labels.row_lengths is not None and scores.row_lengths is None:
         if isinstance(y_pred, (list, tuple)):

@@ -38,8 +38,7 @@ def as_ids(name: str, data: Any) -> Dense:
                 return tf.cast(ids, tf.int64)
             raise ValueError(
                 f"{name} must hold ids: integers of at least 0, with -1 for padding. "
-                f"Received dtype: {ids.dtype.name}. For strings, use "
-                "tfrankmetrics.evaluate."
+                f"Received dtype: {ids.dtype.name}."
             )
         return tf.cast(ids, tf.int64)
 

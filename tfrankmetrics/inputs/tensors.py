@@ -53,11 +53,7 @@ def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Den
 
 def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
     """Array-like data as an array, or ragged if its rows are of unequal length."""
-    if isinstance(data, np.ma.MaskedArray):
-        raise ValueError(
-            f"{name} must not be a masked array. Pass array.data, and mask=~array.mask "
-            "for the items that count. Received: a numpy.ma.MaskedArray."
-        )
+    refuse_masked_arrays(name, data)
     try:
         array = np.asarray(data)
     except ValueError:  # rows of unequal length
@@ -65,8 +61,7 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
     if array.dtype != object:
         if array.dtype.kind in "SUMm":
             raise ValueError(
-                f"{name} must hold numbers. Received dtype: {array.dtype}. For ids, "
-                "use tfrankmetrics.evaluate with inputs='ids'."
+                f"{name} must hold numbers. Received dtype: {array.dtype}."
             )
         return array
     try:
@@ -80,6 +75,16 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
             f"Received: {data!s:.200}."
         ) from None
     return tf.RaggedTensor.from_row_lengths(values, [len(row) for row in rows])
+
+
+def refuse_masked_arrays(name: str, data: Any) -> None:
+    """Raises ValueError for an array whose mask NumPy would drop."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} must not be a masked array, whose mask would be lost. Received: a "
+            "numpy.ma.MaskedArray. Pass array.data, and in evaluate also "
+            "mask=~array.mask; in evaluate_rows, leave the masked rows out."
+        )
 
 
 def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:

@@ -89,9 +89,12 @@ def require_valid_weights(weights: tf.Tensor | None) -> None:
     """Raises ValueError for a weight that is not finite; negative ones are NaN."""
     if weights is None:
         return
-    bad_weights = ~np.isfinite(weights.numpy())
+    numbers = weights.numpy()
+    is_denormal = (numbers > 0) & (numbers < np.finfo(numbers.dtype).tiny)
+    bad_weights = ~np.isfinite(numbers) | is_denormal
     if bad_weights.any():
         raise ValueError(
-            "`sample_weight` must hold finite numbers of at least 0. "
-            f"Received another at index {first_index(bad_weights)}."
+            "`sample_weight` must hold finite numbers of at least 0, and none between "
+            "0 and 2.3e-308, which TensorFlow takes for 0. Received another at index "
+            f"{first_index(bad_weights)}."
         )

@@ -1,21 +1,21 @@
 """Errors for misuse in `fit` and `evaluate` that would give a plausible number.
 
-Three mistakes can only be seen by looking at who calls `update_state`. Keras silently
-drops one of two results with the same key; it passes outputs of pointwise models, which
-are not lists; and Keras 3 averages the results of a Keras 2 metric as if they were
-losses. Keras gives a metric no way to see the model, or the metrics beside it. So this
-module looks up the Python call stack for the object in which Keras keeps the metrics of
-a model. It relies on the names of two private classes, and on private attributes of
-one. If Keras renames these, the errors no longer appear, and tests fail. Values never
-depend on it: the metrics compute the same without this module. In a graph the look
-happens only while tracing.
+Three mistakes can only be seen by looking at the model that calls `update_state`. Keras
+silently drops one of two results with the same key; it passes outputs of pointwise
+models, which are not lists; and Keras 3 averages the results of a Keras 2 metric as if
+they were losses. Keras gives a metric no way to see the model, or its other metrics. So
+this module looks up the Python call stack for a method of a Keras model. To find the
+model's metrics it reads one private attribute. If Keras renames it, the errors no
+longer appear, and tests fail. Values never depend on this module: the metrics compute
+the same without it. In a graph the look happens only while tracing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -23,36 +23,39 @@ import tensorflow as tf
 if TYPE_CHECKING:
     from tfrankmetrics.keras.state import StatefulMetric
 
-_CONTAINERS = ("CompileMetrics", "MetricsContainer")  # of Keras 3, of Keras 2
-
 
 def check_use_in_keras(metric: StatefulMetric, y_pred: Any) -> None:
     """Raises an error if Keras would turn the metric's result into a wrong number."""
-    container = _calling_container()
-    if container is None:
+    model, methods = _calling_model()
+    if model is None:
         return
-    _refuse_other_keras(container)
-    if metric.result_keys:  # Keras itself tells single results apart
-        _refuse_lost_keys(container)
+    if "compute_metrics" in methods:  # for the metrics that were given to `compile`
+        _refuse_other_keras(model)
+        if metric.result_keys:  # Keras itself tells single results apart
+            _refuse_lost_keys(model)
     if metric.input_format.inputs == "labels":
-        _refuse_single_items(y_pred)
+        _refuse_single_items(y_pred, model)
 
 
-def _calling_container() -> Any:
-    """The object through which `fit` or `evaluate` updates a metric, if any does."""
+def _calling_model() -> tuple[Any, list[str]]:
+    """The model that updates a metric, and its methods on the call stack; or None."""
+    # The other Keras than tf.keras, if a program uses both.
+    keras_3 = getattr(sys.modules.get("keras"), "Model", tf.keras.Model)
+    models = (tf.keras.Model, keras_3)
+    model, methods = None, []
     frame = sys._getframe(1)
     while frame is not None:
         caller = frame.f_locals.get("self")
-        if type(caller).__name__ in _CONTAINERS:
-            return caller
+        if isinstance(caller, models) and (model is None or caller is model):
+            model = caller
+            methods.append(frame.f_code.co_name)
         frame = frame.f_back
-    return None
+    return model, methods
 
 
-def _refuse_other_keras(container: Any) -> None:
+def _refuse_other_keras(model: Any) -> None:
     """Rejects a Keras 2 metric in a Keras 3 model."""
-    is_keras_3 = type(container).__name__ == "CompileMetrics"
-    if is_keras_3 and not isinstance(container, tf.keras.metrics.Metric):
+    if not isinstance(model, tf.keras.Model):
         raise RuntimeError(
             "This metric was made for Keras 2, which tf.keras is here (TF_USE_LEGACY_"
             "KERAS=1), and the model is one of Keras 3. Build the model from tf.keras, "
@@ -60,11 +63,11 @@ def _refuse_other_keras(container: Any) -> None:
         )
 
 
-def _refuse_lost_keys(container: Any) -> None:
+def _refuse_lost_keys(model: Any) -> None:
     """Rejects two metrics of a model that have a key in common."""
     keys = ["loss"]
-    for prefix, metric in _prefixed_metrics(container):
-        keys += getattr(metric, "result_keys", ()) or [prefix + metric.name]
+    for prefix, metric in _prefixed_metrics(model):
+        keys += _result_keys(metric) or [prefix + metric.name]
     clashes = [key for key, number in Counter(keys).items() if number > 1]
     if clashes:
         raise ValueError(
@@ -74,22 +77,39 @@ def _refuse_lost_keys(container: Any) -> None:
         )
 
 
-def _prefixed_metrics(container: Any) -> Iterator[tuple[str, Any]]:
-    """The metrics of a model, and what Keras puts before the name of each."""
-    if not hasattr(container, "_flat_metrics"):  # Keras 2 has renamed them itself
-        yield from (("", metric) for metric in container.metrics)
+def _prefixed_metrics(model: Any) -> Iterator[tuple[str, Any]]:
+    """The compiled metrics of a model, and what Keras puts before the name of each."""
+    if not hasattr(model, "_compile_metrics"):  # Keras 2 has renamed them itself
+        yield from (("", metric) for metric in model.compiled_metrics.metrics)
         return
+    container = model._compile_metrics
     for metrics in container._flat_metrics + container._flat_weighted_metrics:
         if metrics:
             prefix = f"{metrics.output_name}_" if metrics.output_name else ""
             yield from ((prefix, metric) for metric in metrics.metrics)
 
 
-def _refuse_single_items(y_pred: Any) -> None:
+def _result_keys(metric: Any) -> list[str]:
+    """The keys of a metric's result, if it is a dict; none if it is a number."""
+    if hasattr(metric, "result_keys"):
+        return list(metric.result_keys)
+    if type(metric).__module__.partition(".")[0] in ("keras", "tf_keras"):
+        return []  # Keras's own metrics have one number
+    with contextlib.suppress(Exception):  # of a metric that cannot give a result yet
+        result = metric.result()
+        if isinstance(result, Mapping):
+            return list(result)
+    return []
+
+
+def _refuse_single_items(y_pred: Any, model: Any) -> None:
     """Rejects pointwise outputs, which would be ranked across the batch."""
     shape = y_pred.shape
-    # Eagerly, a batch may happen to have only lists of one item.
-    is_single = len(shape) == 2 and shape[1] == 1 and not tf.executing_eagerly()
+    is_single = len(shape) == 2 and shape[1] == 1
+    if is_single and tf.executing_eagerly():
+        # A batch may happen to have only lists of one item. A model of lists has an
+        # output of another or of unknown size.
+        is_single = all(_is_pointwise(output.shape) for output in _outputs(model))
     if len(shape) == 1 or is_single:
         raise ValueError(
             "In fit and evaluate of a model, scores must be [B, N] or [B, N, 1], a "
@@ -97,3 +117,12 @@ def _refuse_single_items(y_pred: Any) -> None:
             "item for each example. Group scores by query and use "
             "tfrankmetrics.evaluate_rows."
         )
+
+
+def _outputs(model: Any) -> Iterable[Any]:
+    """The symbolic outputs of a model; none of a subclassed model."""
+    return tf.nest.flatten(getattr(model, "outputs", None) or [])
+
+
+def _is_pointwise(shape: Any) -> bool:
+    return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)

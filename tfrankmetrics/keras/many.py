@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -78,16 +77,17 @@ class RankingMetrics(StatefulMetric):
         data = input_format(inputs, duplicates)
         named = named_measures(metrics, options, data)
         super().__init__(list(named.values()), data, name, dtype)
+        given = [*metrics]
         self._keys = tuple(prefix + name for name in named)
-        arguments = {
-            "metrics": [to_config(metric) for metric in metrics],
+        # A function, since Keras would track and wrap the metrics in a container. It
+        # serializes late, so that only saving needs functions that are registered.
+        self._arguments = lambda: {
+            "metrics": [to_config(metric) for metric in given],
             "prefix": prefix,
             "inputs": inputs,
             "duplicates": duplicates,
             **{name: to_config(value) for name, value in options.items()},
         }
-        # As text: Keras would wrap a dict into one that cannot be pickled.
-        self._arguments = json.dumps(arguments)
 
     @property
     def result_keys(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class RankingMetrics(StatefulMetric):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make this metric again."""
-        return {**super().get_config(), **json.loads(self._arguments)}
+        return {**super().get_config(), **self._arguments()}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> RankingMetrics:

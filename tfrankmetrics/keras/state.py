@@ -137,6 +137,19 @@ class StatefulMetric(KerasMetric):
         for variable in self.variables:
             variable.assign(tf.zeros(variable.shape, variable.dtype))
 
+    def get_config(self) -> dict[str, Any]:
+        """The name and the dtype. Raises ValueError for an unregistered function."""
+        for measure in self._measures:
+            for option, value in measure.options:
+                if callable(value):
+                    _require_registered(option, value)
+        return super().get_config()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(self.result_keys) or self.name}>"
+
+    __str__ = __repr__  # that of Keras 2 calls get_config
+
     def __reduce__(self) -> tuple:
         """Copies and pickles by config and state, in Keras 2 and 3 alike."""
         state = [tf.convert_to_tensor(variable).numpy() for variable in self.variables]
@@ -155,6 +168,17 @@ def _restore(
     for variable, value in zip(metric.variables, state, strict=True):
         variable.assign(value)
     return metric
+
+
+def _require_registered(option: str, function: Any) -> None:
+    """Raises ValueError for a function that could not be loaded again."""
+    name = tf.keras.utils.get_registered_name(function)
+    if tf.keras.utils.get_registered_object(name) is not function:
+        raise ValueError(
+            f"To save or copy a metric, `{option}` must be a registered function. "
+            f"Received: {function!r}. Decorate the function with "
+            "@tf.keras.utils.register_keras_serializable()."
+        )
 
 
 def to_config(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 from typing import Any, ClassVar, Literal
 
@@ -20,6 +21,8 @@ from tfrankmetrics.options import (
     Inputs,
     Seed,
     Ties,
+    UnknownOptionError,
+    shortened,
 )
 
 
@@ -53,12 +56,24 @@ class SingleMetric(StatefulMetric):
 
     def _bind(self, *args: Any, **given: Any) -> dict[str, Any]:
         signature = inspect.signature(type(self))
+        parameters, name = signature.parameters, type(self).__name__
+        for keyword in given.keys() - parameters:
+            near = difflib.get_close_matches(keyword, parameters, n=1, cutoff=0.6)
+            if keyword in ("top_k", "topk", "topn", "cutoff"):
+                near = ["k"]
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UnknownOptionError(
+                f"{name} takes only these arguments: {', '.join(parameters)}. "
+                f"Received: {keyword!r}.{hint}"
+            )
         try:
             return signature.bind(*args, **given).arguments
-        except TypeError as error:
+        except TypeError:
+            positional = "only `k`" if "k" in parameters else "nothing"
             raise TypeError(
-                f"{type(self).__name__}: {error}. It takes: "
-                f"{', '.join(signature.parameters)}."
+                f"{name} takes {positional} by position. Received: "
+                f"{shortened(args)}. Name the other arguments, as in "
+                f"{name}(ties='stable')."
             ) from None
 
     @property

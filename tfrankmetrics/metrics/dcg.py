@@ -46,7 +46,8 @@ def ndcg(
         gain = only_retrieved(gain)
     ideal_gains = lists.ideal(lists.weighted(gain))
     ideal_dcg = lists.sum_to_cutoffs(ideal_gains * discounts(lists, discount))
-    return tf.math.divide_no_nan(dcg(lists, gain, discount=discount), ideal_dcg)
+    value = tf.math.divide_no_nan(dcg(lists, gain, discount=discount), ideal_dcg)
+    return tf.where(tf.math.is_finite(ideal_dcg), value, float("nan"))
 
 
 # As `total`, the largest gain tells empty lists from others faster than the sum.

@@ -34,6 +34,7 @@ from tfrankmetrics.measure import (
     keyword_parameters,
     make_measure,
 )
+from tfrankmetrics.metrics.trial import try_declaration
 from tfrankmetrics.options import Average, listed
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -61,6 +62,8 @@ _SHARED = ("ties", "seed", "empty", "convention", "inputs", "duplicates")
 _SHARED += ("name", "dtype")
 # Fields that are not options of a measure.
 _NOT_OPTIONS = ("k", "convention", "inputs", "duplicates", "name", "dtype")
+# Arguments of the functions that take metrics by name.
+_ARGUMENTS = ("metrics", "prefix", "mask", "sample_weight", "per_query", "groups")
 # Options that `compute.py` applies, rather than a formula.
 _COMPUTED = ("ties", "seed", "empty", "average")
 
@@ -96,23 +99,31 @@ def _own_fields(cls: type, inherited: dict[str, Field]) -> dict[str, Field]:
                 f"A field must have a default. Received: `{name}` of {cls.__name__}."
             )
         is_new = name not in inherited
-        if is_new and hasattr(StatefulMetric, name) and name not in ("name", "dtype"):
+        is_attribute = hasattr(StatefulMetric, name) and name not in ("name", "dtype")
+        if is_new and (is_attribute or name in _ARGUMENTS):
             raise TypeError(
-                "A field must not have the name of an attribute of Keras's metrics. "
+                "A field must not have the name of an attribute of Keras's metrics, or "
+                "of an argument of `evaluate`, `evaluate_rows` or `RankingMetrics`. "
                 f"Received: `{name}` of {cls.__name__}."
             )
         wider = Average if name == "average" else None
         wider = wider if is_new else inherited[name].type
         if typing.get_origin(wider) is typing.Literal:
-            choices = typing.get_args(wider)
-            if not set(typing.get_args(annotation)) <= set(choices):
+            choices, own_choices = typing.get_args(wider), typing.get_args(annotation)
+            is_literal = typing.get_origin(annotation) is typing.Literal
+            if not is_literal or not set(own_choices) <= set(choices):
                 raise TypeError(
-                    f"The choices of `{name}` must be some of {listed(choices)}. "
-                    f"Received: {annotation} in {cls.__name__}."
+                    f"The type of `{name}` must be a Literal of some of "
+                    f"{listed(choices)}. Received: {annotation} in {cls.__name__}."
                 )
         default = vars(cls)[name]
         if isinstance(default, dataclasses.Field):
             default = default.default
+        if name == "k" and default is not None:
+            raise TypeError(
+                "The default of `k` must be None, the whole list, as in the names of "
+                f"metrics. Received: {default!r} in {cls.__name__}."
+            )
         own[name] = Field(annotation, default)
     return own
 
@@ -201,9 +212,12 @@ def metric(
     Raises:
         TypeError: The base class is wrong, a field has no default, an option of the
             formula or the gain is not a field, or a field is not one of their options.
+            On a small list, the formula fails, its value depends on padding, or it is
+            not exact under ties although ties="expected" is a choice.
         ValueError: A name is already taken or malformed, or a default does not fit its
             type.
     """
+    _require_functions(name, formula, gain, aliases)
 
     def declare(cls: type[T]) -> type[T]:
         declared: Any = with_fields(cls)
@@ -228,12 +242,32 @@ def metric(
             cls=declared,
         )
         make_measure(declaration)  # raises an error for an invalid default
-        declared.declaration = DECLARATIONS[name] = declaration
         is_ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
-        package = "tfrankmetrics" if is_ours else "Custom"  # Keras's own default
-        return tf.keras.utils.register_keras_serializable(package)(cls)
+        if not is_ours:
+            try_declaration(declaration)
+        declared.declaration = DECLARATIONS[name] = declaration
+        # The names of metrics are unique, unlike the names of classes.
+        registered = ("tfrankmetrics", None) if is_ours else ("Custom", name)
+        return tf.keras.utils.register_keras_serializable(*registered)(cls)
 
     return declare
+
+
+def _require_functions(name: str, formula: Any, gain: Any, aliases: Any) -> None:
+    """Raises TypeError for arguments of `metric` of the wrong kind."""
+    if not callable(formula):
+        raise TypeError(
+            f"The formula of `{name}` must be a function. Received: {formula!r}."
+        )
+    if isinstance(gain, ItemGain) or not callable(gain):
+        raise TypeError(
+            f"The gain of `{name}` must be a subclass of ItemGain, such as BinaryGain, "
+            f"not an object of it. Received: {gain!r}."
+        )
+    if not isinstance(aliases, tuple | list):
+        raise TypeError(
+            f"The aliases of `{name}` must be a tuple of names. Received: {aliases!r}."
+        )
 
 
 def _require_free_names(cls: Any, names: list[str]) -> None:

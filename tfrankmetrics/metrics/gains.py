@@ -10,6 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.options import Gain
@@ -78,7 +79,7 @@ class BinaryGain(ItemGain):
     relevance_threshold: float
 
     def _is_relevant(self, items: Items) -> tf.Tensor:
-        return items.labels >= self.relevance_threshold
+        return items.labels >= lowest_relevant(self.relevance_threshold, items)
 
     def __call__(self, items: Items) -> tf.Tensor:
         """1 for each relevant item, 0 for others."""
@@ -128,13 +129,28 @@ class SubtopicGain(ItemGain):
 
     def by_subtopic(self, items: Items) -> tf.Tensor:
         """1 for each subtopic that an item is relevant to, `[B, D, T]`."""
-        return tf.cast(items.labels >= self.relevance_threshold, tf.float64)
+        lowest = lowest_relevant(self.relevance_threshold, items)
+        return tf.cast(items.labels >= lowest, tf.float64)
 
     def for_subtopic(self, subtopic: tf.Tensor) -> ItemGain:
         """1 if an item is relevant to this subtopic, otherwise 0."""
         return DerivedGain(
             lambda items: tf.gather(self.by_subtopic(items), subtopic, axis=2)
         )
+
+
+def lowest_relevant(threshold: float, items: Items) -> np.floating:
+    """The lowest number in the labels' dtype that is at least the threshold.
+
+    Rounded to the nearest number, the threshold could reach a lower label. It is above
+    0 also where the threshold is denormal, which TensorFlow takes for 0.
+    """
+    dtype = items.labels.dtype.as_numpy_dtype
+    with np.errstate(over="ignore"):
+        lowest = dtype(threshold)
+    if float(lowest) < threshold:
+        lowest = np.nextafter(lowest, dtype(np.inf))
+    return max(lowest, np.finfo(dtype).tiny)
 
 
 def only_retrieved(gain: ItemGain) -> ItemGain:
@@ -147,7 +163,7 @@ def call_function(option: str, function: Callable, argument: tf.Tensor) -> tf.Te
     rule = f"`{option}` must be a function that maps a tensor to one of the same shape"
     try:
         result = tf.cast(function(argument), tf.float64)
-    except (NotImplementedError, TypeError, ValueError) as error:
+    except Exception as error:
         raise ValueError(
             f"{rule}, made of TensorFlow operations. Received: {function!r}, which "
             f"raised {type(error).__name__}: {error}"

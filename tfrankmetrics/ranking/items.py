@@ -36,9 +36,13 @@ class Items(NamedTuple):
 class ItemGain:
     """What each item contributes to a metric, such as 2^label - 1, or 1 if relevant.
 
-    A subclass computes gains from `Items`: float64, and 0 for padding. Make it a frozen
-    dataclass whose fields are options of the metric. Then two metrics with the same
-    options have equal gains, which are computed once.
+    A subclass computes gains from items, which have `labels` `[B, D]` (with subtopics
+    `[B, D, T]`; 0 for padding), and the booleans `valid` (False for padding) and
+    `retrieved` (False also for a score of -inf), both `[B, D]`. Gains are float64, and
+    0 for padding.
+
+    Make the subclass a frozen dataclass whose fields are options of the metric. Then
+    two metrics with the same options have equal gains, which are computed once.
 
     >>> import dataclasses
     >>> import tensorflow as tf
@@ -99,6 +103,11 @@ def count(where: tf.Tensor) -> tf.Tensor:
     # float32 is exact up to 2^24, and faster than float64.
     number = tf.reduce_sum(tf.cast(where, tf.float32), axis=1)
     return tf.cast(number, tf.float64)
+
+
+def without_negative_zero(keys: tf.Tensor) -> tf.Tensor:
+    """The same numbers, to be sorted: XLA's sort puts -0.0 below 0.0."""
+    return tf.where(tf.not_equal(keys, 0), keys, 0)
 
 
 def select(which: tf.Tensor, values: tf.Tensor, otherwise: float) -> tf.Tensor:

@@ -13,7 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.ranking import ties
-from tfrankmetrics.ranking.items import Items, is_retrieved, lowest_score, select
+from tfrankmetrics.ranking.items import (
+    Items,
+    is_retrieved,
+    lowest_score,
+    select,
+    without_negative_zero,
+)
 from tfrankmetrics.ranking.ties import LazyTieGroups, TieBreaking
 
 
@@ -92,8 +98,7 @@ def _order_by_key(
     """The positions of the items at ranks 1 ... D and their keys, both `[B, D]`."""
     if tie_breaking.is_exact:
         return _top_items(keys, depth)
-    # XLA's sort puts -0.0 below 0.0, which are equal.
-    keys = tf.where(tf.not_equal(keys, 0), keys, 0)
+    keys = without_negative_zero(keys)
     if tie_breaking.ties == "stable":
         return _top_items(keys, depth)
     shuffle = ties.random_order(tf.shape(keys), tie_breaking.seed or 0, first_query)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tfrankmetrics.ranking.items import ItemGain, Items
+from tfrankmetrics.ranking.items import ItemGain, Items, without_negative_zero
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import order_within_groups
 
@@ -30,8 +30,9 @@ def lower_labels(items: Items) -> tf.Tensor:
 
 
 def _lower_among(among: tf.Tensor, items: Items) -> tf.Tensor:
-    labels = tf.sort(tf.where(among, items.labels, float("inf")), axis=1)
-    lower = tf.searchsorted(labels, items.labels)
+    labels = without_negative_zero(items.labels)
+    others = tf.sort(tf.where(among, labels, float("inf")), axis=1)
+    lower = tf.searchsorted(others, labels)
     return tf.where(items.valid, tf.cast(lower, tf.float64), 0)
 
 
@@ -42,7 +43,8 @@ def _ranked_pairs(lists: RankedLists, weights: tf.Tensor) -> tf.Tensor:
     that rank lower. A tie counts one half: it is won in its best order and lost in its
     worst.
     """
-    labels = tf.where(lists.ranked.retrieved, lists.ranked.labels, float("inf"))
+    labels = without_negative_zero(lists.ranked.labels)
+    labels = tf.where(lists.ranked.retrieved, labels, float("inf"))
     by_label = tf.argsort(labels, axis=1, stable=True)
     weights = tf.gather(weights, by_label, batch_dims=1)
     if lists.groups is None:

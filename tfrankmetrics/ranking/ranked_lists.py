@@ -50,7 +50,12 @@ class RankedLists:
 
     A formula reads `k` and `ranks`, and calls `expected`, `sum_to_cutoffs`,
     `at_cutoffs`, `running_sums`, `total`, `ideal`, `weighted`, `first_relevant`,
-    `relevant_down_to` and `expected_products`. The other members are internal.
+    `relevant_down_to` and `expected_products`. It may also read `ranked`, `judged`,
+    `num_retrieved` and `num_judged`. The other members are internal.
+
+    The number of ranks, D, may be larger than a cutoff. So sum over ranks with
+    `sum_to_cutoffs`, which stops at each cutoff. For a gain `[B, D, T]`, `expected` has
+    this shape, too.
 
     `ranked` holds the retrieved items by rank. `judged` holds all items with a label,
     in any order; in a catalogue, only the relevant items. An item that was not

@@ -13,8 +13,14 @@ import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tensorflow_model_analysis.metrics import metric_types
-from tensorflow_model_analysis.proto import config_pb2
+try:
+    from tensorflow_model_analysis.metrics import metric_types
+    from tensorflow_model_analysis.proto import config_pb2
+except ImportError as error:
+    raise ImportError(
+        "tfrankmetrics.tfma needs TensorFlow Model Analysis. Install it with "
+        'pip install "tfrankmetrics[tfx]", on Python 3.10 or 3.11.'
+    ) from error
 
 from tfrankmetrics.measure import Measure
 from tfrankmetrics.options import Options, takes_options

@@ -1,0 +1,108 @@
+"""Extreme numbers give the exact value or a clear error, never a plausible number."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from helpers import update_function
+
+import tfrankmetrics as tfr
+
+ONE = [[1.0, 0.0]]
+TINY = np.finfo(float).tiny
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("ties", ["expected", "stable"])
+def test_negative_zero_is_the_same_label_as_zero(ties, jit_compile):
+    """XLA sorts -0.0 below 0.0. `np.round(-0.3)` gives -0.0."""
+    metric = tfr.OrderedPairAccuracy(ties=ties)
+    update = tf.function(update_function(metric), jit_compile=jit_compile)
+    update(tf.constant([[0.0, -0.0, 1.0]]), tf.constant([[2.0, 1.0, 3.0]]))
+    assert float(metric.result()) == 1.0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("threshold", "first_relevant"),
+    [
+        (np.nextafter(0, 1), 1),  # the lowest number above 0
+        (1e-300, 1),
+        (TINY, 1),
+        (1.0, 1),
+        (1.0000000001, 2),
+        (16777215, 2),
+        (16777216, 2),
+        (16777217, 3),  # not a float32
+        (1e39, None),  # above all float32
+    ],
+)
+def test_thresholds_are_not_rounded(threshold, first_relevant, dtype):
+    labels = np.array([[0, 1, 16777216, 16777218, -1]], dtype)
+    scores = [[5.0, 4.0, 3.0, 2.0, 1.0]]
+    subtopics = np.stack([labels, np.minimum(labels, 0)], axis=2)
+    relevant = labels.astype("float64").ravel() >= threshold
+    assert (first_relevant is None) == (not relevant.any())
+    rank = math.inf if first_relevant is None else first_relevant + 1
+    options = {"relevance_threshold": threshold}
+    values = tfr.evaluate(labels, scores, ["mrr", "P@5", "auc"], **options)
+    assert values["mrr"] == pytest.approx(1 / rank)
+    assert values["precision@5"] == pytest.approx(relevant.sum() / 4)
+    assert not values["auc"] > 1
+    (precision_ia,) = tfr.evaluate(subtopics, scores, ["P-IA@5"], **options).values()
+    assert precision_ia == pytest.approx(relevant.sum() / 4)
+
+
+def test_gains_whose_sum_overflows():
+    """2^1024 - 1 is just below the largest number, so only the sum overflows."""
+    labels, scores = [[0, 1024, 1, 1023]], [[4.0, 3.0, 2.0, 1.0]]
+    with pytest.raises(ValueError, match=r"with a finite sum.* in query 0"):
+        tfr.evaluate(labels, scores, ["ndcg"])
+    metric = tfr.NDCG()
+    metric.update_state(labels, scores)
+    assert math.isnan(metric.result())
+
+
+def test_gains_whose_sum_is_just_finite():
+    labels, scores = [[0, 1022, 1, 1021]], [[4.0, 3.0, 2.0, 1.0]]
+    # In units of 2^1021: gains 0, 2, 0 and 1.
+    expected = (2 / math.log2(3) + 1 / math.log2(5)) / (2 + 1 / math.log2(3))
+    assert tfr.evaluate(labels, scores, ["ndcg"])["ndcg"] == pytest.approx(expected)
+
+
+LISTS = [[1, 0], [0, 1]], [[2.0, 1.0], [2.0, 1.0]]  # reciprocal ranks 1 and 1/2
+
+
+@pytest.mark.parametrize("weight", [1e308, 1.0, 1e-300, TINY])
+@pytest.mark.parametrize("shape", [(), (2,), (2, 1), (2, 2)])
+def test_the_size_of_weights_does_not_matter(weight, shape):
+    weights = np.full(shape, weight)
+    assert tfr.evaluate(*LISTS, ["mrr"], sample_weight=weights) == {"mrr": 0.75}
+    rows = np.repeat([1, 2], 2), np.ravel(LISTS[0]), np.ravel(LISTS[1])
+    of_rows = tfr.evaluate_rows(*rows, ["mrr"], sample_weight=np.full(4, weight))
+    assert of_rows == {"mrr": 0.75}
+
+
+def test_a_sum_of_weights_that_overflows_makes_the_result_nan():
+    metric = tfr.MeanReciprocalRank()
+    metric.update_state(*LISTS, sample_weight=[1e308, 1e308])
+    assert math.isnan(metric.result())
+
+
+def test_denormal_weights_raise():
+    """TensorFlow takes them for 0, so no query would count."""
+    with pytest.raises(ValueError, match=r"between 0 and 2.3e-308.*index \[1\]"):
+        tfr.evaluate(*LISTS, ["mrr"], sample_weight=[1.0, 5e-324])
+
+
+@pytest.mark.parametrize("max_label", [1001, 1024, 1e308])
+def test_a_highest_label_that_overflows_raises(max_label):
+    with pytest.raises(ValueError, match="above 0, at most 1000"):
+        tfr.ExpectedReciprocalRank(max_label=max_label)
+
+
+def test_the_largest_highest_label():
+    metric = tfr.ExpectedReciprocalRank(max_label=1000)
+    (value,) = tfr.evaluate([[1000]], [[1.0]], [metric]).values()
+    assert value == pytest.approx(1, rel=1e-12)

@@ -1,0 +1,74 @@
+"""Tries a metric on a small list when it is declared, to show mistakes at once.
+
+Otherwise a formula that fails would do so in the middle of a training, and a formula
+that counts padding, or is not exact under ties, would give plausible numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import typing
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.compute import values_and_weights
+from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.measure import Declaration, make_measure
+
+# Valid for binary and for graded metrics.
+LABELS = [1.0, 0.0, 0.5, 1.0]
+SCORES = [4.0, 3.0, 2.0, 1.0]
+
+
+def try_declaration(declaration: Declaration) -> None:
+    """Raises TypeError if a formula fails, counts padding or is wrong under ties."""
+    name = declaration.name
+    try:
+        value = _values(declaration, [LABELS], [SCORES])
+        padded = _values(declaration, [[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
+    except Exception as error:
+        raise TypeError(
+            f"The formula and the gain of `{name}` must compute the values of lists. "
+            f"Received, for a list of {len(LABELS)} items: {type(error).__name__}: "
+            f"{error}"
+        ) from error
+    if not np.allclose(value, padded, rtol=1e-9, equal_nan=True):
+        raise TypeError(
+            f"The value of `{name}` must not depend on padding. Received: {value} for "
+            f"the labels {LABELS}, and {padded} with two more items of padding. Give "
+            "padding no gain, as in tf.where(items.valid, gains, 0), and do not count "
+            "items where lists.ranked.valid is False."
+        )
+    if "expected" in typing.get_args(declaration.types["ties"]):
+        _require_exact_ties(declaration)
+
+
+def _require_exact_ties(declaration: Declaration) -> None:
+    """Compares the value of tied items with the mean over all their orders."""
+    orders = np.array(list(itertools.permutations(LABELS)))
+    by_order = _values(declaration, orders, [SCORES] * len(orders))
+    mean = np.mean(by_order, axis=1, keepdims=True)
+    tied = _values(declaration, [LABELS], [[1.0] * len(LABELS)])
+    if not np.allclose(tied, mean, rtol=1e-9, equal_nan=True):
+        raise TypeError(
+            "With ties='expected', a value must be the mean over all orders of the "
+            f"tied items. Received: `{declaration.name}` of tied items with the labels "
+            f"{LABELS} is {tied}, and its mean over all orders is {mean}. Its formula "
+            "is not linear in the gains: use `first_relevant`, `relevant_down_to` or "
+            "`expected_products` of RankedLists, or declare "
+            'ties: Literal["stable", "random"] = "stable".'
+        )
+
+
+def _values(declaration: Declaration, labels: Any, scores: Any) -> np.ndarray:
+    """The values at some cutoffs, `[cutoffs, B]`."""
+    cutoffs = (1, 2, None) if declaration.has_cutoff else (None,)
+    measures = [make_measure(declaration, k) for k in cutoffs]
+    labels = np.array(labels)
+    if declaration.has_subtopics:
+        labels = np.stack([labels, np.where(labels < 0, -1, 1 - labels)], axis=2)
+    with tf.init_scope():
+        lists = read_labels(labels, np.array(scores))
+        return values_and_weights(measures, lists)[0].numpy()
