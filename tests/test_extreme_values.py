@@ -106,3 +106,53 @@ def test_the_largest_highest_label():
     metric = tfr.ExpectedReciprocalRank(max_label=1000)
     (value,) = tfr.evaluate([[1000]], [[1.0]], [metric]).values()
     assert value == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("how", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("seed", range(5))
+def test_ndcg_of_almost_equal_labels_is_at_most_1(how, seed):
+    """Many labels of float64 that are equal in float32, in every order."""
+    rng = np.random.default_rng(seed)
+    labels = 100 + rng.integers(0, 40, (8, 12)) * rng.choice([1e-9, 2e-7, 1e-3])
+    metrics = [
+        tfr.NDCG(k=k, gain=g, name=f"{k} {g}")
+        for k in (1, 3, None)
+        for g in ("linear", "exponential")
+    ]
+    metric = tfr.RankingMetrics(metrics)
+    update = update_function(metric)
+    if how != "eager":
+        update = tf.function(update, jit_compile=how == "xla")
+    update(tf.constant(labels), tf.constant(labels))
+    for name, value in metric.result().items():
+        assert float(value) == pytest.approx(1, abs=1e-7), name
+    perfect = tfr.evaluate(labels, labels, metrics, per_query=True)
+    shuffled = tfr.evaluate(labels[:, ::-1], labels[:, ::-1], metrics, per_query=True)
+    for name, values in perfect.items():
+        np.testing.assert_allclose(values, 1, rtol=1e-15, err_msg=name)
+        np.testing.assert_allclose(shuffled[name], 1, rtol=1e-15, err_msg=name)
+
+
+def test_labels_above_the_highest_float32():
+    labels = [[1e39, 2e39, 3e39]]
+    (value,) = tfr.evaluate(
+        labels, [[3.0, 2.0, 1.0]], ["ndcg@1"], gain="linear"
+    ).values()
+    assert value == pytest.approx(1 / 3)
+
+
+def test_a_value_above_the_highest_float16_is_nan():
+    labels, scores = np.eye(1, 70_000, 69_999), -np.arange(70_000.0)[np.newaxis]
+    for dtype, expected in (("float16", math.nan), ("float32", 70_000.0)):
+        metric = tfr.AverageRelevancePosition(dtype=dtype)
+        metric.update_state(labels, scores)
+        assert float(metric.result()) == pytest.approx(expected, nan_ok=True)
+
+
+def test_scores_of_uint64_raise_in_every_format():
+    scores = np.array([[1, 2]], np.uint64)
+    for inputs, y_true in (("labels", [[1, 0]]), ("catalogue", [0])):
+        with pytest.raises(
+            ValueError, match=r"Scores must be floats or integers.*uint64"
+        ):
+            tfr.evaluate(y_true, scores, ["mrr"], inputs=inputs)

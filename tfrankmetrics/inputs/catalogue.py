@@ -304,9 +304,10 @@ def _as_scores(y_pred: Any) -> tf.Tensor:
     def convert(scores: Any) -> Any:
         if scores.dtype.is_floating:
             return scores if scores.dtype == tf.float64 else tf.cast(scores, tf.float32)
-        if not scores.dtype.is_integer:
+        if not scores.dtype.is_integer or scores.dtype == tf.uint64:
             raise ValueError(
-                f"Scores must be floats or integers. Received: {scores.dtype.name}."
+                "Scores must be floats or integers other than uint64. Received dtype: "
+                f"{scores.dtype.name}."
             )
         return tf.cast(scores, tf.float64)  # for -inf, and exact up to 2^53
 

@@ -156,9 +156,13 @@ class StatefulMetric(KerasMetric):
         return _restore, (type(self), self.get_config(), state)
 
     def _results(self) -> list[tf.Tensor]:
-        """The value of each measure, in the metric's dtype; NaN before any query."""
-        values = means(tf.convert_to_tensor(self._sums))
-        return tf.unstack(tf.cast(values, self.dtype))
+        """The value of each measure, in the metric's dtype.
+
+        NaN before any query, and for a value that overflows a float16.
+        """
+        values = tf.cast(means(tf.convert_to_tensor(self._sums)), self.dtype)
+        nan = tf.constant(float("nan"), values.dtype)
+        return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))
 
 
 def _restore(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import tensorflow as tf
 
 from tfrankmetrics.ranking import ties
-from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, select
+from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count, select
 
 if TYPE_CHECKING:
     from tfrankmetrics.ranking.ties import LazyTieGroups, TieGroups
@@ -222,17 +222,12 @@ class RankedLists:
 
     def _largest(self, values: tf.Tensor) -> tf.Tensor:
         """The D largest of the judged items' `values` in descending order, `[B, D]`."""
-        keys = values
-        if values.dtype != tf.float32:
-            # XLA has a fast top_k for float32 only. Relative to the largest value, no
-            # key overflows.
-            largest = tf.reduce_max(values, axis=1, keepdims=True)
-            keys = tf.cast(tf.math.divide_no_nan(values, largest), tf.float32)
         # In a catalogue only the relevant items are judged, and there may be few.
-        number = tf.minimum(self.depth, tf.shape(keys)[1])
-        best, order = tf.math.top_k(keys, number)
-        if keys is not values:
-            best = tf.gather(values, order, batch_dims=1)
+        number = tf.minimum(self.depth, tf.shape(values)[1])
+        if values.dtype == tf.float32:
+            best, _ = tf.math.top_k(values, number)
+        else:
+            best = _top_float64(values, number)
         return tf.pad(best, [[0, 0], [0, self.depth - number]])
 
     @cached_per_gain(depends_on_ties=False)
@@ -275,6 +270,24 @@ class RankedLists:
             return gain
         weight = self.relative_weights(gain)
         return DerivedGain(lambda items: gain(items) * weight(items))
+
+
+def _top_float64(values: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
+    """The largest float64 `values` `[B, J]` in descending order, `[B, number]`.
+
+    XLA has a fast top_k for float32 only. Rounding to float32 keeps the order, except
+    among numbers that round to the same one: these few lists are sorted in float64.
+    """
+    _, order = tf.math.top_k(tf.cast(values, tf.float32), number)
+    best = tf.gather(values, order, batch_dims=1)
+    lowest = tf.reduce_min(best, axis=1, keepdims=True)
+    is_sorted = tf.reduce_all(best[:, 1:] <= best[:, :-1])
+    is_complete = tf.reduce_all(tf.equal(count(values > lowest), count(best > lowest)))
+    return tf.cond(
+        is_sorted & is_complete,
+        lambda: best,
+        lambda: tf.math.top_k(values, number)[0],
+    )
 
 
 def _sums_where(steps: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
