@@ -1,7 +1,11 @@
-.PHONY: test lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx
+.PHONY: test fuzz lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx
 
 test:
 	python -m pytest -n auto
+
+# Random lists against the oracle.
+fuzz:
+	python tests/fuzz.py --seconds 600
 
 lint:
 	ruff check .
