@@ -1,25 +1,35 @@
-"""Sets up all tests: two logical CPU devices, and caches cleared after each module."""
+"""Configures TensorFlow for all tests, and clears its caches between modules."""
 
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import pytest
-import tensorflow as tf
 
-# Tests of replicas need two devices.
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0],
-    [tf.config.LogicalDeviceConfiguration()] * 2,
-)
 
-# Importing helpers creates variables, so the devices are configured first.
-import helpers  # noqa: E402
+def pytest_configure(config):
+    """Makes two CPU devices, which tests of replicas need."""
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    if config.getoption("numprocesses", None) and not is_worker:
+        # This process only starts the workers. If it imported TensorFlow, pytest would
+        # print TensorFlow's messages after the summary.
+        return
+    import tensorflow as tf
+
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 2,
+    )
+
+
+# `helpers` creates variables, so the devices must be configured before its import.
 
 
 @pytest.fixture(autouse=True, scope="module")
 def clear_caches_after_module():
     """Frees the compiled graphs of each module."""
+    import helpers
+
     yield
     helpers.clear_caches()
 
@@ -27,6 +37,8 @@ def clear_caches_after_module():
 @pytest.fixture
 def clear_caches_after_test():
     """Frees the compiled graphs of one test, if they are large and used only once."""
+    import helpers
+
     yield
     helpers.clear_caches()
 
@@ -34,5 +46,7 @@ def clear_caches_after_test():
 @pytest.fixture
 def run_eagerly():
     """Disables compilation, for tests that would compile many graphs."""
+    import helpers
+
     with helpers.run_eagerly():
         yield
