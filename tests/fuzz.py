@@ -23,7 +23,7 @@ import helpers
 import numpy as np
 import oracle
 import tensorflow as tf
-from cases import CASES, METRICS, metrics_supporting
+from cases import CASES, METRICS, metrics_supporting, with_cutoffs
 
 import tfrankmetrics as tfr
 
@@ -99,7 +99,7 @@ def measures(setting):
     for case in CASES:
         # A function as an option keeps a call from being compiled.
         if case.name in names and not any(callable(v) for _, v in case.options):
-            for k in CUTOFFS if METRICS[case.name].has_cutoff else (None,):
+            for _, k in with_cutoffs([case], CUTOFFS):
                 found[f"{case}@{k}"] = case, k
     return found
 
@@ -109,7 +109,7 @@ METRIC_OBJECTS = {}
 
 def metric_objects(setting):
     """The metrics of a setting, made once, so that compiled graphs are reused."""
-    key = (setting.inputs in ("labels", "rows"), setting.inputs, setting.ties)
+    key = setting.inputs, setting.ties
     if key not in METRIC_OBJECTS:
         METRIC_OBJECTS[key] = [
             case.metric(k, name=name, ties=setting.ties, dtype="float64")
@@ -149,7 +149,7 @@ def draw(rng, setting):
     if setting.inputs == "subtopics":
         labels = [np.stack([x, np.maximum(x, 1) - 1], axis=-1) for x in labels]
     if setting.inputs == "ids":
-        return ids(rng, setting, labels, scores, weights)
+        return ids(labels, scores, weights)
     if setting.inputs == "catalogue":
         return catalogue(rng, setting, labels, weights)
     call = {
@@ -162,7 +162,7 @@ def draw(rng, setting):
     return Data(labels, scores, weights, call)
 
 
-def ids(rng, setting, labels, scores, weights):
+def ids(labels, scores, weights):
     """Ids in the order of the scores. A score of -inf was not recommended."""
     relevant, recommended = [], []
     for query, (of_list, by_score) in enumerate(zip(labels, scores)):

@@ -89,20 +89,20 @@ def _none_last(k: int | None) -> tuple[bool, int]:
     return k is None, k or 0
 
 
-def _values(families: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]:
+def _values(measures: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]:
     """The values of each measure at all cutoffs, `[B, C]`.
 
     Most batches have no tie that matters and no NaN. They skip the groups of tied
     items, which take half of all operations.
     """
-    values = [family.values(ranked) for family in families]
+    values = [measure.values(ranked) for measure in measures]
     ties = ranked.ties
     if ties is None:
         return values
 
     def with_ties():
         grouped = ranked.with_tie_groups(*ties.find())
-        return [family.values(grouped) for family in families]
+        return [measure.values(grouped) for measure in measures]
 
     return tf.cond(ties.may_exist, with_ties, lambda: values)
 

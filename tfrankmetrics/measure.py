@@ -23,6 +23,7 @@ from tfrankmetrics.options import (
     Cutoff,
     UnknownOptionError,
     check_option,
+    did_you_mean,
     listed,
     shortened,
 )
@@ -229,7 +230,7 @@ def named_measures(
     Args:
         metrics: Names of metrics, and metric objects other than `RankingMetrics`.
         options: Options and a convention for the metrics given by name. Each applies to
-            the metrics that have it. None means that an option is not given.
+            the metrics with that option. Options that are None are ignored.
         data: The input format of the data; labels by default.
     """
     if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
@@ -308,8 +309,7 @@ def _hint_for(name: str, known: Iterable[str]) -> str:
         return " Pass weights as `sample_weight`."
     if name in ("mask", "inputs", "duplicates", "sample_weight", "per_query"):
         return " It is an argument of `evaluate`, not of this function."
-    near = difflib.get_close_matches(name, [*known], n=1, cutoff=0.6)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    return did_you_mean(name, known)
 
 
 def check_inputs(measure: Measure, data: InputFormat) -> None:

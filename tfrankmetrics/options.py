@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
+import difflib
 import inspect
 import math
 import numbers
@@ -246,6 +247,12 @@ def check_option(owner: str, name: str, value: Any, annotation: Any) -> None:
             f"`{name}` of `{owner}` must be {rule.words}. Received: "
             f"{name}={shortened(value)}."
         )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Asks whether the user meant the closest known name; empty without a close one."""
+    near = difflib.get_close_matches(name, [*known], n=1, cutoff=0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def shortened(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 from typing import Any, ClassVar, Literal
 
@@ -22,6 +21,7 @@ from tfrankmetrics.options import (
     Seed,
     Ties,
     UnknownOptionError,
+    did_you_mean,
     shortened,
 )
 
@@ -58,10 +58,8 @@ class SingleMetric(StatefulMetric):
         signature = inspect.signature(type(self))
         parameters, name = signature.parameters, type(self).__name__
         for keyword in given.keys() - parameters:
-            near = difflib.get_close_matches(keyword, parameters, n=1, cutoff=0.6)
-            if keyword in ("top_k", "topk", "topn", "cutoff"):
-                near = ["k"]
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            is_cutoff = keyword in ("top_k", "topk", "topn", "cutoff")
+            hint = did_you_mean("k" if is_cutoff else keyword, parameters)
             raise UnknownOptionError(
                 f"{name} takes only these arguments: {', '.join(parameters)}. "
                 f"Received: {keyword!r}.{hint}"
