@@ -209,14 +209,19 @@ METRICS = {
 RANK_EVERY_ITEM = ("arp", "opa", "auc")
 
 
+def power_minus_one(label):
+    """2^label - 1, without the rounding error of the difference for small labels."""
+    return 2.0**label - 1 if label >= 1 else math.expm1(label * math.log(2))
+
+
 def label_gain(label, *, gain="exponential", **_):
     if callable(gain):
         return gain(label)
-    return label if gain == "linear" else 2.0**label - 1.0
+    return label if gain == "linear" else power_minus_one(label)
 
 
 def stop_probability(label, *, max_label=4.0, **_):
-    return (2.0**label - 1.0) / 2.0**max_label
+    return power_minus_one(label) / 2.0**max_label
 
 
 def relevance(label, *, relevance_threshold=1.0, **_):

@@ -54,6 +54,25 @@ def test_thresholds_are_not_rounded(threshold, first_relevant, dtype):
     assert precision_ia == pytest.approx(relevant.sum() / 4)
 
 
+@pytest.mark.parametrize("ties", ["expected", "stable"])
+@pytest.mark.parametrize("label", [1e-290, 1e-17, 1e-16, 1e-9, 1e-3, 0.5, 20.5])
+def test_exponential_gains_of_small_labels(label, ties):
+    """2^x - 1 is log(2) * x for small x. e^x - 1 has lost its digits there."""
+    gain = math.expm1(label * math.log(2))
+    stop = gain / 2**30
+    labels, options = [[label, 0, label]], {"ties": ties}
+    untied, tied = [[3.0, 2.0, 1.0]], [[3.0, 1.0, 1.0]]
+    metrics = ["dcg@1", tfr.ExpectedReciprocalRank(max_label=30, ties=ties)]
+    values = tfr.evaluate(labels, untied, metrics, **options)
+    assert values["dcg@1"] == pytest.approx(gain, rel=1e-14, abs=0)
+    rr = stop + (1 - stop) * stop / 3
+    assert values["err"] == pytest.approx(rr, rel=1e-14, abs=0)
+    values = tfr.evaluate(labels, tied, metrics, **options)
+    second = (1 / 2 + 1 / 3) / 2 if ties == "expected" else 1 / 3
+    rr = stop + (1 - stop) * stop * second
+    assert values["err"] == pytest.approx(rr, rel=1e-14, abs=0)
+
+
 def test_gains_whose_sum_overflows():
     """2^1024 - 1 is just below the largest number, so only the sum overflows."""
     labels, scores = [[0, 1024, 1, 1023]], [[4.0, 3.0, 2.0, 1.0]]

@@ -17,11 +17,21 @@ from tfrankmetrics.options import Gain
 from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count
 from tfrankmetrics.ranking.pairs import lower_labels
 
-# Both give 0 for label 0, and so for padding; a user's own function may not. TensorFlow
-# may turn exp(x) - 1 into expm1(x), which is three times slower, but not exp(x) + -1.
-# Thus the bits of a gain do not depend on what the optimizer knows about a shape.
+
+
+def power_minus_one(labels: tf.Tensor) -> tf.Tensor:
+    """2^label - 1 = tanh(x / 2) (e^x + 1), where x = label * log(2).
+
+    e^x - 1 would lose the digits of small labels, and TensorFlow's `expm1` takes three
+    times as long.
+    """
+    x = labels * math.log(2)
+    return tf.tanh(x / 2) * (tf.exp(x) + 1)
+
+
+# Both give 0 for label 0, and so for padding; a user's own function may not.
 GAINS: dict[str, Callable] = {
-    "exponential": lambda labels: tf.exp(labels * math.log(2)) + -1,
+    "exponential": power_minus_one,
     "linear": lambda labels: labels,
 }
 
@@ -104,6 +114,11 @@ class StopProbability(ItemGain):
     """The probability that an item satisfies the user, who then stops, as in ERR."""
 
     max_label: float
+
+    @property
+    def increases_with_label(self) -> bool:
+        """True."""
+        return True
 
     @property
     def rule(self) -> str:

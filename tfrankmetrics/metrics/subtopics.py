@@ -11,7 +11,6 @@ from tfrankmetrics.metrics.binary import depths
 from tfrankmetrics.metrics.dcg import discounts
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import SubtopicGain
-from tfrankmetrics.metrics.user_models import products_above
 from tfrankmetrics.options import Alpha, Discount, RelevanceThreshold
 from tfrankmetrics.ranking.items import DerivedGain, count
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -42,16 +41,15 @@ def alpha_dcg(
 
     def add_subtopic(novelty, subtopic):
         on_topic = relevance.for_subtopic(subtopic)
-        left = lists.expected_products(
-            DerivedGain(lambda items: 1 - alpha * on_topic(items))
-        )
-        found = (products_above(left) - left) / alpha
+        # (1 - alpha)^(relevant items above) is the probability to reach an item if the
+        # user stops at each relevant item with the probability alpha.
+        stop = DerivedGain(lambda items: alpha * on_topic(items))
         # All relevant items of a tie have the same mean novelty, but their own weights.
         weighted = lists.expected(
             DerivedGain(lambda items: on_topic(items) * weight(items))
         )
-        share = tf.math.divide_no_nan(weighted, lists.expected(on_topic))
-        return novelty + found * share
+        share = tf.math.divide_no_nan(weighted, lists.expected(stop))
+        return novelty + lists.first_stop(stop) * share
 
     subtopics = tf.range(tf.shape(lists.ranked.labels)[2])
     nothing = tf.zeros_like(lists.ranked.valid, tf.float64)

@@ -57,7 +57,7 @@ def _require_exact_ties(declaration: Declaration) -> None:
             f"tied items. Received: `{declaration.name}` of tied items with the labels "
             f"{LABELS} is {tied}, and its mean over all orders is {mean}. Its formula "
             "is not linear in the gains: use `first_relevant`, `relevant_down_to` or "
-            "`expected_products` of RankedLists, or declare "
+            "`first_stop` of RankedLists, or declare "
             'ties: Literal["stable", "random"] = "stable".'
         )
 

@@ -10,7 +10,7 @@ from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import BinaryGain, StopProbability
 from tfrankmetrics.options import MaxLabel, Persistence, RelevanceThreshold
-from tfrankmetrics.ranking.items import DerivedGain, ItemGain
+from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 
@@ -25,13 +25,7 @@ def rank_biased_precision(
 
 def expected_reciprocal_rank(lists: RankedLists, stop: ItemGain) -> tf.Tensor:
     """ERR@k = sum over ranks 1..k of P(the user stops there) / rank."""
-    goes_on = lists.expected_products(DerivedGain(lambda items: 1 - stop(items)))
-    return lists.sum_to_cutoffs((products_above(goes_on) - goes_on) / lists.ranks)
-
-
-def products_above(products: tf.Tensor) -> tf.Tensor:
-    """The products down to the rank above each rank, `[B, D]`; 1 above the first."""
-    return tf.pad(products, [[0, 0], [1, 0]], constant_values=1)[:, :-1]
+    return lists.sum_to_cutoffs(lists.first_stop(stop) / lists.ranks)
 
 
 @metric("rbp", formula=rank_biased_precision, gain=BinaryGain)
@@ -64,7 +58,12 @@ class RankBiasedPrecision(TopKMetric):
     empty: Literal["zero", "skip"] = "zero"
 
 
-@metric("err", formula=expected_reciprocal_rank, gain=StopProbability)
+@metric(
+    "err",
+    formula=expected_reciprocal_rank,
+    gain=StopProbability,
+    total=RankedLists.largest,
+)
 class ExpectedReciprocalRank(TopKMetric):
     """Expected reciprocal rank: how far down a user is satisfied, on average.
 

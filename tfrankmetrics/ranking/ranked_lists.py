@@ -50,7 +50,7 @@ class RankedLists:
 
     A formula reads `k` and `ranks`, and calls `expected`, `sum_to_cutoffs`,
     `at_cutoffs`, `running_sums`, `total`, `ideal`, `weighted`, `first_relevant`,
-    `relevant_down_to` and `expected_products`. It may also read `ranked`, `judged`,
+    `relevant_down_to` and `first_stop`. It may also read `ranked`, `judged`,
     `num_retrieved` and `num_judged`. The other members are internal.
 
     The number of ranks, D, may be larger than a cutoff. So sum over ranks with
@@ -63,7 +63,7 @@ class RankedLists:
     missed.
 
     With ties="expected", `expected`, `first_relevant`, `relevant_down_to` and
-    `expected_products` give means over all orders of the items that share a score.
+    `first_stop` give means over all orders of the items that share a score.
     `ranking/ties.py` explains how. So a formula that is linear in these results is
     exact, too:
 
@@ -174,12 +174,15 @@ class RankedLists:
             return gain(self.ranked)
         return tf.math.divide_no_nan(self.group_sums(gain), self.group_sizes)
 
-    def expected_products(self, factor: ItemGain) -> tf.Tensor:
-        """Mean product of `factor` over ranks 1 ... p, for each rank p, `[B, D]`."""
-        factors = tf.where(self.ranked.retrieved, factor(self.ranked), 1)
+    def first_stop(self, stop: ItemGain) -> tf.Tensor:
+        """Probability that a user stops at each rank, `[B, D]`.
+
+        The user reads from the top, and stops at an item with the probability `stop`.
+        """
+        stops = tf.where(self.ranked.retrieved, stop(self.ranked), 0)
         if self.groups is None:
-            return tf.math.cumprod(factors, axis=1)
-        return ties.expected_products(self, self.groups, factor, factors)
+            return stops * tf.math.cumprod(1 - stops, axis=1, exclusive=True)
+        return ties.first_stop(self, self.groups, stop, stops)
 
     @cached_per_gain(depends_on_ties=True)
     def first_relevant(self, relevance: ItemGain) -> tf.Tensor:

@@ -33,8 +33,9 @@ What the metrics need of them
     A divisor that depends on the order, too (average precision over hits)
         Where a cutoff is inside a group, the number of hits above it is
         hypergeometric: `mean_over_hits`.
-    Products (ERR, alpha-DCG)
-        The mean product of s of the n factors, drawn at random: `expected_products`.
+    A user who stops at an item with some probability (ERR, alpha-DCG)
+        The probability to stop at one of s of the n items, drawn at random:
+        `first_stop`.
     Irrelevant items above a relevant item, up to a maximum (BPref)
         Each number of irrelevant items above it is equally likely: `irrelevant_above`.
     Pairs (OPA, AUC)
@@ -313,64 +314,63 @@ def irrelevant_above(
     return tf.minimum(above, maximum) + of_group / (n - r + 1)
 
 
-def expected_products(
-    lists: RankedLists, groups: TieGroups, factor: ItemGain, factors: tf.Tensor
+def first_stop(
+    lists: RankedLists, groups: TieGroups, stop: ItemGain, stops: tf.Tensor
 ) -> tf.Tensor:
-    """Mean product of `factor` over ranks 1 ... p, for each rank p, `[B, D]`.
+    """Probability that a user stops at each rank, `[B, D]`.
 
-    In a group of n tied items, q(s) is the mean product of s of them drawn at random.
-    It is computed for all s at once, an item at a time: with the m-th item, of factor
-    y, it becomes q(s) * (m - s) / m + q(s - 1) * y * s / m.
+    In a group of n tied items, c(s) is the probability that the user stops at one of s
+    of them drawn at random. It is computed for all s at once, an item at a time: with
+    the m-th item, where the user stops with the probability p, it becomes
+    c(s) * (m - s) / m + (p + c(s - 1) * (1 - p)) * s / m.
 
     Args:
         lists: The ranked lists.
         groups: Their groups of tied items.
-        factor: A factor for each item.
-        factors: The factor of the item at each rank, 1 below the end of a list.
+        stop: The probability that the user stops at each item.
+        stops: `stop` of the item at each rank, 0 below the end of a list.
     """
     is_item = lists.ranks <= lists.num_retrieved[:, tf.newaxis]
-    above_group = tf.gather(
-        tf.math.cumprod(tf.pad(factors, [[0, 0], [1, 0]], constant_values=1), 1),
-        groups.start,
-        batch_dims=1,
-    )
-    factor_of = _factors_by_group(groups, lists.cut, factor, factors)
+    reaches = tf.math.cumprod(1 - stops, axis=1, exclusive=True)
+    reaches_group = tf.gather(reaches, groups.start, batch_dims=1)
+    stop_of = _stops_by_group(groups, lists.cut, stop, stops)
     s, n = lists.rank_in_group, tf.where(is_item, lists.group_sizes, 1)
 
-    def add_item(m, q):
-        q_before = tf.where(s > 1, tf.roll(q, 1, axis=1), 1)
-        with_item = (q * (m - s) + q_before * factor_of(m) * s) / m
-        return m + 1, tf.where(m <= n, tf.where(s <= m, with_item, 0), q)
+    def one_less(c):
+        return tf.where(s > 1, tf.roll(c, 1, axis=1), 0)
 
-    _, q = tf.while_loop(
+    def add_item(m, c):
+        p = stop_of(m)
+        with_item = (c * (m - s) + (p + one_less(c) * (1 - p)) * s) / m
+        return m + 1, tf.where(m <= n, tf.where(s <= m, with_item, 0), c)
+
+    _, c = tf.while_loop(
         lambda m, _: m <= tf.reduce_max(n),
         add_item,
-        [tf.ones([], tf.float64), tf.zeros_like(factors)],
+        [tf.ones([], tf.float64), tf.zeros_like(stops)],
     )
-    return above_group * tf.where(is_item, q, 1)
+    return reaches_group * (c - one_less(c))
 
 
-def _factors_by_group(
-    groups: TieGroups, cut: Items | None, factor: ItemGain, factors: tf.Tensor
+def _stops_by_group(
+    groups: TieGroups, cut: Items | None, stop: ItemGain, stops: tf.Tensor
 ) -> Callable[[tf.Tensor], tf.Tensor]:
-    """A function of m: the factor of the m-th item of each rank's group, `[B, D]`."""
-    last = tf.shape(factors)[1] - 1
+    """A function of m: `stop` of the m-th item of each rank's group, `[B, D]`."""
+    last = tf.shape(stops)[1] - 1
 
     def of_ranked(m):
         position = tf.minimum(groups.start + tf.cast(m, tf.int32) - 1, last)
-        return tf.gather(factors, position, batch_dims=1)
+        return tf.gather(stops, position, batch_dims=1)
 
     if cut is None:
         return of_ranked
     cut_first = tf.argsort(tf.cast(cut.valid, tf.int32), 1, "DESCENDING", stable=True)
-    cut_factors = tf.gather(
-        tf.where(cut.valid, factor(cut), 1), cut_first, batch_dims=1
-    )
-    cut_factors = tf.pad(cut_factors, [[0, 0], [0, 1]], constant_values=1)
-    last_cut = tf.shape(cut_factors)[1] - 1
+    cut_stops = tf.gather(tf.where(cut.valid, stop(cut), 0), cut_first, batch_dims=1)
+    cut_stops = tf.pad(cut_stops, [[0, 0], [0, 1]])
+    last_cut = tf.shape(cut_stops)[1] - 1
 
     def of_ranked_or_cut(m):
-        of_cut = cut_factors[:, tf.minimum(tf.cast(m, tf.int32) - 1, last_cut)]
+        of_cut = cut_stops[:, tf.minimum(tf.cast(m, tf.int32) - 1, last_cut)]
         return tf.where(groups.is_cut, of_cut[:, tf.newaxis], of_ranked(m))
 
     return of_ranked_or_cut
