@@ -168,6 +168,58 @@ def test_a_value_above_the_highest_float16_is_nan():
         assert float(metric.result()) == pytest.approx(expected, nan_ok=True)
 
 
+@pytest.mark.parametrize("relevant", [[0], [1], [0, 2]])
+def test_integer_scores_of_a_catalogue_are_exact(relevant):
+    """In float64 the three scores would be equal."""
+    scores = np.array([[2**53, 2**53 + 1, 2**53 - 1]])
+    labels = [[float(item in relevant) for item in range(3)]]
+    names = ["mrr", "auc", "recall@1", "P@2"]
+    values = tfr.evaluate([relevant], scores, names, inputs="catalogue")
+    assert values == tfr.evaluate(labels, scores, names)
+    assert values["mrr"] == {0: 1 / 2, 1: 1}[relevant[0]]
+    data = {"ids": [relevant], "exclude": [[1]]}
+    values = tfr.evaluate(data, scores, ["mrr"], inputs="catalogue")
+    assert values["mrr"] == (0 if relevant == [1] else 1)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_integer_labels_that_float64_would_round_raise(dtype):
+    labels = np.array([[2**53 - 1, 2**53, 0]], dtype)
+    grades = {"ids": [[3, 4, 5]], "relevance": labels}
+    for y_true, y_pred, inputs in (
+        (labels, [[3.0, 2.0, 1.0]], "labels"),
+        (grades, [[5, 4, 3]], "ids"),
+        (grades, [[0.0] * 6], "catalogue"),
+    ):
+        with pytest.raises(ValueError, match=r"integers below 2\^53.*\[0, 1\]"):
+            tfr.evaluate(y_true, y_pred, ["dcg"], gain="linear", inputs=inputs)
+    exact = tfr.evaluate(labels[:, :1], [[1]], ["dcg"], gain="linear")
+    assert exact["dcg"] == 2**53 - 1
+    metric = tfr.DCG(gain="linear")
+    metric.update_state(labels, [[3.0, 2.0, 1.0]])
+    assert math.isnan(metric.result())
+    ragged = tf.ragged.constant(labels.tolist(), dtype=dtype)
+    with pytest.raises(ValueError, match="integers below"):
+        tfr.evaluate(ragged, ragged.to_tensor().numpy().astype("f4"), ["mrr"])
+
+
+def test_a_catalogue_without_items_raises_in_a_graph_too():
+    metric = tfr.MeanReciprocalRank(inputs="catalogue")
+    signature = [tf.TensorSpec([None, None], tf.int64), tf.TensorSpec([None, None])]
+    update = tf.function(update_function(metric), input_signature=signature)
+    update(tf.constant([[0], [1]], tf.int64), tf.constant([[2.0, 1.0], [2.0, 1.0]]))
+    assert float(metric.result()) == 3 / 4
+    with pytest.raises(tf.errors.InvalidArgumentError, match="at least one item"):
+        update(tf.constant([[0]], tf.int64), tf.zeros([1, 0]))
+
+
+def test_the_error_for_weights_that_overflow_names_the_weights():
+    with pytest.raises(ValueError, match="A query's weights times its gains"):
+        tfr.evaluate([[3, 1]], [[2.0, 1.0]], ["arp"], sample_weight=[1e308])
+    with pytest.raises(ValueError, match="A query's weights times its gains"):
+        tfr.evaluate([[1, 1]], [[2.0, 1.0]], ["mrr"], sample_weight=[[1e308, 1e308]])
+
+
 def test_scores_of_uint64_raise_in_every_format():
     scores = np.array([[1, 2]], np.uint64)
     for inputs, y_true in (("labels", [[1, 0]]), ("catalogue", [0])):

@@ -176,13 +176,16 @@ def require_finite(
     """Raises ValueError for a value or weight that is not finite.
 
     The inputs were checked already. So the cause is an overflow, a user's function, or
-    a label above `max_label`: the gain of the metric knows the rule.
+    a label above `max_label`. An infinite weight is an overflow of the weights;
+    otherwise the gain of the metric knows the rule.
     """
     bad = ~(np.isfinite(values) & np.isfinite(weights))
     if bad.any():
         metric, query = first_index(bad)
         name = list(named)[metric]
+        rule = named[name].gain.rule
+        if np.isinf(weights[metric, query]):
+            rule = "A query's weights times its gains must have a finite sum."
         raise ValueError(
-            f"{named[name].gain.rule} Received: other values, in query {query} for "
-            f"{name!r}."
+            f"{rule} Received: other values, in query {query} for {name!r}."
         )

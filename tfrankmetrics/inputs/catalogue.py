@@ -22,9 +22,15 @@ from tfrankmetrics.inputs.relevant_ids import (
     relevance_of,
     require_finite_relevance,
 )
-from tfrankmetrics.inputs.tensors import dense, first_value, require_shape
+from tfrankmetrics.inputs.tensors import (
+    as_scores,
+    dense,
+    first_value,
+    require_shape,
+    required,
+)
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
-from tfrankmetrics.ranking.items import Items, count, is_retrieved
+from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
 from tfrankmetrics.ranking.ties import LazyTieGroups, TieBreaking, TieGroups
@@ -41,7 +47,7 @@ class _Counts(NamedTuple):
 class CatalogueLists:
     """Relevant ids and the scores of all V items, checked."""
 
-    scores: tf.Tensor  # [B, V] float32 or float64
+    scores: tf.Tensor  # [B, V] float32, float64 or int64
     relevant: tf.Tensor  # [B, M] int64
     relevance: tf.Tensor  # [B, M] float64
     exclude: tf.Tensor | None  # [B, E] int64
@@ -142,7 +148,7 @@ class CatalogueLists:
         depth: tf.Tensor | int,
     ) -> tuple[Items, LazyTieGroups]:
         """The ranks around the one relevant item of each query."""
-        relevant_is_nan = tf.math.is_nan(relevant_scores[:, 0])
+        relevant_is_nan = _is_nan(relevant_scores[:, 0])
         # NaN ranks below every number.
         num_numbers = counts.num_retrieved - counts.num_nan
         above = tf.where(
@@ -170,15 +176,21 @@ class CatalogueLists:
         return ranked, LazyTieGroups(may_exist, lambda: (ranked, groups))
 
 
+def _is_nan(scores: tf.Tensor) -> tf.Tensor:
+    is_float = scores.dtype.is_floating
+    return tf.math.is_nan(scores) if is_float else tf.zeros_like(scores, tf.bool)
+
+
 def _counts(scores: tf.Tensor) -> _Counts:
+    def count_both():
+        return _count_bytes(is_retrieved(scores)), _count_bytes(_is_nan(scores))
+
+    if scores.dtype.is_integer:
+        return _Counts(*count_both())
     # One pass shows that all scores are finite, which they nearly always are. (A sum
     # that overflows only costs the second pass.)
     sums = tf.reduce_sum(scores, axis=1)
     size = tf.cast(tf.shape(scores)[1], tf.float64)
-
-    def count_both():
-        return _count_bytes(is_retrieved(scores)), _count_bytes(tf.math.is_nan(scores))
-
     num_retrieved, num_nan = tf.cond(
         tf.reduce_all(tf.math.is_finite(sums)),
         lambda: (
@@ -271,8 +283,7 @@ def read_catalogue(
             "[B, M]; or shape [B, T, V], with ids [B, T] or [B, T, M]. "
             f"{received}"
         )
-    if scores.shape[-1] == 0:
-        raise ValueError(f"A catalogue must have at least one item. {received}")
+    scores = _at_least_one_item(scores, received)
     if relevant.shape.rank == scores.shape.rank - 1:
         relevant = relevant[..., tf.newaxis]
     if steps is not None and scores.shape.rank == 3:
@@ -301,23 +312,23 @@ def read_catalogue(
 
 
 def _as_scores(y_pred: Any) -> tf.Tensor:
-    def convert(scores: Any) -> Any:
-        if scores.dtype.is_floating:
-            return scores if scores.dtype == tf.float64 else tf.cast(scores, tf.float32)
-        if not scores.dtype.is_integer or scores.dtype == tf.uint64:
-            raise ValueError(
-                "Scores must be floats or integers other than uint64. Received dtype: "
-                f"{scores.dtype.name}."
-            )
-        return tf.cast(scores, tf.float64)  # for -inf, and exact up to 2^53
-
-    given = dense("`y_pred`", y_pred, convert, padding=0)
+    given = dense("`y_pred`", y_pred, as_scores, padding=0)
     if given.row_lengths is not None:
         raise ValueError(
             "Scores of a catalogue must be dense, one for each item. Received: rows of "
             "unequal length."
         )
     return given.tensor
+
+
+def _at_least_one_item(scores: tf.Tensor, received: str) -> tf.Tensor:
+    error = f"A catalogue must have at least one item. {received}"
+    if scores.shape[-1] == 0:
+        raise ValueError(error)
+    if scores.shape[-1] is not None:
+        return scores
+    with required(tf.shape(scores)[-1] > 0, error):
+        return tf.identity(scores)
 
 
 def _queries_like(scores: tf.Tensor, ids: tf.Tensor, error: str) -> tf.Tensor:
@@ -355,13 +366,14 @@ def _weights(sample_weight: Any, scores: tf.Tensor) -> tf.Tensor | None:
 
 
 def _excluding(scores: tf.Tensor, exclude: tf.Tensor) -> tf.Tensor:
-    """Scores with -inf for the items to exclude."""
+    """Scores with the lowest score for the items to exclude."""
     size = tf.shape(scores, out_type=tf.int64)[1]
     is_item = (exclude >= 0) & (exclude < size)
     # Padding among the ids goes to one more column, which is cut off again.
     items = tf.where(is_item, exclude, size)
     queries = tf.range(tf.shape(exclude, out_type=tf.int64)[0])[:, tf.newaxis]
     indices = tf.stack([queries + tf.zeros_like(items), items], axis=2)
-    excluded = tf.fill(tf.shape(items), tf.constant(-float("inf"), scores.dtype))
+    lowest = tf.constant(lowest_score(scores.dtype), scores.dtype)
+    excluded = tf.fill(tf.shape(items), lowest)
     wider = tf.pad(scores, [[0, 0], [0, 1]])
     return tf.tensor_scatter_nd_update(wider, indices, excluded)[:, :-1]

@@ -16,7 +16,9 @@ import tensorflow as tf
 
 from tfrankmetrics.inputs.tensors import (
     Dense,
+    as_float64,
     as_ragged,
+    as_scores,
     dense,
     first_value,
     padded_to,
@@ -69,8 +71,8 @@ class LabelLists:
         invalid = ~np.isfinite(self.labels.numpy())
         if invalid.any():
             raise ValueError(
-                "Labels must be finite numbers. Mark items without a label as padding, "
-                "by a label below 0 or a mask. "
+                "Labels must be finite numbers, and integers below 2^53. Mark items "
+                "without a label as padding, by a label below 0 or a mask. "
                 f"Received: {first_value(invalid, self.labels)}."
             )
         require_valid_weights(self.item_weights)
@@ -83,11 +85,7 @@ class LabelLists:
         first_query: tf.Tensor | int,
     ) -> RankedLists:
         """Ranks each list by descending score, down to the deepest cutoff."""
-        scores = self.scores
-        lowest = lowest_score(scores.dtype)
-        if scores.dtype.is_integer:
-            scores = tf.maximum(scores, lowest + 1)
-        scores = select(self.valid, scores, lowest)
+        scores = select(self.valid, self.scores, lowest_score(self.scores.dtype))
         retrieved = is_retrieved(scores)
         num_retrieved = count(retrieved)
         depth = depth_for(cutoffs, scores)
@@ -180,7 +178,7 @@ def _labels_and_scores(
     one list, `[N]`.
     """
     labels = dense("`y_true`", y_true, _as_labels, padding=-1)
-    scores = dense("`y_pred`", y_pred, _as_scores, padding=0)
+    scores = dense("`y_pred`", y_pred, as_scores, padding=0)
     received = (
         f"Received: y_true of shape {labels.tensor.shape}, "
         f"y_pred of shape {scores.tensor.shape}."
@@ -239,20 +237,7 @@ def _as_labels(labels: Any) -> Any:
         raise ValueError(f"Labels must be real numbers. Received dtype: {dtype.name}.")
     # In float32, 2^24 and 2^24 + 1 are the same label.
     is_wide = dtype == tf.float64 or (dtype.is_integer and dtype.size > 2)
-    return tf.cast(labels, tf.float64 if is_wide else tf.float32)
-
-
-def _as_scores(scores: Any) -> Any:
-    """Scores in a dtype that holds them exactly, so that rounding makes no ties."""
-    dtype = scores.dtype
-    if dtype.is_floating:
-        return scores if dtype == tf.float64 else tf.cast(scores, tf.float32)
-    if not dtype.is_integer or dtype == tf.uint64:
-        hint = " Cast them to int64." if dtype == tf.uint64 else ""
-        raise ValueError(
-            f"Scores must be floats or integers. Received dtype: {dtype.name}.{hint}"
-        )
-    return tf.cast(scores, tf.int64)
+    return as_float64(labels) if is_wide else tf.cast(labels, tf.float32)
 
 
 def _as_mask(mask: Any) -> Any:

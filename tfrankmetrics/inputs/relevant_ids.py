@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfrankmetrics.inputs.tensors import (
     Dense,
+    as_float64,
     as_ragged,
     dense,
     first_value,
@@ -33,8 +34,7 @@ def as_ids(name: str, data: Any) -> Dense:
 
     def convert(ids: Any) -> Any:
         if not ids.dtype.is_integer or ids.dtype == tf.uint64:
-            values = ids.flat_values if isinstance(ids, tf.RaggedTensor) else ids
-            if values.shape.num_elements() == 0:  # an empty list has no dtype
+            if ids.shape.num_elements() == 0:  # an empty list has no dtype
                 return tf.cast(ids, tf.int64)
             raise ValueError(
                 f"{name} must hold ids: integers of at least 0, with -1 for padding. "
@@ -53,7 +53,7 @@ def as_relevance(relevance: Any, ids: Dense) -> tf.Tensor:
             raise ValueError(
                 f"'relevance' must hold real numbers. Received: {grades.dtype.name}."
             )
-        return tf.cast(grades, tf.float64)
+        return as_float64(grades)
 
     given = dense("'relevance'", relevance, convert, padding=0)
     error = (
@@ -91,6 +91,6 @@ def require_finite_relevance(relevance: tf.Tensor) -> None:
     invalid = ~np.isfinite(relevance.numpy())
     if invalid.any():
         raise ValueError(
-            "'relevance' must hold finite numbers. "
+            "'relevance' must hold finite numbers, and integers below 2^53. "
             f"Received: {first_value(invalid, relevance)}."
         )

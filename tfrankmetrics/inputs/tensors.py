@@ -39,7 +39,7 @@ def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Den
                 f"If ragged, {name} must have one ragged dimension, as in [B, (N)]. "
                 f"Received: shape {data.shape}, ragged rank {data.ragged_rank}."
             )
-        rows = convert(data)
+        rows = data.with_flat_values(convert(data.flat_values))
         tensor = rows.to_tensor(tf.cast(padding, rows.dtype))
         return Dense(name, tensor, padding, rows.row_lengths())
     tensor = tf.convert_to_tensor(data)
@@ -49,6 +49,28 @@ def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Den
             "tf.ensure_shape(). Received: a tensor of unknown rank."
         )
     return Dense(name, convert(tensor), padding)
+
+
+def as_float64(numbers: tf.Tensor) -> tf.Tensor:
+    """Numbers as float64; NaN for an integer that float64 may round: 2^53 or more."""
+    converted = tf.cast(numbers, tf.float64)
+    if numbers.dtype.is_integer and numbers.dtype.size == 8:
+        return tf.where(converted < 2**53, converted, float("nan"))
+    return converted
+
+
+def as_scores(scores: tf.Tensor) -> tf.Tensor:
+    """Scores in a dtype that holds them exactly, so that rounding makes no ties."""
+    dtype = scores.dtype
+    if dtype.is_floating:
+        return scores if dtype == tf.float64 else tf.cast(scores, tf.float32)
+    if not dtype.is_integer or dtype == tf.uint64:
+        hint = " Cast them to int64." if dtype == tf.uint64 else ""
+        raise ValueError(
+            f"Scores must be floats or integers. Received dtype: {dtype.name}.{hint}"
+        )
+    # The lowest number stands for items that were not retrieved.
+    return tf.maximum(tf.cast(scores, tf.int64), tf.int64.min + 1)
 
 
 def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:

@@ -18,7 +18,6 @@ from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count
 from tfrankmetrics.ranking.pairs import lower_labels
 
 
-
 def power_minus_one(labels: tf.Tensor) -> tf.Tensor:
     """2^label - 1 = tanh(x / 2) (e^x + 1), where x = label * log(2).
 
