@@ -3,12 +3,15 @@
 They share no code with the package. Tied items are put in every possible order, and the
 values are averaged. `METRICS` has a function of one order of the items for each metric.
 `GAINS` has a function of the label for each metric with graded gains.
+
+All numbers are fractions, so no sum or product is rounded. Only logarithms and powers
+with broken exponents are floats first.
 """
 
 import dataclasses
 import itertools
 import math
-import statistics
+from fractions import Fraction
 
 import numpy as np
 
@@ -18,9 +21,9 @@ class Item:
     """A judged item. Its weight is relative to the weight of its query."""
 
     score: float
-    label: float | list
-    weight: float
-    gain: float = 0.0
+    label: Fraction | list
+    weight: Fraction
+    gain: Fraction = Fraction(0)
 
 
 @dataclasses.dataclass
@@ -52,7 +55,7 @@ class Order:
 
 
 def ratio(numerator, denominator):
-    return numerator / denominator if denominator else 0.0
+    return numerator / denominator if denominator else Fraction(0)
 
 
 def sum_of_discounted(gains, discount):
@@ -61,7 +64,8 @@ def sum_of_discounted(gains, discount):
         "jarvelin": lambda rank: 1 / max(1.0, math.log2(rank)),
     }
     function = functions.get(discount, discount)
-    return sum(gain * function(float(rank)) for rank, gain in enumerate(gains, 1))
+    discounts = (Fraction(function(float(rank))) for rank in itertools.count(1))
+    return sum(gain * share for gain, share in zip(gains, discounts))
 
 
 def dcg(order, *, discount="log2", **_):
@@ -75,7 +79,7 @@ def ndcg(order, *, discount="log2", ideal="judged", **_):
 
 
 def average_precision(order, *, denominator="relevant", **_):
-    total, found = 0.0, 0.0
+    total = found = Fraction(0)
     for rank, item in enumerate(order.top, 1):
         found += item.gain
         total += found / rank * item.weight * item.gain
@@ -88,7 +92,8 @@ def average_precision(order, *, denominator="relevant", **_):
 
 
 def reciprocal_rank(order, **_):
-    return next((1 / rank for rank, x in enumerate(order.top, 1) if x.gain), 0.0)
+    found = (Fraction(1, rank) for rank, x in enumerate(order.top, 1) if x.gain)
+    return next(found, Fraction(0))
 
 
 def precision(order, *, denominator="list", **_):
@@ -105,7 +110,7 @@ def f1(order, **options):
 
 
 def hit_rate(order, **_):
-    return float(order.top_gain > 0)
+    return Fraction(order.top_gain > 0)
 
 
 def r_precision(order, **_):
@@ -113,12 +118,13 @@ def r_precision(order, **_):
 
 
 def rank_biased_precision(order, *, persistence=0.8, **_):
-    seen = (persistence**above for above in itertools.count())
-    return (1 - persistence) * sum(x.gain * p for x, p in zip(order.top, seen))
+    goes_on = Fraction(persistence)
+    seen = (goes_on**above for above in itertools.count())
+    return (1 - goes_on) * sum(x.gain * p for x, p in zip(order.top, seen))
 
 
 def expected_reciprocal_rank(order, **_):
-    value, p_continue = 0.0, 1.0
+    value, p_continue = Fraction(0), Fraction(1)
     for rank, item in enumerate(order.top, 1):
         value += p_continue * item.gain / rank
         p_continue *= 1 - item.gain
@@ -132,7 +138,7 @@ def average_relevance_position(order, **_):
 
 def _pairs(values, weights):
     """The share of pairs in the right order, weighted by the higher item's weight."""
-    correct = total = 0.0
+    correct = total = Fraction(0)
     for (i, high), (j, low) in itertools.permutations(enumerate(values), 2):
         if high > low:
             correct += weights[i] * (i < j)
@@ -145,7 +151,7 @@ def ordered_pair_accuracy(order, **_):
 
 
 def area_under_the_curve(order, **_):
-    return _pairs([x.gain for x in order.ranked], [1.0] * len(order.ranked))
+    return _pairs([x.gain for x in order.ranked], [1] * len(order.ranked))
 
 
 def binary_preference(order, *, denominator="min(relevant, irrelevant)", **_):
@@ -153,7 +159,7 @@ def binary_preference(order, *, denominator="min(relevant, irrelevant)", **_):
     divisor = order.total_gain
     if denominator != "relevant":
         divisor = min(order.total_gain, irrelevant)
-    value, above = 0.0, 0
+    value, above = Fraction(0), 0
     for item in order.ranked:
         if item.gain:
             value += 1 - ratio(min(above, order.total_gain), divisor)
@@ -179,8 +185,9 @@ def intent_aware_precision(order, *, relevance_threshold=1.0, denominator="list"
 
 def alpha_dcg(order, *, relevance_threshold=1.0, alpha=0.5, discount="log2", **_):
     topics = _topics(order, relevance_threshold)
+    kept = 1 - Fraction(alpha)
     gains = [
-        item.weight * sum((1 - alpha) ** sum(r[:above]) for r in topics if r[above])
+        item.weight * sum(kept ** sum(r[:above]) for r in topics if r[above])
         for above, item in enumerate(order.ranked)
     ]
     return sum_of_discounted(gains[: order.k], discount)
@@ -210,22 +217,27 @@ RANK_EVERY_ITEM = ("arp", "opa", "auc")
 
 
 def power_minus_one(label):
-    """2^label - 1, without the rounding error of the difference for small labels."""
-    return 2.0**label - 1 if label >= 1 else math.expm1(label * math.log(2))
+    """2^label - 1: exact for whole labels, and to 16 digits for all others."""
+    if label.denominator == 1:
+        return Fraction(2**label - 1)
+    if label > 1:
+        return Fraction(2.0 ** float(label)) - 1
+    return Fraction(math.expm1(float(label) * math.log(2)))
 
 
 def label_gain(label, *, gain="exponential", **_):
     if callable(gain):
-        return gain(label)
+        return Fraction(gain(float(label)))
     return label if gain == "linear" else power_minus_one(label)
 
 
 def stop_probability(label, *, max_label=4.0, **_):
-    return power_minus_one(label) / 2.0**max_label
+    return power_minus_one(label) / Fraction(2.0**max_label)
 
 
 def relevance(label, *, relevance_threshold=1.0, **_):
-    return float(np.max(label) >= relevance_threshold)
+    highest = max(label) if isinstance(label, list) else label
+    return Fraction(highest >= relevance_threshold)
 
 
 GAINS = {"ndcg": label_gain, "dcg": label_gain, "err": stop_probability}
@@ -253,14 +265,24 @@ def _orders(items):
         yield [item for part in parts for item in part]
 
 
-def evaluate(name, labels, scores, *, mask=None, weights=None, k=None, **options):
-    """The value and the weight of one query, or None if all items are padding."""
+def _exact(number):
+    """The non-negative number, or the list of numbers, as fractions."""
+    if np.ndim(number):
+        return [_exact(each) for each in number]
+    return Fraction(max(float(number), 0.0))
+
+
+def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **options):
+    """The query's values in every order of tied items, and its weight, as fractions.
+
+    None if all items are padding.
+    """
     if mask is None:
         mask = [np.max(label) >= 0 for label in labels]
     if weights is None:
         weights = [1.0] * len(labels)
     items = [
-        Item(score, np.maximum(label, 0.0).tolist(), float(weight))
+        Item(score, _exact(label), Fraction(float(weight)))
         for label, score, weight, counts in zip(labels, scores, weights, mask)
         if counts
     ]
@@ -273,10 +295,10 @@ def evaluate(name, labels, scores, *, mask=None, weights=None, k=None, **options
     if total:
         query_weight = sum(x * item.weight for x, item in zip(gains, items)) / total
     else:
-        query_weight = statistics.fmean(item.weight for item in items)
+        query_weight = sum(item.weight for item in items) / len(items)
     if denominator == 0:
         empty = options.get("empty", "skip" if name in RANK_EVERY_ITEM else "zero")
-        return float(empty == "one"), 0.0 if empty == "skip" else query_weight
+        return [Fraction(empty == "one")], 0 if empty == "skip" else query_weight
     for item, gain in zip(items, gains):
         item.gain, item.weight = gain, ratio(item.weight, query_weight)
     not_retrieved = [item for item in items if item.score == -math.inf]
@@ -289,19 +311,27 @@ def evaluate(name, labels, scores, *, mask=None, weights=None, k=None, **options
     ]
     if options.get("average", "micro") == "micro" and name in ("arp", "opa"):
         query_weight *= total
-    return statistics.fmean(values), query_weight
+    return values, query_weight
+
+
+def evaluate(*arguments, **options):
+    """The value and the weight of one query, or None if all items are padding."""
+    found = of_orders(*arguments, **options)
+    if found is None:
+        return None
+    values, weight = found
+    return float(sum(values) / len(values)), float(weight)
 
 
 def mean(name, labels, scores, *, masks=None, weights=None, **options):
     """The weighted mean over the lists, or NaN if no list counts."""
     masks = [None] * len(labels) if masks is None else masks
     weights = [None] * len(labels) if weights is None else weights
-    results = [
-        evaluate(name, label, score, mask=mask, weights=weight, **options)
-        for label, score, mask, weight in zip(labels, scores, masks, weights)
-    ]
-    counted = [result for result in results if result is not None]
-    total = sum(weight for _, weight in counted)
-    if not total:
-        return math.nan
-    return sum(value * weight for value, weight in counted) / total
+    numerator = denominator = Fraction(0)
+    for label, score, mask, weight in zip(labels, scores, masks, weights):
+        found = of_orders(name, label, score, mask=mask, weights=weight, **options)
+        if found is not None:
+            values, query_weight = found
+            numerator += query_weight * sum(values) / len(values)
+            denominator += query_weight
+    return float(numerator / denominator) if denominator else math.nan
