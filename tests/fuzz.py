@@ -2,19 +2,23 @@
 
     python tests/fuzz.py --seconds 600 --seed 1
 
-Each round draws a setting (input format, dtypes, weights, ties, list lengths, metrics
-with all their options) and some hundred lists. One call computes every metric of every
-list. The oracle, slow and in plain Python, checks a few metrics of each list. In some
-rounds a metric object computes the mean of a few metrics, eagerly, in a graph or under
-XLA. A wrong value, an error or a warning ends the run, and shows how to reproduce it.
+Each round draws a setting (input format, dtypes, weights, masks), some metrics with any
+options, and batches of some hundred lists. `evaluate` or `evaluate_rows` computes all
+metrics of all lists of a batch, and the oracle some metrics of each list. A metric object
+computes the mean of a batch eagerly, in a graph or under XLA, and the oracle checks it,
+too. Then some arguments are made invalid: they must raise a clear error. A wrong value,
+another error, a warning or a call of more than ten minutes ends the run, and the command
+that repeats the round is printed.
 """
 
 import argparse
 import collections
 import dataclasses
+import faulthandler
 import math
 import os
 import time
+import typing
 import warnings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -23,304 +27,293 @@ import helpers
 import numpy as np
 import oracle
 import tensorflow as tf
-from cases import CASES, METRICS, metrics_supporting, with_cutoffs
+from cases import CASES, METRICS, empty_list_options, make_metric
+from fuzz_lists import Setting, draw_lists
 
 import tfrankmetrics as tfr
 
-QUERIES = 200
-CHECKED_PER_LIST = 3
+QUERIES, BATCHES = 400, 4
 TOLERANCE = 1e-12
 CUTOFFS = (1, 2, 5, 63, 70, None)
 
 
 @dataclasses.dataclass
-class Setting:
-    """What all lists of a round have in common."""
+class Drawn:
+    """A metric object, and its name and options for the oracle."""
 
-    inputs: str
-    ties: str
-    lengths: str
-    labels: str
-    weights: str
-    label_dtype: str
-    score_dtype: str
+    metric: tf.keras.metrics.Metric
+    name: str
+    options: dict
 
-    @classmethod
-    def draw(cls, rng):
-        def one_of(*choices):
-            return str(rng.choice(choices))
-
-        inputs = one_of("labels", "labels", "subtopics", "ids", "catalogue", "rows")
-        return cls(
-            inputs=inputs,
-            ties=one_of("expected", "expected", "stable"),
-            lengths=one_of("short", "short", "long"),
-            labels=one_of("binary", "graded", "fractional", "tiny differences"),
-            weights=one_of("none", "queries", "items", "huge")
-            if inputs in ("labels", "rows")
-            else one_of("none", "queries"),
-            label_dtype=one_of("float32", "float64"),
-            score_dtype=one_of("float32", "float64", "int64"),
-        )
+    def arguments_of_oracle(self, lists):
+        """The arguments of `oracle.mean`."""
+        scores = lists.scores
+        if self.options["ties"] == "stable":
+            scores = [without_ties(of_list) for of_list in scores]
+        sizes = map(len, scores)
+        options = self.options | {"k": getattr(self.metric, "k", None)}
+        del options["ties"]
+        return {
+            "name": self.name,
+            "labels": lists.labels,
+            "scores": scores,
+            "weights": [np.broadcast_to(w, n) for w, n in zip(lists.weights, sizes)],
+            **options,
+        }
 
 
-def draw_list(rng, setting):
-    """Labels and scores of one list, in float64; both may be padded at the end."""
-    size = rng.integers(0, 7) if setting.lengths == "short" else rng.integers(55, 80)
-    labels = {
-        "binary": lambda: rng.integers(0, 2, size),
-        "graded": lambda: rng.integers(0, 5, size),
-        "fractional": lambda: rng.choice([0, 0.25, 0.5, 1, 1.5, 3], size),
-        "tiny differences": lambda: 1 + rng.integers(0, 3, size) * 2.0**-26,
-    }[setting.labels]().astype(float)
-    labels = labels * (rng.random() > 0.1)
-    labels = labels.astype(setting.label_dtype).astype(float)
-    scores = rng.permutation(size).astype(float) - size // 2
-    if size:
-        # Few ties in each list, since the oracle goes through all orders.
-        for _ in range(rng.integers(0, 3)):
-            scores[rng.integers(size)] = scores[rng.integers(size)]
-        if setting.score_dtype != "int64":
-            special = [0.0, -0.0, np.inf, np.nan, -np.inf]
-            for _ in range(rng.integers(0, 2)):
-                scores[rng.integers(size)] = rng.choice(special)
-    return labels, scores
+def without_ties(scores):
+    """Scores in the same order in which tied items keep the order of the list."""
 
+    def key(i):  # NaN ranks below every number, and above -inf
+        is_nan = math.isnan(scores[i])
+        return scores[i] == -math.inf, is_nan, 0 if is_nan else -scores[i]
 
-def measures(setting):
-    """All metrics that the input format supports, with all options, at some cutoffs."""
-    inputs = setting.inputs
-    if inputs == "subtopics":
-        names = [name for name in METRICS if METRICS[name].has_subtopics]
-    else:
-        inputs = "labels" if inputs == "rows" else inputs
-        names = [n for n in metrics_supporting(inputs) if not METRICS[n].has_subtopics]
-    found = {}
-    for case in CASES:
-        # A function as an option keeps a call from being compiled.
-        if case.name in names and not any(callable(v) for _, v in case.options):
-            for _, k in with_cutoffs([case], CUTOFFS):
-                found[f"{case}@{k}"] = case, k
-    return found
-
-
-METRIC_OBJECTS = {}
-
-
-def metric_objects(setting):
-    """The metrics of a setting, made once, so that compiled graphs are reused."""
-    key = setting.inputs, setting.ties
-    if key not in METRIC_OBJECTS:
-        METRIC_OBJECTS[key] = [
-            case.metric(k, name=name, ties=setting.ties, dtype="float64")
-            for name, (case, k) in measures(setting).items()
-        ]
-    return METRIC_OBJECTS[key]
-
-
-@dataclasses.dataclass
-class Data:
-    """The lists of a round, as the oracle and as the library read them."""
-
-    labels: list  # of arrays, one for each list
-    scores: list
-    weights: list | None  # a number, or an array, for each list
-    call: dict  # the arguments of `evaluate`
-
-
-def padded(rows, value):
-    width = max(1, *map(len, rows))
-    shape = (len(rows), width, *np.shape(rows[0])[1:])
-    result = np.full(shape, value, float)
-    for row, values in zip(result, rows):
-        row[: len(values)] = values
-    return result
-
-
-def draw(rng, setting):
-    lists = [draw_list(rng, setting) for _ in range(QUERIES)]
-    labels, scores = (list(column) for column in zip(*lists))
-    weights = {
-        "none": lambda: None,
-        "queries": lambda: list(rng.integers(0, 4, QUERIES).astype(float)),
-        "huge": lambda: list(rng.choice([1e300, 1.0, 1e-300, 0.0], QUERIES)),
-        "items": lambda: [rng.integers(1, 4, len(x)).astype(float) for x in labels],
-    }[setting.weights]()
-    if setting.inputs == "subtopics":
-        labels = [np.stack([x, np.maximum(x, 1) - 1], axis=-1) for x in labels]
-    if setting.inputs == "ids":
-        return ids(labels, scores, weights)
-    if setting.inputs == "catalogue":
-        return catalogue(rng, setting, labels, weights)
-    call = {
-        "y_true": padded(labels, -1).astype(setting.label_dtype),
-        "y_pred": padded(scores, 0).astype(setting.score_dtype),
-    }
-    if weights is not None:
-        is_items = setting.weights == "items"
-        call["sample_weight"] = padded(weights, 1) if is_items else np.array(weights)
-    return Data(labels, scores, weights, call)
-
-
-def ids(labels, scores, weights):
-    """Ids in the order of the scores. A score of -inf was not recommended."""
-    relevant, recommended = [], []
-    for query, (of_list, by_score) in enumerate(zip(labels, scores)):
-        order = [i for i in np.argsort(-by_score) if by_score[i] > -np.inf]
-        recommended.append([int(item) for item in order])
-        relevant.append([int(item) for item in np.flatnonzero(of_list)])
-        ranks = np.full(len(of_list), -np.inf)
-        ranks[order] = -np.arange(len(order), dtype=float)
-        # An item that is neither relevant nor recommended is in no list.
-        kept = [i for i, s in enumerate(ranks) if s > -np.inf or of_list[i]]
-        labels[query], scores[query] = (of_list[kept] > 0) * 1.0, ranks[kept]
-    call = {"y_true": relevant, "y_pred": recommended}
-    if weights is not None:
-        call["sample_weight"] = np.array(weights)
-    return Data(labels, scores, weights, call)
-
-
-def catalogue(rng, setting, labels, weights):
-    """Scores of 9 or 80 items, of which one to three are relevant."""
-    items = 9 if setting.lengths == "short" else 80
-    number = int(rng.integers(1, 4))
-    scores = np.array([rng.permutation(items) for _ in labels], float)
-    column = rng.integers(items, size=(2, len(labels)))
-    rows = np.arange(len(labels))
-    scores[rows, column[0]] = scores[rows, column[1]]
-    relevant = rng.integers(items, size=(len(labels), number))
-    relevant[:, 1:][rng.random((len(labels), number - 1)) < 0.4] = -1
-    labels = np.zeros_like(scores)
-    for row, found in zip(labels, relevant):
-        row[found[found >= 0]] = 1
-    scores = scores.astype(setting.score_dtype)
-    call = {"y_true": relevant, "y_pred": scores}
-    if weights is not None:
-        call["sample_weight"] = np.array(weights)
-    return Data(list(labels), list(scores.astype(float)), weights, call)
-
-
-def as_single_order(scores):
-    """Scores without ties that keep tied items in the order of the list."""
-    value = np.where(np.isnan(scores), -np.finfo(float).max, scores)
-    order = np.argsort(-value, kind="stable")
+    order = sorted(range(len(scores)), key=key)
     result = np.empty(len(scores))
     result[order] = -np.arange(len(scores), dtype=float)
     return np.where(scores == -np.inf, -np.inf, result)
 
 
-def check(rng, setting, data):
-    """Compares a few metrics of each list with the oracle."""
-    objects, named = metric_objects(setting), measures(setting)
+def draw_metrics(rng, setting):
+    """Draws a dict from the names of results to metrics with any options."""
+    has_subtopics = setting.inputs == "subtopics"
+    names = [
+        name
+        for name, metric in METRICS.items()
+        if setting.format in metric.inputs and metric.has_subtopics == has_subtopics
+    ]
+    if setting.labels == "wide":
+        names = [name for name in names if name != "err"]  # labels above `max_label`
+    if rng.random() < 0.2:
+        return draw_convention(rng, names)
+    # A call with a function as an option is not compiled. In formats with ids, only
+    # relevant items have a gain, whatever the function gives to label 0.
+    may_call = setting.inputs in ("labels", "subtopics") and rng.random() < 0.2
+    cases = [
+        case
+        for case in CASES
+        if case.name in names
+        and (may_call or not any(callable(value) for _, value in case.options))
+    ]
+    drawn = {}
+    cutoffs = rng.choice(np.array(CUTOFFS, object), 3, replace=False)
+    for case in rng.choice(np.array(cases, object), min(12, len(cases)), replace=False):
+        ties = typing.get_args(METRICS[case.name].types["ties"])
+        options = dict(case.options) | {"ties": str(rng.choice(ties))}
+        if rng.random() < 0.5:
+            options |= rng.choice(empty_list_options(case.name))
+        seed = {"seed": 5} if options["ties"] == "random" else {}
+        for k in cutoffs if METRICS[case.name].has_cutoff else (None,):
+            name = str(len(drawn))
+            metric = make_metric(case.name, k, name=name, **options, **seed)
+            drawn[name] = Drawn(metric, case.name, options)
+    return drawn
+
+
+def draw_convention(rng, names):
+    """All metrics with the options of one convention that covers any of them."""
+    conventions = [
+        convention
+        for convention in tfr.CONVENTIONS.values()
+        if set(names) & set(convention.metrics)
+    ]
+    convention = conventions[rng.integers(len(conventions))]
+    drawn = {}
+    for name in set(names) & set(convention.metrics):
+        metric = make_metric(name, 5, convention=convention.name, name=name)
+        options = METRICS[name].types.keys() - {"seed"}
+        chosen = {option: convention.choice(option, name) for option in options}
+        drawn[name] = Drawn(metric, name, chosen)
+    return drawn
+
+
+def evaluate(setting, lists, **arguments):
+    """The function for the input format, called with the lists and more arguments."""
     if setting.inputs == "rows":
-        found = by_rows(rng, setting, data, objects)
-    else:
-        found = tfr.evaluate(
-            **data.call, metrics=objects, per_query=True, **form(setting)
-        )
-    names = list(named)
-    for query, (labels, scores) in enumerate(zip(data.labels, data.scores)):
-        weights = None if data.weights is None else data.weights[query]
-        if weights is not None and np.ndim(weights) == 0:
-            weights = np.full(len(labels), weights)
-        by_order = as_single_order(scores) if setting.ties == "stable" else scores
-        for name in rng.choice(names, CHECKED_PER_LIST, replace=False):
-            case, k = named[name]
-            expected = math.nan
-            if len(labels):
-                value, weight = oracle.evaluate(
-                    case.name,
-                    labels,
-                    by_order,
-                    weights=weights,
-                    k=k,
-                    **dict(case.options),
-                )
-                expected = value if weight else math.nan
-            np.testing.assert_allclose(
-                found[name][query],
-                expected,
-                rtol=TOLERANCE,
-                atol=TOLERANCE,
-                err_msg=f"{name} of labels {labels}, scores {scores}, weights {weights}",
+        return tfr.evaluate_rows(**lists.arguments | arguments)
+    own = {"y_pred": tf.constant(lists.arguments["y_pred"])}
+    if lists.keras_mask is not None:
+        own["y_pred"]._keras_mask = tf.constant(lists.keras_mask)
+    if setting.format != "labels":
+        own["inputs"] = setting.format
+    return tfr.evaluate(**lists.arguments | own | arguments)
+
+
+def check_each_list(rng, setting, metrics, lists):
+    """Compares some metrics of each list with the oracle."""
+    objects = [drawn.metric for drawn in metrics.values()]
+    found = evaluate(setting, lists, metrics=objects, per_query=True)
+    queries = found.pop("query", np.arange(len(lists.labels)))
+    of_oracle = {key: m.arguments_of_oracle(lists) for key, m in metrics.items()}
+    number = min(3 if setting.items < 64 else 1, len(metrics))
+    for row, query in enumerate(queries):
+        for key in rng.choice(list(metrics), number, replace=False):
+            arguments = {
+                name: value[query] if isinstance(value, list) else value
+                for name, value in of_oracle[key].items()
+            }
+            values, weight = oracle.of_orders(**arguments) or ([], 0)
+            expected = [math.nan]
+            if weight and metrics[key].options["ties"] == "random":
+                expected = [float(value) for value in values]
+            elif weight:
+                expected = [float(sum(values) / len(values))]
+            value = found[str(key)][row]
+            # A random order is one of all orders.
+            assert any(is_same(value, each) for each in expected), (
+                f"{value} instead of {expected} for {arguments}"
             )
-    return found
 
 
-def check_objects(rng, setting, data):
-    """Compares the mean by a metric object, in some way to run it, with `evaluate`."""
-    objects = list(rng.choice(metric_objects(setting), 4, replace=False))
-    metric = tfr.RankingMetrics(objects, dtype="float64", **form(setting))
-    update = helpers.update_function(metric)
-    if how := rng.integers(0, 3):
-        update = tf.function(update, jit_compile=bool(how == 2))
-    update(*(tf.constant(argument) for argument in data.call.values()))
-    expected = tfr.evaluate(**data.call, metrics=objects, **form(setting))
-    for name, value in metric.result().items():
-        np.testing.assert_allclose(
-            float(value), expected[name], rtol=TOLERANCE, err_msg=f"{name}, {how}"
+def is_same(value, expected):
+    return np.isclose(value, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+
+
+def check_mean(rng, setting, metrics, lists):
+    """Compares the mean by a metric object with the oracle's. Returns how it ran."""
+    number = min(3, len(metrics))
+    chosen = [metrics[key] for key in rng.choice(list(metrics), number, replace=False)]
+    objects = [drawn.metric for drawn in chosen]
+    metric = tfr.RankingMetrics(objects, dtype="float64", inputs=setting.format)
+
+    def update(arguments, keras_mask):
+        if keras_mask is not None:
+            arguments["y_pred"]._keras_mask = keras_mask
+        metric.update_state(**arguments)
+
+    how = str(rng.choice(["eagerly", "in a graph", "under XLA"]))
+    if how != "eagerly":
+        update = tf.function(update, jit_compile=how == "under XLA")
+    arguments = dict(lists.arguments)
+    if "mask" in arguments:
+        labels, mask = arguments["y_true"], arguments.pop("mask")
+        arguments["y_true"] = {"labels": labels, "mask": mask}
+    # In two batches of different sizes.
+    middle = int(rng.integers(len(arguments["y_pred"])))
+    for part in (slice(0, middle), slice(middle, None)):
+        batch = arguments, lists.keras_mask
+        update(
+            *tf.nest.map_structure(lambda array, at=part: constant(array, at), batch)
         )
+    for drawn in chosen:
+        value = float(metric.result()[drawn.metric.name])
+        if drawn.options["ties"] == "random":
+            expected = evaluate(setting, lists, metrics=[drawn.metric])
+            expected = expected[drawn.metric.name]
+        else:
+            expected = oracle.mean(**drawn.arguments_of_oracle(lists))
+        assert is_same(value, expected), (
+            f"{value} {how} instead of {expected} for {drawn}"
+        )
+    return how
 
 
-def form(setting):
-    is_labels = setting.inputs in ("labels", "rows", "subtopics")
-    return {} if is_labels else {"inputs": setting.inputs}
+def constant(array, part):
+    return None if array is None else tf.constant(array[part])
 
 
-def by_rows(rng, setting, data, objects):
-    """The lists as shuffled rows, and the values in the order of the lists."""
-    query = np.repeat(np.arange(len(data.labels)), [len(x) for x in data.labels])
-    order = np.arange(len(query))
-    if setting.ties == "expected":
-        order = rng.permutation(order)
-    weight = None
-    if data.weights is not None:
-        weight = np.concatenate(
-            [np.broadcast_to(w, len(x)) for w, x in zip(data.weights, data.labels)]
-        )[order]
-    found = tfr.evaluate_rows(
-        query[order],
-        np.concatenate(data.labels)[order].astype(setting.label_dtype),
-        np.concatenate(data.scores)[order].astype(setting.score_dtype),
-        objects,
-        sample_weight=weight,
-        per_query=True,
-    )
-    ids = found.pop("query")
-    values = {}
-    for name, column in found.items():
-        values[name] = np.full(len(data.labels), math.nan)
-        values[name][ids] = column
-    return values
+# Arguments that no call may take for valid ones, or that make no sense beside others.
+ODD = (
+    None,
+    "abc",
+    b"abc",
+    {},
+    [],
+    [[]],
+    [[], []],
+    [["a", "b"]],
+    [[1], [1, 2]],
+    [[[1, 2]], [[3]]],
+    5,
+    -1,
+    math.nan,
+    math.inf,
+    1e300,
+    2**70,
+    True,
+    object(),
+    {"labels": [[1, 0]]},
+    {"ids": [[1, 0]], "other": 1},
+    np.zeros((0, 3)),
+    np.zeros((3, 0)),
+    np.zeros((2, 2, 2, 2)),
+    np.array([[1 + 2j]]),
+    np.array([["2020-01-01"]], "datetime64[D]"),
+    np.array([[math.nan, 1.0]]),
+    np.array([[math.inf, -math.inf]]),
+    np.array([[-5, 2**62]]),
+    np.array([[1.0, None]]),
+    lambda: None,
+)
+
+
+def check_errors(rng, setting, metrics, lists):
+    """Makes one or two arguments odd: an error that says what it received, or a result."""
+    keys = [*lists.arguments, "metrics", "sample_weight", "gain", "ties", "empty", "k"]
+    keys += ["groups"] if setting.inputs == "rows" else ["mask", "inputs"]
+    odd = {
+        str(key): ODD[rng.integers(len(ODD))]
+        for key in rng.choice(keys, rng.integers(1, 3))
+    }
+    metrics = [drawn.metric for drawn in metrics.values()][:1]
+    try:
+        result = evaluate(setting, lists, **{"metrics": metrics} | odd)
+    except (ValueError, TypeError) as error:
+        message = str(error)
+    else:
+        assert all(isinstance(value, float) for value in result.values()), odd
+        return "a result"
+    assert "Received" in message, f"{message:.1000} for {odd}"
+    assert len(message) < 3000, f"{message:.1000} for {odd}"
+    return "a clear error"
+
+
+def fuzz_round(seed, counts):
+    """One round. Counts what was compared."""
+    rng = np.random.default_rng(seed)
+    setting = Setting.draw(rng)
+    metrics = draw_metrics(rng, setting)
+    for _ in range(BATCHES):
+        lists = draw_lists(rng, setting, QUERIES)
+        check_each_list(rng, setting, metrics, lists)
+        counts["lists"] += QUERIES
+        counts[f"lists: {setting.inputs}"] += QUERIES
+    if setting.inputs != "rows":
+        how = check_mean(rng, setting, metrics, lists)
+        counts[f"means of {QUERIES} lists, {how}"] += 1
+    for _ in range(20):
+        outcome = check_errors(rng, setting, metrics, lists)
+        counts[f"odd arguments: {outcome}"] += 1
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--round", type=int, help="runs only this round")
     arguments = parser.parse_args()
     warnings.simplefilter("error")
-    start, counts, rounds = time.time(), collections.Counter(), 0
+    tf.get_logger().setLevel("ERROR")  # no warnings about graphs that are traced again
+    start, counts = time.time(), collections.Counter()
+    number = arguments.round or 0
     while time.time() - start < arguments.seconds:
-        seed = [arguments.seed, rounds]
-        rng = np.random.default_rng(seed)
-        setting = Setting.draw(rng)
+        faulthandler.dump_traceback_later(600, exit=True)
         try:
-            data = draw(rng, setting)
-            check(rng, setting, data)
-            if setting.inputs not in ("rows", "ids") and rng.random() < 0.2:
-                check_objects(rng, setting, data)
-                counts["by metric objects"] += QUERIES
+            fuzz_round([arguments.seed, number], counts)
         except BaseException:
-            print(f"seed {seed}: {setting}", flush=True)
+            command = f"--seed {arguments.seed} --round {number}"
+            print(f"To repeat: python tests/fuzz.py {command}", flush=True)
             raise
-        counts[setting.inputs] += QUERIES
-        counts[f"ties={setting.ties}"] += QUERIES
-        rounds += 1
-        if rounds % 20 == 0:
+        if arguments.round is not None:
+            break
+        number += 1
+        if number % 20 == 0:
+            print(f"{time.time() - start:.0f} s: {counts['lists']:,} lists", flush=True)
             helpers.clear_caches()
-    total = rounds * QUERIES
-    print(f"{total:,} lists in {time.time() - start:.0f} s, all equal: {dict(counts)}")
+    print(f"{time.time() - start:.0f} s without a finding:")
+    for what, number in sorted(counts.items()):
+        print(f"{number:12,}  {what}")
 
 
 if __name__ == "__main__":

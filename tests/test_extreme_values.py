@@ -193,6 +193,8 @@ def test_integer_labels_that_float64_would_round_raise(dtype):
     ):
         with pytest.raises(ValueError, match=r"integers below 2\^53.*\[0, 1\]"):
             tfr.evaluate(y_true, y_pred, ["dcg"], gain="linear", inputs=inputs)
+    with pytest.raises(ValueError, match=r"integers below 2\^53.*in row 1"):
+        tfr.evaluate_rows([1, 1, 1], labels[0], [3.0, 2.0, 1.0], ["dcg"])
     exact = tfr.evaluate(labels[:, :1], [[1]], ["dcg"], gain="linear")
     assert exact["dcg"] == 2**53 - 1
     metric = tfr.DCG(gain="linear")

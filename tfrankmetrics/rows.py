@@ -153,12 +153,13 @@ def _how_many(lengths: np.ndarray) -> int:
 
 def _column(name: str, column: Any) -> np.ndarray:
     refuse_masked_arrays(f"`{name}`", column)
-    array = np.asarray(column)
+    rule = f"`{name}` must be one column, with a value for each row."
+    try:
+        array = np.asarray(column)
+    except ValueError:
+        raise ValueError(f"{rule} Received: values of different shapes.") from None
     if array.ndim != 1:
-        raise ValueError(
-            f"`{name}` must be one column, with a value for each row. "
-            f"Received: shape {array.shape}."
-        )
+        raise ValueError(f"{rule} Received: shape {array.shape}.")
     return array
 
 
@@ -174,8 +175,11 @@ def _numbers(name: str, column: Any) -> np.ndarray:
 def _require_values(columns: dict[str, np.ndarray]) -> None:
     """Raises an error for values that would make a metric's result NaN."""
     labels, weights = columns["labels"], columns.get("sample_weight", np.zeros(1))
+    bad_labels = ~np.isfinite(labels) & ~(labels < 0)
+    if labels.dtype.kind in "iu":
+        bad_labels |= labels >= 2**53
     for name, bad, rule in (
-        ("labels", ~np.isfinite(labels) & ~(labels < 0), "finite, or below 0"),
+        ("labels", bad_labels, "finite, and integers below 2^53"),
         ("sample_weight", ~np.isfinite(weights) | (weights < 0), "finite, at least 0"),
     ):
         if bad.any():

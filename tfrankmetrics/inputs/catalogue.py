@@ -29,7 +29,11 @@ from tfrankmetrics.inputs.tensors import (
     require_shape,
     required,
 )
-from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
+from tfrankmetrics.inputs.weights import (
+    as_weights,
+    query_weights,
+    require_valid_weights,
+)
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
@@ -286,13 +290,13 @@ def read_catalogue(
     scores = _at_least_one_item(scores, received)
     if relevant.shape.rank == scores.shape.rank - 1:
         relevant = relevant[..., tf.newaxis]
-    if steps is not None and scores.shape.rank == 3:
-        relevant = tf.where(steps[..., tf.newaxis], relevant, PADDING)
     relevant = _queries_like(
         scores,
         relevant,
         f"Ids and scores must be for the same number of queries. {received}",
     )
+    if steps is not None and scores.shape.rank == 3:
+        relevant = tf.where(tf.reshape(steps, [-1, 1]), relevant, PADDING)
     if exclude is not None:
         exclude = as_ids("'exclude'", exclude).tensor
         error = (
@@ -353,7 +357,7 @@ def _weights(sample_weight: Any, scores: tf.Tensor) -> tf.Tensor | None:
     if scores.shape.rank == 2:
         return query_weights(sample_weight, scores)
     steps = scores[:, :, 0]
-    given = tf.convert_to_tensor(sample_weight)
+    given = dense("`sample_weight`", sample_weight, as_weights, padding=0).tensor
     if given.shape.rank == 2 and given.shape[1] != 1:
         error = (
             "`sample_weight` must be a scalar, [B] or [B, 1], or [B, T] for sequences, "

@@ -21,7 +21,7 @@ def query_or_item_weights(
     sample_weight: Any, labels: Dense, is_one_list: bool
 ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
     """The weights of labels: one per query, `[B]`, or one per item, `[B, N]`."""
-    given = dense("`sample_weight`", sample_weight, _as_weights, padding=0)
+    given = dense("`sample_weight`", sample_weight, as_weights, padding=0)
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1] (one weight per query), or of "
         f"the labels' shape (one per item), here {labels.tensor.shape}. "
@@ -50,7 +50,7 @@ def query_or_item_weights(
 
 def query_weights(sample_weight: Any, queries: tf.Tensor) -> tf.Tensor:
     """The weights of `queries`, `[B, ...]`, as float64 `[B]`."""
-    weights = dense("`sample_weight`", sample_weight, _as_weights, padding=0).tensor
+    weights = dense("`sample_weight`", sample_weight, as_weights, padding=0).tensor
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1]: one weight per query. "
         f"Received: shape {weights.shape} for scores or ids of shape {queries.shape}."
@@ -76,7 +76,8 @@ def _nan_if_negative(weights: tf.Tensor) -> tf.Tensor:
     return tf.where(weights < 0, tf.constant(float("nan"), tf.float64), weights)
 
 
-def _as_weights(weights: Any) -> Any:
+def as_weights(weights: tf.Tensor) -> tf.Tensor:
+    """Weights as float64."""
     if not (weights.dtype.is_floating or weights.dtype.is_integer):
         raise ValueError(
             "`sample_weight` must hold real numbers. To leave items out of the "
