@@ -82,6 +82,9 @@ class Measure:
         """The same metric with the same options, without a cutoff."""
         return dataclasses.replace(self, k=None)
 
+    def __str__(self) -> str:
+        return f"{self.name} ({', '.join(f'{o}={v!r}' for o, v in self.options)})"
+
     def __getitem__(self, option: str) -> Any:
         return dict(self.options)[option]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,12 +118,12 @@ class StatefulMetric(KerasMetric):
         first_query = 0
         if self._queries_seen is not None:
             first_query = tf.convert_to_tensor(self._queries_seen)
-            self._queries_seen.assign_add(lists.num_queries)
+            _add(self._queries_seen, lists.num_queries)
         if tf.executing_eagerly():
             sums = call_compiled(weighted_sums, self._measures, lists, first_query)
         else:
             sums = weighted_sums(self._measures, lists, first_query)
-        self._sums.assign_add(sums)
+        _add(self._sums, sums)
 
     def computations(self, *args: Any, **kwargs: Any) -> None:
         """Refuses to be a metric of TensorFlow Model Analysis, which calls this."""
@@ -136,6 +137,49 @@ class StatefulMetric(KerasMetric):
         """Sets the metric back to its state before any batch."""
         for variable in self.variables:
             variable.assign(tf.zeros(variable.shape, variable.dtype))
+
+    def merge_state(self, metrics: Iterable[StatefulMetric]) -> None:
+        """Adds the states of other metrics, which have seen other queries.
+
+        >>> import tfrankmetrics as tfr
+        >>> first, second = tfr.MeanReciprocalRank(), tfr.MeanReciprocalRank()
+        >>> first.update_state([[1, 0]], [[2.0, 1.0]])
+        >>> second.update_state([[0, 1]], [[2.0, 1.0]])
+        >>> first.merge_state([second])
+        >>> float(first.result())
+        0.75
+
+        Args:
+            metrics: A list of metrics. Apart from their names, prefixes and dtypes,
+                they must be configured like this one.
+
+        Raises:
+            ValueError: A metric computes something else. No state changes then.
+        """
+        metrics = list(metrics)
+        for metric in metrics:
+            self._require_same_measures(metric)
+        for metric in metrics:
+            for variable, other in zip(self.variables, metric.variables, strict=True):
+                _add(variable, tf.convert_to_tensor(other))
+
+    def _require_same_measures(self, metric: Any) -> None:
+        if not isinstance(metric, StatefulMetric):
+            raise ValueError(
+                f"Only metrics of this library can be merged. Received: {metric!r}."
+            )
+        parts = itertools.zip_longest(
+            (metric.input_format, *metric._measures),
+            (self.input_format, *self._measures),
+            fillvalue="nothing",
+        )
+        for theirs, mine in parts:
+            if theirs != mine:
+                raise ValueError(
+                    "Metrics can be merged if they list the same metrics in the same "
+                    "order, with the same options and inputs. Received: "
+                    f"{theirs}, to be merged into {mine}."
+                )
 
     def get_config(self) -> dict[str, Any]:
         """The name and the dtype. Raises ValueError for an unregistered function."""
@@ -163,6 +207,21 @@ class StatefulMetric(KerasMetric):
         values = tf.cast(means(tf.convert_to_tensor(self._sums)), self.dtype)
         nan = tf.constant(float("nan"), values.dtype)
         return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))
+
+
+def _add(variable: Any, amount: tf.Tensor) -> None:
+    """Adds to a variable in one operation.
+
+    `assign_add` of Keras 3 reads the variable and then writes it. An update by another
+    thread or worker in between would be lost. TensorFlow's own adds at once.
+    """
+    inner = variable.value  # in Keras 2, a method
+    is_replica = tf.distribute.has_strategy() and tf.distribute.get_replica_context()
+    # Outside its replicas, a distributed variable can be assigned to, but not added to.
+    is_distributed = isinstance(inner, tf.distribute.DistributedValues)
+    if isinstance(inner, tf.Variable) and (is_replica or not is_distributed):
+        variable = inner
+    variable.assign_add(amount)
 
 
 def _restore(

@@ -1,0 +1,115 @@
+"""Tests the metrics on several devices and in several processes, in uneven batches.
+
+`distribution.py` computes the results. Tests named `test_keras_cannot_...` are controls:
+they show what Keras 3 cannot do with its own metrics. If one fails, Keras has mended it,
+and "What Keras cannot do" in docs/guide.md needs a change.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import distribution
+import pytest
+import tensorflow as tf
+
+IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
+ONLY_KERAS_3 = pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 can do this")
+SCRIPT = pathlib.Path(distribution.__file__)
+
+
+def free_ports(number):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for each in sockets:
+            each.bind(("localhost", 0))
+        return [str(each.getsockname()[1]) for each in sockets]
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    """What each role of `distribution.py` printed. They run at the same time."""
+    root = str(SCRIPT.parent.parent)
+    paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    ports = free_ports(5)
+    processes, printed = {}, {}
+    try:
+        for role in distribution.ROLES:
+            processes[role] = subprocess.Popen(
+                [sys.executable, SCRIPT, role, *ports],
+                env={**os.environ, "PYTHONPATH": paths},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        for role, process in processes.items():
+            output, errors = process.communicate(timeout=240)
+            assert process.returncode == 0, f"{role}: {errors}"
+            printed[role] = json.loads(output)
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+    return printed
+
+
+def one_device():
+    return pytest.approx(distribution.expected(), rel=1e-12)
+
+
+def test_two_replicas_one_with_an_empty_batch():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    assert distribution.QUERIES % 4 == 1
+    assert distribution.custom_loop(strategy, 4) == one_device()
+
+
+def test_four_replicas_some_with_an_empty_batch(outputs):
+    assert outputs["four_devices"]["loop"] == one_device()
+
+
+def test_evaluate_on_four_replicas_with_a_last_batch_of_two(outputs):
+    found = outputs["four_devices"]["evaluate"]
+    for name in distribution.NAMES:
+        assert found["logs"][name] == pytest.approx(found["one device"][name], rel=1e-6)
+
+
+def test_two_processes(outputs):
+    assert outputs["worker_0"]["loop"] == one_device()
+    assert outputs["worker_1"]["loop"] == one_device()
+
+
+def test_workers_of_a_parameter_server_lose_no_updates(outputs):
+    """In Keras 3, `keras.metrics.Mean` loses some: its value is wrong at random."""
+    found = outputs["parameter_server"]
+    reference = distribution.expected()
+    for name in distribution.NAMES:
+        assert found[name] == pytest.approx(reference[name], rel=1e-12)
+
+
+@ONLY_KERAS_3
+def test_keras_cannot_split_an_uneven_first_batch(outputs):
+    for metrics in ("ours", "control"):
+        error = outputs["four_devices"]["uneven"][metrics]["error"]
+        assert "InvalidArgumentError" in error
+        assert "AddN must have the same size and shape" in error
+
+
+@ONLY_KERAS_3
+def test_keras_cannot_evaluate_in_several_processes(outputs):
+    for role in ("worker_0", "worker_1"):
+        for metrics in ("ours", "control"):
+            error = outputs[role]["evaluate"][metrics]["error"]
+            assert "ValueError: Attempt to convert a value (PerReplica" in error
+
+
+@pytest.mark.skipif(IS_KERAS_3, reason="Keras 3 cannot do this")
+@pytest.mark.parametrize("role", ["four_devices", "worker_0", "worker_1"])
+def test_keras_2_evaluates_uneven_batches_and_in_several_processes(outputs, role):
+    key = "uneven" if role == "four_devices" else "evaluate"
+    found = outputs[role][key]["ours"]
+    for name in distribution.NAMES:
+        assert found["logs"][name] == pytest.approx(found["one device"][name], rel=1e-6)

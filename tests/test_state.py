@@ -1,0 +1,264 @@
+"""Tests the state of a metric: threads, copies, merges, checkpoints and backups.
+
+Tests named `test_keras_cannot_...` are controls: they show what Keras cannot do with its
+own metrics. If one fails, Keras has mended it, and "What Keras cannot do" in
+docs/guide.md needs a change.
+"""
+
+import concurrent.futures
+import copy
+import multiprocessing
+import pickle
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from cases import CASES, labels_for, random_lists
+from helpers import results
+
+import tfrankmetrics as tfr
+from tfrankmetrics import compiled
+
+IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
+NAMES = ["ndcg@3", "map", "mrr"]
+LABELS, SCORES = random_lists(0)
+WEIGHTS = np.random.default_rng(0).uniform(size=len(LABELS))
+FIRST, SECOND = slice(0, 5), slice(5, None)
+
+
+def in_threads(function, arguments):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        return list(pool.map(function, arguments))
+
+
+def part(labels, queries):
+    return labels[queries], SCORES[queries], WEIGHTS[queries]
+
+
+# Threads and processes
+
+
+@pytest.mark.parametrize(
+    "compile_step", [lambda f: f, tf.function], ids=["eager", "graph"]
+)
+def test_threads_that_share_a_metric_lose_no_updates(compile_step):
+    """In Keras 3, `keras.metrics.Mean` loses up to half of these updates."""
+    metric = tfr.RankingMetrics(NAMES, dtype="float64")
+
+    @compile_step
+    def update():
+        metric.update_state(LABELS, SCORES, WEIGHTS)
+
+    update()
+    in_threads(lambda _: [update() for _ in range(100)], range(8))
+    _, weight = np.asarray(metric.variables[0])[0]
+    assert weight == pytest.approx(801 * WEIGHTS.sum(), rel=1e-12)
+    assert results(metric) == pytest.approx(
+        tfr.evaluate(LABELS, SCORES, NAMES, sample_weight=WEIGHTS), rel=1e-12
+    )
+
+
+def test_threads_with_metrics_of_their_own():
+    def run(seed):
+        metric = tfr.RankingMetrics(NAMES, dtype="float64")
+        for _ in range(20):
+            metric.update_state(*random_lists(seed))
+        return results(metric)
+
+    compiled._compiled.cache_clear()
+    for seed, found in enumerate(in_threads(run, range(8))):
+        reference = tfr.evaluate(*random_lists(seed), NAMES)
+        assert found == pytest.approx(reference, rel=1e-12)
+
+
+def test_evaluate_in_threads():
+    def run(seed):
+        lists = random_lists(seed, queries=seed % 5 + 1, size=seed % 7 + 1)
+        return tfr.evaluate(*lists, NAMES)
+
+    compiled._compiled.cache_clear()
+    found = in_threads(run, range(160))
+    assert found == [run(seed) for seed in range(160)]
+
+
+def test_evaluate_in_a_process_that_was_spawned():
+    """In a process that was forked after TensorFlow ran a graph, it waits forever."""
+    with concurrent.futures.ProcessPoolExecutor(
+        1, mp_context=multiprocessing.get_context("spawn")
+    ) as pool:
+        found = pool.submit(tfr.evaluate, LABELS, SCORES, NAMES).result(timeout=120)
+    assert found == tfr.evaluate(LABELS, SCORES, NAMES)
+
+
+# Copies and merges
+
+
+@pytest.mark.parametrize("ties", ["expected", "random"])
+@pytest.mark.parametrize(
+    "make_copy",
+    [copy.deepcopy, lambda metric: pickle.loads(pickle.dumps(metric))],
+    ids=["deepcopy", "pickle"],
+)
+def test_a_copy_in_mid_epoch_goes_on_by_itself(make_copy, ties):
+    labels, scores = random_lists(0, ties=True)
+    metric = tfr.RankingMetrics(NAMES, ties=ties)
+    metric.update_state(labels[FIRST], scores[FIRST])
+    before = results(metric)
+    duplicate = make_copy(metric)
+    metric.update_state(labels[SECOND], scores[SECOND])
+    assert results(duplicate) == before != results(metric)
+    duplicate.update_state(labels[SECOND], scores[SECOND])
+    assert results(duplicate) == results(metric)
+
+
+@pytest.mark.usefixtures("run_eagerly")
+def test_merged_parts_equal_the_whole():
+    for case in CASES:
+        labels = labels_for(case.name, LABELS)
+        whole, first, second, third = (
+            case.metric(k=3, dtype="float64") for _ in "1234"
+        )
+        whole.update_state(labels, SCORES, WEIGHTS)
+        first.update_state(*part(labels, FIRST))
+        second.update_state(*part(labels, SECOND))
+        first.merge_state([second, third])
+        value = float(whole.result())
+        assert float(first.result()) == pytest.approx(value, rel=1e-12), case
+
+
+def test_merged_ranking_metrics_may_have_other_prefixes():
+    first = tfr.RankingMetrics(NAMES, prefix="a_", dtype="float64")
+    second = tfr.RankingMetrics(NAMES, prefix="b_", dtype="float64")
+    first.update_state(*part(LABELS, FIRST))
+    second.update_state(*part(LABELS, SECOND))
+    first.merge_state([second])
+    reference = tfr.evaluate(LABELS, SCORES, NAMES, sample_weight=WEIGHTS)
+    assert results(first) == pytest.approx(
+        {f"a_{name}": value for name, value in reference.items()}, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("into", "other", "difference"),
+    [
+        (tfr.NDCG(), tfr.DCG(), r"Received: dcg \(.* into ndcg \("),
+        (tfr.NDCG(k=3), tfr.NDCG(k=5), r"Received: ndcg@5 \(.* into ndcg@3 \("),
+        (tfr.NDCG(), tfr.NDCG(gain="linear"), "gain='linear'.*gain='exponential'"),
+        (tfr.NDCG(), tfr.NDCG(inputs="ids"), "inputs='ids'.* into inputs='labels'"),
+        (
+            tfr.RankingMetrics(["map", "mrr"]),
+            tfr.RankingMetrics(["mrr", "map"]),
+            r"Received: mrr \(.* into map \(",
+        ),
+        (
+            tfr.RankingMetrics(["map"]),
+            tfr.RankingMetrics(["map", "mrr"]),
+            r"Received: mrr \(.* into nothing",
+        ),
+        (tfr.NDCG(), tf.keras.metrics.Mean(), "metrics of this library"),
+    ],
+)
+def test_metrics_that_compute_something_else_are_not_merged(into, other, difference):
+    equal = type(into).from_config(into.get_config())
+    equal.update_state([[1, 0]], [[2, 1]])
+    with pytest.raises(ValueError, match=difference):
+        into.merge_state([equal, other])
+    assert not np.any(np.asarray(into.variables[0]))
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no stateless calls")
+def test_stateless_calls_leave_the_state_alone():
+    metric = tfr.MeanReciprocalRank()
+    state = [tf.convert_to_tensor(variable) for variable in metric.variables]
+    for _ in range(2):
+        state = metric.stateless_update_state(state, [[0, 1]], [[2.0, 1.0]])
+    assert float(metric.stateless_result(state)) == 1 / 2
+    assert not np.any(np.asarray(metric.variables[0]))
+
+
+# Checkpoints and backups
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 can do this")
+@pytest.mark.parametrize("metric", [tf.keras.metrics.Mean(), tfr.NDCG()], ids=str)
+def test_keras_cannot_checkpoint_a_metric(metric):
+    with pytest.raises(ValueError, match="metric to be a trackable object"):
+        tf.train.Checkpoint(metric=metric)
+
+
+def test_a_checkpoint_of_the_variables_restores_a_metric(tmp_path):
+    metric, restored = tfr.RankingMetrics(NAMES), tfr.RankingMetrics(NAMES)
+    metric.update_state(LABELS, SCORES)
+    path = tf.train.Checkpoint(state=list(metric.variables)).save(tmp_path / "state")
+    checkpoint = tf.train.Checkpoint(state=list(restored.variables))
+    checkpoint.restore(path).assert_consumed()
+    assert results(restored) == results(metric)
+
+
+def reciprocal_rank(labels, scores):
+    """Of lists with one relevant item, the last one, without ties."""
+    return 1 / tf.reduce_sum(tf.cast(scores >= scores[:, -1:], tf.float64), axis=1)
+
+
+class Interruption(tf.keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 4:
+            raise KeyboardInterrupt
+
+
+def train(*callbacks):
+    """Trains for an epoch of 8 batches. Returns the MRR by this library and by Keras."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(32, 6)).astype("float32")
+    labels = np.eye(6, dtype="float32")[np.full(32, 5)]
+    tf.keras.utils.set_random_seed(1)
+    inputs = tf.keras.Input((6,))
+    model = tf.keras.Model(inputs, tf.keras.layers.Dense(6)(inputs))
+    control = tf.keras.metrics.MeanMetricWrapper(
+        reciprocal_rank, name="control", dtype="float64"
+    )
+    model.compile(
+        loss="mse",
+        optimizer=tf.keras.optimizers.SGD(0.3),
+        metrics=[tfr.MeanReciprocalRank(dtype="float64"), control],
+    )
+    dataset = tf.data.Dataset.from_tensor_slices((features, labels)).batch(4)
+    history = model.fit(dataset, verbose=0, callbacks=list(callbacks)).history
+    return history["mrr"][0], history["control"][0]
+
+
+@pytest.mark.parametrize("save_freq", ["epoch", 2])
+def test_an_epoch_that_was_resumed_has_the_value_of_keras(tmp_path, save_freq):
+    def backup():
+        return tf.keras.callbacks.BackupAndRestore(tmp_path, save_freq=save_freq)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(backup(), Interruption())
+    ours, control = train(backup())
+    assert ours == pytest.approx(control, rel=1e-12)
+    uninterrupted, _ = train()
+    if save_freq == "epoch":
+        assert ours == pytest.approx(uninterrupted, rel=1e-12)
+    else:
+        # Keras repeats batches with later weights, or forgets those before the backup.
+        assert abs(ours - uninterrupted) > 1e-3
+
+
+# One metric in two models
+
+
+@pytest.mark.parametrize(
+    "metric", [tf.keras.metrics.MeanSquaredError(name="x"), tfr.NDCG(name="x")], ids=str
+)
+def test_keras_cannot_give_two_models_one_metric(metric):
+    """The first evaluation of the second model goes on from the first model's state."""
+    labels, scores = tf.constant(np.maximum(LABELS, 0)), tf.constant(SCORES)
+    values = []
+    for sign in (1, -1, -1):
+        if len(values) < 2:
+            model = tf.keras.Sequential([tf.keras.layers.Rescaling(sign)])
+            model.compile(loss="mse", metrics=[metric])
+        values.append(model.evaluate(scores, labels, verbose=0, return_dict=True)["x"])
+    first, mixed, second = values
+    assert mixed == pytest.approx((first + second) / 2, rel=1e-6)
+    assert mixed != pytest.approx(second, rel=1e-3)
