@@ -16,6 +16,7 @@ has not run any operation, since TensorFlow's threads do not survive a fork.
 
 import argparse
 import ast
+import builtins
 import collections
 import copy
 import gc
@@ -209,13 +210,12 @@ class Run:
     def __init__(self, chosen=None):
         self.chosen, self.failed = chosen, None
         self.lines, self.durations = collections.defaultdict(set), collections.Counter()
-        self.current = None
 
     def pytest_collection_finish(self, session):
         import helpers
 
-        helpers.clear_caches = helpers.compiled._compiled.cache_clear
         if self.chosen is not None:
+            helpers.clear_caches = helpers.compiled._compiled.cache_clear
             items = {item.nodeid: item for item in session.items}
             session.items[:] = [items[name] for name in self.chosen if name in items]
 
@@ -223,36 +223,59 @@ class Run:
         if self.chosen is None:
             import helpers
 
-            helpers.clear_caches()  # so that each test traces its own graphs
-            self.current = self.lines[item.nodeid]
-            sys.settrace(self._trace)
+            helpers.compiled._compiled.cache_clear()  # each test traces its own graphs
+            builtins.note_line = self.lines[item.nodeid].add
 
     def pytest_runtest_logreport(self, report):
         self.durations[report.nodeid] += report.duration
         if report.failed:
             self.failed = report.nodeid
 
-    def _trace(self, frame, event, argument):
-        path = frame.f_code.co_filename
-        if not path.startswith(str(PACKAGE)):
-            return None
-        self.current.add(f"{path[len(str(PACKAGE)) + 1 :]}:{frame.f_lineno}")
-        return self._trace
+
+class Noting(ast.NodeTransformer):
+    """Puts a call of `note_line` before each statement of a function."""
+
+    def __init__(self, path):
+        self.module = path.relative_to(PACKAGE)
+
+    def visit_FunctionDef(self, function):
+        for node in ast.walk(function):
+            for field in ("body", "orelse", "finalbody"):
+                body = getattr(node, field, None)
+                if isinstance(body, list):
+                    setattr(node, field, [*itertools.chain(*map(self._noted, body))])
+        return ast.fix_missing_locations(function)
+
+    def _noted(self, statement):
+        if isinstance(statement, ast.Expr) and isinstance(
+            statement.value, ast.Constant
+        ):
+            return [statement]
+        line = ast.Constant(f"{self.module}:{statement.lineno}")
+        call = ast.Call(ast.Name("note_line", ast.Load()), [line], [])
+        return [ast.copy_location(ast.Expr(call), statement), statement]
 
 
 def run_tests(files, mutant=None, chosen=None):
-    """Runs tests in this process, with a module replaced by its mutant."""
+    """Runs tests in this process, with a module replaced by its mutant.
+
+    Without one, notes which lines run.
+    """
     import pytest
 
-    if mutant is not None:
-        get_code = importlib.machinery.SourceFileLoader.get_code
-        code = mutant.code()
+    get_code = importlib.machinery.SourceFileLoader.get_code
+    builtins.note_line = lambda line: None  # while modules are imported
 
-        def replaced(self, fullname):
-            is_mutant = self.path == str(mutant.path)
-            return code if is_mutant else get_code(self, fullname)
+    def replaced(self, fullname):
+        path = pathlib.Path(self.path)
+        if mutant is not None and path == mutant.path:
+            return mutant.code()
+        if mutant is None and path.is_relative_to(PACKAGE):
+            tree = Noting(path).visit(ast.parse(path.read_text("utf-8")))
+            return compile(tree, self.path, "exec")
+        return get_code(self, fullname)
 
-        importlib.machinery.SourceFileLoader.get_code = replaced
+    importlib.machinery.SourceFileLoader.get_code = replaced
     run = Run(chosen)
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts="]
     arguments += ["-x"] if chosen is not None else []
