@@ -178,7 +178,7 @@ class Judge:
         """Killed (by which test), timed out, survived, or crashed."""
         tests = [name for name, each in self.lines.items() if each & mutant.lines]
         tests = tests or [*self.durations]  # the line runs when it is imported
-        tests.sort(key=lambda name: (-self.kills[name], self.durations[name]))
+        tests.sort(key=lambda name: (-self.kills[name], -self._lines_per_second(name)))
         # To import all files takes seconds, so the best files come first.
         number = collections.Counter(map(file_of, tests))
         best = sorted(number, key=lambda file: (-self.kills[file], -number[file]))[:2]
@@ -199,6 +199,9 @@ class Judge:
 
     def add(self, test):
         self.kills.update([test, file_of(test)])
+
+    def _lines_per_second(self, name):
+        return len(self.lines.get(name, ())) / (0.01 + self.durations[name])
 
     def _within(self, seconds, tests):
         total = itertools.accumulate(self.durations[name] for name in tests)
