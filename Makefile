@@ -1,4 +1,4 @@
-.PHONY: test fuzz lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx
+.PHONY: test fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx
 
 test:
 	python -m pytest -n auto
@@ -6,6 +6,10 @@ test:
 # Random lists against the oracle.
 fuzz:
 	python tests/fuzz.py --seconds 600
+
+# Small changes of the package, each of which should make a test fail.
+mutate:
+	python tests/mutate.py
 
 lint:
 	ruff check .

@@ -1,7 +1,9 @@
 """Tests metrics that users declare: graded RBP from the example, and a nonlinear one."""
 
 import copy
+import dataclasses
 import itertools
+import math
 import pickle
 import statistics
 from typing import Literal
@@ -167,3 +169,47 @@ def test_a_nonlinear_metric_rejects_expected_ties():
     ):
         with pytest.raises(ValueError, match="must be one of 'stable', 'random'"):
             make()
+
+
+@dataclasses.dataclass(frozen=True)
+class RetrievedLabels(tfr.ItemGain):
+    """The label of an item, if it is a retrieved item and not padding."""
+
+    increases_with_label = True
+
+    def __call__(self, items):
+        labels = tf.cast(items.labels, tf.float64)
+        return tf.where(items.valid & items.retrieved, labels, 0)
+
+
+def share_of_ideal(lists, gain):
+    """The gains in the top k divided by the k largest gains."""
+    ideal = lists.sum_to_cutoffs(lists.ideal(gain))
+    return tf.math.divide_no_nan(lists.sum_to_cutoffs(lists.expected(gain)), ideal)
+
+
+@tfr.metric("share_of_ideal", formula=share_of_ideal, gain=RetrievedLabels)
+class ShareOfIdeal(tfr.TopKMetric):
+    pass
+
+
+def test_a_gain_that_reads_which_items_exist():
+    values = tfr.evaluate([0, 2, 1], [3, 2, 1], ["share_of_ideal@2"])
+    assert values == {"share_of_ideal@2": pytest.approx((0 + 2) / (2 + 1))}
+
+
+@pytest.mark.parametrize(
+    ("empty", "of_empty"), [("zero", 0), ("one", 1), ("skip", math.nan)]
+)
+@pytest.mark.parametrize(
+    ("gain", "label", "other"),
+    [(lambda labels: labels, 0, 1), (lambda labels: 3 - labels, 3, 2)],
+    ids=["rising", "falling"],
+)
+def test_empty_lists_with_a_function_as_gain(gain, label, other, empty, of_empty):
+    """The gain of `label` is 0, and that of `other` is 1."""
+    labels = [[label, label], [label, other]]
+    ndcg = tfr.NDCG(gain=gain, empty=empty)
+    values = tfr.evaluate(labels, [[2, 1], [2, 1]], [ndcg], per_query=True)
+    expected = [of_empty, 1 / math.log2(3)]
+    assert values["ndcg"] == pytest.approx(expected, nan_ok=True)

@@ -151,3 +151,34 @@ def test_nan_in_one_list_does_not_change_other_lists(ties, dtype):
     # Within one list, NaN is below the lowest number.
     scores = np.array([[np.nan, lowest]], dtype)
     assert tfr.evaluate([[1, 0]], scores, ["mrr"], **options) == {"mrr": 0.5}
+
+
+def scramble(bits):
+    """The 32-bit finalizer of MurmurHash3."""
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        bits = (bits ^ bits >> shift) * factor % 2**32
+    return bits ^ bits >> 16
+
+
+@pytest.mark.parametrize("seed", [0, 3, 100, 2**33 + 5, -1])
+def test_the_random_order_of_a_seed_never_changes(seed):
+    """Published numbers can be computed again with a later version."""
+    size = 20
+    ranks = []
+    for query in range(size):
+        of_query = scramble((scramble(query) + scramble(seed % 2**32)) % 2**32)
+        numbers = [
+            scramble((of_query + scramble(item)) % 2**32) for item in range(size)
+        ]
+        signed = [number - 2**32 * (number >= 2**31) for number in numbers]
+        ranks.append(sorted(signed).index(signed[query]) + 1)
+    # In each query one item is relevant, at another position.
+    values = tfr.evaluate(
+        np.eye(size),
+        np.zeros((size, size)),
+        ["mrr"],
+        ties="random",
+        seed=seed,
+        per_query=True,
+    )
+    np.testing.assert_allclose(values["mrr"], 1 / np.array(ranks))

@@ -1,8 +1,12 @@
 """Tests of reading TREC files of unusual content."""
 
 import math
+import os
+import re
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 
 import tfrankmetrics as tfr
 
@@ -70,3 +74,68 @@ def test_malformed_files_raise(files, run, message):
     with pytest.raises(ValueError, match=message) as error:
         tfr.read_trec(*files(run=run))
     assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize("relevance", [b"nan", b"inf", b"1e400", b"9" * 5000, b"x"])
+def test_a_relevance_must_be_a_finite_number(files, relevance):
+    qrels = QRELS + b"q1 0 c " + relevance + b"\n"
+    with pytest.raises(ValueError, match=r"finite|number.*qrels', line 3") as error:
+        tfr.read_trec(*files(qrels=qrels))
+    assert len(str(error.value)) < 1000
+
+
+def test_scores_of_many_digits_are_infinite(files):
+    rows = tfr.read_trec(*files(run=RUN.replace(b"2.0", b"9" * 5000)))
+    assert rows.scores.tolist() == [3.0, math.inf]
+
+
+def test_a_long_query_id_raises(files):
+    """In an array, every row would take the space of the longest id."""
+    qrels = QRELS + b"q" * 10**6 + b" 0 a 1\n"
+    with pytest.raises(ValueError, match=r"at most 1000 .*line 3") as error:
+        tfr.read_trec(*files(qrels=qrels))
+    assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize("content", [b" x" * 10**5, b" " * 10**7 + b"x", b"\x85x"])
+def test_a_long_line_raises(files, content):
+    with pytest.raises(ValueError, match=r"line 3") as error:
+        tfr.read_trec(*files(qrels=QRELS + content))
+    assert len(str(error.value)) < 1000
+
+
+def test_empty_files_have_no_rows(files):
+    rows = tfr.read_trec(*files(qrels=b"", run=b""))
+    assert [len(column) for column in rows] == [0, 0, 0]
+    assert math.isnan(tfr.evaluate_rows(*rows, metrics=["mrr"])["mrr"])
+
+
+def test_a_folder_raises(files, tmp_path):
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+        tfr.read_trec(tmp_path, files()[1])
+
+
+def test_many_queries(files):
+    lines = range(10**5)
+    qrels = "".join(f"q{number} 0 a 1\n" for number in lines).encode()
+    run = "".join(f"q{number} Q0 a 1 2.0 tag\n" for number in lines).encode()
+    assert len(tfr.read_trec(*files(qrels, run)).labels) == 10**5
+
+
+FIELDS = st.sampled_from([b"q1", b"0", b"1", b"nan", b"-inf"]) | st.binary(max_size=3)
+LINES = st.lists(FIELDS, min_size=4, max_size=6).map(b" ".join)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.lists(LINES, max_size=3).map(b"\n".join))
+def test_random_bytes_are_read_or_raise(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("trec") / "file"
+    path.write_bytes(content)
+    for files in ((path, os.devnull), (os.devnull, path)):
+        error = ""
+        try:
+            rows = tfr.read_trec(*files, complete=True)
+            assert len(rows.labels) == len(rows.scores) <= len(content.splitlines())
+        except ValueError as raised:
+            error = str(raised)
+        assert not error or re.search(r"file', line \d+", error)

@@ -476,3 +476,12 @@ def test_seeds_are_independent():
     ]
     std_of_one_list = np.std([1 / rank for rank in range(1, 9)])
     assert 0.5 < np.std(means) / (std_of_one_list / math.sqrt(lists)) < 1.5
+
+
+def test_without_a_seed_the_seed_is_0():
+    labels, scores = np.eye(10), np.zeros((10, 10))
+    values = [
+        tfr.evaluate(labels, scores, ["mrr"], ties="random", seed=seed)["mrr"]
+        for seed in (None, 0, 1)
+    ]
+    assert values[0] == values[1] != values[2]

@@ -207,7 +207,7 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
     if not at and name.lower() not in by_any_name:
         suffix = re.fullmatch(r"(\w+?)(?:_cut)?_(\d+)", text)
         name, cutoff = suffix.groups() if suffix else (name, "")
-    if (at or cutoff) and not re.fullmatch(r"[0-9]+", cutoff):
+    if (at or cutoff) and not re.fullmatch(r"[0-9]{1,100}", cutoff):
         raise ValueError(
             "The cutoff of a metric's name must be a whole number of at least 1, as in "
             f"'ndcg@10'. Received: {shortened(text)}."
@@ -259,8 +259,9 @@ def named_measures(
             if metric.input_format not in (data, input_format()):
                 raise ValueError(
                     "All metrics in a list read the same data: omit `inputs` and "
-                    f"`duplicates` on the metric objects. Received: {metric.name!r} "
-                    f"with {metric.input_format}, in a list for {data}."
+                    "`duplicates` on the metric objects. Received: "
+                    f"{shortened(metric.name)} with {metric.input_format}, in a list "
+                    f"for {data}."
                 )
         else:
             raise ValueError(
@@ -272,8 +273,8 @@ def named_measures(
         if name in named:
             raise ValueError(
                 "The names of `metrics` must be unique, since each is a key of the "
-                f"result. Received: {name!r} twice. Remove one, or give a metric "
-                "object another name, as in NDCG(k=10, name='linear_ndcg@10')."
+                f"result. Received: {shortened(name)} twice. Remove one, or give a "
+                "metric object another name, as in NDCG(k=10, name='linear_ndcg@10')."
             )
         named[name] = measure
     if not named:
@@ -292,15 +293,16 @@ def _check_names(options: Mapping[str, Any]) -> None:
     if "denominator" in options:
         raise ValueError(
             "`denominator` must be set on a metric object, since its choices differ "
-            f"from metric to metric. Received: denominator={options['denominator']!r}. "
-            "Pass, for example, MeanAveragePrecision(k=5, denominator='hits')."
+            "from metric to metric. Received: denominator="
+            f"{shortened(options['denominator'])}. Pass, for example, "
+            "MeanAveragePrecision(k=5, denominator='hits')."
         )
     known = {"convention"}.union(*(each.types for each in DECLARATIONS.values()))
     for name in options:
         if name not in known:
             raise UnknownOptionError(
                 "A keyword must be an argument of the function or an option of a "
-                f"metric. Received: {name!r}.{_hint_for(name, known)}"
+                f"metric. Received: {shortened(name)}.{_hint_for(name, known)}"
             )
 
 

@@ -257,7 +257,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def shortened(value: Any) -> str:
     """A value as text, for errors: at most some 200 characters of it."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested too deeply, or too many digits
+        return f"a value of type {type(value).__name__}"
     return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"
 
 

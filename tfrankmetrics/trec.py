@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import math
 import os
 from typing import NamedTuple
 
 import numpy as np
 
 LOWEST_SCORE = float(np.finfo(np.float32).min)
+# The array of query ids gives each row the space of the longest id.
+LONGEST_QUERY_ID = 1000
 
 
 class TrecRows(NamedTuple):
@@ -61,9 +64,10 @@ def read_trec(
         The columns query_ids, labels and scores.
 
     Raises:
-        ValueError: A line is malformed, or a document occurs twice in a query.
+        ValueError: A line is malformed, a document occurs twice in a query, or a query
+            id has more than 1000 characters.
     """
-    judged = _read(qrels, columns=4, document=2, value=3)
+    judged = _read(qrels, columns=4, document=2, value=3, must_be_finite=True)
     found = _read(run, columns=6, document=2, value=4)
     queries, labels, scores = [], [], []
     for query in judged:
@@ -87,7 +91,12 @@ def read_trec(
 
 
 def _read(
-    path: str | os.PathLike, *, columns: int, document: int, value: int
+    path: str | os.PathLike,
+    *,
+    columns: int,
+    document: int,
+    value: int,
+    must_be_finite: bool = False,
 ) -> dict[str, dict[str, float]]:
     """The value of each document of each query."""
     values: dict[str, dict[str, float]] = {}
@@ -104,13 +113,21 @@ def _read(
             where = f"{place}: {' '.join(fields)!r:.200}."
             if len(fields) != columns:
                 raise ValueError(f"A line must have {columns} fields. {where}")
+            if len(fields[0]) > LONGEST_QUERY_ID:
+                raise ValueError(
+                    f"A query id must have at most {LONGEST_QUERY_ID} characters. "
+                    f"{where}"
+                )
             of_query = values.setdefault(fields[0], {})
             if fields[document] in of_query:
                 raise ValueError(f"A document must occur only once in a query. {where}")
             try:
-                of_query[fields[document]] = float(fields[value])
+                number = float(fields[value])
             except ValueError:
                 raise ValueError(
                     f"Field {value + 1} of a line must be a number. {where}"
                 ) from None
+            if must_be_finite and not math.isfinite(number):
+                raise ValueError(f"A relevance must be a finite number. {where}")
+            of_query[fields[document]] = number
     return values

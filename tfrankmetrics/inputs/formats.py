@@ -15,7 +15,7 @@ import tensorflow as tf
 from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
 from tfrankmetrics.inputs.labels import read_labels
-from tfrankmetrics.options import Duplicates, Inputs, rule_of
+from tfrankmetrics.options import Duplicates, Inputs, rule_of, shortened
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 
@@ -137,7 +137,7 @@ def input_format(
         rule = rule_of(annotation)
         if not rule.holds(value):
             raise ValueError(
-                f"`{name}` must be {rule.words}. Received: {name}={value!r}."
+                f"`{name}` must be {rule.words}. Received: {name}={shortened(value)}."
             )
     if duplicates is not None and inputs != "ids":
         raise ValueError(

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
 from tfrankmetrics.measure import named_measures
-from tfrankmetrics.options import Duplicates, Inputs, Options, takes_options
+from tfrankmetrics.options import Duplicates, Inputs, Options, shortened, takes_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -72,7 +72,9 @@ class RankingMetrics(StatefulMetric):
         **options: Unpack[Options],
     ) -> None:
         if not isinstance(prefix, str):
-            raise ValueError(f"`prefix` must be a string. Received: {prefix!r}.")
+            raise ValueError(
+                f"`prefix` must be a string. Received: {shortened(prefix)}."
+            )
         metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
         data = input_format(inputs, duplicates)
         named = named_measures(metrics, options, data)
@@ -106,5 +108,6 @@ class RankingMetrics(StatefulMetric):
     def from_config(cls, config: dict[str, Any]) -> RankingMetrics:
         """Makes the metric from the result of `get_config`."""
         config = {name: from_config(value) for name, value in config.items()}
-        config["metrics"] = [from_config(metric) for metric in config["metrics"]]
+        if isinstance(config.get("metrics"), (list, tuple)):
+            config["metrics"] = [from_config(metric) for metric in config["metrics"]]
         return cls(**config)

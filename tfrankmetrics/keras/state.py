@@ -15,6 +15,7 @@ from tfrankmetrics.compute import means, weighted_sums
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.keras.guards import check_use_in_keras
 from tfrankmetrics.measure import Measure
+from tfrankmetrics.options import shortened
 
 try:
     KerasMetric = tf.keras.metrics.Metric
@@ -49,11 +50,17 @@ class StatefulMetric(KerasMetric):
                 "KERAS_BACKEND=tensorflow before importing Keras, or use "
                 "tfrankmetrics.evaluate on arrays."
             )
-        super().__init__(name=name, dtype=dtype)
-        if not tf.as_dtype(self.dtype).is_floating:
+        if not (name is None or isinstance(name, str)):
+            raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")
+        try:
+            super().__init__(name=name, dtype=dtype)
+            is_float = tf.as_dtype(self.dtype).is_floating
+        except (RecursionError, TypeError, ValueError):
+            is_float = False
+        if not is_float:
             raise ValueError(
                 "The dtype of a metric's result must be a float. "
-                f"Received: dtype={dtype!r}."
+                f"Received: dtype={shortened(dtype)}."
             )
         self._measures = tuple(measures)
         self._input_format = input_format
@@ -254,7 +261,25 @@ def to_config(value: Any) -> Any:
 
 
 def from_config(value: Any) -> Any:
-    """The inverse of `to_config`."""
-    if isinstance(value, dict) and "class_name" in value:
-        return tf.keras.utils.deserialize_keras_object(value)
-    return value
+    """The inverse of `to_config`. Raises ValueError for an object not registered.
+
+    Some versions of Keras would import any module that a config names.
+    """
+    if not isinstance(value, dict) or "class_name" not in value:
+        return value
+    is_function = value["class_name"] == "function"
+    name = value.get("config" if is_function else "registered_name")
+    if not isinstance(name, str) or not _is_registered(name):
+        raise ValueError(
+            "A config must hold only registered functions and metrics. Received: "
+            f"{shortened(value)}. Import the module that registers it first."
+        )
+    return tf.keras.utils.deserialize_keras_object(value)
+
+
+def _is_registered(name: str) -> bool:
+    # Keras up to 3.6 saved functions without their package.
+    known = tf.keras.utils.get_custom_objects()
+    return tf.keras.utils.get_registered_object(name) is not None or any(
+        other.endswith(f">{name}") for other in known
+    )

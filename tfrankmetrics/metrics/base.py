@@ -62,7 +62,7 @@ class SingleMetric(StatefulMetric):
             hint = did_you_mean("k" if is_cutoff else keyword, parameters)
             raise UnknownOptionError(
                 f"{name} takes only these arguments: {', '.join(parameters)}. "
-                f"Received: {keyword!r}.{hint}"
+                f"Received: {shortened(keyword)}.{hint}"
             )
         try:
             return signature.bind(*args, **given).arguments

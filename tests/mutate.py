@@ -1,0 +1,280 @@
+r"""Mutation tests: changes the package in small ways and looks for a test that fails.
+
+A change that no test notices is a survivor. It shows a missing test, code that nobody
+needs, or another way to write the same.
+
+    python tests/mutate.py ranking metrics compute.py      # these folders and files
+    python tests/mutate.py --sample 100 --seed 1      # 100 mutants of all modules
+    python tests/mutate.py --again --budget 300       # more tests for the survivors
+
+The results are kept in a file, and another run goes on where the last one stopped.
+
+First it runs all tests once and notes which lines each test runs. Then each mutant runs
+the tests of its line, those that killed most mutants first. It has a process of its own,
+forked from one that has imported TensorFlow, but has not run any operation: TensorFlow's
+threads do not survive a fork.
+"""
+
+import argparse
+import ast
+import builtins
+import collections
+import gc
+import hashlib
+import importlib.machinery
+import itertools
+import json
+import os
+import pathlib
+import random
+import signal
+import sys
+
+import mutants
+
+ROOT = pathlib.Path(__file__).parents[1]
+PACKAGE = ROOT / "tfrankmetrics"
+# Tests that run other processes, read documents or measure time are left out.
+TESTS = ["values", "ties", "extreme_values", "inputs", "input_formats", "properties"]
+TESTS += ["conventions", "declarations", "own_metrics", "recommendation", "pitfalls"]
+TESTS += ["graph", "keras", "saved", "loading", "trec", "backends", "tf_ranking_values"]
+DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "compute.py", "rows.py", "trec.py"]
+DEFAULT_TARGETS += ["measure.py"]
+
+
+class Run:
+    """A pytest plugin: chooses tests, and notes lines, durations and failures."""
+
+    def __init__(self, chosen=None):
+        self.chosen, self.failed = chosen, None
+        self.lines, self.durations = collections.defaultdict(set), collections.Counter()
+
+    def pytest_collection_finish(self, session):
+        import helpers
+
+        if self.chosen is not None:
+            helpers.clear_caches = helpers.compiled._compiled.cache_clear
+            items = {item.nodeid: item for item in session.items}
+            session.items[:] = [items[name] for name in self.chosen if name in items]
+
+    def pytest_runtest_protocol(self, item, nextitem):
+        if self.chosen is None:
+            import helpers
+
+            helpers.compiled._compiled.cache_clear()  # each test traces its own graphs
+            builtins.note_line = self.lines[item.nodeid].add
+
+    def pytest_runtest_logreport(self, report):
+        self.durations[report.nodeid] += report.duration
+        if report.failed:
+            self.failed = report.nodeid
+
+
+class Noting(ast.NodeTransformer):
+    """Puts a call of `note_line` before each statement of a function."""
+
+    def __init__(self, path):
+        self.module = path.relative_to(PACKAGE)
+
+    def visit_FunctionDef(self, function):
+        for node in ast.walk(function):
+            for field in ("body", "orelse", "finalbody"):
+                body = getattr(node, field, None)
+                if isinstance(body, list):
+                    setattr(node, field, [*itertools.chain(*map(self._noted, body))])
+        return ast.fix_missing_locations(function)
+
+    def _noted(self, statement):
+        if isinstance(getattr(statement, "value", None), ast.Constant):
+            return [statement]  # a docstring must stay the first statement
+        line = ast.Constant(f"{self.module}:{statement.lineno}")
+        call = ast.Call(ast.Name("note_line", ast.Load()), [line], [])
+        return [ast.copy_location(ast.Expr(call), statement), statement]
+
+
+def run_tests(files, mutant=None, chosen=None):
+    """Runs tests in this process, with a module replaced by its mutant.
+
+    Without one, notes which lines run.
+    """
+    import pytest
+
+    get_code = importlib.machinery.SourceFileLoader.get_code
+    builtins.note_line = lambda line: None  # while modules are imported
+
+    def replaced(self, fullname):
+        path = pathlib.Path(self.path)
+        if mutant is not None and path == mutant.path:
+            return mutant.code()
+        if mutant is None and path.is_relative_to(PACKAGE):
+            tree = Noting(path).visit(ast.parse(path.read_text("utf-8")))
+            return compile(tree, self.path, "exec")
+        return get_code(self, fullname)
+
+    importlib.machinery.SourceFileLoader.get_code = replaced
+    run = Run(chosen)
+    arguments = ["-o", "addopts=", "--assert=plain"]  # faster than rewritten asserts
+    for plugin in ("cacheprovider", "xdist", "unraisableexception", "threadexception"):
+        arguments += ["-p", f"no:{plugin}"]
+    arguments += ["-x"] if chosen is not None else []
+    status = pytest.main([*arguments, *files], plugins=[run])
+    return run, status
+
+
+def in_a_fork(function, timeout):
+    """The result of a function in a child process, or "timed out"."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        with os.fdopen(writing, "w") as pipe:
+            json.dump(function(), pipe)
+        os._exit(0)
+    os.close(writing)
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+    signal.alarm(int(timeout))
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    has_time_left = signal.alarm(0)
+    os.waitpid(child, 0)
+    if text:
+        return json.loads(text)
+    return "crashed" if has_time_left else "timed out"
+
+
+def tests_by_line(files):
+    """The durations of all tests, and the lines that each runs; kept in a file."""
+    sources = b"".join(p.read_bytes() for p in [*sorted(PACKAGE.rglob("*.py")), *files])
+    cache = ROOT / "build" / f"tests_{hashlib.sha256(sources).hexdigest()[:16]}.json"
+    if not cache.exists():
+        print("Running all tests once ...", flush=True)
+
+        def run():
+            run, _ = run_tests(map(str, files))
+            lines = {name: sorted(each) for name, each in run.lines.items()}
+            return [run.durations, lines, run.failed]
+
+        result = in_a_fork(run, timeout=3600)
+        if isinstance(result, str) or result[2]:
+            raise SystemExit(
+                f"All tests must pass without a change. Received: {result}."
+            )
+        cache.parent.mkdir(exist_ok=True)
+        cache.write_text(json.dumps(result))
+    durations, lines, _ = json.loads(cache.read_text())
+    return durations, {name: {*each} for name, each in lines.items()}
+
+
+class Judge:
+    """Decides what becomes of mutants, and learns which tests kill most of them."""
+
+    def __init__(self, durations, lines, budget):
+        self.durations, self.lines, self.budget = durations, lines, budget
+        self.kills = collections.Counter()  # by each test, and by each file
+
+    def result(self, mutant):
+        """Killed (by which test), timed out, survived, or crashed."""
+        tests = [name for name, each in self.lines.items() if each & mutant.lines]
+        tests = tests or [*self.durations]  # the line runs when it is imported
+        tests.sort(key=lambda name: (-self.kills[name], -self._lines_per_second(name)))
+        # To import all files takes seconds, so the best files come first.
+        number = collections.Counter(map(file_of, tests))
+        best = sorted(number, key=lambda file: (-self.kills[file], -number[file]))[:2]
+        chosen = self._within(self.budget, tests)
+        quick = self._within(3, [name for name in chosen if file_of(name) in best])
+        rest = [name for name in chosen if name not in {*quick}]
+        for part in filter(None, (quick, rest)):
+            seconds = sum(self.durations[name] for name in part)
+            result = in_a_fork(
+                lambda part=part: run_part(mutant, part), 20 + 3 * seconds
+            )
+            if isinstance(result, str):
+                return {"result": result}
+            if result:
+                self.add(result[0])
+                return {"result": "killed", "by": result[0]}
+        return {"result": "survived", "tests": len(chosen), "of": len(tests)}
+
+    def add(self, test):
+        self.kills.update([test, file_of(test)])
+
+    def _lines_per_second(self, name):
+        return len(self.lines.get(name, ())) / (0.01 + self.durations[name])
+
+    def _within(self, seconds, tests):
+        total = itertools.accumulate(self.durations[name] for name in tests)
+        return [name for name, so_far in zip(tests, total) if so_far <= seconds]
+
+
+def file_of(test):
+    """The file of a test."""
+    return test.partition("::")[0]
+
+
+def run_part(mutant, tests):
+    """The first of the tests that fails, in a list; empty without any."""
+    run, status = run_tests(sorted({*map(file_of, tests)}), mutant, tests)
+    return [run.failed or "import"] if status else []
+
+
+def main():
+    """Judges mutants and prints the survivors."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("targets", nargs="*", default=DEFAULT_TARGETS)
+    parser.add_argument("--sample", type=int, help="how many mutants, at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--budget", type=float, default=30, help="seconds per mutant")
+    parser.add_argument("--results", default="build/mutants.jsonl", help="a file")
+    parser.add_argument("--again", action="store_true", help="judge survivors again")
+    options = parser.parse_args()
+
+    os.chdir(ROOT)
+    paths = []
+    for target in options.targets:
+        path = PACKAGE / target
+        paths += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    places = [(path, number) for path in paths for number in range(mutants.count(path))]
+    if options.sample:
+        random.Random(options.seed).shuffle(places)
+        del places[options.sample :]
+    results, known = pathlib.Path(options.results), {}
+    results.parent.mkdir(exist_ok=True)
+    if results.exists():
+        known = {(r := json.loads(line))["mutant"]: r for line in results.open()}
+    files = [ROOT / "tests" / f"test_{name}.py" for name in TESTS]
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import hypothesis
+    import hypothesis.extra.numpy
+    import pytest  # noqa: F401
+    import tensorflow as tf
+
+    tf.keras.Model  # noqa: B018  imports Keras
+    # A failed example is enough; a smaller one is not needed.
+    phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
+    hypothesis.settings.register_profile("mutate", phases=phases, database=None)
+    hypothesis.settings.load_profile("mutate")
+    gc.freeze()
+    judge = Judge(*tests_by_line(files), options.budget)
+    for found in known.values():
+        judge.add(found.get("by", ""))
+
+    table = collections.defaultdict(collections.Counter)
+    for place in places:
+        mutant = mutants.Mutant(PACKAGE, *place)
+        found = known.get(mutant.name)
+        if not found or (options.again and found["result"] == "survived"):
+            found = {"mutant": mutant.name, **judge.result(mutant)}
+            with results.open("a") as file:
+                file.write(json.dumps(found) + "\n")
+        table[mutant.module][found["result"]] += 1
+        if found["result"] not in ("killed", "timed out"):
+            print(*found.values(), flush=True)
+    for module, numbers in table.items():
+        print(f"{module:28} {numbers.total():5}  {dict(numbers)}")
+
+
+if __name__ == "__main__":
+    main()
