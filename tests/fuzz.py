@@ -153,17 +153,28 @@ def check_each_list(rng, setting, metrics, lists):
                 name: value[query] if isinstance(value, list) else value
                 for name, value in of_oracle[key].items()
             }
-            values, weight = oracle.of_orders(**arguments) or ([], 0)
-            expected = [math.nan]
-            if weight and metrics[key].options["ties"] == "random":
-                expected = [float(value) for value in values]
-            elif weight:
-                expected = [float(sum(values) / len(values))]
+            expected = possible_values(arguments, metrics[key].options["ties"])
             value = found[str(key)][row]
-            # A random order is one of all orders.
             assert any(is_same(value, each) for each in expected), (
                 f"{value} instead of {expected} for {arguments}"
             )
+
+
+def possible_values(arguments, ties):
+    """The mean over all orders of tied items; with ties="random", that of each order."""
+    values, weight = oracle.of_orders(**arguments) or ([], 0)
+    if not weight:
+        return [math.nan]
+    number = len(values)
+    if ties == "random":
+        # Items that were not retrieved share their ranks in every order.
+        share_ranks = arguments["name"] in oracle.RANK_EVERY_ITEM and number > 1
+        not_retrieved = list(arguments["scores"]).count(-math.inf)
+        number = math.factorial(not_retrieved) if share_ranks else 1
+    return [
+        float(sum(values[start : start + number]) / number)
+        for start in range(0, len(values), number)
+    ]
 
 
 def is_same(value, expected):
@@ -175,7 +186,12 @@ def check_mean(rng, setting, metrics, lists):
     number = min(3, len(metrics))
     chosen = [metrics[key] for key in rng.choice(list(metrics), number, replace=False)]
     objects = [drawn.metric for drawn in chosen]
-    metric = tfr.RankingMetrics(objects, dtype="float64", inputs=setting.format)
+    if rng.random() < 0.5:
+        metric = tfr.RankingMetrics(objects, dtype="float64", inputs=setting.format)
+    else:
+        chosen, own = chosen[:1], objects[0]
+        config = own.get_config() | {"dtype": "float64", "inputs": setting.format}
+        metric = type(own).from_config(config)
 
     def update(arguments, keras_mask):
         if keras_mask is not None:
@@ -196,11 +212,12 @@ def check_mean(rng, setting, metrics, lists):
         update(
             *tf.nest.map_structure(lambda array, at=part: constant(array, at), batch)
         )
+    result = metric.result()
     for drawn in chosen:
-        value = float(metric.result()[drawn.metric.name])
+        name = drawn.metric.name
+        value = float(result[name] if isinstance(result, dict) else result)
         if drawn.options["ties"] == "random":
-            expected = evaluate(setting, lists, metrics=[drawn.metric])
-            expected = expected[drawn.metric.name]
+            expected = evaluate(setting, lists, metrics=[drawn.metric])[name]
         else:
             expected = oracle.mean(**drawn.arguments_of_oracle(lists))
         assert is_same(value, expected), (
