@@ -85,12 +85,10 @@ def evaluate_rows(
     """
     require_eager("evaluate_rows")
     named = named_measures(metrics, options)
-    columns = {"labels": labels, "scores": scores, "sample_weight": sample_weight}
-    columns = {
-        name: _numbers(name, column)
-        for name, column in columns.items()
-        if column is not None
-    }
+    given = {"labels": labels, "scores": scores}
+    if sample_weight is not None:
+        given["sample_weight"] = sample_weight
+    columns = {name: _numbers(name, column) for name, column in given.items()}
     if (query_ids is None) == (groups is None):
         raise ValueError(
             "Give either `query_ids`, one for each row, or `groups`, the number of "
