@@ -156,3 +156,20 @@ def test_scores_of_uint64_raise_in_every_format():
             ValueError, match=r"Scores must be floats or integers.*uint64"
         ):
             tfr.evaluate(y_true, scores, ["mrr"], inputs=inputs)
+
+
+@pytest.mark.parametrize(
+    ("discounts", "expected"),
+    [
+        ([1, 1, 1], 1 + 2 + 4),
+        ([1, 0.5, 0], 1 + 2 / 2),
+        ([1, 0.5, 0.75], math.nan),  # grows
+        ([1, 0.5, -1], math.nan),
+        ([1, 0.5, math.nan], math.nan),
+        ([math.inf, 1, 1], math.nan),
+    ],
+)
+def test_discounts_must_be_finite_and_not_grow(discounts, expected):
+    dcg = tfr.DCG(gain="linear", discount=lambda ranks: tf.constant(discounts))
+    dcg.update_state([1, 2, 4], [3, 2, 1])
+    assert float(dcg.result()) == pytest.approx(expected, nan_ok=True)

@@ -7,7 +7,14 @@ import numpy as np
 import oracle
 import pytest
 import tensorflow as tf
-from cases import CASES, SUBTOPIC_METRICS, labels_for, random_lists, with_cutoffs
+from cases import (
+    CASES,
+    METRICS,
+    SUBTOPIC_METRICS,
+    labels_for,
+    random_lists,
+    with_cutoffs,
+)
 from helpers import OBJECTS_BY_KIND
 
 import tfrankmetrics as tfr
@@ -49,6 +56,27 @@ def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
                 assert np.isnan(value)
             else:
                 np.testing.assert_allclose(value, expected[0], rtol=1e-10, atol=1e-12)
+
+
+WITH_CUTOFF = [case for case in CASES if METRICS[case.name].has_cutoff]
+
+
+@pytest.mark.parametrize("case", WITH_CUTOFF, ids=str)
+@pytest.mark.usefixtures("run_eagerly")
+def test_a_tie_that_goes_on_below_the_deepest_cutoff(case):
+    labels, scores = random_lists(5, queries=15, size=5, ties=True)
+    scores[:5] = 0.5
+    scores[5, 2:] = -np.inf
+    if case.name in SUBTOPIC_METRICS:
+        labels = np.stack([labels, labels - 1], axis=2)
+    (values,) = tfr.evaluate(labels, scores, [case.metric(2)], per_query=True).values()
+    for query, value in enumerate(values):
+        expected = oracle.evaluate(
+            case.name, labels[query], scores[query], k=2, **dict(case.options)
+        )
+        counts = expected is not None and expected[1] != 0
+        expected = expected[0] if counts else math.nan
+        assert value == pytest.approx(expected, rel=1e-10, abs=1e-12, nan_ok=True)
 
 
 def exact_average_precision_over_hits(above, size, relevant, k):
