@@ -90,6 +90,19 @@ def test_a_sum_of_weights_that_overflows_makes_the_result_nan():
     assert math.isnan(metric.result())
 
 
+def test_a_sum_of_weights_that_overflows_makes_a_value_of_0_nan():
+    metric = tfr.MeanReciprocalRank()
+    metric.update_state([[0, 0]] * 2, [[2, 1]] * 2, sample_weight=[1e308, 1e308])
+    assert math.isnan(metric.result())
+
+
+def test_weights_of_different_size():
+    labels, scores = [[1, 0], [0, 1], [1, 0]], [[2, 1]] * 3
+    weights = [1.0, 1.5e308, 1.5e308]
+    values = tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
+    assert values == {"mrr": 0.75}
+
+
 def test_denormal_weights_raise():
     """TensorFlow takes them for 0, so no query would count."""
     with pytest.raises(ValueError, match=r"between 0 and 2.3e-308.*index \[1\]"):

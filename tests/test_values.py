@@ -485,3 +485,9 @@ def test_without_a_seed_the_seed_is_0():
         for seed in (None, 0, 1)
     ]
     assert values[0] == values[1] != values[2]
+
+
+def test_cutoffs_in_any_order():
+    names = ["recall@10", "recall@3", "recall@8"]
+    values = tfr.evaluate(np.ones(12), -np.arange(12.0), names)
+    assert [*values.values()] == [10 / 12, 3 / 12, 8 / 12]
