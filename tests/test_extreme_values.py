@@ -1,5 +1,6 @@
 """Extreme numbers give the exact value or a clear error, never a plausible number."""
 
+import itertools
 import math
 
 import numpy as np
@@ -186,3 +187,13 @@ def test_discounts_must_be_finite_and_not_grow(discounts, expected):
     dcg = tfr.DCG(gain="linear", discount=lambda ranks: tf.constant(discounts))
     dcg.update_state([1, 2, 4], [3, 2, 1])
     assert float(dcg.result()) == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("k", [1, 2, None])
+@pytest.mark.usefixtures("run_eagerly")
+def test_ideal_order_of_labels_that_are_equal_in_float32(k):
+    labels = 1 + 1e-9 * np.array([*itertools.permutations(range(4))])
+    ndcg = tfr.NDCG(k=k, gain="linear")
+    for some in [labels, *labels[:, np.newaxis]]:  # together, and one by one
+        (values,) = tfr.evaluate(some, some, [ndcg], per_query=True).values()
+        np.testing.assert_allclose(values, 1, rtol=1e-14)

@@ -210,3 +210,13 @@ def test_the_random_order_of_a_seed_never_changes(seed):
         per_query=True,
     )
     np.testing.assert_allclose(values["mrr"], 1 / np.array(ranks))
+
+
+@pytest.mark.parametrize("distinct", [40, 10**6], ids=["ties", "no ties"])
+def test_pairs_of_a_long_list(distinct):
+    rng = np.random.default_rng(1)
+    labels, scores = rng.integers(0, 4, 100), rng.integers(0, distinct, 100)
+    higher = labels[:, np.newaxis] > labels
+    won = np.sign(scores[:, np.newaxis] - scores) / 2 + 0.5  # a tie counts one half
+    (value,) = tfr.evaluate(labels, scores, ["opa"]).values()
+    assert value == pytest.approx(won[higher].mean(), rel=1e-12)
