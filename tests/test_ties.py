@@ -15,7 +15,7 @@ from cases import (
     random_lists,
     with_cutoffs,
 )
-from helpers import OBJECTS_BY_KIND
+from helpers import OBJECTS_BY_KIND, run_eagerly
 
 import tfrankmetrics as tfr
 
@@ -220,3 +220,13 @@ def test_pairs_of_a_long_list(distinct):
     won = np.sign(scores[:, np.newaxis] - scores) / 2 + 0.5  # a tie counts one half
     (value,) = tfr.evaluate(labels, scores, ["opa"]).values()
     assert value == pytest.approx(won[higher].mean(), rel=1e-12)
+
+
+def test_a_long_tie_in_the_middle_of_a_list():
+    """30 items share the ranks 3 to 32. One of them is relevant."""
+    labels = [0, 0] + [0] * 29 + [1] + [0, 0]
+    scores = [9, 8] + [5] * 30 + [2, 1]
+    compiled = tfr.evaluate(labels, scores, ["recall@10"])
+    with run_eagerly():  # where the length of the list is known
+        eager = tfr.evaluate(labels, scores, ["recall@10"])
+    assert compiled == eager == {"recall@10": pytest.approx(8 / 30)}
