@@ -226,7 +226,8 @@ def test_a_long_tie_in_the_middle_of_a_list():
     """30 items share the ranks 3 to 32. One of them is relevant."""
     labels = [0, 0] + [0] * 29 + [1] + [0, 0]
     scores = [9, 8] + [5] * 30 + [2, 1]
-    compiled = tfr.evaluate(labels, scores, ["recall@10"])
+    compiled = tfr.evaluate(labels, scores, ["mrr@10"])
     with run_eagerly():  # where the length of the list is known
-        eager = tfr.evaluate(labels, scores, ["recall@10"])
-    assert compiled == eager == {"recall@10": pytest.approx(8 / 30)}
+        eager = tfr.evaluate(labels, scores, ["mrr@10"])
+    expected = sum(1 / rank for rank in range(3, 11)) / 30
+    assert compiled == eager == {"mrr@10": pytest.approx(expected)}
