@@ -76,11 +76,10 @@ class _Change(ast.NodeTransformer):
         if isinstance(node, ast.stmt):
             self.statement = node
         for new in changes(node):
-            if self.left == 0:
+            self.left -= 1
+            if self.left == -1:
                 self.before, self.after = node, new
                 self.lines = _lines(self.statement)
-            self.left -= 1
-            if self.after is not None:
                 return ast.copy_location(new, node)
         if isinstance(node, ast.AnnAssign):
             node.value = node.value and self.visit(node.value)

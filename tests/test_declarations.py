@@ -342,3 +342,10 @@ def test_a_name_may_end_in_a_number(declarations):
     declare("half_2")
     for name, expected in (("half_2", 2 / 2), ("half_2@1", 1 / 2)):
         assert tfr.evaluate([[1, 0]], [[2, 1]], [name]) == {name: expected}
+
+
+def test_only_of_arp_a_lower_value_is_better():
+    """Callbacks of Keras 3 with mode="auto" read this."""
+    directions = {name: cls()._direction for name, cls in CLASSES.items()}
+    assert directions.pop("arp") == "down"
+    assert {*directions.values()} == {"up"}

@@ -1,5 +1,6 @@
 """Extreme numbers give the exact value or a clear error, never a plausible number."""
 
+import itertools
 import math
 
 import numpy as np
@@ -107,6 +108,19 @@ def test_a_sum_of_weights_that_overflows_makes_the_result_nan():
     metric = tfr.MeanReciprocalRank()
     metric.update_state(*LISTS, sample_weight=[1e308, 1e308])
     assert math.isnan(metric.result())
+
+
+def test_a_sum_of_weights_that_overflows_makes_a_value_of_0_nan():
+    metric = tfr.MeanReciprocalRank()
+    metric.update_state([[0, 0]] * 2, [[2, 1]] * 2, sample_weight=[1e308, 1e308])
+    assert math.isnan(metric.result())
+
+
+def test_weights_of_different_size():
+    labels, scores = [[1, 0], [0, 1], [1, 0]], [[2, 1]] * 3
+    weights = [1.0, 1.5e308, 1.5e308]
+    values = tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
+    assert values == {"mrr": 0.75}
 
 
 def test_denormal_weights_raise():
@@ -229,3 +243,30 @@ def test_scores_of_uint64_raise_in_every_format():
             ValueError, match=r"Scores must be floats or integers.*uint64"
         ):
             tfr.evaluate(y_true, scores, ["mrr"], inputs=inputs)
+
+
+@pytest.mark.parametrize(
+    ("discounts", "expected"),
+    [
+        ([1, 1, 1], 1 + 2 + 4),
+        ([1, 0.5, 0], 1 + 2 / 2),
+        ([1, 0.5, 0.75], math.nan),  # grows
+        ([1, 0.5, -1], math.nan),
+        ([1, 0.5, math.nan], math.nan),
+        ([math.inf, 1, 1], math.nan),
+    ],
+)
+def test_discounts_must_be_finite_and_not_grow(discounts, expected):
+    dcg = tfr.DCG(gain="linear", discount=lambda ranks: tf.constant(discounts))
+    dcg.update_state([1, 2, 4], [3, 2, 1])
+    assert float(dcg.result()) == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("k", [1, 2, None])
+@pytest.mark.usefixtures("run_eagerly")
+def test_ideal_order_of_labels_that_are_equal_in_float32(k):
+    labels = 1 + 1e-9 * np.array([*itertools.permutations(range(4))])
+    ndcg = tfr.NDCG(k=k, gain="linear")
+    for some in [labels, *labels[:, np.newaxis]]:  # together, and one by one
+        (values,) = tfr.evaluate(some, some, [ndcg], per_query=True).values()
+        np.testing.assert_allclose(values, 1, rtol=1e-14)

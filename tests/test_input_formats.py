@@ -213,3 +213,17 @@ def test_invalid_rows_raise(arguments, message):
     rows = {"query_ids": [1, 1, 2], "labels": [1, 0, 1], "scores": [1.0, 2.0, 3.0]}
     with pytest.raises(ValueError, match=message):
         tfr.evaluate_rows(metrics=["ndcg"], **{**rows, **arguments})
+
+
+@pytest.mark.parametrize("relevant", [[0], [0, 1], [0, 5], [5, 0, 1]])
+def test_a_catalogue_with_a_tie_that_goes_on_below_the_cutoff(relevant):
+    """In the tie there are more items than relevant ones."""
+    scores = [1, 1, 1, 1, 1, 2]
+    grades = [3, 1, 2][: len(relevant)]
+    labels = np.zeros(6)
+    labels[relevant] = grades
+    y_true = {"ids": [relevant], "relevance": [grades]}
+    for name in ("err@2", "err@3", "ndcg@3"):
+        expected = tfr.evaluate(labels, scores, [name.partition("@")[0], name])
+        value = tfr.evaluate(y_true, [scores], [name], inputs="catalogue")
+        assert value[name] == pytest.approx(expected[name], rel=1e-12)

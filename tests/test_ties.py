@@ -7,8 +7,15 @@ import numpy as np
 import oracle
 import pytest
 import tensorflow as tf
-from cases import CASES, SUBTOPIC_METRICS, labels_for, random_lists, with_cutoffs
-from helpers import OBJECTS_BY_KIND
+from cases import (
+    CASES,
+    METRICS,
+    SUBTOPIC_METRICS,
+    labels_for,
+    random_lists,
+    with_cutoffs,
+)
+from helpers import OBJECTS_BY_KIND, run_eagerly
 
 import tfrankmetrics as tfr
 
@@ -49,6 +56,27 @@ def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
                 assert np.isnan(value)
             else:
                 np.testing.assert_allclose(value, expected[0], rtol=1e-10, atol=1e-12)
+
+
+WITH_CUTOFF = [case for case in CASES if METRICS[case.name].has_cutoff]
+
+
+@pytest.mark.parametrize("case", WITH_CUTOFF, ids=str)
+@pytest.mark.usefixtures("run_eagerly")
+def test_a_tie_that_goes_on_below_the_deepest_cutoff(case):
+    labels, scores = random_lists(5, queries=15, size=5, ties=True)
+    scores[:5] = 0.5
+    scores[5, 2:] = -np.inf
+    if case.name in SUBTOPIC_METRICS:
+        labels = np.stack([labels, labels - 1], axis=2)
+    (values,) = tfr.evaluate(labels, scores, [case.metric(2)], per_query=True).values()
+    for query, value in enumerate(values):
+        expected = oracle.evaluate(
+            case.name, labels[query], scores[query], k=2, **dict(case.options)
+        )
+        counts = expected is not None and expected[1] != 0
+        expected = expected[0] if counts else math.nan
+        assert value == pytest.approx(expected, rel=1e-10, abs=1e-12, nan_ok=True)
 
 
 def exact_average_precision_over_hits(above, size, relevant, k):
@@ -182,3 +210,24 @@ def test_the_random_order_of_a_seed_never_changes(seed):
         per_query=True,
     )
     np.testing.assert_allclose(values["mrr"], 1 / np.array(ranks))
+
+
+@pytest.mark.parametrize("distinct", [40, 10**6], ids=["ties", "no ties"])
+def test_pairs_of_a_long_list(distinct):
+    rng = np.random.default_rng(1)
+    labels, scores = rng.integers(0, 4, 100), rng.integers(0, distinct, 100)
+    higher = labels[:, np.newaxis] > labels
+    won = np.sign(scores[:, np.newaxis] - scores) / 2 + 0.5  # a tie counts one half
+    (value,) = tfr.evaluate(labels, scores, ["opa"]).values()
+    assert value == pytest.approx(won[higher].mean(), rel=1e-12)
+
+
+def test_a_long_tie_in_the_middle_of_a_list():
+    """30 items share the ranks 3 to 32. One of them is relevant."""
+    labels = [0, 0] + [0] * 29 + [1] + [0, 0]
+    scores = [9, 8] + [5] * 30 + [2, 1]
+    compiled = tfr.evaluate(labels, scores, ["mrr@10"])
+    with run_eagerly():  # where the length of the list is known
+        eager = tfr.evaluate(labels, scores, ["mrr@10"])
+    expected = sum(1 / rank for rank in range(3, 11)) / 30
+    assert compiled == eager == {"mrr@10": pytest.approx(expected)}

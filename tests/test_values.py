@@ -485,3 +485,10 @@ def test_without_a_seed_the_seed_is_0():
         for seed in (None, 0, 1)
     ]
     assert values[0] == values[1] != values[2]
+
+
+@pytest.mark.parametrize("cutoffs", [(10, 3, 8), (100, 3, 80), (120, 119, 200)])
+def test_cutoffs_in_any_order(cutoffs):
+    names = [f"recall@{k}" for k in cutoffs]
+    values = tfr.evaluate(np.ones(120), -np.arange(120.0), names)
+    assert [*values.values()] == [min(k, 120) / 120 for k in cutoffs]
