@@ -227,3 +227,14 @@ def test_a_catalogue_with_a_tie_that_goes_on_below_the_cutoff(relevant):
         expected = tfr.evaluate(labels, scores, [name.partition("@")[0], name])
         value = tfr.evaluate(y_true, [scores], [name], inputs="catalogue")
         assert value[name] == pytest.approx(expected[name], rel=1e-12)
+
+
+def test_random_ties_beside_exact_ties_in_rows():
+    """Queries are sorted by length, but not if random ties depend on their number."""
+    query_ids, labels = [0] * 9 + [1] * 2, [0] * 8 + [1] + [1, 0]
+    metric = tfr.MeanReciprocalRank(ties="random", seed=4, name="random")
+    alone, beside = (
+        tfr.evaluate_rows(query_ids, labels, [0] * 11, metrics, per_query=True)
+        for metrics in ([metric], [metric, "mrr"])
+    )
+    np.testing.assert_array_equal(alone["random"], beside["random"])
