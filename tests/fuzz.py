@@ -120,7 +120,7 @@ def draw_convention(rng, names):
     ]
     convention = conventions[rng.integers(len(conventions))]
     drawn = {}
-    for name in set(names) & set(convention.metrics):
+    for name in filter(convention.metrics.__contains__, names):
         metric = make_metric(name, 5, convention=convention.name, name=name)
         options = METRICS[name].types.keys() - {"seed"}
         chosen = {option: convention.choice(option, name) for option in options}
@@ -329,8 +329,8 @@ def main():
             print(f"{time.time() - start:.0f} s: {counts['lists']:,} lists", flush=True)
             helpers.clear_caches()
     print(f"{time.time() - start:.0f} s without a finding:")
-    for what, number in sorted(counts.items()):
-        print(f"{number:12,}  {what}")
+    for what, count in sorted(counts.items()):
+        print(f"{count:12,}  {what}")
 
 
 if __name__ == "__main__":
