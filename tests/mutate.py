@@ -37,16 +37,8 @@ PACKAGE = ROOT / "tfrankmetrics"
 # Tests that run other processes, read documents or measure time are left out.
 TESTS = ["values", "ties", "extreme_values", "inputs", "input_formats", "properties"]
 TESTS += ["conventions", "declarations", "own_metrics", "recommendation", "pitfalls"]
-TESTS += [
-    "graph",
-    "keras",
-    "state",
-    "saved",
-    "loading",
-    "trec",
-    "backends",
-    "tf_ranking_values",
-]
+TESTS += ["graph", "keras", "state", "saved", "loading", "trec", "backends"]
+TESTS += ["tf_ranking_values"]
 DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "compute.py", "rows.py", "trec.py"]
 DEFAULT_TARGETS += ["measure.py"]
 

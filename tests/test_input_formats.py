@@ -145,6 +145,7 @@ def test_groups_and_query_ids_of_any_dtype():
         (70_000, 71_000, "int64"),
         (-(2**63), 2**63 - 1, "int64"),
         (2**63, 2**63 + 2**20, "uint64"),
+        (0, 2**32, "int64"),
     ],
 )
 def test_query_ids_of_any_range_in_any_order(low, high, dtype):
