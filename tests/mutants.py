@@ -1,7 +1,8 @@
-"""Small changes of a module, as `mutate.py` makes them: mutants."""
+"""Changes of a module for `mutate.py`: mutants, and a module that notes its lines."""
 
 import ast
 import copy
+import itertools
 
 # What replaces what, in both directions.
 _PAIRS = [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq)]
@@ -133,3 +134,23 @@ def count(path):
     change = _Change(10**9)
     change.visit(ast.parse(path.read_text("utf-8")))
     return 10**9 - change.left
+
+
+def noting_lines(package, path):
+    """A module that calls `note_line` before each statement of a function, compiled."""
+    module, tree = path.relative_to(package), ast.parse(path.read_text("utf-8"))
+
+    def noted(statement):
+        if isinstance(getattr(statement, "value", None), ast.Constant):
+            return [statement]  # a docstring must stay the first statement
+        line = ast.Constant(f"{module}:{statement.lineno}")
+        call = ast.Call(ast.Name("note_line", ast.Load()), [line], [])
+        return [ast.copy_location(ast.Expr(call), statement), statement]
+
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    for node in {node for function in functions for node in ast.walk(function)}:
+        for field in ("body", "orelse", "finalbody"):
+            body = getattr(node, field, None)
+            if isinstance(body, list):
+                setattr(node, field, [*itertools.chain(*map(noted, body))])
+    return compile(ast.fix_missing_locations(tree), str(path), "exec")

@@ -179,10 +179,54 @@ def test_known_shapes_are_checked_while_tracing():
     metric = tfr.MeanReciprocalRank()
     with pytest.raises(ValueError, match="must be of the same shape"):
         tf.function(update_function(metric))(tf.ones((2, 3)), tf.ones((2, 4)))
+    with pytest.raises(ValueError, match="a scalar, "):
+        tf.function(update_function(metric))(*[tf.ones((2, 3))] * 2, tf.ones((2, 4)))
     with pytest.raises(ValueError, match="known number of dimensions"):
         tf.function(update_function(metric), input_signature=[tf.TensorSpec(None)] * 2)(
             tf.ones((2, 3)), tf.ones((2, 3))
         )
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    ("inputs", "y_true", "y_pred"),
+    [
+        ("ids", [[2, 5], [3, -1]], [[2, 9], [4, 3]]),
+        ("catalogue", [[0], [1]], [[3.0, 2.0, 1.0]] * 2),
+        ("catalogue", [[0], [1]], [[[3.0, 2.0, 1.0]]] * 2),
+        ("catalogue", [[[0]], [[1]]], [[[3.0, 2.0, 1.0]]] * 2),
+    ],
+)
+def test_ids_catalogues_and_weights_of_unknown_shape(
+    inputs, y_true, y_pred, jit_compile
+):
+    metric = tfr.MeanReciprocalRank(inputs=inputs)
+    data = tf.constant(y_true), tf.constant(y_pred), tf.constant([[3.0], [1.0]])
+    update = tf.function(
+        update_function(metric),
+        input_signature=[tf.TensorSpec([None] * x.shape.rank, x.dtype) for x in data],
+        jit_compile=jit_compile,
+    )
+    update(*data)
+    assert float(metric.result()) == (3 * 1 + 1 * 1 / 2) / 4
+    for weights in (tf.ones((2, 2)), tf.ones((1, 1))):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError,
+            match="-2" if jit_compile else "a scalar, ",
+        ):
+            update(*data[:2], weights)
+
+
+def test_a_catalogue_must_have_an_item_when_the_graph_runs():
+    metric = tfr.MeanReciprocalRank(inputs="catalogue")
+    update = tf.function(
+        update_function(metric),
+        input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, None])],
+    )
+    update(tf.constant([0]), tf.ones((1, 1)))
+    assert metric.result() == 1
+    with pytest.raises(tf.errors.InvalidArgumentError, match="at least one item"):
+        update(tf.constant([0]), tf.ones((1, 0)))
 
 
 @pytest.mark.parametrize(

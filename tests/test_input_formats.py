@@ -15,6 +15,7 @@ from hypothesis import assume, given
 from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
+from tfrankmetrics import rows
 
 INF = float("inf")
 ID_OBJECTS = metric_objects(metrics_supporting("ids"), without_float_options=True)
@@ -145,6 +146,7 @@ def test_groups_and_query_ids_of_any_dtype():
         (70_000, 71_000, "int64"),
         (-(2**63), 2**63 - 1, "int64"),
         (2**63, 2**63 + 2**20, "uint64"),
+        (0, 2**32, "int64"),
     ],
 )
 def test_query_ids_of_any_range_in_any_order(low, high, dtype):
@@ -179,14 +181,45 @@ def test_many_rows_need_little_memory():
     assert peak < 40 * number * 8  # one padded array would have 8 billion elements
 
 
+def test_rows_are_padded_with_others_of_similar_length(monkeypatch):
+    """At most 12 numbers at a time, unless one list has more."""
+    lengths = np.array([6, 1, 20, 0, 1, 6, 1])
+    labels = np.ones(lengths.sum())
+    labels[0] = 0  # the first of the six items of the first query
+    shapes = []
+
+    def read_labels(labels, *others):
+        shapes.append(labels.shape)
+        return read_all_labels(labels, *others)
+
+    read_all_labels = rows.read_labels
+    monkeypatch.setattr(rows, "read_labels", read_labels)
+    monkeypatch.setattr(rows, "ELEMENTS_AT_A_TIME", 12)
+    found = tfr.evaluate_rows(
+        None, labels, -np.arange(len(labels)), ["mrr"], groups=lengths, per_query=True
+    )
+    assert shapes == [(4, 1), (2, 6), (1, 20)]
+    np.testing.assert_array_equal(found["mrr"], [1 / 2, 1, 1, np.nan, 1, 1, 1])
+
+
+def test_random_ties_of_rows_that_do_not_fit_at_once(monkeypatch):
+    """A query's number sets the order of its tied items."""
+    arguments = (None, [1, 0, 0, 0, 0] * 20, np.zeros(100), ["mrr"])
+    options = {"groups": [5] * 20, "per_query": True, "ties": "random"}
+    at_once = tfr.evaluate_rows(*arguments, **options)
+    monkeypatch.setattr(rows, "ELEMENTS_AT_A_TIME", 20)
+    in_parts = tfr.evaluate_rows(*arguments, **options)
+    np.testing.assert_array_equal(in_parts["mrr"], at_once["mrr"])
+
+
 def test_rows_and_lists_break_random_ties_the_same_way():
     labels, lengths = np.tile([1.0, 0.0, 0.0, 0.0], 50), [4] * 50
     options = {"ties": "random", "seed": 3}
-    rows = tfr.evaluate_rows(
+    by_rows = tfr.evaluate_rows(
         None, labels, np.zeros(200), ["mrr"], groups=lengths, **options
     )
     lists = tfr.evaluate(labels.reshape(50, 4), np.zeros((50, 4)), ["mrr"], **options)
-    assert rows == lists
+    assert by_rows == lists
 
 
 @pytest.mark.parametrize(
@@ -210,9 +243,9 @@ def test_rows_and_lists_break_random_ties_the_same_way():
     ],
 )
 def test_invalid_rows_raise(arguments, message):
-    rows = {"query_ids": [1, 1, 2], "labels": [1, 0, 1], "scores": [1.0, 2.0, 3.0]}
+    table = {"query_ids": [1, 1, 2], "labels": [1, 0, 1], "scores": [1.0, 2.0, 3.0]}
     with pytest.raises(ValueError, match=message):
-        tfr.evaluate_rows(metrics=["ndcg"], **{**rows, **arguments})
+        tfr.evaluate_rows(metrics=["ndcg"], **{**table, **arguments})
 
 
 @pytest.mark.parametrize("relevant", [[0], [0, 1], [0, 5], [5, 0, 1]])

@@ -56,6 +56,26 @@ def test_only_documents_outside_the_run_are_not_retrieved(files):
     assert rows.scores.tolist() == [3.0, -math.inf]
 
 
+def test_queries_without_results_count_if_complete(files):
+    paths = files(qrels=QRELS + b"q2 0 a 1\n", run=RUN + b"q3 Q0 a 1 2.0 tag\n")
+    assert tfr.read_trec(*paths).query_ids.tolist() == ["q1", "q1"]
+    rows = tfr.read_trec(*paths, complete=True)
+    assert rows.query_ids.tolist() == ["q1", "q1", "q2"]
+    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"map": (1 / 2 + 0) / 2}
+
+
+def test_results_that_were_not_judged(files):
+    """A negative judgment marks a document that was not judged."""
+    qrels = QRELS + b"q1 0 c -1\n"
+    run = RUN + b"q1 Q0 c 3 4.0 tag\nq1 Q0 d 4 5.0 tag\n"
+    rows = tfr.read_trec(*files(qrels, run))
+    assert rows.labels.tolist() == [0, 0, 0, 1]  # d, c, b, a
+    assert rows.scores.tolist() == [5, 4, 3, 2]
+    judged = tfr.read_trec(*files(qrels, run), judged_only=True)
+    assert judged.labels.tolist() == [0, 1]  # b, a
+    assert judged.scores.tolist() == [3, 2]
+
+
 @pytest.mark.parametrize(
     ("run", "message"),
     [

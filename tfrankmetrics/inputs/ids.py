@@ -181,12 +181,14 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
         return y_true, y_pred  # an error that `from_dict` raises
+    ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
     if isinstance(y_pred, (list, tuple)) and any(map(_is_set, y_pred)):
         raise ValueError(
             "Recommended ids must be in order, the best first. Received: a set, which "
             "has no order."
         )
-    ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
+    if isinstance(ids, (list, tuple)):
+        ids = [list(row) if _is_set(row) else row for row in ids]
     kinds = [kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None]
     if len({*kinds}) > 1:
         raise ValueError(
@@ -214,16 +216,14 @@ def _is_set(data: Any) -> bool:
 
 
 def _as_rows(data: Any) -> Any:
-    """Columns of a table, sets and tensors of strings as arrays or lists."""
+    """Columns of a table and tensors of strings as arrays or lists."""
     if isinstance(data, tf.Tensor) and data.dtype == tf.string:
         return data.numpy().astype(str)
     if hasattr(data, "to_numpy"):
         data = data.to_numpy()
     if isinstance(data, np.ndarray) and data.dtype.kind == "O":
-        data = data.tolist()
-    if not isinstance(data, (list, tuple)):
-        return data
-    return [list(row) if _is_set(row) else row for row in data]
+        return data.tolist()
+    return data
 
 
 def _kind_of(data: Any) -> type | None:
