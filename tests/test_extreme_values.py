@@ -236,6 +236,13 @@ def test_the_error_for_weights_that_overflow_names_the_weights():
         tfr.evaluate([[1, 1]], [[2.0, 1.0]], ["mrr"], sample_weight=[[1e308, 1e308]])
 
 
+@pytest.mark.parametrize("scores", [[2**63 + 1, 1], [2**53 + 1, 0.5]])
+def test_integers_in_a_list_that_numpy_rounds_raise(scores):
+    with pytest.raises(ValueError, match=f"float64 rounds.*Received: {scores[0]}"):
+        tfr.evaluate([[1, 0]], [scores], ["mrr"])
+    assert tfr.evaluate([[1, 0]], [[float(s) for s in scores]], ["mrr"])["mrr"] == 1
+
+
 def test_scores_of_uint64_raise_in_every_format():
     scores = np.array([[1, 2]], np.uint64)
     for inputs, y_true in (("labels", [[1, 0]]), ("catalogue", [0])):

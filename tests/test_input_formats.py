@@ -166,6 +166,23 @@ def test_query_ids_of_any_range_in_any_order(low, high, dtype):
         assert value == (1 / (1 + hits[0]) if hits.size else 0)
 
 
+@pytest.mark.parametrize(
+    "query_ids",
+    [
+        [2**63 + 1, 5, 2**63 + 2],  # NumPy makes floats of them
+        [2**53, 2**53 + 1, 1.5],
+        ["a\0", "a", "b"],  # NumPy drops zeros at the end
+        [(1, 2), (1, 3), (2, 2)],
+    ],
+)
+def test_query_ids_in_a_list_stay_different(query_ids):
+    found = tfr.evaluate_rows(
+        query_ids, [0, 1, 1], [0.9, 0.5, 0.1], ["mrr"], per_query=True
+    )
+    assert found["query"].tolist() == query_ids
+    assert found["mrr"].tolist() == [0, 1, 1]
+
+
 def test_many_rows_need_little_memory():
     """The lengths differ so much that one padded array would not fit in memory."""
     lengths = np.concatenate([np.full(20_000, 3), [400_000]])
@@ -227,6 +244,16 @@ def test_rows_and_lists_break_random_ties_the_same_way():
     [
         ({"query_ids": [1, 1]}, "a value for each row"),
         ({"query_ids": None}, "either `query_ids`"),
+        ({"query_ids": [1, "1", 2]}, "of one type. Received: Number, str"),
+        ({"query_ids": [b"a", "a", "b"]}, "of one type. Received: bytes, str"),
+        (
+            {"scores": [2**53 + 1, 0.5, 1]},
+            "integers that float64 rounds.*9007199254740993",
+        ),
+        (
+            {"query_ids": None, "groups": [2**62] * 4 + [3]},
+            "add up to the number of rows",
+        ),
         ({"groups": [3]}, "either `query_ids`"),
         ({"query_ids": None, "groups": [1, 1]}, "add up to the number of rows"),
         ({"query_ids": None, "groups": [4, -1]}, "integers of at least 0"),
@@ -271,3 +298,11 @@ def test_random_ties_beside_exact_ties_in_rows():
         for metrics in ([metric], [metric, "mrr"])
     )
     np.testing.assert_array_equal(alone["random"], beside["random"])
+
+
+def test_the_name_query_is_taken():
+    metric = tfr.MeanReciprocalRank(name="query")
+    rows = [1, 1], [1, 0], [2.0, 1.0], [metric]
+    assert tfr.evaluate_rows(*rows) == {"query": 1}
+    with pytest.raises(ValueError, match="a metric with this name"):
+        tfr.evaluate_rows(*rows, per_query=True)

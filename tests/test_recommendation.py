@@ -346,3 +346,12 @@ def test_invalid_ids_make_the_result_nan(inputs, y_true, y_pred):
     metric = tfr.MeanReciprocalRank(inputs=inputs)
     metric.update_state(y_true, y_pred)
     assert np.isnan(metric.result())
+
+
+def test_text_in_tensors():
+    relevant, recommended = [["thé"], ["b"]], [["café", "thé"], ["b", "c"]]
+    expected = tfr.evaluate(relevant, recommended, ["mrr"], inputs="ids")
+    assert expected == {"mrr": 3 / 4}
+    for make in (tf.constant, tf.ragged.constant):
+        data = make(relevant), make(recommended)
+        assert tfr.evaluate(*data, ["mrr"], inputs="ids") == expected

@@ -11,7 +11,11 @@ import numpy as np
 from tfrankmetrics.compiled import call_compiled, require_eager
 from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, summarize, values_and_weights
 from tfrankmetrics.inputs.labels import read_labels
-from tfrankmetrics.inputs.tensors import first_index, refuse_masked_arrays
+from tfrankmetrics.inputs.tensors import (
+    first_index,
+    refuse_masked_arrays,
+    refuse_rounded_integers,
+)
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import Measure, named_measures
 from tfrankmetrics.options import Options, takes_options
@@ -85,6 +89,11 @@ def evaluate_rows(
     """
     require_eager("evaluate_rows")
     named = named_measures(metrics, options)
+    if per_query and "query" in named:
+        raise ValueError(
+            "With `per_query`, the key 'query' holds the query ids. Received: a metric "
+            "with this name. Give it another one."
+        )
     given = {"labels": labels, "scores": scores}
     if sample_weight is not None:
         given["sample_weight"] = sample_weight
@@ -97,7 +106,7 @@ def evaluate_rows(
         )
     num_rows = len(columns["labels"])
     if groups is None:
-        columns["query_ids"] = _column("query_ids", query_ids)
+        columns["query_ids"] = _column("query_ids", _exact_ids(query_ids))
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
@@ -161,8 +170,31 @@ def _column(name: str, column: Any) -> np.ndarray:
     return array
 
 
+def _exact_ids(query_ids: Any) -> Any:
+    """Ids in a list as an array of objects if NumPy could make two of them equal.
+
+    It turns [1, "1"] into text, rounds large integers beside others, and drops zeros at
+    the end of text.
+    """
+    if not isinstance(query_ids, (list, tuple)):
+        return query_ids
+    kinds = {*map(type, query_ids)}
+    is_text = kinds in ({str}, {bytes})
+    if kinds == {float} or (is_text and not any(map(_ends_in_zero, query_ids))):
+        return query_ids
+    ids = np.fromiter(query_ids, object, len(query_ids))
+    is_int = all(kind is int or issubclass(kind, np.integer) for kind in kinds)
+    exact = np.asarray(query_ids) if is_int else ids
+    return exact if exact.dtype.kind in "iu" else ids
+
+
+def _ends_in_zero(text: str | bytes) -> bool:
+    return text[-1:] in ("\0", b"\0")
+
+
 def _numbers(name: str, column: Any) -> np.ndarray:
     array = _column(name, column)
+    refuse_rounded_integers(f"`{name}`", column, array)
     if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
         return array.astype(np.float32)
     if array.dtype.kind not in "biuf":
@@ -195,10 +227,10 @@ def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, _Queries
             "`groups` must hold the number of rows of each query, integers of at least "
             f"0. Received dtype: {lengths.dtype}, smallest: {lengths.min(initial=0)}."
         )
-    if lengths.sum() != num_rows:
+    if sum(lengths.tolist()) != num_rows:
         raise ValueError(
             "`groups` must add up to the number of rows. Received: a sum of "
-            f"{lengths.sum()} for {num_rows} rows."
+            f"{sum(lengths.tolist())} for {num_rows} rows."
         )
     lengths = lengths.astype(np.int64)
     ids = np.arange(len(lengths))

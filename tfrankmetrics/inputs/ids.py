@@ -217,13 +217,21 @@ def _is_set(data: Any) -> bool:
 
 def _as_rows(data: Any) -> Any:
     """Columns of a table and tensors of strings as arrays or lists."""
-    if isinstance(data, tf.Tensor) and data.dtype == tf.string:
-        return data.numpy().astype(str)
+    if isinstance(data, (tf.Tensor, tf.RaggedTensor)) and data.dtype == tf.string:
+        rows = data.to_list() if isinstance(data, tf.RaggedTensor) else data.numpy()
+        return _decoded(rows)
     if hasattr(data, "to_numpy"):
         data = data.to_numpy()
     if isinstance(data, np.ndarray) and data.dtype.kind == "O":
         return data.tolist()
     return data
+
+
+def _decoded(data: Any) -> Any:
+    """Nested lists of text for nested lists, or an array, of bytes."""
+    if isinstance(data, bytes):
+        return data.decode("utf-8")
+    return [_decoded(item) for item in data]
 
 
 def _kind_of(data: Any) -> type | None:

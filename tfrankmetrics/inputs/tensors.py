@@ -6,7 +6,7 @@ graph runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -81,6 +81,7 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
     except ValueError:  # rows of unequal length
         array = np.empty(0, object)
     if array.dtype != object:
+        refuse_rounded_integers(name, data, array)
         if array.dtype.kind in "SUMm":
             raise ValueError(
                 f"{name} must hold numbers. Received dtype: {array.dtype}."
@@ -97,6 +98,28 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
             f"Received: {data!s:.200}."
         ) from None
     return tf.RaggedTensor.from_row_lengths(values, [len(row) for row in rows])
+
+
+def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
+    """Raises ValueError for a list in which NumPy has rounded integers to float64."""
+    is_list = isinstance(data, (list, tuple)) and array.dtype.kind == "f"
+    if not is_list or not (np.abs(array) >= 2**53).any():
+        return
+    for number, rounded in zip(_flat(data), array.flat, strict=True):
+        if isinstance(number, int) and number != int(rounded):
+            raise ValueError(
+                f"{name} must not hold integers that float64 rounds, beside other "
+                f"numbers. Received: {number}, which became {rounded}. Pass an array "
+                "of int64."
+            )
+
+
+def _flat(data: Any) -> Iterator[Any]:
+    if isinstance(data, (list, tuple, np.ndarray)) and np.ndim(data):
+        for each in data:
+            yield from _flat(each)
+    else:
+        yield data
 
 
 def refuse_masked_arrays(name: str, data: Any) -> None:
