@@ -150,6 +150,7 @@ def update_with_unknown_shapes(request):
     )
     update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 3)))
     update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 1)))
+    assert metric.result() == 1
     return update, request.param
 
 

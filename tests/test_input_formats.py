@@ -136,6 +136,8 @@ def test_groups_and_query_ids_of_any_dtype():
             expected
         )
     assert by_groups == pytest.approx(expected)
+    one_row = tfr.evaluate_rows(None, [1], [1.0], ["mrr"], groups=[0, 1])
+    assert one_row == {"mrr": 1}
 
 
 @pytest.mark.parametrize(
@@ -200,9 +202,9 @@ def test_many_rows_need_little_memory():
 
 def test_rows_are_padded_with_others_of_similar_length(monkeypatch):
     """At most 12 numbers at a time, unless one list has more."""
-    lengths = np.array([6, 1, 20, 0, 1, 6, 1])
+    lengths = np.array([4, 1, 1, 20, 0, 1, 4, 1, 7, 5, 1, 1, 1, 4])
     labels = np.ones(lengths.sum())
-    labels[0] = 0  # the first of the six items of the first query
+    labels[0] = 0  # the first of the four items of the first query
     shapes = []
 
     def read_labels(labels, *others):
@@ -215,8 +217,9 @@ def test_rows_are_padded_with_others_of_similar_length(monkeypatch):
     found = tfr.evaluate_rows(
         None, labels, -np.arange(len(labels)), ["mrr"], groups=lengths, per_query=True
     )
-    assert shapes == [(4, 1), (2, 6), (1, 20)]
-    np.testing.assert_array_equal(found["mrr"], [1 / 2, 1, 1, np.nan, 1, 1, 1])
+    assert shapes == [(8, 1), (3, 4), (1, 5), (1, 7), (1, 20)]
+    expected = [1 / 2, 1, 1, 1, np.nan, *[1] * 9]
+    np.testing.assert_array_equal(found["mrr"], expected)
 
 
 def test_random_ties_of_rows_that_do_not_fit_at_once(monkeypatch):
@@ -262,6 +265,7 @@ def test_rows_and_lists_break_random_ties_the_same_way():
         ({"query_ids": ["a", None, "b"]}, "must have a query id.*row 1"),
         ({"query_ids": np.array(["a", 1, "b"], object)}, "of one type"),
         ({"scores": [[1.0], [2.0], [3.0]]}, "`scores` must be one column"),
+        ({"scores": np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0])}, "masked array"),
         ({"labels": [1.0, float("nan"), 0.0]}, "Received: nan in row 1"),
         ({"labels": None}, r"`labels` must be one column.*shape \(\)"),
         ({"labels": ["x", "y", "z"]}, "must hold numbers"),

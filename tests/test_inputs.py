@@ -62,6 +62,28 @@ def test_one_list_without_a_batch_dimension():
     )
 
 
+def test_weights_of_one_list():
+    """One weight for each item, or one weight for the list."""
+    for weights in ([1, 2], [3], 3, [[3]], [[1, 2]]):
+        metric = tfr.MeanReciprocalRank()
+        metric.update_state([1, 0], [2.0, 1.0], weights)
+        metric.update_state([0, 1], [2.0, 1.0], 1.0)
+        first = 1 if np.size(weights) == 2 else 3  # that of the relevant item
+        assert float(metric.result()) == (first * 1 + 1 / 2) / (first + 1)
+
+
+def test_query_weights_of_each_shape():
+    labels, scores = [[1, 0, 0], [0, 1, 0]], [[3, 2, 1]] * 2
+    for weights, expected in (
+        (3, (1 + 1 / 2) / 2),
+        ([3, 1], (3 * 1 + 1 / 2) / 4),
+        ([[3], [1]], (3 * 1 + 1 / 2) / 4),
+        ([0.5, 0], 1),
+    ):
+        found = tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
+        assert found == {"mrr": expected}
+
+
 def test_boolean_labels():
     assert tfr.evaluate([[False, True]], [[2, 1]], ["mrr"]) == {"mrr": 0.5}
 
@@ -263,6 +285,14 @@ def test_default_metric_names():
     assert tfr.RankingMetrics(["mrr"], name="mine").name == "mine"
 
 
-def test_evaluate_inside_a_graph_raises():
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda: tfr.evaluate(ONE, ONE, ["mrr"]),
+        lambda: tfr.evaluate_rows([1], [1], [1], ["mrr"]),
+    ],
+    ids=["evaluate", "evaluate_rows"],
+)
+def test_functions_of_arrays_raise_inside_a_graph(function):
     with pytest.raises(RuntimeError, match="Update a metric object there instead"):
-        tf.function(lambda: tfr.evaluate(ONE, ONE, ["mrr"]))()
+        tf.function(function)()

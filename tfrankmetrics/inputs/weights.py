@@ -28,7 +28,7 @@ def query_or_item_weights(
         f"Received: shape {given.tensor.shape}."
     )
     weights = _nan_if_negative(given.tensor)
-    if is_one_list and weights.shape.rank == 1 and weights.shape[0] != 1:
+    if is_one_list and weights.shape.rank == 1:
         weights = weights[tf.newaxis]
     batch = tf.shape(labels.tensor)[:1]
     if weights.shape.rank == 0:
