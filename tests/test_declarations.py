@@ -269,6 +269,10 @@ def on_padding(lists, gain):
     return tf.reduce_sum(1.0 / tf.ones_like(gain(lists.ranked)), axis=1)
 
 
+def share_of_batch(lists, gain):
+    return half(lists, gain) / (1 + tf.reduce_sum(half(lists, gain)))
+
+
 def largest_gain(lists, gain):
     """Not linear in the gains: the largest one at the top of the list."""
     tops = [tf.reduce_max(lists.expected(gain)[:, :k], axis=1) for k in lists.cutoffs]
@@ -296,6 +300,7 @@ class PaddingCounts(tfr.ItemGain):
         ({"gain": tfr.ItemGain}, "list of 4 items: NotImplementedError"),
         ({"gain": PaddingCounts}, "must not depend on padding"),
         ({"formula": on_padding, "base": tfr.WholeListMetric}, "must not depend on padding"),
+        ({"formula": share_of_batch}, "must not depend on the other lists"),
         ({"formula": largest_gain, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "mean over all orders"),
     ],
 )  # fmt: skip

@@ -23,11 +23,15 @@ SCORES = [4.0, 3.0, 2.0, 1.0]
 
 
 def try_declaration(declaration: Declaration) -> None:
-    """Raises TypeError if a formula fails, counts padding or is wrong under ties."""
+    """Raises TypeError for a formula that gives plausible, but wrong numbers.
+
+    It fails, counts padding, mixes the lists of a batch, or is wrong under ties.
+    """
     name = declaration.name
     try:
         value = _values(declaration, [LABELS], [SCORES])
         padded = _values(declaration, [[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
+        with_other = _values(declaration, [LABELS, LABELS[::-1]], [SCORES, SCORES])
     except Exception as error:
         raise TypeError(
             f"The formula and the gain of `{name}` must compute the values of lists. "
@@ -40,6 +44,12 @@ def try_declaration(declaration: Declaration) -> None:
             f"the labels {LABELS}, and {padded} with two more items of padding. Give "
             "padding no gain, as in tf.where(items.valid, gains, 0), and do not count "
             "items where lists.ranked.valid is False."
+        )
+    if not np.allclose(value, with_other[:, :1], rtol=1e-9, equal_nan=True):
+        raise TypeError(
+            f"The value of `{name}` must not depend on the other lists of a batch. "
+            f"Received: {value} for a list alone, and {with_other[:, :1]} beside "
+            "another one. Reduce over the ranks of each list, with axis=1."
         )
     if "expected" in typing.get_args(declaration.types["ties"]):
         _require_exact_ties(declaration)
