@@ -284,4 +284,8 @@ def _numbered(ids: np.ndarray) -> np.ndarray:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(f"Query ids must be of one type. Received: {names}.")
     numbered: dict[Any, int] = {}
-    return np.array([numbered.setdefault(query, len(numbered)) for query in ids], int)
+    try:
+        found = [numbered.setdefault(query, len(numbered)) for query in ids]
+    except TypeError as error:
+        raise ValueError(f"Query ids must be hashable. Received: {error}.") from None
+    return np.array(found, int)

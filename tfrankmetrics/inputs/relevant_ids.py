@@ -36,9 +36,10 @@ def as_ids(name: str, data: Any) -> Dense:
         if not ids.dtype.is_integer or ids.dtype == tf.uint64:
             if ids.shape.num_elements() == 0:  # an empty list has no dtype
                 return tf.cast(ids, tf.int64)
+            hint = " Cast them to int64." if ids.dtype == tf.uint64 else ""
             raise ValueError(
                 f"{name} must hold ids: integers of at least 0, with -1 for padding. "
-                f"Received dtype: {ids.dtype.name}."
+                f"Received dtype: {ids.dtype.name}.{hint}"
             )
         return tf.cast(ids, tf.int64)
 

@@ -93,9 +93,11 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
         if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
             raise ValueError
     except (TypeError, ValueError):
+        is_array = isinstance(data, np.ndarray)
+        hint = " It has the dtype object: convert it to float." if is_array else ""
         raise ValueError(
-            f"{name} must be an array, or a list of lists of numbers. "
-            f"Received: {data!s:.200}."
+            f"{name} must be an array of numbers, or a list of lists of numbers. "
+            f"Received: {data!s:.200}.{hint}"
         ) from None
     return tf.RaggedTensor.from_row_lengths(values, [len(row) for row in rows])
 
