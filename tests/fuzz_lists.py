@@ -117,13 +117,18 @@ def _draw_labels(rng, setting, size):
 
 
 def _draw_scores(rng, setting, size):
-    """Scores with few ties, since the oracle goes through all orders."""
+    """Scores with few ties in long lists, since the oracle goes through all orders."""
     whole = rng.permutation(size).astype(float) - size // 2
+    is_short = size <= 7
+    if is_short and rng.random() < 0.1:
+        whole //= 3  # groups of up to three
+    elif size <= 5 and rng.random() < 0.1:
+        whole[:] = 0
     for _ in range(rng.integers(0, 3) if size else 0):
         whole[rng.integers(size)] = whole[rng.integers(size)]
     scores = SCORES[setting.scores](whole)
     if size and "int" not in setting.score_dtype:
-        for _ in range(rng.integers(0, 2)):
+        for _ in range(rng.integers(0, 4 if is_short else 2)):
             special = [0.0, -0.0, np.inf, np.nan, -np.inf]
             scores[rng.integers(size)] = rng.choice(special)
     return _rounded(scores, setting.score_dtype)[1]
@@ -149,13 +154,13 @@ def _draw_each(rng, setting, queries):
     sizes = rng.integers(max(0, setting.items - 25), setting.items + 1, queries)
     labels = [_draw_labels(rng, setting, n) for n in sizes]
     if setting.inputs == "subtopics":
-        labels = [np.stack([x, np.maximum(x, 1) - 1], axis=-1) for x in labels]
+        labels = [np.stack([x, rng.permutation(x)], axis=-1) for x in labels]
     scores = [_draw_scores(rng, setting, n) for n in sizes]
     return labels, scores, _draw_weights(rng, setting, sizes)
 
 
 def _padded(rng, setting, queries):
-    """Arrays with padding anywhere among the items. Its scores are the highest."""
+    """Arrays with padding anywhere among the items, and anything in it."""
     labels, scores, weights = _draw_each(rng, setting, queries)
     valid = np.zeros((queries, setting.items), bool)
     for row, of_list in zip(valid, scores):
@@ -167,15 +172,24 @@ def _padded(rng, setting, queries):
         result[valid] = np.concatenate(parts).astype(result.dtype)
         return result
 
-    has_negative = setting.mask == "negative labels"
+    is_label_float = "float" in setting.label_dtype
     highest = max(map(np.max, filter(len, scores)))
+    if "float" in setting.score_dtype:
+        highest = rng.choice([highest, np.nan, np.inf])
+    padding = -1
+    if setting.mask != "negative labels":
+        padding = rng.choice([1, np.nan]) if is_label_float else 1
+    y_true = spread(labels, padding, setting.label_dtype)
+    if setting.mask != "negative labels" and is_label_float:
+        # With a mask, a negative label is not relevant, and no padding.
+        y_true[(y_true == 0) & (rng.random(y_true.shape) < 0.3)] = -2
     lists = Lists(labels, scores, weights)
     lists.arguments = {
-        "y_true": spread(labels, -1 if has_negative else 1, setting.label_dtype),
+        "y_true": y_true,
         "y_pred": spread(scores, highest, setting.score_dtype),
         "sample_weight": np.array(weights)
         if np.ndim(weights[0]) == 0
-        else spread(weights, 5, "float64"),
+        else spread(weights, 1e300, "float64"),
     }
     if setting.mask == "argument":
         lists.arguments["mask"] = valid
@@ -216,7 +230,7 @@ def _ids(rng, setting, queries):
         grade = (
             _draw_labels(rng, setting, len(found)) if graded else np.ones(len(found))
         )
-        shown = rng.permutation(pool[: rng.integers(1, setting.items + 1)])
+        shown = rng.permutation(pool[: rng.integers(0, setting.items + 1)])
         shown = np.concatenate([shown, shown[:1]])[: setting.items]
         left = dict(zip(found, grade))
         # Only the first position of an id counts. Ids that are left were missed.
