@@ -166,6 +166,21 @@ def test_ndcg_of_almost_equal_labels_is_at_most_1(how, seed):
         np.testing.assert_allclose(shuffled[name], 1, rtol=1e-15, err_msg=name)
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [[40, 30, 10, 0, 20]],  # in float32 the last is no better than the third
+        [[900, 700, 500, 300, 0], [40, 30, 10, 0, 20]],
+        [[30, 0, 10]],
+    ],
+)
+def test_the_ideal_order_of_labels_that_float32_cannot_tell_apart(labels):
+    """In float32, 2^30 + 40 is 2^30."""
+    labels = 2.0**30 + np.array(labels)
+    found = tfr.evaluate(labels, labels, ["ndcg@3"], gain="linear")
+    assert found == {"ndcg@3": pytest.approx(1, rel=1e-12)}
+
+
 def test_labels_above_the_highest_float32():
     labels = [[1e39, 2e39, 3e39]]
     (value,) = tfr.evaluate(

@@ -267,6 +267,7 @@ def test_rows_and_lists_break_random_ties_the_same_way():
         ({"scores": [[1.0], [2.0], [3.0]]}, "`scores` must be one column"),
         ({"scores": np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0])}, "masked array"),
         ({"labels": [1.0, float("nan"), 0.0]}, "Received: nan in row 1"),
+        ({"labels": [[1], [1, 0], [1]]}, "values of different shapes"),
         ({"labels": None}, r"`labels` must be one column.*shape \(\)"),
         ({"labels": ["x", "y", "z"]}, "must hold numbers"),
         ({"sample_weight": [1.0, 1.0, -1.0]}, "at least 0.*-1.0 in row 2"),

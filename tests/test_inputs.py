@@ -84,6 +84,12 @@ def test_query_weights_of_each_shape():
         assert found == {"mrr": expected}
 
 
+def test_scores_of_subtopics_may_have_a_last_dimension_of_1():
+    labels, scores = [[[-2, 1], [1, 1]]], [[[2.0], [1.0]]]
+    # At rank 1, the precision is 0 for the first subtopic and 1 for the second.
+    assert tfr.evaluate(labels, scores, ["precision_ia@1"]) == {"precision_ia@1": 1 / 2}
+
+
 def test_boolean_labels():
     assert tfr.evaluate([[False, True]], [[2, 1]], ["mrr"]) == {"mrr": 0.5}
 
@@ -123,6 +129,8 @@ ONE = [[1.0, 0.0]]
         ({"y_true": [[[1.0], [0.0]]]}, "`mrr` reads labels of shape [B, N].", "one for each subtopic. To remove"),
         ({"metrics": ["alpha_dcg"]}, "`alpha_dcg` reads labels of shape [B, N, T]", "labels of shape [B, N]. Add a"),
         ({"y_pred": [[[1.0, 2.0], [3.0, 4.0]]]}, "may also be [B, N, 1]", "(1, 2, 2)"),
+        ({"y_true": [1]}, "For the ids of relevant items, pass inputs='catalogue'", "y_true of shape (1,)"),
+        ({"y_true": [[1]], "y_pred": np.ones((1, 2, 3))}, "pass inputs='catalogue'", "y_true of shape (1, 1)"),
         ({"y_true": [[1, 0], [1]], "y_pred": [[1, 2], [3, 4]]}, "as long as the rows of the labels", "in row 1, 1 labels and 2"),
         ({"y_true": [[1, 0, 0], [1]], "y_pred": np.ones((2, 2))}, "must be of the same shape", "y_pred of shape (2, 2)"),
         ({"y_true": [[1, 0], [1]], "y_pred": [[1], [3, 4]]}, "as long as the rows of the labels", "in row 0, 2 labels and 1"),

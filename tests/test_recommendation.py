@@ -237,6 +237,7 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**IDS, "y_pred": pandas.Series([{2, 3}])}, "must be in order", "a set"),
         ({**IDS, "y_true": {"ids": [[1]], "exclude": [[1]]}}, "no other", "exclude"),
         ({**IDS, "sample_weight": [[1, 2]]}, "one weight per query", "(1, 2)"),
+        ({**IDS, "sample_weight": [[[1]]]}, "one weight per query", "(1, 1, 1)"),
         ({**IDS, "sample_weight": [-1]}, "at least 0", "[0]"),
         ({**IDS, "mask": [[True, True]]}, "`mask` is for inputs='labels'", "'ids'"),
         ({**CATALOGUE, "y_true": [3]}, "0 to 2 here", "3 at index [0, 0]"),
