@@ -188,6 +188,16 @@ def scramble(bits):
     return bits ^ bits >> 16
 
 
+def test_a_random_order_does_not_depend_on_padding():
+    labels, scores = np.eye(4)[np.arange(40) % 4], np.zeros((40, 4))
+    alone = tfr.evaluate(labels, scores, ["mrr"], ties="random", per_query=True)
+    assert len({*alone["mrr"]}) == 4
+    for place in (0, 2, 4):  # of an item of padding
+        padded = np.insert(labels, place, -1, axis=1), np.insert(scores, place, 9, 1)
+        found = tfr.evaluate(*padded, ["mrr"], ties="random", per_query=True)
+        assert found["mrr"].tolist() == alone["mrr"].tolist()
+
+
 @pytest.mark.parametrize("seed", [0, 3, 100, 2**33 + 5, -1])
 def test_the_random_order_of_a_seed_never_changes(seed):
     """Published numbers can be computed again with a later version."""

@@ -101,7 +101,8 @@ def _order_by_key(
     keys = without_negative_zero(keys)
     if tie_breaking.ties == "stable":
         return _top_items(keys, depth)
-    shuffle = ties.random_order(tf.shape(keys), tie_breaking.seed or 0, first_query)
+    seed = tie_breaking.seed or 0
+    shuffle = ties.random_order(is_retrieved(keys), seed, first_query)
     order, sorted_keys = _top_items(tf.gather(keys, shuffle, batch_dims=1), depth)
     return tf.gather(shuffle, order, batch_dims=1), sorted_keys
 

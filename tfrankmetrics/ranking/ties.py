@@ -181,13 +181,13 @@ def _running_maximum_of_unknown_depth(values: tf.Tensor) -> tf.Tensor:
 
 
 def random_order(
-    shape: tf.Tensor, seed: int, first_query: tf.Tensor | int
+    retrieved: tf.Tensor, seed: int, first_query: tf.Tensor | int
 ) -> tf.Tensor:
     """A random order of the N items of each query, int32 `[B, N]`.
 
     Each item's number is a hash of the seed, the query's number and the item's position
-    in the list. Unlike TensorFlow's random ops, this gives the same order in every mode
-    and on every device, whatever the padding and the batch size.
+    among the retrieved items. Unlike TensorFlow's random ops, this gives the same order
+    in every mode and on every device, whatever the padding and the batch size.
     """
 
     def scramble(bits):  # the 32-bit finalizer of Austin Appleby's MurmurHash3
@@ -196,10 +196,12 @@ def random_order(
             bits *= factor
         return tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, 16))
 
-    queries = tf.cast(first_query, tf.int64) + tf.range(tf.cast(shape[0], tf.int64))
+    batch = tf.shape(retrieved, out_type=tf.int64)[0]
+    queries = tf.cast(first_query, tf.int64) + tf.range(batch)
     seed = scramble(tf.constant(seed % 2**32, tf.uint32))
     queries = scramble(scramble(tf.cast(queries, tf.uint32)) + seed)
-    items = tf.cast(tf.range(shape[1]), tf.uint32)
+    items = tf.cumsum(tf.cast(retrieved, tf.int32), axis=1, exclusive=True)
+    items = tf.cast(items, tf.uint32)
     numbers = scramble(queries[:, tf.newaxis] + scramble(items))
     return tf.argsort(tf.bitcast(numbers, tf.int32), axis=1, stable=True)
 
