@@ -25,6 +25,9 @@ from tensorflow.python.eager import context
 import tfrankmetrics as tfr
 from tfrankmetrics import compiled
 
+# Keras 2 beside the current TensorFlow, or with TensorFlow 2.15, lacks some methods.
+IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
+
 SUITE = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map@10", "mrr@10"]
 SUITE += ["precision@1", "precision@5", "precision@10", "recall@10"]
 

@@ -6,10 +6,9 @@ import sys
 
 import pytest
 import tensorflow as tf
+from helpers import IS_KERAS_3
 
 import tfrankmetrics as tfr
-
-IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
 
 
 def test_other_backends_raise(monkeypatch):

@@ -16,8 +16,8 @@ import sys
 import distribution
 import pytest
 import tensorflow as tf
+from helpers import IS_KERAS_3
 
-IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
 ONLY_KERAS_3 = pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 can do this")
 SCRIPT = pathlib.Path(distribution.__file__)
 

@@ -13,7 +13,8 @@ import zipfile
 import cases
 import pytest
 import tensorflow as tf
-from test_saved import FOLDER, IS_KERAS_3, NAME, plus_one
+from helpers import IS_KERAS_3
+from test_saved import FOLDER, NAME, plus_one
 
 import tfrankmetrics as tfr
 

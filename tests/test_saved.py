@@ -12,10 +12,10 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from helpers import IS_KERAS_3
 
 import tfrankmetrics as tfr
 
-IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
 FOLDER = pathlib.Path(__file__).parent / "saved"
 NAME = "keras_3" if IS_KERAS_3 else "keras_2"
 

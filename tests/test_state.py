@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cases import CASES, labels_for, random_lists
-from helpers import results
+from helpers import IS_KERAS_3, results
 
 import tfrankmetrics as tfr
 from tfrankmetrics import compiled
 
-IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
 NAMES = ["ndcg@3", "map", "mrr"]
 LABELS, SCORES = random_lists(0)
 WEIGHTS = np.random.default_rng(0).uniform(size=len(LABELS))

@@ -171,25 +171,19 @@ def _column(name: str, column: Any) -> np.ndarray:
 
 
 def _exact_ids(query_ids: Any) -> Any:
-    """Ids in a list as an array of objects if NumPy could make two of them equal.
+    """Ids in a list as an array: of objects, if NumPy would change them.
 
-    It turns [1, "1"] into text, rounds large integers beside others, and drops zeros at
-    the end of text.
+    It turns [1, "1"] into text, rounds large integers beside others, drops zeros at the
+    end of text, and makes two dimensions of tuples.
     """
     if not isinstance(query_ids, (list, tuple)):
         return query_ids
-    kinds = {*map(type, query_ids)}
-    is_text = kinds in ({str}, {bytes})
-    if kinds == {float} or (is_text and not any(map(_ends_in_zero, query_ids))):
-        return query_ids
-    ids = np.fromiter(query_ids, object, len(query_ids))
-    is_int = all(kind is int or issubclass(kind, np.integer) for kind in kinds)
-    exact = np.asarray(query_ids) if is_int else ids
-    return exact if exact.dtype.kind in "iu" else ids
-
-
-def _ends_in_zero(text: str | bytes) -> bool:
-    return text[-1:] in ("\0", b"\0")
+    try:
+        array = np.asarray(query_ids)
+    except ValueError:  # tuples of different lengths
+        array = np.empty(0)
+    is_unchanged = array.ndim == 1 and array.tolist() == list(query_ids)
+    return array if is_unchanged else np.fromiter(query_ids, object, len(query_ids))
 
 
 def _numbers(name: str, column: Any) -> np.ndarray:
@@ -227,10 +221,11 @@ def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, _Queries
             "`groups` must hold the number of rows of each query, integers of at least "
             f"0. Received dtype: {lengths.dtype}, smallest: {lengths.min(initial=0)}."
         )
-    if sum(lengths.tolist()) != num_rows:
+    total = lengths.sum(dtype=np.float64)  # which does not wrap around, as int64 does
+    if total != num_rows:
         raise ValueError(
             "`groups` must add up to the number of rows. Received: a sum of "
-            f"{sum(lengths.tolist())} for {num_rows} rows."
+            f"{total:.0f} for {num_rows} rows."
         )
     lengths = lengths.astype(np.int64)
     ids = np.arange(len(lengths))
