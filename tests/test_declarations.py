@@ -273,6 +273,11 @@ def share_of_batch(lists, gain):
     return half(lists, gain) / (1 + tf.reduce_sum(half(lists, gain)))
 
 
+def share_of_total(lists, gain):
+    """0 / 0 for a list whose gains are all 0."""
+    return half(lists, gain) / lists.total(gain)[:, tf.newaxis]
+
+
 def largest_gain(lists, gain):
     """Not linear in the gains: the largest one at the top of the list."""
     tops = [tf.reduce_max(lists.expected(gain)[:, :k], axis=1) for k in lists.cutoffs]
@@ -301,6 +306,7 @@ class PaddingCounts(tfr.ItemGain):
         ({"gain": PaddingCounts}, "must not depend on padding"),
         ({"formula": on_padding, "base": tfr.WholeListMetric}, "must not depend on padding"),
         ({"formula": share_of_batch}, "must not depend on the other lists"),
+        ({"formula": share_of_total}, "must be a number for each list.*divide_no_nan"),
         ({"formula": largest_gain, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "mean over all orders"),
     ],
 )  # fmt: skip

@@ -269,9 +269,11 @@ def test_saving_an_unregistered_function_raises(tmp_path, data, option):
             model.save(tmp_path / "model.keras")
 
 
-def test_a_metric_named_loss_raises(data):
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_metric_named_loss_raises(data, alone):
     features, labels, _ = data
-    model = scoring_model(metrics=[tfr.RankingMetrics([tfr.NDCG(name="loss")])])
+    metric = tfr.NDCG(name="loss")
+    model = scoring_model(metrics=[metric if alone else tfr.RankingMetrics([metric])])
     with pytest.raises(ValueError, match=r"must have its own key.*'loss'"):
         model.evaluate(features, labels, verbose=0)
 

@@ -252,7 +252,7 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**CATALOGUE, "y_true": [[1, 2]], "y_pred": np.zeros((1, 2, 3)), "sample_weight": [[1], [2]]}, "one weight per query", "(2, 1)"),
         ({**CATALOGUE, "y_true": [[1, 2]], "y_pred": np.zeros((1, 2, 3)), "sample_weight": [[1, 2, 3]]}, "[B, T] for sequences", "(1, 3)"),
         ({**CATALOGUE, "y_pred": [[0.1], [0.2, 0.3]]}, "must be dense", "unequal length"),
-        ({**CATALOGUE, "y_pred": [["a"]]}, "must hold numbers", "U1"),
+        ({**CATALOGUE, "y_pred": [["a"]]}, "must hold real numbers of at most 64 bits", "U1"),
         ({**CATALOGUE, "duplicates": "all"}, "is for inputs='ids'", "'catalogue'"),
         ({**IDS, "duplicates": "none"}, "'first', 'all'", "'none'"),
         ({**IDS, "inputs": "id"}, "'labels', 'ids', 'catalogue'", "'id'"),

@@ -206,6 +206,8 @@ def _labels_and_scores(
     subtopics = None
     if ranks[0] == 3:
         subtopics = labels.tensor
+        if subtopics.shape[2] == 0:
+            raise ValueError(f"Labels [B, N, T] need at least 1 subtopic. {received}")
         labels = labels._replace(tensor=tf.reduce_max(subtopics, axis=2))
     error = f"Labels and scores must be of the same shape. {received}"
     return (

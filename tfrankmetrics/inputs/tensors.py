@@ -82,9 +82,11 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
         array = np.empty(0, object)
     if array.dtype != object:
         refuse_rounded_integers(name, data, array)
-        if array.dtype.kind in "SUMm":
+        is_long = array.dtype.kind == "f" and array.dtype.itemsize > 8
+        if is_long or array.dtype.kind in "SUMm":
             raise ValueError(
-                f"{name} must hold numbers. Received dtype: {array.dtype}."
+                f"{name} must hold real numbers of at most 64 bits. "
+                f"Received dtype: {array.dtype}."
             )
         return array
     try:

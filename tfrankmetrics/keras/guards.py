@@ -31,7 +31,8 @@ def check_use_in_keras(metric: StatefulMetric, y_pred: Any) -> None:
         return
     if "compute_metrics" in methods:  # for the metrics that were given to `compile`
         _refuse_other_keras(model)
-        if metric.result_keys:  # Keras itself tells single results apart
+        # Keras itself tells single results apart, but for its own "loss".
+        if metric.result_keys or metric.name == "loss":
             _refuse_lost_keys(model)
     if metric.input_format.inputs == "labels":
         _refuse_single_items(y_pred, model)

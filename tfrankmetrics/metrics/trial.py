@@ -32,6 +32,7 @@ def try_declaration(declaration: Declaration) -> None:
         value = _values(declaration, [LABELS], [SCORES])
         padded = _values(declaration, [[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
         with_other = _values(declaration, [LABELS, LABELS[::-1]], [SCORES, SCORES])
+        without = _values(declaration, [[0.0] * 4, [-1.0] * 4], [SCORES, SCORES])
     except Exception as error:
         raise TypeError(
             f"The formula and the gain of `{name}` must compute the values of lists. "
@@ -50,6 +51,12 @@ def try_declaration(declaration: Declaration) -> None:
             f"The value of `{name}` must not depend on the other lists of a batch. "
             f"Received: {value} for a list alone, and {with_other[:, :1]} beside "
             "another one. Reduce over the ranks of each list, with axis=1."
+        )
+    if not np.isfinite(without).all():
+        raise TypeError(
+            f"The value of `{name}` must be a number for each list. Received: "
+            f"{without[:, 0]} for the labels {[0.0] * 4}, and {without[:, 1]} for a "
+            "list of padding. Divide by tf.math.divide_no_nan."
         )
     if "expected" in typing.get_args(declaration.types["ties"]):
         _require_exact_ties(declaration)
