@@ -227,6 +227,7 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**IDS, "y_pred": [[[2, 3]]]}, "[B, K]", "(1, 1, 2)"),
         ({**IDS, "y_true": [["a"]]}, "the same type", "str and int"),
         ({**IDS, "y_true": [["a", None]], "y_pred": [["a"]]}, "the same type", "None"),
+        ({**IDS, "y_true": [[{}]], "y_pred": [[{}]]}, "another hashable type", "{}"),
         ({**IDS, "y_true": {"labels": [[1]]}}, "must have the key 'ids'", "labels"),
         ({**IDS, "y_true": {"ids": [[1]], "relevance": [[1, 2]]}}, "shape of 'ids'", "(1, 2)"),
         ({**IDS, "y_true": {"ids": [[1]], "relevance": [[np.nan]]}}, "finite numbers", "nan"),

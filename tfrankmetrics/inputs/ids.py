@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -203,6 +203,11 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
         if not isinstance(data, (*kinds,)):
             raise ValueError(
                 f"Ids must all have the same type. Received: {data!r} and others."
+            )
+        if not isinstance(data, Hashable):
+            raise ValueError(
+                "Ids must be integers, strings or of another hashable type. "
+                f"Received: {data!s:.200}."
             )
         return numbered.setdefault(data, len(numbered))
 
