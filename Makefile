@@ -32,6 +32,8 @@ bench:
 	python benchmarks/training.py
 	python benchmarks/cost.py
 	python benchmarks/ops.py
+	python benchmarks/startup.py
+	python benchmarks/ties.py
 	python benchmarks/rows.py
 
 bench-tf-ranking:

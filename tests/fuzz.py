@@ -4,8 +4,8 @@
 
 Each round draws a setting (input format, dtypes, weights, masks), some metrics with any
 options, and batches of some hundred lists. `evaluate` or `evaluate_rows` computes all
-metrics of all lists of a batch, and the oracle some metrics of each list. A metric object
-computes the mean of a batch eagerly, in a graph or under XLA, and the oracle checks it,
+metrics of all lists of a batch, and the oracle some metrics of each list. Metric objects
+compute the mean of a batch eagerly, in a graph or under XLA, and the oracle checks it,
 too. Then some arguments are made invalid: they must raise a clear error. A wrong value,
 another error, a warning or a call of more than ten minutes ends the run, and the command
 that repeats the round is printed.
@@ -20,6 +20,7 @@ import os
 import time
 import typing
 import warnings
+from unittest import mock
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -31,6 +32,7 @@ from cases import CASES, METRICS, empty_list_options, make_metric
 from fuzz_lists import Setting, draw_lists
 
 import tfrankmetrics as tfr
+from tfrankmetrics import compiled
 
 QUERIES, BATCHES = 400, 4
 RELATIVE_TOLERANCE = 1e-13
@@ -186,17 +188,18 @@ def check_mean(rng, setting, metrics, lists):
     number = min(3, len(metrics))
     chosen = [metrics[key] for key in rng.choice(list(metrics), number, replace=False)]
     objects = [drawn.metric for drawn in chosen]
-    if rng.random() < 0.5:
-        metric = tfr.RankingMetrics(objects, dtype="float64", inputs=setting.format)
-    else:
-        chosen, own = chosen[:1], objects[0]
-        config = own.get_config() | {"dtype": "float64", "inputs": setting.format}
-        metric = type(own).from_config(config)
+    if rng.random() < 0.4:
+        together = tfr.RankingMetrics(objects, dtype="float64", inputs=setting.format)
+        updated = [together]
+    else:  # separate metrics, which share a ranking in a graph
+        forms = {"dtype": "float64", "inputs": setting.format}
+        updated = [type(o).from_config(o.get_config() | forms) for o in objects]
 
     def update(arguments, keras_mask):
         if keras_mask is not None:
             arguments["y_pred"]._keras_mask = keras_mask
-        metric.update_state(**arguments)
+        for metric in updated:
+            metric.update_state(**arguments)
 
     how = str(rng.choice(["eagerly", "in a graph", "under XLA"]))
     if how != "eagerly":
@@ -212,10 +215,12 @@ def check_mean(rng, setting, metrics, lists):
         update(
             *tf.nest.map_structure(lambda array, at=part: constant(array, at), batch)
         )
-    result = metric.result()
+    values = updated[0].result()
+    if not isinstance(values, dict):
+        values = {metric.name: metric.result() for metric in updated}
     for drawn in chosen:
         name = drawn.metric.name
-        value = float(result[name] if isinstance(result, dict) else result)
+        value = float(values[name])
         if drawn.options["ties"] == "random":
             expected = evaluate(setting, lists, metrics=[drawn.metric])[name]
         else:
@@ -316,8 +321,11 @@ def main():
     number = arguments.round or 0
     while time.time() - start < arguments.seconds:
         faulthandler.dump_traceback_later(600, exit=True)
+        # The first calls with some options run op by op, and later ones as a graph.
+        calls = [0, compiled.CALLS_WITHOUT_GRAPH, math.inf][number % 3]
         try:
-            fuzz_round([arguments.seed, number], counts)
+            with mock.patch.object(compiled, "CALLS_WITHOUT_GRAPH", calls):
+                fuzz_round([arguments.seed, number], counts)
         except BaseException:
             command = f"--seed {arguments.seed} --round {number}"
             print(f"To repeat: python tests/fuzz.py {command}", flush=True)

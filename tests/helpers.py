@@ -3,6 +3,7 @@
 import collections
 import ctypes
 import gc
+import math
 from unittest import mock
 
 import hypothesis.strategies as st
@@ -54,20 +55,17 @@ def value(name, labels, scores=None, k=None, **arguments):
 
 def run_eagerly():
     """Disables compilation in a context. Single calls are much faster without it."""
+    return mock.patch.object(compiled, "CALLS_WITHOUT_GRAPH", math.inf)
 
-    def uncompiled(function, measures, lists_type, others, signature):
-        def call(tensors, first_query):
-            lists = lists_type(**dict(others), **tensors)
-            return function(measures, lists, first_query)
 
-        return call
-
-    return mock.patch.object(compiled, "_compiled", uncompiled)
+def run_compiled():
+    """Compiles each call in a context, also the first ones."""
+    return mock.patch.object(compiled, "CALLS_WITHOUT_GRAPH", 0)
 
 
 def clear_caches():
     """Frees compiled graphs and returns their memory to the system if possible."""
-    compiled._compiled.cache_clear()
+    compiled._calls.cache_clear()
     tf.keras.backend.clear_session()
     gc.collect()
     libc = ctypes.CDLL(None)

@@ -54,7 +54,7 @@ class Run:
         import helpers
 
         if self.chosen is not None:
-            helpers.clear_caches = helpers.compiled._compiled.cache_clear
+            helpers.clear_caches = helpers.compiled._calls.cache_clear
             items = {item.nodeid: item for item in session.items}
             session.items[:] = [items[name] for name in self.chosen if name in items]
 
@@ -62,7 +62,7 @@ class Run:
         if self.chosen is None:
             import helpers
 
-            helpers.compiled._compiled.cache_clear()  # each test traces its own graphs
+            helpers.compiled._calls.cache_clear()  # each test traces its own graphs
             builtins.note_line = self.lines[item.nodeid].add
 
     def pytest_runtest_logreport(self, report):

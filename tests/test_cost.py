@@ -12,7 +12,7 @@ from helpers import SUITE, count_optimized_ops, update_function
 
 import tfrankmetrics as tfr
 
-QUERIES, ITEMS = 32, 30
+QUERIES, ITEMS = 32, 70
 # Prints the peak memory of updates, without the scores [128, 100000]. It needs a new
 # process, because updates can reuse memory that earlier code freed.
 PEAK = f"""
@@ -48,8 +48,8 @@ def lists():
 def test_ten_metrics_sort_twice_and_gather_little():
     ops = count_optimized_ops(update_function(tfr.RankingMetrics(SUITE)), *lists())
     assert ops["TopKV2"] == 2
-    # One for the labels by rank, and four that run only with ties.
-    assert ops["GatherV2"] <= 5
+    # One for the labels by rank, and five that run only with ties.
+    assert ops["GatherV2"] <= 6
     # TensorFlow would turn exp(x) - 1 into this op, for whole lists if there are ties.
     assert ops["Expm1"] == 0
 

@@ -1,5 +1,6 @@
 """Tests the metrics in graphs: XLA, unknown shapes, sorts, retracing, exact sums."""
 
+import gc
 import math
 
 import numpy as np
@@ -15,7 +16,15 @@ from cases import (
     random_lists,
     with_cutoffs,
 )
-from helpers import SUITE, count_optimized_ops, results, update_function
+from helpers import (
+    OBJECTS_BY_KIND,
+    SUITE,
+    count_optimized_ops,
+    results,
+    run_compiled,
+    run_eagerly,
+    update_function,
+)
 
 import tfrankmetrics as tfr
 from tfrankmetrics import compiled
@@ -236,7 +245,8 @@ def test_a_catalogue_must_have_an_item_when_the_graph_runs():
         (["map@10"], 1),
         (["ndcg@10"], 2),  # the ideal order needs a second sort
         (SUITE, 2),
-        ([name for name in LABEL_METRICS if name != "opa"], 2),
+        # With ties, ERR sorts the items of each group, and their grades.
+        ([name for name in LABEL_METRICS if name != "opa"], 4),
     ],
 )
 def test_number_of_sorts(names, sorts):
@@ -273,14 +283,35 @@ def test_separate_metrics_with_the_same_cutoff_share_their_sorts():
 def test_changing_shapes_do_not_retrace():
     labels, scores = random_lists(0, queries=20, size=20)
     metric = tfr.DCG(k=3)
-    metric.update_state(labels, scores)
-    tfr.evaluate(labels, scores, [metric])
-    before = compiled._compiled.cache_info().misses
-    for queries, items in zip(range(1, 20), range(20, 1, -1)):
-        metric.update_state(labels[:queries, :items], scores[:queries, :items])
-        tfr.evaluate(labels[:queries, :items], scores[:queries, :items], [metric])
-    assert before >= 2  # one graph for updates, one for evaluate
-    assert compiled._compiled.cache_info().misses == before
+    compiled._calls.cache_clear()
+    with run_compiled():
+        for queries, items in zip(range(1, 20), range(20, 1, -1)):
+            metric.update_state(labels[:queries, :items], scores[:queries, :items])
+            tfr.evaluate(labels[:queries, :items], scores[:queries, :items], [metric])
+    # One graph for updates, one for evaluate.
+    assert compiled._calls.cache_info().misses == 2
+
+
+@pytest.mark.parametrize("metrics", OBJECTS_BY_KIND)
+def test_the_first_calls_give_the_bits_of_compiled_ones(metrics):
+    """The first calls with some options run op by op."""
+    for ties in (False, True):
+        labels, scores = random_lists(3, queries=30, size=15, ties=ties)
+        labels = labels_for(metrics[0].declaration.name, labels)
+        with run_eagerly():
+            first = tfr.evaluate(labels, scores, metrics, per_query=True)
+        with run_compiled():
+            later = tfr.evaluate(labels, scores, metrics, per_query=True)
+        for name, values in first.items():
+            np.testing.assert_array_equal(values, later[name], err_msg=name)
+
+
+def test_calls_are_compiled_when_they_are_frequent():
+    compiled._calls.cache_clear()
+    values = [tfr.evaluate([[1, 0]], [[1.0, 2.0]], ["rbp@7"]) for _ in range(10)]
+    assert values == [values[0]] * 10
+    (graph,) = [o for o in gc.get_objects() if isinstance(o, compiled._Calls)]
+    assert "graph" in vars(graph)
 
 
 def test_sums_stay_exact_over_many_updates():

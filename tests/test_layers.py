@@ -10,7 +10,7 @@ import tfrankmetrics as tfr
 
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
-    {"options", "conventions"},
+    {"options", "conventions", "graphs"},
     {"ranking"},
     {"inputs"},
     {"measure"},

@@ -64,7 +64,7 @@ def test_threads_with_metrics_of_their_own():
             metric.update_state(*random_lists(seed))
         return results(metric)
 
-    compiled._compiled.cache_clear()
+    compiled._calls.cache_clear()
     for seed, found in enumerate(in_threads(run, range(8))):
         reference = tfr.evaluate(*random_lists(seed), NAMES)
         assert found == pytest.approx(reference, rel=1e-12)
@@ -75,7 +75,7 @@ def test_evaluate_in_threads():
         lists = random_lists(seed, queries=seed % 5 + 1, size=seed % 7 + 1)
         return tfr.evaluate(*lists, NAMES)
 
-    compiled._compiled.cache_clear()
+    compiled._calls.cache_clear()
     found = in_threads(run, range(160))
     assert found == [run(seed) for seed in range(160)]
 

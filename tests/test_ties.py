@@ -15,7 +15,7 @@ from cases import (
     random_lists,
     with_cutoffs,
 )
-from helpers import OBJECTS_BY_KIND, run_eagerly
+from helpers import OBJECTS_BY_KIND, run_eagerly, update_function
 
 import tfrankmetrics as tfr
 
@@ -241,3 +241,58 @@ def test_a_long_tie_in_the_middle_of_a_list():
         eager = tfr.evaluate(labels, scores, ["mrr@10"])
     expected = sum(1 / rank for rank in range(3, 11)) / 30
     assert compiled == eager == {"mrr@10": pytest.approx(expected)}
+
+
+def exact_err(stops, k):
+    """ERR@k of items that are all tied, from exact fractions.
+
+    The mean product of (1 - p) over s of n items is the coefficient of z^s in the product
+    of 1 + (1 - p) z, divided by the number of ways to choose s items.
+    """
+    coefficients = [Fraction(1)]
+    for p in stops:
+        shifted = [Fraction(0), *((1 - p) * c for c in coefficients)]
+        coefficients = [a + b for a, b in zip([*coefficients, Fraction(0)], shifted)]
+    n = len(stops)
+    reached = [c / math.comb(n, s) for s, c in enumerate(coefficients)]
+    return float(
+        sum((reached[s - 1] - reached[s]) / s for s in range(1, min(k, n) + 1))
+    )
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("relevant", [1, 40, 150])
+@pytest.mark.parametrize("k", [10, 70, 160])
+def test_err_of_a_long_tie_is_exact(k, relevant, jit_compile):
+    """The number of relevant items and the cutoff decide how it is computed."""
+    labels = np.zeros(150)
+    labels[:relevant] = 1 + np.arange(relevant) % 4
+    metric = tfr.ExpectedReciprocalRank(k=k, dtype="float64")
+    update = tf.function(update_function(metric), jit_compile=jit_compile)
+    update(labels[np.newaxis], np.zeros((1, 150)))
+    stops = [Fraction(2 ** int(label) - 1, 16) for label in labels]
+    assert float(metric.result()) == pytest.approx(exact_err(stops, k), rel=3e-14)
+
+
+def test_err_of_a_long_tie_of_many_different_labels_is_exact():
+    labels = np.arange(1, 161) / 40  # more than the classes of labels that are merged
+    (value,) = tfr.evaluate(labels, np.zeros(160), ["err@70"]).values()
+    stops = [Fraction(2**label - 1) / 16 for label in labels.tolist()]
+    assert value == pytest.approx(exact_err(stops, 70), rel=1e-12)
+
+
+@pytest.mark.parametrize(("size", "relevant"), [(12, 5), (1000, 300), (3000, 2)])
+@pytest.mark.parametrize("k", [1, 7, 900])
+def test_average_precision_over_hits_of_a_long_tie_is_exact(size, relevant, k):
+    """Given h hits at the first k ranks, each rank has one with the probability h / k."""
+    k = min(k, size)
+    expected = Fraction(0)
+    for hits in range(1, min(relevant, k) + 1):
+        ways = math.comb(relevant, hits) * math.comb(size - relevant, k - hits)
+        others = Fraction(hits - 1, k - 1) if k > 1 else 0
+        precisions = sum((1 + (rank - 1) * others) / rank for rank in range(1, k + 1))
+        expected += Fraction(ways, math.comb(size, k)) * precisions / k
+    labels = np.arange(size) < relevant
+    metric = tfr.MeanAveragePrecision(k=k, denominator="hits")
+    (value,) = tfr.evaluate(labels, np.zeros(size), [metric]).values()
+    assert value == pytest.approx(float(expected), rel=3e-14)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import Lists
 from tfrankmetrics.inputs.tensors import first_index
 from tfrankmetrics.measure import Measure
@@ -41,18 +42,34 @@ def values_and_weights(
     columns: dict[Measure, tuple[tf.Tensor, tf.Tensor]] = {}
     for tie_breaking, alike in _by_tie_breaking(measures).items():
         cutoffs = tuple(sorted({measure.k for measure in alike}, key=_none_last))
-        ranked = lists.rank(cutoffs, tie_breaking, first_query)
-        distinct = list(dict.fromkeys(measure.without_cutoff for measure in alike))
-        for measure, found in zip(distinct, _values(distinct, ranked), strict=True):
-            value, weight = _apply_empty(measure, ranked, found)
+        ranked = _ranked(lists, cutoffs, tie_breaking, first_query)
+        for measure in dict.fromkeys(measure.without_cutoff for measure in alike):
+            value, weight = _apply_empty(measure, ranked, measure.values(ranked))
             has_cutoff = measure.declaration.has_cutoff
             own_cutoffs = cutoffs if has_cutoff else (None,)
             for k, column in zip(own_cutoffs, tf.unstack(value, axis=1), strict=True):
                 columns[dataclasses.replace(measure, k=k)] = column, weight
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
-    is_valid = lists.has_valid_values()
+    is_valid = once_per_graph("valid", type(lists).has_valid_values, lists)
     nan_if_invalid = tf.where(is_valid, tf.constant(0, tf.float64), float("nan"))
     return tf.stack(values), tf.stack(weights) + nan_if_invalid
+
+
+def _ranked(
+    lists: Lists,
+    cutoffs: tuple[int | None, ...],
+    tie_breaking: TieBreaking,
+    first_query: tf.Tensor | int,
+) -> RankedLists:
+    """The ranked lists, which separate metrics of one graph share.
+
+    To share them, all cutoffs up to 10 are ranked equally deep.
+    """
+    deepest = cutoffs[-1] and max(cutoffs[-1], 10)
+    ranked = once_per_graph(
+        "rank", type(lists).rank, lists, deepest, tie_breaking, first_query
+    )
+    return dataclasses.replace(ranked, cutoffs=cutoffs)
 
 
 def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
@@ -87,24 +104,6 @@ def _by_tie_breaking(
 
 def _none_last(k: int | None) -> tuple[bool, int]:
     return k is None, k or 0
-
-
-def _values(measures: Sequence[Measure], ranked: RankedLists) -> list[tf.Tensor]:
-    """The values of each measure at all cutoffs, `[B, C]`.
-
-    Most batches have no tie that matters and no NaN. They skip the groups of tied
-    items, which take half of all operations.
-    """
-    values = [measure.values(ranked) for measure in measures]
-    ties = ranked.ties
-    if ties is None:
-        return values
-
-    def with_ties():
-        grouped = ranked.with_tie_groups(*ties.find())
-        return [measure.values(grouped) for measure in measures]
-
-    return tf.cond(ties.may_exist, with_ties, lambda: values)
 
 
 def _apply_empty(

@@ -37,7 +37,7 @@ from tfrankmetrics.inputs.weights import (
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
-from tfrankmetrics.ranking.ties import LazyTieGroups, TieBreaking, TieGroups
+from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
 
 
 class _Counts(NamedTuple):
@@ -101,7 +101,7 @@ class CatalogueLists:
 
     def rank(
         self,
-        cutoffs: tuple[int | None, ...],
+        deepest: int | None,
         tie_breaking: TieBreaking,
         first_query: tf.Tensor | int,
     ) -> RankedLists:
@@ -109,8 +109,8 @@ class CatalogueLists:
         if self.exclude is not None:
             scores = _excluding(self.scores, self.exclude)
             lists = dataclasses.replace(self, scores=scores, exclude=None)
-            return lists.rank(cutoffs, tie_breaking, first_query)
-        depth = depth_for(cutoffs, self.scores)
+            return lists.rank(deepest, tie_breaking, first_query)
+        depth = depth_for(deepest, self.scores)
         valid = (self.relevant != PADDING) & ~is_repeated(self.relevant)
         size = tf.shape(self.scores, out_type=tf.int64)[1]
         ids = tf.clip_by_value(self.relevant, 0, tf.maximum(size, 1) - 1)
@@ -127,8 +127,8 @@ class CatalogueLists:
                 tie_breaking,
                 first_query,
                 lambda order: _found_in(order, ids, judged),
+                lambda where: tf.gather(where, ids, batch_dims=1),
             )
-            ties = None if ties is None else _for_items(ties, ids)
         is_missed = ~judged.retrieved & (relevance > 0)
         num_retrieved, num_missed = counts.num_retrieved, count(is_missed)
         return RankedLists(
@@ -136,7 +136,7 @@ class CatalogueLists:
             judged=judged,
             ties=ties,
             query_weights=self.query_weights,
-            cutoffs=cutoffs,
+            deepest=deepest,
             num_retrieved=num_retrieved,
             # An item that is excluded and not relevant is not part of the list.
             num_judged=tf.where(
@@ -150,7 +150,7 @@ class CatalogueLists:
         judged: Items,
         counts: _Counts,
         depth: tf.Tensor | int,
-    ) -> tuple[Items, LazyTieGroups]:
+    ) -> tuple[Items, Ties]:
         """The ranks around the one relevant item of each query."""
         relevant_is_nan = _is_nan(relevant_scores[:, 0])
         # NaN ranks below every number.
@@ -165,19 +165,17 @@ class CatalogueLists:
         positions = tf.range(depth)
         start, end = tf.cast(above, tf.int32), tf.cast(above + tied, tf.int32)
         in_group = (positions >= start) & (positions < end) & judged.retrieved
-        is_cut = in_group & (end >= depth)
+        is_last = tf.reduce_any(in_group & (end >= depth), axis=1, keepdims=True)
         is_here = tf.equal(positions, start) & in_group
         labels = tf.where(is_here, judged.labels, 0)
         groups = TieGroups(
             start=tf.where(in_group, start, positions),
             end=tf.where(in_group, tf.minimum(end, depth), positions + 1),
-            size=tf.where(in_group, tied, 1),
-            is_cut=is_cut,
-            cut_items=tf.reduce_any(is_cut, axis=1, keepdims=True),
+            last_items=is_last,
+            last_size=tf.where(is_last, tied, 1)[:, 0],
         )
         ranked = Items(labels, is_here, is_here, None)
-        may_exist = tf.reduce_any(in_group & (tied > 1))
-        return ranked, LazyTieGroups(may_exist, lambda: (ranked, groups))
+        return ranked, Ties(tf.reduce_any(in_group & (tied > 1)), groups)
 
 
 def _is_nan(scores: tf.Tensor) -> tf.Tensor:
@@ -218,19 +216,6 @@ def _count_bytes(where: tf.Tensor) -> tf.Tensor:
     bytes_ = tf.pad(tf.cast(where, tf.uint8), [[0, 0], [0, 250 * parts - items]])
     sums = tf.reduce_sum(tf.reshape(bytes_, [queries, parts, 250]), axis=2)
     return tf.reduce_sum(tf.cast(sums, tf.float64), axis=1)
-
-
-def _for_items(ties: LazyTieGroups, ids: tf.Tensor) -> LazyTieGroups:
-    """Ties of the whole catalogue, with `cut_items` for these ids only."""
-
-    def find():
-        ranked, groups = ties.find()
-        if groups.cut_items is not None:
-            cut_items = tf.gather(groups.cut_items, ids, batch_dims=1)
-            groups = groups._replace(cut_items=cut_items)
-        return ranked, groups
-
-    return ties._replace(find=find)
 
 
 def _found_in(order: tf.Tensor, ids: tf.Tensor, judged: Items) -> Items:

@@ -57,14 +57,14 @@ class Lists(Protocol):
 
     def rank(
         self,
-        cutoffs: tuple[int | None, ...],
+        deepest: int | None,
         tie_breaking: TieBreaking,
         first_query: tf.Tensor | int,
     ) -> RankedLists:
-        """Ranks each list, down to the deepest of the cutoffs that will be read.
+        """Ranks each list, down to the deepest cutoff that will be read.
 
         Args:
-            cutoffs: Ascending; None, the whole list, comes last.
+            deepest: The deepest cutoff; None is the whole list.
             tie_breaking: How equal scores are ordered.
             first_query: Number of queries ranked before these. With ties="random" it
                 makes the result independent of the batch size.

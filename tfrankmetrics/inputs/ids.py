@@ -81,7 +81,7 @@ class IdLists:
 
     def rank(
         self,
-        cutoffs: tuple[int | None, ...],
+        deepest: int | None,
         tie_breaking: TieBreaking,
         first_query: tf.Tensor | int,
     ) -> RankedLists:
@@ -107,7 +107,7 @@ class IdLists:
         )
         valid = tf.concat([is_recommended, is_missed], axis=1)
         retrieved = tf.concat([is_recommended, tf.zeros_like(is_missed)], axis=1)
-        depth = depth_for(cutoffs, labels)
+        depth = depth_for(deepest, labels)
         is_ranked = retrieved[:, :depth]
         ranked = Items(labels[:, :depth], is_ranked, is_ranked, None)
         return RankedLists(
@@ -115,7 +115,7 @@ class IdLists:
             judged=Items(labels, valid, retrieved, None),
             ties=None,
             query_weights=self.query_weights,
-            cutoffs=cutoffs,
+            deepest=deepest,
             num_retrieved=count(retrieved),
             num_judged=count(valid),
         )

@@ -80,7 +80,7 @@ class LabelLists:
 
     def rank(
         self,
-        cutoffs: tuple[int | None, ...],
+        deepest: int | None,
         tie_breaking: TieBreaking,
         first_query: tf.Tensor | int,
     ) -> RankedLists:
@@ -88,7 +88,7 @@ class LabelLists:
         scores = select(self.valid, self.scores, lowest_score(self.scores.dtype))
         retrieved = is_retrieved(scores)
         num_retrieved = count(retrieved)
-        depth = depth_for(cutoffs, scores)
+        depth = depth_for(deepest, scores)
         is_ranked = tf.range(tf.cast(depth, tf.float64)) < num_retrieved[:, tf.newaxis]
 
         def items_at(order):
@@ -104,7 +104,7 @@ class LabelLists:
             judged=Items(self.labels, self.valid, retrieved, self.item_weights),
             ties=ties,
             query_weights=self.query_weights,
-            cutoffs=cutoffs,
+            deepest=deepest,
             num_retrieved=num_retrieved,
             num_judged=count(self.valid),
         )

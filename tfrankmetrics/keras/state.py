@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfrankmetrics.compiled import call_compiled
 from tfrankmetrics.compute import means, weighted_sums
+from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.keras.guards import check_use_in_keras
 from tfrankmetrics.measure import Measure
@@ -121,7 +122,8 @@ class StatefulMetric(KerasMetric):
                 dimensions, `tf.errors.InvalidArgumentError` when it runs.
         """
         check_use_in_keras(self, y_pred)
-        lists = self._input_format.read(y_true, y_pred, sample_weight)
+        read = self._input_format.read
+        lists = once_per_graph("read", read, y_true, y_pred, sample_weight)
         first_query = 0
         if self._queries_seen is not None:
             first_query = tf.convert_to_tensor(self._queries_seen)

@@ -15,7 +15,6 @@ from tfrankmetrics.metrics.gains import BinaryGain
 from tfrankmetrics.options import RelevanceThreshold
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.ranking.ties import mean_over_hits
 
 
 def depths(lists: RankedLists, denominator: str) -> tf.Tensor:
@@ -35,7 +34,7 @@ def average_precision(
     hits = lists.expected(lists.weighted(relevance))
     precision_here = hits * lists.relevant_down_to(relevance) / lists.ranks
     if denominator == "hits":
-        return lists.at_cutoffs(mean_over_hits(lists, relevance, precision_here))
+        return lists.mean_over_hits(relevance, precision_here)
     divisor = lists.total(relevance)[:, tf.newaxis]
     if denominator == "min(k, relevant)":
         divisor = tf.minimum(lists.k, divisor)

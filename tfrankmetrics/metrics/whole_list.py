@@ -17,7 +17,6 @@ from tfrankmetrics.options import Average, RelevanceThreshold
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.pairs import pairs_in_order
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.ranking.ties import irrelevant_above
 
 
 def label_itself() -> ItemGain:
@@ -79,7 +78,7 @@ def binary_preference(
     divisor = relevant
     if denominator == "min(relevant, irrelevant)":
         divisor = tf.minimum(relevant, lists.num_judged[:, tf.newaxis] - relevant)
-    above = irrelevant_above(lists, relevance, maximum=relevant)
+    above = lists.irrelevant_above(relevance, maximum=relevant)
     preference = 1 - tf.math.divide_no_nan(above, divisor)
     preferences = tf.reduce_sum(lists.expected(relevance) * preference, axis=1)
     return tf.math.divide_no_nan(preferences, relevant[:, 0])

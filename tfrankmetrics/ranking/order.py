@@ -12,15 +12,17 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.graphs import known_size
 from tfrankmetrics.ranking import ties
 from tfrankmetrics.ranking.items import (
     Items,
+    count,
     is_retrieved,
     lowest_score,
     select,
     without_negative_zero,
 )
-from tfrankmetrics.ranking.ties import LazyTieGroups, TieBreaking
+from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
 
 
 def rank_by_score(
@@ -29,7 +31,8 @@ def rank_by_score(
     tie_breaking: TieBreaking,
     first_query: tf.Tensor | int,
     items_at: Callable[[tf.Tensor], Items],
-) -> tuple[Items, LazyTieGroups | None]:
+    judged_of: Callable[[tf.Tensor], tf.Tensor] = lambda where: where,
+) -> tuple[Items, Ties | None]:
     """The items at ranks 1 ... D, and their ties unless these are broken.
 
     NaN ranks below every number, and items that were not retrieved rank below NaN.
@@ -40,39 +43,54 @@ def rank_by_score(
         tie_breaking: How equal scores are ordered.
         first_query: Number of queries ranked before these.
         items_at: A function from the positions of items, `[B, D]`, to these items.
+        judged_of: A function from a boolean for each item, `[B, N]`, to a boolean for
+            each judged item, `[B, J]`.
     """
 
     def sort(keys):
         order, sorted_keys = _order_by_key(keys, depth, tie_breaking, first_query)
-        return keys, sorted_keys, items_at(order)
+        return keys, order, sorted_keys
 
-    plain = sort(scores)
-    may_have_nan, again_if_nan = tf.constant(False), lambda: plain
+    keys, order, sorted_keys = sort(scores)
+    may_have_nan = None
     if scores.dtype.is_floating:
         # The sum is also NaN for infinity minus infinity: then the second sort is
         # unnecessary, but changes nothing.
         may_have_nan = tf.reduce_any(tf.math.is_nan(tf.reduce_sum(scores, axis=1)))
 
-        # A second sort, since to replace NaN in every batch would slow every update
-        # down. Separate metrics share nothing inside tf.cond.
-        def again_if_nan():
-            return tf.cond(
-                may_have_nan,
-                lambda: sort(_nan_as_number(scores)),
-                lambda: plain,
-                name="again_if_nan",
-            )
+    def again_if_nan():
+        """The sort, repeated for NaN: to replace it in every batch would be slow."""
+        if may_have_nan is None:
+            return keys, order, sorted_keys
+        return tf.cond(
+            may_have_nan,
+            lambda: sort(_nan_as_number(scores)),
+            lambda: (keys, order, sorted_keys),
+            name="again_if_nan",
+        )
 
-    if not tie_breaking.is_exact:
-        return again_if_nan()[-1], None
-    _, sorted_keys, ranked = plain
-    may_exist = tf.reduce_any(ties.are_tied(sorted_keys)) | may_have_nan
+    if not tie_breaking.is_exact or scores.shape[1] == 0:
+        return items_at(again_if_nan()[1]), None
+    ranked, size = items_at(order), known_size(scores)
+    is_cut = size is None or size != depth
+    may_exist = tf.reduce_any(ties.are_tied(sorted_keys))
+    if may_have_nan is not None:
+        may_exist |= may_have_nan
 
     def find():
-        keys, sorted_keys, ranked = again_if_nan()
-        return ranked, ties.groups_of(keys, sorted_keys)
+        keys, order, sorted_keys = again_if_nan()
+        groups = ties.groups_of(keys, sorted_keys, judged_of if is_cut else None)
+        return items_at(order), groups
 
-    return ranked, LazyTieGroups(may_exist, find)
+    def skip():  # never read
+        last = None, None
+        if is_cut:
+            items = judged_of(is_retrieved(keys))
+            last = items, count(items)
+        return ranked, TieGroups(order, order, *last)
+
+    ranked, groups = tf.cond(may_exist, find, skip)
+    return ranked, Ties(may_exist, groups)
 
 
 def _nan_as_number(scores: tf.Tensor) -> tf.Tensor:

@@ -47,16 +47,16 @@ def _ranked_pairs(lists: RankedLists, weights: tf.Tensor) -> tf.Tensor:
     labels = tf.where(lists.ranked.retrieved, labels, float("inf"))
     by_label = tf.argsort(labels, axis=1, stable=True)
     weights = tf.gather(weights, by_label, batch_dims=1)
-    if lists.groups is None:
-        return _inversions(by_label, weights)
-    worst = order_within_groups(lists.groups.start, by_label)
-    best = order_within_groups(
-        lists.groups.start,
-        tf.argsort(labels, axis=1, direction="DESCENDING", stable=True),
-    )
-    positions = [tf.gather(order, by_label, batch_dims=1) for order in (worst, best)]
-    both = _inversions(tf.concat(positions, axis=0), tf.concat([weights] * 2, axis=0))
-    return tf.reduce_mean(tf.reshape(both, [2, -1]), axis=0)
+
+    def mean_of_worst_and_best(groups):
+        worst = order_within_groups(groups.start, by_label)
+        best = tf.argsort(labels, axis=1, direction="DESCENDING", stable=True)
+        best = order_within_groups(groups.start, best)
+        positions = [tf.gather(each, by_label, batch_dims=1) for each in (worst, best)]
+        both = _inversions(tf.concat(positions, axis=0), tf.tile(weights, [2, 1]))
+        return tf.reduce_mean(tf.reshape(both, [2, -1]), axis=0)
+
+    return lists.if_tied(mean_of_worst_and_best, _inversions(by_label, weights))
 
 
 def _inversions(positions: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:

@@ -14,34 +14,30 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import tensorflow as tf
 
-from tfrankmetrics.ranking import ties
+from tfrankmetrics.graphs import current_graph, known_size
+from tfrankmetrics.ranking import stops, ties
 from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count, select
 
 if TYPE_CHECKING:
-    from tfrankmetrics.ranking.ties import LazyTieGroups, TieGroups
+    from tfrankmetrics.ranking.ties import TieGroups, Ties
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def cached_per_gain(*, depends_on_ties: bool) -> Callable[[Method], Method]:
-    """Caches the result of a method for each gain, since many metrics share one.
+def cached(method: Method) -> Method:
+    """Caches the result of a method, for each gain: many metrics share one.
 
-    Formulas run twice, without tie groups and with them. Both runs share the results
-    that do not depend on ties.
+    A formula may have branches and loops, which have graphs of their own.
     """
 
-    def decorate(method: Method) -> Method:
-        @functools.wraps(method)
-        def cached(self: RankedLists, gain: ItemGain) -> Any:
-            has_groups = depends_on_ties and self.groups is not None
-            key = method.__name__, gain, has_groups
-            if key not in self.cache:
-                self.cache[key] = method(self, gain)
-            return self.cache[key]
+    @functools.wraps(method)
+    def from_cache(self: RankedLists, *gain: ItemGain) -> Any:
+        key = method.__name__, *gain, current_graph()
+        if key not in self.cache:
+            self.cache[key] = method(self, *gain)
+        return self.cache[key]
 
-        return cast(Method, cached)
-
-    return decorate
+    return cast(Method, from_cache)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,26 +71,26 @@ class RankedLists:
 
     ranked: Items  # [B, D]
     judged: Items  # [B, J]
-    ties: LazyTieGroups | None  # None where ties were broken one by one
+    ties: Ties | None  # None where ties were broken one by one
     query_weights: tf.Tensor | None  # [B]
-    cutoffs: tuple[int | None, ...]  # ascending and unique; None is the whole list
+    deepest: int | None  # the deepest cutoff that can be read; None is the whole list
     num_retrieved: tf.Tensor  # [B] float64
     # [B] float64, the retrieved and the missed items. A list with 0 does not count.
     num_judged: tf.Tensor
-    groups: TieGroups | None = None  # None also where no list has a tie
-    cut: Items | None = None  # [B, J], the judged items in a group that is cut
+    # Ascending and unique, at most `deepest`; None, the whole list, is the last.
+    cutoffs: tuple[int | None, ...] = ()
     cache: dict[tuple, Any] = dataclasses.field(default_factory=dict)
 
-    def with_tie_groups(self, ranked: Items, groups: TieGroups) -> RankedLists:
-        """The same lists with their groups of tied items."""
-        cut = None
-        if groups.cut_items is not None:
-            cut = self.judged.only(groups.cut_items & self.judged.retrieved)
-        # The copy has its own cache: tensors made in a branch of tf.cond cannot be
-        # used outside it.
-        return dataclasses.replace(
-            self, ranked=ranked, groups=groups, cut=cut, cache=dict(self.cache)
-        )
+    def if_tied(self, exact: Callable[[TieGroups], Any], untied: Any) -> Any:
+        """`exact(groups)` if there may be ties, and otherwise `untied`.
+
+        `exact` is built inside of a `tf.cond`, so it may use no cached method of this
+        class: a tensor from inside is not valid outside.
+        """
+        if self.ties is None:
+            return untied
+        groups = self.ties.groups
+        return tf.cond(self.ties.may_exist, lambda: exact(groups), lambda: untied)
 
     @property
     def k(self) -> tf.Tensor:
@@ -103,28 +99,39 @@ class RankedLists:
         return tf.constant(numbers, tf.float64)
 
     @property
+    @cached
     def depth(self) -> tf.Tensor | int:
         """D, the number of ranks."""
-        known = self.ranked.valid.shape[1]
+        known = known_size(self.ranked.valid)
         return tf.shape(self.ranked.valid)[1] if known is None else known
 
     @property
+    @cached
     def ranks(self) -> tf.Tensor:
         """The numbers 1 ... D, float64 `[D]`."""
+        if isinstance(self.depth, int):
+            return tf.constant([*range(1, self.depth + 1)], tf.float64)
         return tf.range(1, tf.cast(self.depth, tf.float64) + 1, dtype=tf.float64)
 
     def sum_to_cutoffs(self, values: tf.Tensor) -> tf.Tensor:
         """Sum of float64 `values` `[B, D]` over ranks 1 ... k, `[B, C]`."""
         if self._is_shallow:
-            return _sums_where(self.ranks[:, tf.newaxis] <= self.k, values)
+            is_counted = self.ranks[:, tf.newaxis] <= self.k
+            return tf.matmul(values, tf.cast(is_counted, tf.float64))
         parts = [values if k is None else values[:, :k] for k in self.cutoffs]
         return tf.stack([tf.reduce_sum(part, axis=1) for part in parts], axis=1)
 
     def running_sums(self, values: tf.Tensor) -> tf.Tensor:
         """Sum of float64 `values` `[B, D]` down to each rank, `[B, D]`."""
         if self._is_shallow:
-            return _sums_where(self.ranks[:, tf.newaxis] <= self.ranks, values)
+            return tf.matmul(values, self._is_down_to_each_rank)
         return tf.cumsum(values, axis=1)
+
+    @property
+    @cached
+    def _is_down_to_each_rank(self) -> tf.Tensor:
+        """1 where the row, a rank, is at most the column, a rank, and 0 elsewhere."""
+        return tf.cast(self.ranks[:, tf.newaxis] <= self.ranks, tf.float64)
 
     @property
     def _is_shallow(self) -> bool:
@@ -132,10 +139,9 @@ class RankedLists:
 
         There a product with a matrix of zeros and ones is faster than tf.cumsum.
         """
-        deepest = self.cutoffs[-1]
         if isinstance(self.depth, int):
             return self.depth <= 64
-        return deepest is not None and deepest < 64
+        return self.deepest is not None and self.deepest < 64
 
     def at_cutoffs(self, curve: tf.Tensor) -> tf.Tensor:
         """The value of a curve over the ranks, `[B, D]`, at each cutoff, `[B, C]`.
@@ -146,68 +152,89 @@ class RankedLists:
         ranks = tf.minimum(self.k, tf.cast(self.depth, tf.float64))
         return tf.gather(curve, tf.cast(ranks, tf.int32), axis=1)
 
-    @property
-    def group_sizes(self) -> tf.Tensor:
-        """Number of items that share the score of the item at each rank, `[B, D]`."""
-        if self.groups is None:
-            return tf.ones_like(self.ranked.valid, tf.float64)
-        return self.groups.size
+    @cached
+    def at_ranks(self, gain: ItemGain) -> tf.Tensor:
+        """The gain of the item at each rank, in one order of tied items, `[B, D]`."""
+        return gain(self.ranked)
 
-    @property
-    def rank_in_group(self) -> tf.Tensor:
-        """Each rank's position in its group of tied items, from 1, `[B, D]`."""
-        if self.groups is None:
-            return tf.ones_like(self.ranked.valid, tf.float64)
-        return self.ranks - tf.cast(self.groups.start, tf.float64)
+    @cached
+    def group_sums(self, gain: ItemGain) -> tuple[tf.Tensor, tf.Tensor]:
+        """Sum and mean of the gains of all items tied with the one at each rank."""
+        gains = self.at_ranks(gain)
+        return self.if_tied(
+            lambda groups: ties.group_sums(self, groups, gain, gains), (gains, gains)
+        )
 
-    @cached_per_gain(depends_on_ties=True)
-    def group_sums(self, gain: ItemGain) -> tf.Tensor:
-        """Sum of the gains of all items tied with the one at each rank, `[B, D]`."""
-        if self.groups is None:
-            return gain(self.ranked)
-        return ties.group_sums(self, self.groups, gain)
-
-    @cached_per_gain(depends_on_ties=True)
     def expected(self, gain: ItemGain) -> tf.Tensor:
         """Mean gain at each rank, `[B, D]`."""
-        if self.groups is None:
-            return gain(self.ranked)
-        return tf.math.divide_no_nan(self.group_sums(gain), self.group_sizes)
+        return self.group_sums(gain)[1]
 
     def first_stop(self, stop: ItemGain) -> tf.Tensor:
         """Probability that a user stops at each rank, `[B, D]`.
 
         The user reads from the top, and stops at an item with the probability `stop`.
         """
-        stops = tf.where(self.ranked.retrieved, stop(self.ranked), 0)
-        if self.groups is None:
-            return stops * tf.math.cumprod(1 - stops, axis=1, exclusive=True)
-        return ties.first_stop(self, self.groups, stop, stops)
+        p = tf.where(self.ranked.retrieved, self.at_ranks(stop), 0)
+        return self.if_tied(
+            lambda groups: stops.first_stop(self, groups, stop, p),
+            p * tf.math.cumprod(1 - p, axis=1, exclusive=True),
+        )
 
-    @cached_per_gain(depends_on_ties=True)
+    @cached
     def first_relevant(self, relevance: ItemGain) -> tf.Tensor:
         """Probability that the first relevant item is at each rank, `[B, D]`."""
-        if self.groups is None:
-            relevant = relevance(self.ranked)
-            return select(self.running_sums(relevant) <= 1, relevant, 0)
-        return ties.first_relevant(self, relevance)
+        relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)[0]
+        return self.if_tied(
+            lambda groups: ties.first_relevant(self, groups, sums),
+            select(self.running_sums(relevant) <= 1, relevant, 0),
+        )
 
-    @cached_per_gain(depends_on_ties=True)
+    @cached
     def relevant_down_to(self, relevance: ItemGain) -> tf.Tensor:
         """Mean number of relevant items at ranks 1 ... p if the item at p is relevant.
 
         For each rank p, `[B, D]`.
         """
-        if self.groups is None:
-            return self.running_sums(relevance(self.ranked))
-        return ties.relevant_down_to(self, relevance)
+        relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)
+        return self.if_tied(
+            lambda groups: ties.relevant_down_to(self, groups, *sums),
+            self.running_sums(relevant),
+        )
 
-    @cached_per_gain(depends_on_ties=False)
+    def mean_over_hits(self, relevance: ItemGain, precisions: tf.Tensor) -> tf.Tensor:
+        """(Sum of precisions down to a cutoff) / (relevant items down to it), `[B, C]`.
+
+        `precisions` is the mean of precision * relevance at each rank, `[B, D]`.
+        """
+        weights, _ = self.group_sums(self.weighted(relevance))
+        sums = self.group_sums(relevance)
+        hits = self.sum_to_cutoffs(sums[1])
+        untied = tf.math.divide_no_nan(self.sum_to_cutoffs(precisions), hits)
+        return self.if_tied(
+            lambda groups: ties.mean_over_hits(
+                self, groups, *sums, weights, precisions, untied
+            ),
+            untied,
+        )
+
+    def irrelevant_above(self, relevance: ItemGain, maximum: tf.Tensor) -> tf.Tensor:
+        """Mean number of irrelevant items above a relevant item, at most `maximum`.
+
+        For each rank, if its item is relevant, `[B, D]`; `maximum` is `[B, 1]`.
+        """
+        relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)
+        above = self.ranks - self.running_sums(relevant)
+        return self.if_tied(
+            lambda groups: ties.irrelevant_above(self, groups, *sums, maximum),
+            tf.minimum(above, maximum),
+        )
+
+    @cached
     def total(self, gain: ItemGain) -> tf.Tensor:
         """Sum of the gains of all judged items, `[B]`."""
         return gain.sum(self.judged)
 
-    @cached_per_gain(depends_on_ties=False)
+    @cached
     def largest(self, gain: ItemGain) -> tf.Tensor:
         """The largest gain of a judged item, `[B]`."""
         # Without any item the maximum is -inf.
@@ -216,7 +243,7 @@ class RankedLists:
         labels = tf.reduce_max(self.judged.labels, axis=1, keepdims=True)
         return gain(Items.retrieved_with(tf.maximum(labels, 0)))[:, 0]
 
-    @cached_per_gain(depends_on_ties=False)
+    @cached
     def ideal(self, gain: ItemGain) -> tf.Tensor:
         """The gains of the ideal order: the D largest, descending, `[B, D]`."""
         if gain.increases_with_label:
@@ -233,7 +260,7 @@ class RankedLists:
             best = _top_float64(values, number)
         return tf.pad(best, [[0, 0], [0, self.depth - number]])
 
-    @cached_per_gain(depends_on_ties=False)
+    @cached
     def weights(self, gain: ItemGain) -> tf.Tensor:
         """Weight of each query, float64 `[B]`; 0 for a list of padding.
 
@@ -266,7 +293,7 @@ class RankedLists:
             lambda items: tf.math.divide_no_nan(items.weights, query_weights)
         )
 
-    @cached_per_gain(depends_on_ties=False)
+    @cached
     def weighted(self, gain: ItemGain) -> ItemGain:
         """`gain` times the item's weight, relative to the query's weight."""
         if self.judged.weights is None:
@@ -293,18 +320,13 @@ def _top_float64(values: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
     )
 
 
-def _sums_where(steps: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    """Sums of `values` `[B, D]` over the ranks where `steps` `[D, C]`, `[B, C]`."""
-    return tf.matmul(values, tf.cast(steps, tf.float64))
+def depth_for(deepest: int | None, lists: tf.Tensor) -> tf.Tensor | int:
+    """How deep to rank lists `[B, N]` for the deepest cutoff, at most N.
 
-
-def depth_for(cutoffs: tuple[int | None, ...], lists: tf.Tensor) -> tf.Tensor | int:
-    """How deep to rank lists `[B, N]` for these cutoffs, at most N.
-
-    One rank deeper than the deepest cutoff: if that cuts a group of ties, the last two
-    ranks have equal scores.
+    One rank deeper: if the cutoff cuts a group of ties, the last two ranks have equal
+    scores.
     """
-    size, deepest = lists.shape[1], cutoffs[-1]
+    size = known_size(lists)
     if size is None:
         size = tf.shape(lists)[1]
         return size if deepest is None else tf.minimum(deepest, size - 1) + 1

@@ -35,7 +35,7 @@ What the metrics need of them
         hypergeometric: `mean_over_hits`.
     A user who stops at an item with some probability (ERR, alpha-DCG)
         The probability to stop at one of s of the n items, drawn at random:
-        `first_stop`.
+        `ranking/stops.py`.
     Irrelevant items above a relevant item, up to a maximum (BPref)
         Each number of irrelevant items above it is equally likely: `irrelevant_above`.
     Pairs (OPA, AUC)
@@ -49,8 +49,8 @@ Groups that go on below the last rank
 
 When groups are computed
     Most batches have no tie above a cutoff, and the groups take half of the operations
-    of an update. So the formulas run without groups first, and inside a `tf.cond` with
-    groups only if a batch has ties: `LazyTieGroups`.
+    of an update. So a `tf.cond` finds them only if a batch has ties, and so does each
+    function below that reads them: `Ties`.
 
 The method comes from McSherry and Najork, "Computing Information Retrieval Performance
 Measures Efficiently in the Presence of Tied Scores", ECIR 2008. They give the formulas
@@ -64,7 +64,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
-from tfrankmetrics.ranking.items import ItemGain, Items, count, is_retrieved
+from tfrankmetrics.ranking.items import ItemGain, count, is_retrieved
 
 if TYPE_CHECKING:
     from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -87,22 +87,37 @@ class TieGroups(NamedTuple):
 
     start: tf.Tensor  # [B, D] int32, the number of ranks above the group
     end: tf.Tensor  # [B, D] int32, the last rank of the group that was ranked
-    size: tf.Tensor  # [B, D] float64, n: also counts items below the last rank
-    is_cut: tf.Tensor  # [B, D] bool, whether the group goes on below the last rank
-    # [B, J] bool, which judged items are in the group that is cut. None if the ranking
-    # is as deep as the lists.
-    cut_items: tf.Tensor | None
+    # The group at the last rank: which judged items are in it, [B, J] bool, and its
+    # size, [B] float64. None if the ranking is as deep as the lists.
+    last_items: tf.Tensor | None
+    last_size: tf.Tensor | None
+
+    @property
+    def is_last(self) -> tf.Tensor:
+        """Whether the group is the one at the last rank, `[B, D]`."""
+        return tf.equal(self.end, tf.shape(self.end)[1])
+
+    @property
+    def sizes(self) -> tf.Tensor:
+        """n, `[B, D]` float64: also counts items below the last rank."""
+        size = tf.cast(self.end - self.start, tf.float64)
+        if self.last_size is None:
+            return size
+        return tf.where(self.is_last, self.last_size[:, tf.newaxis], size)
+
+    def rank_in_group(self, ranks: tf.Tensor) -> tf.Tensor:
+        """i, the position of each of the `ranks` in its group, from 1, `[B, D]`."""
+        return ranks - tf.cast(self.start, tf.float64)
 
 
-class LazyTieGroups(NamedTuple):
-    """Whether the lists of a batch may have ties, and how to find the groups.
+class Ties(NamedTuple):
+    """Whether the lists of a batch may have ties, and the groups if so.
 
-    Lists with NaN scores are ranked again when the groups are found, so `find` returns
-    the ranked items, too.
+    Without ties, `groups` holds other numbers, which nothing may read.
     """
 
     may_exist: tf.Tensor  # bool
-    find: Callable[[], tuple[Items, TieGroups]]
+    groups: TieGroups
 
 
 def are_tied(sorted_keys: tf.Tensor) -> tf.Tensor:
@@ -112,17 +127,20 @@ def are_tied(sorted_keys: tf.Tensor) -> tf.Tensor:
     return is_tied & is_retrieved(sorted_keys[:, 1:])
 
 
-def groups_of(keys: tf.Tensor, sorted_keys: tf.Tensor) -> TieGroups:
-    """The groups of equal keys among `sorted_keys` `[B, D]`, the largest of `keys`."""
+def groups_of(
+    keys: tf.Tensor, sorted_keys: tf.Tensor, judged_of: Callable | None
+) -> TieGroups:
+    """The groups of equal keys among `sorted_keys` `[B, D]`, the largest of `keys`.
+
+    `judged_of` is an argument of `rank_by_score`, or None if all keys were sorted.
+    """
     start, end = _runs(are_tied(sorted_keys))
-    size = tf.cast(end - start, tf.float64)
-    is_cut = tf.equal(end, tf.shape(end)[1])
-    cut_items = None
-    if keys.shape[1] is None or keys.shape[1] != sorted_keys.shape[1]:
-        lowest = tf.reduce_min(sorted_keys, axis=1, keepdims=True)
-        cut_items = tf.equal(keys, lowest)
-        size = tf.where(is_cut, count(cut_items)[:, tf.newaxis], size)
-    return TieGroups(start, end, size, is_cut, cut_items)
+    if judged_of is None:
+        return TieGroups(start, end, None, None)
+    lowest = tf.reduce_min(sorted_keys, axis=1, keepdims=True)
+    is_last = tf.equal(keys, lowest) & is_retrieved(keys)
+    size = tf.maximum(count(is_last), 1)  # a rank without an item is a group of one
+    return TieGroups(start, end, judged_of(is_last), size)
 
 
 def _runs(is_tied: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -206,176 +224,154 @@ def random_order(
     return tf.argsort(tf.bitcast(numbers, tf.int32), axis=1, stable=True)
 
 
-def group_sums(lists: RankedLists, groups: TieGroups, gain: ItemGain) -> tf.Tensor:
-    """Sum of the gains of all items tied with the one at each rank, `[B, D]`."""
-    gains = gain(lists.ranked)
+def group_sums(
+    lists: RankedLists, groups: TieGroups, gain: ItemGain, gains: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Sum and mean of the gains of all items tied with the one at each rank, `[B, D]`.
+
+    `gains` are those of the item at each rank.
+    """
     above = tf.pad(lists.running_sums(gains), [[0, 0], [1, 0]])
     sums = tf.gather(above, groups.end, batch_dims=1) - tf.gather(
         above, groups.start, batch_dims=1
     )
+    n = groups.sizes
     # A group of one has its own gain, without the rounding errors of a difference, so
     # that ties in one list do not change another.
-    sums = tf.where(groups.size > 1, sums, gains)
-    if lists.cut is None:
-        return sums
-    return tf.where(groups.is_cut, gain.sum(lists.cut)[:, tf.newaxis], sums)
+    sums = tf.where(n > 1, sums, gains)
+    if groups.last_items is not None:
+        last = gain.sum(lists.judged.only(groups.last_items))
+        sums = tf.where(groups.is_last, last[:, tf.newaxis], sums)
+    return sums, sums / n
 
 
-def first_relevant(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
-    """Probability that the first relevant item is at each rank, `[B, D]`."""
-    n, i, r = lists.group_sizes, lists.rank_in_group, lists.group_sums(relevance)
+def first_relevant(
+    lists: RankedLists, groups: TieGroups, relevant: tf.Tensor
+) -> tf.Tensor:
+    """Probability that the first relevant item is at each rank, `[B, D]`.
+
+    `relevant` is r, the number of relevant items in the group of each rank.
+    """
+    n, i = groups.sizes, groups.rank_in_group(lists.ranks)
     # If no rank above has a relevant item, all r are among the n - i + 1 ranks left.
-    relevant_here = tf.minimum(tf.math.divide_no_nan(r, n - i + 1), 1)
+    relevant_here = tf.minimum(tf.math.divide_no_nan(relevant, n - i + 1), 1)
     none_above = tf.math.cumprod(1 - relevant_here, axis=1, exclusive=True)
     return none_above * relevant_here
 
 
-def _relevant_above_group(lists: RankedLists, relevant: tf.Tensor) -> tf.Tensor:
+def relevant_down_to(
+    lists: RankedLists, groups: TieGroups, relevant: tf.Tensor, expected: tf.Tensor
+) -> tf.Tensor:
+    """Mean number of relevant items at ranks 1 ... p if the item at p is relevant.
+
+    `relevant` is r, and `expected` is r / n, both `[B, D]`.
+    """
+    n, i = groups.sizes, groups.rank_in_group(lists.ranks)
+    # i - 1 of the n - 1 other ranks of the group are above it.
+    others_above = tf.math.divide_no_nan((i - 1) * (relevant - 1), n - 1)
+    return _relevant_above_group(lists, i, expected) + 1 + others_above
+
+
+def _relevant_above_group(
+    lists: RankedLists, i: tf.Tensor, expected: tf.Tensor
+) -> tf.Tensor:
     """Number of relevant items in all groups above that of each rank, `[B, D]`."""
-    above = lists.running_sums(relevant) - relevant * lists.rank_in_group
+    above = lists.running_sums(expected) - expected * i
     return tf.round(above)  # a whole number, so rounding removes errors
 
 
-def relevant_down_to(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
-    """Mean number of relevant items at ranks 1 ... p if the item at p is relevant."""
-    n, i, r = lists.group_sizes, lists.rank_in_group, lists.group_sums(relevance)
-    above_group = _relevant_above_group(lists, lists.expected(relevance))
-    # i - 1 of the n - 1 other ranks of the group are above it.
-    others_above = tf.math.divide_no_nan((i - 1) * (r - 1), n - 1)
-    return above_group + 1 + others_above
-
-
 def mean_over_hits(
-    lists: RankedLists, relevance: ItemGain, precision_here: tf.Tensor
+    lists: RankedLists,
+    groups: TieGroups,
+    relevant: tf.Tensor,
+    expected: tf.Tensor,
+    weights: tf.Tensor,
+    precisions: tf.Tensor,
+    untied: tf.Tensor,
 ) -> tf.Tensor:
-    """(Sum of precisions down to each rank) / (relevant items down to it), `[B, D]`.
+    """(Sum of precisions down to a cutoff) / (relevant items down to it), `[B, C]`.
 
-    Inside a group the divisor depends on the order, too. Of the r relevant items, h are
-    at the first i ranks of the group with the hypergeometric probability
-    C(r, h) C(n-r, i-h) / C(n, i). Given h, they are spread evenly over these ranks.
-
-    Args:
-        lists: The ranked lists.
-        relevance: 1 for relevant items, 0 for others.
-        precision_here: Mean of precision * relevance at each rank, `[B, D]`.
-    """
-    relevant = lists.expected(relevance)
-    precisions = lists.running_sums(precision_here)
-    untied = tf.math.divide_no_nan(precisions, lists.running_sums(relevant))
-    if lists.groups is None:
-        return untied
-    n, i, r = lists.group_sizes, lists.rank_in_group, lists.group_sums(relevance)
-    above, start = _relevant_above_group(lists, relevant), lists.groups.start
-    mean_weight = tf.math.divide_no_nan(lists.group_sums(lists.weighted(relevance)), r)
-    # Over the group's first i ranks: the sum of 1 / rank, and of (i - 1) / rank.
-    harmonic = tf.pad(tf.cumsum(1 / lists.ranks), [[1, 0]])
-    sum_1 = harmonic[1:] - tf.gather(harmonic, start)
-    sum_ranks = i - tf.cast(start + 1, tf.float64) * sum_1
-
-    def in_group(hits, ranks):
-        """Sum of the precisions of `hits` items spread evenly over `ranks`."""
-        others = tf.math.divide_no_nan(hits - 1, ranks - 1)
-        density = tf.math.divide_no_nan(mean_weight * hits, ranks)
-        return density * ((above + 1) * sum_1 + others * sum_ranks)
-
-    precisions_above = precisions - in_group(r, n)
-
-    def add_case(h, mean):
-        log_chance = _log_choose(r, h) + _log_choose(n - r, i - h) - _log_choose(n, i)
-        possible = (h <= r) & (h <= i) & (i - h <= n - r)
-        chance = tf.where(possible, tf.exp(log_chance), 0)
-        value = tf.math.divide_no_nan(precisions_above + in_group(h, i), above + h)
-        return h + 1, mean + chance * value
-
-    most_hits = tf.reduce_max(tf.minimum(r, i))
-    zero = tf.zeros([], tf.float64)
-    _, mean = tf.while_loop(
-        lambda h, _: h <= most_hits, add_case, [zero, tf.zeros_like(precisions)]
-    )
-    return tf.where(n > 1, mean, untied)
-
-
-def _log_choose(n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
-    return tf.math.lgamma(n + 1) - tf.math.lgamma(k + 1) - tf.math.lgamma(n - k + 1)
-
-
-def irrelevant_above(
-    lists: RankedLists, relevance: ItemGain, maximum: tf.Tensor
-) -> tf.Tensor:
-    """Mean number of irrelevant items above a relevant item, at most `maximum`.
-
-    For each rank, if its item is relevant, `[B, D]`; `maximum` is `[B, 1]`.
-    """
-    n, i, r = lists.group_sizes, lists.rank_in_group, lists.group_sums(relevance)
-    relevant = lists.expected(relevance)
-    above = lists.ranks - i - _relevant_above_group(lists, relevant)
-    # Of the n - r irrelevant items tied with it, each number 0 ... n - r is equally
-    # often above it; only `room` of them still count.
-    room = tf.clip_by_value(maximum - above, 0, n - r)
-    of_group = room * (room + 1) / 2 + (n - r - room) * room
-    return tf.minimum(above, maximum) + of_group / (n - r + 1)
-
-
-def first_stop(
-    lists: RankedLists, groups: TieGroups, stop: ItemGain, stops: tf.Tensor
-) -> tf.Tensor:
-    """Probability that a user stops at each rank, `[B, D]`.
-
-    In a group of n tied items, c(s) is the probability that the user stops at one of s
-    of them drawn at random. It is computed for all s at once, an item at a time: with
-    the m-th item, where the user stops with the probability p, it becomes
-    c(s) * (m - s) / m + (p + c(s - 1) * (1 - p)) * s / m.
+    If the cutoff is inside a group, the divisor depends on the order, too. Of the r
+    relevant items, h are at the first i ranks of the group with the hypergeometric
+    probability C(r, h) C(n-r, i-h) / C(n, i). Given h, they are spread evenly over
+    these ranks.
 
     Args:
         lists: The ranked lists.
         groups: Their groups of tied items.
-        stop: The probability that the user stops at each item.
-        stops: `stop` of the item at each rank, 0 below the end of a list.
+        relevant: r, `[B, D]`.
+        expected: r / n, `[B, D]`.
+        weights: The sum of the weights of the relevant items of each group, `[B, D]`.
+        precisions: Mean of precision * relevance at each rank, `[B, D]`.
+        untied: The value where no cutoff is inside a group, `[B, C]`.
     """
-    is_item = lists.ranks <= lists.num_retrieved[:, tf.newaxis]
-    reaches = tf.math.cumprod(1 - stops, axis=1, exclusive=True)
-    reaches_group = tf.gather(reaches, groups.start, batch_dims=1)
-    stop_of = _stops_by_group(groups, lists.cut, stop, stops)
-    s, n = lists.rank_in_group, tf.where(is_item, lists.group_sizes, 1)
-
-    def one_less(c):
-        return tf.where(s > 1, tf.roll(c, 1, axis=1), 0)
-
-    def add_item(m, c):
-        p = stop_of(m)
-        with_item = (c * (m - s) + (p + one_less(c) * (1 - p)) * s) / m
-        return m + 1, tf.where(m <= n, tf.where(s <= m, with_item, 0), c)
-
-    _, c = tf.while_loop(
-        lambda m, _: m <= tf.reduce_max(n),
-        add_item,
-        [tf.ones([], tf.float64), tf.zeros_like(stops)],
+    i = groups.rank_in_group(lists.ranks)
+    # Over the ranks of the group down to each: the sum of 1 / rank, and of
+    # (i - 1) / rank.
+    harmonic = tf.pad(tf.cumsum(1 / lists.ranks), [[1, 0]])
+    sum_1 = harmonic[1:] - tf.gather(harmonic, groups.start)
+    sum_ranks = i - tf.cast(groups.start + 1, tf.float64) * sum_1
+    curves = [groups.sizes, i, relevant, tf.math.divide_no_nan(weights, relevant)]
+    curves += [_relevant_above_group(lists, i, expected), sum_1, sum_ranks]
+    curves += [lists.running_sums(precisions)]
+    # All of them at the cutoffs, [B, C, 1].
+    n, i, r, mean_weight, above, sum_1, sum_ranks, total = (
+        lists.at_cutoffs(curve)[..., tf.newaxis] for curve in curves
     )
-    return reaches_group * (c - one_less(c))
+
+    def in_group(hits, ranks):
+        """Sum of precisions down to the cutoff, with `hits` items spread evenly."""
+        others = tf.math.divide_no_nan(hits - 1, ranks - 1)
+        density = tf.math.divide_no_nan(mean_weight * hits, ranks)
+        return density * ((above + 1) * sum_1 + others * sum_ranks)
+
+    # The cutoff None is never inside a group.
+    deepest = max([k for k in lists.cutoffs if k is not None], default=0)
+    most = tf.minimum(tf.cast(deepest, tf.float64), tf.cast(lists.depth, tf.float64))
+    h = tf.range(0, most + 1, dtype=tf.float64)
+    total_above = total - in_group(r, n)
+    values = tf.math.divide_no_nan(total_above + in_group(h, i), above + h)
+    mean = tf.reduce_sum(_hypergeometric(h, n, r, i) * values, axis=2)
+    return tf.where((i < n)[:, :, 0], mean, untied)
 
 
-def _stops_by_group(
-    groups: TieGroups, cut: Items | None, stop: ItemGain, stops: tf.Tensor
-) -> Callable[[tf.Tensor], tf.Tensor]:
-    """A function of m: `stop` of the m-th item of each rank's group, `[B, D]`."""
-    last = tf.shape(stops)[1] - 1
+def _hypergeometric(
+    h: tf.Tensor, n: tf.Tensor, r: tf.Tensor, i: tf.Tensor
+) -> tf.Tensor:
+    """C(r, h) C(n-r, i-h) / C(n, i) for each number of hits h, `[..., H]`.
 
-    def of_ranked(m):
-        position = tf.minimum(groups.start + tf.cast(m, tf.int32) - 1, last)
-        return tf.gather(stops, position, batch_dims=1)
+    All but h are `[..., 1]`. The chances are products of the ratios of neighbors, from
+    the most likely number on: logarithms of factorials would lose digits.
+    """
+    mode = tf.floor((r + 1) * (i + 1) / (n + 2))
+    above, below = (r - h) * (i - h), (h + 1) * (n - r - i + h + 1)
+    up = tf.where(h >= mode, tf.math.divide_no_nan(above, below), 1)
+    down = tf.where(h < mode, tf.math.divide_no_nan(below, above), 1)
+    chances = tf.math.cumprod(up, axis=-1, exclusive=True)
+    chances *= tf.math.cumprod(down, axis=-1, reverse=True)
+    return chances / tf.reduce_sum(chances, axis=-1, keepdims=True)
 
-    if cut is None:
-        return of_ranked
-    cut_first = tf.argsort(tf.cast(cut.valid, tf.int32), 1, "DESCENDING", stable=True)
-    cut_stops = tf.gather(tf.where(cut.valid, stop(cut), 0), cut_first, batch_dims=1)
-    cut_stops = tf.pad(cut_stops, [[0, 0], [0, 1]])
-    last_cut = tf.shape(cut_stops)[1] - 1
 
-    def of_ranked_or_cut(m):
-        of_cut = cut_stops[:, tf.minimum(tf.cast(m, tf.int32) - 1, last_cut)]
-        return tf.where(groups.is_cut, of_cut[:, tf.newaxis], of_ranked(m))
+def irrelevant_above(
+    lists: RankedLists,
+    groups: TieGroups,
+    relevant: tf.Tensor,
+    expected: tf.Tensor,
+    maximum: tf.Tensor,
+) -> tf.Tensor:
+    """Mean number of irrelevant items above a relevant item, at most `maximum`.
 
-    return of_ranked_or_cut
+    For each rank, if its item is relevant, `[B, D]`. `relevant` is r, `expected` is
+    r / n, and `maximum` is `[B, 1]`.
+    """
+    i = groups.rank_in_group(lists.ranks)
+    above = lists.ranks - i - _relevant_above_group(lists, i, expected)
+    # Of the irrelevant items tied with it, each number is equally often above it; only
+    # `room` of them still count.
+    irrelevant = groups.sizes - relevant
+    room = tf.clip_by_value(maximum - above, 0, irrelevant)
+    of_group = room * (room + 1) / 2 + (irrelevant - room) * room
+    return tf.minimum(above, maximum) + of_group / (irrelevant + 1)
 
 
 def order_within_groups(start: tf.Tensor, order: tf.Tensor) -> tf.Tensor:

@@ -1,0 +1,226 @@
+"""Tests what the metrics of one graph share, and that they share nothing else."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from cases import random_lists
+from helpers import SUITE, assert_same, results
+
+import tfrankmetrics as tfr
+
+CLASSES = {
+    "ndcg": tfr.NDCG,
+    "map": tfr.MeanAveragePrecision,
+    "mrr": tfr.MeanReciprocalRank,
+    "precision": tfr.PrecisionAtK,
+    "recall": tfr.RecallAtK,
+}
+
+
+def separate_metrics():
+    """The suite as ten metric objects."""
+    return [
+        CLASSES[kind](k=int(k), dtype="float64")
+        for kind, k in (name.split("@") for name in SUITE)
+    ]
+
+
+def traced(metrics, *specs):
+    """A function that updates all metrics, traced."""
+
+    def update(*arguments):
+        for metric in metrics:
+            metric.update_state(*arguments)
+
+    return tf.function(update, autograph=False).get_concrete_function(*specs)
+
+
+def number_of_nodes(function):
+    """The nodes of a graph and of its branches."""
+    definition = function.graph.as_graph_def()
+    inner = (len(branch.node_def) for branch in definition.library.function)
+    return len(definition.node) + sum(inner)
+
+
+@pytest.mark.parametrize("size", [20, None])
+def test_separate_metrics_trace_little_more_than_one_object(size):
+    specs = [tf.TensorSpec([None, size])] * 2
+    separate = number_of_nodes(traced(separate_metrics(), *specs))
+    together = number_of_nodes(traced([tfr.RankingMetrics(SUITE)], *specs))
+    assert separate <= 1.5 * together
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("ties", [False, True])
+def test_separate_metrics_have_the_values_of_one_object(ties, jit_compile):
+    labels, scores = random_lists(2, queries=20, size=20, ties=ties)
+    metrics = separate_metrics()
+
+    @tf.function(jit_compile=jit_compile)
+    def update(labels, scores):
+        for metric in metrics:
+            metric.update_state(labels, scores)
+
+    update(labels, scores)
+    expected = tfr.evaluate(labels, scores, SUITE)
+    found = {n: float(m.result()) for n, m in zip(SUITE, metrics, strict=True)}
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_a_model_with_separate_metrics(run_eagerly):
+    labels, features = random_lists(4, queries=30, size=8)
+    inputs = tf.keras.Input((8, 1))
+    outputs = tf.keras.layers.Dense(1)(inputs)
+    model = tf.keras.Model(inputs, tf.keras.layers.Reshape((8,))(outputs))
+    metrics = [tfr.NDCG(k=1), tfr.NDCG(k=5), tfr.MeanReciprocalRank(k=3)]
+    weighted = [tfr.RankingMetrics(["ndcg@5"], prefix="weighted_")]
+    model.compile(
+        loss="mse", metrics=metrics, weighted_metrics=weighted, run_eagerly=run_eagerly
+    )
+    weights = np.arange(1.0, 31.0)
+    features = features[..., np.newaxis]
+    logs = model.evaluate(
+        features, labels, sample_weight=weights, return_dict=True, verbose=0
+    )
+    scores = np.asarray(model(features))
+    assert_same(logs, tfr.evaluate(labels, scores, ["ndcg@1", "ndcg@5", "mrr@3"]))
+    expected = tfr.evaluate(labels, scores, ["ndcg@5"], sample_weight=weights)
+    assert_same(logs, expected, prefix="weighted_")
+
+
+def test_other_tensors_are_ranked_again():
+    labels, scores = random_lists(5, queries=10, size=6)
+    first, second, weighted = (tfr.MeanReciprocalRank(dtype="float64") for _ in "123")
+    weights = np.arange(1.0, 11.0)
+
+    @tf.function
+    def update(labels, scores, weights):
+        first.update_state(labels, scores)
+        second.update_state(labels, -scores)
+        weighted.update_state(labels, scores, weights)
+
+    update(labels, scores, weights)
+    for metric, scores_of, weights_of in (
+        (first, scores, None),
+        (second, -scores, None),
+        (weighted, scores, weights),
+    ):
+        value = tfr.evaluate(labels, scores_of, ["mrr"], sample_weight=weights_of)
+        assert float(metric.result()) == pytest.approx(value["mrr"], rel=1e-12)
+
+
+def test_other_input_formats_are_read_again():
+    ids = tf.constant([[0, 1], [1, 2]])
+    scores = tf.constant([[2.0, 1.0], [1.0, 3.0]])
+    labels, catalogue = (
+        tfr.RankingMetrics(["mrr"]),
+        tfr.RankingMetrics(["mrr"], inputs="catalogue"),
+    )
+
+    @tf.function
+    def update(labels_or_ids, scores):
+        labels.update_state(labels_or_ids, scores)
+        catalogue.update_state(labels_or_ids[:, :1], scores)
+
+    update(ids, scores)
+    assert results(labels)["mrr"] == tfr.evaluate(ids, scores, ["mrr"])["mrr"]
+    expected = tfr.evaluate(ids[:, :1], scores, ["mrr"], inputs="catalogue")
+    assert results(catalogue) == expected
+
+
+def test_a_changed_array_is_read_again():
+    """A graph is traced with the content that an array has at that time."""
+    labels = np.array([[1.0, 0.0]])
+    first, second = tfr.MeanReciprocalRank(), tfr.MeanReciprocalRank()
+
+    @tf.function
+    def update(scores):
+        labels[:] = [[1.0, 0.0]]
+        first.update_state(labels, scores)
+        labels[:] = [[0.0, 1.0]]
+        second.update_state(labels, scores)
+
+    update(tf.constant([[2.0, 1.0]]))
+    assert (first.result(), second.result()) == (1.0, 0.5)
+
+
+def test_branches_and_loops_share_nothing_with_the_outside():
+    labels, scores = random_lists(6, queries=4, size=5)
+    names = ["before", "in_branch", "in_other_branch", "in_loop", "after"]
+    metrics = {name: tfr.RankingMetrics(["ndcg@3", "map"]) for name in names}
+
+    @tf.function
+    def update(labels, scores, which):
+        if which:
+            metrics["in_branch"].update_state(labels, scores)
+        else:
+            metrics["in_other_branch"].update_state(labels, scores)
+        metrics["before"].update_state(labels, scores)
+        for _ in tf.range(3):
+            metrics["in_loop"].update_state(labels, scores)
+            scores = -scores
+        metrics["after"].update_state(labels, scores)
+
+    update(labels, scores, tf.constant(True))
+    update(labels, scores, tf.constant(False))
+    ascending, descending = (
+        tfr.evaluate(labels, each, ["ndcg@3", "map"]) for each in (-scores, scores)
+    )
+    assert_same(results(metrics["before"]), descending)
+    assert_same(results(metrics["in_branch"]), descending)
+    assert_same(results(metrics["in_other_branch"]), descending)
+    assert_same(results(metrics["after"]), ascending)
+    in_loop = {n: (2 * descending[n] + ascending[n]) / 3 for n in descending}
+    assert_same(results(metrics["in_loop"]), in_loop)
+
+
+def test_replicas_share_nothing():
+    labels, scores = random_lists(7, queries=8, size=5)
+    devices = tf.config.list_logical_devices("CPU")
+    strategy = tf.distribute.MirroredStrategy([devices[0].name])
+    with strategy.scope():
+        metrics = [tfr.NDCG(k=3, dtype="float64"), tfr.NDCG(k=2, dtype="float64")]
+
+    def update(labels, scores):
+        for metric in metrics:
+            metric.update_state(labels, scores)
+
+    tf.function(lambda *batch: strategy.run(update, batch))(labels, scores)
+    found = [float(metric.result()) for metric in metrics]
+    expected = tfr.evaluate(labels, scores, ["ndcg@3", "ndcg@2"])
+    assert found == pytest.approx([*expected.values()], rel=1e-12)
+
+
+def test_a_graph_is_freed():
+    specs = [tf.TensorSpec([None, 20])] * 2
+    metric = tfr.RankingMetrics(SUITE)
+    function = traced([metric], *specs)
+    graph = weakref.ref(function.graph)
+    del function
+    gc.collect()
+    assert graph() is None
+
+
+def test_a_thousand_option_sets_take_little_memory():
+    """Each set is used twice. Graphs of all sets would take some 3 GB."""
+    import resource
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+    def evaluate(number):
+        for _ in range(2):
+            tfr.evaluate(
+                [[1, 0]], [[1.0, 2.0]], ["rbp"], persistence=0.1 + number / 1e4
+            )
+
+    for number in range(10):
+        evaluate(number)
+    before = peak()
+    for number in range(1000):
+        evaluate(number)
+    assert peak() - before < 100

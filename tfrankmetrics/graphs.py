@@ -1,0 +1,63 @@
+"""What metrics know of the graph that is being traced, and what they share in it.
+
+Keras gives all metrics of a model the same tensors, and traces each metric's update
+into the same graph. So a graph remembers what was made of which tensors. The memory is
+an attribute of the graph, and ends with it. The branches of a `tf.cond`, the bodies of
+loops and other functions are graphs of their own: nothing is shared between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
+
+import tensorflow as tf
+
+Result = TypeVar("Result")
+
+
+def once_per_graph(name: str, make: Callable[..., Result], *arguments: Any) -> Result:
+    """`make(*arguments)`, or its earlier result for the same arguments in this graph.
+
+    Tensors are the same if they are one object. Without a graph, and for arrays, which
+    may change, the function is called each time.
+    """
+    graph = current_graph()
+    if graph is None or any(map(_may_change, arguments)):
+        return make(*arguments)
+    results = getattr(graph, "_tfrankmetrics_results", None)
+    if results is None:
+        results = graph._tfrankmetrics_results = {}
+    key = name, *map(_identity, arguments)
+    if key not in results:
+        # The arguments are kept, so that no other object gets the id of one.
+        results[key] = make(*arguments), arguments
+    return results[key][0]
+
+
+def current_graph() -> Any:
+    """The graph of the function that is being traced, or None in eager code."""
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    return graph if getattr(graph, "building_function", False) else None
+
+
+def known_size(lists: tf.Tensor) -> int | None:
+    """N of lists `[B, N]`, if a graph knows it.
+
+    None in eager code. It may be compiled later, for lists of any length, and must give
+    the same bits as the graph that does not know their length.
+    """
+    return None if current_graph() is None else lists.shape[1]
+
+
+def _may_change(argument: Any) -> bool:
+    if isinstance(argument, Mapping):
+        return any(map(_may_change, argument.values()))
+    return not (tf.is_tensor(argument) or isinstance(argument, Hashable))
+
+
+def _identity(argument: Any) -> Hashable:
+    if isinstance(argument, Mapping):
+        return tuple((name, _identity(value)) for name, value in argument.items())
+    mask = getattr(argument, "_keras_mask", None)
+    return (id(argument), id(mask)) if tf.is_tensor(argument) else argument
