@@ -371,13 +371,14 @@ def test_random_ties_of_a_catalogue_do_not_depend_on_batch_size():
     assert results(parts) == pytest.approx(results(whole), rel=1e-6)
 
 
+TEN_SCORES = [[2.0, 3.0, 0.0, 1.0, *[0.0] * 6]]
+
+
 @pytest.mark.parametrize(
     ("inputs", "y_pred"),
-    [("ids", [[1, 0, 3]]), ("catalogue", [[2.0, 3.0, 0.0, 1.0, *[0.0] * 6]])],
+    [("ids", [[1, 0, 3]]), ("catalogue", TEN_SCORES), ("labels", TEN_SCORES)],
 )
-def test_ids_and_catalogues_that_do_not_fit_in_memory_at_once(
-    inputs, y_pred, monkeypatch
-):
+def test_queries_that_do_not_fit_in_memory_at_once(inputs, y_pred, monkeypatch):
     """Two relevant and three recommended ids: 2 * (2 + 3) numbers, as for 10 scores."""
     module, sizes = importlib.import_module("tfrankmetrics.evaluate"), []
 
@@ -388,8 +389,10 @@ def test_ids_and_catalogues_that_do_not_fit_in_memory_at_once(
     call = module.call_compiled
     monkeypatch.setattr(module, "call_compiled", call_compiled)
     monkeypatch.setattr(module, "ELEMENTS_AT_A_TIME", 30)
-    relevant = [[1, 2], [0, 2], [3, 1], [3, 9], [1, 3]]
-    values = tfr.evaluate(relevant, y_pred * 5, ["mrr"], inputs=inputs, per_query=True)
+    y_true = [[1, 2], [0, 2], [3, 1], [3, 9], [1, 3]]
+    if inputs == "labels":
+        y_true = np.eye(10)[y_true].sum(axis=1)
+    values = tfr.evaluate(y_true, y_pred * 5, ["mrr"], inputs=inputs, per_query=True)
     assert sizes == [3, 2]
     assert values["mrr"].tolist() == [1, 1 / 2, 1, 1 / 3, 1]
 
