@@ -18,6 +18,11 @@ def test_other_backends_raise(monkeypatch):
     assert tfr.evaluate([0, 1], [2, 1], ["mrr"]) == {"mrr": 0.5}
 
 
+def test_the_error_in_tensorflow_model_analysis():
+    with pytest.raises(TypeError, match=r"of Keras 2 only. Received: NDCG.*eval_conf"):
+        tfr.NDCG().computations()
+
+
 @pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no other backends")
 def test_other_backends_raise_without_mocks():
     code = "import tfrankmetrics; tfrankmetrics.NDCG()"

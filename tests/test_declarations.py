@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import math
 import re
 import typing
 from typing import Literal
@@ -154,6 +155,7 @@ def test_functions_have_every_option_in_their_signatures(function):
     assert parameters.keys() >= typing.get_type_hints(tfr.Options).keys()
     assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     assert "Literal['expected', 'stable', 'random']" in str(parameters["ties"])
+    assert not any(isinstance(p.annotation, str) for p in parameters.values())
     assert "`tfrankmetrics.Options`" in inspect.getdoc(function)
 
 
@@ -165,6 +167,23 @@ def test_convention_names_are_the_keys_of_conventions():
 def test_the_error_for_an_unknown_argument_lists_the_valid_ones(name):
     with pytest.raises(TypeError, match=r"ties, seed, empty.*Received: 'gian'"):
         make_metric(name, 3, gian="linear")
+
+
+def test_only_the_cutoff_may_be_given_by_position():
+    for make, message in (
+        (
+            lambda: tfr.NDCG(3, "linear"),
+            "only `k` by position. Received: (3, 'linear')",
+        ),
+        (lambda: tfr.PerQueryAUC(3), "nothing by position. Received: (3,)"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(message)):
+            make()
+
+
+def test_the_best_value_of_most_metrics_is_1():
+    unbounded = {name for name, metric in METRICS.items() if not metric.is_bounded}
+    assert unbounded == {"dcg", "alpha_dcg", "arp", "err", "rbp"}
 
 
 @pytest.mark.parametrize(
@@ -186,6 +205,10 @@ def test_the_error_for_an_unknown_option_suggests_a_valid_one(call):
 def half(lists, gain):
     """A formula without options of its own."""
     return lists.sum_to_cutoffs(lists.expected(gain)) / 2
+
+
+def with_beta(lists, gain, *, beta):
+    return half(lists, gain) * beta
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,6 +248,7 @@ def declarations():
         (lambda: declare(base=tf.keras.metrics.Metric), TypeError, "a subclass of TopKMetric"),
         (lambda: declare(beta=(float, 0.5)), TypeError, "must be an option of the formula or of the gain.*'beta'"),
         (lambda: declare(gain=tfr.BinaryGain), TypeError, "must be a field of the class.*without 'relevance_threshold'"),
+        (lambda: declare(formula=with_beta, beta=(complex, 1)), TypeError, "type of an option must be a Literal.*complex"),
         (lambda: declare(variables=(float, 0.5)), TypeError, "an attribute of Keras's metrics.*Received: `variables`"),
         (lambda: declare(empty=(Literal["half"], "half")), TypeError, "type of `empty` must be a Literal of some of 'zero', 'one', 'skip'"),
         (lambda: declare(inputs=(Literal["rows"], "rows")), TypeError, "type of `inputs` must be a Literal of some of"),
@@ -278,6 +302,11 @@ def share_of_total(lists, gain):
     return half(lists, gain) / lists.total(gain)[:, tf.newaxis]
 
 
+def mean_of_batch(lists, gain):
+    values = half(lists, gain)
+    return tf.reduce_mean(values, axis=0, keepdims=True) * tf.ones_like(values)
+
+
 def largest_gain(lists, gain):
     """Not linear in the gains: the largest one at the top of the list."""
     tops = [tf.reduce_max(lists.expected(gain)[:, :k], axis=1) for k in lists.cutoffs]
@@ -307,6 +336,7 @@ class PaddingCounts(tfr.ItemGain):
         ({"formula": on_padding, "base": tfr.WholeListMetric}, "must not depend on padding"),
         ({"formula": share_of_batch}, "must not depend on the other lists"),
         ({"formula": share_of_total}, "must be a number for each list.*divide_no_nan"),
+        ({"formula": mean_of_batch, "gain": tfr.BinaryGain, "relevance_threshold": (float, 0.5)}, "must not depend on the other lists"),
         ({"formula": largest_gain, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "mean over all orders"),
     ],
 )  # fmt: skip
@@ -315,6 +345,16 @@ def test_a_declaration_is_tried_on_small_lists(declarations, arguments, message)
     with pytest.raises(TypeError, match=message):
         declare(**arguments)
     assert declarations == before
+
+
+def test_a_formula_that_is_nan_raises_when_it_is_used(declarations):
+    def nan_for_long_lists(lists, gain):
+        factor = tf.where(lists.total(gain) > 8, tf.constant(math.nan, tf.float64), 1)
+        return half(lists, gain) * factor[:, tf.newaxis]
+
+    nan = declare(formula=nan_for_long_lists)
+    with pytest.raises(ValueError, match=r"must be finite.* in query 0 for 'half@1'"):
+        tfr.evaluate([[1] * 9], [[1] * 9], [nan(k=1)])
 
 
 def test_a_formula_may_support_only_single_orders(declarations):

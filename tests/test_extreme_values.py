@@ -258,6 +258,16 @@ def test_integers_in_a_list_that_numpy_rounds_raise(scores):
     assert tfr.evaluate([[1, 0]], [[float(s) for s in scores]], ["mrr"])["mrr"] == 1
 
 
+def test_the_lowest_scores_of_int64_are_told_apart():
+    """Only the two lowest numbers are the same."""
+    lowest = np.iinfo(np.int64).min
+    for scores, mrr in (
+        ([lowest + 1, lowest + 2], 1),
+        ([lowest, lowest + 1], (1 + 1 / 2) / 2),
+    ):
+        assert tfr.evaluate([[0, 1]], [np.array(scores)], ["mrr"]) == {"mrr": mrr}
+
+
 def test_scores_of_uint64_raise_in_every_format():
     scores = np.array([[1, 2]], np.uint64)
     for inputs, y_true in (("labels", [[1, 0]]), ("catalogue", [0])):

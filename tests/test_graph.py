@@ -146,6 +146,8 @@ def test_ragged_tensors_in_a_graph():
     assert results(metric) == pytest.approx(expected, rel=1e-6)
     with pytest.raises(tf.errors.InvalidArgumentError, match="as long as the rows of"):
         update(labels, tf.ragged.constant([[0.5, 0.1, 0.3], [0.3, 0.2]]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as long as the rows of"):
+        update(labels, tf.ragged.constant([[0.5, 0.1], [0.3, 0.2]]))
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["graph", "xla"])
@@ -183,6 +185,18 @@ def test_unknown_shapes_are_checked_at_run_time(
         tf.errors.InvalidArgumentError, match="-2" if is_xla else message
     ):
         update(tf.ones(labels), tf.ones(scores), tf.ones(weights))
+
+
+def test_weights_of_a_known_size_for_an_unknown_number_of_lists():
+    metric = tfr.MeanReciprocalRank()
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2])] * 2)
+    def update(labels, scores):
+        metric.update_state(labels, scores, tf.constant([2.0]))
+
+    update(tf.ones((1, 2)), tf.ones((1, 2)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a scalar, "):
+        update(tf.ones((3, 2)), tf.ones((3, 2)))
 
 
 def test_known_shapes_are_checked_while_tracing():
@@ -227,16 +241,22 @@ def test_ids_catalogues_and_weights_of_unknown_shape(
             update(*data[:2], weights)
 
 
-def test_a_catalogue_must_have_an_item_when_the_graph_runs():
+@pytest.mark.parametrize("steps", [[], [2]])
+@pytest.mark.parametrize("batch", [None, 1])
+def test_a_catalogue_must_have_an_item_when_the_graph_runs(batch, steps):
     metric = tfr.MeanReciprocalRank(inputs="catalogue")
     update = tf.function(
         update_function(metric),
-        input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, None])],
+        input_signature=[
+            tf.TensorSpec([batch, *steps], tf.int32),
+            tf.TensorSpec([batch, *steps, None]),
+        ],
     )
-    update(tf.constant([0]), tf.ones((1, 1)))
+    ids = tf.zeros([1, *steps], tf.int32)
+    update(ids, tf.ones([1, *steps, 1]))
     assert metric.result() == 1
     with pytest.raises(tf.errors.InvalidArgumentError, match="at least one item"):
-        update(tf.constant([0]), tf.ones((1, 0)))
+        update(ids, tf.ones([1, *steps, 0]))
 
 
 @pytest.mark.parametrize(

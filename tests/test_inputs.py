@@ -114,6 +114,18 @@ def test_score_dtypes(dtype):
     assert tfr.evaluate(LABELS, scores, NAMES) == pytest.approx(REFERENCE)
 
 
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [tf.constant([200.0, 100.0])],
+        [np.array([2.0**60, 1.0])],
+        [[np.array(2.0**60), np.array(1.0)]],
+    ],
+)
+def test_scores_in_a_list_of_arrays(scores):
+    assert tfr.evaluate([[0, 1]], scores, ["mrr"]) == {"mrr": 1 / 2}
+
+
 ONE = [[1.0, 0.0]]
 
 
@@ -141,10 +153,11 @@ ONE = [[1.0, 0.0]]
         ({"y_true": np.ones((1, 2, 0)), "metrics": ["alpha_dcg"]}, "at least 1 subtopic", "(1, 2, 0)"),
         ({"y_true": [[1, 0], None]}, "a list of lists of numbers", "None"),
         ({"y_pred": [[True, False]]}, "Scores must be floats or integers", "bool"),
-        ({"y_pred": np.array([[1, 2]], "uint64")}, "Scores must be floats or integers", "uint64"),
+        ({"y_pred": np.array([[1, 2]], "uint64")}, "Scores must be floats or integers", "uint64. Cast them to int64."),
         ({"y_pred": [[1j, 2.0]]}, "Scores must be floats or integers", "complex128"),
         ({"y_true": tf.constant([["a", "b"]])}, "Labels must be real numbers", "string"),
         ({"y_true": tf.sparse.from_dense(ONE)}, "must be dense or ragged", "SparseTensor"),
+        ({"y_true": tf.ragged.constant([[[1.0], [0.0, 2.0]]])}, "must have one ragged dimension", "ragged rank 2"),
         ({"y_true": {"label": ONE}}, "must have the key 'labels'", "['label']"),
         ({"y_true": {"labels": ONE, "mask": [[True, True]]}, "mask": [[True, True]]}, "Give the mask once", "in the dict"),
         ({"y_true": np.ma.masked_array(ONE, [[1, 0]])}, "must not be a masked array", None),
@@ -204,6 +217,10 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.evaluate(ONE, ONE, ["alpha_dcg"], inputs="ids"), "`alpha_dcg` supports only", None),
         (lambda: tfr.evaluate(ONE, ONE, ["arp@5"]), "of the whole list and takes no cutoff", "k=5"),
         (lambda: tfr.AlphaDCG(alpha=0), "from 0.001 to 1", "alpha=0"),
+        (lambda: tfr.AlphaDCG(alpha=1.5), "from 0.001 to 1", "alpha=1.5"),
+        (lambda: tfr.RankBiasedPrecision(persistence=0), "between 0 and 1", "persistence=0"),
+        (lambda: tfr.RankBiasedPrecision(persistence=1), "between 0 and 1", "persistence=1"),
+        (lambda: tfr.ExpectedReciprocalRank(max_label=0), "above 0, at most 1000", "max_label=0"),
         (lambda: tfr.evaluate(ONE, np.array([[0.5, 0.1]], object), ["map"]), "array of numbers", "[[0.5 0.1]]. It has the dtype object"),
         (lambda: tfr.evaluate(np.ones([1, 1], "uint64"), [[1]], ["map"], inputs="ids"), "must hold ids", "dtype: uint64. Cast them to int64."),
         (lambda: tfr.evaluate_rows([{}, {}], [1, 0], [1, 2], ["map"]), "must be hashable", "unhashable type: 'dict'"),
@@ -242,6 +259,11 @@ def test_invalid_metrics_and_options_raise(make, rule, received):
     if received is not None:
         message = str(error.value).lower()
         assert re.search(f"received.*{re.escape(received.lower())}", message)
+
+
+def test_options_at_their_limits():
+    assert tfr.AlphaDCG(alpha=0.001).alpha == 0.001
+    assert tfr.ExpectedReciprocalRank(max_label=0.5).max_label == 0.5
 
 
 @pytest.mark.parametrize(

@@ -300,6 +300,14 @@ def test_equal_keys_on_two_outputs_raise(data):
         model.evaluate(features, {"scores_0": labels, "scores_1": labels}, verbose=0)
 
 
+def test_an_explicit_mask_counts_rather_than_that_of_keras():
+    labels, scores = [[1, 0, 1]], tf.constant([[3.0, 2.0, 1.0]])
+    scores._keras_mask = tf.constant([[False, True, True]])
+    assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 1 / 2}
+    every_item = {"labels": labels, "mask": [[True, True, True]]}
+    assert tfr.evaluate(every_item, scores, ["mrr"]) == {"mrr": 1}
+
+
 def test_keras_masks_mark_padding():
     ids = np.array([[1, 2, 3, 0, 0], [4, 5, 0, 0, 0], [3, 2, 5, 1, 4]])
     labels = np.array([[0, 1, 0, 2, 2], [1, 0, 3, 3, 3], [0, 0, 1, 2, 0]], "float32")

@@ -96,6 +96,12 @@ def test_options_load_no_other_objects(option, config):
     assert_refused({option: config})
 
 
+@pytest.mark.parametrize("config", OBJECTS[:5], ids=OBJECT_IDS[:5])
+def test_objects_that_are_not_registered_are_refused_before_keras_sees_them(config):
+    with pytest.raises(ValueError, match="only registered functions and metrics"):
+        tfr.NDCG.from_config({"gain": config})
+
+
 @pytest.mark.parametrize("config", OBJECTS, ids=OBJECT_IDS)
 def test_lists_of_metrics_load_no_other_objects(config):
     assert_refused({"metrics": config}, tfr.RankingMetrics)

@@ -1,6 +1,8 @@
 """Tests ids and catalogues in Keras models and in graphs, and their errors."""
 
+import importlib
 import resource
+import uuid
 
 import numpy as np
 import pandas
@@ -234,7 +236,10 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**IDS, "y_true": {"ids": [[1, 2], [3]], "relevance": [[1], [3, 4]]}}, "as long as the rows of the ids", "in row 0, 2 ids and 1"),
         ({**IDS, "y_true": {"ids": [[1, 2], [3]], "relevance": [[1, 2], [3, 4]]}}, "as long as the rows of the ids", "in row 1, 1 ids and 2"),
         ({**IDS, "y_true": {"ids": [[1, 2], [3, 4]], "relevance": [[1], [3, 4]]}}, "needs ragged ids", "dense ids"),
+        ({**IDS, "y_true": {"ids": [[1]], "relevance": [[True]]}}, "must hold real numbers", "bool"),
+        ({**IDS, "y_true": {"ids": [[1, 2], [3]], "relevance": 1}}, "shape of 'ids'", "shape ()"),
         ({**IDS, "y_pred": [{2, 3}]}, "must be in order", "a set"),
+        ({**IDS, "y_pred": [[2, 3], {2, 3}]}, "must be in order", "a set"),
         ({**IDS, "y_pred": pandas.Series([{2, 3}])}, "must be in order", "a set"),
         ({**IDS, "y_true": {"ids": [[1]], "exclude": [[1]]}}, "no other", "exclude"),
         ({**IDS, "sample_weight": [[1, 2]]}, "one weight per query", "(1, 2)"),
@@ -242,6 +247,7 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**IDS, "sample_weight": [-1]}, "at least 0", "[0]"),
         ({**IDS, "mask": [[True, True]]}, "`mask` is for inputs='labels'", "'ids'"),
         ({**CATALOGUE, "y_true": [3]}, "0 to 2 here", "3 at index [0, 0]"),
+        ({**CATALOGUE, "y_true": [[1, 3]]}, "0 to 2 here", "3 at index [0, 1]"),
         ({**CATALOGUE, "y_true": [-2]}, "0 to 2 here", "-2 at index [0, 0]"),
         ({**CATALOGUE, "y_true": [1.0]}, "must hold ids", "float64"),
         ({**CATALOGUE, "y_true": [1, 2]}, "the same number of queries", "(2,)"),
@@ -252,6 +258,9 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**CATALOGUE, "y_true": {"ids": [1], "exclude": [[1, 0, 0]]}}, "not a 0 or 1 for each item", "in `exclude`"),
         ({**CATALOGUE, "y_true": [[1, 2]], "y_pred": np.zeros((1, 2, 3)), "sample_weight": [[1], [2]]}, "one weight per query", "(2, 1)"),
         ({**CATALOGUE, "y_true": [[1, 2]], "y_pred": np.zeros((1, 2, 3)), "sample_weight": [[1, 2, 3]]}, "[B, T] for sequences", "(1, 3)"),
+        ({**CATALOGUE, "sample_weight": [-1]}, "at least 0", "[0]"),
+        ({**CATALOGUE, "y_true": [-1], "y_pred": np.zeros((1, 0))}, "at least one item", "(1, 0)"),
+        ({**CATALOGUE, "y_true": [[-1, -1]], "y_pred": np.zeros((1, 2, 0))}, "at least one item", "(1, 2, 0)"),
         ({**CATALOGUE, "y_pred": [[0.1], [0.2, 0.3]]}, "must be dense", "unequal length"),
         ({**CATALOGUE, "y_pred": [["a"]]}, "must hold real numbers of at most 64 bits", "U1"),
         ({**CATALOGUE, "duplicates": "all"}, "is for inputs='ids'", "'catalogue'"),
@@ -279,9 +288,114 @@ def test_ids_in_columns_sets_and_tensors():
         (relevant, tf.constant(recommended)),
         (np.array([["a", "b"], ["c", "c"]]), np.array(recommended)),
         tuple(map(pandas.Series, numbers)),
+        (tf.ragged.constant(numbers[0]), tf.constant(numbers[1])),
         ([set(row) for row in numbers[0]], numbers[1]),
     ):
         assert tfr.evaluate(ids, listed, NAMES, inputs="ids") == expected
+
+
+def test_ids_may_be_of_any_hashable_type():
+    first, second = uuid.UUID(int=1), uuid.UUID(int=2)
+    values = tfr.evaluate([[first]], [[second, first]], ["mrr"], inputs="ids")
+    assert values == {"mrr": 1 / 2}
+
+
+@pytest.mark.parametrize("relevant", [[["a"]], tf.constant([["a"]])])
+def test_keras_metrics_take_ids_that_are_integers(relevant):
+    """A graph could not number other ids."""
+    metric = tfr.MeanReciprocalRank(inputs="ids")
+    with pytest.raises(ValueError, match="must hold"):
+        metric.update_state(relevant, relevant)
+
+
+def test_ids_of_one_query_and_one_id_for_each_query():
+    one = tfr.evaluate([1, 2], [2, 3, 4], ["recall@3"], inputs="ids")
+    assert one == {"recall@3": 1 / 2}
+    recommended = [[2, 3, 1], [2, 3, 1]]
+    two = tfr.evaluate([1, 2], recommended, ["mrr"], inputs="ids", per_query=True)
+    assert two["mrr"].tolist() == [1 / 3, 1]
+
+
+IDS_OR_SCORES = [("ids", [[1, 2, 0]]), ("catalogue", [[1.0, 3.0, 2.0]])]
+
+
+@pytest.mark.parametrize(("inputs", "y_pred"), IDS_OR_SCORES)
+def test_items_with_a_negative_grade_are_not_relevant(inputs, y_pred):
+    """The items 1, 2 and 0 are ranked in this order."""
+    y_true = {"ids": [[1, 2]], "relevance": [[-2, 1]]}
+    values = tfr.evaluate(y_true, y_pred, ["mrr", "dcg@1", "recall@2"], inputs=inputs)
+    assert values == {"mrr": 1 / 2, "dcg@1": 0, "recall@2": 1}
+
+
+@pytest.mark.parametrize(("inputs", "y_pred"), IDS_OR_SCORES)
+@pytest.mark.parametrize(
+    ("relevant", "dcg", "recall"), [([1, 1], 1, 1), ([1, 0], 1 + 1 / 2, 1 / 2)]
+)
+def test_two_relevant_ids_in_a_graph_that_knows_all_sizes(
+    inputs, y_pred, relevant, dcg, recall
+):
+    """A repeated one counts once. The ranks are 1, and 3 with the discount 1 / 2."""
+    metric = tfr.RankingMetrics(["dcg", "recall@2"], inputs=inputs)
+    tf.function(update_function(metric))(tf.constant([relevant]), tf.constant(y_pred))
+    assert results(metric) == {"dcg": dcg, "recall@2": recall}
+
+
+def test_catalogues_as_small_as_a_list_of_ids():
+    """The ids are of the scores' shape, but not labels."""
+    for ids, scores, recall in (
+        ([[0, 1]], [[0.1, 0.2]], 1 / 2),
+        ([[2, 0, -1]], [[0.1, 0.2, 0.3]], 1 / 2),
+        ([[1]], [[0.1, 0.2]], 1),
+        ([[0]], [[0.1]], 1),
+    ):
+        values = tfr.evaluate(ids, scores, ["recall@1"], inputs="catalogue")
+        assert values == {"recall@1": recall}
+    # Steps of a sequence, with a weight for the sequence, and a batch without queries.
+    values = tfr.evaluate(
+        [[0, -1]], [[[0.1], [0.2]]], ["mrr"], inputs="catalogue", sample_weight=[2.0]
+    )
+    assert values == {"mrr": 1}
+    none = np.zeros((0, 1), int), np.zeros((0, 3))
+    assert np.isnan(tfr.evaluate(*none, ["mrr"], inputs="catalogue")["mrr"])
+
+
+def test_random_ties_of_a_catalogue_do_not_depend_on_batch_size():
+    """Beside a metric with exact ties, too."""
+    ids, scores = np.arange(30) % 4, np.zeros((30, 4))
+    random = tfr.MeanReciprocalRank(ties="random", seed=1, name="random")
+    whole, parts = (
+        tfr.RankingMetrics(["mrr", random], inputs="catalogue") for _ in range(2)
+    )
+    whole.update_state(ids, scores)
+    for start, stop in ((0, 7), (7, 8), (8, 30)):
+        parts.update_state(ids[start:stop], scores[start:stop])
+    assert results(parts) == pytest.approx(results(whole), rel=1e-6)
+
+
+TEN_SCORES = [[2.0, 3.0, 0.0, 1.0, *[0.0] * 6]]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "y_pred"),
+    [("ids", [[1, 0, 3]]), ("catalogue", TEN_SCORES), ("labels", TEN_SCORES)],
+)
+def test_queries_that_do_not_fit_in_memory_at_once(inputs, y_pred, monkeypatch):
+    """Two relevant and three recommended ids: 2 * (2 + 3) numbers, as for 10 scores."""
+    module, sizes = importlib.import_module("tfrankmetrics.evaluate"), []
+
+    def call_compiled(function, measures, lists, first_query):
+        sizes.append(int(lists.num_queries))
+        return call(function, measures, lists, first_query)
+
+    call = module.call_compiled
+    monkeypatch.setattr(module, "call_compiled", call_compiled)
+    monkeypatch.setattr(module, "ELEMENTS_AT_A_TIME", 30)
+    y_true = [[1, 2], [0, 2], [3, 1], [3, 9], [1, 3]]
+    if inputs == "labels":
+        y_true = np.eye(10)[y_true].sum(axis=1)
+    values = tfr.evaluate(y_true, y_pred * 5, ["mrr"], inputs=inputs, per_query=True)
+    assert sizes == [3, 2]
+    assert values["mrr"].tolist() == [1, 1 / 2, 1, 1 / 3, 1]
 
 
 def test_excluded_items_are_removed_unless_relevant():
@@ -340,6 +454,8 @@ def test_catalogues_with_many_relevant_items_need_little_memory():
         ("ids", [[1, 2]], [[1, -1, 2]]),
         ("catalogue", [3], [[0.1, 0.2, 0.3]]),
         ("catalogue", [-2], [[0.1, 0.2, 0.3]]),
+        ("catalogue", [[0, 3]], [[0.1, 0.2, 0.3]]),
+        ("catalogue", [1], [[0.1]]),
         ("catalogue", {"ids": [1], "exclude": [[3]]}, [[0.1, 0.2, 0.3]]),
     ],
 )

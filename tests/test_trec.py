@@ -44,6 +44,13 @@ def test_byte_order_marks_are_no_part_of_an_id(files, content):
     assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"map": 0.5}
 
 
+def test_blank_lines_are_skipped(files):
+    rows = tfr.read_trec(
+        *files(QRELS + b"\n \n", b"\r\n" + RUN.replace(b"\n", b"\n\n"))
+    )
+    assert rows.scores.tolist() == [3, 2]
+
+
 @pytest.mark.parametrize("score", [b"-1e39", b"-1e400", b"-inf"])
 def test_low_scores_are_retrieved(files, score):
     """float32, the precision of trec_eval, would turn them into -inf."""
@@ -111,6 +118,9 @@ def test_scores_of_many_digits_are_infinite(files):
 
 def test_a_long_query_id_raises(files):
     """In an array, every row would take the space of the longest id."""
+    longest = QRELS + b"q" * 1000 + b" 0 a 1\n"
+    rows = tfr.read_trec(*files(qrels=longest), complete=True)
+    assert rows.query_ids.tolist() == ["q1", "q1", "q" * 1000]
     qrels = QRELS + b"q" * 10**6 + b" 0 a 1\n"
     with pytest.raises(ValueError, match=r"at most 1000 .*line 3") as error:
         tfr.read_trec(*files(qrels=qrels))
