@@ -114,22 +114,22 @@ def test_other_tensors_are_ranked_again():
 
 
 def test_other_input_formats_are_read_again():
-    ids = tf.constant([[0, 1], [1, 2]])
-    scores = tf.constant([[2.0, 1.0], [1.0, 3.0]])
-    labels, catalogue = (
-        tfr.RankingMetrics(["mrr"]),
-        tfr.RankingMetrics(["mrr"], inputs="catalogue"),
-    )
+    """Labels, ids and the scores of a catalogue may be the same two tensors."""
+    relevant, ranked = tf.constant([[0, 1], [1, -1]]), tf.constant([[1, 1], [1, 3]])
+    forms = [{}, {"inputs": "ids"}, {"inputs": "ids", "duplicates": "all"}]
+    forms.append({"inputs": "catalogue"})
+    metrics = [tfr.RankingMetrics(["mrr", "precision"], **form) for form in forms]
 
     @tf.function
-    def update(labels_or_ids, scores):
-        labels.update_state(labels_or_ids, scores)
-        catalogue.update_state(labels_or_ids[:, :1], scores)
+    def update(relevant, ranked):
+        for metric in metrics:
+            metric.update_state(relevant, ranked)
 
-    update(ids, scores)
-    assert results(labels)["mrr"] == tfr.evaluate(ids, scores, ["mrr"])["mrr"]
-    expected = tfr.evaluate(ids[:, :1], scores, ["mrr"], inputs="catalogue")
-    assert results(catalogue) == expected
+    update(relevant, ranked)
+    for form, metric in zip(forms, metrics, strict=True):
+        assert results(metric) == pytest.approx(
+            tfr.evaluate(relevant, ranked, ["mrr", "precision"], **form), rel=1e-6
+        )
 
 
 def test_a_changed_array_is_read_again():

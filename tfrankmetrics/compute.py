@@ -50,7 +50,7 @@ def values_and_weights(
             for k, column in zip(own_cutoffs, tf.unstack(value, axis=1), strict=True):
                 columns[dataclasses.replace(measure, k=k)] = column, weight
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
-    is_valid = once_per_graph("valid", type(lists).has_valid_values, lists)
+    is_valid = once_per_graph(type(lists).has_valid_values, lists)
     nan_if_invalid = tf.where(is_valid, tf.constant(0, tf.float64), float("nan"))
     return tf.stack(values), tf.stack(weights) + nan_if_invalid
 
@@ -66,9 +66,7 @@ def _ranked(
     To share them, all cutoffs up to 10 are ranked equally deep.
     """
     deepest = cutoffs[-1] and max(cutoffs[-1], 10)
-    ranked = once_per_graph(
-        "rank", type(lists).rank, lists, deepest, tie_breaking, first_query
-    )
+    ranked = once_per_graph(type(lists).rank, lists, deepest, tie_breaking, first_query)
     return dataclasses.replace(ranked, cutoffs=cutoffs)
 
 

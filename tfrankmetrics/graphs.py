@@ -16,7 +16,7 @@ import tensorflow as tf
 Result = TypeVar("Result")
 
 
-def once_per_graph(name: str, make: Callable[..., Result], *arguments: Any) -> Result:
+def once_per_graph(make: Callable[..., Result], *arguments: Any) -> Result:
     """`make(*arguments)`, or its earlier result for the same arguments in this graph.
 
     Tensors are the same if they are one object. Without a graph, and for arrays, which
@@ -28,11 +28,10 @@ def once_per_graph(name: str, make: Callable[..., Result], *arguments: Any) -> R
     results = getattr(graph, "_tfrankmetrics_results", None)
     if results is None:
         results = graph._tfrankmetrics_results = {}
-    key = name, *map(_identity, arguments)
+    key = make, *map(_identity, arguments)
     if key not in results:
-        # The arguments are kept, so that no other object gets the id of one.
-        results[key] = make(*arguments), arguments
-    return results[key][0]
+        results[key] = make(*arguments)
+    return results[key]
 
 
 def current_graph() -> Any:
@@ -59,5 +58,20 @@ def _may_change(argument: Any) -> bool:
 def _identity(argument: Any) -> Hashable:
     if isinstance(argument, Mapping):
         return tuple((name, _identity(value)) for name, value in argument.items())
-    mask = getattr(argument, "_keras_mask", None)
-    return (id(argument), id(mask)) if tf.is_tensor(argument) else argument
+    if tf.is_tensor(argument):
+        mask = getattr(argument, "_keras_mask", None)
+        return _Same(argument), _Same(mask)
+    return argument
+
+
+class _Same:
+    """Equal for the same object. It also keeps the object, so no other gets its id."""
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.thing is other.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)

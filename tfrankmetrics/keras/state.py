@@ -122,8 +122,9 @@ class StatefulMetric(KerasMetric):
                 dimensions, `tf.errors.InvalidArgumentError` when it runs.
         """
         check_use_in_keras(self, y_pred)
-        read = self._input_format.read
-        lists = once_per_graph("read", read, y_true, y_pred, sample_weight)
+        lists = once_per_graph(
+            InputFormat.read, self._input_format, y_true, y_pred, sample_weight
+        )
         first_query = 0
         if self._queries_seen is not None:
             first_query = tf.convert_to_tensor(self._queries_seen)
