@@ -14,6 +14,7 @@ from tfrankmetrics.options import Persistence
 tfr.NDCG(k=10, gain="linear")
 tfr.NDCG(10, gain=lambda labels: labels**2, convention="trec_eval", name="mine")
 tfr.DCG(10, empty="skip")
+tfr.AlphaDCG(10, alpha=0.2)
 tfr.PerQueryAUC(inputs="catalogue")
 tfr.RankingMetrics(["ndcg@10", tfr.DCG()], prefix="a_", ties="stable", dtype="float64")
 tfr.evaluate([[1]], [[2]], ["ndcg@10", tfr.NDCG(3)], gain="linear", empty="skip")
