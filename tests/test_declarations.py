@@ -336,7 +336,7 @@ class PaddingCounts(tfr.ItemGain):
         ({"formula": on_padding, "base": tfr.WholeListMetric}, "must not depend on padding"),
         ({"formula": share_of_batch}, "must not depend on the other lists"),
         ({"formula": share_of_total}, "must be a number for each list.*divide_no_nan"),
-        ({"formula": mean_of_batch, "gain": tfr.BinaryGain, "relevance_threshold": (float, 0.5)}, "must not depend on the other lists"),
+        ({"formula": mean_of_batch, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "must not depend on the other lists"),
         ({"formula": largest_gain, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "mean over all orders"),
     ],
 )  # fmt: skip

@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas
 import pytest
+import tensorflow as tf
 from cases import metrics_supporting
 from helpers import few_examples, metric_objects
 from hypothesis import assume, given
@@ -311,3 +312,12 @@ def test_the_name_query_is_taken():
     assert tfr.evaluate_rows(*rows) == {"query": 1}
     with pytest.raises(ValueError, match="a metric with this name"):
         tfr.evaluate_rows(*rows, per_query=True)
+
+
+def test_lists_of_tensors_and_columns_are_read_like_arrays():
+    """An infinite score makes the library look for integers that NumPy has rounded."""
+    expected = tfr.evaluate([[1, 0]], np.array([[2.0, -np.inf]]), ["mrr"])
+    for scores in ([tf.constant([2.0, -np.inf])], [pandas.Series([2.0, -np.inf])]):
+        assert tfr.evaluate([[1, 0]], scores, ["mrr"]) == expected
+    with pytest.raises(ValueError, match="must not hold integers that float64 rounds"):
+        tfr.evaluate([[1, 0]], [[2**53 + 1, 0.5]], ["mrr"])

@@ -161,6 +161,7 @@ ONE = [[1.0, 0.0]]
         ({"y_true": {"label": ONE}}, "must have the key 'labels'", "['label']"),
         ({"y_true": {"labels": ONE, "mask": [[True, True]]}, "mask": [[True, True]]}, "Give the mask once", "in the dict"),
         ({"y_true": np.ma.masked_array(ONE, [[1, 0]])}, "must not be a masked array", None),
+        ({"y_true": [[1, 0]] * 2, "y_pred": [[1, 2]] * 2, "sample_weight": [[3.0], []]}, "needs ragged labels", "dense labels of shape (2, 2)"),
         ({"mask": [[1, 0]]}, "must be boolean", "int64"),
         ({"mask": [True, False]}, "must be of the labels' shape, (1, 2)", "shape (2,)"),
         ({"mask": [[True]]}, "must be of the labels' shape", "shape (1, 1)"),

@@ -261,6 +261,8 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**CATALOGUE, "sample_weight": [-1]}, "at least 0", "[0]"),
         ({**CATALOGUE, "y_true": [-1], "y_pred": np.zeros((1, 0))}, "at least one item", "(1, 0)"),
         ({**CATALOGUE, "y_true": [[-1, -1]], "y_pred": np.zeros((1, 2, 0))}, "at least one item", "(1, 2, 0)"),
+        ({**CATALOGUE, "y_true": [[0, 0], [0, 0]], "y_pred": np.zeros((2, 2, 3)), "sample_weight": [[1, 3], [1]]}, "rows of equal length", "[2 1]"),
+        ({**IDS, "y_true": [[1], [2]], "y_pred": [[1], [2]], "sample_weight": [[1], []]}, "rows of equal length", "[1 0]"),
         ({**CATALOGUE, "y_pred": [[0.1], [0.2, 0.3]]}, "must be dense", "unequal length"),
         ({**CATALOGUE, "y_pred": [["a"]]}, "must hold real numbers of at most 64 bits", "U1"),
         ({**CATALOGUE, "duplicates": "all"}, "is for inputs='ids'", "'catalogue'"),

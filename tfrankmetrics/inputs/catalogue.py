@@ -30,7 +30,7 @@ from tfrankmetrics.inputs.tensors import (
     required,
 )
 from tfrankmetrics.inputs.weights import (
-    as_weights,
+    dense_weights,
     query_weights,
     require_valid_weights,
 )
@@ -342,7 +342,7 @@ def _weights(sample_weight: Any, scores: tf.Tensor) -> tf.Tensor | None:
     if scores.shape.rank == 2:
         return query_weights(sample_weight, scores)
     steps = scores[:, :, 0]
-    given = dense("`sample_weight`", sample_weight, as_weights, padding=0).tensor
+    given = dense_weights(sample_weight)
     if given.shape.rank == 2 and given.shape[1] != 1:
         error = (
             "`sample_weight` must be a scalar, [B] or [B, 1], or [B, T] for sequences, "

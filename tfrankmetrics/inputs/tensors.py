@@ -119,7 +119,7 @@ def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
 
 
 def _flat(data: Any) -> Iterator[Any]:
-    if isinstance(data, (list, tuple, np.ndarray)) and np.ndim(data):
+    if np.ndim(data):  # also of tensors and of columns of a table
         for each in data:
             yield from _flat(each)
     else:

@@ -33,11 +33,12 @@ def query_or_item_weights(
     batch = tf.shape(labels.tensor)[:1]
     if weights.shape.rank == 0:
         return tf.fill(batch, weights), None
-    if weights.shape.rank == 2 and weights.shape[1] == 1:
+    is_dense = given.row_lengths is None
+    if is_dense and weights.shape.rank == 2 and weights.shape[1] == 1:
         weights = tf.squeeze(weights, axis=1)
     if weights.shape.rank == 1:
         return require_shape(weights, labels.tensor.shape[:1], batch, error), None
-    if weights.shape.rank == 2 and weights.shape[1] is None:
+    if is_dense and weights.shape.rank == 2 and weights.shape[1] is None:
         # [B, 1] and [B, N] look alike until the graph runs. As item weights, both give
         # the same values.
         shape = tf.shape(labels.tensor)
@@ -50,7 +51,7 @@ def query_or_item_weights(
 
 def query_weights(sample_weight: Any, queries: tf.Tensor) -> tf.Tensor:
     """The weights of `queries`, `[B, ...]`, as float64 `[B]`."""
-    weights = dense("`sample_weight`", sample_weight, as_weights, padding=0).tensor
+    weights = dense_weights(sample_weight)
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1]: one weight per query. "
         f"Received: shape {weights.shape} for scores or ids of shape {queries.shape}."
@@ -70,6 +71,17 @@ def query_weights(sample_weight: Any, queries: tf.Tensor) -> tf.Tensor:
     if weights.shape.rank != 1:
         raise ValueError(error)
     return require_shape(weights, queries.shape[:1], batch, error)
+
+
+def dense_weights(sample_weight: Any) -> tf.Tensor:
+    """Weights as float64, in rows of equal length."""
+    given = dense("`sample_weight`", sample_weight, as_weights, padding=0)
+    if given.row_lengths is not None:
+        raise ValueError(
+            "`sample_weight` must have rows of equal length, unless there is one for "
+            f"each item of ragged labels. Received: rows of {given.row_lengths} weights."
+        )
+    return given.tensor
 
 
 def _nan_if_negative(weights: tf.Tensor) -> tf.Tensor:

@@ -20,6 +20,7 @@ from tfrankmetrics.measure import Declaration, make_measure
 # Valid for binary and for graded metrics.
 LABELS = [1.0, 0.0, 0.5, 1.0]
 SCORES = [4.0, 3.0, 2.0, 1.0]
+OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
 
 
 def try_declaration(declaration: Declaration) -> None:
@@ -31,7 +32,7 @@ def try_declaration(declaration: Declaration) -> None:
     try:
         value = _values(declaration, [LABELS], [SCORES])
         padded = _values(declaration, [[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
-        with_other = _values(declaration, [LABELS, LABELS[::-1]], [SCORES, SCORES])
+        with_other = _values(declaration, [LABELS, OTHER_LABELS], [SCORES, SCORES])
         without = _values(declaration, [[0.0] * 4, [-1.0] * 4], [SCORES, SCORES])
     except Exception as error:
         raise TypeError(
