@@ -78,8 +78,8 @@ def dense_weights(sample_weight: Any) -> tf.Tensor:
     given = dense("`sample_weight`", sample_weight, as_weights, padding=0)
     if given.row_lengths is not None:
         raise ValueError(
-            "`sample_weight` must have rows of equal length, unless there is one for "
-            f"each item of ragged labels. Received: rows of {given.row_lengths} weights."
+            "`sample_weight` must have rows of equal length, unless the labels are "
+            f"ragged, too. Received: rows of {given.row_lengths} weights."
         )
     return given.tensor
 
