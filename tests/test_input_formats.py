@@ -139,6 +139,8 @@ def test_groups_and_query_ids_of_any_dtype():
     assert by_groups == pytest.approx(expected)
     one_row = tfr.evaluate_rows(None, [1], [1.0], ["mrr"], groups=[0, 1])
     assert one_row == {"mrr": 1}
+    no_row = tfr.evaluate_rows(np.zeros(0, int), [], [], ["mrr"])
+    assert np.isnan(no_row["mrr"])
 
 
 @pytest.mark.parametrize(
@@ -150,6 +152,8 @@ def test_groups_and_query_ids_of_any_dtype():
         (-(2**63), 2**63 - 1, "int64"),
         (2**63, 2**63 + 2**20, "uint64"),
         (0, 2**32, "int64"),
+        (-(2**32), 0, "int64"),
+        (0, 2**16, "int64"),
     ],
 )
 def test_query_ids_of_any_range_in_any_order(low, high, dtype):
@@ -161,6 +165,7 @@ def test_query_ids_of_any_range_in_any_order(low, high, dtype):
         rng.integers(0, 2, 400),
         rng.random(400),
     )
+    ids[:3] = low, high, low
     found = tfr.evaluate_rows(ids, labels, scores, ["mrr"], per_query=True)
     assert found["query"].tolist() == list(dict.fromkeys(ids.tolist()))
     for query, value in zip(*found.values(), strict=True):
