@@ -84,6 +84,8 @@ def of_more_metrics(rows):
             f"{what}: ten objects / one RankingMetrics",
             measured(what, rows, calls, distinct(LARGE)),
         )
+        if mode == "graph":
+            yield from of_separate_metrics(rows)
         calls = {
             "fifty metrics": updater([RankingMetrics(FIFTY)], mode),
             "the suite": updater([RankingMetrics(SUITE)], mode),
@@ -93,6 +95,22 @@ def of_more_metrics(rows):
             2,
             f"{what}: fifty metrics / the suite",
             measured(what, rows, calls, distinct(LARGE)),
+        )
+
+
+def of_separate_metrics(rows):
+    """Compares the suite as ten objects with one object, in a graph."""
+    for ties, limit in (("untied", 1.2), ("heavily tied", 1.5)):
+        calls = {
+            "ten objects": updater([RankingMetrics([name]) for name in SUITE], "graph"),
+            "one object": updater([RankingMetrics(SUITE)], "graph"),
+        }
+        what = f"the suite, {list(LARGE)}, graph, {ties}"
+        arrays = map(tf.constant, batch(LARGE, rounded=ties == "heavily tied"))
+        yield Target.at_most(
+            limit,
+            f"{what}: ten objects / one RankingMetrics",
+            measured(what, rows, calls, [*arrays]),
         )
 
 
