@@ -317,6 +317,7 @@ def main():
     arguments = parser.parse_args()
     warnings.simplefilter("error")
     tf.get_logger().setLevel("ERROR")  # no warnings about graphs that are traced again
+    faulthandler.enable()  # shows where a crash of TensorFlow happens
     start, counts = time.time(), collections.Counter()
     number = arguments.round or 0
     while time.time() - start < arguments.seconds:
