@@ -1,8 +1,8 @@
 """Compares the time of an update on tied scores with that on scores without ties.
 
 Each metric reads 32 lists of 5,000 items, with a cutoff of 10 and without a cutoff. The
-scores have no ties, are rounded to some 60 values, or are constant, as those of a model
-that has died. Run it with:
+scores have no ties, are rounded to some 60 values, or are constant, as in a model that
+has died. Run it with:
 
     python benchmarks/ties.py
 """

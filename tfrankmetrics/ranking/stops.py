@@ -8,8 +8,8 @@ Item by item
     for any group; a step for each item with p > 0.
 Rank by rank
     for the first half of the ranks of a group; a step for each rank. It is used where
-    that half suffices, and takes fewer steps: in large groups, as those of a model
-    whose scores are constant.
+    that half suffices and takes fewer steps. This is so in large groups, such as the
+    list of a model whose scores are constant.
 """
 
 from __future__ import annotations

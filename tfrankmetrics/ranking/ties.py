@@ -229,7 +229,7 @@ def group_sums(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Sum and mean of the gains of all items tied with the one at each rank, `[B, D]`.
 
-    `gains` are those of the item at each rank.
+    `gains` holds the gain of the item at each rank.
     """
     above = tf.pad(lists.running_sums(gains), [[0, 0], [1, 0]])
     sums = tf.gather(above, groups.end, batch_dims=1) - tf.gather(
