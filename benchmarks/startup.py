@@ -21,16 +21,10 @@ from timing import median_and_spread
 from training import KINDS_AND_CUTOFFS, SUITE, batch, is_installed, keras_tools
 
 import tfrankmetrics as tfr
+from tfrankmetrics.measure import DECLARATIONS
 
 ROUNDS, SHAPE = 5, (640, 20)
 NONE, ONE, TEN = "no metrics", "one RankingMetrics", "ten objects"
-CLASSES = {
-    "ndcg": tfr.NDCG,
-    "map": tfr.MeanAveragePrecision,
-    "mrr": tfr.MeanReciprocalRank,
-    "precision": tfr.PrecisionAtK,
-    "recall": tfr.RecallAtK,
-}
 # Prints the milliseconds of the import and of the first calls.
 FIRST_CALLS = """
 import sys, time
@@ -51,7 +45,7 @@ print(*(1000 * each for each in times))
 
 def ten_objects():
     """The suite as separate metrics."""
-    return [CLASSES[kind](k=cutoff) for kind, cutoff in KINDS_AND_CUTOFFS]
+    return [DECLARATIONS[kind].cls(k=cutoff) for kind, cutoff in KINDS_AND_CUTOFFS]
 
 
 def first_epoch(metrics, jit_compile):
@@ -100,14 +94,14 @@ def first_calls(names):
     return np.array(runs, float).T
 
 
-def nodes(metrics, mode_shape=(None, 20)):
+def nodes(metrics):
     """The nodes of an update's graph, and those of its branches and loops."""
 
     def update(*arguments):
         for metric in metrics:
             metric.update_state(*arguments)
 
-    spec = tf.TensorSpec(mode_shape)
+    spec = tf.TensorSpec([None, SHAPE[1]])
     graph = tf.function(update).get_concrete_function(spec, spec).graph
     definition = graph.as_graph_def()
     inner = sum(len(branch.node_def) for branch in definition.library.function)

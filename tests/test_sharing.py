@@ -6,24 +6,16 @@ import weakref
 import numpy as np
 import pytest
 import tensorflow as tf
-from cases import random_lists
+from cases import make_metric, random_lists
 from helpers import SUITE, assert_same, results
 
 import tfrankmetrics as tfr
-
-CLASSES = {
-    "ndcg": tfr.NDCG,
-    "map": tfr.MeanAveragePrecision,
-    "mrr": tfr.MeanReciprocalRank,
-    "precision": tfr.PrecisionAtK,
-    "recall": tfr.RecallAtK,
-}
 
 
 def separate_metrics():
     """The suite as ten metric objects."""
     return [
-        CLASSES[kind](k=int(k), dtype="float64")
+        make_metric(kind, int(k), dtype="float64")
         for kind, k in (name.split("@") for name in SUITE)
     ]
 

@@ -127,6 +127,7 @@ class CatalogueLists:
                 tie_breaking,
                 first_query,
                 lambda order: _found_in(order, ids, judged),
+                judged.retrieved,
                 lambda where: tf.gather(where, ids, batch_dims=1),
             )
         is_missed = ~judged.retrieved & (relevance > 0)

@@ -98,7 +98,9 @@ class LabelLists:
             )
             return Items(labels, is_ranked, is_ranked, weights).only(is_ranked)
 
-        ranked, ties = rank_by_score(scores, depth, tie_breaking, first_query, items_at)
+        ranked, ties = rank_by_score(
+            scores, depth, tie_breaking, first_query, items_at, retrieved
+        )
         return RankedLists(
             ranked=ranked,
             judged=Items(self.labels, self.valid, retrieved, self.item_weights),

@@ -16,7 +16,6 @@ from tfrankmetrics.graphs import known_size
 from tfrankmetrics.ranking import ties
 from tfrankmetrics.ranking.items import (
     Items,
-    count,
     is_retrieved,
     lowest_score,
     select,
@@ -31,6 +30,7 @@ def rank_by_score(
     tie_breaking: TieBreaking,
     first_query: tf.Tensor | int,
     items_at: Callable[[tf.Tensor], Items],
+    judged: tf.Tensor,
     judged_of: Callable[[tf.Tensor], tf.Tensor] = lambda where: where,
 ) -> tuple[Items, Ties | None]:
     """The items at ranks 1 ... D, and their ties unless these are broken.
@@ -43,6 +43,7 @@ def rank_by_score(
         tie_breaking: How equal scores are ordered.
         first_query: Number of queries ranked before these.
         items_at: A function from the positions of items, `[B, D]`, to these items.
+        judged: Which judged items were retrieved, bool `[B, J]`.
         judged_of: A function from a boolean for each item, `[B, N]`, to a boolean for
             each judged item, `[B, J]`.
     """
@@ -82,12 +83,11 @@ def rank_by_score(
         groups = ties.groups_of(keys, sorted_keys, judged_of if is_cut else None)
         return items_at(order), groups
 
-    def skip():  # never read
-        last = None, None
-        if is_cut:
-            items = judged_of(is_retrieved(keys))
-            last = items, count(items)
-        return ranked, TieGroups(order, order, *last)
+    def skip():  # never read, and so made of what there is
+        if not is_cut:
+            return ranked, TieGroups(order, order, None, None)
+        no_sizes = tf.zeros(tf.shape(order)[:1], tf.float64)
+        return ranked, TieGroups(order, order, judged, no_sizes)
 
     ranked, groups = tf.cond(may_exist, find, skip)
     return ranked, Ties(may_exist, groups)
