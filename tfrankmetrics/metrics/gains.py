@@ -94,9 +94,10 @@ class BinaryGain(ItemGain):
         """1 for each relevant item, 0 for others."""
         return tf.cast(self._is_relevant(items), tf.float64)
 
-    def sum(self, items: Items) -> tf.Tensor:
+    def sum(self, items: Items, which: tf.Tensor | None = None) -> tf.Tensor:
         """The number of relevant items, `[B]`."""
-        return count(self._is_relevant(items))
+        relevant = self._is_relevant(items)
+        return count(relevant if which is None else relevant & which)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,8 +149,9 @@ class SubtopicGain(ItemGain):
 
     def for_subtopic(self, subtopic: tf.Tensor) -> ItemGain:
         """1 if an item is relevant to this subtopic, otherwise 0."""
+        relevance = BinaryGain(relevance_threshold=self.relevance_threshold)
         return DerivedGain(
-            lambda items: tf.gather(self.by_subtopic(items), subtopic, axis=2)
+            lambda items: relevance(items._replace(labels=items.labels[:, :, subtopic]))
         )
 
 

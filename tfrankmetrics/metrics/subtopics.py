@@ -37,7 +37,6 @@ def alpha_dcg(
     Novelty is the sum over the item's subtopics of (1 - alpha)^(items above it that are
     relevant to the subtopic).
     """
-    weight = lists.relative_weights(relevance)
 
     def add_subtopic(novelty, subtopic):
         on_topic = relevance.for_subtopic(subtopic)
@@ -45,11 +44,9 @@ def alpha_dcg(
         # user stops at each relevant item with the probability alpha.
         stop = DerivedGain(lambda items: alpha * on_topic(items))
         # All relevant items of a tie have the same mean novelty, but their own weights.
-        weighted = lists.expected(
-            DerivedGain(lambda items: on_topic(items) * weight(items))
-        )
-        share = tf.math.divide_no_nan(weighted, lists.expected(stop))
-        return novelty + lists.first_stop(stop) * share
+        weighted = lists.expected(lists.weighted(on_topic, relevance))
+        weight = tf.math.divide_no_nan(weighted, lists.expected(on_topic))
+        return novelty + lists.first_stop(stop) * (weight / alpha)
 
     subtopics = tf.range(tf.shape(lists.ranked.labels)[2])
     nothing = tf.zeros_like(lists.ranked.valid, tf.float64)

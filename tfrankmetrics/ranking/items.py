@@ -68,9 +68,12 @@ class ItemGain:
         """The gain of each item, float64 `[B, D]`, 0 for padding."""
         raise NotImplementedError
 
-    def sum(self, items: Items) -> tf.Tensor:
-        """The sum of the items' gains, `[B]`."""
-        return tf.reduce_sum(self(items), axis=1)
+    def sum(self, items: Items, which: tf.Tensor | None = None) -> tf.Tensor:
+        """The sum of the gains of all items, or of those `which` are True, `[B]`."""
+        gains = self(items)
+        if which is not None:
+            gains = select(which, gains, 0)
+        return tf.reduce_sum(gains, axis=1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -161,8 +161,12 @@ class RankedLists:
     def group_sums(self, gain: ItemGain) -> tuple[tf.Tensor, tf.Tensor]:
         """Sum and mean of the gains of all items tied with the one at each rank."""
         gains = self.at_ranks(gain)
+
+        def sum_of(which):
+            return gain.sum(self.judged, which)
+
         return self.if_tied(
-            lambda groups: ties.group_sums(self, groups, gain, gains), (gains, gains)
+            lambda groups: ties.group_sums(self, groups, gains, sum_of), (gains, gains)
         )
 
     def expected(self, gain: ItemGain) -> tf.Tensor:
@@ -294,11 +298,14 @@ class RankedLists:
         )
 
     @cached
-    def weighted(self, gain: ItemGain) -> ItemGain:
-        """`gain` times the item's weight, relative to the query's weight."""
+    def weighted(self, gain: ItemGain, of_query: ItemGain | None = None) -> ItemGain:
+        """`gain` times the item's weight, relative to the query's weight.
+
+        The query's weight is the mean by the gain `of_query`, by default `gain`.
+        """
         if self.judged.weights is None:
             return gain
-        weight = self.relative_weights(gain)
+        weight = self.relative_weights(of_query or gain)
         return DerivedGain(lambda items: gain(items) * weight(items))
 
 

@@ -16,22 +16,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
-from tfrankmetrics.ranking.items import DerivedGain, ItemGain, count
+from tfrankmetrics.ranking.items import ItemGain, count, select
 from tfrankmetrics.ranking.ties import TieGroups, group_sums
 
 if TYPE_CHECKING:
     from tfrankmetrics.ranking.ranked_lists import RankedLists
 
-NEGLIGIBLE = 1e-18  # a probability that changes no digit of a sum
+NEGLIGIBLE = 1e-24  # a probability that changes no digit of a sum
 MOST_CLASSES = 64
 
 
+class Stops(NamedTuple):
+    """The chances to stop at the items of tied groups."""
+
+    at_ranks: tf.Tensor  # [B, D], of the item at each rank
+    # Of the items of the last group, [B, J], and the largest of them, in descending
+    # order, [B, at most 2 * D]. None if the ranking is as deep as the lists.
+    of_last: tf.Tensor | None
+    largest_of_last: tf.Tensor | None
+    number: tf.Tensor  # [B, D], how many items of each rank's group have a p above 0
+
+
 def first_stop(
-    lists: RankedLists, groups: TieGroups, stop: ItemGain, stops: tf.Tensor
+    lists: RankedLists, groups: TieGroups, stop: ItemGain, at_ranks: tf.Tensor
 ) -> tf.Tensor:
     """Probability that a user stops at each rank, `[B, D]`.
 
@@ -39,91 +50,97 @@ def first_stop(
         lists: The ranked lists.
         groups: Their groups of tied items.
         stop: The probability that the user stops at each item.
-        stops: `stop` of the item at each rank, 0 below the end of a list.
+        at_ranks: `stop` of the item at each rank, 0 below the end of a list.
     """
-    reaches = tf.math.cumprod(1 - stops, axis=1, exclusive=True)
+    reaches = tf.math.cumprod(1 - at_ranks, axis=1, exclusive=True)
     reaches_group = tf.gather(reaches, groups.start, batch_dims=1)
-    may_stop = DerivedGain(lambda items: tf.cast(stop(items) > 0, tf.float64))
-    number, _ = group_sums(lists, groups, may_stop, tf.cast(stops > 0, tf.float64))
-    is_done, by_rank = _rank_by_rank(lists, groups, stop, stops, number)
-    number = tf.where(~is_done, number, 0)
+    stops = _stops_of(lists, groups, stop, at_ranks)
+    is_read = (reaches_group > NEGLIGIBLE) & (stops.number > 0)
+    is_done, by_rank = _rank_by_rank(lists, groups, stops, is_read)
+    number = tf.where(is_read & ~is_done, stops.number, 0)
     in_group = tf.cond(
         tf.reduce_any(number > 0),
-        lambda: tf.where(
-            is_done, by_rank, _item_by_item(lists, groups, stop, stops, number)
-        ),
+        lambda: tf.where(is_done, by_rank, _item_by_item(lists, groups, stops, number)),
         lambda: by_rank,
     )
     return reaches_group * in_group
 
 
+def _stops_of(
+    lists: RankedLists, groups: TieGroups, stop: ItemGain, at_ranks: tf.Tensor
+) -> Stops:
+    of_last = largest_of_last = None
+    if groups.last_items is not None:
+        of_last = select(groups.last_items, stop(lists.judged), 0)
+        most = tf.minimum(2 * lists.depth, tf.shape(of_last)[1])
+        largest_of_last, _ = tf.math.top_k(of_last, most)
+    number, _ = group_sums(
+        lists, groups, tf.cast(at_ranks > 0, tf.float64), lambda _: count(of_last > 0)
+    )
+    return Stops(at_ranks, of_last, largest_of_last, number)
+
+
 def _item_by_item(
-    lists: RankedLists,
-    groups: TieGroups,
-    stop: ItemGain,
-    stops: tf.Tensor,
-    number: tf.Tensor,
+    lists: RankedLists, groups: TieGroups, stops: Stops, number: tf.Tensor
 ) -> tf.Tensor:
     """The chance to stop at each rank if the user reaches its group, `[B, D]`.
 
     c(s) is the probability that the user stops at one of s of the n items drawn at
     random. It is computed for all s at once, an item at a time: with the m-th item it
     becomes c(s) * (m - s) / m + (p + c(s - 1) * (1 - p)) * s / m. Of items with p = 0,
-    c(s) is 0. So the loop starts behind them: `number` counts the others, `[B, D]`.
+    c(s) is 0. So the loop starts behind them. `number` counts the others, `[B, D]`, and
+    is 0 for a group to leave out.
     """
-    s, n = groups.rank_in_group(lists.ranks), groups.sizes
-    stop_of = _stops_by_group(lists, groups, stop, stops)
+    s = groups.rank_in_group(lists.ranks)
+    has_one_less, others = s > 1, groups.sizes - number
+    stop_of = _stops_by_group(groups, stops)
 
     def one_less(c):
-        return tf.where(s > 1, tf.roll(c, 1, axis=1), 0)
+        return tf.where(has_one_less, tf.roll(c, 1, axis=1), 0)
 
     def add_item(j, c):
-        p, m = stop_of(j), n - number + j
-        with_item = (c * (m - s) + (p + one_less(c) * (1 - p)) * s) / m
-        return j + 1, tf.where(j <= number, tf.where(s <= m, with_item, 0), c)
+        p = stop_of(j)
+        # c(s) has no meaning, and no effect, as long as there are less than s items.
+        share = tf.where(j <= number, tf.minimum(s / (others + j), 1), 0)
+        return j + 1, c + share * (p + one_less(c) * (1 - p) - c)
 
     _, c = tf.while_loop(
         lambda j, _: j <= tf.reduce_max(number),
         add_item,
-        [tf.ones([], tf.float64), tf.zeros_like(stops)],
+        [tf.ones([], tf.float64), tf.zeros_like(number)],
     )
     return c - one_less(c)
 
 
 def _stops_by_group(
-    lists: RankedLists, groups: TieGroups, stop: ItemGain, stops: tf.Tensor
+    groups: TieGroups, stops: Stops
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """A function of j: the j-th p above 0 of each rank's group, `[B, D]`."""
-    by_group = 2 * groups.start + tf.cast(tf.equal(stops, 0), tf.int32)
-    stops = tf.gather(stops, tf.argsort(by_group, axis=1, stable=True), batch_dims=1)
-    final = tf.shape(stops)[1] - 1
+    at_ranks = stops.at_ranks
+    by_group = 2 * groups.start + tf.cast(tf.equal(at_ranks, 0), tf.int32)
+    order = tf.argsort(by_group, axis=1, stable=True)
+    at_ranks = tf.gather(at_ranks, order, batch_dims=1)
+    final = tf.shape(at_ranks)[1] - 1
 
     def of_ranked(j):
         position = tf.minimum(groups.start + tf.cast(j, tf.int32) - 1, final)
-        return tf.gather(stops, position, batch_dims=1)
+        return tf.gather(at_ranks, position, batch_dims=1)
 
-    if groups.last_items is None:
+    if stops.largest_of_last is None:
         return of_ranked
-    # `_rank_by_rank` does a last group with more items with p > 0 than 2 * D.
-    last_stops = tf.where(groups.last_items, stop(lists.judged), 0)
-    most = tf.minimum(2 * lists.depth, tf.shape(last_stops)[1])
-    last_stops, _ = tf.math.top_k(last_stops, most)
-    last_stops = tf.pad(last_stops, [[0, 0], [0, 1]])
-    final_last = tf.shape(last_stops)[1] - 1
+    # `_rank_by_rank` does a last group with more items with p > 0 than these.
+    of_last = tf.pad(stops.largest_of_last, [[0, 0], [0, 1]])
+    final_last = tf.shape(of_last)[1] - 1
 
     def of_ranked_or_last(j):
-        of_last = last_stops[:, tf.minimum(tf.cast(j, tf.int32) - 1, final_last)]
-        return tf.where(groups.is_last, of_last[:, tf.newaxis], of_ranked(j))
+        p = of_last[:, tf.minimum(tf.cast(j, tf.int32) - 1, final_last)]
+        return tf.where(groups.is_last, p[:, tf.newaxis], of_ranked(j))
 
     return of_ranked_or_last
 
 
 def _rank_by_rank(
-    lists: RankedLists,
-    groups: TieGroups,
-    stop: ItemGain,
-    stops: tf.Tensor,
-    number: tf.Tensor,
+    lists: RankedLists, groups: TieGroups, stops: Stops, is_read: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Which ranks are done, and the chance to stop there if the user reaches the group.
 
@@ -132,33 +149,36 @@ def _rank_by_rank(
     with a probability of at most (1 - mean p)^s (Maclaurin's inequality), so few ranks
     may suffice.
     """
-    if groups.last_items is None:
+    if stops.of_last is None:
         largest = tf.argmax(groups.sizes, axis=1)[:, tf.newaxis]
         is_here = tf.equal(groups.start, tf.gather(groups.start, largest, batch_dims=1))
-        p = tf.where(is_here, stops, 0)
+        p = tf.where(is_here, stops.at_ranks, 0)
     else:
-        is_here = groups.is_last
-        p = tf.where(groups.last_items, stop(lists.judged), 0)
+        is_here, p = groups.is_last, stops.of_last
+    is_here &= is_read
     n = tf.reduce_max(tf.where(is_here, groups.sizes, 1), axis=1)
     mean = tf.reduce_sum(p, axis=1) / n
     steps = tf.math.ceil(math.log(NEGLIGIBLE) / tf.math.log1p(-mean))
     steps = tf.minimum(tf.maximum(steps, 1), count(is_here))
-    items = tf.reduce_max(tf.where(is_here, number, 0), axis=1)
-    # A step by rank takes a quarter of the time of a step by item.
-    is_done = (2 * steps <= n) & (steps < 4 * items)
+    items = tf.reduce_max(tf.where(is_here, stops.number, 0), axis=1)
+    # A step by rank reads each item, and a step by item writes each rank. Per number,
+    # a step by rank takes a quarter of the time.
+    width, depth = (tf.cast(tf.shape(x)[1], tf.float64) for x in (p, is_here))
+    is_faster = (steps * width < 4 * items * depth) | (items > 2 * depth)
+    is_done = (2 * steps <= n) & is_faster
     steps = tf.where(is_done, steps, 0)
 
     def of_items():
         return _walk(steps, n, p, tf.ones_like(p), lists.depth)
 
-    def of_classes():
-        values, numbers, are_all = _classes(p)
-        return tf.cond(
-            are_all, lambda: _walk(steps, n, values, numbers, lists.depth), of_items
-        )
-
-    # To find the classes takes as long as this many steps.
-    chances = tf.cond(tf.reduce_max(steps) > 32, of_classes, of_items)
+    # To find a class takes as long as a step.
+    most = tf.minimum(tf.cast(tf.reduce_max(steps) / 2, tf.int32), MOST_CLASSES)
+    values, numbers, are_all = _classes(p, most)
+    chances = tf.cond(
+        are_all,
+        lambda: _walk(steps, n, values, numbers, lists.depth),
+        lambda: _walk(steps, n, p, tf.ones_like(p), lists.depth),
+    )
     i = groups.rank_in_group(lists.ranks)
     chances = tf.gather(chances, tf.cast(i, tf.int32) - 1, batch_dims=1)
     chances = tf.where(i <= steps[:, tf.newaxis], chances, 0)
@@ -188,13 +208,13 @@ def _walk(
         numbers: How many items have this p, `[B, X]`.
         depth: D.
     """
-    weights = p * numbers
+    weights, goes_on = p * numbers, 1 - p
 
     def next_rank(s, v, reaches, found):
         unread, stopped = n - s + 1, tf.linalg.matvec(weights[:, tf.newaxis], v)[:, 0]
         found = found.write(tf.cast(s, tf.int32) - 1, reaches * stopped / unread)
         factor = tf.math.divide_no_nan(s, unread - stopped)[:, tf.newaxis]
-        v = 1 - factor * ((1 - p) * v)
+        v = 1 - factor * (goes_on * v)
         return s + 1, v, reaches * (1 - stopped / unread), found
 
     found = tf.TensorArray(tf.float64, depth, element_shape=n.shape)
@@ -207,28 +227,28 @@ def _walk(
     return tf.transpose(found.stack())
 
 
-def _classes(p: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The distinct p of each list and their numbers, both `[B, MOST_CLASSES]`.
+def _classes(p: tf.Tensor, most: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The distinct p above 0 of each list and their numbers, both `[B, MOST_CLASSES]`.
 
-    Grades make few different p. The last result says whether these are all.
+    Grades make few different p. The search ends after `most` of them, an int32 of at
+    most `MOST_CLASSES`. The last result says whether these are all.
     """
-    p = tf.sort(p, axis=1)
-    is_new = tf.pad(p[:, 1:] > p[:, :-1], [[0, 0], [1, 0]])
-    classes = tf.cumsum(tf.cast(is_new, tf.int32), axis=1)
-    are_all = tf.reduce_max(classes) < MOST_CLASSES
-    rows = tf.range(tf.shape(p)[0])[:, tf.newaxis] * MOST_CLASSES
-    segments = tf.minimum(classes, MOST_CLASSES - 1) + rows
-    shape = [tf.shape(p)[0], MOST_CLASSES]
-    values, numbers = (
-        tf.reshape(
-            function(
-                tf.reshape(x, [-1]), tf.reshape(segments, [-1]), shape[0] * shape[1]
-            ),
-            shape,
-        )
-        for function, x in (
-            (tf.math.unsorted_segment_max, p),
-            (tf.math.unsorted_segment_sum, tf.ones_like(p)),
-        )
+
+    def find(j, value, rest, values, numbers):
+        is_lower = p < value
+        lower = count(is_lower)[:, tf.newaxis]
+        is_here = tf.equal(tf.range(MOST_CLASSES), j)
+        values = tf.where(is_here, value, values)
+        numbers = tf.where(is_here, rest - lower, numbers)
+        value = tf.reduce_max(select(is_lower, p, 0), axis=1, keepdims=True)
+        return j + 1, value, lower, values, numbers
+
+    largest = tf.reduce_max(p, axis=1, keepdims=True)
+    all_items = tf.cast(tf.shape(p)[1], tf.float64) * tf.ones_like(largest)
+    none = tf.zeros([tf.shape(p)[0], MOST_CLASSES], tf.float64)
+    _, rest, _, values, numbers = tf.while_loop(
+        lambda j, value, *_: (j < most) & tf.reduce_any(value > 0),
+        find,
+        [0, largest, all_items, none, none],
     )
-    return tf.where(numbers > 0, values, 0), numbers, are_all
+    return values, numbers, tf.reduce_all(rest <= 0)

@@ -64,7 +64,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
-from tfrankmetrics.ranking.items import ItemGain, count, is_retrieved
+from tfrankmetrics.ranking.items import count, is_retrieved
 
 if TYPE_CHECKING:
     from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -225,11 +225,19 @@ def random_order(
 
 
 def group_sums(
-    lists: RankedLists, groups: TieGroups, gain: ItemGain, gains: tf.Tensor
+    lists: RankedLists,
+    groups: TieGroups,
+    gains: tf.Tensor,
+    sum_of: Callable[[tf.Tensor], tf.Tensor],
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Sum and mean of the gains of all items tied with the one at each rank, `[B, D]`.
 
-    `gains` holds the gain of the item at each rank.
+    Args:
+        lists: The ranked lists.
+        groups: Their groups of tied items.
+        gains: The gain of the item at each rank.
+        sum_of: The sum of the gains of some judged items, a function of a boolean for
+            each, `[B, J]`.
     """
     above = tf.pad(lists.running_sums(gains), [[0, 0], [1, 0]])
     sums = tf.gather(above, groups.end, batch_dims=1) - tf.gather(
@@ -240,8 +248,8 @@ def group_sums(
     # that ties in one list do not change another.
     sums = tf.where(n > 1, sums, gains)
     if groups.last_items is not None:
-        last = gain.sum(lists.judged.only(groups.last_items))
-        sums = tf.where(groups.is_last, last[:, tf.newaxis], sums)
+        last = sum_of(groups.last_items)[:, tf.newaxis]
+        sums = tf.where(groups.is_last, last, sums)
     return sums, sums / n
 
 
