@@ -8,8 +8,11 @@ The public interface is `__all__` of this package, of `tfrankmetrics.options` an
 `tfrankmetrics.tfma`. All other modules may change.
 """
 
+from tfrankmetrics.compare import compare
+from tfrankmetrics.comparison import Comparison
 from tfrankmetrics.conventions import CONVENTIONS
 from tfrankmetrics.evaluate import evaluate
+from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.keras.many import RankingMetrics
 from tfrankmetrics.metrics import (
     DCG,
@@ -36,7 +39,9 @@ from tfrankmetrics.metrics.gains import BinaryGain, LabelGain
 from tfrankmetrics.options import Options
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.results import QueryValues, RunCounts, RunValues, SlicedValues
 from tfrankmetrics.rows import evaluate_rows
+from tfrankmetrics.runs import evaluate_run
 from tfrankmetrics.trec import read_trec
 
 __version__ = "0.1.0"
@@ -49,6 +54,7 @@ __all__ = [
     "AverageRelevancePosition",
     "BPref",
     "BinaryGain",
+    "Comparison",
     "ExpectedReciprocalRank",
     "F1AtK",
     "HitRateAtK",
@@ -61,16 +67,23 @@ __all__ = [
     "PerQueryAUC",
     "PrecisionAtK",
     "PrecisionIA",
+    "QueryValues",
     "RPrecision",
     "RankBiasedPrecision",
     "RankedLists",
     "RankingMetrics",
+    "RankingWarning",
     "RecallAtK",
+    "RunCounts",
+    "RunValues",
+    "SlicedValues",
     "SubtopicMetric",
     "TopKMetric",
     "WholeListMetric",
+    "compare",
     "evaluate",
     "evaluate_rows",
+    "evaluate_run",
     "metric",
     "read_trec",
 ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -132,7 +131,25 @@ def weighted_sums(
 
     This is the whole state of a metric. It adds up over batches, replicas and workers.
     """
+    return _sums(*values_and_weights(measures, lists, first_query))
+
+
+def weighted_sums_and_queries(
+    measures: Sequence[Measure],
+    lists: Lists,
+    first_query: tf.Tensor | int = 0,
+) -> tf.Tensor:
+    """`weighted_sums`, and a last row with the number of queries, twice.
+
+    `[measures + 1, 2]`. A query is counted if it counts in any of the measures.
+    """
     values, weights = values_and_weights(measures, lists, first_query)
+    is_counted = tf.reduce_any(tf.not_equal(weights, 0), axis=0)
+    number = tf.reduce_sum(tf.cast(is_counted, tf.float64))
+    return tf.concat([_sums(values, weights), tf.fill([1, 2], number)], axis=0)
+
+
+def _sums(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     return tf.stack(
         [tf.reduce_sum(weights * values, axis=1), tf.reduce_sum(weights, axis=1)],
         axis=1,
@@ -148,17 +165,13 @@ def means(sums: tf.Tensor) -> tf.Tensor:
     return tf.where(is_finite, sums[:, 0] / sums[:, 1], float("nan"))
 
 
-def summarize(
-    named: Mapping[str, Measure],
-    values: np.ndarray,
-    weights: np.ndarray,
-    per_query: bool,
-) -> dict[str, Any]:
-    """The result of `evaluate`, from values and weights `[measures, B]`."""
-    require_finite(named, values, weights)
-    if per_query:
-        counted = np.where(weights != 0, values, np.nan)
-        return dict(zip(named, counted, strict=True))
+def means_of(
+    named: Mapping[str, Measure], values: np.ndarray, weights: np.ndarray
+) -> dict[str, float]:
+    """The weighted mean of each measure, from values and weights `[measures, B]`.
+
+    NaN if no query counts.
+    """
     # Scaled by a power of 2, which changes no bit of the mean, no sum overflows.
     _, exponents = np.frexp(np.max(weights, axis=1, initial=0))
     weights = np.ldexp(weights, -exponents[:, np.newaxis])

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfrankmetrics.compiled import call_compiled, require_eager
-from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, summarize, values_and_weights
+from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, values_and_weights
 from tfrankmetrics.inputs.formats import input_format, tensors_of, with_tensors
+from tfrankmetrics.inputs.mistakes import (
+    refuse_columns,
+    refuse_signed_labels,
+    warn_if_no_ids,
+    warn_if_swapped,
+)
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
 from tfrankmetrics.options import Duplicates, Inputs, Options, takes_options
+from tfrankmetrics.results import (
+    NUM_QUERIES,
+    SlicedValues,
+    require_free_keys,
+    summarize,
+)
+from tfrankmetrics.slices import by_columns, slices_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -28,9 +41,11 @@ def evaluate(
     duplicates: Duplicates | None = None,
     mask: Any = None,
     sample_weight: Any = None,
+    by: Any = None,
     per_query: bool = False,
+    num_queries: bool = False,
     **options: Unpack[Options],
-) -> dict[str, Any]:
+) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of labels and scores, or of ids.
 
     >>> labels = [[1, 0, 0], [0, 2]]  # two queries with three and two items
@@ -62,8 +77,13 @@ def evaluate(
             alone decides: a negative label is then not padding, but not relevant.
         sample_weight: A scalar, `[B]` or `[B, 1]` (one weight per query), or of the
             labels' shape (one per item).
+        by: A slice for each query, such as its language, `[B]`. Returns the metrics of
+            each slice, too. Or a dict of columns, each `[B]`, whose combinations are
+            the slices.
         per_query: If True, returns the value of each query instead of the mean. (With
             average="micro", the default of ARP and OPA, the mean weighs the queries.)
+        num_queries: If True, the result also has the number of queries that count in
+            any of the metrics, with the key "num_queries".
         **options: Options for the metrics given by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
@@ -71,7 +91,9 @@ def evaluate(
         A dict from each metric's name to its weighted mean over the queries, a float
         (NaN if no query counts). With `per_query`, to an array `[B]` (`[B * T]` for
         sequences), which is NaN for queries that do not count: lists of padding, empty
-        lists with `empty="skip"`, and queries of weight 0.
+        lists with `empty="skip"`, and queries of weight 0. This dict is a
+        `QueryValues`, which `compare` takes. With `by`, a `SlicedValues`, which prints
+        as a table; with both, a `QueryValues` with the slices as its first keys.
 
     Raises:
         ValueError: A shape, dtype, metric or option is not one of those above; a label
@@ -82,8 +104,19 @@ def evaluate(
     require_eager("evaluate")
     data = input_format(inputs, duplicates)
     named = named_measures(metrics, options, data)
+    refuse_columns(y_true, y_pred)
     lists = data.read(y_true, y_pred, sample_weight, mask, ids_may_be_strings=True)
     lists.require_valid_values()
+    if data.inputs == "labels" and mask is None and not isinstance(y_true, Mapping):
+        refuse_signed_labels(y_true, "pass mask=labels >= 0")
+        warn_if_swapped(y_true, y_pred)
+    if data.inputs == "ids":
+        warn_if_no_ids(y_true)
+    slices = None
+    if by is not None:
+        slices = slices_of(by_columns(by), int(lists.num_queries))
+        require_free_keys(named, slices.names)
+    require_free_keys(named, [NUM_QUERIES] * num_queries)
 
     step = max(1, ELEMENTS_AT_A_TIME // max(1, lists.elements_per_query))
     measures, parts = tuple(named.values()), []
@@ -95,4 +128,4 @@ def evaluate(
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )
-    return summarize(named, values, weights, per_query)
+    return summarize(named, values, weights, per_query, slices, num_queries=num_queries)

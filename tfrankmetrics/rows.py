@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.compiled import call_compiled, require_eager
-from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, summarize, values_and_weights
+from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, values_and_weights
+from tfrankmetrics.frames import column, is_frame
 from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.inputs.mistakes import refuse_signed_labels
 from tfrankmetrics.inputs.tensors import (
     first_index,
     refuse_masked_arrays,
@@ -18,13 +20,20 @@ from tfrankmetrics.inputs.tensors import (
 )
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import Measure, named_measures
-from tfrankmetrics.options import Options, takes_options
+from tfrankmetrics.options import Options, shortened, takes_options
+from tfrankmetrics.results import (
+    NUM_QUERIES,
+    SlicedValues,
+    require_free_keys,
+    summarize,
+)
+from tfrankmetrics.slices import by_columns, slices_of_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class _Queries(NamedTuple):
+class Queries(NamedTuple):
     """The rows of each query: `order[start : start + length]`."""
 
     order: np.ndarray | None  # None if the rows are sorted by query
@@ -38,6 +47,16 @@ class _Queries(NamedTuple):
         rows = np.where(exists, self.starts[queries, np.newaxis] + positions, 0)
         return (rows if self.order is None else self.order[rows]), exists
 
+    def of_rows(self, num_rows: int) -> np.ndarray:
+        """The number of each row's query."""
+        in_order = np.argsort(self.starts, kind="stable")
+        numbers = np.repeat(in_order, self.lengths[in_order])
+        if self.order is None:
+            return numbers
+        of_rows = np.empty(num_rows, int)
+        of_rows[self.order] = numbers
+        return of_rows
+
 
 @takes_options
 def evaluate_rows(
@@ -46,11 +65,14 @@ def evaluate_rows(
     scores: Any,
     metrics: Sequence[str | StatefulMetric],
     *,
+    data: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    by: Any = None,
     per_query: bool = False,
+    num_queries: bool = False,
     **options: Unpack[Options],
-) -> dict[str, Any]:
+) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of the rows of a table.
 
     >>> query_ids = ["b", "a", "b", "a", "b"]
@@ -59,6 +81,9 @@ def evaluate_rows(
     {'mrr': 1.0, 'precision@1': 1.0}
     >>> evaluate_rows(None, labels, scores, ["mrr"], groups=[2, 3], per_query=True)
     {'query': array([0, 1]), 'mrr': array([1., 1.])}
+    >>> table = {"user": query_ids, "click": labels, "score": scores}  # or a frame
+    >>> evaluate_rows("user", "click", "score", ["mrr"], data=table)
+    {'mrr': 1.0}
 
     Rows are padded to lists a few queries at a time, queries of similar length
     together, so that memory beyond the rows themselves stays bounded.
@@ -66,21 +91,30 @@ def evaluate_rows(
     Args:
         query_ids: The query id of each row, `[rows]`, in any order: integers, strings
             or another hashable type, the same in all rows; a NumPy array, a list or a
-            column of a table. Or None, with `groups`.
+            column of a frame. Or None, with `groups`.
         labels: The label of each row. A row with a label below 0 does not count.
         scores: The score of each row.
         metrics: Names and metric objects, as in `evaluate`.
+        data: A frame of pandas or polars, an Arrow table, or a dict of columns. Then
+            `query_ids`, `labels`, `scores`, `sample_weight` and `by` may be the names
+            of its columns.
         groups: The number of rows of each query, for rows that are sorted by query, as
             in LightGBM and XGBoost.
         sample_weight: One weight per row. If it is the same in all rows of a query, it
             is the weight of the query.
+        by: A slice for each row, such as the language of its query, which must be the
+            same in all rows of a query. Or a dict of columns, or a list of names of
+            columns of `data`, whose combinations are the slices. Returns the metrics of
+            each slice, too.
         per_query: If True, returns the value of each query instead of the mean.
+        num_queries: If True, the result also has the number of queries that count in
+            any of the metrics, with the key "num_queries".
         **options: Options for the metrics given by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
-        A dict like that of `evaluate`. With `per_query` its first key is `query`: the
-        id of each query, or its number in `groups`, in the order of their first rows.
+        The same as `evaluate`. With `per_query` the first key is `query`: the id of
+        each query, or its number in `groups`, in the order of their first rows.
 
     Raises:
         ValueError: The columns have different lengths, the groups do not add up to the
@@ -89,15 +123,17 @@ def evaluate_rows(
     """
     require_eager("evaluate_rows")
     named = named_measures(metrics, options)
-    if per_query and "query" in named:
-        raise ValueError(
-            "With `per_query`, the key 'query' holds the query ids. Received: a metric "
-            "with this name. Give it another one."
-        )
-    given = {"labels": labels, "scores": scores}
-    if sample_weight is not None:
-        given["sample_weight"] = sample_weight
-    columns = {name: _numbers(name, column) for name, column in given.items()}
+    slice_columns = {} if by is None else by_columns(by, data)
+    require_free_keys(named, ["query", *slice_columns] if per_query else slice_columns)
+    require_free_keys(named, [NUM_QUERIES] * num_queries)
+    given = {"query_ids": query_ids, "labels": labels, "scores": scores}
+    given = _columns_of(data, {**given, "sample_weight": sample_weight})
+    query_ids = given.pop("query_ids")
+    columns = {
+        name: as_numbers(name, values)
+        for name, values in given.items()
+        if values is not None
+    }
     if (query_ids is None) == (groups is None):
         raise ValueError(
             "Give either `query_ids`, one for each row, or `groups`, the number of "
@@ -118,13 +154,43 @@ def evaluate_rows(
         ids, queries = _queries_of_groups(groups, num_rows)
 
     _require_values(columns)
-    values, weights = _by_query(named, queries, columns)
-    computed = summarize(named, values, weights, per_query)
-    return {"query": ids, **computed} if per_query else computed
+    refuse_signed_labels(columns["labels"], "leave these rows out")
+    slices = None
+    if by is not None:
+        numbers = queries.of_rows(num_rows)
+        slices = slices_of_rows(slice_columns, numbers, len(queries.lengths))
+    values, weights = by_query(named, queries, columns)
+    return summarize(
+        named,
+        values,
+        weights,
+        per_query,
+        slices,
+        {"query": ids},
+        num_queries=num_queries,
+    )
 
 
-def _by_query(
-    named: Mapping[str, Measure], queries: _Queries, columns: dict[str, np.ndarray]
+def _columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, with the column of `data` for each name."""
+    names = {name: value for name, value in arguments.items() if isinstance(value, str)}
+    if data is None:
+        if names:
+            raise ValueError(
+                "Columns can be given by name if `data` is a frame. Received: "
+                f"{names}, without `data`. Pass data=frame."
+            )
+        return arguments
+    if not is_frame(data) and not isinstance(data, Mapping):
+        raise ValueError(
+            "`data` must be a frame, or a dict of columns. Received: "
+            f"{shortened(data)}."
+        )
+    return arguments | {n: column(data, named, n) for n, named in names.items()}
+
+
+def by_query(
+    named: Mapping[str, Measure], queries: Queries, columns: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values and weights of all queries, `[metrics, queries]`."""
     num_queries = len(queries.lengths)
@@ -186,7 +252,8 @@ def _exact_ids(query_ids: Any) -> Any:
     return array if is_unchanged else np.fromiter(query_ids, object, len(query_ids))
 
 
-def _numbers(name: str, column: Any) -> np.ndarray:
+def as_numbers(name: str, column: Any) -> np.ndarray:
+    """A column of numbers as an array."""
     array = _column(name, column)
     refuse_rounded_integers(f"`{name}`", column, array)
     if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
@@ -214,7 +281,13 @@ def _require_values(columns: dict[str, np.ndarray]) -> None:
             )
 
 
-def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, _Queries]:
+def queries_of_codes(codes: np.ndarray, num_queries: int) -> Queries:
+    """The rows of queries that are numbered from 0."""
+    lengths = np.bincount(codes, minlength=num_queries)
+    return Queries(_stable_order(codes), np.cumsum(lengths) - lengths, lengths)
+
+
+def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]:
     lengths = _column("groups", groups)
     if not np.issubdtype(lengths.dtype, np.integer) or (lengths < 0).any():
         raise ValueError(
@@ -229,10 +302,10 @@ def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, _Queries
         )
     lengths = lengths.astype(np.int64)
     ids = np.arange(len(lengths))
-    return ids, _Queries(None, np.cumsum(lengths) - lengths, lengths)
+    return ids, Queries(None, np.cumsum(lengths) - lengths, lengths)
 
 
-def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, _Queries]:
+def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, Queries]:
     if ids.dtype == object:
         missing = np.array([_is_missing(each) for each in ids], bool)
     else:
@@ -249,7 +322,7 @@ def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, _Queries]:
     lengths = np.diff(starts, append=len(keys))
     first = order[starts]
     appearance = np.argsort(first, kind="stable")
-    queries = _Queries(order, starts[appearance], lengths[appearance])
+    queries = Queries(order, starts[appearance], lengths[appearance])
     return ids[first[appearance]], queries
 
 

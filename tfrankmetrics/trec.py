@@ -1,4 +1,4 @@
-"""TREC files of judgments and results, as rows for `evaluate_rows`."""
+"""TREC files of judgments and results: for `evaluate_run`, or as rows."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ def read_trec(
     r"""Reads judgments (qrels) and results (a run) as trec_eval does.
 
     A line of the judgments is `query 0 document relevance`. A line of the results is
-    `query Q0 document rank score tag`; the rank is ignored. A document that was not
-    judged is not relevant. A judged document that is not in the results gets the score
-    -inf: it was not retrieved.
+    `query Q0 document rank score tag`; the rank is ignored, and so is whatever follows
+    the tag. Lines that start with `#` are comments. A document that was not judged is
+    not relevant. A judged document that is not in the results gets the score -inf: it
+    was not retrieved.
 
     The rows of a query are sorted by document name in descending order, and scores are
     rounded to float32, so that `convention="trec_eval"` breaks ties as trec_eval does.
@@ -67,8 +68,7 @@ def read_trec(
         ValueError: A line is malformed, a document occurs twice in a query, or a query
             id has more than 1000 characters.
     """
-    judged = _read(qrels, columns=4, document=2, value=3, must_be_finite=True)
-    found = _read(run, columns=6, document=2, value=4)
+    judged, found = read_qrels(qrels), read_run(run)
     queries, labels, scores = [], [], []
     for query in judged:
         results = found.get(query, {})
@@ -90,15 +90,26 @@ def read_trec(
         )
 
 
+def read_qrels(path: str | os.PathLike) -> dict[str, dict[str, float]]:
+    """The relevance of each judged document of each query."""
+    return _read(path, columns=4, may_go_on=False, value=3, must_be_finite=True)
+
+
+def read_run(path: str | os.PathLike) -> dict[str, dict[str, float]]:
+    """The score of each document in the results of each query."""
+    return _read(path, columns=6, may_go_on=True, value=4, must_be_finite=False)
+
+
 def _read(
     path: str | os.PathLike,
     *,
     columns: int,
-    document: int,
+    may_go_on: bool,
     value: int,
-    must_be_finite: bool = False,
+    must_be_finite: bool,
 ) -> dict[str, dict[str, float]]:
     """The value of each document of each query."""
+    document = 2
     values: dict[str, dict[str, float]] = {}
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
@@ -108,10 +119,10 @@ def _read(
                 fields = line.removeprefix(codecs.BOM_UTF8).decode().split()
             except UnicodeDecodeError as error:
                 raise ValueError(f"A file must be UTF-8. {place}: {error}.") from None
-            if not fields:
+            if not fields or fields[0].startswith("#"):
                 continue
             where = f"{place}: {' '.join(fields)!r:.200}."
-            if len(fields) != columns:
+            if len(fields) < columns or (len(fields) > columns and not may_go_on):
                 raise ValueError(f"A line must have {columns} fields. {where}")
             if len(fields[0]) > LONGEST_QUERY_ID:
                 raise ValueError(

@@ -10,7 +10,15 @@ import tensorflow as tf
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
 from tfrankmetrics.measure import named_measures
-from tfrankmetrics.options import Duplicates, Inputs, Options, shortened, takes_options
+from tfrankmetrics.options import (
+    Duplicates,
+    Inputs,
+    Options,
+    check_option,
+    shortened,
+    takes_options,
+)
+from tfrankmetrics.results import NUM_QUERIES, require_free_keys
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -49,6 +57,8 @@ class RankingMetrics(StatefulMetric):
             a whole "catalogue".
         duplicates: How a repeated recommendation counts, with inputs="ids" only:
             "first" (once, at its first position; the default) or "all" (each time).
+        num_queries: If True, the result also has the number of queries that count in
+            any of the metrics, with the key "num_queries".
         name: The name of the metric itself, which the logs do not show.
         dtype: The dtype of the results, by default Keras's floatx.
         **options: Options for the metrics given by name, such as `gain="linear"` or
@@ -67,6 +77,7 @@ class RankingMetrics(StatefulMetric):
         *,
         inputs: Inputs | None = None,
         duplicates: Duplicates | None = None,
+        num_queries: bool = False,
         name: str | None = None,
         dtype: str | None = None,
         **options: Unpack[Options],
@@ -78,9 +89,15 @@ class RankingMetrics(StatefulMetric):
         metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
         data = input_format(inputs, duplicates)
         named = named_measures(metrics, options, data)
-        super().__init__(list(named.values()), data, name, dtype)
+        check_option("RankingMetrics", "num_queries", num_queries, bool)
+        if num_queries:
+            require_free_keys(named, [NUM_QUERIES])
+        super().__init__(
+            list(named.values()), data, name, dtype, num_queries=num_queries
+        )
         given = [*metrics]
-        self._keys = tuple(prefix + name for name in named)
+        keys = [*named, NUM_QUERIES] if num_queries else named
+        self._keys = tuple(prefix + key for key in keys)
         # A function, since Keras would track and wrap the metrics in a container. It
         # serializes late, so that only saving needs functions that are registered.
         self._arguments = lambda: {
@@ -88,6 +105,7 @@ class RankingMetrics(StatefulMetric):
             "prefix": prefix,
             "inputs": inputs,
             "duplicates": duplicates,
+            "num_queries": num_queries,
             **{name: to_config(value) for name, value in options.items()},
         }
 
@@ -98,7 +116,11 @@ class RankingMetrics(StatefulMetric):
 
     def result(self) -> dict[str, tf.Tensor]:
         """The weighted mean of each metric over the queries so far, by its key."""
-        return dict(zip(self._keys, self._results(), strict=True))
+        values = self._results()
+        if len(self._keys) > len(values):
+            number = tf.convert_to_tensor(self._sums)[-1, 0]
+            values.append(tf.cast(number, self.dtype))
+        return dict(zip(self._keys, values, strict=True))
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make this metric again."""

@@ -11,9 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.compiled import call_compiled
-from tfrankmetrics.compute import means, weighted_sums
+from tfrankmetrics.compute import means, weighted_sums, weighted_sums_and_queries
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import InputFormat
+from tfrankmetrics.inputs.mistakes import warn_if_invalid
 from tfrankmetrics.keras.guards import check_use_in_keras
 from tfrankmetrics.measure import Measure
 from tfrankmetrics.options import shortened
@@ -43,6 +44,8 @@ class StatefulMetric(KerasMetric):
         input_format: InputFormat,
         name: str | None,
         dtype: str | None,
+        *,
+        num_queries: bool = False,
     ) -> None:
         if tf.keras.backend.backend() != "tensorflow":
             raise RuntimeError(
@@ -65,9 +68,10 @@ class StatefulMetric(KerasMetric):
             )
         self._measures = tuple(measures)
         self._input_format = input_format
+        self._update = weighted_sums_and_queries if num_queries else weighted_sums
         self._sums = self.add_weight(
             name="sums",
-            shape=(len(self._measures), 2),
+            shape=(len(self._measures) + num_queries, 2),
             initializer="zeros",
             dtype="float64",
         )
@@ -130,9 +134,9 @@ class StatefulMetric(KerasMetric):
             first_query = tf.convert_to_tensor(self._queries_seen)
             _add(self._queries_seen, lists.num_queries)
         if tf.executing_eagerly():
-            sums = call_compiled(weighted_sums, self._measures, lists, first_query)
+            sums = call_compiled(self._update, self._measures, lists, first_query)
         else:
-            sums = weighted_sums(self._measures, lists, first_query)
+            sums = self._update(self._measures, lists, first_query)
         _add(self._sums, sums)
 
     def computations(self, *args: Any, **kwargs: Any) -> None:
@@ -179,8 +183,8 @@ class StatefulMetric(KerasMetric):
                 f"Only metrics of this library can be merged. Received: {metric!r}."
             )
         parts = itertools.zip_longest(
-            (metric.input_format, *metric._measures),
-            (self.input_format, *self._measures),
+            (metric.input_format, metric._update, *metric._measures),
+            (self.input_format, self._update, *self._measures),
             fillvalue="nothing",
         )
         for theirs, mine in parts:
@@ -214,7 +218,10 @@ class StatefulMetric(KerasMetric):
 
         NaN before any query, and for a value that overflows a float16.
         """
-        values = tf.cast(means(tf.convert_to_tensor(self._sums)), self.dtype)
+        sums = tf.convert_to_tensor(self._sums)
+        if tf.executing_eagerly():
+            warn_if_invalid(sums, self.name)
+        values = tf.cast(means(sums[: len(self._measures)]), self.dtype)
         nan = tf.constant(float("nan"), values.dtype)
         return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))
 

@@ -69,14 +69,14 @@ def first_stop(
 def _stops_of(
     lists: RankedLists, groups: TieGroups, stop: ItemGain, at_ranks: tf.Tensor
 ) -> Stops:
-    of_last = largest_of_last = None
+    of_last = largest_of_last = number_of_last = None
     if groups.last_items is not None:
         of_last = select(groups.last_items, stop(lists.judged), 0)
         most = tf.minimum(2 * lists.depth, tf.shape(of_last)[1])
         largest_of_last, _ = tf.math.top_k(of_last, most)
-    number, _ = group_sums(
-        lists, groups, tf.cast(at_ranks > 0, tf.float64), lambda _: count(of_last > 0)
-    )
+        number_of_last = count(of_last > 0)
+    may_stop = tf.cast(at_ranks > 0, tf.float64)
+    number, _ = group_sums(lists, groups, may_stop, lambda _: number_of_last)
     return Stops(at_ranks, of_last, largest_of_last, number)
 
 

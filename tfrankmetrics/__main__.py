@@ -1,0 +1,190 @@
+"""The command `python -m tfrankmetrics qrels.txt run.txt -m ndcg@10`."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from tfrankmetrics.compare import compare
+from tfrankmetrics.conventions import CONVENTIONS
+from tfrankmetrics.inputs.mistakes import RankingWarning
+from tfrankmetrics.report import require
+from tfrankmetrics.results import described
+from tfrankmetrics.runs import evaluate_run
+
+DESCRIPTION = """\
+Computes ranking metrics of runs (what was predicted) by qrels (what is relevant). With
+one run it prints lines like those of trec_eval, and with several runs it compares them.
+"""
+EPILOG = """\
+Files are in the formats of TREC. Files that end in .csv, .tsv or .parquet are tables
+with named columns; pandas reads them, from the extra tfrankmetrics[compare].
+"""
+READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command, and returns its exit status: 0, or 2 for a mistake."""
+    options = _parser().parse_args(arguments)
+    warnings.showwarning = _show_warning
+    try:
+        _run(options)
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m tfrankmetrics",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("qrels", help="the file of the judgments")
+    add("runs", nargs="+", metavar="run", help="the file of a run")
+    add(
+        "-m",
+        "--metric",
+        action="append",
+        required=True,
+        help="a metric, such as ndcg@10, map, P@5 or recip_rank; may be repeated",
+    )
+    add("--convention", choices=[*CONVENTIONS], help="the settings of another tool")
+    add("-q", "--per-query", action="store_true", help="also print each query")
+    add("--by", metavar="FILE", help="slices: a file of lines with a query and a slice")
+    add(
+        "--missing-queries",
+        choices=["zero", "skip", "error"],
+        help="judged queries without predictions; zero by default, and skip with "
+        "--convention trec_eval, as trec_eval does without -c",
+    )
+    add("--test", choices=["randomization", "t", "bootstrap"], default="randomization")
+    add(
+        "--unpaired",
+        choices=["error", "drop"],
+        default="error",
+        help="queries that only some of the runs have",
+    )
+    add("--format", choices=["text", "markdown", "latex"], default="text")
+    for column, default in (
+        ("query", "query_id"),
+        ("item", "item_id"),
+        ("label", "label"),
+        ("score", "score"),
+    ):
+        add(f"--{column}", default=default, help=f"a column, {default} by default")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.per_query and (len(options.runs) > 1 or options.by):
+        raise ValueError(
+            "-q prints the queries of one run. Received: several runs, or --by."
+        )
+    missing = "skip" if options.convention == "trec_eval" else "zero"
+    arguments: dict[str, Any] = {
+        "metrics": options.metric,
+        "missing_queries": options.missing_queries or missing,
+        "convention": options.convention,
+        "by": _slices(options) if options.by else None,
+        **{
+            name: getattr(options, name) for name in ("query", "item", "label", "score")
+        },
+    }
+    qrels = _table(options.qrels, options)
+    if len(options.runs) == 1:
+        run = _table(options.runs[0], options)
+        if options.by:
+            print(_formatted(evaluate_run(qrels, run, **arguments), options.format))
+        else:
+            _print_one(qrels, run, options.per_query, arguments)
+        return
+    values = {}
+    for path, name in zip(options.runs, _names(options.runs), strict=True):
+        run = _table(path, options)
+        values[name] = evaluate_run(qrels, run, per_query=True, **arguments)
+        _note(described(values[name].counts), name)
+    by = [*next(iter(values.values())).by] or None
+    print(
+        _formatted(
+            compare(values, by, options.test, unpaired=options.unpaired), options.format
+        )
+    )
+
+
+def _print_one(
+    qrels: Any, run: Any, per_query: bool, arguments: dict[str, Any]
+) -> None:
+    """Prints lines of a metric, a query or "all", and a value, as trec_eval does."""
+    values = evaluate_run(qrels, run, **arguments)
+    _note(described(values.counts))  # type: ignore[union-attr]
+    if per_query:
+        by_query: dict[str, Any] = evaluate_run(qrels, run, per_query=True, **arguments)  # type: ignore[assignment]
+        for number, query in enumerate(by_query["query"]):
+            for metric in values:
+                print(f"{metric:<22}\t{query}\t{by_query[metric][number]:.4f}")
+    for metric, value in values.items():
+        print(f"{metric:<22}\tall\t{value:.4f}")
+
+
+def _formatted(result: Any, form: str) -> str:
+    if form == "text":
+        return repr(result)
+    return result.to_markdown() if form == "markdown" else result.to_latex()
+
+
+def _table(path: str, options: argparse.Namespace) -> Any:
+    """A path of a TREC file, or a frame; its ids are text, as in TREC files."""
+    suffix = pathlib.Path(path).suffix.lower()
+    if suffix not in READERS:
+        return path
+    pandas = require("pandas", "compare", "A table")
+    separator = {".csv": {"sep": ","}, ".tsv": {"sep": "\t"}}.get(suffix, {})
+    types = {"dtype": {options.query: str, options.item: str}} if separator else {}
+    frame = getattr(pandas, READERS[suffix])(path, **separator, **types)
+    ids = [name for name in (options.query, options.item) if name in frame.columns]
+    return frame.astype(dict.fromkeys(ids, str))
+
+
+def _slices(options: argparse.Namespace) -> Any:
+    if pathlib.Path(options.by).suffix.lower() in READERS:
+        return _table(options.by, options)
+    slices = {}
+    with open(options.by, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            query, *others = line.split(maxsplit=1) or [""]
+            if query and not others:
+                raise ValueError(
+                    "A line of slices must have a query and a slice. Received in "
+                    f"{options.by!r}, line {number}: {line.strip()!r:.200}."
+                )
+            if query:
+                slices[query] = others[0].strip()
+    return slices
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """A name for each run: that of its file or, if two are the same, its path."""
+    names = [pathlib.Path(path).stem for path in paths]
+    return names if len(set(names)) == len(names) else list(paths)
+
+
+def _note(text: str, name: str = "") -> None:
+    if text:
+        print(f"{name}: {text}" if name else text, file=sys.stderr)
+
+
+def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+    if issubclass(category, RankingWarning):
+        print(f"warning: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,271 @@
+"""What `compare` returns: means, differences, and a verdict, as tables and a plot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.options import listed, rule_of, shortened
+from tfrankmetrics.report import Cell, Table, panels, require
+from tfrankmetrics.significance import adjusted
+
+SIGNIFICANT = 0.05
+Content = Literal["means", "differences"]
+
+
+class Mean(NamedTuple):
+    """The mean of a model, with its 95% interval."""
+
+    slice: tuple | None  # None for all queries
+    metric: str
+    model: str
+    mean: float
+    standard_error: float
+    low: float
+    high: float
+    queries: int
+
+
+class Difference(NamedTuple):
+    """The mean of the second model minus the first one's, with its 95% interval."""
+
+    slice: tuple | None  # None for all queries
+    metric: str
+    models: tuple[str, str]
+    difference: float
+    standard_error: float
+    low: float
+    high: float
+    p: float
+    wins: int  # queries in which the second model is better
+    losses: int
+    ties: int
+    corrected_p: float = math.nan
+
+    @property
+    def queries(self) -> int:
+        """The number of queries."""
+        return self.wins + self.losses + self.ties
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the corrected p-value is below 0.05."""
+        return self.corrected_p < SIGNIFICANT
+
+
+class Comparison:
+    """The means of models and their differences, from `compare`.
+
+    It prints as two tables, and shows them as HTML in a notebook. In the first one, a
+    star marks the best model of a row, and letters mark the models that a model is
+    significantly better than.
+
+    Attributes:
+        means: A list of `Mean`, for each slice, model and metric.
+        differences: A list of `Difference`, for each slice, pair of models and metric.
+        by: What the slices are by, a tuple of names.
+        dropped: The number of queries that only some of the models have.
+    """
+
+    def __init__(
+        self,
+        means: Sequence[Mean],
+        differences: Sequence[Difference],
+        *,
+        by: tuple[str, ...],
+        lower_is_better: frozenset[str],
+        test: str,
+        correction: str | None,
+        dropped: int,
+    ):
+        corrected = adjusted(np.array([each.p for each in differences]), correction)
+        self.means = [*means]
+        self.differences = [
+            each._replace(corrected_p=p)
+            for each, p in zip(differences, corrected.tolist(), strict=True)
+        ]
+        self.by, self.dropped = by, dropped
+        self._lower_is_better = lower_is_better
+        self._test, self._correction = test, correction
+
+    def __repr__(self) -> str:
+        return "\n\n".join(table.to_text() for table in self._tables())
+
+    def _repr_html_(self) -> str:
+        return "\n".join(table.to_html() for table in self._tables())
+
+    def to_markdown(self, content: Content | None = None) -> str:
+        """The tables in Markdown: the "means", the "differences", or both."""
+        return "\n\n".join(table.to_markdown() for table in self._tables(content))
+
+    def to_latex(self, content: Content | None = None) -> str:
+        """The tables as LaTeX tabulars: the "means", the "differences", or both.
+
+        The best mean of a row is bold. Letters mark the models that a model is
+        significantly better than.
+        """
+        return "\n\n".join(table.to_latex() for table in self._tables(content))
+
+    def to_pandas(self, content: Content | None = None) -> Any:
+        """A pandas frame of the "differences" or the "means", a row for each.
+
+        By default the differences, or the means if there is one model. The columns of
+        the slices are None in the rows of all queries.
+        """
+        pandas = require("pandas", "compare", "`to_pandas`")
+        _check_content(content)
+        chosen = self.differences if self.differences else self.means
+        if content is not None:
+            chosen = self.means if content == "means" else self.differences
+        rows = []
+        for each in chosen:
+            values = each._asdict()
+            key = values.pop("slice") or (None,) * len(self.by)
+            row = dict(zip(self.by, key, strict=True))
+            if "models" in values:
+                row["metric"] = values.pop("metric")
+                row["model"], row["than"] = reversed(values.pop("models"))
+            rows.append(row | values)
+        return pandas.DataFrame(rows)
+
+    def plot(self, *metrics: str) -> Any:
+        """Plots the differences with their intervals, or the means of one model.
+
+        Args:
+            *metrics: The metrics to plot, each beside the other; by default all.
+
+        Returns:
+            The axes of Matplotlib, an array with one for each metric.
+        """
+        of_means = [*dict.fromkeys(each.metric for each in self.means)]
+        chosen = metrics or of_means
+        if unknown := set(chosen) - set(of_means):
+            raise ValueError(
+                f"A metric must be one of {listed(of_means)}. Received: "
+                f"{listed(sorted(unknown))}."
+            )
+        everything = self.differences or self.means
+        rows = [each for each in everything if each.metric == chosen[0]]
+        names = [
+            f"{', '.join(filter(None, self._labels(each)))} ({each.queries:,})"
+            for each in rows
+        ]
+        axes = panels(chosen, names)
+        for axis, metric in zip(axes, chosen, strict=True):
+            of_metric = (each for each in everything if each.metric == metric)
+            for row, each in enumerate(of_metric):
+                is_clear = isinstance(each, Mean) or each.is_significant
+                axis.plot([each.low, each.high], [row, row], color="C0", linewidth=2)
+                fill = "C0" if is_clear else "white"
+                axis.plot(each[3], row, "o", color="C0", markerfacecolor=fill)
+            if self.differences:
+                axis.axvline(0, color="black", linewidth=0.8)
+        title = "Mean, 95% interval (queries)"
+        if self.differences:
+            title = "Difference, 95% interval (queries; filled: corrected p < 0.05)"
+        axes[0].figure.suptitle(title, fontsize=10)
+        return axes
+
+    def _labels(self, each: Mean | Difference) -> list[str]:
+        if isinstance(each, Mean):
+            return [*self._slice(each), each.model]
+        return [*self._slice(each), " - ".join(reversed(each.models))]
+
+    def _slice(self, each: Mean | Difference) -> list[str]:
+        if not self.by:
+            return []
+        if each.slice is None:
+            return ["all"] + [""] * (len(self.by) - 1)
+        return [*map(str, each.slice)]
+
+    def _tables(self, content: Content | None = None) -> list[Table]:
+        _check_content(content)
+        tables = []
+        if content in (None, "means"):
+            tables.append(self._table_of_means())
+        if content in (None, "differences") and self.differences:
+            tables.append(self._table_of_differences())
+        return tables
+
+    def _table_of_means(self) -> Table:
+        models = [*dict.fromkeys(each.model for each in self.means)]
+        letters = {model: chr(ord("a") + i % 26) for i, model in enumerate(models)}
+        better: dict[tuple, set[str]] = {}
+        for each in self.differences:
+            if each.is_significant:
+                is_lower = each.metric in self._lower_is_better
+                first, second = each.models
+                if (each.difference < 0) != is_lower:
+                    first, second = second, first
+                key = each.slice, each.metric, second
+                better.setdefault(key, set()).add(letters[first])
+        by_row: dict[tuple, list[Mean]] = {}
+        for each in self.means:
+            by_row.setdefault((each.slice, each.metric), []).append(each)
+        rows = []
+        for (key, metric), means in by_row.items():
+            choose = min if metric in self._lower_is_better else max
+            values = [each.mean for each in means if not math.isnan(each.mean)]
+            best = choose(values) if len(models) > 1 and values else None
+            cells = [Cell(text) for text in (*self._slice(means[0]), metric)]
+            cells.append(Cell(f"{means[0].queries:,}"))
+            for each in means:
+                text = f"{each.mean:.4f}"
+                if not math.isnan(each.high):  # one query has no interval
+                    text += f" ± {each.high - each.mean:.4f}"
+                marks = "".join(sorted(better.get((key, metric, each.model), ())))
+                cells.append(Cell(text, each.mean == best, marks))
+            rows.append(cells)
+        names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
+        note = "Mean ± 95% interval."
+        if len(models) > 1:
+            note += " Letters: significantly better than that model (p < 0.05)."
+        if self.dropped:
+            note += f" {self.dropped} queries that only some models have are left out."
+        return Table(
+            [*self.by, "metric", "queries", *names], rows, len(self.by) + 1, note
+        )
+
+    def _table_of_differences(self) -> Table:
+        rows = []
+        for each in self.differences:
+            labels = [
+                *self._slice(each),
+                each.metric,
+                " - ".join(reversed(each.models)),
+            ]
+            interval = f"[{each.low:+.4f}, {each.high:+.4f}]"
+            numbers = [f"{each.difference:+.4f}"]
+            numbers.append("-" if math.isnan(each.low) else interval)
+            numbers += (
+                [_p(each.p)]
+                if self._correction is None
+                else [_p(each.p), _p(each.corrected_p)]
+            )
+            numbers += [f"{n:,}" for n in (each.wins, each.losses, each.ties)]
+            rows.append([Cell(text) for text in labels + numbers])
+        header = [*self.by, "metric", "models", "difference", "95% interval", "p"]
+        header += [f"p ({self._correction})"] if self._correction else []
+        header += ["wins", "losses", "ties"]
+        note = {"t": "Paired t-test"}.get(self._test, f"Paired {self._test} test")
+        if self._correction:
+            number = sum(not math.isnan(each.p) for each in self.differences)
+            note += (
+                f"; p-values corrected for {number} comparisons ({self._correction})"
+            )
+        return Table(header, rows, len(self.by) + 2, f"{note}.")
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _check_content(content: str | None) -> None:
+    rule = rule_of(Content | None)
+    if not rule.holds(content):
+        raise ValueError(
+            f"`content` must be {rule.words}. Received: {shortened(content)}."
+        )

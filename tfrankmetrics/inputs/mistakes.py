@@ -1,0 +1,124 @@
+"""Data that leave little doubt about a mistake, which would give a plausible number."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.frames import is_column_of_frame
+
+MOST_VALUES = 10_000  # enough of the data to tell
+
+
+class RankingWarning(UserWarning):
+    """A warning about data or results that are probably a mistake.
+
+    To make it an error: `warnings.simplefilter("error", RankingWarning)`.
+    """
+
+
+def refuse_columns(y_true: Any, y_pred: Any) -> None:
+    """Raises ValueError for columns of a frame, whose rows are of many queries."""
+    for name, data in (("y_true", y_true), ("y_pred", y_pred)):
+        if is_column_of_frame(data):
+            raise ValueError(
+                "`evaluate` reads a list for each query, and the rows of a frame "
+                f"usually belong to many queries. Received: {name} is a column of "
+                f"{len(data)} rows. Use evaluate_rows(query_ids, labels, scores, "
+                "metrics). If all rows belong to one query, pass column.to_numpy()."
+            )
+
+
+def refuse_signed_labels(labels: Any, remedy: str) -> None:
+    """Raises ValueError for labels of -1 and +1, where -1 would be padding."""
+    numbers = _flat(labels)
+    if numbers is None or not np.isin(numbers[:MOST_VALUES], (-1, 1)).all():
+        return
+    is_negative = numbers == -1
+    if is_negative.any() and not is_negative.all() and np.isin(numbers, (-1, 1)).all():
+        raise ValueError(
+            "Labels must not be only -1 and 1, since a label below 0 marks padding: "
+            "nothing but relevant items would be left. Received: only -1 and 1. If -1 "
+            f"means not relevant, pass labels > 0. If it marks padding, {remedy}."
+        )
+
+
+def warn_if_swapped(y_true: Any, y_pred: Any) -> None:
+    """Warns if the labels look like scores and the scores look like labels."""
+    labels, scores = (_sample(data) for data in (y_true, y_pred))
+    if labels.size < 4 or scores.size < 4:
+        return
+    are_labels = np.isin(scores, np.arange(5)).all() and np.unique(scores).size > 1
+    are_scores = np.unique(labels).size > labels.size / 2
+    if are_labels and are_scores and (labels % 1 != 0).mean() > 0.5:
+        _warn(
+            "The first argument must hold labels, and the second one scores. Received: "
+            "fractions that are nearly all different, and whole numbers from 0 to "
+            f"{scores.max():.0f}. They are probably swapped."
+        )
+
+
+def warn_if_no_ids(relevant: Any) -> None:
+    """Warns if relevant ids are probably a 0 or 1 for each item."""
+    ids = _sample(relevant)
+    is_long = np.ndim(relevant) == 2 and np.shape(relevant)[1] > 2
+    if is_long and ids.size > 0 and np.isin(ids, (0, 1)).all():
+        _warn(
+            "With inputs='ids', `y_true` must hold the ids of the relevant items. "
+            "Received: zeros and ones, in lists of more than two. If they say which "
+            "items are relevant, pass them as labels, with scores and without `inputs`."
+        )
+
+
+def warn_if_nothing_found(retrieved: int, unjudged: int) -> None:
+    """Warns if no predicted item of any query was judged."""
+    if retrieved > 0 and unjudged == retrieved:
+        _warn(
+            "Items that nobody judged are not relevant. Received: predictions of which "
+            "no item was judged for its query, so that all values are 0. The item ids "
+            "of `qrels` and `run` are probably different."
+        )
+
+
+def warn_if_invalid(sums: tf.Tensor, name: str) -> None:
+    """Warns if an update has made the sums of a metric NaN."""
+    if np.isnan(sums.numpy()).any():
+        _warn(
+            f"The result of {name!r} is NaN, since an update received invalid values: "
+            "a label or weight that is NaN or infinite, a negative weight, or an id "
+            "outside of the catalogue. Pass the same data to "
+            "tfrankmetrics.evaluate to get an error that says which."
+        )
+
+
+def _warn(message: str) -> None:
+    # The line that called `evaluate`, which called a function of this module.
+    warnings.warn(message, RankingWarning, stacklevel=4)
+
+
+def _flat(data: Any) -> np.ndarray | None:
+    """All values in one dimension; None if they are not numbers."""
+    if isinstance(data, tf.RaggedTensor):
+        data = data.flat_values
+    try:
+        numbers = np.asarray(data)
+    except ValueError:  # lists of unequal length
+        numbers = np.empty(0, object)
+    if numbers.dtype == object:
+        try:
+            numbers = np.concatenate([np.ravel(row) for row in data])
+        except (TypeError, ValueError):
+            return None
+    return numbers.ravel() if numbers.dtype.kind in "iuf" else None
+
+
+def _sample(data: Any) -> np.ndarray:
+    """Some of the finite values; none if these are not numbers."""
+    numbers = _flat(data)
+    if numbers is None:
+        return np.empty(0)
+    numbers = numbers[:MOST_VALUES]
+    return numbers[np.isfinite(numbers)]

@@ -1,0 +1,224 @@
+"""Judgments and predictions as two tables of pairs, and their join.
+
+A pair is a query and an item. Judged pairs have a label, and predicted pairs a score.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.frames import column, is_frame
+from tfrankmetrics.options import shortened
+from tfrankmetrics.slices import as_objects, rows_of
+from tfrankmetrics.trec import read_qrels, read_run
+
+
+class Pairs(NamedTuple):
+    """One side of the join: a column each of queries, items and numbers."""
+
+    name: str  # of the argument
+    queries: Any
+    items: Any
+    numbers: Any
+
+
+class Join(NamedTuple):
+    """Both sides, with a code for each query. Judged queries have the lowest codes."""
+
+    judged_queries: np.ndarray  # int [judged pairs]
+    predicted_queries: np.ndarray  # int [predicted pairs]
+    match: np.ndarray  # for each predicted pair, its judged pair, or -1
+    first_rows: np.ndarray  # for each judged query, by its code, its first judged pair
+
+    @property
+    def is_judged_query(self) -> np.ndarray:
+        """Whether the query of each predicted pair was judged."""
+        return self.predicted_queries < len(self.first_rows)
+
+    @property
+    def has_predictions(self) -> np.ndarray:
+        """Whether each judged query has a prediction."""
+        predicted = self.predicted_queries[self.is_judged_query]
+        return np.bincount(predicted, minlength=len(self.first_rows)) > 0
+
+
+def read_judgments(qrels: Any, query: str, item: str, label: str) -> Pairs:
+    """Judged pairs, from a path, a frame, or a dict of dicts or of relevant items."""
+    if isinstance(qrels, (str, os.PathLike)):
+        qrels = read_qrels(qrels)
+    return _read(
+        "qrels", qrels, (query, item, label), lambda items: np.ones(len(items))
+    )
+
+
+def read_predictions(run: Any, query: str, item: str, score: str) -> Pairs:
+    """Predicted pairs, from a path, a frame, or a dict of dicts or of ranked lists."""
+    if isinstance(run, (str, os.PathLike)):
+        run = read_run(run)
+    return _read("run", run, (query, item, score), lambda items: -np.arange(len(items)))
+
+
+def _read(name: str, data: Any, names: tuple[str, str, str], numbers_of: Any) -> Pairs:
+    if is_frame(data):
+        return Pairs(name, *(column(data, each, name) for each in names))
+    if not isinstance(data, Mapping):
+        raise ValueError(
+            f"`{name}` must be a frame with the columns {', '.join(map(repr, names))}, "
+            "a dict of queries, or the path of a TREC file. Received: "
+            f"{shortened(data)}."
+        )
+    queries, items, numbers = [], [], []
+    for query, of_query in data.items():
+        if isinstance(of_query, Mapping):
+            values = [*of_query.values()]
+        elif isinstance(of_query, Iterable) and not isinstance(of_query, (str, bytes)):
+            of_query = [*of_query]
+            values = numbers_of(of_query)
+        else:
+            raise ValueError(
+                f"A dict of `{name}` must hold a dict of items, or a list of them, for "
+                f"each query. Received: {shortened(of_query)} for the query "
+                f"{shortened(query)}."
+            )
+        queries += [query] * len(of_query)
+        items += of_query
+        numbers.append(np.asarray(values))
+    return Pairs(
+        name,
+        as_objects(queries),
+        as_objects(items),
+        np.concatenate(numbers) if numbers else np.zeros(0),
+    )
+
+
+def join(judged: Pairs, predicted: Pairs) -> Join:
+    """Finds the pairs that are in both tables.
+
+    Raises:
+        ValueError: A table has a pair twice, an id is missing, the ids of the tables
+            are of different types, or no query is in both tables.
+    """
+    queries, items = (
+        _codes(name, first, second)
+        for name, first, second in (
+            ("query", judged.queries, predicted.queries),
+            ("item", judged.items, predicted.items),
+        )
+    )
+    num_first = len(judged.queries)
+    keys = queries * (items.max(initial=0) + 1) + items
+    order = np.argsort(keys, kind="stable")  # a judged pair before its prediction
+    first, second = order[:-1], order[1:]
+    is_equal = keys[first] == keys[second]
+    is_twice = is_equal & ((first < num_first) == (second < num_first))
+    if is_twice.any():
+        _refuse_pair(judged, predicted, int(second[is_twice][0]))
+    match = np.full(len(keys) - num_first, -1)
+    match[second[is_equal] - num_first] = first[is_equal]
+    _, first_rows = np.unique(queries[:num_first], return_index=True)
+    joined = Join(queries[:num_first], queries[num_first:], match, first_rows)
+    if not joined.is_judged_query.any():
+        raise ValueError(
+            "`qrels` and `run` must have queries in common. Received: the queries "
+            f"{_examples(judged.queries)} and {_examples(predicted.queries)}."
+        )
+    return joined
+
+
+def _refuse_pair(judged: Pairs, predicted: Pairs, row: int) -> None:
+    table = judged
+    if row >= len(judged.queries):
+        table, row = predicted, row - len(judged.queries)
+    query, item = (
+        shortened(rows_of(name, values, [row]).tolist()[0])
+        for name, values in (("query", table.queries), ("item", table.items))
+    )
+    raise ValueError(
+        f"A pair of a query and an item must be in `{table.name}` only once. Received: "
+        f"the query {query} with the item {item} twice, the second time in row {row}."
+    )
+
+
+def _codes(name: str, first: Any, second: Any) -> np.ndarray:
+    """The same number for the same ids of both tables, in the order of appearance."""
+    library = type(first).__module__.partition(".")[0]
+    if library == "pandas" and type(second).__module__.partition(".")[0] == library:
+        _require_same_type(name, first, second)
+        both = importlib.import_module(library).concat([first, second])
+        codes, _ = both.factorize()
+        return _require_ids(name, codes < 0, codes, len(first))
+    first, second = (_as_ids(name, each) for each in (first, second))
+    _require_same_type(name, first, second)
+    if first.dtype.kind == second.dtype.kind and first.dtype.kind in "iuSU":
+        _, appeared, inverse = np.unique(
+            np.concatenate([first, second]), return_index=True, return_inverse=True
+        )
+        rank = np.empty_like(appeared)
+        rank[np.argsort(appeared)] = np.arange(len(appeared))
+        return rank[inverse]
+    ids = [*first.tolist(), *second.tolist()]
+    missing = np.array([each is None or each != each for each in ids], bool)
+    _require_ids(name, missing, missing, len(first))
+    numbered: dict[Any, int] = {}
+    try:
+        codes = [numbered.setdefault(each, len(numbered)) for each in ids]
+    except TypeError as error:
+        raise ValueError(
+            f"The ids of {_PLURAL[name]} must be hashable. Received: {error}."
+        ) from None
+    return np.array(codes, int)
+
+
+_PLURAL = {"query": "queries", "item": "items"}
+
+
+def _as_ids(name: str, ids: Any) -> np.ndarray:
+    array = np.asarray(ids)
+    if array.ndim != 1:
+        raise ValueError(
+            f"The ids of {_PLURAL[name]} must be one column. Received: shape "
+            f"{array.shape}."
+        )
+    return array
+
+
+def _require_ids(
+    name: str, missing: np.ndarray, codes: np.ndarray, num_first: int
+) -> np.ndarray:
+    if missing.any():
+        row = int(np.argmax(missing))
+        table = "qrels" if row < num_first else "run"
+        raise ValueError(
+            f"Every row must have an id of its {name}. Received: a missing one in row "
+            f"{row if row < num_first else row - num_first} of `{table}`."
+        )
+    return codes
+
+
+def _require_same_type(name: str, first: Any, second: Any) -> None:
+    """Raises ValueError if one table has numbers and the other one text."""
+    kinds = [_kind(each) for each in (first, second)]
+    if None not in kinds and kinds[0] != kinds[1]:
+        raise ValueError(
+            f"The ids of {_PLURAL[name]} must have the same type in `qrels` and `run`. "
+            f"Received: {kinds[0]} and {kinds[1]}. Convert one of them."
+        )
+
+
+def _kind(ids: Any) -> str | None:
+    """Whether ids are numbers or text, by the first of them."""
+    if len(ids) == 0:
+        return None
+    one = rows_of("id", ids, [0]).tolist()[0]
+    if isinstance(one, (str, bytes)):
+        return type(one).__name__
+    return "numbers" if isinstance(one, (int, float)) else None
+
+
+def _examples(ids: Any) -> str:
+    return ", ".join(map(shortened, rows_of("id", ids, [*range(min(3, len(ids)))])))

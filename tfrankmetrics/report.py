@@ -1,0 +1,162 @@
+"""Tables of results, as text, HTML, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+
+
+class Cell(NamedTuple):
+    """A cell of a table."""
+
+    text: str
+    is_best: bool = False
+    marks: str = ""  # letters of what it is significantly better than
+
+
+class Table(NamedTuple):
+    """Rows of cells below a header. The first columns name the row."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    num_labels: int
+    note: str = ""
+
+    def to_text(self) -> str:
+        """Columns of text: the best values have a star, their marks follow."""
+
+        def text(cell):
+            return cell.text + "*" * cell.is_best + f" {cell.marks}" * bool(cell.marks)
+
+        rows = [self.header, *([text(cell) for cell in row] for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = []
+        for row in rows:
+            cells = [
+                cell.ljust(width) if i < self.num_labels else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            lines.append("  ".join(cells).rstrip())
+        return "\n".join([*lines, *filter(None, [self.note])])
+
+    def to_html(self) -> str:
+        """An HTML table; the best values are bold, marks are superscripts."""
+
+        def text(cell):
+            content = html.escape(cell.text)
+            content = f"<b>{content}</b>" if cell.is_best else content
+            return content + f"<sup>{html.escape(cell.marks)}</sup>" * bool(cell.marks)
+
+        def row(tag, cells):
+            styles = [
+                "left" if i < self.num_labels else "right" for i in range(len(cells))
+            ]
+            inside = "".join(
+                f'<{tag} style="text-align: {style}">{cell}</{tag}>'
+                for style, cell in zip(styles, cells, strict=True)
+            )
+            return f"<tr>{inside}</tr>"
+
+        lines = ["<table>", row("th", [html.escape(name) for name in self.header])]
+        lines += [row("td", [text(cell) for cell in cells]) for cells in self.rows]
+        lines.append("</table>")
+        if self.note:
+            lines.append(f"<p>{html.escape(self.note)}</p>")
+        return "\n".join(lines)
+
+    def to_markdown(self) -> str:
+        """A Markdown table; the best values are bold, marks are superscripts."""
+
+        def text(cell):
+            content = _escaped(cell.text, {"|": "\\|", "\n": " "})
+            content = f"**{content}**" if cell.is_best else content
+            return content + f"<sup>{cell.marks}</sup>" * bool(cell.marks)
+
+        aligned = [
+            "---" if i < self.num_labels else "---:" for i in range(len(self.header))
+        ]
+        header = [_escaped(name, {"|": "\\|", "\n": " "}) for name in self.header]
+        rows = [header, aligned, *([text(cell) for cell in row] for row in self.rows)]
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        return "\n".join([*lines, *(["", self.note] if self.note else [])])
+
+    def to_latex(self) -> str:
+        """A LaTeX tabular; the best values are bold, marks are superscripts."""
+
+        def text(cell):
+            content = _escaped(cell.text, LATEX)
+            content = rf"\textbf{{{content}}}" if cell.is_best else content
+            return content + f"$^{{{cell.marks}}}$" * bool(cell.marks)
+
+        def row(cells):
+            return f"{' & '.join(cells)} \\\\"
+
+        aligned = "l" * self.num_labels + "r" * (len(self.header) - self.num_labels)
+        lines = [rf"\begin{{tabular}}{{{aligned}}}", r"\hline"]
+        lines += [row([_escaped(name, LATEX) for name in self.header]), r"\hline"]
+        lines += [row([text(cell) for cell in cells]) for cells in self.rows]
+        lines += [r"\hline", r"\end{tabular}"]
+        if self.note:
+            lines.append(_escaped(self.note, LATEX))
+        return "\n".join(lines)
+
+
+class Tabular:
+    """A result that prints as a table, in terminals and in notebooks."""
+
+    def _table(self) -> Table:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self._table().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._table().to_html()
+
+    def to_markdown(self) -> str:
+        """The table in Markdown."""
+        return self._table().to_markdown()
+
+    def to_latex(self) -> str:
+        """The table as a LaTeX tabular, the best values in bold."""
+        return self._table().to_latex()
+
+
+def _escaped(text: str, by_character: dict[str, str]) -> str:
+    pattern = "|".join(map(re.escape, by_character))
+    return re.sub(pattern, lambda match: by_character[match[0]], text)
+
+
+def panels(titles: Sequence[str], rows: Sequence[str]) -> Any:
+    """Axes of Matplotlib, one for each title, which share the names of the rows."""
+    pyplot = require("matplotlib.pyplot", "compare", "`plot`")
+    size = (2.5 + 2.5 * len(titles), 1.2 + 0.3 * len(rows))
+    _, axes = pyplot.subplots(
+        1, len(titles), figsize=size, sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis, title in zip(axes[0], titles, strict=True):
+        axis.set_xlabel(title)
+    axes[0, 0].set_yticks(range(len(rows)), rows)
+    axes[0, 0].set_ylim(len(rows) - 0.5, -0.5)
+    return axes[0]
+
+
+def require(module: str, extra: str, purpose: str) -> Any:
+    """Imports a library of an extra, or raises ImportError that names the extra."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{purpose} requires {module.partition('.')[0]}. Received: {error}. "
+            f"Install it with: pip install 'tfrankmetrics[{extra}]'"
+        ) from error

@@ -1,0 +1,269 @@
+"""What the array functions return beyond plain dicts: per query, by slice, of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.compute import means_of, require_finite
+from tfrankmetrics.measure import Measure
+from tfrankmetrics.options import listed, shortened
+from tfrankmetrics.report import Cell, Table, Tabular, panels, require
+from tfrankmetrics.slices import Slices
+
+NUM_QUERIES = "num_queries"  # a key of results
+
+
+class RunCounts(NamedTuple):
+    """How many queries and items of `evaluate_run` were on both sides, or on one.
+
+    Args:
+        queries: The queries that were judged.
+        without_predictions: How many of them have no predictions.
+        without_judgments: The queries with predictions that nobody judged. They are
+            left out.
+        retrieved: The predicted items of the judged queries.
+        unjudged: How many of them nobody judged.
+        missing_queries: What was done with judged queries without predictions.
+    """
+
+    queries: int
+    without_predictions: int
+    without_judgments: int
+    retrieved: int
+    unjudged: int
+    missing_queries: str = "zero"
+
+
+class QueryValues(dict):
+    """The values of each query, a dict of arrays, for `compare`.
+
+    >>> from tfrankmetrics import evaluate
+    >>> labels, scores = [[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]]
+    >>> values = evaluate(labels, scores, ["mrr"], sample_weight=[1, 3], per_query=True)
+    >>> values
+    {'mrr': array([1. , 0.5])}
+    >>> values.weights
+    {'mrr': array([1., 3.])}
+
+    It can be used as any other dict. It also keeps what `compare` needs for means of
+    weighted queries. A copy by `dict(values)` has lost this.
+
+    Attributes:
+        weights: The weight of each query in the mean of each metric, a dict of arrays.
+        lower_is_better: The metrics whose lower values are better, such as ARP.
+        by: The keys of columns with slices, from `by=`.
+        counts: The `RunCounts` of `evaluate_run`, or None.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, np.ndarray],
+        weights: Mapping[str, np.ndarray],
+        lower_is_better: frozenset[str] = frozenset(),
+        by: tuple[str, ...] = (),
+        counts: RunCounts | None = None,
+    ):
+        super().__init__(values)
+        self.weights = dict(weights)
+        self.lower_is_better = lower_is_better
+        self.by = by
+        self.counts = counts
+
+
+class RunValues(dict):
+    """The metrics of a run, a dict. It prints how many queries had no counterpart.
+
+    Attributes:
+        counts: The `RunCounts`.
+    """
+
+    def __init__(self, values: Mapping[str, float], counts: RunCounts):
+        super().__init__(values)
+        self.counts = counts
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, [super().__repr__(), described(self.counts)]))
+
+
+def described(counts: RunCounts) -> str:
+    """What did not pair, in words; empty if every judged query has predictions."""
+    sentences = []
+    if counts.without_predictions:
+        number = counts.without_predictions
+        result = "an empty result" if number == 1 else "empty results"
+        does = {"zero": f"counted as {result}", "skip": "left out"}[
+            counts.missing_queries
+        ]
+        sentences.append(
+            f"{number} of {counts.queries} judged queries {_verb('has', number)} no "
+            f"predictions and {_verb('is', number)} {does}."
+        )
+    if counts.without_judgments:
+        number = counts.without_judgments
+        sentences.append(
+            f"{number} {'query' if number == 1 else 'queries'} with predictions "
+            f"{_verb('was', number)} not judged and {_verb('is', number)} left out."
+        )
+    return " ".join(sentences)
+
+
+def _verb(singular: str, number: int) -> str:
+    plural = {"has": "have", "is": "are", "was": "were"}
+    return singular if number == 1 else plural[singular]
+
+
+class SlicedValues(Tabular, Mapping):
+    """The metrics of each slice of the queries, and of all.
+
+    It is a mapping from each slice to a dict of its metrics. A slice of several
+    columns, such as `by=["language", "market"]`, is a tuple of their values.
+
+    Attributes:
+        by: What the slices are by, a tuple of names.
+        whole: The metrics of all queries, a dict.
+        num_queries: The number of queries of each slice, a dict. A query counts if it
+            counts in any of the metrics.
+        counts: The `RunCounts` of `evaluate_run`, or None.
+    """
+
+    def __init__(
+        self,
+        named: Mapping[str, Measure],
+        values: np.ndarray,
+        weights: np.ndarray,
+        slices: Slices,
+        counts: RunCounts | None = None,
+    ):
+        self.by, self.counts = slices.names, counts
+        self.whole = means_of(named, values, weights)
+        order = np.argsort(slices.of_query, kind="stable")
+        sizes = np.bincount(slices.of_query, minlength=len(slices.keys))
+        self._values, self.num_queries = {}, {}
+        parts = np.split(order, np.cumsum(sizes)[:-1]) if len(sizes) else []
+        for key, queries in zip(slices.keys, parts, strict=True):
+            name = key[0] if len(key) == 1 else key
+            self._values[name] = means_of(
+                named, values[:, queries], weights[:, queries]
+            )
+            self.num_queries[name] = _num_queries(weights[:, queries])
+        self._all_queries = _num_queries(weights)
+
+    def __getitem__(self, key: Any) -> dict[str, float]:
+        if key not in self._values:
+            raise KeyError(
+                f"A key must be a slice by {listed(self.by)}. Received: "
+                f"{shortened(key)}."
+            )
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def _table(self) -> Table:
+        rows = []
+        for key, values in [*self.items(), (None, self.whole)]:
+            labels = ("all", *[""] * (len(self.by) - 1))
+            number = self._all_queries
+            if values is not self.whole:
+                labels, number = self._labels(key), self.num_queries[key]
+            cells = [str(label) for label in labels] + [f"{number:,}"]
+            rows.append(
+                [*map(Cell, cells), *(Cell(f"{v:.4f}") for v in values.values())]
+            )
+        header = [*self.by, "queries", *self.whole]
+        note = described(self.counts) if self.counts else ""
+        return Table(header, rows, num_labels=len(self.by), note=note)
+
+    def _labels(self, key: Any) -> tuple:
+        return key if len(self.by) > 1 else (key,)
+
+    def to_pandas(self) -> Any:
+        """A pandas frame with a row for each slice, indexed by slice."""
+        pandas = require("pandas", "compare", "`to_pandas`")
+        keys = [self._labels(key) for key in self]
+        rows = [{"queries": self.num_queries[key], **self[key]} for key in self]
+        columns = ["queries", *self.whole]
+        if len(self.by) > 1:
+            index = pandas.MultiIndex.from_tuples(keys, names=self.by)
+        else:
+            index = pandas.Index([*self], name=next(iter(self.by)))
+        return pandas.DataFrame(rows, index, columns)
+
+    def plot(self, *metrics: str) -> Any:
+        """Plots the metrics of each slice beside those of all queries.
+
+        Args:
+            *metrics: The metrics to plot, each beside the other; by default all.
+
+        Returns:
+            The axes of Matplotlib, an array with one for each metric.
+        """
+        chosen = metrics or (*self.whole,)
+        if unknown := set(chosen) - set(self.whole):
+            raise ValueError(
+                f"A metric must be one of {listed(self.whole)}. Received: "
+                f"{listed(sorted(unknown))}."
+            )
+        names = [
+            f"{', '.join(map(str, self._labels(key)))} ({self.num_queries[key]:,})"
+            for key in self
+        ]
+        axes = panels(chosen, names)
+        for axis, metric in zip(axes, chosen, strict=True):
+            axis.barh(range(len(self)), [self[key][metric] for key in self], height=0.6)
+            axis.axvline(self.whole[metric], color="black", linestyle="--")
+        axes[0].set_ylabel(f"{', '.join(self.by)} (queries)")
+        axes[0].figure.suptitle("By slice (dashed: all queries)", fontsize=10)
+        return axes
+
+
+def require_free_keys(named: Mapping[str, Measure], columns: Iterable[str]) -> None:
+    """Raises ValueError if a metric has the key of a column of the result."""
+    if taken := named.keys() & {*columns}:
+        raise ValueError(
+            "With `per_query` or `by`, a metric must not have the key of a column. "
+            f"Received: {listed(sorted(taken))}. Give the metric another name."
+        )
+
+
+def _num_queries(weights: np.ndarray) -> int:
+    """How many queries count in any of the metrics, from weights `[metrics, B]`."""
+    return int((weights != 0).any(axis=0).sum())
+
+
+def summarize(
+    named: Mapping[str, Measure],
+    values: np.ndarray,
+    weights: np.ndarray,
+    per_query: bool,
+    slices: Slices | None = None,
+    ids: Mapping[str, np.ndarray] | None = None,
+    counts: RunCounts | None = None,
+    *,
+    num_queries: bool = False,
+) -> dict[str, Any] | SlicedValues:
+    """What the array functions return, from values and weights `[measures, B]`.
+
+    `ids` holds the column of query ids, if there is one.
+    """
+    require_finite(named, values, weights)
+    if not per_query:
+        if slices is None:
+            number = {NUM_QUERIES: _num_queries(weights)} if num_queries else {}
+            return means_of(named, values, weights) | number
+        return SlicedValues(named, values, weights, slices, counts)
+    columns = {**(ids or {}), **(slices.columns() if slices else {})}
+    counted = np.where(weights != 0, values, np.nan)
+    return QueryValues(
+        {**columns, **dict(zip(named, counted, strict=True))},
+        dict(zip(named, weights, strict=True)),
+        frozenset(n for n, m in named.items() if m.declaration.lower_is_better),
+        slices.names if slices else (),
+        counts,
+    )

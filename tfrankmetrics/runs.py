@@ -1,0 +1,289 @@
+"""`evaluate_run`: ranking metrics of two tables, of judgments and of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.compiled import require_eager
+from tfrankmetrics.frames import column, column_names, is_frame
+from tfrankmetrics.inputs.mistakes import warn_if_nothing_found
+from tfrankmetrics.join import Join, Pairs, join, read_judgments, read_predictions
+from tfrankmetrics.keras.state import StatefulMetric
+from tfrankmetrics.measure import named_measures
+from tfrankmetrics.options import Options, rule_of, shortened, takes_options
+from tfrankmetrics.results import (
+    NUM_QUERIES,
+    RunCounts,
+    RunValues,
+    SlicedValues,
+    require_free_keys,
+    summarize,
+)
+from tfrankmetrics.rows import as_numbers, by_query, queries_of_codes
+from tfrankmetrics.slices import as_objects, rows_of, slices_of, values_of_queries
+from tfrankmetrics.trec import LOWEST_SCORE
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+MissingQueries = Literal["zero", "skip", "error"]
+UnjudgedQueries = Literal["skip", "error"]
+Unjudged = Literal["irrelevant", "drop"]
+
+
+@takes_options
+def evaluate_run(
+    qrels: Any,
+    run: Any,
+    metrics: Sequence[str | StatefulMetric],
+    *,
+    query: str = "query_id",
+    item: str = "item_id",
+    label: str = "label",
+    score: str = "score",
+    missing_queries: MissingQueries = "zero",
+    unjudged_queries: UnjudgedQueries = "skip",
+    unjudged: Unjudged = "irrelevant",
+    sample_weight: Any = None,
+    by: Any = None,
+    per_query: bool = False,
+    num_queries: bool = False,
+    **options: Unpack[Options],
+) -> dict[str, Any] | SlicedValues:
+    """Computes ranking metrics of predictions (a run) by judgments (qrels).
+
+    >>> qrels = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1}}
+    >>> run = {"q1": {"b": 9.5, "a": 8.1, "z": 0.3}}
+    >>> evaluate_run(qrels, run, ["mrr", "recall@5"])
+    {'mrr': 0.25, 'recall@5': 0.25}
+    1 of 2 judged queries has no predictions and is counted as an empty result.
+
+    The tables are joined by query and item. A judged item without a prediction was not
+    retrieved, and a predicted item without a judgment is not relevant. A label below 0
+    means that an item was not judged.
+
+    Args:
+        qrels: What is relevant: a frame of pandas or polars, with a row for each query
+            and item; a dict of dicts, `{query: {item: label}}`; a dict of lists of the
+            relevant items; or the path of a TREC file.
+        run: What was predicted: a frame with scores; a dict of dicts, `{query: {item:
+            score}}`; a dict of ranked lists of items, best first; or the path of a TREC
+            file.
+        metrics: Names and metric objects, as in `evaluate`.
+        query: The column of the query ids, in both frames.
+        item: The column of the item ids, in both frames.
+        label: The column of the labels, in `qrels`.
+        score: The column of the scores, in `run`.
+        missing_queries: What to do with judged queries that have no predictions: they
+            count as "zero", an empty result (the default); "skip"; or "error".
+        unjudged_queries: What to do with predictions of queries that were not judged:
+            "skip" (the default) or "error".
+        unjudged: Whether items that were not judged are "irrelevant" (the default), or
+            "drop" leaves them out, as for condensed lists.
+        sample_weight: A weight for each query: a dict, or the name of a column of
+            `qrels` that is the same in all rows of a query.
+        by: A slice for each query: a dict `{query: slice}`; a frame with the column
+            `query` and one column or more of slices; or the names of one or several
+            columns of `qrels`, each the same in all rows of a query. Several columns
+            are crossed.
+        per_query: If True, returns the value of each query instead of the mean.
+        num_queries: If True, the result also has the number of queries that count in
+            any of the metrics, with the key "num_queries".
+        **options: Options for the metrics given by name. With
+            `convention="trec_eval"`, ties are broken as trec_eval does: scores are
+            rounded to float32, and of equal ones the later item id is first.
+
+    Returns:
+        A dict from each metric's name to its mean, with the `RunCounts` in `counts`,
+        which is printed with the numbers of queries that are in one table only. With
+        `per_query` or `by`, as `evaluate_rows` does, in the order of `qrels`.
+
+    Raises:
+        ValueError: A table has a pair of query and item twice, or an id is missing, or
+            the tables have no query in common, or `evaluate` would raise an error.
+        RuntimeError: The call is inside a `tf.function`.
+    """
+    require_eager("evaluate_run")
+    for name, value, annotation in (
+        ("missing_queries", missing_queries, MissingQueries),
+        ("unjudged_queries", unjudged_queries, UnjudgedQueries),
+        ("unjudged", unjudged, Unjudged),
+    ):
+        if not rule_of(annotation).holds(value):
+            raise ValueError(
+                f"`{name}` must be {rule_of(annotation).words}. Received: "
+                f"{shortened(value)}."
+            )
+    named = named_measures(metrics, options)
+    judged = read_judgments(qrels, query, item, label)
+    predicted = read_predictions(run, query, item, score)
+    labels = _finite_labels(judged)
+    scores = as_numbers("scores", predicted.numbers)
+    joined = join(judged, predicted)
+    counts = _counts(joined, labels, missing_queries)
+    has_predictions = joined.has_predictions
+    if missing_queries == "error" and counts.without_predictions:
+        rows = joined.first_rows[~has_predictions]
+        _refuse("missing_queries", "predictions", judged.queries, rows)
+    if unjudged_queries == "error" and counts.without_judgments:
+        rows = np.flatnonzero(~joined.is_judged_query)
+        _refuse("unjudged_queries", "judgments", predicted.queries, rows)
+    warn_if_nothing_found(counts.retrieved, counts.unjudged)
+
+    ids = rows_of("query", judged.queries, joined.first_rows)
+    columns = _rows(joined, labels, scores, drop_unjudged=unjudged == "drop")
+    if options.get("convention") == "trec_eval":
+        columns = _as_trec_eval_has_them(columns, judged.items, predicted.items)
+    table = _QueryTable(qrels, query, ids, joined)
+    if sample_weight is not None:
+        weights = table.column("sample_weight", "weight", sample_weight)
+        weights = as_numbers("sample_weight", weights.tolist())
+        columns["sample_weight"] = weights[columns["query"]]
+    slice_columns = {} if by is None else table.columns(by)
+    require_free_keys(named, ["query", *slice_columns] if per_query else slice_columns)
+    require_free_keys(named, [NUM_QUERIES] * num_queries)
+
+    queries = queries_of_codes(columns["query"], len(ids))
+    values, weights = by_query(named, queries, columns)
+    counted = np.full(len(ids), True)
+    if missing_queries == "skip":
+        counted = has_predictions
+    slices = None
+    if by is not None:
+        slice_columns = {n: column[counted] for n, column in slice_columns.items()}
+        slices = slices_of(slice_columns, int(counted.sum()))
+    result = summarize(
+        named,
+        values[:, counted],
+        weights[:, counted],
+        per_query,
+        slices,
+        {"query": ids[counted]},
+        counts,
+        num_queries=num_queries,
+    )
+    if per_query or slices is not None:
+        return result
+    return RunValues(result, counts)
+
+
+def _finite_labels(judged: Pairs) -> np.ndarray:
+    labels = as_numbers("labels", judged.numbers)
+    bad = ~np.isfinite(labels) & ~(labels < 0)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            "Labels must be finite numbers; a label below 0 means that an item was not "
+            f"judged. Received: {labels[row]} in row {row} of `qrels`."
+        )
+    return labels
+
+
+def _counts(joined: Join, labels: np.ndarray, missing_queries: str) -> RunCounts:
+    is_judged_query = joined.is_judged_query
+    matched = joined.match[is_judged_query]
+    is_judged = (matched >= 0) & (labels[matched] >= 0)
+    return RunCounts(
+        queries=len(joined.first_rows),
+        without_predictions=int((~joined.has_predictions).sum()),
+        without_judgments=len(np.unique(joined.predicted_queries[~is_judged_query])),
+        retrieved=len(matched),
+        unjudged=int((~is_judged).sum()),
+        missing_queries=missing_queries,
+    )
+
+
+def _refuse(argument: str, lacks: str, queries: Any, rows: np.ndarray) -> None:
+    examples = rows_of("query", queries, rows[:3]).tolist()
+    raise ValueError(
+        f"With {argument}='error', every query must have {lacks}. Received: none for "
+        f"the query {', the query '.join(map(shortened, examples))}"
+        + (", and others." if len(rows) > 3 else ".")
+    )
+
+
+def _rows(
+    joined: Join, labels: np.ndarray, scores: np.ndarray, *, drop_unjudged: bool
+) -> dict[str, np.ndarray]:
+    """The rows of the join: what was predicted, in its order, then what was missed."""
+    predicted = np.flatnonzero(joined.is_judged_query)
+    is_missed = np.full(len(labels), True)
+    is_missed[joined.match[joined.match >= 0]] = False
+    missed = np.flatnonzero(is_missed)
+    match = joined.match[predicted]
+    found = np.where(match >= 0, labels[match], -1) if len(labels) else match
+    columns = {
+        "query": np.append(
+            joined.predicted_queries[predicted], joined.judged_queries[missed]
+        ),
+        "labels": np.append(found, labels[missed]),
+        "scores": np.append(scores[predicted], np.full(len(missed), -np.inf)),
+        "pair": np.append(predicted + len(labels), missed),
+    }
+    if drop_unjudged:  # by_query takes a label below 0 for padding
+        return columns
+    return columns | {"labels": np.maximum(columns["labels"], 0)}
+
+
+def _as_trec_eval_has_them(
+    columns: dict[str, np.ndarray], judged_items: Any, predicted_items: Any
+) -> dict[str, np.ndarray]:
+    """The rows by descending item id, with scores in the precision of trec_eval."""
+    items = [*map(str, judged_items), *map(str, predicted_items)]
+    names = sorted(set(items), reverse=True)
+    place = dict(zip(names, range(len(names)), strict=True))
+    order = np.argsort([place[items[pair]] for pair in columns["pair"]], kind="stable")
+    columns = {name: column[order] for name, column in columns.items()}
+    scores = columns["scores"]
+    with np.errstate(over="ignore"):  # above the highest float32 is infinity
+        rounded = np.maximum(scores, LOWEST_SCORE).astype(np.float32)
+    return columns | {"scores": np.where(scores == -np.inf, -np.inf, rounded)}
+
+
+class _QueryTable(NamedTuple):
+    """Looks up a value for each judged query, in a dict or in a frame."""
+
+    qrels: Any
+    query: str
+    ids: np.ndarray
+    joined: Join
+
+    def columns(self, by: Any) -> dict[str, np.ndarray]:
+        """The columns that `by` gives or names."""
+        if is_frame(by):
+            names = [name for name in column_names(by) if name != self.query]
+            queries = np.asarray(column(by, self.query, "by")).tolist()
+            return {
+                name: self.column("by", name, dict(zip(queries, by[name], strict=True)))
+                for name in names
+            }
+        if isinstance(by, (list, tuple)):
+            return {name: self.column("by", name, name) for name in by}
+        return {by if isinstance(by, str) else "slice": self.column("by", "slice", by)}
+
+    def column(self, argument: str, name: str, values: Any) -> np.ndarray:
+        """A value for each query, from a dict or from a column of `qrels`."""
+        if isinstance(values, Mapping):
+            lacking = [query for query in self.ids.tolist() if query not in values]
+            if lacking:
+                raise ValueError(
+                    f"`{argument}` must have a {name} for each query of `qrels`. "
+                    f"Received: none for the query {shortened(lacking[0])}"
+                    + (f" and {len(lacking) - 1} others." if len(lacking) > 1 else ".")
+                )
+            return as_objects([values[query] for query in self.ids.tolist()])
+        if not isinstance(values, str) or not is_frame(self.qrels):
+            raise ValueError(
+                f"`{argument}` must be a dict with a {name} for each query, or name a "
+                f"column of the frame `qrels`. Received: {shortened(values)}."
+            )
+        return values_of_queries(
+            argument,
+            values,
+            column(self.qrels, values, argument),
+            self.joined.judged_queries,
+            self.joined.first_rows,
+        )

@@ -1,0 +1,204 @@
+"""Intervals and paired tests for weighted means over queries.
+
+The mean of a metric is sum(w v) / sum(w), over the queries with the values v and the
+weights w. It is a ratio of sums, so its standard error comes from each query's
+influence u = w (v - mean) / sum(w) on it:
+
+    standard error^2 = n / (n - 1) * sum(u^2)
+
+With equal weights this is the variance of the values / n. The influence on the
+difference of two models is the difference of the influences. So all formulas hold for
+weighted queries, and for micro averages, whose weights may differ between models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.report import require
+
+CONFIDENCE = 0.95
+NUMBERS_AT_A_TIME = 2**22  # of random numbers, which bounds the memory
+
+
+class Sample(NamedTuple):
+    """The values and weights of a model's queries, both `[queries, metrics]`.
+
+    Where a query does not count, both are 0.
+    """
+
+    values: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def means(self) -> np.ndarray:
+        """The mean of each metric; NaN if no query counts."""
+        with np.errstate(invalid="ignore"):
+            return (self.weights * self.values).sum(axis=0) / self.weights.sum(axis=0)
+
+    @property
+    def influences(self) -> np.ndarray:
+        """How much each query moves each mean, `[queries, metrics]`."""
+        with np.errstate(invalid="ignore"):
+            shares = self.weights / self.weights.sum(axis=0)
+        return shares * (self.values - self.means)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """How many queries count in each metric."""
+        return (self.weights > 0).sum(axis=0)
+
+
+def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """The standard error of each metric, NaN for less than two queries."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factors = np.where(numbers > 1, numbers / (numbers - 1), np.nan)
+    return np.sqrt(factors * np.square(influences).sum(axis=0))
+
+
+def half_widths(errors: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Half the width of the 95% interval, from Student's t distribution."""
+    t = _stats().t.ppf((1 + CONFIDENCE) / 2, np.maximum(numbers - 1, 1))
+    return t * errors
+
+
+def t_test(
+    differences: np.ndarray, errors: np.ndarray, numbers: np.ndarray
+) -> np.ndarray:
+    """Two-sided p-values of the paired t-test; 1 if no query differs."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        t = np.where(
+            errors > 0, differences / errors, np.where(differences == 0, 0, np.inf)
+        )
+    p = 2 * _stats().t.sf(np.abs(t), np.maximum(numbers - 1, 1))
+    return np.where(numbers > 1, p, np.nan)
+
+
+def randomization_test(
+    first: Sample, second: Sample, resamples: int, seed: int
+) -> np.ndarray:
+    """Two-sided p-values: how often random swaps of the models differ as much.
+
+    If there are at most `resamples` different swaps, all of them are tried.
+    """
+    sums = [first.weights * first.values, second.weights * second.values]
+    weights = [first.weights, second.weights]
+    observed = np.abs(second.means - first.means)
+    swapped = [sums[1] - sums[0], weights[1] - weights[0]]
+    matters = np.any([(each != 0).any(axis=1) for each in swapped], axis=0)
+    num_metrics = sums[0].shape[1]
+    changes = np.concatenate([each[matters] for each in swapped], axis=1)
+    if not changes[:, num_metrics:].any():  # equal weights are in all swaps the same
+        changes = changes[:, :num_metrics]
+    totals = [
+        np.concatenate([s.sum(axis=0), w.sum(axis=0)])
+        for s, w in zip(sums, weights, strict=True)
+    ]
+
+    def differences(swaps):
+        moved = np.zeros((len(swaps), 2 * num_metrics))
+        moved[:, : changes.shape[1]] = swaps @ changes
+        means = [
+            _ratio(total + sign * moved)
+            for total, sign in zip(totals, (1, -1), strict=True)
+        ]
+        return np.abs(means[1] - means[0])
+
+    num, number = len(changes), 0
+    exceeds = np.zeros(num_metrics)
+    is_exact = num < 60 and 2**num <= resamples
+    blocks = _all_swaps(num) if is_exact else _random_swaps(num, resamples, seed)
+    # Swaps that give the observed difference but for rounding count as equal to it.
+    least = observed * (1 - 1e-12)
+    for swaps in blocks:
+        exceeds += (differences(swaps) >= least).sum(axis=0)
+        number += len(swaps)
+    p = exceeds / number if is_exact else (exceeds + 1) / (number + 1)
+    return np.where(first.numbers > 0, p, np.nan)
+
+
+def bootstrap_test(
+    first: Sample, second: Sample, resamples: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two-sided p-values and the ends of the 95% percentile intervals.
+
+    Queries are drawn with replacement. The p-value says how often the difference of a
+    draw is as far from the observed difference as that is from 0.
+    """
+    parts = [
+        np.concatenate([each.weights * each.values, each.weights], axis=1)
+        for each in (first, second)
+    ]
+    rows = np.concatenate(parts, axis=1)
+    found = []
+    for counts in _random_counts(len(rows), resamples, seed):
+        one, other = np.split(counts @ rows, 2, axis=1)
+        found.append(_ratio(other) - _ratio(one))
+    differences = np.concatenate(found)
+    observed = second.means - first.means
+    with np.errstate(invalid="ignore"):
+        exceeds = np.abs(differences - observed) >= np.abs(observed) * (1 - 1e-12)
+    p = (exceeds.sum(axis=0) + 1) / (resamples + 1)
+    low, high = np.nanquantile(
+        differences, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0
+    )
+    return np.where(first.numbers > 0, p, np.nan), low, high
+
+
+def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
+    """p-values corrected for their number; NaN stays NaN and is not counted."""
+    is_number = ~np.isnan(p)
+    number = int(is_number.sum())
+    if correction is None or number == 0:
+        return p
+    result = p.copy()
+    if correction == "bonferroni":
+        result[is_number] = np.minimum(1, number * p[is_number])
+        return result
+    order = np.argsort(p, kind="stable")[:number]  # NaN is last
+    factors = np.arange(number, 0, -1)
+    result[order] = np.minimum(1, np.maximum.accumulate(factors * p[order]))
+    return result
+
+
+def _ratio(sums: np.ndarray) -> np.ndarray:
+    """Means from the sums of w * v and of w, `[draws, 2 * metrics]`."""
+    numerators, denominators = np.split(sums, 2, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return numerators / denominators
+
+
+def _all_swaps(num: int) -> Iterator[np.ndarray]:
+    numbers = np.arange(2**num)
+    yield ((numbers[:, np.newaxis] >> np.arange(num)) & 1).astype(float)
+
+
+def _random_swaps(num: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """Zeros and ones, float64 `[draws, num]`, a block at a time."""
+    rng = np.random.default_rng(seed)
+    for draws in _blocks(num, resamples):
+        numbers = rng.integers(0, 256, (draws, -(-num // 8)), np.uint8)
+        yield np.unpackbits(numbers, axis=1, count=num).astype(float)
+
+
+def _random_counts(num: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each query was drawn, float64 `[draws, num]`, a block at a time."""
+    rng = np.random.default_rng(seed)
+    for draws in _blocks(num, resamples):
+        drawn = rng.integers(0, num, (draws, num))
+        drawn += num * np.arange(draws)[:, np.newaxis]
+        counts = np.bincount(drawn.ravel(), minlength=draws * num)
+        yield counts.reshape(draws, num).astype(float)
+
+
+def _blocks(num: int, resamples: int) -> Iterator[int]:
+    size = max(1, NUMBERS_AT_A_TIME // max(1, num))
+    for start in range(0, resamples, size):
+        yield min(size, resamples - start)
+
+
+def _stats() -> Any:
+    return require("scipy.stats", "compare", "`compare`")

@@ -1,0 +1,188 @@
+"""`by=`: the slice that each query belongs to, such as its language or its market."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.frames import column, is_frame
+from tfrankmetrics.options import shortened
+
+
+class Slices(NamedTuple):
+    """A slice for each query."""
+
+    names: tuple[str, ...]  # what the slices are by, such as ("language", "market")
+    keys: list[tuple]  # the slices, in the order of their first queries
+    of_query: np.ndarray  # the number of each query's slice, int [queries]
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Each name's value for each query."""
+        by_name = [*zip(*self.keys, strict=True)] or [()] * len(self.names)
+        return {
+            name: as_objects(values)[self.of_query]
+            for name, values in zip(self.names, by_name, strict=True)
+        }
+
+
+def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
+    """The columns that `by` names or holds, by their names.
+
+    Args:
+        by: The name of a column of `data`, or a list of such names; or a column; or a
+            dict or a frame of columns.
+        data: A frame, or None.
+    """
+    if data is not None and isinstance(by, str):
+        by = [by]
+    if data is not None and isinstance(by, (list, tuple)):
+        by = {name: column(data, name, "by") for name in by}
+    if isinstance(by, Mapping) or is_frame(by):
+        columns = (
+            dict(by) if isinstance(by, Mapping) else {n: by[n] for n in by.columns}
+        )
+        if columns and all(isinstance(name, str) for name in columns):
+            return columns
+    elif not isinstance(by, str):
+        return {getattr(by, "name", None) or "slice": by}
+    where = "a frame's column" if data is None else "a column of `data`"
+    raise ValueError(
+        f"`by` must be {where}, or a dict of columns. Received: {shortened(by)}."
+    )
+
+
+def slices_of(columns: Mapping[str, Any], num_queries: int) -> Slices:
+    """The slices of queries, from columns with a value for each query.
+
+    Several columns are crossed: each combination of values that occurs is a slice.
+    """
+    crossed, keys = np.zeros(num_queries, int), [()]
+    for name, values in columns.items():
+        values = as_column(name, values)
+        if len(values) != num_queries:
+            raise ValueError(
+                "`by` must have a value for each query. Received: "
+                f"{len(values)} values of {shortened(name)} for {num_queries} queries."
+            )
+        distinct, numbers = number(name, values)
+        pairs, crossed = _in_order_of_appearance(crossed * len(distinct) + numbers)
+        keys = [
+            (*keys[pair // len(distinct)], distinct[pair % len(distinct)])
+            for pair in pairs.tolist()
+        ]
+    return Slices(tuple(columns), keys, crossed)
+
+
+def slices_of_rows(
+    columns: Mapping[str, Any], query_of_row: np.ndarray, num_queries: int
+) -> Slices:
+    """The slices of queries, from columns with a value for each row.
+
+    Args:
+        columns: The values, by name.
+        query_of_row: The number of each row's query.
+        num_queries: The number of queries, each of which has a row.
+    """
+    first_rows = np.full(num_queries, -1)
+    first_rows[query_of_row[::-1]] = np.arange(len(query_of_row))[::-1]
+    of_queries = {
+        name: values_of_queries("by", name, values, query_of_row, first_rows)
+        for name, values in columns.items()
+    }
+    return slices_of(of_queries, num_queries)
+
+
+def values_of_queries(
+    argument: str,
+    name: str,
+    values: Any,
+    query_of_row: np.ndarray,
+    first_rows: np.ndarray,
+) -> np.ndarray:
+    """A column's value for each query, which must be the same in all of its rows."""
+    if len(values) != len(query_of_row):
+        raise ValueError(
+            f"`{argument}` must have a value for each row. Received: {len(values)} "
+            f"values of {shortened(name)} for {len(query_of_row)} rows."
+        )
+    codes = codes_of(name, values)
+    differs = codes != codes[first_rows][query_of_row]
+    if differs.any():
+        row = int(np.argmax(differs))
+        rows = [row, int(first_rows[query_of_row[row]])]
+        found = [shortened(value) for value in rows_of(name, values, rows).tolist()]
+        raise ValueError(
+            f"`{argument}` must have the same value in all rows of a query. Received: "
+            f"{shortened(name)} with the value {found[0]} in row {rows[0]}, and "
+            f"{found[1]} in row {rows[1]} of the same query."
+        )
+    return rows_of(name, values, first_rows)
+
+
+def codes_of(name: str, values: Any) -> np.ndarray:
+    """Numbers that are equal where the values are; frames have them faster."""
+    library = type(values).__module__.partition(".")[0]
+    if library == "pandas":
+        return values.factorize()[0]
+    if library == "polars" and values.dtype == importlib.import_module(library).String:
+        values = values.cast(importlib.import_module(library).Categorical)
+        return values.to_physical().fill_null(-1).to_numpy()
+    return number(name, as_column(name, values))[1]
+
+
+def rows_of(name: str, values: Any, rows: Any) -> np.ndarray:
+    """The values of some rows."""
+    if hasattr(values, "iloc"):
+        return as_column(name, values.iloc[rows])
+    if hasattr(values, "gather"):
+        return as_column(name, values.gather(rows))
+    return as_column(name, values)[rows]
+
+
+def as_column(name: str, values: Any) -> np.ndarray:
+    """The values of `by` as an array; what is missing becomes None or NaN."""
+    array = np.asarray(values)
+    if array.dtype == object and hasattr(values, "isna"):  # pandas.NA is not comparable
+        array = values.to_numpy(dtype=object, na_value=None)
+    if array.ndim != 1:
+        raise ValueError(
+            f"`by` must hold columns. Received: {shortened(name)} of shape "
+            f"{array.shape}."
+        )
+    return array
+
+
+def as_objects(values: Sequence[Any]) -> np.ndarray:
+    """Values as an array `[values]`, each as it is: NumPy would change some."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def number(name: str, values: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """The different values, in the order of appearance, and the number of each."""
+    if values.dtype != object:
+        distinct, numbers = _in_order_of_appearance(values)
+        return distinct.tolist(), numbers
+    numbered: dict[Any, int] = {}
+    try:
+        numbers = [
+            numbered.setdefault(None if value != value else value, len(numbered))
+            for value in values
+        ]
+    except TypeError as error:
+        raise ValueError(
+            f"`by` must hold hashable values. Received: {error} in {shortened(name)}."
+        ) from None
+    return [*numbered], np.array(numbers, int)
+
+
+def _in_order_of_appearance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return distinct[order], rank[inverse]
