@@ -43,7 +43,14 @@ def compare(
     >>> labels = [[1, 0, 0], [0, 1, 0], [0, 1, 0], [1, 0, 0]]
     >>> a = evaluate(labels, [[3, 2, 1]] * 4, ["mrr"], per_query=True)
     >>> b = evaluate(labels, [[1, 3, 2]] * 4, ["mrr"], per_query=True)
-    >>> compare({"A": a, "B": b})  # doctest: +SKIP
+    >>> compare({"A": a, "B": b})
+    metric  queries             A (a)            B (b)
+    mrr           4  0.7500 ± 0.4593*  0.6667 ± 0.6125
+    Mean ± 95% interval. Letters: significantly better than that model (p < 0.05).
+    <BLANKLINE>
+    metric  models  difference        95% interval      p  wins  losses  ties
+    mrr     B - A      -0.0833  [-1.1551, +0.9885]  0.750     2       2     0
+    Paired randomization test.
 
     For each metric, the result has the mean of each model with its 95% interval, and
     for each two models the difference with its 95% interval, the p-value of a paired

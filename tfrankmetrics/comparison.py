@@ -59,6 +59,18 @@ class Difference(NamedTuple):
 class Comparison:
     """The means of models and their differences, from `compare`.
 
+    >>> from tfrankmetrics import compare
+    >>> models = {"A": {"mrr": [1.0, 0.5, 0.2]}, "B": {"mrr": [1.0, 1.0, 0.5]}}
+    >>> comparison = compare(models)
+    >>> comparison.differences[0].wins
+    2
+    >>> print(comparison.to_markdown("means"))
+    | metric | queries | A (a) | B (b) |
+    | --- | ---: | ---: | ---: |
+    | mrr | 3 | 0.5667 ± 1.0040 | **0.8333 ± 0.7171** |
+    <BLANKLINE>
+    Mean ± 95% interval. Letters: significantly better than that model (p < 0.05).
+
     It prints as two tables, and shows them as HTML in a notebook. In the first one, a
     star marks the best model of a row, and letters mark the models that a model is
     significantly better than.
@@ -230,6 +242,8 @@ class Comparison:
         )
 
     def _table_of_differences(self) -> Table:
+        number = sum(not math.isnan(each.p) for each in self.differences)
+        is_corrected = self._correction is not None and number > 1
         rows = []
         for each in self.differences:
             labels = [
@@ -240,19 +254,14 @@ class Comparison:
             interval = f"[{each.low:+.4f}, {each.high:+.4f}]"
             numbers = [f"{each.difference:+.4f}"]
             numbers.append("-" if math.isnan(each.low) else interval)
-            numbers += (
-                [_p(each.p)]
-                if self._correction is None
-                else [_p(each.p), _p(each.corrected_p)]
-            )
+            numbers += [_p(each.p)] + [_p(each.corrected_p)] * is_corrected
             numbers += [f"{n:,}" for n in (each.wins, each.losses, each.ties)]
             rows.append([Cell(text) for text in labels + numbers])
         header = [*self.by, "metric", "models", "difference", "95% interval", "p"]
-        header += [f"p ({self._correction})"] if self._correction else []
+        header += [f"p ({self._correction})"] * is_corrected
         header += ["wins", "losses", "ties"]
         note = {"t": "Paired t-test"}.get(self._test, f"Paired {self._test} test")
-        if self._correction:
-            number = sum(not math.isnan(each.p) for each in self.differences)
+        if is_corrected:
             note += (
                 f"; p-values corrected for {number} comparisons ({self._correction})"
             )

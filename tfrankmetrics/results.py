@@ -19,6 +19,11 @@ NUM_QUERIES = "num_queries"  # a key of results
 class RunCounts(NamedTuple):
     """How many queries and items of `evaluate_run` were on both sides, or on one.
 
+    >>> from tfrankmetrics import evaluate_run
+    >>> run = {"q": {"a": 0.9, "b": 0.3}}
+    >>> evaluate_run({"q": {"a": 1}}, run, ["mrr"]).counts.unjudged
+    1
+
     Args:
         queries: The queries that were judged.
         without_predictions: How many of them have no predictions.
@@ -76,6 +81,15 @@ class QueryValues(dict):
 class RunValues(dict):
     """The metrics of a run, a dict. It prints how many queries had no counterpart.
 
+    >>> from tfrankmetrics import evaluate_run
+    >>> qrels = {"q": {"a": 1}, "r": {"b": 1}}
+    >>> values = evaluate_run(qrels, {"q": {"a": 0.9}}, ["mrr"])
+    >>> values
+    {'mrr': 0.5}
+    1 of 2 judged queries has no predictions and is counted as an empty result.
+    >>> values.counts.without_predictions
+    1
+
     Attributes:
         counts: The `RunCounts`.
     """
@@ -117,6 +131,17 @@ def _verb(singular: str, number: int) -> str:
 
 class SlicedValues(Tabular, Mapping):
     """The metrics of each slice of the queries, and of all.
+
+    >>> from tfrankmetrics import evaluate
+    >>> labels, scores = [[1, 0], [0, 1], [0, 1]], [[2.0, 1.0]] * 3
+    >>> result = evaluate(labels, scores, ["mrr"], by={"language": ["de", "de", "en"]})
+    >>> result
+    language  queries     mrr
+    de              2  0.7500
+    en              1  0.5000
+    all             3  0.6667
+    >>> result["en"]
+    {'mrr': 0.5}
 
     It is a mapping from each slice to a dict of its metrics. A slice of several
     columns, such as `by=["language", "market"]`, is a tuple of their values.

@@ -272,7 +272,7 @@ class _QueryTable(NamedTuple):
                 raise ValueError(
                     f"`{argument}` must have a {name} for each query of `qrels`. "
                     f"Received: none for the query {shortened(lacking[0])}"
-                    + (f" and {len(lacking) - 1} others." if len(lacking) > 1 else ".")
+                    + (f", and {len(lacking) - 1} more." if len(lacking) > 1 else ".")
                 )
             return as_objects([values[query] for query in self.ids.tolist()])
         if not isinstance(values, str) or not is_frame(self.qrels):

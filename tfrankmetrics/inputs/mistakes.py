@@ -16,7 +16,11 @@ MOST_VALUES = 10_000  # enough of the data to tell
 class RankingWarning(UserWarning):
     """A warning about data or results that are probably a mistake.
 
-    To make it an error: `warnings.simplefilter("error", RankingWarning)`.
+    To make it an error:
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", RankingWarning)
     """
 
 

@@ -1,0 +1,152 @@
+"""`python -m tfrankmetrics`."""
+
+import pathlib
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+import tfrankmetrics as tfr
+from tfrankmetrics.__main__ import main
+
+QRELS = "1 0 a 1\n1 0 b 0\n2 0 a 1\n# a comment\n3 0 x 2\n"
+ONE = "1 Q0 b 1 9.5 t and more words\n1 Q0 a 2 8 t\n2 Q0 a 1 3 t\n"
+TWO = "1 Q0 b 1 1.5 t\n1 Q0 a 2 8 t\n2 Q0 a 1 3 t\n3 Q0 x 1 2 t\n"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (
+        ("qrels", QRELS),
+        ("one", ONE),
+        ("two", TWO),
+        ("by", "1 de\n2 en\n3 en\n"),
+    ):
+        pathlib.Path(name).write_text(text)
+
+
+def run(capsys, *arguments):
+    status = main(arguments)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_one_run_prints_the_lines_of_trec_eval(capsys):
+    status, out, err = run(capsys, "qrels", "one", "-m", "map", "-m", "P@1")
+    assert (status, out) == (
+        0,
+        "map                   \tall\t0.5000\nprecision@1           \tall\t0.3333\n",
+    )
+    assert "1 of 3 judged queries has no predictions" in err
+
+
+def test_each_query(capsys):
+    _, out, _ = run(capsys, "qrels", "one", "-m", "map", "-q")
+    assert [line.split() for line in out.splitlines()] == [
+        ["map", "1", "0.5000"],
+        ["map", "2", "1.0000"],
+        ["map", "3", "0.0000"],
+        ["map", "all", "0.5000"],
+    ]
+
+
+def test_trec_eval_leaves_out_queries_without_predictions(capsys):
+    _, out, _ = run(capsys, "qrels", "one", "-m", "map", "--convention", "trec_eval")
+    assert out.split() == ["map", "all", "0.7500"]
+    arguments = "--convention", "trec_eval", "--missing-queries", "zero"
+    _, out, _ = run(capsys, "qrels", "one", "-m", "map", *arguments)
+    assert out.split() == ["map", "all", "0.5000"]
+
+
+def test_several_runs_are_compared(capsys):
+    _, out, err = run(capsys, "qrels", "one", "two", "-m", "map")
+    values = {
+        name: tfr.evaluate_run("qrels", name, ["map"], per_query=True)
+        for name in ("one", "two")
+    }
+    assert out == f"{tfr.compare(values)!r}\n"
+    assert err.startswith("one: 1 of 3 judged queries")
+    _, out, _ = run(
+        capsys,
+        "qrels",
+        "one",
+        "two",
+        "-m",
+        "map",
+        "--by",
+        "by",
+        "--format",
+        "markdown",
+        "--test",
+        "t",
+    )
+    by = {"1": "de", "2": "en", "3": "en"}
+    values = {
+        name: tfr.evaluate_run("qrels", name, ["map"], per_query=True, by=by)
+        for name in ("one", "two")
+    }
+    assert out == tfr.compare(values, by="slice", test="t").to_markdown() + "\n"
+
+
+def test_slices_of_one_run(capsys):
+    _, out, _ = run(capsys, "qrels", "one", "-m", "map", "--by", "by")
+    assert [line.split() for line in out.splitlines()[1:3]] == [
+        ["de", "1", "0.5000"],
+        ["en", "2", "0.5000"],
+    ]
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
+def test_tables(capsys, form):
+    qrels = pd.DataFrame(
+        {"query_id": [1, 1, 2, 3], "item_id": [*"abax"], "grade": [1, 0, 1, 2]}
+    )
+    predicted = pd.DataFrame(
+        {"query_id": [1, 1, 2], "item_id": [*"baa"], "score": [9.5, 8, 3]}
+    )
+    slices = pd.DataFrame({"query_id": [1, 2, 3], "language": ["de", "en", "en"]})
+    for name, frame in (("q", qrels), ("r", predicted), ("s", slices)):
+        path = f"{name}.{form}"
+        if form == "parquet":
+            frame.to_parquet(path)
+        else:
+            frame.to_csv(path, index=False, sep="," if form == "csv" else "\t")
+    _, out, _ = run(capsys, f"q.{form}", f"r.{form}", "-m", "map", "--label", "grade")
+    assert out.split() == ["map", "all", "0.5000"]
+    # A table beside a TREC file: ids are text in both.
+    _, out, _ = run(capsys, "qrels", f"r.{form}", "-m", "map", "--by", f"s.{form}")
+    assert out.splitlines()[0].split() == ["language", "queries", "map"]
+    assert out.splitlines()[1].split() == ["de", "1", "0.5000"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["qrels", "nothing", "-m", "map"], "No such file or directory: 'nothing'"),
+        (["qrels", "one", "-m", "mapp"], "Did you mean 'map'?"),
+        (
+            ["qrels", "one", "two", "-m", "map", "-q"],
+            "-q prints the queries of one run",
+        ),
+        (["qrels", "one", "-m", "map", "--by", "one"], "none for the query '3'"),
+        (
+            ["qrels", "one", "-m", "map", "--by", "ids"],
+            "a query and a slice. Received in 'ids', line 2: '2'",
+        ),
+        (["one", "qrels", "-m", "map"], "A line must have 4 fields"),
+    ],
+)
+def test_a_mistake_is_a_line_and_not_a_traceback(capsys, arguments, message):
+    pathlib.Path("ids").write_text("1 de\n2\n")
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+
+
+def test_the_command_itself():
+    command = [sys.executable, "-m", "tfrankmetrics", "qrels", "two", "-m", "mrr"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["mrr", "all", "1.0000"]

@@ -1,0 +1,463 @@
+"""`compare`: means, intervals and paired tests, against SciPy and by hand."""
+
+import itertools
+import re
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+
+import tfrankmetrics as tfr
+from tfrankmetrics.significance import adjusted
+
+RNG = np.random.default_rng(0)
+N = 200
+LABELS = (RNG.random((N, 12)) < 0.15) * RNG.integers(1, 4, (N, 12))
+MODELS = {
+    name: RNG.normal(size=(N, 12)) + strength * LABELS
+    for name, strength in (("A", 0.6), ("B", 0.9), ("C", 0.5))
+}
+METRICS = ["ndcg@5", "mrr", "arp"]
+WEIGHTS = RNG.integers(1, 5, N)
+
+
+def values(models="AB", metrics=METRICS, queries=slice(None), **options):
+    return {
+        name: tfr.evaluate(
+            LABELS[queries], MODELS[name][queries], metrics, per_query=True, **options
+        )
+        for name in models
+    }
+
+
+def one(rows, **which):
+    (found,) = (
+        row for row in rows if all(getattr(row, k) == v for k, v in which.items())
+    )
+    return found
+
+
+def test_means_and_intervals_are_those_of_scipy():
+    found = values()
+    comparison = tfr.compare(found, test="t", correction=None)
+    for name, metric in itertools.product("AB", ["ndcg@5", "mrr"]):
+        mean = one(comparison.means, model=name, metric=metric)
+        sample = found[name][metric]
+        error = scipy.stats.sem(sample)
+        assert mean.mean == pytest.approx(sample.mean(), rel=1e-13)
+        assert mean.standard_error == pytest.approx(error, rel=1e-12)
+        interval = scipy.stats.t.interval(0.95, N - 1, sample.mean(), error)
+        assert (mean.low, mean.high) == pytest.approx(interval, rel=1e-12)
+        assert mean.queries == N
+
+
+def test_the_t_test_is_that_of_scipy():
+    found = values()
+    comparison = tfr.compare(found, test="t", correction=None)
+    for metric in ("ndcg@5", "mrr"):
+        a, b = found["A"][metric], found["B"][metric]
+        expected = scipy.stats.ttest_rel(b, a)
+        difference = one(comparison.differences, metric=metric)
+        assert difference.models == ("A", "B")
+        assert difference.difference == pytest.approx((b - a).mean(), rel=1e-12)
+        assert (
+            difference.p
+            == difference.corrected_p
+            == pytest.approx(expected.pvalue, rel=1e-10)
+        )
+        interval = expected.confidence_interval()
+        assert (difference.low, difference.high) == pytest.approx(
+            [*interval], rel=1e-10
+        )
+        counts = (b > a).sum(), (b < a).sum(), (b == a).sum()
+        assert (difference.wins, difference.losses, difference.ties) == counts
+
+
+def mean_difference(x, y, axis):
+    return np.mean(x, axis=axis) - np.mean(y, axis=axis)
+
+
+def test_the_randomization_test_is_that_of_scipy_if_all_swaps_are_tried():
+    for size in (2, 5, 10, 13):
+        found = values(queries=slice(0, size))
+        comparison = tfr.compare(found, correction=None)
+        for metric in ("ndcg@5", "mrr"):
+            samples = found["B"][metric], found["A"][metric]
+            expected = scipy.stats.permutation_test(
+                samples, mean_difference, permutation_type="samples", n_resamples=np.inf
+            )
+            assert one(comparison.differences, metric=metric).p == pytest.approx(
+                expected.pvalue
+            )
+
+
+def test_the_randomization_test_is_that_of_scipy_but_for_chance():
+    found = values("AC")
+    comparison = tfr.compare(found, correction=None, resamples=20_000)
+    for metric in ("ndcg@5", "mrr"):
+        samples = found["C"][metric], found["A"][metric]
+        expected = scipy.stats.permutation_test(
+            samples,
+            mean_difference,
+            permutation_type="samples",
+            n_resamples=20_000,
+            rng=np.random.default_rng(5),
+        )
+        error = np.sqrt(2 * expected.pvalue * (1 - expected.pvalue) / 20_000)
+        p = one(comparison.differences, metric=metric).p
+        assert p == pytest.approx(expected.pvalue, abs=5 * error + 1e-4)
+        assert p > 1e-3  # both are able to differ
+
+
+def test_the_bootstrap_interval_is_that_of_scipy_but_for_chance():
+    found = values()
+    comparison = tfr.compare(found, test="bootstrap", correction=None, resamples=20_000)
+    for metric in ("ndcg@5", "mrr"):
+        d = found["B"][metric] - found["A"][metric]
+        expected = scipy.stats.bootstrap(
+            (d,),
+            np.mean,
+            method="percentile",
+            n_resamples=20_000,
+            rng=np.random.default_rng(3),
+        )
+        difference = one(comparison.differences, metric=metric)
+        near = 0.03 * (difference.high - difference.low)
+        assert difference.low == pytest.approx(
+            expected.confidence_interval.low, abs=near
+        )
+        assert difference.high == pytest.approx(
+            expected.confidence_interval.high, abs=near
+        )
+        draws = expected.bootstrap_distribution
+        p = (np.abs(draws - d.mean()) >= abs(d.mean())).mean()
+        assert difference.p == pytest.approx(p, abs=0.01)
+
+
+def test_means_are_those_of_evaluate_with_weights_and_micro_averages():
+    found = values(sample_weight=WEIGHTS)
+    comparison = tfr.compare(found)
+    for name in "AB":
+        expected = tfr.evaluate(LABELS, MODELS[name], METRICS, sample_weight=WEIGHTS)
+        for metric in METRICS:
+            mean = one(comparison.means, model=name, metric=metric)
+            assert mean.mean == pytest.approx(expected[metric], rel=1e-13)
+    for metric in METRICS:
+        means = {m.model: m.mean for m in comparison.means if m.metric == metric}
+        difference = one(comparison.differences, metric=metric).difference
+        assert difference == pytest.approx(means["B"] - means["A"], rel=1e-12)
+
+
+def test_standard_errors_of_weighted_means_are_those_of_many_draws():
+    found = values(sample_weight=WEIGHTS)
+    comparison = tfr.compare(found)
+    rng = np.random.default_rng(1)
+    drawn = rng.integers(0, N, (4000, N))
+    for metric in METRICS:
+        draws = {}
+        for name in "AB":
+            w = found[name].weights[metric]
+            v = np.nan_to_num(found[name][metric])
+            draws[name] = (w * v)[drawn].sum(axis=1) / w[drawn].sum(axis=1)
+            mean = one(comparison.means, model=name, metric=metric)
+            assert mean.standard_error == pytest.approx(draws[name].std(), rel=0.06)
+        difference = one(comparison.differences, metric=metric)
+        error = (draws["B"] - draws["A"]).std()
+        assert difference.standard_error == pytest.approx(error, rel=0.06)
+
+
+@pytest.mark.parametrize("options", [{}, {"sample_weight": WEIGHTS[:9]}])
+def test_the_randomization_test_of_weighted_queries_by_hand(options):
+    found = values(queries=slice(0, 9), **options)
+    # With judgments of its own, each model would have weights of its own in ARP.
+    found["B"].weights["arp"] = found["B"].weights["arp"] * np.arange(1, 10)
+    comparison = tfr.compare(found, correction=None)
+    for metric in METRICS:
+        samples = [
+            (np.nan_to_num(found[name][metric]), found[name].weights[metric])
+            for name in "AB"
+        ]
+        differences = []
+        for swaps in itertools.product([False, True], repeat=9):
+            (v1, w1), (v2, w2) = (
+                [np.where(swaps, other, own) for own, other in zip(mine, theirs)]
+                for mine, theirs in (samples, samples[::-1])
+            )
+            differences.append((w2 * v2).sum() / w2.sum() - (w1 * v1).sum() / w1.sum())
+        exceeds = np.abs(differences) >= abs(differences[0]) * (1 - 1e-12)
+        assert one(comparison.differences, metric=metric).p == pytest.approx(
+            exceeds.mean()
+        )
+
+
+def test_p_values_are_uniform_if_models_are_equal():
+    rng = np.random.default_rng(7)
+    for test in ("randomization", "t", "bootstrap"):
+        p = [
+            tfr.compare(
+                {"A": {"x": rng.random(40)}, "B": {"x": rng.random(40)}},
+                test=test,
+                resamples=400,
+                seed=i,
+            )
+            .differences[0]
+            .p
+            for i in range(300)
+        ]
+        assert scipy.stats.kstest(p, "uniform").pvalue > 0.001
+        assert 0.01 < np.mean(np.array(p) < 0.05) < 0.1
+
+
+def test_holm_and_bonferroni_by_hand():
+    p = np.array([0.01, 0.04, 0.03, np.nan, 0.005])
+    np.testing.assert_allclose(adjusted(p, "holm"), [0.03, 0.06, 0.06, np.nan, 0.02])
+    np.testing.assert_allclose(
+        adjusted(p, "bonferroni"), [0.04, 0.16, 0.12, np.nan, 0.02]
+    )
+    assert adjusted(p, None) is p
+    assert adjusted(np.array([0.6, 0.7]), "holm").tolist() == [1, 1]
+
+
+def test_the_correction_is_over_metrics_pairs_and_slices():
+    by = np.array(["x", "y"])[RNG.integers(0, 2, N)]
+    comparison = tfr.compare(values("ABC"), by=by)
+    assert len(comparison.differences) == 3 * 3 * 3  # slices and all, metrics, pairs
+    p = np.array([each.p for each in comparison.differences])
+    corrected = [each.corrected_p for each in comparison.differences]
+    np.testing.assert_allclose(corrected, adjusted(p, "holm"))
+    assert "corrected for 27 comparisons (holm)" in repr(comparison)
+
+
+def test_slices_are_comparisons_of_their_queries():
+    by = np.array(["x", "y"])[RNG.integers(0, 2, N)]
+    comparison = tfr.compare(values(), by={"group": by}, test="t", correction=None)
+    assert comparison.by == ("group",)
+    for key in ("x", "y"):
+        alone = tfr.compare(values(queries=by == key), test="t", correction=None)
+        for mine, theirs in (
+            (comparison.means, alone.means),
+            (comparison.differences, alone.differences),
+        ):
+            mine = [each[1:] for each in mine if each.slice == (key,)]
+            assert mine == [
+                tuple(
+                    pytest.approx(v, rel=1e-12) if isinstance(v, float) else v
+                    for v in each[1:]
+                )
+                for each in theirs
+            ]
+    with_keys = {
+        name: tfr.evaluate(
+            LABELS, MODELS[name], METRICS, by={"group": by}, per_query=True
+        )
+        for name in "AB"
+    }
+    by_key = tfr.compare(with_keys, by="group", test="t", correction=None)
+    assert by_key.differences == comparison.differences
+
+
+def rows(name, order):
+    queries = np.repeat([f"q{i}" for i in range(N)], 12).reshape(N, 12)[order]
+    return tfr.evaluate_rows(
+        queries.ravel(),
+        LABELS[order].ravel(),
+        MODELS[name][order].ravel(),
+        METRICS,
+        per_query=True,
+    )
+
+
+def test_queries_are_paired_by_id():
+    order = RNG.permutation(N)
+    shuffled = {"A": rows("A", np.arange(N)), "B": rows("B", order)}
+    expected = tfr.compare(values())
+    for mine, theirs in zip(tfr.compare(shuffled).differences, expected.differences):
+        assert mine.difference == pytest.approx(theirs.difference, rel=1e-12)
+        assert (mine.wins, mine.p) == (theirs.wins, pytest.approx(theirs.p))
+
+
+def test_queries_of_some_models_only():
+    some = {"A": rows("A", np.arange(N)), "B": rows("B", np.arange(10, N))}
+    with pytest.raises(
+        ValueError,
+        match="10 queries of 'A' that 'B' does not have, such as 'q0', 'q1', 'q2'",
+    ):
+        tfr.compare(some)
+    dropped = tfr.compare(some, unpaired="drop")
+    assert dropped.dropped == 10
+    assert "10 queries that only some models have are left out." in repr(dropped)
+    expected = tfr.compare(values(queries=slice(10, None)))
+    assert [m.mean for m in dropped.means] == pytest.approx(
+        [m.mean for m in expected.means]
+    )
+
+
+def test_a_query_without_a_value_is_never_0():
+    a, b = np.array([0.5, 1.0, 0.0, 0.25]), np.array([0.75, np.nan, 0.5, 0.5])
+    with pytest.raises(
+        ValueError, match="such as the query number 1, which has no value for 'B'"
+    ):
+        tfr.compare({"A": {"mrr": a}, "B": {"mrr": b}})
+    comparison = tfr.compare({"A": {"mrr": a}, "B": {"mrr": b}}, unpaired="drop")
+    assert comparison.means[0].mean == a[[0, 2, 3]].mean()
+    assert comparison.differences[0].difference == pytest.approx(1 / 3)
+    assert comparison.dropped == 1
+    both = {"A": {"mrr": np.where([0, 1, 0, 0], np.nan, a)}, "B": {"mrr": b}}
+    assert tfr.compare(both).dropped == 0
+    assert tfr.compare(both).means[0].queries == 3
+
+
+def test_lower_is_better():
+    comparison = tfr.compare(values(), test="t", correction=None)
+    arp = one(comparison.differences, metric="arp")
+    assert arp.difference < 0
+    assert arp.wins > arp.losses
+    (line,) = (
+        each
+        for each in repr(comparison).splitlines()
+        if each.startswith("arp ") and "±" in each
+    )
+    assert re.search(r"\* a$", line)  # B is best, and better than A
+    plain = {name: dict(each) for name, each in values().items()}
+    assert one(tfr.compare(plain).differences, metric="arp").wins == arp.wins
+
+
+def test_results_repeat_and_depend_on_the_seed():
+    first, again, other = (tfr.compare(values("AC"), seed=seed) for seed in (1, 1, 2))
+    assert first.differences == again.differences
+    assert first.differences != other.differences
+
+
+def test_one_model_has_means_only():
+    comparison = tfr.compare(values("A"))
+    assert comparison.differences == []
+    assert len(comparison.to_pandas()) == 3
+    assert "difference" not in repr(comparison)
+    pytest.importorskip("matplotlib").use("Agg")
+    assert len(comparison.plot()) == 3
+
+
+def test_equal_models_have_a_p_value_of_1():
+    for test in ("randomization", "t", "bootstrap"):
+        found = tfr.compare({"A": values()["A"], "B": values()["A"]}, test=test)
+        assert all(
+            each.p == 1 and each.ties == N
+            for each in found.differences
+            if each.metric == "mrr"
+        )
+
+
+def test_tables():
+    comparison = tfr.compare(values("ABC"))
+    frame = comparison.to_pandas()
+    assert [*frame.columns[:4]] == ["metric", "model", "than", "difference"]
+    row = frame.iloc[0]
+    assert (row.metric, row.model, row.than) == ("ndcg@5", "B", "A")
+    assert row.difference == comparison.differences[0].difference
+    means = comparison.to_pandas("means")
+    assert means["mean"].tolist() == [each.mean for each in comparison.means]
+    markdown, latex = comparison.to_markdown("means"), comparison.to_latex("means")
+    best = one(comparison.means, model="B", metric="ndcg@5")
+    text = f"{best.mean:.4f} ± {best.high - best.mean:.4f}"
+    assert f"**{text}**<sup>ac</sup>" in markdown
+    assert rf"\textbf{{{text}}}$^{{ac}}$" in latex
+    assert f"<b>{text}</b><sup>ac</sup>" in comparison._repr_html_()
+    assert f"{text}* ac" in repr(comparison)
+    assert (
+        comparison.to_markdown()
+        == f"{markdown}\n\n{comparison.to_markdown('differences')}"
+    )
+    by = tfr.compare(values(), by=np.repeat(["x", "y"], N // 2)).to_pandas()
+    assert by["slice"].tolist()[:6] == ["x"] * 3 + ["y"] * 3
+    assert by["slice"].isna().tolist()[6:] == [True] * 3
+
+
+def test_plots_show_the_differences_and_intervals():
+    pytest.importorskip("matplotlib").use("Agg")
+    comparison = tfr.compare(values())
+    axes = comparison.plot()
+    assert [axis.get_xlabel() for axis in axes] == METRICS
+    for axis, each in zip(axes, comparison.differences):
+        line, point, zero = axis.get_lines()
+        assert line.get_xdata().tolist() == [each.low, each.high]
+        assert point.get_xdata().tolist() == [each.difference]
+        assert [*zero.get_xdata()] == [0, 0]
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == [f"B - A ({N})"]
+    assert len(comparison.plot("mrr")) == 1
+    with pytest.raises(ValueError, match="must be one of 'ndcg@5', 'mrr', 'arp'"):
+        comparison.plot("map")
+
+
+ERRORS = {
+    "nothing": ({}, {}, "Received: {}"),
+    "a list": ([1], {}, "Received: [1]"),
+    "means": ({"A": {"mrr": 0.5}}, {}, "Received: the shapes {'mrr': ()}"),
+    "lengths": ({"A": {"mrr": [1.0], "map": [1.0, 0.5]}}, {}, "'map': (2,)"),
+    "numbers of queries": (
+        {"A": {"mrr": [1.0]}, "B": {"mrr": [1.0, 2.0]}},
+        {},
+        "1 for 'A' and 2 for 'B'",
+    ),
+    "metrics": (
+        {"A": {"mrr": [1.0]}, "B": {"map": [1.0]}},
+        {},
+        "'mrr' for 'A', and 'map' for 'B'",
+    ),
+    "ids of one": (
+        {"A": {"query": [1], "mrr": [1.0]}, "B": {"mrr": [1.0]}},
+        {},
+        "only one of which has the key 'query'",
+    ),
+    "ids twice": (
+        {"A": {"query": [1, 1], "mrr": [1.0, 0.0]}},
+        {},
+        "the query 1 more than once for 'A'",
+    ),
+    "no common query": (
+        {"A": {"query": [1], "mrr": [1.0]}, "B": {"query": [2], "mrr": [1.0]}},
+        {"unpaired": "drop"},
+        "Received: none that all have",
+    ),
+    "infinite": ({"A": {"mrr": [np.inf]}}, {}, "an infinite one for 'A'"),
+    "test": (
+        {"A": {"mrr": [1.0]}},
+        {"test": "wilcoxon"},
+        "one of 'randomization', 't', 'bootstrap'. Received: 'wilcoxon'",
+    ),
+    "correction": ({"A": {"mrr": [1.0]}}, {"correction": "fdr"}, "Received: 'fdr'"),
+    "resamples": ({"A": {"mrr": [1.0]}}, {"resamples": 0}, "Received: 0"),
+    "seed": ({"A": {"mrr": [1.0]}}, {"seed": -1}, "Received: -1"),
+    "by": (
+        {"A": {"mrr": [1.0]}},
+        {"by": "language"},
+        "a key of the first model's values",
+    ),
+    "length of by": (
+        {"A": {"mrr": [1.0]}},
+        {"by": ["a", "b"]},
+        "2 values of 'slice' for 1 queries",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(case):
+    given, options, message = ERRORS[case]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tfr.compare(given, **options)
+
+
+def test_without_scipy_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    with pytest.raises(
+        ImportError, match=re.escape("pip install 'tfrankmetrics[compare]'")
+    ):
+        tfr.compare(values("A"))
+
+
+def test_values_from_a_frame():
+    frames = {name: pd.DataFrame(each) for name, each in values().items()}
+    plain = {name: frame.to_dict("series") for name, frame in frames.items()}
+    assert len(tfr.compare(plain).differences) == 3

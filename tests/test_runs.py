@@ -1,0 +1,326 @@
+"""`evaluate_run`: two tables in, joined by query and item."""
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tfrankmetrics as tfr
+
+QRELS = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1}, "q3": {"z": 1}}
+RUN = {
+    "q1": {"b": 9.5, "a": 8.1, "z": 0.3},
+    "q3": {"z": 1.0, "y": 2.0},
+    "q9": {"a": 1.0},
+}
+METRICS = ["mrr", "recall@5", "precision@2", "ndcg"]
+# q1 is ranked b (0), a (1), z (not judged), and c was missed; q3 is y, z.
+NDCG_1 = (1 / math.log2(3)) / (3 + 1 / math.log2(3))
+VALUES = {
+    "mrr": (1 / 2 + 0 + 1 / 2) / 3,
+    "recall@5": (1 / 2 + 0 + 1) / 3,
+    "precision@2": (1 / 2 + 0 + 1 / 2) / 3,
+    "ndcg": (NDCG_1 + 0 + 1 / math.log2(3)) / 3,
+}
+
+
+def frame(pairs, value):
+    rows = [(q, i, v) for q, items in pairs.items() for i, v in items.items()]
+    return pd.DataFrame(rows, columns=["query_id", "item_id", value])
+
+
+def trec(path, pairs, line):
+    path.write_text(
+        "".join(line.format(q, i, v) for q, of in pairs.items() for i, v in of.items())
+    )
+    return path
+
+
+FORMS = {
+    "dicts": lambda _: (QRELS, RUN),
+    "pandas": lambda _: (frame(QRELS, "label"), frame(RUN, "score")),
+    "pandas, ids as objects": lambda _: tuple(
+        f.astype({"query_id": object, "item_id": object})
+        for f in (frame(QRELS, "label"), frame(RUN, "score"))
+    ),
+    "polars": lambda _: (
+        pl.from_pandas(frame(QRELS, "label")),
+        pl.from_pandas(frame(RUN, "score")),
+    ),
+    "arrow": lambda _: (
+        pa.Table.from_pandas(frame(QRELS, "label")),
+        pa.Table.from_pandas(frame(RUN, "score")),
+    ),
+    "a frame and dicts": lambda _: (frame(QRELS, "label"), RUN),
+    "TREC files": lambda folder: (
+        trec(folder / "qrels", QRELS, "{} 0 {} {}\n"),
+        str(trec(folder / "run", RUN, "{} Q0 {} 7 {} tag\n")),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_forms_give_the_values_computed_by_hand(form, tmp_path):
+    result = tfr.evaluate_run(*FORMS[form](tmp_path), METRICS)
+    assert result == pytest.approx(VALUES)
+    assert result.counts == (3, 1, 1, 5, 2, "zero")
+
+
+def test_the_order_of_rows_does_not_matter():
+    qrels, run = frame(QRELS, "label"), frame(RUN, "score")
+    result = tfr.evaluate_run(qrels[::-1], run.sample(frac=1, random_state=1), METRICS)
+    assert result == pytest.approx(VALUES)
+
+
+def test_ranked_lists_and_sets_of_relevant_items():
+    result = tfr.evaluate_run(
+        {"q": {"a", "c"}}, {"q": ["c", "b", "a"]}, ["map", "recall@2"]
+    )
+    assert result == {"map": pytest.approx((1 + 2 / 3) / 2), "recall@2": 0.5}
+
+
+def test_columns_have_any_names():
+    qrels = frame(QRELS, "grade").rename(
+        columns={"query_id": "user", "item_id": "song"}
+    )
+    run = frame(RUN, "prediction").rename(
+        columns={"query_id": "user", "item_id": "song"}
+    )
+    result = tfr.evaluate_run(
+        qrels,
+        run,
+        METRICS,
+        query="user",
+        item="song",
+        label="grade",
+        score="prediction",
+    )
+    assert result == pytest.approx(VALUES)
+
+
+def test_numbers_as_ids():
+    qrels = pd.DataFrame(
+        {"query_id": [7, 7, 3], "item_id": [1, 2, 1], "label": [0, 1, 1]}
+    )
+    run = pd.DataFrame(
+        {"query_id": [3, 7, 7], "item_id": [1, 1, 2], "score": [1.0, 2.0, 1.0]}
+    )
+    for convert in (lambda f: f, pl.from_pandas, lambda f: f.to_dict("list") and f):
+        values = tfr.evaluate_run(convert(qrels), convert(run), ["mrr"], per_query=True)
+        assert values["query"].tolist() == [7, 3]
+        assert values["mrr"].tolist() == [0.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("policy", "mrr", "says"),
+    [
+        (
+            "zero",
+            1 / 3,
+            "1 of 3 judged queries has no predictions and is counted as an empty result.",
+        ),
+        ("skip", 1 / 2, "1 of 3 judged queries has no predictions and is left out."),
+    ],
+)
+def test_judged_queries_without_predictions(policy, mrr, says):
+    result = tfr.evaluate_run(QRELS, RUN, ["mrr"], missing_queries=policy)
+    assert result == {"mrr": pytest.approx(mrr)}
+    assert says in repr(result)
+    assert "1 query with predictions was not judged and is left out." in repr(result)
+    values = tfr.evaluate_run(
+        QRELS, RUN, ["mrr"], missing_queries=policy, per_query=True
+    )
+    expected = {"q1": 0.5, "q2": 0.0, "q3": 0.5}
+    if policy == "skip":
+        del expected["q2"]
+    assert dict(zip(values["query"], values["mrr"])) == expected
+    assert values.counts.without_predictions == 1
+
+
+def test_a_run_that_pairs_prints_as_a_dict():
+    run = {query: {"a": 1.0, "z": 0.5} for query in QRELS}
+    result = tfr.evaluate_run(QRELS, run, ["mrr"])
+    assert repr(result) == repr(dict(result))
+
+
+def test_unjudged_items():
+    qrels, run = {"q": {"a": 1, "n": -1}}, {"q": {"n": 3.0, "x": 2.0, "a": 1.0}}
+    assert tfr.evaluate_run(qrels, run, ["mrr"]) == {"mrr": pytest.approx(1 / 3)}
+    condensed = tfr.evaluate_run(qrels, run, ["mrr"], unjudged="drop")
+    assert condensed == {"mrr": 1.0}
+    assert condensed.counts.unjudged == 2
+
+
+def test_weights_of_queries():
+    weights = {"q1": 1, "q2": 2, "q3": 5}
+    result = tfr.evaluate_run(QRELS, RUN, ["mrr"], sample_weight=weights)
+    assert result == {"mrr": pytest.approx((0.5 + 0 + 5 * 0.5) / 8)}
+    qrels = frame(QRELS, "label").assign(w=lambda f: f.query_id.map(weights))
+    assert tfr.evaluate_run(qrels, RUN, ["mrr"], sample_weight="w") == result
+
+
+BY = {"q1": "de", "q2": "en", "q3": "de"}
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        pytest.param(lambda: (QRELS, BY), id="dict"),
+        pytest.param(
+            lambda: (
+                frame(QRELS, "label").assign(slice=lambda f: f.query_id.map(BY)),
+                "slice",
+            ),
+            id="column",
+        ),
+        pytest.param(
+            lambda: (QRELS, pd.DataFrame({"query_id": [*BY], "slice": [*BY.values()]})),
+            id="frame",
+        ),
+    ],
+)
+def test_slices(by):
+    qrels, by = by()
+    result = tfr.evaluate_run(qrels, RUN, ["mrr"], by=by)
+    assert dict(result) == {"de": {"mrr": 0.5}, "en": {"mrr": 0.0}}
+    assert result.num_queries == {"de": 2, "en": 1}
+    assert result.whole == {"mrr": pytest.approx(1 / 3)}
+    assert "1 of 3 judged queries has no predictions" in repr(result)
+    skipped = tfr.evaluate_run(qrels, RUN, ["mrr"], by=by, missing_queries="skip")
+    assert dict(skipped) == {"de": {"mrr": 0.5}}
+
+
+def test_random_tables_equal_a_join_by_hand():
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        qrels, run = (
+            {
+                q: {int(i): draw() for i in rng.permutation(12)[: rng.integers(1, 9)]}
+                for q in rng.permutation(8)[:6].tolist()
+            }
+            for draw in (
+                lambda: int(rng.integers(-1, 4)),
+                lambda: round(rng.normal(), 1),
+            )
+        )
+        labels, scores = [], []
+        for query, judged in qrels.items():
+            predicted = run.get(query, {})
+            items = [*dict.fromkeys([*predicted, *judged])]
+            labels.append([max(0, judged.get(item, 0)) for item in items])
+            scores.append([predicted.get(item, -np.inf) for item in items])
+        expected = tfr.evaluate(labels, scores, METRICS, per_query=True)
+        found = tfr.evaluate_run(qrels, run, METRICS, per_query=True)
+        assert found["query"].tolist() == [*qrels]
+        for metric in METRICS:
+            np.testing.assert_allclose(found[metric], expected[metric], rtol=1e-14)
+
+
+def test_trec_eval_breaks_ties_and_rounds_scores_as_in_read_trec(tmp_path):
+    rng = np.random.default_rng(1)
+    names = np.array([f"d{i}" for i in range(30)] + ["ä", "Z"])
+    qrels, run = (
+        {
+            f"q{q}": {str(d): draw() for d in rng.permutation(names)[:n]}
+            for q in range(20)
+        }
+        for n, draw in (
+            (10, lambda: int(rng.integers(0, 3))),
+            (25, lambda: rng.integers(0, 4) + rng.normal() * 1e-9),
+        )
+    )
+    paths = (
+        trec(tmp_path / "qrels", qrels, "{} 0 {} {}\n"),
+        trec(tmp_path / "run", run, "{} Q0 {} 1 {} t\n"),
+    )
+    metrics = ["map", "ndcg@5", "recip_rank"]
+    expected = tfr.evaluate_rows(
+        *tfr.read_trec(*paths), metrics, convention="trec_eval"
+    )
+    for both in (paths, (qrels, run), (frame(qrels, "label"), frame(run, "score"))):
+        assert tfr.evaluate_run(*both, metrics, convention="trec_eval") == expected
+
+
+ERRORS = {
+    "no query in common": (
+        (QRELS, {"x": {"a": 1.0}}, {}),
+        "queries in common. Received: the queries 'q1'",
+    ),
+    "types of ids": (
+        ({1: {"a": 1}}, RUN, {}),
+        "same type in `qrels` and `run`. Received: numbers and str",
+    ),
+    "types of ids in pandas": (
+        (frame({1: {"a": 1}}, "label"), frame(RUN, "score"), {}),
+        "same type in `qrels` and `run`. Received: numbers and str",
+    ),
+    "a pair twice": (
+        (pd.concat([frame(QRELS, "label")] * 2), RUN, {}),
+        "in `qrels` only once. Received: the query 'q1' with the item 'a' twice, the second time in row 5",
+    ),
+    "a prediction twice": (
+        (QRELS, {"q1": ["a", "b", "a"]}, {}),
+        "in `run` only once. Received: the query 'q1' with the item 'a' twice, the second time in row 2",
+    ),
+    "no id": (
+        (QRELS, {"q1": {None: 1.0}}, {}),
+        "id of its item. Received: a missing one in row 0 of `run`",
+    ),
+    "no id in pandas": (
+        (frame(QRELS, "label").assign(query_id=None), frame(RUN, "score"), {}),
+        "id of its query. Received: a missing one in row 0 of `qrels`",
+    ),
+    "label NaN": (
+        ({"q1": {"a": 1, "b": float("nan")}}, RUN, {}),
+        "Received: nan in row 1 of `qrels`",
+    ),
+    "no column": (
+        (frame(QRELS, "labels"), RUN, {}),
+        "'label', for the columns 'query_id', 'item_id', 'labels'. Did you mean 'labels'?",
+    ),
+    "missing": (
+        (QRELS, RUN, {"missing_queries": "error"}),
+        "must have predictions. Received: none for the query 'q2'",
+    ),
+    "unjudged": (
+        (QRELS, RUN, {"unjudged_queries": "error"}),
+        "must have judgments. Received: none for the query 'q9'",
+    ),
+    "policy": (
+        (QRELS, RUN, {"missing_queries": "drop"}),
+        "one of 'zero', 'skip', 'error'. Received: 'drop'",
+    ),
+    "a list": ((QRELS, [1], {}), "or the path of a TREC file. Received: [1]"),
+    "a number for a query": (
+        (QRELS, {"q1": 3}, {}),
+        "for each query. Received: 3 for the query 'q1'",
+    ),
+    "no weight": (
+        (QRELS, RUN, {"sample_weight": {"q1": 1}}),
+        "none for the query 'q2' , and 1 more",
+    ),
+    "no slice": (
+        (QRELS, RUN, {"by": "language"}),
+        "name a column of the frame `qrels`. Received: 'language'",
+    ),
+    "slices differ": (
+        (frame(QRELS, "label").assign(s=[*"abcde"]), RUN, {"by": "s"}),
+        "'s' with the value 'b' in row 1, and 'a' in row 0 of the same query",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors_name_the_rule_and_what_was_received(case):
+    (qrels, run, arguments), message = ERRORS[case]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tfr.evaluate_run(qrels, run, ["mrr"], **arguments)
+
+
+def test_item_ids_that_never_match_are_a_warning():
+    with pytest.warns(tfr.RankingWarning, match="no item was judged"):
+        assert tfr.evaluate_run(QRELS, {"q1": {"A": 1.0}}, ["mrr"]) == {"mrr": 0.0}

@@ -1,0 +1,243 @@
+"""`by=`, frames in `evaluate_rows`, and the number of queries."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tfrankmetrics as tfr
+
+RNG = np.random.default_rng(0)
+LABELS = RNG.integers(0, 3, (60, 8)) * (RNG.random((60, 8)) < 0.3)
+SCORES = RNG.normal(size=(60, 8)).round(1)
+LANGUAGE = np.array(["de", "en", "fr"])[RNG.integers(0, 3, 60)]
+MARKET = RNG.integers(1, 3, 60)
+METRICS = ["ndcg@3", "mrr", "arp"]
+TABLE = pd.DataFrame(
+    {
+        "user": np.repeat(np.arange(60), 8),
+        "click": LABELS.ravel(),
+        "score": SCORES.ravel(),
+        "language": np.repeat(LANGUAGE, 8),
+        "market": np.repeat(MARKET, 8),
+    }
+).sample(frac=1, random_state=0)
+COLUMNS = ("user", "click", "score", METRICS)
+
+
+def of(which, **options):
+    return tfr.evaluate(LABELS[which], SCORES[which], METRICS, **options)
+
+
+def test_a_slice_has_the_values_of_its_queries_alone():
+    result = tfr.evaluate(LABELS, SCORES, METRICS, by=LANGUAGE)
+    assert {*result} == {"de", "en", "fr"}
+    for language, values in result.items():
+        assert values == pytest.approx(of(language == LANGUAGE), rel=1e-14)
+        assert result.num_queries[language] == (language == LANGUAGE).sum()
+    assert result.whole == of(slice(None))
+
+
+def test_crossed_slices():
+    by = {"language": LANGUAGE, "market": MARKET}
+    result = tfr.evaluate(LABELS, SCORES, METRICS, by=by)
+    assert {*result} == {*zip(LANGUAGE.tolist(), MARKET.tolist())}
+    for (language, market), values in result.items():
+        which = (language == LANGUAGE) & (market == MARKET)
+        assert values == pytest.approx(of(which), rel=1e-14)
+    assert result.by == ("language", "market")
+
+
+FRAMES = {
+    "pandas": TABLE,
+    "pandas, objects": TABLE.astype({"language": object}),
+    "pandas, categories": TABLE.astype({"language": "category"}),
+    "polars": pl.from_pandas(TABLE),
+    "polars, categories": pl.from_pandas(TABLE).with_columns(
+        pl.col("language").cast(pl.Categorical)
+    ),
+    "arrow": pa.Table.from_pandas(TABLE),
+    "dict": TABLE.to_dict("list"),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("by", ["language", ["language", "market"]])
+def test_frames_give_the_values_of_lists(frame, by):
+    expected = tfr.evaluate(
+        LABELS,
+        SCORES,
+        METRICS,
+        by={"language": LANGUAGE, **({"market": MARKET} if len(by) == 2 else {})},
+    )
+    result = tfr.evaluate_rows(*COLUMNS, data=FRAMES[frame], by=by)
+    assert {*result} == {*expected}
+    for key, values in expected.items():
+        assert result[key] == pytest.approx(values, rel=1e-14)
+        assert result.num_queries[key] == expected.num_queries[key]
+    assert result.whole == pytest.approx(expected.whole, rel=1e-14)
+
+
+def test_names_and_columns_may_be_mixed():
+    by_name = tfr.evaluate_rows(*COLUMNS, data=TABLE, sample_weight="market")
+    columns = TABLE.user, TABLE.click, TABLE.score
+    by_column = tfr.evaluate_rows(*columns, METRICS, sample_weight=TABLE.market)
+    mixed = tfr.evaluate_rows(
+        "user", TABLE.click, "score", METRICS, data=TABLE, sample_weight="market"
+    )
+    assert by_name == by_column == mixed
+    assert tfr.evaluate_rows(*columns, METRICS, by=TABLE.language).whole == of(
+        slice(None)
+    ) | {key: pytest.approx(value) for key, value in of(slice(None)).items()}
+
+
+def test_missing_values_are_a_slice():
+    language = LANGUAGE.astype(object)
+    language[LANGUAGE == "fr"] = None
+    result = tfr.evaluate(LABELS, SCORES, METRICS, by=language)
+    assert result[None] == pytest.approx(of(LANGUAGE == "fr"), rel=1e-14)
+    table = TABLE.assign(language=TABLE.language.where(TABLE.language != "fr"))
+    for frame in (table, pl.from_pandas(table), table.astype({"language": "category"})):
+        rows = tfr.evaluate_rows(*COLUMNS, data=frame, by="language")
+        assert [*rows.num_queries.values()].count(result.num_queries[None]) >= 1
+        assert sum(rows.num_queries.values()) == 60
+
+
+def test_per_query_values_keep_weights_and_slices():
+    values = tfr.evaluate_rows(
+        *COLUMNS, data=TABLE, by="language", sample_weight="market", per_query=True
+    )
+    assert [*values] == ["query", "language", *METRICS]
+    assert values["language"].tolist() == LANGUAGE[values["query"]].tolist()
+    assert values.weights["mrr"].tolist() == MARKET[values["query"]].tolist()
+    assert values.lower_is_better == {"arp"}
+    total = LABELS.sum(axis=1)[values["query"]]
+    np.testing.assert_allclose(values.weights["arp"], total * MARKET[values["query"]])
+    assert isinstance(values, dict)
+
+
+def test_the_number_of_queries():
+    number = int((LABELS > 0).any(axis=1).sum())
+    assert number < 60
+    for arguments in ({"empty": "skip"}, {}):
+        expected = number if arguments else 60
+        found = tfr.evaluate(LABELS, SCORES, ["mrr"], num_queries=True, **arguments)
+        assert found["num_queries"] == expected
+        rows = tfr.evaluate_rows(
+            "user", "click", "score", ["mrr"], data=TABLE, num_queries=True, **arguments
+        )
+        assert rows["num_queries"] == expected
+        by = tfr.evaluate(LABELS, SCORES, ["mrr"], by=LANGUAGE, **arguments)
+        assert sum(by.num_queries.values()) == expected
+        metric = tfr.RankingMetrics(["mrr"], num_queries=True, **arguments)
+        for part in (slice(0, 25), slice(25, 60)):
+            metric.update_state(LABELS[part], SCORES[part])
+        assert float(metric.result()["num_queries"]) == expected
+        again = tfr.RankingMetrics.from_config(metric.get_config())
+        again.merge_state([metric, metric])
+        assert float(again.result()["num_queries"]) == 2 * expected
+    with pytest.raises(ValueError, match="can be merged"):
+        tfr.RankingMetrics(["mrr"]).merge_state(
+            [tfr.RankingMetrics(["mrr"], num_queries=True)]
+        )
+
+
+def test_tables():
+    result = tfr.evaluate(
+        LABELS, SCORES, ["mrr"], by={"a|b & <c>": ["x_1"] * 30 + ["y"] * 30}
+    )
+    text = repr(result)
+    x, y, all_ = (
+        f"{v:.4f}"
+        for v in (result["x_1"]["mrr"], result["y"]["mrr"], result.whole["mrr"])
+    )
+    assert text.splitlines()[1].split() == ["x_1", "30", x]
+    assert text.splitlines()[2].split() == ["y", "30", y]
+    assert text.splitlines()[3].split() == ["all", "60", all_]
+    assert r"| a\|b & <c> | queries | mrr |" in result.to_markdown()
+    assert f"| x_1 | 30 | {x} |" in result.to_markdown()
+    assert "a&#x27;b" not in result._repr_html_()
+    assert "a|b &amp; &lt;c&gt;" in result._repr_html_()
+    assert rf"x\_1 & 30 & {x} \\" in result.to_latex()
+    assert r"a|b \& <c>" in result.to_latex()
+    frame = result.to_pandas()
+    assert frame.loc["x_1"].to_dict() == {"queries": 30, "mrr": result["x_1"]["mrr"]}
+    crossed = tfr.evaluate(
+        LABELS, SCORES, ["mrr"], by={"language": LANGUAGE, "market": MARKET}
+    )
+    key = next(iter(crossed))
+    assert crossed.to_pandas().loc[key, "mrr"] == crossed[key]["mrr"]
+
+
+def test_plots_show_each_slice_and_its_number_of_queries():
+    pytest.importorskip("matplotlib").use("Agg")
+    result = tfr.evaluate(LABELS, SCORES, METRICS, by=LANGUAGE)
+    axes = result.plot()
+    assert [axis.get_xlabel() for axis in axes] == METRICS
+    names = [label.get_text() for label in axes[0].get_yticklabels()]
+    assert names == [f"{key} ({number})" for key, number in result.num_queries.items()]
+    assert [bar.get_width() for bar in axes[1].patches] == [
+        each["mrr"] for each in result.values()
+    ]
+    assert len(result.plot("mrr")) == 1
+
+
+ERRORS = {
+    "length": (
+        lambda: of(slice(None), by=LANGUAGE[:5]),
+        "5 values of 'slice' for 60 queries",
+    ),
+    "text": (lambda: of(slice(None), by="language"), "Received: 'language'"),
+    "two dimensions": (
+        lambda: of(slice(None), by=LABELS),
+        "Received: 'slice' of shape (60, 8)",
+    ),
+    "not hashable": (
+        lambda: of(slice(None), by={"s": [[]] * 60}),
+        "Received: 's' of shape (60, 0)",
+    ),
+    "differs": (
+        lambda: tfr.evaluate_rows(
+            *COLUMNS, data=TABLE.assign(market=range(480)), by="market"
+        ),
+        "of the same query",
+    ),
+    "no column": (
+        lambda: tfr.evaluate_rows(*COLUMNS, data=TABLE, by="lang"),
+        "by='lang', for the columns 'user', 'click', 'score', 'language', 'market'. Did you mean 'language'?",
+    ),
+    "rows": (
+        lambda: tfr.evaluate_rows(*COLUMNS, data=TABLE, by=LANGUAGE),
+        "60 values of 'slice' for 480 rows",
+    ),
+    "no data": (lambda: tfr.evaluate_rows(*COLUMNS), "without `data`. Pass data=frame"),
+    "no frame": (
+        lambda: tfr.evaluate_rows(*COLUMNS, data=3),
+        "`data` must be a frame, or a dict of columns. Received: 3",
+    ),
+    "key of a metric": (
+        lambda: of(slice(None), by={"mrr": LANGUAGE}, per_query=True),
+        "the key of a column. Received: 'mrr'",
+    ),
+    "num_queries": (
+        lambda: tfr.evaluate(
+            [[1]], [[1]], [tfr.NDCG(name="num_queries")], num_queries=True
+        ),
+        "Received: 'num_queries'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(case):
+    call, message = ERRORS[case]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def test_an_unknown_slice_is_a_key_error():
+    with pytest.raises(KeyError, match=r"must be a slice by 'slice'\. Received: 'it'"):
+        tfr.evaluate(LABELS, SCORES, METRICS, by=LANGUAGE)["it"]
