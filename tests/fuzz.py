@@ -4,7 +4,8 @@
 
 Each round draws a setting (input format, dtypes, weights, masks), some metrics with any
 options, and batches of some hundred lists. `evaluate` or `evaluate_rows` computes all
-metrics of all lists of a batch, and the oracle some metrics of each list. Metric objects
+metrics of all lists of a batch, and the oracle some metrics of each list. Rows are also
+passed to `evaluate_run`, as two tables. Metric objects
 compute the mean of a batch eagerly, in a graph or under XLA, and the oracle checks it,
 too. Then some arguments are made invalid: they must raise a clear error. A wrong value,
 another error, a warning or a call of more than ten minutes ends the run, and the command
@@ -15,8 +16,10 @@ import argparse
 import collections
 import dataclasses
 import faulthandler
+import json
 import math
 import os
+import sys
 import time
 import typing
 import warnings
@@ -27,6 +30,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import helpers
 import numpy as np
 import oracle
+import pandas as pd
 import tensorflow as tf
 from cases import CASES, METRICS, empty_list_options, make_metric
 from fuzz_lists import Setting, draw_lists
@@ -35,6 +39,8 @@ import tfrankmetrics as tfr
 from tfrankmetrics import compiled
 
 QUERIES, BATCHES = 400, 4
+# XLA never frees the memory maps of compiled code, and Linux allows 65,530 per process.
+ROUNDS_PER_PROCESS = 200
 RELATIVE_TOLERANCE = 1e-13
 CUTOFFS = (1, 2, 5, 63, 70, None)
 
@@ -291,6 +297,43 @@ def check_errors(rng, setting, metrics, lists):
     return "a clear error"
 
 
+def check_run(rng, metrics, lists):
+    """Compares `evaluate_run` with `evaluate_rows`, on the same rows in two tables."""
+    chosen = [m.metric for m in metrics.values() if m.options["ties"] != "random"]
+    rows = {name: lists.arguments[name] for name in ("query_ids", "labels", "scores")}
+    rows = {name: column[rows["labels"] >= 0] for name, column in rows.items()}
+    rows = {  # pandas has no bfloat16
+        name: column.astype("float32") if column.dtype.name == "bfloat16" else column
+        for name, column in rows.items()
+    }
+    if not chosen or not len(rows["labels"]):
+        return 0
+    expected = tfr.evaluate_rows(**rows, metrics=chosen, per_query=True)
+    frame = pd.DataFrame(rows).assign(item_id=rng.permutation(len(rows["labels"])))
+    frame = frame.rename(columns={"query_ids": "query_id", "labels": "label"})
+    tables = {
+        "label": frame[["query_id", "item_id", "label"]].sample(frac=1, random_state=1),
+        "scores": frame[frame.scores != -np.inf][["query_id", "item_id", "scores"]],
+    }
+    if rng.random() < 0.5:
+        tables = {
+            value: {
+                query: dict(zip(of.item_id, of[value]))
+                for query, of in table.groupby("query_id")
+            }
+            for value, table in tables.items()
+        }
+    if not len(tables["scores"]):
+        return 0
+    qrels, run = tables.values()
+    found = tfr.evaluate_run(qrels, run, chosen, score="scores", per_query=True)
+    order = {query: i for i, query in enumerate(found["query"])}
+    order = [order[query] for query in expected["query"]]
+    for name in expected.keys() - {"query"}:
+        assert is_same(found[name][order], expected[name]).all(), name
+    return len(order)
+
+
 def fuzz_round(seed, counts):
     """One round. Counts what was compared."""
     rng = np.random.default_rng(seed)
@@ -301,6 +344,8 @@ def fuzz_round(seed, counts):
         check_each_list(rng, setting, metrics, lists)
         counts["lists"] += QUERIES
         counts[f"lists: {setting.inputs}"] += QUERIES
+        if setting.inputs == "rows":
+            counts["lists: two tables"] += check_run(rng, metrics, lists)
     if setting.inputs != "rows":
         how = check_mean(rng, setting, metrics, lists)
         counts[f"means of {QUERIES} lists, {how}"] += 1
@@ -314,12 +359,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--round", type=int, help="runs only this round")
+    parser.add_argument(
+        "--go-on", help=argparse.SUPPRESS
+    )  # the state of the last process
     arguments = parser.parse_args()
     warnings.simplefilter("error")
+    warnings.simplefilter("ignore", tfr.RankingWarning)
     tf.get_logger().setLevel("ERROR")  # no warnings about graphs that are traced again
     faulthandler.enable()  # shows where a crash of TensorFlow happens
-    start, counts = time.time(), collections.Counter()
-    number = arguments.round or 0
+    start, number, counts = json.loads(arguments.go_on or "[0, 0, {}]")
+    start, counts = start or time.time(), collections.Counter(counts)
+    number = number if arguments.round is None else arguments.round
     while time.time() - start < arguments.seconds:
         faulthandler.dump_traceback_later(600, exit=True)
         # The first calls with some options run op by op, and later ones as a graph.
@@ -337,6 +387,12 @@ def main():
         if number % 20 == 0:
             print(f"{time.time() - start:.0f} s: {counts['lists']:,} lists", flush=True)
             helpers.clear_caches()
+        if number % ROUNDS_PER_PROCESS == 0:
+            state = ["--go-on", json.dumps([start, number, counts])]
+            limits = ["--seconds", arguments.seconds, "--seed", arguments.seed]
+            os.execv(
+                sys.executable, [sys.executable, *map(str, [__file__, *limits, *state])]
+            )
     print(f"{time.time() - start:.0f} s without a finding:")
     for what, count in sorted(counts.items()):
         print(f"{count:12,}  {what}")

@@ -301,7 +301,7 @@ ERRORS = {
     ),
     "no weight": (
         (QRELS, RUN, {"sample_weight": {"q1": 1}}),
-        "none for the query 'q2' , and 1 more",
+        "none for the query 'q2', and 1 more",
     ),
     "no slice": (
         (QRELS, RUN, {"by": "language"}),
@@ -324,3 +324,8 @@ def test_errors_name_the_rule_and_what_was_received(case):
 def test_item_ids_that_never_match_are_a_warning():
     with pytest.warns(tfr.RankingWarning, match="no item was judged"):
         assert tfr.evaluate_run(QRELS, {"q1": {"A": 1.0}}, ["mrr"]) == {"mrr": 0.0}
+
+
+def test_large_integers_as_scores_are_not_rounded():
+    run = {"q": {"a": 2**60, "b": 2**60 + 1}}
+    assert tfr.evaluate_run({"q": {"b": 1, "c": 1}}, run, ["mrr"]) == {"mrr": 1.0}

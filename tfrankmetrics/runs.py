@@ -214,6 +214,9 @@ def _rows(
     is_missed[joined.match[joined.match >= 0]] = False
     missed = np.flatnonzero(is_missed)
     match = joined.match[predicted]
+    if scores.dtype.kind in "iu":
+        # Only their order counts. Beside -inf they are float64, which may round them.
+        scores = np.unique(scores, return_inverse=True)[1]
     found = np.where(match >= 0, labels[match], -1) if len(labels) else match
     columns = {
         "query": np.append(

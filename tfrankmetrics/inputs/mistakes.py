@@ -68,7 +68,10 @@ def warn_if_swapped(y_true: Any, y_pred: Any) -> None:
 def warn_if_no_ids(relevant: Any) -> None:
     """Warns if relevant ids are probably a 0 or 1 for each item."""
     ids = _sample(relevant)
-    is_long = np.ndim(relevant) == 2 and np.shape(relevant)[1] > 2
+    try:
+        is_long = np.ndim(relevant) == 2 and np.shape(relevant)[1] > 2
+    except ValueError:  # lists of unequal length
+        return
     if is_long and ids.size > 0 and np.isin(ids, (0, 1)).all():
         _warn(
             "With inputs='ids', `y_true` must hold the ids of the relevant items. "
