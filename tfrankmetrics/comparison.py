@@ -124,8 +124,8 @@ class Comparison:
     def to_pandas(self, content: Content | None = None) -> Any:
         """A pandas frame of the "differences" or the "means", a row for each.
 
-        By default the differences, or the means if there is one model. The columns of
-        the slices are None in the rows of all queries.
+        By default the differences, or the means if there is one model. In the rows of
+        all queries the columns of the slices are "all".
         """
         pandas = require("pandas", "compare", "`to_pandas`")
         _check_content(content)
@@ -135,7 +135,7 @@ class Comparison:
         rows = []
         for each in chosen:
             values = each._asdict()
-            key = values.pop("slice") or (None,) * len(self.by)
+            key = values.pop("slice") or ("all",) * len(self.by)
             row = dict(zip(self.by, key, strict=True))
             if "models" in values:
                 row["metric"] = values.pop("metric")

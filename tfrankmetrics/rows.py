@@ -127,13 +127,11 @@ def evaluate_rows(
     require_free_keys(named, ["query", *slice_columns] if per_query else slice_columns)
     require_free_keys(named, [NUM_QUERIES] * num_queries)
     given = {"query_ids": query_ids, "labels": labels, "scores": scores}
-    given = _columns_of(data, {**given, "sample_weight": sample_weight})
+    if sample_weight is not None:
+        given["sample_weight"] = sample_weight
+    given = _columns_of(data, given)
     query_ids = given.pop("query_ids")
-    columns = {
-        name: as_numbers(name, values)
-        for name, values in given.items()
-        if values is not None
-    }
+    columns = {name: as_numbers(name, values) for name, values in given.items()}
     if (query_ids is None) == (groups is None):
         raise ValueError(
             "Give either `query_ids`, one for each row, or `groups`, the number of "

@@ -16,7 +16,7 @@ class Slices(NamedTuple):
     """A slice for each query."""
 
     names: tuple[str, ...]  # what the slices are by, such as ("language", "market")
-    keys: list[tuple]  # the slices, in the order of their first queries
+    keys: list[tuple]  # the slices, sorted if their values can be compared
     of_query: np.ndarray  # the number of each query's slice, int [queries]
 
     def columns(self) -> dict[str, np.ndarray]:
@@ -73,7 +73,12 @@ def slices_of(columns: Mapping[str, Any], num_queries: int) -> Slices:
             (*keys[pair // len(distinct)], distinct[pair % len(distinct)])
             for pair in pairs.tolist()
         ]
-    return Slices(tuple(columns), keys, crossed)
+    try:
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+    except TypeError:  # values of different types, such as None beside text
+        order = [*range(len(keys))]
+    place = np.argsort(np.array(order, int))
+    return Slices(tuple(columns), [keys[number] for number in order], place[crossed])
 
 
 def slices_of_rows(
