@@ -35,6 +35,7 @@ bench:
 	python benchmarks/startup.py
 	python benchmarks/ties.py
 	python benchmarks/rows.py
+	python benchmarks/compare.py
 
 bench-tf-ranking:
 	python benchmarks/training.py
@@ -45,7 +46,7 @@ bench-tfma:
 
 # These targets compare this library with the installed tools.
 peers:
-	python -m pytest -n auto --dist load validation/test_tools.py
+	python -m pytest -n auto --dist load validation/test_tools.py validation/test_runs.py
 
 tf-ranking:
 	python -m pytest -n auto --dist load validation/test_tf_ranking.py

@@ -10,14 +10,21 @@ import tfrankmetrics as tfr
 
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
-    {"options", "conventions", "graphs"},
+    {"options", "conventions", "graphs", "report"},
+    {"frames"},
     {"ranking"},
     {"inputs"},
     {"measure"},
-    {"compute", "compiled"},
+    {"compute", "compiled", "slices"},
+    {"results"},
     {"keras"},
     {"metrics"},
     {"evaluate", "rows", "trec", "tfma"},
+    {"join"},
+    {"runs", "significance"},
+    {"comparison"},
+    {"compare"},
+    {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -309,7 +309,7 @@ ERRORS = {
     ),
     "slices differ": (
         (frame(QRELS, "label").assign(s=[*"abcde"]), RUN, {"by": "s"}),
-        "'s' with the value 'b' in row 1, and 'a' in row 0 of the same query",
+        "'s' with the value 'a' in row 0, and 'b' in row 1 of the same query",
     ),
 }
 

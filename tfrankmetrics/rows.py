@@ -27,7 +27,7 @@ from tfrankmetrics.results import (
     require_free_keys,
     summarize,
 )
-from tfrankmetrics.slices import by_columns, slices_of_rows
+from tfrankmetrics.slices import by_columns, slices_of, values_of_queries
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -46,16 +46,6 @@ class Queries(NamedTuple):
         exists = positions < self.lengths[queries, np.newaxis]
         rows = np.where(exists, self.starts[queries, np.newaxis] + positions, 0)
         return (rows if self.order is None else self.order[rows]), exists
-
-    def of_rows(self, num_rows: int) -> np.ndarray:
-        """The number of each row's query."""
-        in_order = np.argsort(self.starts, kind="stable")
-        numbers = np.repeat(in_order, self.lengths[in_order])
-        if self.order is None:
-            return numbers
-        of_rows = np.empty(num_rows, int)
-        of_rows[self.order] = numbers
-        return of_rows
 
 
 @takes_options
@@ -155,8 +145,11 @@ def evaluate_rows(
     refuse_signed_labels(columns["labels"], "leave these rows out")
     slices = None
     if by is not None:
-        numbers = queries.of_rows(num_rows)
-        slices = slices_of_rows(slice_columns, numbers, len(queries.lengths))
+        slice_columns = {
+            name: values_of_queries("by", name, values, queries.order, queries.starts)
+            for name, values in slice_columns.items()
+        }
+        slices = slices_of(slice_columns, len(queries.lengths))
     values, weights = by_query(named, queries, columns)
     return summarize(
         named,

@@ -283,10 +283,11 @@ class _QueryTable(NamedTuple):
                 f"`{argument}` must be a dict with a {name} for each query, or name a "
                 f"column of the frame `qrels`. Received: {shortened(values)}."
             )
+        judged = queries_of_codes(self.joined.judged_queries, len(self.ids))
         return values_of_queries(
             argument,
             values,
             column(self.qrels, values, argument),
-            self.joined.judged_queries,
-            self.joined.first_rows,
+            judged.order,
+            judged.starts,
         )

@@ -81,50 +81,41 @@ def slices_of(columns: Mapping[str, Any], num_queries: int) -> Slices:
     return Slices(tuple(columns), [keys[number] for number in order], place[crossed])
 
 
-def slices_of_rows(
-    columns: Mapping[str, Any], query_of_row: np.ndarray, num_queries: int
-) -> Slices:
-    """The slices of queries, from columns with a value for each row.
-
-    Args:
-        columns: The values, by name.
-        query_of_row: The number of each row's query.
-        num_queries: The number of queries, each of which has a row.
-    """
-    first_rows = np.full(num_queries, -1)
-    first_rows[query_of_row[::-1]] = np.arange(len(query_of_row))[::-1]
-    of_queries = {
-        name: values_of_queries("by", name, values, query_of_row, first_rows)
-        for name, values in columns.items()
-    }
-    return slices_of(of_queries, num_queries)
-
-
 def values_of_queries(
     argument: str,
     name: str,
     values: Any,
-    query_of_row: np.ndarray,
-    first_rows: np.ndarray,
+    order: np.ndarray | None,
+    starts: np.ndarray,
 ) -> np.ndarray:
-    """A column's value for each query, which must be the same in all of its rows."""
-    if len(values) != len(query_of_row):
+    """A column's value for each query, which must be the same in all of its rows.
+
+    Args:
+        argument: The argument that gave the column.
+        name: The name of the column.
+        values: The column, with a value for each row.
+        order: The rows, sorted by query; None if they are sorted already.
+        starts: Where the rows of each query start in `order`.
+    """
+    num_rows = len(values) if order is None else len(order)
+    if len(values) != num_rows:
         raise ValueError(
             f"`{argument}` must have a value for each row. Received: {len(values)} "
-            f"values of {shortened(name)} for {len(query_of_row)} rows."
+            f"values of {shortened(name)} for {num_rows} rows."
         )
-    codes = codes_of(name, values)
-    differs = codes != codes[first_rows][query_of_row]
+    order = np.arange(num_rows) if order is None else order
+    codes = codes_of(name, values)[order]
+    differs = np.append(codes[1:] != codes[:-1], True)
+    differs[starts - 1] = False  # between two queries, and at the end
     if differs.any():
-        row = int(np.argmax(differs))
-        rows = [row, int(first_rows[query_of_row[row]])]
+        rows = order[int(np.argmax(differs)) :][:2].tolist()
         found = [shortened(value) for value in rows_of(name, values, rows).tolist()]
         raise ValueError(
             f"`{argument}` must have the same value in all rows of a query. Received: "
             f"{shortened(name)} with the value {found[0]} in row {rows[0]}, and "
             f"{found[1]} in row {rows[1]} of the same query."
         )
-    return rows_of(name, values, first_rows)
+    return rows_of(name, values, order[np.minimum(starts, num_rows - 1)])
 
 
 def codes_of(name: str, values: Any) -> np.ndarray:
