@@ -167,13 +167,13 @@ class SlicedValues(Tabular, Mapping):
         order = np.argsort(slices.of_query, kind="stable")
         sizes = np.bincount(slices.of_query, minlength=len(slices.keys))
         self._values, self.num_queries = {}, {}
-        parts = np.split(order, np.cumsum(sizes)[:-1]) if len(sizes) else []
-        for key, queries in zip(slices.keys, parts, strict=True):
+        ends = np.cumsum(sizes)
+        values, weights = values[:, order], weights[:, order]
+        for key, start, end in zip(slices.keys, ends - sizes, ends, strict=True):
             name = key[0] if len(key) == 1 else key
-            self._values[name] = means_of(
-                named, values[:, queries], weights[:, queries]
-            )
-            self.num_queries[name] = _num_queries(weights[:, queries])
+            part = weights[:, start:end]
+            self._values[name] = means_of(named, values[:, start:end], part)
+            self.num_queries[name] = _num_queries(part)
         self._all_queries = _num_queries(weights)
 
     def __getitem__(self, key: Any) -> dict[str, float]:

@@ -163,17 +163,16 @@ def number(name: str, values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     if values.dtype != object:
         distinct, numbers = _in_order_of_appearance(values)
         return distinct.tolist(), numbers
-    numbered: dict[Any, int] = {}
+    values = np.where(values != values, None, values)  # NaN is not equal to itself
     try:
-        numbers = [
-            numbered.setdefault(None if value != value else value, len(numbered))
-            for value in values
-        ]
+        distinct = [*dict.fromkeys(values.tolist())]
     except TypeError as error:
         raise ValueError(
             f"`by` must hold hashable values. Received: {error} in {shortened(name)}."
         ) from None
-    return [*numbered], np.array(numbers, int)
+    numbered = dict(zip(distinct, range(len(distinct)), strict=True))
+    numbers = np.fromiter(map(numbered.__getitem__, values.tolist()), int, len(values))
+    return distinct, numbers
 
 
 def _in_order_of_appearance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
