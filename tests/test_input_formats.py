@@ -99,7 +99,10 @@ def test_a_catalogue_gives_the_values_of_labels(per_query, data):
         scores[query, exclude[query][exclude[query] >= 0]] = -INF
         labels[query, scores[query] == -INF] = -1.0  # excluded, unless relevant
         labels[query, relevant[query]] = 1.0
-    expected = tfr.evaluate(labels, scores, CATALOGUE_OBJECTS, per_query=True)
+    mask = labels >= 0
+    expected = tfr.evaluate(
+        labels, scores, CATALOGUE_OBJECTS, per_query=True, mask=mask
+    )
     for name, value in catalogue.items():
         np.testing.assert_allclose(
             value, expected[name], rtol=1e-9, atol=1e-12, err_msg=name
@@ -315,7 +318,7 @@ def test_the_name_query_is_taken():
     metric = tfr.MeanReciprocalRank(name="query")
     rows = [1, 1], [1, 0], [2.0, 1.0], [metric]
     assert tfr.evaluate_rows(*rows) == {"query": 1}
-    with pytest.raises(ValueError, match="a metric with this name"):
+    with pytest.raises(ValueError, match="the key of a column"):
         tfr.evaluate_rows(*rows, per_query=True)
 
 

@@ -169,3 +169,14 @@ def test_random_bytes_are_read_or_raise(tmp_path_factory, content):
         except ValueError as raised:
             error = str(raised)
         assert not error or re.search(r"file', line \d+", error)
+
+
+def test_comments_and_trailing_words_are_read_as_trec_eval_reads_them(tmp_path):
+    qrels, run = tmp_path / "qrels", tmp_path / "run"
+    qrels.write_text("# judged in 2026\n1 0 a#1 1\n#1 0 b 1\n1 0 c 0\n")
+    run.write_text("1 Q0 a#1 1 3 tag of many words\n  # indented\n1 Q0 c 2 5 tag\n")
+    rows = tfr.read_trec(qrels, run)
+    assert [*zip(rows.labels.tolist(), rows.scores.tolist())] == [(0, 5), (1, 3)]
+    qrels.write_text("1 0 a 1 more\n")  # trec_eval refuses a fifth word here
+    with pytest.raises(ValueError, match="A line must have 4 fields"):
+        tfr.read_trec(qrels, run)

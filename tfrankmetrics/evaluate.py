@@ -104,7 +104,8 @@ def evaluate(
     require_eager("evaluate")
     data = input_format(inputs, duplicates)
     named = named_measures(metrics, options, data)
-    refuse_columns(y_true, y_pred)
+    if data.inputs == "labels":
+        refuse_columns(y_true, y_pred)
     lists = data.read(y_true, y_pred, sample_weight, mask, ids_may_be_strings=True)
     lists.require_valid_values()
     if data.inputs == "labels" and mask is None and not isinstance(y_true, Mapping):

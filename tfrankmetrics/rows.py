@@ -250,8 +250,19 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
     if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
         return array.astype(np.float32)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"`{name}` must hold numbers. Received dtype: {array.dtype}.")
+        row, value = next(
+            ((i, v) for i, v in enumerate(array.tolist()) if not _is_number(v)),
+            (0, array.dtype),
+        )
+        raise ValueError(
+            f"`{name}` must hold numbers. Received: {shortened(value)} in row {row}. "
+            "Replace text by numbers, and leave out rows with missing values."
+        )
     return array
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real)
 
 
 def _require_values(columns: dict[str, np.ndarray]) -> None:
@@ -268,7 +279,7 @@ def _require_values(columns: dict[str, np.ndarray]) -> None:
             row = first_index(bad)[0]
             raise ValueError(
                 f"`{name}` must hold numbers that are {rule}. Received: "
-                f"{columns[name][row]} in row {row}."
+                f"{columns[name][row]} in row {row}. Leave such rows out."
             )
 
 

@@ -196,6 +196,8 @@ def _labels_and_scores(
         hint = ""
         if ranks in ((1, 2), (2, 3)):
             hint = " For the ids of relevant items, pass inputs='catalogue'."
+        if ranks == (2, 3):
+            hint += " For labels, pass one score for each item, such as y_pred[..., 1]."
         raise ValueError(
             "Labels and scores must both be of shape [B, N], or both [N]; scores may "
             f"also be [B, N, 1], and labels of subtopics [B, N, T]. {received}{hint}"

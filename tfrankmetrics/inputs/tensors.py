@@ -86,7 +86,9 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
         if is_long or array.dtype.kind in "SUMm":
             raise ValueError(
                 f"{name} must hold real numbers of at most 64 bits. "
-                f"Received dtype: {array.dtype}."
+                f"Received: {array.flat[:1].tolist()[0]!r}, of dtype {array.dtype}."
+                if array.size
+                else f"{name} must hold real numbers. Received: {array.dtype}."
             )
         return array
     try:
@@ -139,10 +141,13 @@ def refuse_masked_arrays(name: str, data: Any) -> None:
 def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
     """Raises ValueError for a dict without the key, or with others than these."""
     if key not in y_true or not y_true.keys() <= {key, *may_have}:
+        received = [*map(str, y_true)]
+        more = f", and {len(received) - 5} more" if len(received) > 5 else ""
         raise ValueError(
             f"A dict `y_true` must have the key {key!r} and may have "
-            f"{', '.join(map(repr, sorted(may_have)))}, no other. "
-            f"Received keys: {sorted(map(str, y_true))}."
+            f"{', '.join(map(repr, sorted(may_have)))}, no other. Received the keys "
+            f"{', '.join(map(repr, received[:5]))}{more}. If the keys are queries, use "
+            "evaluate_run."
         )
 
 
