@@ -460,3 +460,70 @@ def test_values_from_a_frame():
     frames = {name: pd.DataFrame(each) for name, each in values().items()}
     plain = {name: frame.to_dict("series") for name, frame in frames.items()}
     assert len(tfr.compare(plain).differences) == 3
+
+
+def test_few_queries_that_differ_among_many_have_exact_p_values():
+    a = np.random.default_rng(2).random(10_000).round(3) * 0.8
+    for number in (1, 5, 6, 12):
+        b = a.copy()
+        b[:number] += 0.1
+        (difference,) = tfr.compare({"A": {"x": a}, "B": {"x": b}}).differences
+        assert difference.p == pytest.approx(2 / 2**number, rel=1e-12)
+    b = a.copy()
+    b[:30] += np.where(np.arange(30) < 18, 0.1, -0.1)
+    (difference,) = tfr.compare(
+        {"A": {"x": a}, "B": {"x": b}}, resamples=100_000
+    ).differences
+    expected = scipy.stats.binomtest(18, 30).pvalue
+    assert difference.p == pytest.approx(expected, abs=0.01)
+
+
+def test_one_query_has_no_interval_and_no_p_value_by_drawing():
+    for test in ("t", "bootstrap"):
+        (difference,) = tfr.compare(
+            {"A": {"x": [0.5]}, "B": {"x": [0.7]}}, test=test
+        ).differences
+        assert np.isnan([difference.p, difference.low, difference.high]).all()
+        assert not difference.is_significant
+
+
+def test_rounding_is_no_win():
+    a = np.random.default_rng(0).random(50)
+    b = a * (1 + np.tile([3e-16, -3e-16], 25))
+    (difference,) = tfr.compare({"A": {"x": a}, "B": {"x": b}}).differences
+    assert (difference.wins, difference.losses, difference.ties) == (0, 0, 50)
+
+
+def test_queries_without_predictions_are_named():
+    qrels = {"q1": {"a": 1}, "q2": {"a": 1}}
+    runs = {"all": {"q1": ["a"], "q2": ["a"]}, "some": {"q1": ["a"]}}
+    found = {
+        n: tfr.evaluate_run(qrels, r, ["mrr"], per_query=True) for n, r in runs.items()
+    }
+    text = repr(tfr.compare(found))
+    assert (
+        "some: 1 of 2 judged queries has no predictions and is counted as an empty result."
+        in text
+    )
+    assert "all: " not in text
+
+
+def test_values_that_lost_their_weights_are_a_warning():
+    found = values()
+    with pytest.warns(
+        tfr.RankingWarning,
+        match="'arp' weighs the queries. Received: values without weights for 'A'",
+    ):
+        tfr.compare({"A": dict(found["A"]), "B": found["B"]})
+
+
+def test_frames_and_any_names():
+    found = values(metrics=["mrr"])
+    frames = {number: pd.DataFrame(each) for number, each in enumerate(found.values())}
+    comparison = tfr.compare(frames)
+    assert comparison.differences[0].models == ("0", "1")
+    assert comparison.differences[0][3:] == tfr.compare(found).differences[0][3:]
+    years = {n: f.assign(year=np.arange(N) % 2) for n, f in frames.items()}
+    assert {each.metric for each in tfr.compare(years, by="year").means} == {"mrr"}
+    many = {f"model {i}": {"x": np.random.default_rng(i).random(5)} for i in range(28)}
+    assert "model 26 (a1)" in repr(tfr.compare(many, test="t"))

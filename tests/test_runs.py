@@ -148,7 +148,8 @@ def test_a_run_that_pairs_prints_as_a_dict():
 
 
 def test_unjudged_items():
-    qrels, run = {"q": {"a": 1, "n": -1}}, {"q": {"n": 3.0, "x": 2.0, "a": 1.0}}
+    qrels = {"q": {"a": 1, "n": -1, "c": 0}}
+    run = {"q": {"n": 3.0, "x": 2.0, "a": 1.0}}
     assert tfr.evaluate_run(qrels, run, ["mrr"]) == {"mrr": pytest.approx(1 / 3)}
     condensed = tfr.evaluate_run(qrels, run, ["mrr"], unjudged="drop")
     assert condensed == {"mrr": 1.0}
@@ -245,10 +246,28 @@ def test_trec_eval_breaks_ties_and_rounds_scores_as_in_read_trec(tmp_path):
         assert tfr.evaluate_run(*both, metrics, convention="trec_eval") == expected
 
 
+def test_ids_of_other_dtypes_do_not_collide():
+    qrels = pd.DataFrame(
+        {"query_id": np.array([2**60], "uint64"), "item_id": 1, "label": 1}
+    )
+    run = pd.DataFrame(
+        {"query_id": [2**60 + 9, 2**60], "item_id": 1, "score": [1.0, 2.0]}
+    )
+    result = tfr.evaluate_run(qrels, run, ["mrr"])
+    assert result == {"mrr": 1.0}
+    assert result.counts[:3] == (1, 0, 1)
+
+
+def test_dates_as_slices():
+    day = pd.Timestamp("2026-01-02 03:04")
+    qrels = frame(QRELS, "label").assign(day=day)
+    assert [*tfr.evaluate_run(qrels, RUN, ["mrr"], by="day")] == [day.to_pydatetime()]
+
+
 ERRORS = {
     "no query in common": (
         (QRELS, {"x": {"a": 1.0}}, {}),
-        "queries in common. Received: the queries 'q1'",
+        "queries in common. Received: 'q1', 'q1', 'q1' in `qrels`, and 'x' in `run`",
     ),
     "types of ids": (
         ({1: {"a": 1}}, RUN, {}),
@@ -307,6 +326,49 @@ ERRORS = {
         (QRELS, RUN, {"by": "language"}),
         "name a column of the frame `qrels`. Received: 'language'",
     ),
+    "signed labels": (
+        ({"q1": {"a": 1, "b": -1}}, {"q1": ["b", "a"]}, {"unjudged": "drop"}),
+        "must not be only -1 and 1",
+    ),
+    "whole lists": (
+        (QRELS, RUN, {"metrics": ["arp"]}),
+        "'arp' has no value for an empty result",
+    ),
+    "weights below 0": (
+        (QRELS, RUN, {"sample_weight": {"q1": 1, "q2": -2, "q3": 1}}),
+        "Received: -2 for the query 'q2'",
+    ),
+    "huge label": (({"q1": {"a": 2**60}}, RUN, {}), f"Received: {2**60} in row 0"),
+    "a set as a list": (
+        (QRELS, {"q1": {"a", "b"}}, {}),
+        "Received: a set for the query 'q1'",
+    ),
+    "no item": (({**QRELS, "q4": {}}, RUN, {}), "Received: none for the query 'q4'"),
+    "empty run": ((QRELS, {}, {}), "and none in `run`"),
+    "two slices": (
+        (QRELS, RUN, {"by": pd.DataFrame({"query_id": ["q1", "q1"], "s": ["x", "y"]})}),
+        "Received: 'x' and 'y' for the query 'q1'",
+    ),
+    "no slices": (
+        (QRELS, RUN, {"by": pd.DataFrame({"query_id": ["q1"]})}),
+        "Received: only 'query_id'",
+    ),
+    "slices named query": (
+        (
+            frame(QRELS, "label").assign(query=1),
+            RUN,
+            {"by": "query", "per_query": True},
+        ),
+        "Rename their column",
+    ),
+    "index": (
+        (frame(QRELS, "label").set_index("query_id"), RUN, {}),
+        "query='query_id', for the columns 'item_id', 'label'. It is in the index",
+    ),
+    "lazy": (
+        (pl.from_pandas(frame(QRELS, "label")).lazy(), RUN, {}),
+        "Call its collect()",
+    ),
     "slices differ": (
         (frame(QRELS, "label").assign(s=[*"abcde"]), RUN, {"by": "s"}),
         "'s' with the value 'a' in row 0, and 'b' in row 1 of the same query",
@@ -318,7 +380,7 @@ ERRORS = {
 def test_errors_name_the_rule_and_what_was_received(case):
     (qrels, run, arguments), message = ERRORS[case]
     with pytest.raises(ValueError, match=re.escape(message)):
-        tfr.evaluate_run(qrels, run, ["mrr"], **arguments)
+        tfr.evaluate_run(qrels, run, **{"metrics": ["mrr"]} | arguments)
 
 
 def test_item_ids_that_never_match_are_a_warning():

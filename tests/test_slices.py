@@ -213,6 +213,16 @@ ERRORS = {
         lambda: tfr.evaluate_rows(*COLUMNS, data=TABLE, by=LANGUAGE),
         "60 values of 'slice' for 480 rows",
     ),
+    "groups": (
+        lambda: tfr.evaluate_rows(
+            None, [1, 0, 1], [1, 2, 3], ["mrr"], groups=[2, 1], by=["a", "b"]
+        ),
+        "2 values of 'slice' for 3 rows",
+    ),
+    "both": (
+        lambda: of(slice(None), per_query=True, num_queries=True),
+        "`num_queries` is for means",
+    ),
     "no data": (lambda: tfr.evaluate_rows(*COLUMNS), "without `data`. Pass data=frame"),
     "no frame": (
         lambda: tfr.evaluate_rows(*COLUMNS, data=3),

@@ -147,7 +147,11 @@ def _table(path: str, options: argparse.Namespace) -> Any:
         return path
     pandas = require("pandas", "compare", "A table")
     separator = {".csv": {"sep": ","}, ".tsv": {"sep": "\t"}}.get(suffix, {})
-    types = {"dtype": {options.query: str, options.item: str}} if separator else {}
+    # The id NA is text, too.
+    types: dict[str, Any] = {}
+    if separator:
+        ids = {options.query: str, options.item: str}
+        types = {"dtype": ids, "keep_default_na": False}
     frame = getattr(pandas, READERS[suffix])(path, **separator, **types)
     ids = [name for name in (options.query, options.item) if name in frame.columns]
     return frame.astype(dict.fromkeys(ids, str))
@@ -173,7 +177,11 @@ def _slices(options: argparse.Namespace) -> Any:
 def _names(paths: Sequence[str]) -> list[str]:
     """A name for each run: that of its file or, if two are the same, its path."""
     names = [pathlib.Path(path).stem for path in paths]
-    return names if len(set(names)) == len(names) else list(paths)
+    if len(set(names)) == len(names):
+        return names
+    if len(set(paths)) < len(paths):
+        raise ValueError(f"Each run must be another file. Received: {list(paths)}.")
+    return list(paths)
 
 
 def _note(text: str, name: str = "") -> None:

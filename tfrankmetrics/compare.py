@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics.comparison import Comparison, Difference, Mean
-from tfrankmetrics.measure import parse_name
+from tfrankmetrics.frames import column_names, is_frame
+from tfrankmetrics.inputs.mistakes import RankingWarning
+from tfrankmetrics.measure import Declaration, parse_name
 from tfrankmetrics.options import listed, rule_of, shortened
-from tfrankmetrics.results import QueryValues
+from tfrankmetrics.results import QueryValues, described
 from tfrankmetrics.significance import (
     Sample,
     bootstrap_test,
@@ -100,7 +103,17 @@ def compare(
                 f"`{name}` must be an int of at least {least}. Received: "
                 f"{shortened(value)}."
             )
-    models = _read(values)
+    models = _read(values, [by] if isinstance(by, str) else by)
+    for name, each in values.items():
+        micro = [*filter(_has_weights, models[0].metrics)]
+        if micro and not isinstance(each, QueryValues):
+            warnings.warn(
+                f"The mean of {listed(micro)} weighs the queries. Received: values "
+                f"without weights for {name!r}, so all queries count alike. Pass what "
+                "evaluate(..., per_query=True) returned, and no copy of it.",
+                RankingWarning,
+                stacklevel=2,
+            )
     slice_columns = _slice_columns(by, next(iter(values.values())), models[0])
     models, kept = _paired(models, unpaired)
     samples, dropped = _samples(models, unpaired)
@@ -109,7 +122,7 @@ def compare(
     if slice_columns:
         of_kept = {name: column[kept] for name, column in slice_columns.items()}
         slices = slices_of(of_kept, int(kept.sum()))
-    names, metrics = [*values], models[0].metrics
+    names, metrics = [model.name for model in models], models[0].metrics
     lower = np.array([metric in models[0].lower_is_better for metric in metrics])
     means: list[Mean] = []
     differences: list[Difference] = []
@@ -134,6 +147,11 @@ def compare(
         test=test,
         correction=correction,
         dropped=dropped,
+        notes=[
+            f"{name}: {described(each.counts)}"
+            for name, each in zip(names, values.values(), strict=True)
+            if isinstance(each, QueryValues) and each.counts and described(each.counts)
+        ],
     )
 
 
@@ -156,13 +174,15 @@ class _TestOptions(NamedTuple):
     seed: int
 
 
-def _read(values: Any) -> list[_Model]:
+def _read(values: Any, by: Any) -> list[_Model]:
     if not isinstance(values, Mapping) or not values:
         raise ValueError(
             "`values` must be a dict with the values of each model, as in "
             "{'A': evaluate(..., per_query=True)}. Received: " + shortened(values) + "."
         )
-    models = [_model(str(name), each) for name, each in values.items()]
+    slices = by if isinstance(by, (list, tuple)) else []
+    slices = [name for name in slices if isinstance(name, str)]
+    models = [_model(str(name), each, slices) for name, each in values.items()]
     first = models[0]
     for model in models[1:]:
         if set(model.metrics) != set(first.metrics):
@@ -188,7 +208,9 @@ def _read(values: Any) -> list[_Model]:
     ]
 
 
-def _model(name: str, values: Any) -> _Model:
+def _model(name: str, values: Any, slices: Sequence[Any]) -> _Model:
+    if is_frame(values):
+        values = {key: values[key] for key in column_names(values)}
     if not isinstance(values, Mapping):
         raise ValueError(
             "The values of a model must be a dict of arrays, as from "
@@ -199,7 +221,7 @@ def _model(name: str, values: Any) -> _Model:
     arrays = {
         key: np.asarray(array)
         for key, array in known.items()
-        if key != "query" and key not in known.by
+        if key not in ("query", *known.by, *slices)
     }
     arrays = {key: a for key, a in arrays.items() if a.dtype.kind in "biuf"}
     lengths = {key: np.shape(array) for key, array in arrays.items()}
@@ -230,12 +252,22 @@ def _model(name: str, values: Any) -> _Model:
     return _Model(name, ids, matrix, np.stack(weights, axis=1), (*arrays,), lower)
 
 
-def _is_lower_better(metric: str) -> bool:
+def _declaration(metric: str) -> Declaration | None:
     try:
-        declaration, _ = parse_name(metric)
+        return parse_name(metric)[0]
     except ValueError:  # the name of somebody else's metric
-        return False
-    return declaration.lower_is_better
+        return None
+
+
+def _is_lower_better(metric: str) -> bool:
+    declaration = _declaration(metric)
+    return declaration is not None and declaration.lower_is_better
+
+
+def _has_weights(metric: str) -> bool:
+    """Whether the metric's mean over queries is weighted by default."""
+    declaration = _declaration(metric)
+    return declaration is not None and declaration.defaults.get("average") == "micro"
 
 
 def _slice_columns(by: Any, values: Mapping, first: _Model) -> dict[str, np.ndarray]:
@@ -372,7 +404,9 @@ def _differences(
         p, low, high = bootstrap_test(first, second, options.resamples, options.seed)
     else:
         p = randomization_test(first, second, options.resamples, options.seed)
-    is_higher, is_lower = second.values > first.values, second.values < first.values
+    is_tie = np.isclose(second.values, first.values, rtol=1e-12, atol=0)  # rounding
+    is_higher = ~is_tie & (second.values > first.values)
+    is_lower = ~is_tie & (second.values < first.values)
     wins = np.where(lower_is_better, is_lower.sum(axis=0), is_higher.sum(axis=0))
     losses = np.where(lower_is_better, is_higher.sum(axis=0), is_lower.sum(axis=0))
     columns = difference, errors, low, high, p, wins, losses, numbers - wins - losses

@@ -92,6 +92,7 @@ class Comparison:
         test: str,
         correction: str | None,
         dropped: int,
+        notes: Sequence[str] = (),
     ):
         corrected = adjusted(np.array([each.p for each in differences]), correction)
         self.means = [*means]
@@ -101,7 +102,7 @@ class Comparison:
         ]
         self.by, self.dropped = by, dropped
         self._lower_is_better = lower_is_better
-        self._test, self._correction = test, correction
+        self._test, self._correction, self._notes = test, correction, [*notes]
 
     def __repr__(self) -> str:
         return "\n\n".join(table.to_text() for table in self._tables())
@@ -204,7 +205,7 @@ class Comparison:
 
     def _table_of_means(self) -> Table:
         models = [*dict.fromkeys(each.model for each in self.means)]
-        letters = {model: chr(ord("a") + i % 26) for i, model in enumerate(models)}
+        letters = {model: _letter(i) for i, model in enumerate(models)}
         better: dict[tuple, set[str]] = {}
         for each in self.differences:
             if each.is_significant:
@@ -237,6 +238,7 @@ class Comparison:
             note += " Letters: significantly better than that model (p < 0.05)."
         if self.dropped:
             note += f" {self.dropped} queries that only some models have are left out."
+        note = "\n".join([note, *self._notes])
         return Table(
             [*self.by, "metric", "queries", *names], rows, len(self.by) + 1, note
         )
@@ -266,6 +268,11 @@ class Comparison:
                 f"; p-values corrected for {number} comparisons ({self._correction})"
             )
         return Table(header, rows, len(self.by) + 2, f"{note}.")
+
+
+def _letter(number: int) -> str:
+    """a, b, ..., z, then a1, b1, ..."""
+    return chr(ord("a") + number % 26) + (str(number // 26) if number >= 26 else "")
 
 
 def _p(p: float) -> str:

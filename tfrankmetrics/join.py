@@ -51,21 +51,20 @@ def read_judgments(qrels: Any, query: str, item: str, label: str) -> Pairs:
     """Judged pairs, from a path, a frame, or a dict of dicts or of relevant items."""
     if isinstance(qrels, (str, os.PathLike)):
         qrels = read_qrels(qrels)
-    return _read(
-        "qrels", qrels, (query, item, label), lambda items: np.ones(len(items))
-    )
+    return _read("qrels", qrels, {"query": query, "item": item, "label": label})
 
 
 def read_predictions(run: Any, query: str, item: str, score: str) -> Pairs:
     """Predicted pairs, from a path, a frame, or a dict of dicts or of ranked lists."""
     if isinstance(run, (str, os.PathLike)):
         run = read_run(run)
-    return _read("run", run, (query, item, score), lambda items: -np.arange(len(items)))
+    return _read("run", run, {"query": query, "item": item, "score": score})
 
 
-def _read(name: str, data: Any, names: tuple[str, str, str], numbers_of: Any) -> Pairs:
+def _read(name: str, data: Any, columns: dict[str, str]) -> Pairs:
+    arguments, names = [*columns], [*columns.values()]
     if is_frame(data):
-        return Pairs(name, *(column(data, each, name) for each in names))
+        return Pairs(name, *(column(data, names[i], arguments[i]) for i in range(3)))
     if not isinstance(data, Mapping):
         raise ValueError(
             f"`{name}` must be a frame with the columns {', '.join(map(repr, names))}, "
@@ -77,13 +76,25 @@ def _read(name: str, data: Any, names: tuple[str, str, str], numbers_of: Any) ->
         if isinstance(of_query, Mapping):
             values = [*of_query.values()]
         elif isinstance(of_query, Iterable) and not isinstance(of_query, (str, bytes)):
+            if name == "run" and isinstance(of_query, (set, frozenset)):
+                raise ValueError(
+                    "A ranked list has an order, best first. Received: a set for the "
+                    f"query {shortened(query)}."
+                )
             of_query = [*of_query]
-            values = numbers_of(of_query)
+            values = np.ones(len(of_query))
+            if name == "run":
+                values = -np.arange(len(of_query))
         else:
             raise ValueError(
                 f"A dict of `{name}` must hold a dict of items, or a list of them, for "
                 f"each query. Received: {shortened(of_query)} for the query "
                 f"{shortened(query)}."
+            )
+        if name == "qrels" and not of_query:
+            raise ValueError(
+                "Each query of `qrels` must have an item. Received: none for the query "
+                f"{shortened(query)}. Leave it out, or give it an item of label 0."
             )
         queries += [query] * len(of_query)
         items += of_query
@@ -124,8 +135,9 @@ def join(judged: Pairs, predicted: Pairs) -> Join:
     joined = Join(queries[:num_first], queries[num_first:], match, first_rows)
     if not joined.is_judged_query.any():
         raise ValueError(
-            "`qrels` and `run` must have queries in common. Received: the queries "
-            f"{_examples(judged.queries)} and {_examples(predicted.queries)}."
+            "`qrels` and `run` must have queries in common. Received: "
+            f"{_examples(judged.queries)} in `qrels`, and "
+            f"{_examples(predicted.queries)} in `run`."
         )
     return joined
 
@@ -147,7 +159,8 @@ def _refuse_pair(judged: Pairs, predicted: Pairs, row: int) -> None:
 def _codes(name: str, first: Any, second: Any) -> np.ndarray:
     """The same number for the same ids of both tables, in the order of appearance."""
     library = type(first).__module__.partition(".")[0]
-    if library == "pandas" and type(second).__module__.partition(".")[0] == library:
+    is_pandas = type(second).__module__.partition(".")[0] == library == "pandas"
+    if is_pandas and first.dtype == second.dtype:  # others would be converted
         _require_same_type(name, first, second)
         both = importlib.import_module(library).concat([first, second])
         codes, _ = both.factorize()
@@ -221,4 +234,6 @@ def _kind(ids: Any) -> str | None:
 
 
 def _examples(ids: Any) -> str:
+    if len(ids) == 0:
+        return "none"
     return ", ".join(map(shortened, rows_of("id", ids, [*range(min(3, len(ids)))])))

@@ -249,7 +249,13 @@ class SlicedValues(Tabular, Mapping):
 
 
 def require_free_keys(named: Mapping[str, Measure], columns: Iterable[str]) -> None:
-    """Raises ValueError if a metric has the key of a column of the result."""
+    """Raises ValueError if a key of the result would have two meanings."""
+    columns = [*columns]
+    if columns.count("query") > 1:
+        raise ValueError(
+            "With `per_query`, the key 'query' holds the query ids. Received: slices "
+            "of this name. Rename their column."
+        )
     if taken := named.keys() & {*columns}:
         raise ValueError(
             "With `per_query` or `by`, a metric must not have the key of a column. "
@@ -278,6 +284,11 @@ def summarize(
     `ids` holds the column of query ids, if there is one.
     """
     require_finite(named, values, weights)
+    if num_queries and per_query:
+        raise ValueError(
+            "`num_queries` is for means. Received: num_queries=True with `per_query`, "
+            "whose values are NaN for queries that do not count."
+        )
     if not per_query:
         if slices is None:
             number = {NUM_QUERIES: _num_queries(weights)} if num_queries else {}

@@ -12,7 +12,7 @@ from tfrankmetrics.compiled import call_compiled, require_eager
 from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, values_and_weights
 from tfrankmetrics.frames import column, is_frame
 from tfrankmetrics.inputs.labels import read_labels
-from tfrankmetrics.inputs.mistakes import refuse_signed_labels
+from tfrankmetrics.inputs.mistakes import refuse_signed_labels, warn_if_swapped
 from tfrankmetrics.inputs.tensors import (
     first_index,
     refuse_masked_arrays,
@@ -143,10 +143,13 @@ def evaluate_rows(
 
     _require_values(columns)
     refuse_signed_labels(columns["labels"], "leave these rows out")
+    warn_if_swapped(columns["labels"], columns["scores"])
     slices = None
     if by is not None:
         slice_columns = {
-            name: values_of_queries("by", name, values, queries.order, queries.starts)
+            name: values_of_queries(
+                "by", name, values, queries.order, queries.starts, num_rows
+            )
             for name, values in slice_columns.items()
         }
         slices = slices_of(slice_columns, len(queries.lengths))

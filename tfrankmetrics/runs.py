@@ -9,10 +9,14 @@ import numpy as np
 
 from tfrankmetrics.compiled import require_eager
 from tfrankmetrics.frames import column, column_names, is_frame
-from tfrankmetrics.inputs.mistakes import warn_if_nothing_found
+from tfrankmetrics.inputs.mistakes import (
+    refuse_signed_labels,
+    warn_if_nothing_found,
+    warn_if_swapped,
+)
 from tfrankmetrics.join import Join, Pairs, join, read_judgments, read_predictions
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import named_measures
+from tfrankmetrics.measure import Measure, named_measures
 from tfrankmetrics.options import Options, rule_of, shortened, takes_options
 from tfrankmetrics.results import (
     NUM_QUERIES,
@@ -23,7 +27,13 @@ from tfrankmetrics.results import (
     summarize,
 )
 from tfrankmetrics.rows import as_numbers, by_query, queries_of_codes
-from tfrankmetrics.slices import as_objects, rows_of, slices_of, values_of_queries
+from tfrankmetrics.slices import (
+    as_column,
+    as_objects,
+    rows_of,
+    slices_of,
+    values_of_queries,
+)
 from tfrankmetrics.trec import LOWEST_SCORE
 
 if TYPE_CHECKING:
@@ -32,6 +42,8 @@ if TYPE_CHECKING:
 MissingQueries = Literal["zero", "skip", "error"]
 UnjudgedQueries = Literal["skip", "error"]
 Unjudged = Literal["irrelevant", "drop"]
+# In their means over orders, items that were not retrieved share the last ranks.
+WHOLE_LIST_METRICS = ("arp", "auc", "opa")
 
 
 @takes_options
@@ -66,8 +78,8 @@ def evaluate_run(
     means that an item was not judged.
 
     Args:
-        qrels: What is relevant: a frame of pandas or polars, with a row for each query
-            and item; a dict of dicts, `{query: {item: label}}`; a dict of lists of the
+        qrels: What is relevant: a frame of pandas, polars or Arrow, with a row for each
+            query and item; a dict of dicts, `{query: {item: label}}`; a dict of lists of the
             relevant items; or the path of a TREC file.
         run: What was predicted: a frame with scores; a dict of dicts, `{query: {item:
             score}}`; a dict of ranked lists of items, best first; or the path of a TREC
@@ -132,8 +144,13 @@ def evaluate_run(
         rows = np.flatnonzero(~joined.is_judged_query)
         _refuse("unjudged_queries", "judgments", predicted.queries, rows)
     warn_if_nothing_found(counts.retrieved, counts.unjudged)
+    warn_if_swapped(labels, scores)
+    if unjudged == "drop":
+        refuse_signed_labels(labels, "leave these rows out")
 
     ids = rows_of("query", judged.queries, joined.first_rows)
+    if missing_queries == "zero" and counts.without_predictions:
+        _refuse_whole_lists(named, counts)
     columns = _rows(joined, labels, scores, drop_unjudged=unjudged == "drop")
     if options.get("convention") == "trec_eval":
         columns = _as_trec_eval_has_them(columns, judged.items, predicted.items)
@@ -141,6 +158,13 @@ def evaluate_run(
     if sample_weight is not None:
         weights = table.column("sample_weight", "weight", sample_weight)
         weights = as_numbers("sample_weight", weights.tolist())
+        bad = ~np.isfinite(weights) | (weights < 0)
+        if bad.any():
+            query_id = shortened(ids[bad].tolist()[0])
+            raise ValueError(
+                "`sample_weight` must hold finite numbers of at least 0. Received: "
+                f"{weights[bad][0]} for the query {query_id}."
+            )
         columns["sample_weight"] = weights[columns["query"]]
     slice_columns = {} if by is None else table.columns(by)
     require_free_keys(named, ["query", *slice_columns] if per_query else slice_columns)
@@ -170,14 +194,29 @@ def evaluate_run(
     return RunValues(result, counts)
 
 
+def _refuse_whole_lists(named: Mapping[str, Measure], counts: RunCounts) -> None:
+    """Raises ValueError for a metric in which an empty result is not the worst."""
+    for name, measure in named.items():
+        if measure.declaration.name in WHOLE_LIST_METRICS:
+            raise ValueError(
+                f"{name!r} has no value for an empty result: it reads the ranks of all "
+                f"items. Received: {counts.without_predictions} judged queries without "
+                "predictions. Omit this metric, or pass missing_queries='skip' or "
+                "'error'."
+            )
+
+
 def _finite_labels(judged: Pairs) -> np.ndarray:
     labels = as_numbers("labels", judged.numbers)
     bad = ~np.isfinite(labels) & ~(labels < 0)
+    if labels.dtype.kind in "iu":
+        bad |= labels >= 2**53
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(
-            "Labels must be finite numbers; a label below 0 means that an item was not "
-            f"judged. Received: {labels[row]} in row {row} of `qrels`."
+            "Labels must be finite numbers, and integers below 2^53; a label below 0 "
+            f"means that an item was not judged. Received: {labels[row]} in row {row} "
+            "of `qrels`."
         )
     return labels
 
@@ -257,15 +296,31 @@ class _QueryTable(NamedTuple):
     def columns(self, by: Any) -> dict[str, np.ndarray]:
         """The columns that `by` gives or names."""
         if is_frame(by):
-            names = [name for name in column_names(by) if name != self.query]
-            queries = np.asarray(column(by, self.query, "by")).tolist()
-            return {
-                name: self.column("by", name, dict(zip(queries, by[name], strict=True)))
-                for name in names
-            }
+            return self._columns_of_frame(by)
         if isinstance(by, (list, tuple)):
             return {name: self.column("by", name, name) for name in by}
         return {by if isinstance(by, str) else "slice": self.column("by", "slice", by)}
+
+    def _columns_of_frame(self, by: Any) -> dict[str, np.ndarray]:
+        names = [name for name in column_names(by) if name != self.query]
+        queries = np.asarray(column(by, self.query, "by")).tolist()
+        if not names:
+            raise ValueError(
+                "`by` must have a column of slices beside the queries. Received: only "
+                f"{self.query!r}."
+            )
+        columns = {}
+        for name in names:
+            slices: dict[Any, Any] = {}
+            for query, value in zip(queries, as_column(name, by[name]), strict=True):
+                if slices.setdefault(query, value) != value:
+                    raise ValueError(
+                        "`by` must have one slice for each query. Received: "
+                        f"{shortened(slices[query])} and {shortened(value)} for the "
+                        f"query {shortened(query)}."
+                    )
+            columns[name] = self.column("by", name, slices)
+        return columns
 
     def column(self, argument: str, name: str, values: Any) -> np.ndarray:
         """A value for each query, from a dict or from a column of `qrels`."""
@@ -290,4 +345,5 @@ class _QueryTable(NamedTuple):
             column(self.qrels, values, argument),
             judged.order,
             judged.starts,
+            len(self.joined.judged_queries),
         )

@@ -86,7 +86,6 @@ def randomization_test(
     """
     sums = [first.weights * first.values, second.weights * second.values]
     weights = [first.weights, second.weights]
-    observed = np.abs(second.means - first.means)
     swapped = [sums[1] - sums[0], weights[1] - weights[0]]
     matters = np.any([(each != 0).any(axis=1) for each in swapped], axis=0)
     num_metrics = sums[0].shape[1]
@@ -99,20 +98,24 @@ def randomization_test(
     ]
 
     def differences(swaps):
-        moved = np.zeros((len(swaps), 2 * num_metrics))
-        moved[:, : changes.shape[1]] = swaps @ changes
-        means = [
-            _ratio(total + sign * moved)
-            for total, sign in zip(totals, (1, -1), strict=True)
-        ]
-        return np.abs(means[1] - means[0])
+        moved = swaps @ changes
+        if changes.shape[1] == num_metrics:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return np.abs(changes.sum(axis=0) - 2 * moved) / weights[0].sum(axis=0)
+        first, second = _ratio(totals[0] + moved), _ratio(totals[1] - moved)
+        return np.abs(second - first)
 
     num, number = len(changes), 0
     exceeds = np.zeros(num_metrics)
     is_exact = num < 60 and 2**num <= resamples
     blocks = _all_swaps(num) if is_exact else _random_swaps(num, resamples, seed)
     # Swaps that give the observed difference but for rounding count as equal to it.
-    least = observed * (1 - 1e-12)
+    # `differences` rounds alike in all swaps, so the observed one is that without any.
+    observed = differences(np.zeros((1, num)))[0]
+    scale = np.abs(changes).sum(axis=0)[:num_metrics] / weights[0].sum(axis=0)
+    if changes.shape[1] > num_metrics:
+        scale = np.abs(first.means) + np.abs(second.means)
+    least = observed - 1e-12 * scale
     for swaps in blocks:
         exceeds += (differences(swaps) >= least).sum(axis=0)
         number += len(swaps)
@@ -145,7 +148,9 @@ def bootstrap_test(
     low, high = np.nanquantile(
         differences, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0
     )
-    return np.where(first.numbers > 0, p, np.nan), low, high
+    is_many = first.numbers > 1
+    p, low, high = (np.where(is_many, each, np.nan) for each in (p, low, high))
+    return p, low, high
 
 
 def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:

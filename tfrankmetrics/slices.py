@@ -87,6 +87,7 @@ def values_of_queries(
     values: Any,
     order: np.ndarray | None,
     starts: np.ndarray,
+    num_rows: int,
 ) -> np.ndarray:
     """A column's value for each query, which must be the same in all of its rows.
 
@@ -96,13 +97,15 @@ def values_of_queries(
         values: The column, with a value for each row.
         order: The rows, sorted by query; None if they are sorted already.
         starts: Where the rows of each query start in `order`.
+        num_rows: The number of rows.
     """
-    num_rows = len(values) if order is None else len(order)
     if len(values) != num_rows:
         raise ValueError(
             f"`{argument}` must have a value for each row. Received: {len(values)} "
             f"values of {shortened(name)} for {num_rows} rows."
         )
+    if num_rows == 0:
+        return as_column(name, values)
     order = np.arange(num_rows) if order is None else order
     codes = codes_of(name, values)[order]
     differs = np.append(codes[1:] != codes[:-1], True)
@@ -143,6 +146,9 @@ def as_column(name: str, values: Any) -> np.ndarray:
     array = np.asarray(values)
     if array.dtype == object and hasattr(values, "isna"):  # pandas.NA is not comparable
         array = values.to_numpy(dtype=object, na_value=None)
+    if array.dtype.kind in "mM":  # NumPy makes integers of nanoseconds
+        unit = array.dtype.str[1] + "8[us]"
+        array = array.astype(unit).astype(object)
     if array.ndim != 1:
         raise ValueError(
             f"`by` must hold columns. Received: {shortened(name)} of shape "
@@ -163,7 +169,8 @@ def number(name: str, values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     if values.dtype != object:
         distinct, numbers = _in_order_of_appearance(values)
         return distinct.tolist(), numbers
-    values = np.where(values != values, None, values)  # NaN is not equal to itself
+    values = values.copy()
+    values[values != values] = None  # NaN, which is not equal to itself
     try:
         distinct = [*dict.fromkeys(values.tolist())]
     except TypeError as error:
