@@ -79,8 +79,8 @@ def evaluate_run(
 
     Args:
         qrels: What is relevant: a frame of pandas, polars or Arrow, with a row for each
-            query and item; a dict of dicts, `{query: {item: label}}`; a dict of lists of the
-            relevant items; or the path of a TREC file.
+            query and item; a dict of dicts, `{query: {item: label}}`; a dict of lists
+            of the relevant items; or the path of a TREC file.
         run: What was predicted: a frame with scores; a dict of dicts, `{query: {item:
             score}}`; a dict of ranked lists of items, best first; or the path of a TREC
             file.
