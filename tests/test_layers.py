@@ -22,7 +22,7 @@ LAYERS = [
     {"evaluate", "rows", "trec", "tfma"},
     {"join"},
     {"runs", "significance"},
-    {"comparison"},
+    {"comparison", "pairing"},
     {"compare"},
     {"__main__"},
 ]

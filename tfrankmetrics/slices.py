@@ -32,8 +32,8 @@ def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
     """The columns that `by` names or holds, by their names.
 
     Args:
-        by: The name of a column of `data`, or a list of such names; or a column; or a
-            dict or a frame of columns.
+        by: The name of a column of `data`, or a list of names. Or a column itself, or
+            a dict or a frame of columns.
         data: A frame, or None.
     """
     if data is not None and isinstance(by, str):

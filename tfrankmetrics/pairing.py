@@ -1,0 +1,203 @@
+"""The values of models, query by query, and their pairs, for `compare`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.frames import column_names, is_frame
+from tfrankmetrics.measure import Declaration, parse_name
+from tfrankmetrics.options import listed, shortened
+from tfrankmetrics.results import QueryValues
+from tfrankmetrics.significance import Sample
+
+
+class Model(NamedTuple):
+    """A model with its values and weights."""
+
+    name: str
+    ids: list[Any] | None
+    values: np.ndarray  # [queries, metrics], NaN for queries that do not count
+    weights: np.ndarray  # [queries, metrics]
+    metrics: tuple[str, ...]
+    lower_is_better: frozenset[str]
+
+    @property
+    def num_queries(self) -> int:
+        """The number of queries."""
+        return len(self.values)
+
+
+def read_models(values: Any, by: Any) -> list[Model]:
+    """Checks the values of models. Those of the keys `by` are slices."""
+    if not isinstance(values, Mapping) or not values:
+        raise ValueError(
+            "`values` must be a dict with the values of each model, as in "
+            "{'A': evaluate(..., per_query=True)}. Received: " + shortened(values) + "."
+        )
+    slices = by if isinstance(by, (list, tuple)) else []
+    slices = [name for name in slices if isinstance(name, str)]
+    models = [_model(str(name), each, slices) for name, each in values.items()]
+    first = models[0]
+    for model in models[1:]:
+        if set(model.metrics) != set(first.metrics):
+            raise ValueError(
+                "All models must have the same metrics. Received: "
+                f"{listed(first.metrics)} for {first.name!r}, and "
+                f"{listed(model.metrics)} for {model.name!r}."
+            )
+        if (model.ids is None) != (first.ids is None):
+            raise ValueError(
+                "Either all models must have query ids, or none. Received: "
+                f"{first.name!r} and {model.name!r}, only one of which has the key "
+                "'query'."
+            )
+    order = [[model.metrics.index(name) for name in first.metrics] for model in models]
+    return [
+        model._replace(
+            values=model.values[:, o],
+            weights=model.weights[:, o],
+            metrics=first.metrics,
+        )
+        for model, o in zip(models, order, strict=True)
+    ]
+
+
+def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
+    if is_frame(values):
+        values = {key: values[key] for key in column_names(values)}
+    if not isinstance(values, Mapping):
+        raise ValueError(
+            "The values of a model must be a dict of arrays, as from "
+            f"evaluate(..., per_query=True). Received: {shortened(values)} for "
+            f"{name!r}."
+        )
+    known = values if isinstance(values, QueryValues) else QueryValues(values, {})
+    arrays = {
+        key: np.asarray(array)
+        for key, array in known.items()
+        if key not in ("query", *known.by, *slices)
+    }
+    arrays = {key: a for key, a in arrays.items() if a.dtype.kind in "biuf"}
+    lengths = {key: np.shape(array) for key, array in arrays.items()}
+    if "query" in known:
+        lengths["query"] = np.shape(known["query"])
+    if (
+        not arrays
+        or len({*lengths.values()}) > 1
+        or any(len(n) != 1 for n in lengths.values())
+    ):
+        raise ValueError(
+            "The values of a model must be one number for each query and metric, as "
+            f"from evaluate(..., per_query=True). Received: the shapes {lengths} for "
+            f"{name!r}."
+        )
+    matrix = np.stack([*arrays.values()], axis=1).astype(float)
+    weights = [known.weights.get(key, np.ones(len(matrix))) for key in arrays]
+    ids = None
+    if "query" in known:
+        ids = np.asarray(known["query"]).tolist()
+        if len(set(ids)) < len(ids):
+            twice = next(i for i in ids if ids.count(i) > 1)
+            raise ValueError(
+                "A model must have each query once. Received: the query "
+                f"{shortened(twice)} more than once for {name!r}."
+            )
+    lower = known.lower_is_better or frozenset(filter(_is_lower_better, arrays))
+    return Model(name, ids, matrix, np.stack(weights, axis=1), (*arrays,), lower)
+
+
+def _declaration(metric: str) -> Declaration | None:
+    try:
+        return parse_name(metric)[0]
+    except ValueError:  # the name of somebody else's metric
+        return None
+
+
+def _is_lower_better(metric: str) -> bool:
+    declaration = _declaration(metric)
+    return declaration is not None and declaration.lower_is_better
+
+
+def has_weights(metric: str) -> bool:
+    """Whether the metric's mean over queries is weighted by default."""
+    declaration = _declaration(metric)
+    return declaration is not None and declaration.defaults.get("average") == "micro"
+
+
+def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray]:
+    """The models with the queries of the first one, in its order, that all have.
+
+    Also returns which of the first model's queries these are.
+    """
+    first = models[0]
+    if first.ids is None:
+        for model in models[1:]:
+            if model.num_queries != first.num_queries:
+                raise ValueError(
+                    "Without query ids, models are paired by position, and must have "
+                    f"the same number of queries. Received: {first.num_queries} for "
+                    f"{first.name!r} and {model.num_queries} for {model.name!r}. Use "
+                    "evaluate_rows or evaluate_run, which keep the ids."
+                )
+        return models, np.full(first.num_queries, True)
+    places = [{query: i for i, query in enumerate(model.ids or ())} for model in models]
+    for one, other in itertools.permutations(range(len(models)), 2):
+        lacking = places[one].keys() - places[other].keys()
+        if lacking and unpaired == "error":
+            examples = [q for q in places[one] if q in lacking][:3]
+            raise ValueError(
+                "All models must have the same queries. Received: "
+                f"{len(lacking)} queries of {models[one].name!r} that "
+                f"{models[other].name!r} does not have, such as "
+                f"{', '.join(map(shortened, examples))}. Pass unpaired='drop' to leave "
+                "them out."
+            )
+    kept = [all(query in place for place in places) for query in first.ids]
+    ids = list(itertools.compress(first.ids, kept))
+    if not ids:
+        raise ValueError(
+            "Models must have queries in common. Received: none that all have."
+        )
+    result = []
+    for model, place in zip(models, places, strict=True):
+        rows = [place[query] for query in ids]
+        result.append(
+            model._replace(
+                ids=ids, values=model.values[rows], weights=model.weights[rows]
+            )
+        )
+    return result, np.array(kept)
+
+
+def samples_of(models: list[Model], unpaired: str) -> tuple[list[Sample], int]:
+    """Values and weights, 0 where a query does not count; how many were dropped."""
+    counts = np.stack([~np.isnan(model.values) for model in models])
+    in_all, in_some = counts.all(axis=0), counts.any(axis=0)
+    differs = (in_all != in_some).any(axis=1)
+    if differs.any() and unpaired == "error":
+        row = int(np.argmax(differs))
+        ids = models[0].ids
+        query = shortened(ids[row]) if ids else f"number {row}"
+        lacks = models[int(np.argmin(counts[:, row].all(axis=1)))].name
+        raise ValueError(
+            "A query must count for all models, or for none. Received: "
+            f"{int(differs.sum())} queries that count for some only, such as the query "
+            f"{query}, which has no value for {lacks!r}. Pass unpaired='drop' to leave "
+            "them out."
+        )
+    for model in models:
+        bad = ~np.isfinite(np.where(in_all, model.values, 0))
+        if bad.any():
+            raise ValueError(
+                "Values must be finite, or NaN for a query that does not count. "
+                f"Received: an infinite one for {model.name!r}."
+            )
+    samples = [
+        Sample(np.where(in_all, m.values, 0), np.where(in_all, m.weights, 0))
+        for m in models
+    ]
+    return samples, int(differs.sum())
