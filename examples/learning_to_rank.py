@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 
-from tfrankmetrics import RankingMetrics, evaluate_rows
+from tfrankmetrics import RankingMetrics, compare, evaluate_rows
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -107,16 +107,17 @@ def train(loss, lists, validation, epochs):
 
 
 def evaluate_log(log, scores):
-    """A table with one row per query and one column per metric."""
-    values = evaluate_rows(
-        log["query"],
-        log["grade"],
+    """The values of each query, by metric."""
+    return evaluate_rows(
+        "query",
+        "grade",
         scores,
         METRICS,
+        data=log,
+        by="words",
         average="macro",  # gives all queries the same weight, also in opa
         per_query=True,
     )
-    return pd.DataFrame(values).set_index("query")
 
 
 def plot(curves, values, path):
@@ -141,7 +142,7 @@ def plot(curves, values, path):
 
 
 def main(epochs, output, queries=1500):
-    """Trains and compares the models. Returns a per-query table for each ranking."""
+    """Trains and compares the models. Returns the values of each ranking."""
     training, validation = make_log(queries, seed=0), make_log(queries // 5, seed=1)
     test = make_log(queries // 3, seed=2)
     lists, validation = as_lists(training), as_lists(validation)
@@ -153,14 +154,14 @@ def main(epochs, output, queries=1500):
         values[name] = evaluate_log(test, np.asarray(model(rows))[0])
 
     number = test["query"].nunique()
-    print(f"\nMean over {number} test queries ({len(test)} rows):\n")
-    means = pd.DataFrame({name: of.mean() for name, of in values.items()})
-    gain = values["listwise"] - values["pointwise"]
-    means["listwise gain"], means["s.e."] = gain.mean(), gain.sem()
-    print(means.to_string(float_format="{:.4f}".format))
-    worst = gain["ndcg@10"].nsmallest(3)
-    print("\nQueries with the lowest gain in ndcg@10:")
-    print(worst.to_string(header=False, float_format="{:.4f}".format))
+    print(f"\n{number} test queries ({len(test)} rows):\n")
+    print(compare(values))
+    print("\nThe two models, by the length of the query:\n")
+    models = {name: values[name] for name in ("pointwise", "listwise")}
+    by_words = compare(models, by="words").to_pandas()
+    is_ndcg = by_words["metric"] == "ndcg@10"
+    columns = ["words", "difference", "low", "high", "wins", "losses", "corrected_p"]
+    print(by_words.loc[is_ndcg, columns].to_string(index=False))
     output.mkdir(parents=True, exist_ok=True)
     plot(curves, values, output / "learning_to_rank.png")
     print(f"\nLearning curves and gains: {output / 'learning_to_rank.png'}")
