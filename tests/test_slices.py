@@ -106,6 +106,13 @@ def test_missing_values_are_a_slice():
         assert sum(rows.num_queries.values()) == 60
 
 
+def test_missing_numbers_are_a_slice():
+    market = np.where(MARKET == 1, np.nan, MARKET)
+    result = tfr.evaluate(LABELS, SCORES, METRICS, by=market)
+    assert {*result} == {None, 2.0}
+    assert result[None] == pytest.approx(of(MARKET == 1), rel=1e-14)
+
+
 def test_per_query_values_keep_weights_and_slices():
     values = tfr.evaluate_rows(
         *COLUMNS, data=TABLE, by="language", sample_weight="market", per_query=True

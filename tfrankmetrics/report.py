@@ -111,27 +111,6 @@ class Table(NamedTuple):
         return "\n".join(lines)
 
 
-class Tabular:
-    """A result that prints as a table, in terminals and in notebooks."""
-
-    def _table(self) -> Table:
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return self._table().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._table().to_html()
-
-    def to_markdown(self) -> str:
-        """The table in Markdown."""
-        return self._table().to_markdown()
-
-    def to_latex(self) -> str:
-        """The table as a LaTeX tabular, the best values in bold."""
-        return self._table().to_latex()
-
-
 def _escaped(text: str, by_character: dict[str, str]) -> str:
     pattern = "|".join(map(re.escape, by_character))
     return re.sub(pattern, lambda match: by_character[match[0]], text)

@@ -10,7 +10,7 @@ import numpy as np
 from tfrankmetrics.compute import means_of, require_finite
 from tfrankmetrics.measure import Measure
 from tfrankmetrics.options import listed, shortened
-from tfrankmetrics.report import Cell, Table, Tabular, panels, require
+from tfrankmetrics.report import Cell, Table, panels, require
 from tfrankmetrics.slices import Slices
 
 NUM_QUERIES = "num_queries"  # a key of results
@@ -129,7 +129,7 @@ def _verb(singular: str, number: int) -> str:
     return singular if number == 1 else plural[singular]
 
 
-class SlicedValues(Tabular, Mapping):
+class SlicedValues(Mapping):
     """The metrics of each slice of the queries, and of all.
 
     >>> from tfrankmetrics import evaluate
@@ -189,6 +189,20 @@ class SlicedValues(Tabular, Mapping):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def __repr__(self) -> str:
+        return self._table().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._table().to_html()
+
+    def to_markdown(self) -> str:
+        """The table in Markdown."""
+        return self._table().to_markdown()
+
+    def to_latex(self) -> str:
+        """The table as a LaTeX tabular."""
+        return self._table().to_latex()
 
     def _table(self) -> Table:
         rows = []

@@ -142,7 +142,7 @@ def rows_of(name: str, values: Any, rows: Any) -> np.ndarray:
 
 
 def as_column(name: str, values: Any) -> np.ndarray:
-    """The values of `by` as an array; what is missing becomes None or NaN."""
+    """The values of `by` as an array."""
     array = np.asarray(values)
     if array.dtype == object and hasattr(values, "isna"):  # pandas.NA is not comparable
         array = values.to_numpy(dtype=object, na_value=None)
@@ -168,7 +168,7 @@ def number(name: str, values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """The different values, in the order of appearance, and the number of each."""
     if values.dtype != object:
         distinct, numbers = _in_order_of_appearance(values)
-        return distinct.tolist(), numbers
+        return [None if each != each else each for each in distinct.tolist()], numbers
     values = values.copy()
     values[values != values] = None  # NaN, which is not equal to itself
     try:
