@@ -83,6 +83,27 @@ def publish(name, title, packages, tables, targets=(), plot=None):
     write_page()
 
 
+def plot_bars(rows, label, size):
+    """A figure of bars for the medians in a table: a group for each row."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    columns, rows = [name for name in rows[0] if name and "/" not in name], rows[1:]
+    figure, axis = plt.subplots(figsize=size, layout="constrained")
+    width = 0.8 / len(columns)
+    for number, name in enumerate(columns):
+        medians = [float(row[1 + number].split()[0]) for row in rows]
+        places = [place + width * (number + 0.5) - 0.4 for place in range(len(rows))]
+        axis.barh(places, medians, width, label=name)
+    axis.set_yticks(range(len(rows)), [row[0] for row in rows])
+    axis.invert_yaxis()
+    axis.set_xlabel(label)
+    axis.legend()
+    return figure
+
+
 def write_page():
     """Writes the page of all benchmarks."""
     parts = [

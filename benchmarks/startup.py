@@ -16,7 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up mess
 
 import numpy as np
 import tensorflow as tf
-from report import Target, publish
+from report import Target, plot_bars, publish
 from timing import median_and_spread
 from training import KINDS_AND_CUTOFFS, SUITE, batch, is_installed, keras_tools
 
@@ -108,6 +108,11 @@ def nodes(metrics):
     return [len(definition.node), inner, len(definition.library.function)]
 
 
+def plot(epochs):
+    """The seconds that metrics add to a first epoch."""
+    return plot_bars(epochs, "seconds added to the first epoch", (7, 3))
+
+
 def main():
     """Measures everything and publishes the results."""
     added = first_epochs()
@@ -159,6 +164,7 @@ def main():
             "Nodes of the graph of an update": graphs,
         },
         targets,
+        plot(epochs),
     )
 
 

@@ -15,7 +15,7 @@ import functools
 
 import numpy as np
 import tensorflow as tf
-from report import Target, publish
+from report import Target, plot_bars, publish
 from timing import median_and_spread, ratio, timed
 
 import tfrankmetrics as tfr
@@ -55,6 +55,15 @@ def measure(metric):
     )
 
 
+def plot(rows):
+    """The times of all metrics."""
+    figure = plot_bars(
+        rows, "milliseconds of an update, [32, 5000], in a graph", (8, 8)
+    )
+    figure.axes[0].set_xscale("log")
+    return figure
+
+
 def main():
     """Measures all metrics and publishes the results."""
     metrics = [make(k=k) for k in (10, None) for make in (*CUTOFF, HITS)]
@@ -82,6 +91,7 @@ def main():
             Target.at_most(3, f"{name}: tied / untied", share)
             for name, share in worst.items()
         ],
+        plot(rows),
     )
 
 
