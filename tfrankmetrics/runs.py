@@ -119,21 +119,15 @@ def evaluate_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_run")
-    for name, value, annotation in (
-        ("missing_queries", missing_queries, MissingQueries),
-        ("unjudged_queries", unjudged_queries, UnjudgedQueries),
-        ("unjudged", unjudged, Unjudged),
-    ):
-        if not rule_of(annotation).holds(value):
-            raise ValueError(
-                f"`{name}` must be {rule_of(annotation).words}. Received: "
-                f"{shortened(value)}."
-            )
+    _check_policies(missing_queries, unjudged_queries, unjudged)
     named = named_measures(metrics, options)
     judged = read_judgments(qrels, query, item, label)
     predicted = read_predictions(run, query, item, score)
     labels = _finite_labels(judged)
     scores = as_numbers("scores", predicted.numbers)
+    is_trec_eval = options.get("convention") == "trec_eval"
+    if is_trec_eval:
+        scores = _in_precision_of_trec_eval(scores)
     joined = join(judged, predicted)
     counts = _counts(joined, labels, missing_queries)
     has_predictions = joined.has_predictions
@@ -152,20 +146,11 @@ def evaluate_run(
     if missing_queries == "zero" and counts.without_predictions:
         _refuse_whole_lists(named, counts)
     columns = _rows(joined, labels, scores, drop_unjudged=unjudged == "drop")
-    if options.get("convention") == "trec_eval":
-        columns = _as_trec_eval_has_them(columns, judged.items, predicted.items)
+    if is_trec_eval:
+        columns = _by_descending_item(columns, judged.items, predicted.items)
     table = _QueryTable(qrels, query, ids, joined)
     if sample_weight is not None:
-        weights = table.column("sample_weight", "weight", sample_weight)
-        weights = as_numbers("sample_weight", weights.tolist())
-        bad = ~np.isfinite(weights) | (weights < 0)
-        if bad.any():
-            query_id = shortened(ids[bad].tolist()[0])
-            raise ValueError(
-                "`sample_weight` must hold finite numbers of at least 0. Received: "
-                f"{weights[bad][0]} for the query {query_id}."
-            )
-        columns["sample_weight"] = weights[columns["query"]]
+        columns["sample_weight"] = table.weights(sample_weight)[columns["query"]]
     slice_columns = {} if by is None else table.columns(by)
     require_free_keys(named, ["query", *slice_columns] if per_query else slice_columns)
     require_free_keys(named, [NUM_QUERIES] * num_queries)
@@ -192,6 +177,19 @@ def evaluate_run(
     if per_query or slices is not None:
         return result
     return RunValues(result, counts)
+
+
+def _check_policies(missing_queries: Any, unjudged_queries: Any, unjudged: Any) -> None:
+    for name, value, annotation in (
+        ("missing_queries", missing_queries, MissingQueries),
+        ("unjudged_queries", unjudged_queries, UnjudgedQueries),
+        ("unjudged", unjudged, Unjudged),
+    ):
+        if not rule_of(annotation).holds(value):
+            raise ValueError(
+                f"`{name}` must be {rule_of(annotation).words}. Received: "
+                f"{shortened(value)}."
+            )
 
 
 def _refuse_whole_lists(named: Mapping[str, Measure], counts: RunCounts) -> None:
@@ -270,19 +268,22 @@ def _rows(
     return columns | {"labels": np.maximum(columns["labels"], 0)}
 
 
-def _as_trec_eval_has_them(
+def _in_precision_of_trec_eval(scores: np.ndarray) -> np.ndarray:
+    """Scores rounded to float32; -inf still means that an item was not retrieved."""
+    with np.errstate(over="ignore"):  # above the highest float32 is infinity
+        rounded = np.maximum(scores.astype(float), LOWEST_SCORE).astype(np.float32)
+    return np.where(scores == -np.inf, -np.inf, rounded)
+
+
+def _by_descending_item(
     columns: dict[str, np.ndarray], judged_items: Any, predicted_items: Any
 ) -> dict[str, np.ndarray]:
-    """The rows by descending item id, with scores in the precision of trec_eval."""
+    """The rows sorted by their item ids, as text, in descending order."""
     items = [*map(str, judged_items), *map(str, predicted_items)]
     names = sorted(set(items), reverse=True)
     place = dict(zip(names, range(len(names)), strict=True))
     order = np.argsort([place[items[pair]] for pair in columns["pair"]], kind="stable")
-    columns = {name: column[order] for name, column in columns.items()}
-    scores = columns["scores"]
-    with np.errstate(over="ignore"):  # above the highest float32 is infinity
-        rounded = np.maximum(scores, LOWEST_SCORE).astype(np.float32)
-    return columns | {"scores": np.where(scores == -np.inf, -np.inf, rounded)}
+    return {name: column[order] for name, column in columns.items()}
 
 
 class _QueryTable(NamedTuple):
@@ -300,6 +301,19 @@ class _QueryTable(NamedTuple):
         if isinstance(by, (list, tuple)):
             return {name: self.column("by", name, name) for name in by}
         return {by if isinstance(by, str) else "slice": self.column("by", "slice", by)}
+
+    def weights(self, sample_weight: Any) -> np.ndarray:
+        """The weight of each query."""
+        values = self.column("sample_weight", "weight", sample_weight)
+        weights = as_numbers("sample_weight", values.tolist())
+        bad = ~np.isfinite(weights) | (weights < 0)
+        if bad.any():
+            query = shortened(self.ids[bad].tolist()[0])
+            raise ValueError(
+                "`sample_weight` must hold finite numbers of at least 0. Received: "
+                f"{weights[bad][0]} for the query {query}."
+            )
+        return weights
 
     def _columns_of_frame(self, by: Any) -> dict[str, np.ndarray]:
         names = [name for name in column_names(by) if name != self.query]

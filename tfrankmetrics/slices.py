@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.frames import column, is_frame
+from tfrankmetrics.frames import column, column_names, is_frame
 from tfrankmetrics.options import shortened
 
 
@@ -41,9 +41,7 @@ def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
     if data is not None and isinstance(by, (list, tuple)):
         by = {name: column(data, name, "by") for name in by}
     if isinstance(by, Mapping) or is_frame(by):
-        columns = (
-            dict(by) if isinstance(by, Mapping) else {n: by[n] for n in by.columns}
-        )
+        columns = {name: by[name] for name in column_names(by)}
         if columns and all(isinstance(name, str) for name in columns):
             return columns
     elif not isinstance(by, str):
