@@ -27,6 +27,8 @@ def labels_by_kind(labels):
 
 def evaluate(labels, scores, *, per_query=True, **options):
     values = {}
+    if np.isin(labels, (-1, 1)).all():  # without a mask these are an error
+        options = {"mask": labels >= 0} | options
     for metrics, y_true in zip(OBJECTS_BY_KIND, labels_by_kind(labels)):
         values |= tfr.evaluate(y_true, scores, metrics, per_query=per_query, **options)
     return values

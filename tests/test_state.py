@@ -72,8 +72,8 @@ def test_threads_with_metrics_of_their_own():
 
 def test_evaluate_in_threads():
     def run(seed):
-        lists = random_lists(seed, queries=seed % 5 + 1, size=seed % 7 + 1)
-        return tfr.evaluate(*lists, NAMES)
+        labels, scores = random_lists(seed, queries=seed % 5 + 1, size=seed % 7 + 1)
+        return tfr.evaluate(labels, scores, NAMES, mask=labels >= 0)
 
     compiled._calls.cache_clear()
     found = in_threads(run, range(160))

@@ -5,7 +5,6 @@ A pair is a query and an item. Judged pairs have a label, and predicted pairs a 
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -162,8 +161,9 @@ def _codes(name: str, first: Any, second: Any) -> np.ndarray:
     is_pandas = type(second).__module__.partition(".")[0] == library == "pandas"
     if is_pandas and first.dtype == second.dtype:  # others would be converted
         _require_same_type(name, first, second)
-        both = importlib.import_module(library).concat([first, second])
-        codes, _ = both.factorize()
+        import pandas  # loaded already, since the user has such columns
+
+        codes, _ = pandas.concat([first, second]).factorize()
         return _require_ids(name, codes < 0, codes, len(first))
     first, second = (_as_ids(name, each) for each in (first, second))
     _require_same_type(name, first, second)

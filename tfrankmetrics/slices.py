@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -124,9 +123,12 @@ def codes_of(name: str, values: Any) -> np.ndarray:
     library = type(values).__module__.partition(".")[0]
     if library == "pandas":
         return values.factorize()[0]
-    if library == "polars" and values.dtype == importlib.import_module(library).String:
-        values = values.cast(importlib.import_module(library).Categorical)
-        return values.to_physical().fill_null(-1).to_numpy()
+    if library == "polars":
+        import polars  # loaded already, since the user has such a column
+
+        if values.dtype == polars.String:
+            codes = values.cast(polars.Categorical).to_physical()
+            return codes.cast(polars.Int64).fill_null(-1).to_numpy()
     return number(name, as_column(name, values))[1]
 
 
