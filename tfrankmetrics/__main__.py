@@ -22,7 +22,7 @@ one run it prints lines like those of trec_eval, and with several runs it compar
 """
 EPILOG = """\
 Files are in the formats of TREC. Files that end in .csv, .tsv or .parquet are tables
-with named columns; pandas reads them, from the extra tfrankmetrics[compare].
+with named columns, which pandas reads (Parquet with pyarrow).
 """
 READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
 
