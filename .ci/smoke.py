@@ -9,7 +9,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics import NDCG, RankingMetrics, __version__, evaluate
+from tfrankmetrics import NDCG, RankingMetrics, __version__, evaluate, evaluate_run
 
 package = importlib.resources.files("tfrankmetrics")
 
@@ -18,6 +18,7 @@ assert (package / "py.typed").is_file()
 
 labels, scores = [[1, 0, 0], [0, 2]], [[0.9, 0.3, 0.1], [0.8, 0.4]]
 assert evaluate(labels, scores, ["mrr", "P@1"]) == {"mrr": 0.75, "precision@1": 0.5}
+assert evaluate_run({"q": {"a": 1}}, {"q": ["b", "a"]}, ["mrr"]) == {"mrr": 0.5}
 
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
 model.compile(
