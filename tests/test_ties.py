@@ -243,21 +243,26 @@ def test_a_long_tie_in_the_middle_of_a_list():
     assert compiled == eager == {"mrr@10": pytest.approx(expected)}
 
 
-def exact_err(stops, k):
-    """ERR@k of items that are all tied, from exact fractions.
+def exact_err(*groups, k):
+    """ERR@k of groups of tied items, from exact fractions.
 
     The mean product of (1 - p) over s of n items is the coefficient of z^s in the product
     of 1 + (1 - p) z, divided by the number of ways to choose s items.
     """
-    coefficients = [Fraction(1)]
-    for p in stops:
-        shifted = [Fraction(0), *((1 - p) * c for c in coefficients)]
-        coefficients = [a + b for a, b in zip([*coefficients, Fraction(0)], shifted)]
-    n = len(stops)
-    reached = [c / math.comb(n, s) for s, c in enumerate(coefficients)]
-    return float(
-        sum((reached[s - 1] - reached[s]) / s for s in range(1, min(k, n) + 1))
-    )
+    value, reaches_group, above = Fraction(0), Fraction(1), 0
+    for stops in groups:
+        coefficients = [Fraction(1)]
+        for p in stops:
+            shifted = [Fraction(0), *((1 - p) * c for c in coefficients)]
+            coefficients = [
+                a + b for a, b in zip([*coefficients, Fraction(0)], shifted)
+            ]
+        n = len(stops)
+        reached = [c / math.comb(n, s) for s, c in enumerate(coefficients)]
+        for s in range(1, min(k - above, n) + 1):
+            value += reaches_group * (reached[s - 1] - reached[s]) / (above + s)
+        reaches_group, above = reaches_group * reached[n], above + n
+    return float(value)
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -271,14 +276,25 @@ def test_err_of_a_long_tie_is_exact(k, relevant, jit_compile):
     update = tf.function(update_function(metric), jit_compile=jit_compile)
     update(labels[np.newaxis], np.zeros((1, 150)))
     stops = [Fraction(2 ** int(label) - 1, 16) for label in labels]
-    assert float(metric.result()) == pytest.approx(exact_err(stops, k), rel=1e-14)
+    assert float(metric.result()) == pytest.approx(exact_err(stops, k=k), rel=1e-14)
+
+
+@pytest.mark.parametrize("k", [None, 200, 330])
+def test_err_of_several_long_ties_is_exact(k):
+    """The largest group is computed rank by rank, and the others item by item."""
+    groups = [[1] * 10 + [0] * 50, [1, 2, 3, 4] * 60, [4] * 80]
+    scores = np.repeat([3.0, 2.0, 1.0], [60, 240, 80])
+    metric = tfr.ExpectedReciprocalRank(k=k)
+    (value,) = tfr.evaluate(np.concatenate(groups), scores, [metric]).values()
+    stops = [[Fraction(2**label - 1, 16) for label in group] for group in groups]
+    assert value == pytest.approx(exact_err(*stops, k=k or 380), rel=1e-14)
 
 
 def test_err_of_a_long_tie_of_many_different_labels_is_exact():
     labels = np.arange(1, 161) / 40  # more than the classes of labels that are merged
     (value,) = tfr.evaluate(labels, np.zeros(160), ["err@70"]).values()
     stops = [Fraction(2**label - 1) / 16 for label in labels.tolist()]
-    assert value == pytest.approx(exact_err(stops, 70), rel=1e-12)
+    assert value == pytest.approx(exact_err(stops, k=70), rel=1e-12)
 
 
 @pytest.mark.parametrize(("size", "relevant"), [(12, 5), (1000, 300), (3000, 2)])
