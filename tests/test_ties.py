@@ -266,7 +266,7 @@ def exact_err(*groups, k):
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("relevant", [1, 40, 150])
+@pytest.mark.parametrize("relevant", [1, 25, 40, 150])
 @pytest.mark.parametrize("k", [10, 70, 160])
 def test_err_of_a_long_tie_is_exact(k, relevant, jit_compile):
     """The number of relevant items and the cutoff decide how it is computed."""

@@ -39,10 +39,10 @@ def refuse_columns(y_true: Any, y_pred: Any) -> None:
 def refuse_signed_labels(labels: Any, remedy: str) -> None:
     """Raises ValueError for labels of -1 and +1, where -1 would be padding."""
     numbers = _flat(labels)
-    if numbers is None or not np.isin(numbers[:MOST_VALUES], (-1, 1)).all():
+    if numbers is None or not _are_signs(numbers[:MOST_VALUES]):
         return
     is_negative = numbers == -1
-    if is_negative.any() and not is_negative.all() and np.isin(numbers, (-1, 1)).all():
+    if is_negative.any() and not is_negative.all() and _are_signs(numbers):
         raise ValueError(
             "Labels must not be only -1 and 1, since a label below 0 marks padding: "
             "nothing but relevant items would be left. Received: only -1 and 1. If -1 "
@@ -55,7 +55,8 @@ def warn_if_swapped(y_true: Any, y_pred: Any) -> None:
     labels, scores = (_sample(data) for data in (y_true, y_pred))
     if labels.size < 4 or scores.size < 4:
         return
-    are_labels = np.isin(scores, np.arange(5)).all() and np.unique(scores).size > 1
+    are_grades = (scores >= 0) & (scores <= 4) & (scores % 1 == 0)
+    are_labels = are_grades.all() and np.unique(scores).size > 1
     are_scores = np.unique(labels).size > labels.size / 2
     if are_labels and are_scores and (labels % 1 != 0).mean() > 0.5:
         _warn(
@@ -72,7 +73,7 @@ def warn_if_no_ids(relevant: Any) -> None:
         is_long = np.ndim(relevant) == 2 and np.shape(relevant)[1] > 2
     except ValueError:  # lists of unequal length
         return
-    if is_long and ids.size > 0 and np.isin(ids, (0, 1)).all():
+    if is_long and ids.size > 0 and ((ids == 0) | (ids == 1)).all():
         _warn(
             "With inputs='ids', `y_true` must hold the ids of the relevant items. "
             "Received: zeros and ones, in lists of more than two. If they say which "
@@ -99,6 +100,10 @@ def warn_if_invalid(sums: tf.Tensor, name: str) -> None:
             "outside of the catalogue. Pass the same data to "
             "tfrankmetrics.evaluate to get an error that says which."
         )
+
+
+def _are_signs(numbers: np.ndarray) -> bool:
+    return bool(((numbers == 1) | (numbers == -1)).all())
 
 
 def _warn(message: str) -> None:
