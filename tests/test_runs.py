@@ -156,6 +156,12 @@ def test_unjudged_items():
     assert condensed.counts.unjudged == 2
 
 
+def test_bpref_ignores_items_that_were_not_judged():
+    qrels, run = {"q": {"a": 1, "n": 0}}, {"q": ["x", "y", "a", "n"]}
+    result = tfr.evaluate_run(qrels, run, ["mrr", "bpref"])
+    assert result == {"mrr": pytest.approx(1 / 3), "bpref": 1.0}
+
+
 def test_weights_of_queries():
     weights = {"q1": 1, "q2": 2, "q3": 5}
     result = tfr.evaluate_run(QRELS, RUN, ["mrr"], sample_weight=weights)

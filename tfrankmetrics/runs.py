@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -94,7 +95,8 @@ def evaluate_run(
         unjudged_queries: What to do with predictions of queries that were not judged:
             "skip" (the default) or "error".
         unjudged: Whether items that were not judged are "irrelevant" (the default), or
-            "drop" leaves them out, as for condensed lists.
+            "drop" leaves them out, as for condensed lists. BPref always leaves them
+            out, by its definition.
         sample_weight: A weight for each query: a dict, or the name of a column of
             `qrels` that is the same in all rows of a query.
         by: A slice for each query: a dict `{query: slice}`; a frame with the column
@@ -145,7 +147,7 @@ def evaluate_run(
     ids = rows_of("query", judged.queries, joined.first_rows)
     if missing_queries == "zero" and counts.without_predictions:
         _refuse_whole_lists(named, counts)
-    columns = _rows(joined, labels, scores, drop_unjudged=unjudged == "drop")
+    columns = _rows(joined, labels, scores)
     if is_trec_eval:
         columns = _by_descending_item(columns, judged.items, predicted.items)
     table = _QueryTable(qrels, query, ids, joined)
@@ -155,8 +157,7 @@ def evaluate_run(
     require_free_keys(named, ["query", *slice_columns] if per_query else slice_columns)
     require_free_keys(named, [NUM_QUERIES] * num_queries)
 
-    queries = queries_of_codes(columns["query"], len(ids))
-    values, weights = by_query(named, queries, columns)
+    values, weights = _values_and_weights(named, columns, len(ids), unjudged == "drop")
     counted = np.full(len(ids), True)
     if missing_queries == "skip":
         counted = has_predictions
@@ -242,10 +243,36 @@ def _refuse(argument: str, lacks: str, queries: Any, rows: np.ndarray) -> None:
     )
 
 
+def _values_and_weights(
+    named: Mapping[str, Measure],
+    columns: dict[str, np.ndarray],
+    num_queries: int,
+    drop_unjudged: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values and weights of all queries, `[metrics, queries]`."""
+    queries = queries_of_codes(columns["query"], num_queries)
+    values, weights = (np.zeros((len(named), num_queries)) for _ in range(2))
+    ignores_unjudged = np.array(
+        [drop_unjudged or m.declaration.name == "bpref" for m in named.values()]
+    )
+    irrelevant = {"labels": np.maximum(columns["labels"], 0)}
+    for which, of_kind in (
+        (ignores_unjudged, columns),  # by_query takes a label below 0 for padding
+        (~ignores_unjudged, columns | irrelevant),
+    ):
+        chosen = dict(itertools.compress(named.items(), which))
+        if chosen:
+            values[which], weights[which] = by_query(chosen, queries, of_kind)
+    return values, weights
+
+
 def _rows(
-    joined: Join, labels: np.ndarray, scores: np.ndarray, *, drop_unjudged: bool
+    joined: Join, labels: np.ndarray, scores: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The rows of the join: what was predicted, in its order, then what was missed."""
+    """The rows of the join: what was predicted, in its order, then what was missed.
+
+    A label below 0 means that the item was not judged.
+    """
     predicted = np.flatnonzero(joined.is_judged_query)
     is_missed = np.full(len(labels), True)
     is_missed[joined.match[joined.match >= 0]] = False
@@ -255,7 +282,7 @@ def _rows(
         # Only their order counts. Beside -inf they are float64, which may round them.
         scores = np.unique(scores, return_inverse=True)[1]
     found = np.where(match >= 0, labels[match], -1) if len(labels) else match
-    columns = {
+    return {
         "query": np.append(
             joined.predicted_queries[predicted], joined.judged_queries[missed]
         ),
@@ -263,9 +290,6 @@ def _rows(
         "scores": np.append(scores[predicted], np.full(len(missed), -np.inf)),
         "pair": np.append(predicted + len(labels), missed),
     }
-    if drop_unjudged:  # by_query takes a label below 0 for padding
-        return columns
-    return columns | {"labels": np.maximum(columns["labels"], 0)}
 
 
 def _in_precision_of_trec_eval(scores: np.ndarray) -> np.ndarray:

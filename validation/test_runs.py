@@ -38,6 +38,7 @@ NAMES = {
     "recip_rank": "mrr",
     "P_5": "precision@5",
     "recall_20": "recall@20",
+    "bpref": "bpref",
 }
 
 
