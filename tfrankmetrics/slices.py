@@ -104,7 +104,10 @@ def values_of_queries(
     if num_rows == 0:
         return as_column(name, values)
     order = np.arange(num_rows) if order is None else order
-    codes = codes_of(name, values)[order]
+    codes = codes_of(name, values)
+    if codes.max(initial=0) < 2**15:  # fits into the cache
+        codes = codes.astype(np.int16)
+    codes = codes[order]
     differs = np.append(codes[1:] != codes[:-1], True)
     differs[starts - 1] = False  # between two queries, and at the end
     if differs.any():
