@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrankmetrics.frames import column, is_frame
 from tfrankmetrics.options import shortened
-from tfrankmetrics.slices import as_objects, rows_of
+from tfrankmetrics.slices import as_objects, in_order_of_appearance, rows_of
 from tfrankmetrics.trec import read_qrels, read_run
 
 
@@ -168,12 +168,7 @@ def _codes(name: str, first: Any, second: Any) -> np.ndarray:
     first, second = (_as_ids(name, each) for each in (first, second))
     _require_same_type(name, first, second)
     if first.dtype.kind == second.dtype.kind and first.dtype.kind in "iuSU":
-        _, appeared, inverse = np.unique(
-            np.concatenate([first, second]), return_index=True, return_inverse=True
-        )
-        rank = np.empty_like(appeared)
-        rank[np.argsort(appeared)] = np.arange(len(appeared))
-        return rank[inverse]
+        return in_order_of_appearance(np.concatenate([first, second]))[1]
     ids = [*first.tolist(), *second.tolist()]
     missing = np.array([each is None or each != each for each in ids], bool)
     _require_ids(name, missing, missing, len(first))

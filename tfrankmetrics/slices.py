@@ -65,7 +65,7 @@ def slices_of(columns: Mapping[str, Any], num_queries: int) -> Slices:
                 f"{len(values)} values of {shortened(name)} for {num_queries} queries."
             )
         distinct, numbers = number(name, values)
-        pairs, crossed = _in_order_of_appearance(crossed * len(distinct) + numbers)
+        pairs, crossed = in_order_of_appearance(crossed * len(distinct) + numbers)
         keys = [
             (*keys[pair // len(distinct)], distinct[pair % len(distinct)])
             for pair in pairs.tolist()
@@ -170,7 +170,7 @@ def as_objects(values: Sequence[Any]) -> np.ndarray:
 def number(name: str, values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """The different values, in the order of appearance, and the number of each."""
     if values.dtype != object:
-        distinct, numbers = _in_order_of_appearance(values)
+        distinct, numbers = in_order_of_appearance(values)
         return [None if each != each else each for each in distinct.tolist()], numbers
     values = values.copy()
     values[values != values] = None  # NaN, which is not equal to itself
@@ -185,7 +185,8 @@ def number(name: str, values: np.ndarray) -> tuple[list[Any], np.ndarray]:
     return distinct, numbers
 
 
-def _in_order_of_appearance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def in_order_of_appearance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different values, in the order of appearance, and the number of each."""
     distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
