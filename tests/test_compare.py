@@ -369,8 +369,11 @@ def test_tables():
         comparison.to_markdown()
         == f"{markdown}\n\n{comparison.to_markdown('differences')}"
     )
-    by = tfr.compare(values(), by=np.repeat(["x", "y"], N // 2)).to_pandas()
+    halves = np.repeat(["x", "y"], N // 2)
+    by = tfr.compare(values(), by=halves).to_pandas()
     assert by["slice"].tolist() == ["x"] * 3 + ["y"] * 3 + ["all"] * 3
+    with pytest.raises(ValueError, match="slices by 'metric'"):
+        tfr.compare(values(), by={"metric": halves}).to_pandas()
 
 
 def test_plots_show_the_differences_and_intervals():
@@ -423,9 +426,13 @@ ERRORS = {
     "test": (
         {"A": {"mrr": [1.0]}},
         {"test": "wilcoxon"},
-        "one of 'randomization', 't', 'bootstrap'. Received: 'wilcoxon'",
+        "one of 'randomization', 't', 'bootstrap'. Received: test='wilcoxon'",
     ),
-    "correction": ({"A": {"mrr": [1.0]}}, {"correction": "fdr"}, "Received: 'fdr'"),
+    "correction": (
+        {"A": {"mrr": [1.0]}},
+        {"correction": "fdr"},
+        "Received: correction='fdr'",
+    ),
     "resamples": ({"A": {"mrr": [1.0]}}, {"resamples": 0}, "Received: 0"),
     "seed": ({"A": {"mrr": [1.0]}}, {"seed": -1}, "Received: -1"),
     "by": (

@@ -10,7 +10,8 @@ import tfrankmetrics as tfr
 
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
-    {"options", "conventions", "graphs", "report"},
+    {"options"},
+    {"conventions", "graphs", "report"},
     {"frames"},
     {"ranking"},
     {"inputs"},

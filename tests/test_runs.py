@@ -317,7 +317,7 @@ ERRORS = {
     ),
     "policy": (
         (QRELS, RUN, {"missing_queries": "drop"}),
-        "one of 'zero', 'skip', 'error'. Received: 'drop'",
+        "one of 'zero', 'skip', 'error'. Received: missing_queries='drop'",
     ),
     "a list": ((QRELS, [1], {}), "or the path of a TREC file. Received: [1]"),
     "a number for a query": (

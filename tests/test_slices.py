@@ -106,6 +106,38 @@ def test_missing_values_are_a_slice():
         assert sum(rows.num_queries.values()) == 60
 
 
+CODES = RNG.integers(0, 3, 60)
+KINDS = {
+    "small": [-7, 0, 1],
+    "large": [-(10**6), 2**15, 2**62],
+    "unsigned": np.array([0, 1, 2**64 - 1], np.uint64),
+    "booleans": [False, True, False],
+    "floats": [0.5, np.nan, np.inf],
+    "dates": np.array(["2026-01-01", "2026-01-02", "NaT"], "datetime64[ns]"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_of_any_kind(kind):
+    of_query = np.asarray(KINDS[kind])[CODES]
+    expected = tfr.evaluate(LABELS, SCORES, METRICS, by=of_query)
+    numbers = np.bincount(CODES).tolist()
+    if kind == "booleans":
+        numbers = [numbers[0] + numbers[2], numbers[1]]
+    if kind == "floats":  # missing values are last
+        numbers = [numbers[0], numbers[2], numbers[1]]
+    assert [*expected.num_queries.values()] == numbers
+    table = TABLE.assign(kind=of_query[TABLE.user])
+    frames = [table, {name: table[name].to_numpy() for name in table}]
+    if kind != "unsigned":  # pandas turns these into floats on the way to polars
+        frames.append(pl.from_pandas(table))
+    for frame in frames:
+        rows = tfr.evaluate_rows(*COLUMNS, data=frame, by="kind")
+        for key, values in expected.items():
+            assert rows[key] == pytest.approx(values, rel=1e-14)
+        assert rows.num_queries == expected.num_queries
+
+
 def test_missing_numbers_are_a_slice():
     market = np.where(MARKET == 1, np.nan, MARKET)
     result = tfr.evaluate(LABELS, SCORES, METRICS, by=market)
@@ -237,7 +269,7 @@ ERRORS = {
     ),
     "key of a metric": (
         lambda: of(slice(None), by={"mrr": LANGUAGE}, per_query=True),
-        "the key of a column. Received: 'mrr'",
+        "number of queries. Received: 'mrr'",
     ),
     "num_queries": (
         lambda: tfr.evaluate(

@@ -11,7 +11,7 @@ import numpy as np
 
 from tfrankmetrics.comparison import Comparison, Difference, Mean
 from tfrankmetrics.inputs.mistakes import RankingWarning
-from tfrankmetrics.options import listed, rule_of, shortened
+from tfrankmetrics.options import check_option, listed, rule_of, shortened
 from tfrankmetrics.pairing import Model, has_weights, paired, read_models, samples_of
 from tfrankmetrics.results import QueryValues, described
 from tfrankmetrics.significance import (
@@ -22,7 +22,7 @@ from tfrankmetrics.significance import (
     standard_errors,
     t_test,
 )
-from tfrankmetrics.slices import Slices, as_objects, by_columns, slices_of
+from tfrankmetrics.slices import Column, Slices, by_columns, numbered, slices_of
 
 Test = Literal["randomization", "t", "bootstrap"]
 Correction = Literal["holm", "bonferroni"]
@@ -95,8 +95,8 @@ def compare(
     dropped += int((~kept).sum())
     slices = None
     if slice_columns:
-        of_kept = {name: column[kept] for name, column in slice_columns.items()}
-        slices = slices_of(of_kept, int(kept.sum()))
+        of_kept = {name: column.of(kept) for name, column in slice_columns.items()}
+        slices = slices_of(of_kept)
     names, metrics = [model.name for model in models], models[0].metrics
     lower = np.array([metric in models[0].lower_is_better for metric in metrics])
     means: list[Mean] = []
@@ -138,11 +138,7 @@ def _check_options(
         ("correction", correction, Correction | None),
         ("unpaired", unpaired, Unpaired),
     ):
-        if not rule_of(annotation).holds(value):
-            raise ValueError(
-                f"`{name}` must be {rule_of(annotation).words}. Received: "
-                f"{shortened(value)}."
-            )
+        check_option("compare", name, value, annotation)
     for name, least, value in (("resamples", 1, resamples), ("seed", 0, seed)):
         if not rule_of(int).holds(value) or value < least:
             raise ValueError(
@@ -171,21 +167,20 @@ class _TestOptions(NamedTuple):
     seed: int
 
 
-def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, np.ndarray]:
+def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
     if by is None:
         return {}
     names = [by] if isinstance(by, str) else by
     if isinstance(names, (list, tuple)) and all(isinstance(n, str) for n in names):
         if all(name in values and name not in first.metrics for name in names):
-            return {name: np.asarray(values[name]) for name in names}
+            columns = {name: values[name] for name in names}
+            return numbered(columns, first.num_queries)
         if isinstance(by, str):
             raise ValueError(
                 "`by` must be a column, or a key of the first model's values, as "
                 f"evaluate(..., by=..., per_query=True) returns. Received: {by!r}."
             )
-    columns = by_columns(by)
-    slices_of(columns, first.num_queries)  # checks the columns
-    return {name: as_objects([*column]) for name, column in columns.items()}
+    return numbered(by_columns(by), first.num_queries)
 
 
 def _parts(

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.options import listed, rule_of, shortened
-from tfrankmetrics.report import Cell, Table, panels, require
+from tfrankmetrics.options import check_option, listed
+from tfrankmetrics.report import Cell, Table, chosen_metrics, panels, require
 from tfrankmetrics.significance import adjusted
 
 SIGNIFICANT = 0.05
@@ -129,7 +129,7 @@ class Comparison:
         all queries the columns of the slices are "all".
         """
         pandas = require("pandas", "compare", "`to_pandas`")
-        _check_content(content)
+        check_option("Comparison", "content", content, Content | None)
         chosen = self.differences if self.differences else self.means
         if content is not None:
             chosen = self.means if content == "means" else self.differences
@@ -137,6 +137,11 @@ class Comparison:
         for each in chosen:
             values = each._asdict()
             key = values.pop("slice") or ("all",) * len(self.by)
+            if taken := {*self.by} & {*values, "model", "than"}:
+                raise ValueError(
+                    "A slice must not have the name of another column. Received: "
+                    f"slices by {listed(sorted(taken))}. Rename them before `compare`."
+                )
             row = dict(zip(self.by, key, strict=True))
             if "models" in values:
                 row["metric"] = values.pop("metric")
@@ -154,12 +159,7 @@ class Comparison:
             The axes of Matplotlib, an array with one for each metric.
         """
         of_means = [*dict.fromkeys(each.metric for each in self.means)]
-        chosen = metrics or of_means
-        if unknown := set(chosen) - set(of_means):
-            raise ValueError(
-                f"A metric must be one of {listed(of_means)}. Received: "
-                f"{listed(sorted(unknown))}."
-            )
+        chosen = chosen_metrics(metrics, of_means)
         everything = self.differences or self.means
         rows = [each for each in everything if each.metric == chosen[0]]
         names = [
@@ -195,7 +195,7 @@ class Comparison:
         return [*map(str, each.slice)]
 
     def _tables(self, content: Content | None = None) -> list[Table]:
-        _check_content(content)
+        check_option("Comparison", "content", content, Content | None)
         tables = []
         if content in (None, "means"):
             tables.append(self._table_of_means())
@@ -277,11 +277,3 @@ def _letter(number: int) -> str:
 
 def _p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _check_content(content: str | None) -> None:
-    rule = rule_of(Content | None)
-    if not rule.holds(content):
-        raise ValueError(
-            f"`content` must be {rule.words}. Received: {shortened(content)}."
-        )

@@ -174,7 +174,8 @@ def means_of(
     """
     # Scaled by a power of 2, which changes no bit of the mean, no sum overflows.
     _, exponents = np.frexp(np.max(weights, axis=1, initial=0))
-    weights = np.ldexp(weights, -exponents[:, np.newaxis])
+    scale = np.ldexp(1.0, np.clip(-exponents, -1022, 1022))  # both ends are normal
+    weights = weights * scale[:, np.newaxis]
     with np.errstate(invalid="ignore"):  # without any query: 0 / 0, NaN
         averages = np.sum(weights * values, axis=1) / np.sum(weights, axis=1)
     return dict(zip(named, averages.tolist(), strict=True))

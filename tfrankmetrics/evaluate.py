@@ -20,12 +20,11 @@ from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
 from tfrankmetrics.options import Duplicates, Inputs, Options, takes_options
 from tfrankmetrics.results import (
-    NUM_QUERIES,
     SlicedValues,
     require_free_keys,
     summarize,
 )
-from tfrankmetrics.slices import by_columns, slices_of
+from tfrankmetrics.slices import by_columns, numbered, slices_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -113,11 +112,11 @@ def evaluate(
         warn_if_swapped(y_true, y_pred)
     if data.inputs == "ids":
         warn_if_no_ids(y_true)
+    slice_columns = {} if by is None else by_columns(by)
+    require_free_keys(named, slice_columns, per_query, num_queries)
     slices = None
     if by is not None:
-        slices = slices_of(by_columns(by), int(lists.num_queries))
-        require_free_keys(named, slices.names)
-    require_free_keys(named, [NUM_QUERIES] * num_queries)
+        slices = slices_of(numbered(slice_columns, int(lists.num_queries)))
 
     step = max(1, ELEMENTS_AT_A_TIME // max(1, lists.elements_per_query))
     measures, parts = tuple(named.values()), []

@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tfrankmetrics.options import listed
+
 LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -114,6 +116,16 @@ class Table(NamedTuple):
 def _escaped(text: str, by_character: dict[str, str]) -> str:
     pattern = "|".join(map(re.escape, by_character))
     return re.sub(pattern, lambda match: by_character[match[0]], text)
+
+
+def chosen_metrics(metrics: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    """The metrics to plot: all known ones if none is given."""
+    if unknown := {*metrics} - {*known}:
+        raise ValueError(
+            f"A metric must be one of {listed(known)}. Received: "
+            f"{listed(sorted(unknown))}."
+        )
+    return metrics or known
 
 
 def panels(titles: Sequence[str], rows: Sequence[str]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from tfrankmetrics.compute import means_of, require_finite
 from tfrankmetrics.measure import Measure
 from tfrankmetrics.options import listed, shortened
-from tfrankmetrics.report import Cell, Table, panels, require
+from tfrankmetrics.report import Cell, Table, chosen_metrics, panels, require
 from tfrankmetrics.slices import Slices
 
 NUM_QUERIES = "num_queries"  # a key of results
@@ -168,7 +168,7 @@ class SlicedValues(Mapping):
         sizes = np.bincount(slices.of_query, minlength=len(slices.keys))
         self._values, self.num_queries = {}, {}
         ends = np.cumsum(sizes)
-        values, weights = values[:, order], weights[:, order]
+        values, weights = values.take(order, axis=1), weights.take(order, axis=1)
         for key, start, end in zip(slices.keys, ends - sizes, ends, strict=True):
             name = key[0] if len(key) == 1 else key
             part = weights[:, start:end]
@@ -223,7 +223,10 @@ class SlicedValues(Mapping):
         return key if len(self.by) > 1 else (key,)
 
     def to_pandas(self) -> Any:
-        """A pandas frame with a row for each slice, indexed by slice."""
+        """A pandas frame with a row for each slice, indexed by slice.
+
+        It has no row for all queries, whose metrics are in `whole`.
+        """
         pandas = require("pandas", "compare", "`to_pandas`")
         keys = [self._labels(key) for key in self]
         rows = [{"queries": self.num_queries[key], **self[key]} for key in self]
@@ -243,12 +246,7 @@ class SlicedValues(Mapping):
         Returns:
             The axes of Matplotlib, an array with one for each metric.
         """
-        chosen = metrics or (*self.whole,)
-        if unknown := set(chosen) - set(self.whole):
-            raise ValueError(
-                f"A metric must be one of {listed(self.whole)}. Received: "
-                f"{listed(sorted(unknown))}."
-            )
+        chosen = chosen_metrics(metrics, [*self.whole])
         names = [
             f"{', '.join(map(str, self._labels(key)))} ({self.num_queries[key]:,})"
             for key in self
@@ -262,9 +260,21 @@ class SlicedValues(Mapping):
         return axes
 
 
-def require_free_keys(named: Mapping[str, Measure], columns: Iterable[str]) -> None:
-    """Raises ValueError if a key of the result would have two meanings."""
-    columns = [*columns]
+def require_free_keys(
+    named: Mapping[str, Measure],
+    by: Iterable[str],
+    per_query: bool = False,
+    num_queries: bool = False,
+    *,
+    has_ids: bool = False,
+) -> None:
+    """Raises ValueError if a key of the result would have two meanings, or none."""
+    if num_queries and per_query:
+        raise ValueError(
+            "`num_queries` is for means. Received: num_queries=True with `per_query`, "
+            "whose values are NaN for queries that do not count."
+        )
+    columns = [*by, *["query"] * (per_query and has_ids), *[NUM_QUERIES] * num_queries]
     if columns.count("query") > 1:
         raise ValueError(
             "With `per_query`, the key 'query' holds the query ids. Received: slices "
@@ -272,7 +282,7 @@ def require_free_keys(named: Mapping[str, Measure], columns: Iterable[str]) -> N
         )
     if taken := named.keys() & {*columns}:
         raise ValueError(
-            "With `per_query` or `by`, a metric must not have the key of a column. "
+            "A metric must not have the key of a column or of a number of queries. "
             f"Received: {listed(sorted(taken))}. Give the metric another name."
         )
 
@@ -298,11 +308,6 @@ def summarize(
     `ids` holds the column of query ids, if there is one.
     """
     require_finite(named, values, weights)
-    if num_queries and per_query:
-        raise ValueError(
-            "`num_queries` is for means. Received: num_queries=True with `per_query`, "
-            "whose values are NaN for queries that do not count."
-        )
     if not per_query:
         if slices is None:
             number = {NUM_QUERIES: _num_queries(weights)} if num_queries else {}

@@ -21,13 +21,8 @@ from tfrankmetrics.inputs.tensors import (
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import Measure, named_measures
 from tfrankmetrics.options import Options, shortened, takes_options
-from tfrankmetrics.results import (
-    NUM_QUERIES,
-    SlicedValues,
-    require_free_keys,
-    summarize,
-)
-from tfrankmetrics.slices import by_columns, slices_of, values_of_queries
+from tfrankmetrics.results import SlicedValues, require_free_keys, summarize
+from tfrankmetrics.slices import by_columns, column_of_queries, slices_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -114,8 +109,7 @@ def evaluate_rows(
     require_eager("evaluate_rows")
     named = named_measures(metrics, options)
     slice_columns = {} if by is None else by_columns(by, data)
-    require_free_keys(named, ["query", *slice_columns] if per_query else slice_columns)
-    require_free_keys(named, [NUM_QUERIES] * num_queries)
+    require_free_keys(named, slice_columns, per_query, num_queries, has_ids=True)
     given = {"query_ids": query_ids, "labels": labels, "scores": scores}
     if sample_weight is not None:
         given["sample_weight"] = sample_weight
@@ -147,12 +141,12 @@ def evaluate_rows(
     slices = None
     if by is not None:
         slice_columns = {
-            name: values_of_queries(
+            name: column_of_queries(
                 "by", name, values, queries.order, queries.starts, num_rows
             )
             for name, values in slice_columns.items()
         }
-        slices = slices_of(slice_columns, len(queries.lengths))
+        slices = slices_of(slice_columns)
     values, weights = by_query(named, queries, columns)
     return summarize(
         named,

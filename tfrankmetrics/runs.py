@@ -18,9 +18,8 @@ from tfrankmetrics.inputs.mistakes import (
 from tfrankmetrics.join import Join, Pairs, join, read_judgments, read_predictions
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import Measure, named_measures
-from tfrankmetrics.options import Options, rule_of, shortened, takes_options
+from tfrankmetrics.options import Options, check_option, shortened, takes_options
 from tfrankmetrics.results import (
-    NUM_QUERIES,
     RunCounts,
     RunValues,
     SlicedValues,
@@ -29,11 +28,13 @@ from tfrankmetrics.results import (
 )
 from tfrankmetrics.rows import as_numbers, by_query, queries_of_codes
 from tfrankmetrics.slices import (
+    Column,
     as_column,
     as_objects,
+    column_of_queries,
+    number,
     rows_of,
     slices_of,
-    values_of_queries,
 )
 from tfrankmetrics.trec import LOWEST_SCORE
 
@@ -154,8 +155,7 @@ def evaluate_run(
     if sample_weight is not None:
         columns["sample_weight"] = table.weights(sample_weight)[columns["query"]]
     slice_columns = {} if by is None else table.columns(by)
-    require_free_keys(named, ["query", *slice_columns] if per_query else slice_columns)
-    require_free_keys(named, [NUM_QUERIES] * num_queries)
+    require_free_keys(named, slice_columns, per_query, num_queries, has_ids=True)
 
     values, weights = _values_and_weights(named, columns, len(ids), unjudged == "drop")
     counted = np.full(len(ids), True)
@@ -163,8 +163,8 @@ def evaluate_run(
         counted = has_predictions
     slices = None
     if by is not None:
-        slice_columns = {n: column[counted] for n, column in slice_columns.items()}
-        slices = slices_of(slice_columns, int(counted.sum()))
+        slice_columns = {n: column.of(counted) for n, column in slice_columns.items()}
+        slices = slices_of(slice_columns)
     result = summarize(
         named,
         values[:, counted],
@@ -186,11 +186,7 @@ def _check_policies(missing_queries: Any, unjudged_queries: Any, unjudged: Any) 
         ("unjudged_queries", unjudged_queries, UnjudgedQueries),
         ("unjudged", unjudged, Unjudged),
     ):
-        if not rule_of(annotation).holds(value):
-            raise ValueError(
-                f"`{name}` must be {rule_of(annotation).words}. Received: "
-                f"{shortened(value)}."
-            )
+        check_option("evaluate_run", name, value, annotation)
 
 
 def _refuse_whole_lists(named: Mapping[str, Measure], counts: RunCounts) -> None:
@@ -318,7 +314,7 @@ class _QueryTable(NamedTuple):
     ids: np.ndarray
     joined: Join
 
-    def columns(self, by: Any) -> dict[str, np.ndarray]:
+    def columns(self, by: Any) -> dict[str, Column]:
         """The columns that `by` gives or names."""
         if is_frame(by):
             return self._columns_of_frame(by)
@@ -329,7 +325,7 @@ class _QueryTable(NamedTuple):
     def weights(self, sample_weight: Any) -> np.ndarray:
         """The weight of each query."""
         values = self.column("sample_weight", "weight", sample_weight)
-        weights = as_numbers("sample_weight", values.tolist())
+        weights = as_numbers("sample_weight", values.values().tolist())
         bad = ~np.isfinite(weights) | (weights < 0)
         if bad.any():
             query = shortened(self.ids[bad].tolist()[0])
@@ -339,7 +335,7 @@ class _QueryTable(NamedTuple):
             )
         return weights
 
-    def _columns_of_frame(self, by: Any) -> dict[str, np.ndarray]:
+    def _columns_of_frame(self, by: Any) -> dict[str, Column]:
         names = [name for name in column_names(by) if name != self.query]
         queries = np.asarray(column(by, self.query, "by")).tolist()
         if not names:
@@ -360,7 +356,7 @@ class _QueryTable(NamedTuple):
             columns[name] = self.column("by", name, slices)
         return columns
 
-    def column(self, argument: str, name: str, values: Any) -> np.ndarray:
+    def column(self, argument: str, name: str, values: Any) -> Column:
         """A value for each query, from a dict or from a column of `qrels`."""
         if isinstance(values, Mapping):
             lacking = [query for query in self.ids.tolist() if query not in values]
@@ -370,14 +366,15 @@ class _QueryTable(NamedTuple):
                     f"Received: none for the query {shortened(lacking[0])}"
                     + (f", and {len(lacking) - 1} more." if len(lacking) > 1 else ".")
                 )
-            return as_objects([values[query] for query in self.ids.tolist()])
+            of_ids = [values[query] for query in self.ids.tolist()]
+            return number(name, as_objects(of_ids))
         if not isinstance(values, str) or not is_frame(self.qrels):
             raise ValueError(
                 f"`{argument}` must be a dict with a {name} for each query, or name a "
                 f"column of the frame `qrels`. Received: {shortened(values)}."
             )
         judged = queries_of_codes(self.joined.judged_queries, len(self.ids))
-        return values_of_queries(
+        return column_of_queries(
             argument,
             values,
             column(self.qrels, values, argument),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ class Slices(NamedTuple):
     """A slice for each query."""
 
     names: tuple[str, ...]  # what the slices are by, such as ("language", "market")
-    keys: list[tuple]  # the slices, sorted if their values can be compared
+    keys: list[tuple]  # sorted, missing values last, if they can be compared
     of_query: np.ndarray  # the number of each query's slice, int [queries]
 
     def columns(self) -> dict[str, np.ndarray]:
@@ -51,41 +52,70 @@ def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
     )
 
 
-def slices_of(columns: Mapping[str, Any], num_queries: int) -> Slices:
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A column with a value for each query."""
+
+    distinct: list[Any]
+    numbers: np.ndarray  # which of the distinct values each query has, int [queries]
+
+    def of(self, which: np.ndarray) -> Column:
+        """The column of some queries."""
+        return Column(self.distinct, self.numbers[which])
+
+    def values(self) -> np.ndarray:
+        """The value of each query, as objects."""
+        return as_objects(self.distinct)[self.numbers]
+
+
+def numbered(columns: Mapping[str, Any], num_queries: int) -> dict[str, Column]:
+    """Columns with a value for each query."""
+    found = {name: number(name, values) for name, values in columns.items()}
+    for name, each in found.items():
+        if len(each.numbers) != num_queries:
+            raise ValueError(
+                "`by` must have a value for each query. Received: "
+                f"{len(each.numbers)} values of {shortened(name)} for {num_queries} "
+                "queries."
+            )
+    return found
+
+
+def slices_of(columns: Mapping[str, Column]) -> Slices:
     """The slices of queries, from columns with a value for each query.
 
     Several columns are crossed: each combination of values that occurs is a slice.
     """
-    crossed, keys = np.zeros(num_queries, int), [()]
-    for name, values in columns.items():
-        values = as_column(name, values)
-        if len(values) != num_queries:
-            raise ValueError(
-                "`by` must have a value for each query. Received: "
-                f"{len(values)} values of {shortened(name)} for {num_queries} queries."
-            )
-        distinct, numbers = number(name, values)
-        pairs, crossed = in_order_of_appearance(crossed * len(distinct) + numbers)
+    keys: list[tuple] = [()]
+    crossed: Any = 0
+    for each in columns.values():
+        combined = crossed * len(each.distinct) + each.numbers
+        first, numbers = in_order_of_appearance(combined)
         keys = [
-            (*keys[pair // len(distinct)], distinct[pair % len(distinct)])
-            for pair in pairs.tolist()
+            (
+                *keys[pair // len(each.distinct)],
+                each.distinct[pair % len(each.distinct)],
+            )
+            for pair in combined[first].tolist()
         ]
+        crossed = numbers
     try:
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-    except TypeError:  # values of different types, such as None beside text
+        missing_last = [[(value is None, value) for value in key] for key in keys]
+        order = sorted(range(len(keys)), key=missing_last.__getitem__)
+    except TypeError:  # values of different types, such as numbers beside text
         order = [*range(len(keys))]
-    place = np.argsort(np.array(order, int))
+    place = np.argsort(np.array(order, int)).astype(np.min_scalar_type(len(keys)))
     return Slices(tuple(columns), [keys[number] for number in order], place[crossed])
 
 
-def values_of_queries(
+def column_of_queries(
     argument: str,
     name: str,
     values: Any,
     order: np.ndarray | None,
     starts: np.ndarray,
     num_rows: int,
-) -> np.ndarray:
+) -> Column:
     """A column's value for each query, which must be the same in all of its rows.
 
     Args:
@@ -102,12 +132,9 @@ def values_of_queries(
             f"values of {shortened(name)} for {num_rows} rows."
         )
     if num_rows == 0:
-        return as_column(name, values)
+        return number(name, values)
     order = np.arange(num_rows) if order is None else order
-    codes = codes_of(name, values)
-    if codes.max(initial=0) < 2**15:  # fits into the cache
-        codes = codes.astype(np.int16)
-    codes = codes[order]
+    codes = _codes_of(name, values).take(order)
     differs = np.append(codes[1:] != codes[:-1], True)
     differs[starts - 1] = False  # between two queries, and at the end
     if differs.any():
@@ -118,21 +145,32 @@ def values_of_queries(
             f"{shortened(name)} with the value {found[0]} in row {rows[0]}, and "
             f"{found[1]} in row {rows[1]} of the same query."
         )
-    return rows_of(name, values, order[np.minimum(starts, num_rows - 1)])
+    starts = np.minimum(starts, num_rows - 1)  # of empty groups at the end
+    first, numbers = in_order_of_appearance(codes[starts])
+    distinct = number(name, rows_of(name, values, order[starts[first]]))
+    return distinct.of(numbers)
 
 
-def codes_of(name: str, values: Any) -> np.ndarray:
-    """Numbers that are equal where the values are; frames have them faster."""
+def _codes_of(name: str, values: Any) -> np.ndarray:
+    """Numbers that are equal where the values are, small ones if possible."""
     library = type(values).__module__.partition(".")[0]
-    if library == "pandas":
-        return values.factorize()[0]
-    if library == "polars":
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
+        codes = np.asarray(values)
+    elif library == "pandas" and hasattr(values, "cat"):
+        codes = values.cat.codes.to_numpy()
+    elif library == "pandas":
+        codes = values.factorize()[0]
+    elif library == "polars" and str(dtype) == "String":
         import polars  # loaded already, since the user has such a column
 
-        if values.dtype == polars.String:
-            codes = values.cast(polars.Categorical).to_physical()
-            return codes.cast(polars.Int64).fill_null(-1).to_numpy()
-    return number(name, as_column(name, values))[1]
+        codes = values.cast(polars.Categorical).to_physical()
+        codes = codes.cast(polars.Int64).fill_null(-1).to_numpy()
+    else:
+        codes = number(name, values).numbers
+    if codes.min() >= -1 and codes.max() < 2**15:  # fits into the cache
+        return codes.astype(np.int16, copy=False)
+    return codes
 
 
 def rows_of(name: str, values: Any, rows: Any) -> np.ndarray:
@@ -167,28 +205,30 @@ def as_objects(values: Sequence[Any]) -> np.ndarray:
     return array
 
 
-def number(name: str, values: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """The different values, in the order of appearance, and the number of each."""
-    if values.dtype != object:
-        distinct, numbers = in_order_of_appearance(values)
-        return [None if each != each else each for each in distinct.tolist()], numbers
-    values = values.copy()
-    values[values != values] = None  # NaN, which is not equal to itself
+def number(name: str, values: Any) -> Column:
+    """A column, with its different values in the order of appearance."""
+    array = as_column(name, values)
+    if array.dtype != object:
+        first, numbers = in_order_of_appearance(array)
+        distinct = array[first].tolist()
+        return Column([None if each != each else each for each in distinct], numbers)
+    array = array.copy()
+    array[array != array] = None  # NaN, which is not equal to itself
     try:
-        distinct = [*dict.fromkeys(values.tolist())]
+        distinct = [*dict.fromkeys(array.tolist())]
     except TypeError as error:
         raise ValueError(
             f"`by` must hold hashable values. Received: {error} in {shortened(name)}."
         ) from None
-    numbered = dict(zip(distinct, range(len(distinct)), strict=True))
-    numbers = np.fromiter(map(numbered.__getitem__, values.tolist()), int, len(values))
-    return distinct, numbers
+    place = dict(zip(distinct, range(len(distinct)), strict=True))
+    numbers = np.fromiter(map(place.__getitem__, array.tolist()), int, len(array))
+    return Column(distinct, numbers)
 
 
 def in_order_of_appearance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different values, in the order of appearance, and the number of each."""
-    distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    """Where each different value appears first, and the number of each value."""
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    return distinct[order], rank[inverse]
+    return first[order], rank[inverse]
