@@ -130,7 +130,20 @@ def test_tables(capsys, form):
             ["qrels", "one", "two", "-m", "map", "-q"],
             "-q prints the queries of one run",
         ),
-        (["qrels", "one", "-m", "map", "--by", "one"], "none for the query '3'"),
+        (["qrels", "one", "-m", "map", "--by", "few"], "none for the query '3'"),
+        (
+            ["qrels", "one", "-m", "map", "--by", "twice"],
+            "in 'twice', line 2: '1 en', after 'de'",
+        ),
+        (["qrels", "one", "-m", "map", "--format", "latex"], "--format is for tables"),
+        (
+            ["no_id.csv", "one", "-m", "map"],
+            "id of its query. Received: a missing one in row 1",
+        ),
+        (
+            ["qrels.csv", "one", "-m", "map", "--query", "other"],
+            "labels` must hold numbers. Received: 'x' in row 1",
+        ),
         (
             ["qrels", "one", "-m", "map", "--by", "ids"],
             "a query and a slice. Received in 'ids', line 2: '2'",
@@ -139,11 +152,30 @@ def test_tables(capsys, form):
     ],
 )
 def test_a_mistake_is_a_line_and_not_a_traceback(capsys, arguments, message):
-    pathlib.Path("ids").write_text("1 de\n2\n")
+    for name, text in (
+        ("ids", "1 de\n2\n"),
+        ("few", "1 de\n2 en\n"),
+        ("twice", "1 de\n1 en\n"),
+        ("no_id.csv", "query_id,item_id,label\n1,a,1\n,NA,1\n"),
+        ("qrels.csv", "other,item_id,label\n1,a,1\n2,NA,x\n"),
+    ):
+        pathlib.Path(name).write_text(text)
     status, out, err = run(capsys, *arguments)
     assert (status, out) == (2, "")
     assert err.startswith("error: ")
     assert message in err
+
+
+def test_missing_slices_of_a_table(capsys):
+    pathlib.Path("by.csv").write_text("query_id,year\n1,2020\n2,\n3,2021\n")
+    _, out, _ = run(capsys, "qrels", "two", "-m", "map", "--by", "by.csv")
+    assert [line.split()[0] for line in out.splitlines()] == [
+        "year",
+        "2020.0",
+        "2021.0",
+        "None",
+        "all",
+    ]
 
 
 def test_the_command_itself():

@@ -422,6 +422,13 @@ ERRORS = {
         {"unpaired": "drop"},
         "Received: none that all have",
     ),
+    "text": ({"A": {"mrr": ["0.1"], "k": [1]}}, {}, "others for 'mrr' of 'A'"),
+    "names": ({1: {"m": [1.0]}, "1": {"m": [1.0]}}, {}, "as text. Received: 1, '1'"),
+    "cut values": (
+        {"A": tfr.QueryValues({"mrr": np.ones(2)}, {"mrr": np.ones(3)})},
+        {},
+        "'mrr': (2,), 'the weights of mrr': (3,)",
+    ),
     "infinite": ({"A": {"mrr": [np.inf]}}, {}, "an infinite one for 'A'"),
     "test": (
         {"A": {"mrr": [1.0]}},
@@ -453,6 +460,36 @@ def test_errors(case):
     given, options, message = ERRORS[case]
     with pytest.raises(ValueError, match=re.escape(message)):
         tfr.compare(given, **options)
+
+
+def test_slices_by_query_id():
+    ids = ["q0", "q1", "q2", "q3"]
+    model = {"A": {"query": ids, "m": [1.0, 2.0, 3.0, 4.0]}}
+    by = {"q3": "x", "q2": "y", "q1": "x", "q0": "y"}
+    means = {mean.slice: mean.mean for mean in tfr.compare(model, by=by).means}
+    assert means == {("x",): 3.0, ("y",): 2.0, None: 2.5}
+    with pytest.raises(ValueError, match="none for the query 'q1', and 2 more"):
+        tfr.compare(model, by={"q0": "x"})
+    with pytest.raises(ValueError, match="rows may be in another order"):
+        tfr.compare(model, by=pd.DataFrame({"id": ids, "slice": [*"xyxy"]}))
+    with pytest.raises(ValueError, match="requires query ids"):
+        tfr.compare({"A": {"m": [1.0]}}, by={"q0": "x"})
+
+
+def test_dropped_queries_of_every_model_are_counted():
+    def model(ids):
+        return {"query": ids, "m": np.arange(len(ids)) / 10}
+
+    few, many = model([1, 2, 3]), model([1, 2, 4, 5, 6])
+    for models in ({"A": few, "B": many}, {"A": many, "B": few}):
+        comparison = tfr.compare(models, unpaired="drop")
+        assert comparison.dropped == 4  # 3, 4, 5 and 6
+        assert "4 queries that only some models have" in repr(comparison)
+
+
+def test_none_is_a_query_that_does_not_count():
+    values = {"A": {"m": [0.25, None, 0.75], "k": [1, 2, 3]}}
+    assert [mean.mean for mean in tfr.compare(values).means] == [0.5, 2.0]
 
 
 def test_without_scipy_the_error_names_the_extra(monkeypatch):

@@ -264,6 +264,24 @@ def test_ids_of_other_dtypes_do_not_collide():
     assert result.counts[:3] == (1, 0, 1)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "uint16", "uint32", "uint64"])
+def test_labels_without_a_sign(dtype):
+    labels = {"q": {"a": np.array(1, dtype)[()]}}
+    for qrels in (labels, frame(labels, "label").astype({"label": dtype})):
+        result = tfr.evaluate_run(qrels, {"q": ["x", "a"]}, ["mrr", "precision@1"])
+        assert result == {"mrr": 0.5, "precision@1": 0.0}
+
+
+def test_missing_slices():
+    by = {"q1": 1.0, "q2": np.nan, "q3": pd.NA, "q4": None}
+    qrels = {query: {"a": 1} for query in by}
+    run = {query: ["a"] for query in by}
+    as_frame = pd.DataFrame({"query_id": [*by], "grade": [1.0, np.nan, np.nan, None]})
+    for given in (by, as_frame, pl.from_pandas(as_frame)):
+        result = tfr.evaluate_run(qrels, run, ["mrr"], by=given)
+        assert result.num_queries == {1.0: 1, None: 3}
+
+
 def test_dates_as_slices():
     day = pd.Timestamp("2026-01-02 03:04")
     qrels = frame(QRELS, "label").assign(day=day)
@@ -374,6 +392,15 @@ ERRORS = {
     "lazy": (
         (pl.from_pandas(frame(QRELS, "label")).lazy(), RUN, {}),
         "Call its collect()",
+    ),
+    "no column of slices": ((QRELS, RUN, {"by": []}), "`by` must be a dict"),
+    "text among the scores": (
+        (QRELS, RUN | {"q2": {"a": "x"}}, {}),
+        "`run` must hold a number for each item. Received: 'x' for the query 'q2'",
+    ),
+    "a missing id before text": (
+        (frame(QRELS, "label").assign(query_id=[np.nan, *"abcd"]), RUN, {}),
+        "id of its query. Received: a missing one in row 0 of `qrels`",
     ),
     "slices differ": (
         (frame(QRELS, "label").assign(s=[*"abcde"]), RUN, {"by": "s"}),

@@ -138,6 +138,48 @@ def test_values_of_any_kind(kind):
         assert rows.num_queries == expected.num_queries
 
 
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
+def test_lists_of_values_that_numpy_would_change(missing):
+    values = np.array([1, "1", missing], object)[CODES].tolist()
+    result = tfr.evaluate(LABELS, SCORES, METRICS, by=values)
+    numbers = dict(zip([1, "1", None], np.bincount(CODES).tolist()))
+    assert result.num_queries == numbers
+    table = {"slice": np.array(values, object)[TABLE.user].tolist()}
+    table |= TABLE.to_dict("list")
+    rows = tfr.evaluate_rows(*COLUMNS, data=table, by="slice")
+    assert rows.num_queries == numbers
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_large_integers_are_not_rounded(missing):
+    values = pd.Series([2**53, 2**53 + 1, None if missing else 1], dtype="Int64")
+    values = values[CODES].reset_index(drop=True)
+    for by in (values, pl.from_pandas(values), values.astype("category")):
+        result = tfr.evaluate(LABELS, SCORES, METRICS, by=by)
+        assert {*result} == {2**53, 2**53 + 1, None if missing else 1}
+
+
+def test_a_slice_named_all():
+    by = np.where(LANGUAGE == "de", "all", LANGUAGE)
+    result = tfr.evaluate(LABELS, SCORES, METRICS, by=by)
+    assert [line.split()[0] for line in repr(result).splitlines()][1:] == [
+        "all",
+        "en",
+        "fr",
+        "(all)",
+    ]
+    values = tfr.evaluate(LABELS, SCORES, METRICS, by=by, per_query=True)
+    frame = tfr.compare({"A": values}, by="slice").to_pandas()
+    assert frame["slice"].unique().tolist() == ["all", "en", "fr", "(all)"]
+
+
+def test_tuples_are_slices():
+    result = tfr.evaluate(LABELS, SCORES, METRICS, by=[*zip(LANGUAGE, MARKET)])
+    frame = result.to_pandas()
+    assert [*frame.index] == [*result]
+    assert frame["queries"].sum() == 60
+
+
 def test_missing_numbers_are_a_slice():
     market = np.where(MARKET == 1, np.nan, MARKET)
     result = tfr.evaluate(LABELS, SCORES, METRICS, by=market)
@@ -236,7 +278,7 @@ ERRORS = {
     ),
     "not hashable": (
         lambda: of(slice(None), by={"s": [[]] * 60}),
-        "Received: 's' of shape (60, 0)",
+        "Received: unhashable type: 'list' in 's'",
     ),
     "differs": (
         lambda: tfr.evaluate_rows(

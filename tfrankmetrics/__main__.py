@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 import sys
 import warnings
@@ -33,6 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     try:
         _run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # such as `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, TypeError, ImportError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -87,6 +92,11 @@ def _run(options: argparse.Namespace) -> None:
     if options.per_query and (len(options.runs) > 1 or options.by):
         raise ValueError(
             "-q prints the queries of one run. Received: several runs, or --by."
+        )
+    if options.format != "text" and len(options.runs) == 1 and not options.by:
+        raise ValueError(
+            "--format is for tables. Received: one run, without --by, whose values are "
+            "printed as lines."
         )
     missing = "skip" if options.convention == "trec_eval" else "zero"
     arguments: dict[str, Any] = {
@@ -147,14 +157,15 @@ def _table(path: str, options: argparse.Namespace) -> Any:
         return path
     pandas = require("pandas", "compare", "A table")
     separator = {".csv": {"sep": ","}, ".tsv": {"sep": "\t"}}.get(suffix, {})
-    # The id NA is text, too.
     types: dict[str, Any] = {}
     if separator:
         ids = {options.query: str, options.item: str}
-        types = {"dtype": ids, "keep_default_na": False}
+        # Only an empty cell is missing: the id NA is text.
+        types = {"dtype": ids, "keep_default_na": False, "na_values": [""]}
     frame = getattr(pandas, READERS[suffix])(path, **separator, **types)
-    ids = [name for name in (options.query, options.item) if name in frame.columns]
-    return frame.astype(dict.fromkeys(ids, str))
+    for name in {options.query, options.item} & {*frame.columns}:
+        frame[name] = frame[name].astype(str).where(frame[name].notna())
+    return frame
 
 
 def _slices(options: argparse.Namespace) -> Any:
@@ -169,8 +180,14 @@ def _slices(options: argparse.Namespace) -> Any:
                     "A line of slices must have a query and a slice. Received in "
                     f"{options.by!r}, line {number}: {line.strip()!r:.200}."
                 )
-            if query:
-                slices[query] = others[0].strip()
+            if query and slices.setdefault(query, others[0].strip()) != (
+                others[0].strip()
+            ):
+                raise ValueError(
+                    "A query must have one slice. Received in "
+                    f"{options.by!r}, line {number}: {line.strip()!r:.200}, after "
+                    f"{slices[query]!r}."
+                )
     return slices
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tfrankmetrics.comparison import Comparison, Difference, Mean
+from tfrankmetrics.frames import is_frame
 from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.options import check_option, listed, rule_of, shortened
 from tfrankmetrics.pairing import Model, has_weights, paired, read_models, samples_of
@@ -65,9 +66,10 @@ def compare(
     Args:
         values: For each model, what `evaluate`, `evaluate_rows` or `evaluate_run`
             returned with `per_query=True`. With one model, there are only means.
-        by: A slice for each query, in the order of the first model: a column or a dict
-            of columns. Or the keys of columns that the first model's values have from
-            their own `by`. The models are compared in each slice, too.
+        by: A slice for each query: a dict `{query: slice}`, or a column or a dict of
+            columns in the order of the first model. Or the keys of columns that the
+            first model's values have from their own `by`. The models are compared in
+            each slice, too.
         test: "randomization" (the default) swaps the models in random queries. "t" is
             the paired t-test. "bootstrap" draws queries with replacement.
         correction: "holm" (the default) or "bonferroni" corrects the p-values for the
@@ -90,9 +92,9 @@ def compare(
     models = read_models(values, [by] if isinstance(by, str) else by)
     _warn_without_weights(values, models[0].metrics)
     slice_columns = _slice_columns(by, next(iter(values.values())), models[0])
-    models, kept = paired(models, unpaired)
+    models, kept, num_unpaired = paired(models, unpaired)
     samples, dropped = samples_of(models, unpaired)
-    dropped += int((~kept).sum())
+    dropped += num_unpaired
     slices = None
     if slice_columns:
         of_kept = {name: column.of(kept) for name, column in slice_columns.items()}
@@ -171,7 +173,16 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
     if by is None:
         return {}
     names = [by] if isinstance(by, str) else by
-    if isinstance(names, (list, tuple)) and all(isinstance(n, str) for n in names):
+    if is_frame(by) and first.ids is not None:
+        raise ValueError(
+            "`by` must have a slice for each query id. Received: a frame, whose rows "
+            "may be in another order. Pass a dict of the slice of each id, as in "
+            "dict(zip(frame[ids], frame[slices])), or pass `by` to evaluate_run."
+        )
+    if isinstance(by, Mapping) and by and not any(map(np.ndim, by.values())):
+        return numbered({"slice": _by_id(by, first.ids)}, first.num_queries)
+    is_names = isinstance(names, (list, tuple)) and len(names) > 0
+    if is_names and all(isinstance(name, str) for name in names):
         if all(name in values and name not in first.metrics for name in names):
             columns = {name: values[name] for name in names}
             return numbered(columns, first.num_queries)
@@ -181,6 +192,23 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
                 f"evaluate(..., by=..., per_query=True) returns. Received: {by!r}."
             )
     return numbered(by_columns(by), first.num_queries)
+
+
+def _by_id(slices: Mapping, ids: list[Any] | None) -> list[Any]:
+    """The slice of each query, from a dict by query id."""
+    if ids is None:
+        raise ValueError(
+            "A dict of the slice of each query requires query ids. Received: values "
+            "without the key 'query'. Pass a column with a slice for each query."
+        )
+    lacking = [query for query in ids if query not in slices]
+    if lacking:
+        raise ValueError(
+            "`by` must have a slice for each query. Received: none for the query "
+            f"{shortened(lacking[0])}"
+            + (f", and {len(lacking) - 1} more." if len(lacking) > 1 else ".")
+        )
+    return [slices[query] for query in ids]
 
 
 def _parts(

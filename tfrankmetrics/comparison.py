@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tfrankmetrics.options import check_option, listed
-from tfrankmetrics.report import Cell, Table, chosen_metrics, panels, require
+from tfrankmetrics.report import Cell, Table, chosen_metrics, panels, require, whole
 from tfrankmetrics.significance import adjusted
 
 SIGNIFICANT = 0.05
@@ -101,6 +101,7 @@ class Comparison:
             for each, p in zip(differences, corrected.tolist(), strict=True)
         ]
         self.by, self.dropped = by, dropped
+        self._whole = whole(each.slice for each in means if each.slice)
         self._lower_is_better = lower_is_better
         self._test, self._correction, self._notes = test, correction, [*notes]
 
@@ -136,7 +137,7 @@ class Comparison:
         rows = []
         for each in chosen:
             values = each._asdict()
-            key = values.pop("slice") or ("all",) * len(self.by)
+            key = values.pop("slice") or (self._whole,) * len(self.by)
             if taken := {*self.by} & {*values, "model", "than"}:
                 raise ValueError(
                     "A slice must not have the name of another column. Received: "
@@ -191,7 +192,7 @@ class Comparison:
         if not self.by:
             return []
         if each.slice is None:
-            return ["all"] + [""] * (len(self.by) - 1)
+            return [self._whole] + [""] * (len(self.by) - 1)
         return [*map(str, each.slice)]
 
     def _tables(self, content: Content | None = None) -> list[Table]:

@@ -5,13 +5,14 @@ A pair is a query and an item. Judged pairs have a label, and predicted pairs a 
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.frames import column, is_frame
+from tfrankmetrics.frames import column, is_frame, is_missing
 from tfrankmetrics.options import shortened
 from tfrankmetrics.slices import as_objects, in_order_of_appearance, rows_of
 from tfrankmetrics.trec import read_qrels, read_run
@@ -70,7 +71,7 @@ def _read(name: str, data: Any, columns: dict[str, str]) -> Pairs:
             "a dict of queries, or the path of a TREC file. Received: "
             f"{shortened(data)}."
         )
-    queries, items, numbers = [], [], []
+    queries, items, values_of_queries = [], [], []
     for query, of_query in data.items():
         if isinstance(of_query, Mapping):
             values = [*of_query.values()]
@@ -97,13 +98,24 @@ def _read(name: str, data: Any, columns: dict[str, str]) -> Pairs:
             )
         queries += [query] * len(of_query)
         items += of_query
-        numbers.append(np.asarray(values))
+        values_of_queries.append(_numbers_of(name, query, values))
     return Pairs(
         name,
         as_objects(queries),
         as_objects(items),
-        np.concatenate(numbers) if numbers else np.zeros(0),
+        np.concatenate(values_of_queries or [np.zeros(0)]),
     )
+
+
+def _numbers_of(name: str, query: Any, values: Any) -> np.ndarray:
+    array = np.asarray(values)
+    others = [each for each in values if not isinstance(each, numbers.Real)]
+    if array.dtype.kind in "OUS" and others:
+        raise ValueError(
+            f"`{name}` must hold a number for each item. Received: "
+            f"{shortened(others[0])} for the query {shortened(query)}."
+        )
+    return array
 
 
 def join(judged: Pairs, predicted: Pairs) -> Join:
@@ -223,6 +235,8 @@ def _kind(ids: Any) -> str | None:
     if len(ids) == 0:
         return None
     one = rows_of("id", ids, [0]).tolist()[0]
+    if is_missing(one):
+        return None  # an error of its own
     if isinstance(one, (str, bytes)):
         return type(one).__name__
     return "numbers" if isinstance(one, (int, float)) else None

@@ -40,6 +40,10 @@ def read_models(values: Any, by: Any) -> list[Model]:
         )
     slices = by if isinstance(by, (list, tuple)) else []
     slices = [name for name in slices if isinstance(name, str)]
+    if len({*map(str, values)}) < len(values):
+        raise ValueError(
+            f"The names of models must differ as text. Received: {listed(values)}."
+        )
     models = [_model(str(name), each, slices) for name, each in values.items()]
     first = models[0]
     for model in models[1:]:
@@ -81,8 +85,17 @@ def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
         for key, array in known.items()
         if key not in ("query", *known.by, *slices)
     }
-    arrays = {key: a for key, a in arrays.items() if a.dtype.kind in "biuf"}
+    arrays = {key: _numbers(array) for key, array in arrays.items()}
+    texts = [key for key, array in arrays.items() if array.dtype.kind not in "biuf"]
+    if texts:
+        raise ValueError(
+            "The values of a metric must be numbers, NaN for queries that do not "
+            f"count. Received: others for {listed(texts)} of {name!r}. Leave them out, "
+            "or name columns of slices in `by`."
+        )
     lengths = {key: np.shape(array) for key, array in arrays.items()}
+    for key, weights in known.weights.items():
+        lengths[f"the weights of {key}"] = np.shape(weights)
     if "query" in known:
         lengths["query"] = np.shape(known["query"])
     if (
@@ -110,6 +123,16 @@ def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
     return Model(name, ids, matrix, np.stack(weights, axis=1), (*arrays,), lower)
 
 
+def _numbers(array: np.ndarray) -> np.ndarray:
+    """Objects that are numbers or None as floats; other arrays as they are."""
+    if array.dtype == object:
+        try:
+            return array.astype(float)
+        except (TypeError, ValueError):
+            pass
+    return array
+
+
 def _declaration(metric: str) -> Declaration | None:
     try:
         return parse_name(metric)[0]
@@ -128,10 +151,11 @@ def has_weights(metric: str) -> bool:
     return declaration is not None and declaration.defaults.get("average") == "micro"
 
 
-def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray]:
+def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray, int]:
     """The models with the queries of the first one, in its order, that all have.
 
-    Also returns which of the first model's queries these are.
+    Also returns which of the first model's queries these are, and how many queries only
+    some of the models have.
     """
     first = models[0]
     if first.ids is None:
@@ -143,7 +167,7 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray]
                     f"{first.name!r} and {model.num_queries} for {model.name!r}. Use "
                     "evaluate_rows or evaluate_run, which keep the ids."
                 )
-        return models, np.full(first.num_queries, True)
+        return models, np.full(first.num_queries, True), 0
     places = [{query: i for i, query in enumerate(model.ids or ())} for model in models]
     for one, other in itertools.permutations(range(len(models)), 2):
         lacking = places[one].keys() - places[other].keys()
@@ -170,7 +194,8 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray]
                 ids=ids, values=model.values[rows], weights=model.weights[rows]
             )
         )
-    return result, np.array(kept)
+    number = len(set().union(*places)) - len(ids)
+    return result, np.array(kept), number
 
 
 def samples_of(models: list[Model], unpaired: str) -> tuple[list[Sample], int]:

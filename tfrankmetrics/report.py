@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tfrankmetrics.options import listed
@@ -118,12 +118,17 @@ def _escaped(text: str, by_character: dict[str, str]) -> str:
     return re.sub(pattern, lambda match: by_character[match[0]], text)
 
 
+def whole(keys: Iterable[Sequence[Any]]) -> str:
+    """The name of all queries beside slices, none of which may have it."""
+    taken = {str(value) for key in keys for value in key}
+    return "all" if "all" not in taken else "(all)"
+
+
 def chosen_metrics(metrics: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     """The metrics to plot: all known ones if none is given."""
-    if unknown := {*metrics} - {*known}:
+    if unknown := [each for each in metrics if each not in known]:
         raise ValueError(
-            f"A metric must be one of {listed(known)}. Received: "
-            f"{listed(sorted(unknown))}."
+            f"A metric must be one of {listed(known)}. Received: {listed(unknown)}."
         )
     return metrics or known
 

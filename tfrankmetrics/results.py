@@ -10,7 +10,7 @@ import numpy as np
 from tfrankmetrics.compute import means_of, require_finite
 from tfrankmetrics.measure import Measure
 from tfrankmetrics.options import listed, shortened
-from tfrankmetrics.report import Cell, Table, chosen_metrics, panels, require
+from tfrankmetrics.report import Cell, Table, chosen_metrics, panels, require, whole
 from tfrankmetrics.slices import Slices
 
 NUM_QUERIES = "num_queries"  # a key of results
@@ -207,7 +207,7 @@ class SlicedValues(Mapping):
     def _table(self) -> Table:
         rows = []
         for key, values in [*self.items(), (None, self.whole)]:
-            labels = ("all", *[""] * (len(self.by) - 1))
+            labels = (whole(map(self._labels, self)), *[""] * (len(self.by) - 1))
             number = self._all_queries
             if values is not self.whole:
                 labels, number = self._labels(key), self.num_queries[key]
@@ -234,7 +234,8 @@ class SlicedValues(Mapping):
         if len(self.by) > 1:
             index = pandas.MultiIndex.from_tuples(keys, names=self.by)
         else:
-            index = pandas.Index([*self], name=next(iter(self.by)))
+            name = next(iter(self.by))
+            index = pandas.Index([*self], name=name, tupleize_cols=False)
         return pandas.DataFrame(rows, index, columns)
 
     def plot(self, *metrics: str) -> Any:

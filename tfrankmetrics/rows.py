@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrankmetrics.compiled import call_compiled, require_eager
 from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, values_and_weights
-from tfrankmetrics.frames import column, is_frame
+from tfrankmetrics.frames import column, exact_array, is_frame, is_missing
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.mistakes import refuse_signed_labels, warn_if_swapped
 from tfrankmetrics.inputs.tensors import (
@@ -124,7 +124,7 @@ def evaluate_rows(
         )
     num_rows = len(columns["labels"])
     if groups is None:
-        columns["query_ids"] = _column("query_ids", _exact_ids(query_ids))
+        columns["query_ids"] = _column("query_ids", exact_array(query_ids))
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
@@ -224,22 +224,6 @@ def _column(name: str, column: Any) -> np.ndarray:
     return array
 
 
-def _exact_ids(query_ids: Any) -> Any:
-    """Ids in a list as an array: of objects, if NumPy would change them.
-
-    It turns [1, "1"] into text, rounds large integers beside others, drops zeros at the
-    end of text, and makes two dimensions of tuples.
-    """
-    if not isinstance(query_ids, (list, tuple)):
-        return query_ids
-    try:
-        array = np.asarray(query_ids)
-    except ValueError:  # tuples of different lengths
-        array = np.empty(0)
-    is_unchanged = array.ndim == 1 and array.tolist() == list(query_ids)
-    return array if is_unchanged else np.fromiter(query_ids, object, len(query_ids))
-
-
 def as_numbers(name: str, column: Any) -> np.ndarray:
     """A column of numbers as an array."""
     array = _column(name, column)
@@ -247,10 +231,10 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
     if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
         return array.astype(np.float32)
     if array.dtype.kind not in "biuf":
-        row, value = next(
-            ((i, v) for i, v in enumerate(array.tolist()) if not _is_number(v)),
-            (0, array.dtype),
-        )
+        others = [(i, v) for i, v in enumerate(array.tolist()) if not _is_number(v)]
+        # Text that is no number explains why the whole column is text.
+        words = (each for each in others if not _is_number_as_text(each[1]))
+        row, value = next(words, (others or [(0, array.dtype)])[0])
         raise ValueError(
             f"`{name}` must hold numbers. Received: {shortened(value)} in row {row}. "
             "Replace text by numbers, and leave out rows with missing values."
@@ -260,6 +244,14 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real)
+
+
+def _is_number_as_text(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(value, str)
 
 
 def _require_values(columns: dict[str, np.ndarray]) -> None:
@@ -306,7 +298,7 @@ def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]
 
 def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, Queries]:
     if ids.dtype == object:
-        missing = np.array([_is_missing(each) for each in ids], bool)
+        missing = np.array([is_missing(each) for each in ids], bool)
     else:
         missing = ids != ids
     if np.any(missing):
@@ -323,13 +315,6 @@ def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, Queries]:
     appearance = np.argsort(first, kind="stable")
     queries = Queries(order, starts[appearance], lengths[appearance])
     return ids[first[appearance]], queries
-
-
-def _is_missing(query_id: Any) -> bool:
-    """Whether an id is None, NaN, NaT or pandas.NA, which compares as unknown."""
-    if query_id is None or type(query_id).__name__ == "NAType":
-        return True
-    return bool(query_id != query_id)
 
 
 def _stable_order(keys: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from tfrankmetrics.compiled import require_eager
-from tfrankmetrics.frames import column, column_names, is_frame
+from tfrankmetrics.frames import column, is_frame
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_if_nothing_found,
@@ -29,8 +29,8 @@ from tfrankmetrics.results import (
 from tfrankmetrics.rows import as_numbers, by_query, queries_of_codes
 from tfrankmetrics.slices import (
     Column,
-    as_column,
     as_objects,
+    by_columns,
     column_of_queries,
     number,
     rows_of,
@@ -213,7 +213,7 @@ def _finite_labels(judged: Pairs) -> np.ndarray:
             f"means that an item was not judged. Received: {labels[row]} in row {row} "
             "of `qrels`."
         )
-    return labels
+    return labels.astype(np.int64) if labels.dtype.kind == "u" else labels
 
 
 def _counts(joined: Join, labels: np.ndarray, missing_queries: str) -> RunCounts:
@@ -318,7 +318,7 @@ class _QueryTable(NamedTuple):
         """The columns that `by` gives or names."""
         if is_frame(by):
             return self._columns_of_frame(by)
-        if isinstance(by, (list, tuple)):
+        if isinstance(by, (list, tuple)) and by:
             return {name: self.column("by", name, name) for name in by}
         return {by if isinstance(by, str) else "slice": self.column("by", "slice", by)}
 
@@ -336,7 +336,7 @@ class _QueryTable(NamedTuple):
         return weights
 
     def _columns_of_frame(self, by: Any) -> dict[str, Column]:
-        names = [name for name in column_names(by) if name != self.query]
+        names = [name for name in by_columns(by) if name != self.query]
         queries = np.asarray(column(by, self.query, "by")).tolist()
         if not names:
             raise ValueError(
@@ -346,7 +346,8 @@ class _QueryTable(NamedTuple):
         columns = {}
         for name in names:
             slices: dict[Any, Any] = {}
-            for query, value in zip(queries, as_column(name, by[name]), strict=True):
+            values = number(name, by[name]).values()
+            for query, value in zip(queries, values, strict=True):
                 if slices.setdefault(query, value) != value:
                     raise ValueError(
                         "`by` must have one slice for each query. Received: "

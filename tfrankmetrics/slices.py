@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.frames import column, column_names, is_frame
+from tfrankmetrics.frames import (
+    column,
+    column_names,
+    exact_array,
+    is_frame,
+    is_missing,
+)
+from tfrankmetrics.inputs.tensors import refuse_masked_arrays
 from tfrankmetrics.options import shortened
 
 
@@ -45,7 +52,8 @@ def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
         if columns and all(isinstance(name, str) for name in columns):
             return columns
     elif not isinstance(by, str):
-        return {getattr(by, "name", None) or "slice": by}
+        name = getattr(by, "name", None)
+        return {"slice" if name is None else str(name): by}
     where = "a frame's column" if data is None else "a column of `data`"
     raise ValueError(
         f"`by` must be {where}, or a dict of columns. Received: {shortened(by)}."
@@ -160,7 +168,10 @@ def _codes_of(name: str, values: Any) -> np.ndarray:
     elif library == "pandas" and hasattr(values, "cat"):
         codes = values.cat.codes.to_numpy()
     elif library == "pandas":
-        codes = values.factorize()[0]
+        try:
+            codes = values.factorize()[0]
+        except TypeError:  # values that are not hashable, an error below
+            codes = number(name, values).numbers
     elif library == "polars" and str(dtype) == "String":
         import polars  # loaded already, since the user has such a column
 
@@ -183,10 +194,15 @@ def rows_of(name: str, values: Any, rows: Any) -> np.ndarray:
 
 
 def as_column(name: str, values: Any) -> np.ndarray:
-    """The values of `by` as an array."""
-    array = np.asarray(values)
-    if array.dtype == object and hasattr(values, "isna"):  # pandas.NA is not comparable
+    """The values of `by` as an array: of objects, if NumPy would change them."""
+    refuse_masked_arrays("`by`", values)
+    if hasattr(values, "isna") and not isinstance(values.dtype, np.dtype):
         array = values.to_numpy(dtype=object, na_value=None)
+    elif hasattr(values, "null_count") and hasattr(values, "to_list"):  # of polars
+        array = as_objects(values.to_list()) if values.null_count() else values
+    else:
+        array = exact_array(values)
+    array = np.asarray(array)
     if array.dtype.kind in "mM":  # NumPy makes integers of nanoseconds
         unit = array.dtype.str[1] + "8[us]"
         array = array.astype(unit).astype(object)
@@ -213,7 +229,7 @@ def number(name: str, values: Any) -> Column:
         distinct = array[first].tolist()
         return Column([None if each != each else each for each in distinct], numbers)
     array = array.copy()
-    array[array != array] = None  # NaN, which is not equal to itself
+    array[np.array([is_missing(value) for value in array], bool)] = None
     try:
         distinct = [*dict.fromkeys(array.tolist())]
     except TypeError as error:
