@@ -317,8 +317,17 @@ def check_run(rng, metrics, lists):
     expected = tfr.evaluate_rows(**rows, metrics=chosen, per_query=True)
     frame = pd.DataFrame(rows).assign(item_id=rng.permutation(len(rows["labels"])))
     frame = frame.rename(columns={"query_ids": "query_id", "labels": "label"})
+    judged = frame
+    if rng.random() < 0.5 and not any(d.name == "bpref" for d in metrics.values()):
+        # An item that was not judged counts as one of label 0.
+        is_first = ~frame.duplicated("query_id")
+        judged = frame[is_first | (frame.label > 0) | (rng.random(len(frame)) < 0.5)]
+    if judged.label.dtype.kind == "i" and rng.random() < 0.5:
+        judged = judged.astype({"label": "uint64"})
     tables = {
-        "label": frame[["query_id", "item_id", "label"]].sample(frac=1, random_state=1),
+        "label": judged[["query_id", "item_id", "label"]].sample(
+            frac=1, random_state=1
+        ),
         "scores": frame[frame.scores != -np.inf][["query_id", "item_id", "scores"]],
     }
     if rng.random() < 0.5:
