@@ -9,13 +9,14 @@ import pytest
 import tensorflow as tf
 from cases import (
     CASES,
+    LABEL_METRICS,
     METRICS,
     SUBTOPIC_METRICS,
     labels_for,
     random_lists,
     with_cutoffs,
 )
-from helpers import OBJECTS_BY_KIND, run_eagerly, update_function
+from helpers import OBJECTS_BY_KIND, results, run_eagerly, update_function
 
 import tfrankmetrics as tfr
 
@@ -61,22 +62,48 @@ def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
 WITH_CUTOFF = [case for case in CASES if METRICS[case.name].has_cutoff]
 
 
+def lists_with_a_cut_tie():
+    """Lists of 13 items whose last 4 or 5 are tied.
+
+    The cutoff 10 is inside the tie, and so is rank 11, the last that is ranked.
+    """
+    labels, _ = random_lists(5, queries=9, size=13)
+    scores = np.tile(np.maximum(np.arange(13.0, 0.0, -1), 5), (9, 1))
+    scores[3:6, 9:] = 4.0
+    scores[6:, 12] = -np.inf
+    order = np.random.default_rng(1).permuted(np.tile(np.arange(13), (9, 1)), axis=1)
+    return (np.take_along_axis(each, order, axis=1) for each in (labels, scores))
+
+
 @pytest.mark.parametrize("case", WITH_CUTOFF, ids=str)
 @pytest.mark.usefixtures("run_eagerly")
 def test_a_tie_that_goes_on_below_the_deepest_cutoff(case):
-    labels, scores = random_lists(5, queries=15, size=5, ties=True)
-    scores[:5] = 0.5
-    scores[5, 2:] = -np.inf
+    labels, scores = lists_with_a_cut_tie()
     if case.name in SUBTOPIC_METRICS:
         labels = np.stack([labels, labels - 1], axis=2)
-    (values,) = tfr.evaluate(labels, scores, [case.metric(2)], per_query=True).values()
+    found = tfr.evaluate(labels, scores, [case.metric(10)], per_query=True)
+    (values,) = found.values()
     for query, value in enumerate(values):
         expected = oracle.evaluate(
-            case.name, labels[query], scores[query], k=2, **dict(case.options)
+            case.name, labels[query], scores[query], k=10, **dict(case.options)
         )
         counts = expected is not None and expected[1] != 0
         expected = expected[0] if counts else math.nan
         assert value == pytest.approx(expected, rel=1e-10, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("kind", [LABEL_METRICS, SUBTOPIC_METRICS])
+def test_a_cut_tie_in_a_graph_of_known_size(kind, jit_compile):
+    labels, scores = lists_with_a_cut_tie()
+    if kind is SUBTOPIC_METRICS:
+        labels = np.stack([labels, labels - 1], axis=2)
+    cases = [case for case in WITH_CUTOFF if case.name in kind]
+    metrics = [case.metric(10, name=str(case)) for case in cases]
+    metric = tfr.RankingMetrics(metrics, dtype="float64")
+    update = tf.function(update_function(metric), jit_compile=jit_compile)
+    update(tf.constant(labels), tf.constant(scores))
+    assert results(metric) == pytest.approx(tfr.evaluate(labels, scores, metrics))
 
 
 def exact_average_precision_over_hits(above, size, relevant, k):
