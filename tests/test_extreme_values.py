@@ -302,3 +302,17 @@ def test_ideal_order_of_labels_that_are_equal_in_float32(k):
     for some in [labels, *labels[:, np.newaxis]]:  # together, and one by one
         (values,) = tfr.evaluate(some, some, [ndcg], per_query=True).values()
         np.testing.assert_allclose(values, 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("with_other", [False, True])
+@pytest.mark.parametrize("k", [1, 10, 12])
+def test_the_ideal_order_of_more_close_labels_than_ranks(k, with_other):
+    # In float32 all labels are equal, so that the largest is not among the first 11.
+    labels = [[1000.0] * 13 + [1000 + 2.9e-5]]
+    if with_other:
+        labels.append([*range(14)])
+    scores = labels
+    for gain in ("linear", lambda label: label):
+        metrics = [tfr.NDCG(k=k, gain=gain)]
+        values = tfr.evaluate(labels, scores, metrics, per_query=True)
+        assert values[f"ndcg@{k}"].tolist() == [1.0] * len(labels)
