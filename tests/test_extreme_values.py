@@ -306,11 +306,12 @@ def test_ideal_order_of_labels_that_are_equal_in_float32(k):
 
 @pytest.mark.parametrize("with_other", [False, True])
 @pytest.mark.parametrize("k", [1, 10, 12])
-def test_the_ideal_order_of_more_close_labels_than_ranks(k, with_other):
-    # In float32 all labels are equal, so that the largest is not among the first 11.
-    labels = [[1000.0] * 13 + [1000 + 2.9e-5]]
+@pytest.mark.parametrize("largest", [[], [2000.0]])
+def test_the_ideal_order_of_more_close_labels_than_ranks(largest, k, with_other):
+    # In float32 the last 14 labels are equal, and their largest is not among the first.
+    labels = [[*largest, *[1000.0] * 13, 1000 + 2.9e-5]]
     if with_other:
-        labels.append([*range(14)])
+        labels.append([*range(len(labels[0]))])
     scores = labels
     for gain in ("linear", lambda label: label):
         metrics = [tfr.NDCG(k=k, gain=gain)]
