@@ -121,7 +121,9 @@ def test_unknown_batch_and_list_size(metrics, jit_compile):
 
     update(labels[:8], scores[:8])
     update(labels[8:, :2], scores[8:, :2])
-    labels, scores = ([*data[:8], *data[8:, :2]] for data in (labels, scores))
+    update(labels[:1], np.ones_like(scores[:1]))  # one list, which is a long tie
+    scores = [*scores[:8], *scores[8:, :2], np.ones_like(scores[0])]
+    labels = [*labels[:8], *labels[8:, :2], labels[0]]
     expected = tfr.evaluate(labels, scores, names)
     assert results(metric) == pytest.approx(expected, rel=1e-6)
 
