@@ -336,6 +336,15 @@ def test_calls_are_compiled_when_they_are_frequent():
     assert "graph" in vars(graph)
 
 
+def test_a_function_that_changes_is_called_again():
+    """A compiled call would keep what the function did when it was traced."""
+    factor = 1.0
+    dcg = tfr.DCG(k=7, gain=lambda labels: factor * labels)
+    for factor in (1.0, 2.0):
+        for _ in range(10):
+            assert tfr.evaluate([[1, 0]], [[2.0, 1.0]], [dcg]) == {"dcg@7": factor}
+
+
 def test_sums_stay_exact_over_many_updates():
     """Single updates still count after 10^8 queries with a value of 0.1."""
     seen, more = 10**8, 20_000

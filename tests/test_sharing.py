@@ -132,17 +132,20 @@ def test_other_input_formats_are_read_again():
         )
 
 
-def test_a_changed_array_is_read_again():
+@pytest.mark.parametrize("with_tensor", [False, True])
+def test_a_changed_array_is_read_again(with_tensor):
     """A graph is traced with the content that an array has at that time."""
     labels = np.array([[1.0, 0.0]])
+    y_true = {"labels": labels, "mask": tf.constant([[True, True]])}
+    y_true = y_true if with_tensor else labels
     first, second = tfr.MeanReciprocalRank(), tfr.MeanReciprocalRank()
 
     @tf.function
     def update(scores):
         labels[:] = [[1.0, 0.0]]
-        first.update_state(labels, scores)
+        first.update_state(y_true, scores)
         labels[:] = [[0.0, 1.0]]
-        second.update_state(labels, scores)
+        second.update_state(y_true, scores)
 
     update(tf.constant([[2.0, 1.0]]))
     assert (first.result(), second.result()) == (1.0, 0.5)
