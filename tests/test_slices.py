@@ -220,6 +220,10 @@ def test_the_number_of_queries():
         again = tfr.RankingMetrics.from_config(metric.get_config())
         again.merge_state([metric, metric])
         assert float(again.result()["num_queries"]) == 2 * expected
+    # A query counts if it counts in any metric: AUC skips the lists of one class.
+    metric = tfr.RankingMetrics(["auc", "mrr"], num_queries=True)
+    metric.update_state(LABELS, SCORES)
+    assert float(metric.result()["num_queries"]) == 60
     with pytest.raises(ValueError, match="can be merged"):
         tfr.RankingMetrics(["mrr"]).merge_state(
             [tfr.RankingMetrics(["mrr"], num_queries=True)]
