@@ -119,7 +119,7 @@ def _escaped(text: str, by_character: dict[str, str]) -> str:
 
 
 def whole(keys: Iterable[Sequence[Any]]) -> str:
-    """The name of all queries beside slices, none of which may have it."""
+    """The label of the row for all queries: no slice has the same one."""
     taken = {str(value) for key in keys for value in key}
     return "all" if "all" not in taken else "(all)"
 
