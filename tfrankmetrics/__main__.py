@@ -180,9 +180,8 @@ def _slices(options: argparse.Namespace) -> Any:
                     "A line of slices must have a query and a slice. Received in "
                     f"{options.by!r}, line {number}: {line.strip()!r:.200}."
                 )
-            if query and slices.setdefault(query, others[0].strip()) != (
-                others[0].strip()
-            ):
+            found = others[0].strip() if others else ""
+            if query and slices.setdefault(query, found) != found:
                 raise ValueError(
                     "A query must have one slice. Received in "
                     f"{options.by!r}, line {number}: {line.strip()!r:.200}, after "

@@ -23,7 +23,14 @@ from tfrankmetrics.significance import (
     standard_errors,
     t_test,
 )
-from tfrankmetrics.slices import Column, Slices, by_columns, numbered, slices_of
+from tfrankmetrics.slices import (
+    Column,
+    Slices,
+    by_columns,
+    numbered,
+    slices_of,
+    values_by_id,
+)
 
 Test = Literal["randomization", "t", "bootstrap"]
 Correction = Literal["holm", "bonferroni"]
@@ -180,7 +187,15 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
             "dict(zip(frame[ids], frame[slices])), or pass `by` to evaluate_run."
         )
     if isinstance(by, Mapping) and by and not any(map(np.ndim, by.values())):
-        return numbered({"slice": _by_id(by, first.ids)}, first.num_queries)
+        if first.ids is None:
+            raise ValueError(
+                "A dict of the slice of each query requires query ids. Received: "
+                "values without the key 'query'. Pass a column with a slice for each "
+                "query."
+            )
+        rule = "`by` must have a slice for each query."
+        of_ids = values_by_id(rule, by, first.ids)
+        return numbered({"slice": of_ids}, first.num_queries)
     is_names = isinstance(names, (list, tuple)) and len(names) > 0
     if is_names and all(isinstance(name, str) for name in names):
         if all(name in values and name not in first.metrics for name in names):
@@ -192,23 +207,6 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
                 f"evaluate(..., by=..., per_query=True) returns. Received: {by!r}."
             )
     return numbered(by_columns(by), first.num_queries)
-
-
-def _by_id(slices: Mapping, ids: list[Any] | None) -> list[Any]:
-    """The slice of each query, from a dict by query id."""
-    if ids is None:
-        raise ValueError(
-            "A dict of the slice of each query requires query ids. Received: values "
-            "without the key 'query'. Pass a column with a slice for each query."
-        )
-    lacking = [query for query in ids if query not in slices]
-    if lacking:
-        raise ValueError(
-            "`by` must have a slice for each query. Received: none for the query "
-            f"{shortened(lacking[0])}"
-            + (f", and {len(lacking) - 1} more." if len(lacking) > 1 else ".")
-        )
-    return [slices[query] for query in ids]
 
 
 def _parts(

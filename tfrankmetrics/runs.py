@@ -29,12 +29,12 @@ from tfrankmetrics.results import (
 from tfrankmetrics.rows import as_numbers, by_query, queries_of_codes
 from tfrankmetrics.slices import (
     Column,
-    as_objects,
     by_columns,
     column_of_queries,
     number,
     rows_of,
     slices_of,
+    values_by_id,
 )
 from tfrankmetrics.trec import LOWEST_SCORE
 
@@ -360,15 +360,8 @@ class _QueryTable(NamedTuple):
     def column(self, argument: str, name: str, values: Any) -> Column:
         """A value for each query, from a dict or from a column of `qrels`."""
         if isinstance(values, Mapping):
-            lacking = [query for query in self.ids.tolist() if query not in values]
-            if lacking:
-                raise ValueError(
-                    f"`{argument}` must have a {name} for each query of `qrels`. "
-                    f"Received: none for the query {shortened(lacking[0])}"
-                    + (f", and {len(lacking) - 1} more." if len(lacking) > 1 else ".")
-                )
-            of_ids = [values[query] for query in self.ids.tolist()]
-            return number(name, as_objects(of_ids))
+            rule = f"`{argument}` must have a {name} for each query of `qrels`."
+            return number(name, values_by_id(rule, values, self.ids.tolist()))
         if not isinstance(values, str) or not is_frame(self.qrels):
             raise ValueError(
                 f"`{argument}` must be a dict with a {name} for each query, or name a "

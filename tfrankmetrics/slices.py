@@ -214,6 +214,17 @@ def as_column(name: str, values: Any) -> np.ndarray:
     return array
 
 
+def values_by_id(rule: str, values: Mapping, ids: Sequence[Any]) -> np.ndarray:
+    """The value of each query, from a dict by query id; an error states the rule."""
+    lacking = [query for query in ids if query not in values]
+    if lacking:
+        raise ValueError(
+            f"{rule} Received: none for the query {shortened(lacking[0])}"
+            + (f", and {len(lacking) - 1} more." if len(lacking) > 1 else ".")
+        )
+    return as_objects([values[query] for query in ids])
+
+
 def as_objects(values: Sequence[Any]) -> np.ndarray:
     """Values as an array `[values]`, each as it is: NumPy would change some."""
     array = np.empty(len(values), object)
