@@ -56,32 +56,22 @@ class Drawn:
 
     def arguments_of_oracle(self, lists):
         """The arguments of `oracle.mean`."""
-        scores = lists.scores
-        if self.options["ties"] == "stable":
-            scores = [without_ties(of_list) for of_list in scores]
-        sizes = map(len, scores)
+        scores, sizes = lists.scores, map(len, lists.scores)
+        weights = [np.broadcast_to(w, n) for w, n in zip(lists.weights, sizes)]
+        if self.options["ties"] in ("stable", "best", "worst"):
+            each = zip(scores, lists.labels)
+            scores = [oracle.in_one_order(self.options["ties"], *one) for one in each]
         options = self.options | {"k": getattr(self.metric, "k", None)}
         del options["ties"]
         return {
             "name": self.name,
             "labels": lists.labels,
             "scores": scores,
-            "weights": [np.broadcast_to(w, n) for w, n in zip(lists.weights, sizes)],
+            "weights": weights,
+            # A label below 0 is not relevant here, and not judged.
+            "masks": [np.full(len(of_list), True) for of_list in lists.scores],
             **options,
         }
-
-
-def without_ties(scores):
-    """Scores in the same order in which tied items keep the order of the list."""
-
-    def key(i):  # NaN ranks below every number, and above -inf
-        is_nan = math.isnan(scores[i])
-        return scores[i] == -math.inf, is_nan, 0 if is_nan else -scores[i]
-
-    order = sorted(range(len(scores)), key=key)
-    result = np.empty(len(scores))
-    result[order] = -np.arange(len(scores), dtype=float)
-    return np.where(scores == -np.inf, -np.inf, result)
 
 
 def draw_metrics(rng, setting):
@@ -93,8 +83,11 @@ def draw_metrics(rng, setting):
         if setting.format in metric.inputs and metric.has_subtopics == has_subtopics
     ]
     if setting.labels == "wide":
-        names = [name for name in names if name != "err"]  # labels above `max_label`
+        above_max = ("err", "pfound")  # labels above `max_label`
+        names = [name for name in names if name not in above_max]
     if rng.random() < 0.2:
+        if setting.labels not in ("binary", "tiny"):
+            names = [name for name in names if name != "pfound"]  # max_label=1
         return draw_convention(rng, names)
     # A call with a function as an option is not compiled. In formats with ids, only
     # relevant items have a gain, whatever the function gives to label 0.
@@ -109,6 +102,8 @@ def draw_metrics(rng, setting):
     cutoffs = rng.choice(np.array(CUTOFFS, object), 3, replace=False)
     for case in rng.choice(np.array(cases, object), min(12, len(cases)), replace=False):
         ties = typing.get_args(METRICS[case.name].types["ties"])
+        if "items" in setting.weights:
+            ties = [each for each in ties if each not in ("best", "worst")]
         options = dict(case.options) | {"ties": str(rng.choice(ties))}
         if rng.random() < 0.5:
             options |= rng.choice(empty_list_options(case.name))
@@ -154,6 +149,7 @@ def check_each_list(rng, setting, metrics, lists):
     objects = [drawn.metric for drawn in metrics.values()]
     found = evaluate(setting, lists, metrics=objects, per_query=True)
     queries = found.pop("query", np.arange(len(lists.labels)))
+    check_alone(rng, setting, objects, lists, found)
     of_oracle = {key: m.arguments_of_oracle(lists) for key, m in metrics.items()}
     number = min(3 if setting.items < 64 else 1, len(metrics))
     for row, query in enumerate(queries):
@@ -162,11 +158,28 @@ def check_each_list(rng, setting, metrics, lists):
                 name: value[query] if isinstance(value, list) else value
                 for name, value in of_oracle[key].items()
             }
+            arguments["mask"] = arguments.pop("masks")
             expected = possible_values(arguments, metrics[key].options["ties"])
             value = found[str(key)][row]
             assert any(is_same(value, each) for each in expected), (
                 f"{value} instead of {expected} for {arguments}"
             )
+
+
+def check_alone(rng, setting, objects, lists, found):
+    """Compares the values of a list in a batch of its own with those in the batch."""
+    objects = [metric for metric in objects if metric.ties != "random"]
+    if setting.inputs not in ("labels", "subtopics", "ids", "catalogue") or not objects:
+        return
+    for query in rng.integers(0, len(lists.labels), 3):
+        arguments, mask = tf.nest.map_structure(
+            lambda array, at=query: None if array is None else array[at : at + 1],
+            (lists.arguments, lists.keras_mask),
+        )
+        one = dataclasses.replace(lists, arguments=arguments, keras_mask=mask)
+        alone = evaluate(setting, one, metrics=objects, per_query=True)
+        for name, (value,) in alone.items():
+            assert is_same(value, found[name][query]), f"{name} of {arguments}"
 
 
 def possible_values(arguments, ties):
@@ -318,7 +331,8 @@ def check_run(rng, metrics, lists):
     frame = pd.DataFrame(rows).assign(item_id=rng.permutation(len(rows["labels"])))
     frame = frame.rename(columns={"query_ids": "query_id", "labels": "label"})
     judged = frame
-    if rng.random() < 0.5 and not any(d.name == "bpref" for d in metrics.values()):
+    judged_only = ("bpref", "judged")
+    if rng.random() < 0.5 and not any(d.name in judged_only for d in metrics.values()):
         # An item that was not judged counts as one of label 0.
         is_first = ~frame.duplicated("query_id")
         judged = frame[is_first | (frame.label > 0) | (rng.random(len(frame)) < 0.5)]

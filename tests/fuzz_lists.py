@@ -173,6 +173,9 @@ def _padded(rng, setting, queries):
         return result
 
     is_label_float = "float" in setting.label_dtype
+    if setting.mask != "negative labels" and is_label_float:
+        # With a mask, a negative label is not relevant, and no padding.
+        labels = [_some_unjudged(rng, of_list) for of_list in labels]
     highest = max(map(np.max, filter(len, scores)))
     if "float" in setting.score_dtype:
         highest = rng.choice([highest, np.nan, np.inf])
@@ -180,9 +183,6 @@ def _padded(rng, setting, queries):
     if setting.mask != "negative labels":
         padding = rng.choice([1, np.nan]) if is_label_float else 1
     y_true = spread(labels, padding, setting.label_dtype)
-    if setting.mask != "negative labels" and is_label_float:
-        # With a mask, a negative label is not relevant, and no padding.
-        y_true[(y_true == 0) & (rng.random(y_true.shape) < 0.3)] = -2
     lists = Lists(labels, scores, weights)
     lists.arguments = {
         "y_true": y_true,
@@ -196,6 +196,10 @@ def _padded(rng, setting, queries):
     elif setting.mask == "Keras":
         lists.keras_mask = valid
     return lists
+
+
+def _some_unjudged(rng, labels):
+    return np.where((labels == 0) & (rng.random(labels.shape) < 0.3), -2, labels)
 
 
 def _rows(rng, setting, queries):

@@ -324,6 +324,33 @@ def test_err_of_several_long_ties_is_exact(k, order, run):
     assert float(metric.result()) == pytest.approx(expected, rel=1e-14, abs=0)
 
 
+@pytest.mark.parametrize("run", [tf.function, lambda function: function])
+@pytest.mark.parametrize("k", [1, 3, None])
+@pytest.mark.parametrize(
+    "groups", [[[0], [4] * 60], [[0, 0], [4] * 50, [1], [0]], [[1], [0] * 9, [4] * 90]]
+)
+def test_err_of_one_list_with_a_long_tie_below_other_items(groups, k, run):
+    """No other group is computed item by item."""
+    sizes = [len(group) for group in groups]
+    scores = -np.repeat(np.arange(len(groups)), sizes).astype(float)
+    labels = np.concatenate(groups).astype(float)
+    metric = tfr.ExpectedReciprocalRank(k=k, dtype="float64")
+    run(update_function(metric))(labels[np.newaxis], scores[np.newaxis])
+    stops = [[Fraction(2**label - 1, 16) for label in group] for group in groups]
+    expected = exact_err(*stops, k=k or sum(sizes))
+    assert float(metric.result()) == pytest.approx(expected, rel=1e-13, abs=0)
+
+
+def test_a_certain_stop_in_a_short_tie():
+    """PFound of one list: the first tied item has the probability 1."""
+    labels, scores = [0, 1, 1], [2.0, 1.0, 1.0]
+    found = tfr.evaluate(labels, scores, ["pfound@1", "pfound"], max_label=1)
+    assert found == {"pfound@1": 0.0, "pfound": pytest.approx(0.85)}
+    both = [labels, [1, 0, 0]], [scores, [1.0, 1.0, 1.0]]
+    values = tfr.evaluate(*both, ["pfound"], max_label=1, per_query=True)["pfound"]
+    assert values[0] == pytest.approx(0.85)
+
+
 def test_err_of_a_long_tie_of_many_different_labels_is_exact():
     labels = np.arange(1, 161) / 40  # more than the classes of labels that are merged
     (value,) = tfr.evaluate(labels, np.zeros(160), ["err@70"]).values()

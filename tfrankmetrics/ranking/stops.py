@@ -144,6 +144,8 @@ def _rank_by_rank(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Which ranks are done, and the chance to stop there if the user reaches the group.
 
+    The chance is 0 at the other ranks.
+
     Does one group of each list: the one at the last rank or, if the ranking is as deep
     as the lists, the largest. With a mean p of the items, a user gets beyond s ranks
     with a probability of at most (1 - mean p)^s (Maclaurin's inequality), so few ranks
@@ -181,8 +183,8 @@ def _rank_by_rank(
     )
     i = groups.rank_in_group(lists.ranks)
     chances = tf.gather(chances, tf.cast(i, tf.int32) - 1, batch_dims=1)
-    chances = tf.where(i <= steps[:, tf.newaxis], chances, 0)
-    return is_here & is_done[:, tf.newaxis], chances
+    is_done = is_here & is_done[:, tf.newaxis]
+    return is_done, tf.where(is_done & (i <= steps[:, tf.newaxis]), chances, 0)
 
 
 def _walk(
