@@ -102,6 +102,8 @@ OPTION_VALUES = {
     "relevance_threshold": (1.0, 2.0),
     "persistence": (0.8, 0.5),
     "max_label": (4.0, 5.5),
+    "graded": (False, True),
+    "decay": (0.15, 0.0),
     "alpha": (0.5, 0.2, 1.0),
 }
 # Options that have their own tests.

@@ -38,7 +38,7 @@ PACKAGE = ROOT / "tfrankmetrics"
 TESTS = ["values", "ties", "extreme_values", "inputs", "input_formats", "properties"]
 TESTS += ["conventions", "declarations", "own_metrics", "recommendation", "pitfalls"]
 TESTS += ["graph", "keras", "state", "saved", "loading", "trec", "backends"]
-TESTS += ["tf_ranking_values"]
+TESTS += ["tf_ranking_values", "tie_range", "names", "judged", "propensity"]
 DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "compute.py", "rows.py", "trec.py"]
 DEFAULT_TARGETS += ["measure.py"]
 

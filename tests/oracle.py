@@ -23,6 +23,7 @@ class Item:
     score: float
     label: Fraction | list
     weight: Fraction
+    is_judged: bool
     gain: Fraction = Fraction(0)
 
 
@@ -91,9 +92,11 @@ def average_precision(order, *, denominator="relevant", **_):
     return ratio(total, divisors[denominator])
 
 
-def reciprocal_rank(order, **_):
-    found = (Fraction(1, rank) for rank, x in enumerate(order.top, 1) if x.gain)
-    return next(found, Fraction(0))
+def reciprocal_rank(order, *, over="first", **_):
+    found = [Fraction(1, rank) for rank, x in enumerate(order.top, 1) if x.gain]
+    if over == "all":
+        return sum(found, Fraction(0)) / order.total_gain
+    return found[0] if found else Fraction(0)
 
 
 def precision(order, *, denominator="list", **_):
@@ -117,6 +120,34 @@ def r_precision(order, **_):
     return sum(x.gain for x in order.top[: int(order.total_gain)]) / order.total_gain
 
 
+def propensity_scored_precision(order, **_):
+    return ratio(order.top_gain, _best_sum(order, lambda rank: Fraction(1)))
+
+
+def propensity_scored_ndcg(order, **_):
+    found = sum(x.gain * _log2(rank) for rank, x in enumerate(order.top, 1))
+    return ratio(found, _best_sum(order, _log2))
+
+
+def _log2(rank):
+    return Fraction(1 / math.log2(1 + rank))
+
+
+def _best_sum(order, discount):
+    gains = sorted((x.gain for x in order.ranked + order.not_retrieved), reverse=True)
+    return sum(gain * discount(rank) for rank, gain in enumerate(gains[: order.k], 1))
+
+
+def _weight_by_best(name, gains, k):
+    """The denominator of PSP and PSnDCG, by which micro averages weigh queries."""
+    everything = Order([Item(0.0, 0, 1, True, gain) for gain in gains], [], k)
+    if name == "psp":
+        return _best_sum(everything, lambda rank: Fraction(1))
+    number = len([gain for gain in gains if gain > 0][:k])
+    binary = sum(_log2(rank) for rank in range(1, number + 1))
+    return ratio(_best_sum(everything, _log2), binary)
+
+
 def rank_biased_precision(order, *, persistence=0.8, **_):
     goes_on = Fraction(persistence)
     seen = (goes_on**above for above in itertools.count())
@@ -128,6 +159,14 @@ def expected_reciprocal_rank(order, **_):
     for rank, item in enumerate(order.top, 1):
         value += p_continue * item.gain / rank
         p_continue *= 1 - item.gain
+    return value
+
+
+def pfound(order, *, decay=0.15, **_):
+    value, p_continue = Fraction(0), Fraction(1)
+    for item in order.top:
+        value += p_continue * item.gain
+        p_continue *= (1 - item.gain) * (1 - Fraction(decay))
     return value
 
 
@@ -165,6 +204,15 @@ def binary_preference(order, *, denominator="min(relevant, irrelevant)", **_):
             value += 1 - ratio(min(above, order.total_gain), divisor)
         above += not item.gain
     return value / order.total_gain
+
+
+def tied_queries(order, **_):
+    differ = (
+        (one.label, one.weight) != (other.label, other.weight)
+        for one, other in itertools.product(order.top, order.ranked)
+        if _key(one.score) == _key(other.score)
+    )
+    return Fraction(any(differ))
 
 
 def _topics(order, relevance_threshold):
@@ -205,15 +253,21 @@ METRICS = {
     "r_precision": r_precision,
     "rbp": rank_biased_precision,
     "err": expected_reciprocal_rank,
+    "pfound": pfound,
     "arp": average_relevance_position,
     "opa": ordered_pair_accuracy,
     "auc": area_under_the_curve,
     "bpref": binary_preference,
+    "tied": tied_queries,
+    "judged": precision,
+    "psp": propensity_scored_precision,
+    "psndcg": propensity_scored_ndcg,
     "precision_ia": intent_aware_precision,
     "alpha_dcg": alpha_dcg,
 }
 # These metrics rank all items. Items that were not retrieved are tied at the end.
 RANK_EVERY_ITEM = ("arp", "opa", "auc")
+SKIP_EMPTY = (*RANK_EVERY_ITEM, "psp", "psndcg")
 
 
 def power_minus_one(label):
@@ -235,34 +289,66 @@ def stop_probability(label, *, max_label=4.0, **_):
     return power_minus_one(label) / Fraction(2.0**max_label)
 
 
-def relevance(label, *, relevance_threshold=1.0, **_):
+def share_of_max_label(label, *, max_label=4.0, **_):
+    return label / Fraction(max_label)
+
+
+def relevance(label, *, relevance_threshold=1.0, graded=False, **_):
+    if graded:
+        return label
     highest = max(label) if isinstance(label, list) else label
     return Fraction(highest >= relevance_threshold)
 
 
 GAINS = {"ndcg": label_gain, "dcg": label_gain, "err": stop_probability}
+GAINS["pfound"] = share_of_max_label
 
 
-def _gains(name, labels, options):
+def _gains(name, items, options):
+    if name == "judged":
+        return [Fraction(item.is_judged) for item in items]
+    labels = [item.label for item in items]
     if name == "opa":  # the number of items with a lower label
         return [sum(other < label for other in labels) for label in labels]
-    if name == "arp":
+    if name in ("arp", "tied", "psp", "psndcg"):
         return labels
     return [GAINS.get(name, relevance)(label, **options) for label in labels]
 
 
+def _key(score):
+    """A key to sort by descending score: NaN is below all numbers, -inf is last."""
+    if score == -math.inf:
+        return (2, 0.0)
+    return (1, 0.0) if math.isnan(score) else (0, -score)
+
+
 def _orders(items):
-    """Yields every order by descending score. NaN is below all numbers, -inf is last."""
+    """Yields every order by descending score."""
 
     def key(item):
-        if item.score == -math.inf:
-            return (2, 0.0)
-        return (1, 0.0) if math.isnan(item.score) else (0, -item.score)
+        return _key(item.score)
 
     items = sorted(items, key=key)
     groups = [list(group) for _, group in itertools.groupby(items, key)]
     for parts in itertools.product(*(itertools.permutations(g) for g in groups)):
         yield [item for part in parts for item in part]
+
+
+def in_one_order(ties, scores, labels):
+    """Scores without ties, which rank the items as `ties` orders tied ones.
+
+    "stable" keeps the order of the list, "best" puts the highest label first, and
+    "worst" the lowest one.
+    """
+    sign = {"stable": 0, "best": -1, "worst": 1}[ties]
+
+    def key(i):
+        return _key(scores[i]), sign * np.max(labels[i])
+
+    order = sorted(range(len(scores)), key=key)
+    result = np.empty(len(scores))
+    result[order] = -np.arange(len(scores), dtype=float)
+    return np.where(scores == -np.inf, -np.inf, result)
 
 
 def _exact(number):
@@ -282,13 +368,13 @@ def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **option
     if weights is None:
         weights = [1.0] * len(labels)
     items = [
-        Item(score, _exact(label), Fraction(float(weight)))
+        Item(score, _exact(label), Fraction(float(weight)), bool(np.max(label) >= 0))
         for label, score, weight, counts in zip(labels, scores, weights, mask)
         if counts
     ]
     if not items:
         return None
-    gains = _gains(name, [item.label for item in items], options)
+    gains = _gains(name, items, options)
     total = denominator = sum(gains)
     if name == "auc":
         denominator = total * (len(items) - total)
@@ -296,9 +382,14 @@ def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **option
         query_weight = sum(x * item.weight for x, item in zip(gains, items)) / total
     else:
         query_weight = sum(item.weight for item in items) / len(items)
+    if name in ("psp", "psndcg"):
+        denominator = _weight_by_best(name, gains, k)
+    default = "micro" if name in ("arp", "opa", "psp", "psndcg") else "macro"
+    times = {"macro": 1, "micro": denominator, "items": len(items), "relevant": total}
+    weight = query_weight * times[options.get("average", default)]
     if denominator == 0:
-        empty = options.get("empty", "skip" if name in RANK_EVERY_ITEM else "zero")
-        return [Fraction(empty == "one")], 0 if empty == "skip" else query_weight
+        empty = options.get("empty", "skip" if name in SKIP_EMPTY else "zero")
+        return [Fraction(empty == "one")], 0 if empty == "skip" else weight
     for item, gain in zip(items, gains):
         item.gain, item.weight = gain, ratio(item.weight, query_weight)
     not_retrieved = [item for item in items if item.score == -math.inf]
@@ -309,9 +400,7 @@ def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **option
         METRICS[name](Order(ranked, not_retrieved, k), **options)
         for ranked in _orders(retrieved)
     ]
-    if options.get("average", "micro") == "micro" and name in ("arp", "opa"):
-        query_weight *= total
-    return values, query_weight
+    return values, weight
 
 
 def evaluate(*arguments, **options):

@@ -278,7 +278,14 @@ def test_rows_and_lists_break_random_ties_the_same_way():
         ({"labels": [1.0, float("nan"), 0.0]}, "Received: nan in row 1"),
         ({"labels": [[1], [1, 0], [1]]}, "values of different shapes"),
         ({"labels": None}, r"`labels` must be one column.*shape \(\)"),
-        ({"labels": ["x", "y", "z"]}, "must hold numbers"),
+        ({"labels": ["x", "y", "z"]}, "must hold numbers.*'x' in row 0"),
+        ({"labels": ["1", "x", "2"]}, "must hold numbers.*'x' in row 1"),
+        ({"labels": ["1", "0", "2"]}, "must hold numbers.*'1' in row 0"),
+        ({"labels": np.array([1, None, 2])}, "must hold numbers.*None in row 1"),
+        (
+            {"labels": np.array([2, 1, 0], object)},
+            r"must hold numbers.*dtype\('O'\) in row 0",
+        ),
         ({"sample_weight": [1.0, 1.0, -1.0]}, "at least 0.*-1.0 in row 2"),
         ({"gian": "linear"}, "'gian'"),
     ],
@@ -287,6 +294,12 @@ def test_invalid_rows_raise(arguments, message):
     table = {"query_ids": [1, 1, 2], "labels": [1, 0, 1], "scores": [1.0, 2.0, 3.0]}
     with pytest.raises(ValueError, match=message):
         tfr.evaluate_rows(metrics=["ndcg"], **{**table, **arguments})
+
+
+def test_a_group_without_rows():
+    arguments = {"metrics": ["mrr"], "groups": [1, 0], "per_query": True}
+    found = tfr.evaluate_rows(None, [1], [2.0], **arguments)["mrr"]
+    np.testing.assert_array_equal(found, [1.0, np.nan])
 
 
 @pytest.mark.parametrize("relevant", [[0], [0, 1], [0, 5], [5, 0, 1]])

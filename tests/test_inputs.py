@@ -84,6 +84,21 @@ def test_query_weights_of_each_shape():
         assert found == {"mrr": expected}
 
 
+def test_item_weights_may_have_a_last_dimension_of_1_as_scores_may():
+    weights = np.arange(1.0, 7.0).reshape(2, 3)
+    labels, scores = [[1, 0, 2], [0, 1, 1]], [[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]
+    expected = tfr.evaluate(labels, scores, ["ndcg"], sample_weight=weights)
+    found = tfr.evaluate(
+        labels,
+        np.expand_dims(scores, 2),
+        ["ndcg"],
+        sample_weight=weights[..., np.newaxis],
+    )
+    assert found == expected
+    with pytest.raises(ValueError, match="may have a last dimension of 1"):
+        tfr.evaluate(labels, scores, ["ndcg"], sample_weight=np.ones((2, 2, 1)))
+
+
 def test_scores_of_subtopics_may_have_a_last_dimension_of_1():
     labels, scores = [[[-2, 1], [1, 1]]], [[[2.0], [1.0]]]
     # At rank 1, the precision is 0 for the first subtopic and 1 for the second.

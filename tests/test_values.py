@@ -82,10 +82,86 @@ def test_labels_in_ranked_order(name, k, labels, expected):
 @pytest.mark.parametrize("label", [1, 0])
 @pytest.mark.usefixtures("run_eagerly")
 def test_lists_with_one_item(name, label):
-    best = {"rbp": 0.2, "err": 1 / 16, "opa": NAN, "auc": NAN}.get(name, 1.0)
-    expected = NAN if name == "arp" and label == 0 else best * label
+    best = {"rbp": 0.2, "err": 1 / 16, "pfound": 1 / 4, "tied": 0.0}
+    best = (best | {"opa": NAN, "auc": NAN}).get(name, 1.0)
+    always_skips = name in ("arp", "psp", "psndcg")
+    expected = NAN if always_skips and label == 0 else best * label
+    if name == "judged":
+        expected = 1.0
     for k in (None, 1):
         assert value(name, [label], k=k) == pytest.approx(expected, nan_ok=True)
+
+
+AUC_LISTS = [[1, 0], [0, 1, 0], [1, 1, 1, 0, 1, 0], [1, 1], [0, 0]]
+AUCS = [1.0, 1 / 2, 7 / 8]  # of the first three, in the order of the lists
+
+
+@pytest.mark.parametrize(
+    ("average", "weights"),
+    [
+        ("macro", [1, 1, 1]),
+        ("items", [2, 3, 6]),
+        ("relevant", [1, 1, 4]),
+        ("micro", [1, 2, 8]),
+    ],
+)
+def test_averages_of_auc(average, weights):
+    scores = [[-float(rank) for rank in range(len(labels))] for labels in AUC_LISTS]
+    given = {"average": average}
+    expected = np.average(AUCS, weights=weights)
+    assert tfr.evaluate(AUC_LISTS, scores, ["gauc"], **given)["auc"] == pytest.approx(
+        expected, rel=1e-14
+    )
+    of_queries = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    weighted = tfr.evaluate(
+        AUC_LISTS, scores, ["auc"], sample_weight=of_queries, **given
+    )
+    expected = np.average(AUCS, weights=weights * of_queries[:3])
+    assert weighted["auc"] == pytest.approx(expected, rel=1e-14)
+
+
+def test_averages_of_auc_in_a_catalogue():
+    ids, scores = [[0, -1], [0, 2]], [[3.0, 2.0, 1.0, 0.0], [3.0, 2.0, 1.0, -np.inf]]
+    aucs, items, relevant = [1.0, 1 / 2], [4, 3], [1, 2]
+    for average, weights in (("items", items), ("relevant", relevant)):
+        found = tfr.evaluate(ids, scores, ["auc"], inputs="catalogue", average=average)
+        assert found["auc"] == pytest.approx(np.average(aucs, weights=weights))
+
+
+def test_lists_of_one_class_have_the_weight_of_their_items():
+    found = tfr.evaluate(
+        [[1, 0], [1, 1, 1]],
+        [[2, 1], [3, 2, 1]],
+        ["auc"],
+        average="items",
+        empty="zero",
+    )
+    assert found["auc"] == pytest.approx(2 / 5)
+    with pytest.raises(ValueError, match="average='micro' requires empty='skip'"):
+        tfr.PerQueryAUC(average="micro", empty="one")
+
+
+def test_mrr_over_all_relevant_items():
+    assert value("mrr", [0, 1, 0, 1], over="all") == pytest.approx((1 / 2 + 1 / 4) / 2)
+    assert value("mrr", [0, 1, 0, 1], k=3, over="all") == pytest.approx(1 / 2 / 2)
+    tied = value("mrr", [1, 0, 1], [2.0, 1.0, 1.0], over="all")
+    assert tied == pytest.approx((1 + (1 / 2 + 1 / 3) / 2) / 2)
+
+
+def test_graded_rbp():
+    expected = 0.2 * (0.5 + 0.8**2 * 1.0)
+    assert value("rbp", [0.5, 0, 1.0], graded=True) == pytest.approx(expected)
+    assert value("rbp", [0.5, 0, 1.0]) == pytest.approx(0.2 * 0.8**2)
+
+
+def test_pfound():
+    """The first user finds it with probability 1/4, the next one with 1/2 of the rest."""
+    expected = 1 / 4 + 0.85 * (3 / 4) * (1 / 2)
+    assert value("pfound", [1, 2]) == pytest.approx(expected)
+    assert value("pfound", [1, 2], decay=0.0, k=1) == pytest.approx(1 / 4)
+    assert value("pfound", [1, 1], max_label=1) == 1.0
+    with pytest.raises(ValueError, match="at most `max_label`"):
+        tfr.evaluate([1, 5], [2, 1], ["pfound"])
 
 
 def test_micro_averages_weight_queries_by_labels_or_pairs():
@@ -241,7 +317,8 @@ def test_random_ties_do_not_depend_on_batch_size_or_padding():
     assert 1 / 4 < float(whole.result()) < 1.0
 
 
-@pytest.mark.parametrize("name", CLASSES)
+# Both lists are judged, so neither is empty for `judged`.
+@pytest.mark.parametrize("name", [name for name in CLASSES if name != "judged"])
 @pytest.mark.usefixtures("run_eagerly")
 def test_value_of_lists_without_relevant_items(name):
     labels, scores = [[0, 0], [1, 0]], [[2.0, 1.0], [2.0, 1.0]]
@@ -279,7 +356,7 @@ def test_result_without_any_items_is_nan(name):
         made.update_state(labels, scores)
         assert np.isnan(made.result())
         assert math.isnan(tfr.evaluate(labels, scores, [name])[name])
-    made.update_state(labels_for(name, [[1, 0]]), [[0.5, 0.1]])
+    made.update_state(labels_for(name, [[1, 0]]), [[0.5, 0.5]])
     assert float(made.result()) > 0.0
 
 

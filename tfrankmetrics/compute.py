@@ -46,8 +46,12 @@ def values_and_weights(
             value, weight = _apply_empty(measure, ranked, measure.values(ranked))
             has_cutoff = measure.declaration.has_cutoff
             own_cutoffs = cutoffs if has_cutoff else (None,)
-            for k, column in zip(own_cutoffs, tf.unstack(value, axis=1), strict=True):
-                columns[dataclasses.replace(measure, k=k)] = column, weight
+            values = tf.unstack(value, axis=1)
+            weights = [weight] * len(values)
+            if weight.shape.rank == 2:
+                weights = tf.unstack(weight, axis=1)
+            for k, *column in zip(own_cutoffs, values, weights, strict=True):
+                columns[dataclasses.replace(measure, k=k)] = column[0], column[1]
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     is_valid = once_per_graph(type(lists).has_valid_values, lists)
     nan_if_invalid = tf.where(is_valid, tf.constant(0, tf.float64), float("nan"))
@@ -95,7 +99,8 @@ def _by_tie_breaking(
 ) -> dict[TieBreaking, list[Measure]]:
     alike = collections.defaultdict(list)
     for measure in measures:
-        alike[TieBreaking(measure["ties"], measure["seed"])].append(measure)
+        gain = measure.gain if measure["ties"] in ("best", "worst") else None
+        alike[TieBreaking(measure["ties"], measure["seed"], gain)].append(measure)
     return alike
 
 
@@ -106,20 +111,37 @@ def _none_last(k: int | None) -> tuple[bool, int]:
 def _apply_empty(
     measure: Measure, ranked: RankedLists, value: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """A measure's values `[B, C]` and weights `[B]`, by its policy for empty lists."""
+    """A measure's values and weights, by its policy for empty lists.
+
+    The values are `[B, C]`. The weights are `[B]`, or `[B, C]` if `total` is.
+    """
     total = measure.total(ranked)
     is_empty = tf.equal(total, 0)
     weight = ranked.weights(measure.gain)
+    if total.shape.rank == 2:
+        weight = weight[:, tf.newaxis]
     weight = tf.where(tf.math.is_finite(total), weight, float("nan"))
     options = dict(measure.options)
     if options["empty"] == "skip":
         weight = tf.where(is_empty, tf.zeros_like(weight), weight)
-    if options.get("average") == "micro":
-        weight *= total
+    weight *= _times(measure, ranked, total)
     # In an empty list, formulas give 0 already.
     if options["empty"] == "one":
-        value = tf.where(is_empty[:, tf.newaxis], tf.ones_like(value), value)
+        is_empty = is_empty[:, tf.newaxis] if total.shape.rank == 1 else is_empty
+        value = tf.where(is_empty, tf.ones_like(value), value)
     return value, weight
+
+
+def _times(measure: Measure, ranked: RankedLists, total: tf.Tensor) -> tf.Tensor | int:
+    """How often each list counts in the mean, by the option `average`."""
+    match dict(measure.options).get("average"):
+        case "micro":
+            return total
+        case "items":
+            return ranked.num_judged
+        case "relevant":
+            return ranked.total(measure.gain)
+    return 1
 
 
 def weighted_sums(

@@ -13,12 +13,19 @@ from tfrankmetrics.inputs.formats import input_format, tensors_of, with_tensors
 from tfrankmetrics.inputs.mistakes import (
     refuse_columns,
     refuse_signed_labels,
+    warn_if_all_judged,
     warn_if_no_ids,
     warn_if_swapped,
 )
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
-from tfrankmetrics.options import Duplicates, Inputs, Options, takes_options
+from tfrankmetrics.options import (
+    Duplicates,
+    Inputs,
+    Options,
+    Separator,
+    takes_options,
+)
 from tfrankmetrics.results import (
     SlicedValues,
     require_free_keys,
@@ -43,6 +50,7 @@ def evaluate(
     by: Any = None,
     per_query: bool = False,
     num_queries: bool = False,
+    separator: Separator = "@",
     **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of labels and scores, or of ids.
@@ -83,6 +91,9 @@ def evaluate(
             average="micro", the default of ARP and OPA, the mean weighs the queries.)
         num_queries: If True, the result also has the number of queries that count in
             any of the metrics, with the key "num_queries".
+        separator: What is put between the name and the cutoff of a metric given by
+            name: "@" (the default) or "_", as in "ndcg_10", for trackers that refuse
+            "@". A metric object keeps its own name.
         **options: Options for the metrics given by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
@@ -102,7 +113,7 @@ def evaluate(
     """
     require_eager("evaluate")
     data = input_format(inputs, duplicates)
-    named = named_measures(metrics, options, data)
+    named = named_measures(metrics, options, data, separator)
     if data.inputs == "labels":
         refuse_columns(y_true, y_pred)
     lists = data.read(y_true, y_pred, sample_weight, mask, ids_may_be_strings=True)
@@ -110,6 +121,9 @@ def evaluate(
     if data.inputs == "labels" and mask is None and not isinstance(y_true, Mapping):
         refuse_signed_labels(y_true, "pass mask=labels >= 0")
         warn_if_swapped(y_true, y_pred)
+    if data.inputs == "labels":
+        reads_judgments = any(m.declaration.name == "judged" for m in named.values())
+        warn_if_all_judged(reads_judgments, getattr(lists, "judged", None))
     if data.inputs == "ids":
         warn_if_no_ids(y_true)
     slice_columns = {} if by is None else by_columns(by)

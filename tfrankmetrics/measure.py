@@ -21,6 +21,7 @@ from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.options import (
     ConventionName,
     Cutoff,
+    Separator,
     UnknownOptionError,
     check_option,
     did_you_mean,
@@ -30,6 +31,8 @@ from tfrankmetrics.options import (
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
+# These say how far to trust the metrics beside them, whatever the options of those.
+NOT_TAKEN = {"tied": ("convention", "ties", "seed"), "judged": ("convention",)}
 # By name, in the order of their declaration. `@metric` enters each metric here.
 DECLARATIONS: dict[str, Declaration] = {}
 
@@ -42,7 +45,8 @@ class Declaration:
     aliases: tuple[str, ...]  # the names that other tools use
     formula: Callable[..., tf.Tensor]  # float64 [B, C], or [B] without a cutoff
     gain: Callable[..., ItemGain]
-    # The total gain of each list, [B], or another number that is 0 for an empty list.
+    # The total gain of each list, [B], or another number that is 0 for an empty list;
+    # or one for each cutoff, [B, C].
     total: Callable[[RankedLists, ItemGain], tf.Tensor]
     lower_is_better: bool
     has_cutoff: bool
@@ -74,8 +78,12 @@ class Measure:
     @property
     def name(self) -> str:
         """`ndcg@10`, or `ndcg` without a cutoff."""
+        return self.name_with("@")
+
+    def name_with(self, separator: str) -> str:
+        """`ndcg_10`, with the separator "_", or `ndcg` without a cutoff."""
         name = self.declaration.name
-        return name if self.k is None else f"{name}@{self.k}"
+        return name if self.k is None else f"{name}{separator}{self.k}"
 
     @property
     def without_cutoff(self) -> Measure:
@@ -122,7 +130,7 @@ class Measure:
         return values if has_cutoff else values[:, tf.newaxis]
 
     def total(self, lists: RankedLists) -> tf.Tensor:
-        """The total gain of each list, float64 `[B]`; 0 for an empty list."""
+        """The total gain of each list, `[B]` or `[B, C]`; 0 for an empty list."""
         return self.declaration.total(lists, self.gain)
 
     def _options_of(self, function: Callable) -> dict[str, Any]:
@@ -172,8 +180,17 @@ def make_measure(
     if complete.get("average") == "micro" and complete["empty"] != "skip":
         raise ValueError(
             "average='micro' requires empty='skip', since an empty list has the weight "
-            f"0. Received: empty={complete['empty']!r}. Omit `empty`, or use "
+            f"0. Received: empty={complete['empty']!r}. Pass empty='skip', or "
             "average='macro'."
+        )
+    threshold = complete.get("relevance_threshold")
+    if complete.get("graded") and threshold != declaration.defaults.get(
+        "relevance_threshold"
+    ):
+        raise ValueError(
+            "With graded=True the label is the gain, whatever the threshold. Received: "
+            f"relevance_threshold={threshold!r}, graded=True. Pass graded=False, or "
+            "omit the threshold."
         )
     if k is None and complete.get("denominator") == "k":
         complete["denominator"] = "list"  # without a cutoff, k is the list's length
@@ -227,6 +244,7 @@ def named_measures(
     metrics: Iterable[Any],
     options: Mapping[str, Any],
     data: InputFormat | None = None,
+    separator: Separator = "@",
 ) -> dict[str, Measure]:
     """The measures of a list of names and metric objects, by the name of each.
 
@@ -235,12 +253,15 @@ def named_measures(
         options: Options and a convention for the metrics given by name. Each applies to
             the metrics with that option. Options that are None are ignored.
         data: The input format of the data; labels by default.
+        separator: What is put between the name of a metric given by name, and its
+            cutoff.
     """
     if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
         raise ValueError(
             "`metrics` must be a list of names or metric objects, as in "
             f"['ndcg@10', 'mrr']. Received: {shortened(metrics)}."
         )
+    check_option("metrics", "separator", separator, Separator)
     data = input_format() if data is None else data
     options = {name: value for name, value in options.items() if value is not None}
     _check_names(options)
@@ -250,10 +271,11 @@ def named_measures(
         if isinstance(metric, str):
             declaration, k = parse_name(metric)
             taken = options.keys() & {"convention", *declaration.types}
+            taken -= {*NOT_TAKEN.get(declaration.name, ())}
             unused -= taken
             own = {name: options[name] for name in taken}
             measure = make_measure(declaration, k, **own)
-            name = measure.name
+            name = measure.name_with(separator)
         elif isinstance(getattr(metric, "measure", None), Measure):
             measure, name = metric.measure, metric.name
             if metric.input_format not in (data, input_format()):

@@ -23,6 +23,7 @@ __all__ = [
     "Average",
     "ConventionName",
     "Cutoff",
+    "Decay",
     "Discount",
     "Duplicates",
     "Empty",
@@ -31,10 +32,12 @@ __all__ = [
     "Inputs",
     "MaxLabel",
     "Options",
+    "Over",
     "Persistence",
     "RelevanceThreshold",
     "Rule",
     "Seed",
+    "Separator",
     "Ties",
     "UnknownOptionError",
 ]
@@ -77,6 +80,7 @@ Gain = Literal["exponential", "linear"] | TensorFunction
 Discount = Literal["log2", "jarvelin"] | TensorFunction
 Ideal = Literal["judged", "retrieved"]
 RelevanceThreshold = Annotated[float, _ABOVE_0]
+Over = Literal["first", "all"]
 # 2^max_label must not overflow, and neither must its reciprocal.
 MaxLabel = Annotated[
     float,
@@ -85,16 +89,22 @@ MaxLabel = Annotated[
 Persistence = Annotated[
     float, Rule("a number between 0 and 1", lambda x: _is_finite(x) and 0 < x < 1)
 ]
+Decay = Annotated[
+    float,
+    Rule("a number from 0 to below 1", lambda x: _is_finite(x) and 0 <= x < 1),
+]
 # Alpha-DCG divides differences by alpha, which must not be too small.
 Alpha = Annotated[
     float,
     Rule("a number from 0.001 to 1", lambda x: _is_finite(x) and 0.001 <= x <= 1),
 ]
+# What is put between a metric's name and its cutoff, in the keys of results.
+Separator = Literal["@", "_"]
 # How tied items, empty lists and queries count.
-Ties = Literal["expected", "stable", "random"]
+Ties = Literal["expected", "stable", "random", "best", "worst"]
 Seed = int | None
 Empty = Literal["zero", "one", "skip"]
-Average = Literal["micro", "macro"]
+Average = Literal["micro", "macro", "items", "relevant"]
 ConventionName = Literal[
     "tf_ranking",
     "keras_rs",
@@ -104,6 +114,14 @@ ConventionName = Literal[
     "torchmetrics",
     "lightgbm",
     "kaggle",
+    "xgboost",
+    "catboost",
+    "spark",
+    "recbole",
+    "recommenders",
+    "mind",
+    "tfma",
+    "tfrs",
 ]
 
 
@@ -134,14 +152,23 @@ class Options(TypedDict, total=False):
             default. All metrics with binary relevance take it.
         persistence: The probability that a user of RBP goes on from one item to the
             next, between 0 and 1; 0.8 by default.
-        max_label: The highest possible label, in ERR; 4.0 by default.
+        graded: Whether the gain of an item in RBP is its label, rather than 1 if it is
+            relevant; False by default.
+        max_label: The highest possible label, in ERR and PFound; 4.0 by default.
+        decay: The probability that a user of PFound gives up after each item, from 0
+            to below 1; 0.15 by default.
         alpha: How much of its gain a subtopic loses each time it is repeated, in
             alpha-DCG, from 0.001 to 1; 0.5 by default.
-        average: The mean over queries, in ARP and OPA: "micro" (all pairs, or all units
-            of label, count alike; the default) or "macro" (all queries count alike).
+        over: The relevant items in MRR: the "first" one (the default), or "all" of
+            them, whose reciprocal ranks are averaged.
+        average: The mean over queries, in ARP, OPA and AUC: "micro" (all pairs, or all
+            units of label, count alike; the default of ARP and OPA) or "macro" (all
+            queries count alike; the default of AUC). In AUC also "items" or "relevant"
+            (a query counts as often as it has items, or relevant items).
         ties: How equal scores count: "expected" (the exact mean over all orders of the
-            tied items; the default), "stable" (in the order of the list) or "random"
-            (in an order drawn from `seed`).
+            tied items; the default), "stable" (in the order of the list), "random" (in
+            an order drawn from `seed`), "best" (the highest gain first) or "worst"
+            (the lowest gain first), both without weights per item.
         seed: The seed of ties="random", an int; None is 0.
         empty: The value of a list with nothing relevant in it, where all gains are 0:
             "zero" (the default of most metrics), "one", or "skip", which leaves the
@@ -155,8 +182,11 @@ class Options(TypedDict, total=False):
     ideal: Ideal
     relevance_threshold: RelevanceThreshold
     persistence: Persistence
+    graded: bool
     max_label: MaxLabel
+    decay: Decay
     alpha: Alpha
+    over: Over
     average: Average
     ties: Ties
     seed: Seed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +22,7 @@ from tfrankmetrics.inputs.tensors import (
 )
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import Measure, named_measures
-from tfrankmetrics.options import Options, shortened, takes_options
+from tfrankmetrics.options import Options, Separator, shortened, takes_options
 from tfrankmetrics.results import SlicedValues, require_free_keys, summarize
 from tfrankmetrics.slices import by_columns, column_of_queries, slices_of
 
@@ -56,6 +58,7 @@ def evaluate_rows(
     by: Any = None,
     per_query: bool = False,
     num_queries: bool = False,
+    separator: Separator = "@",
     **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of the rows of a table.
@@ -77,7 +80,8 @@ def evaluate_rows(
         query_ids: The query id of each row, `[rows]`, in any order: integers, strings
             or another hashable type, the same in all rows; a NumPy array, a list or a
             column of a frame. Or None, with `groups`.
-        labels: The label of each row. A row with a label below 0 does not count.
+        labels: The label of each row. A row with a label below 0 was not judged, and
+            is left out; only `judged` counts it.
         scores: The score of each row.
         metrics: Names and metric objects, as in `evaluate`.
         data: A frame of pandas or polars, an Arrow table, or a dict of columns. Then
@@ -94,6 +98,9 @@ def evaluate_rows(
         per_query: If True, returns the value of each query instead of the mean.
         num_queries: If True, the result also has the number of queries that count in
             any of the metrics, with the key "num_queries".
+        separator: What is put between the name and the cutoff of a metric given by
+            name: "@" (the default) or "_", as in "ndcg_10", for trackers that refuse
+            "@". A metric object keeps its own name.
         **options: Options for the metrics given by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
@@ -107,7 +114,7 @@ def evaluate_rows(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_rows")
-    named = named_measures(metrics, options)
+    named = named_measures(metrics, options, separator=separator)
     slice_columns = {} if by is None else by_columns(by, data)
     require_free_keys(named, slice_columns, per_query, num_queries, has_ids=True)
     given = {"query_ids": query_ids, "labels": labels, "scores": scores}
@@ -178,15 +185,44 @@ def _columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def by_query(
-    named: Mapping[str, Measure], queries: Queries, columns: dict[str, np.ndarray]
+    named: Mapping[str, Measure],
+    queries: Queries,
+    columns: dict[str, np.ndarray],
+    *,
+    drop_unjudged: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values and weights of all queries, `[metrics, queries]`."""
+    """Values and weights of all queries, `[metrics, queries]`.
+
+    An item with a label below 0 was not judged. It is left out, or not relevant. By
+    their definitions, BPref always leaves it out, and `judged` never does.
+    """
+    values, weights = (np.zeros((len(named), len(queries.lengths))) for _ in range(2))
+    by_definition = {"bpref": True, "judged": False}
+    drops = np.array(
+        [by_definition.get(m.declaration.name, drop_unjudged) for m in named.values()]
+    )
+    for drop in (True, False):
+        measures = tuple(itertools.compress(named.values(), drops == drop))
+        if measures:
+            values[drops == drop], weights[drops == drop] = _in_lists(
+                measures, queries, columns, drop
+            )
+    return values, weights
+
+
+def _in_lists(
+    measures: tuple[Measure, ...],
+    queries: Queries,
+    columns: dict[str, np.ndarray],
+    drop_unjudged: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pads rows to lists, as many as fit in memory at a time, and computes these."""
     num_queries = len(queries.lengths)
-    values, weights = (np.zeros((len(named), num_queries)) for _ in range(2))
+    values, weights = (np.zeros((len(measures), num_queries)) for _ in range(2))
     by_length = np.argsort(queries.lengths, kind="stable")
-    if any(measure["ties"] == "random" for measure in named.values()):
+    if any(measure["ties"] == "random" for measure in measures):
         by_length = np.arange(num_queries)  # random ties depend on the query's number
-    measures, start = tuple(named.values()), 0
+    start = 0
     while start < max(1, num_queries):
         # At most this many fit, since all are padded to the first one at least.
         shortest = max(1, queries.lengths[by_length[start : start + 1]].sum())
@@ -197,13 +233,24 @@ def by_query(
         lists = read_labels(
             labels,
             columns["scores"][rows],
-            columns["sample_weight"][rows] if "sample_weight" in columns else None,
-            exists & ~(labels < 0),  # NaN is not padding
+            _weights_of(columns["sample_weight"][rows], exists)
+            if "sample_weight" in columns
+            else None,
+            exists & ~(drop_unjudged & (labels < 0)),  # NaN is not padding
         )
+        if drop_unjudged:
+            lists = dataclasses.replace(lists, judged=None)
         found = call_compiled(values_and_weights, measures, lists, start)
         values[:, part], weights[:, part] = found
         start += max(1, len(part))
     return values, weights
+
+
+def _weights_of(weights: np.ndarray, exists: np.ndarray) -> np.ndarray:
+    """Weights `[B, N]`; `[B]` if all rows of each query have the same weight."""
+    of_queries = weights[:, :1]
+    is_same = (weights == of_queries) | ~exists
+    return of_queries[:, 0] if is_same.all() and weights.shape[1] else weights
 
 
 def _how_many(lengths: np.ndarray) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,7 +17,13 @@ from tfrankmetrics.inputs.mistakes import (
 from tfrankmetrics.join import Join, Pairs, join, read_judgments, read_predictions
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import Measure, named_measures
-from tfrankmetrics.options import Options, check_option, shortened, takes_options
+from tfrankmetrics.options import (
+    Options,
+    Separator,
+    check_option,
+    shortened,
+    takes_options,
+)
 from tfrankmetrics.results import (
     RunCounts,
     RunValues,
@@ -65,6 +70,7 @@ def evaluate_run(
     by: Any = None,
     per_query: bool = False,
     num_queries: bool = False,
+    separator: Separator = "@",
     **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of predictions (a run) by judgments (qrels).
@@ -107,6 +113,9 @@ def evaluate_run(
         per_query: If True, returns the value of each query instead of the mean.
         num_queries: If True, the result also has the number of queries that count in
             any of the metrics, with the key "num_queries".
+        separator: What is put between the name and the cutoff of a metric given by
+            name: "@" (the default) or "_", as in "ndcg_10", for trackers that refuse
+            "@". A metric object keeps its own name.
         **options: Options for the metrics given by name. With
             `convention="trec_eval"`, ties are broken as trec_eval does: scores are
             rounded to float32, and of equal ones the later item id is first.
@@ -123,7 +132,7 @@ def evaluate_run(
     """
     require_eager("evaluate_run")
     _check_policies(missing_queries, unjudged_queries, unjudged)
-    named = named_measures(metrics, options)
+    named = named_measures(metrics, options, separator=separator)
     judged = read_judgments(qrels, query, item, label)
     predicted = read_predictions(run, query, item, score)
     labels = _finite_labels(judged)
@@ -157,7 +166,10 @@ def evaluate_run(
     slice_columns = {} if by is None else table.columns(by)
     require_free_keys(named, slice_columns, per_query, num_queries, has_ids=True)
 
-    values, weights = _values_and_weights(named, columns, len(ids), unjudged == "drop")
+    queries = queries_of_codes(columns["query"], len(ids))
+    values, weights = by_query(
+        named, queries, columns, drop_unjudged=unjudged == "drop"
+    )
     counted = np.full(len(ids), True)
     if missing_queries == "skip":
         counted = has_predictions
@@ -237,29 +249,6 @@ def _refuse(argument: str, lacks: str, queries: Any, rows: np.ndarray) -> None:
         f"the query {', the query '.join(map(shortened, examples))}"
         + (", and others." if len(rows) > 3 else ".")
     )
-
-
-def _values_and_weights(
-    named: Mapping[str, Measure],
-    columns: dict[str, np.ndarray],
-    num_queries: int,
-    drop_unjudged: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Values and weights of all queries, `[metrics, queries]`."""
-    queries = queries_of_codes(columns["query"], num_queries)
-    values, weights = (np.zeros((len(named), num_queries)) for _ in range(2))
-    ignores_unjudged = np.array(
-        [drop_unjudged or m.declaration.name == "bpref" for m in named.values()]
-    )
-    irrelevant = {"labels": np.maximum(columns["labels"], 0)}
-    for which, of_kind in (
-        (ignores_unjudged, columns),  # by_query takes a label below 0 for padding
-        (~ignores_unjudged, columns | irrelevant),
-    ):
-        chosen = dict(itertools.compress(named.items(), which))
-        if chosen:
-            values[which], weights[which] = by_query(chosen, queries, of_kind)
-    return values, weights
 
 
 def _rows(

@@ -39,7 +39,7 @@ tfr.NDCG(convention="trec")  # pyright: ignore[reportArgumentType]
 tfr.DCG(empty="one")  # pyright: ignore[reportArgumentType]
 tfr.BPref(k=10)  # pyright: ignore[reportCallIssue]
 tfr.OrderedPairAccuracy(inputs="ids")  # pyright: ignore[reportArgumentType]
-tfr.evaluate([[1]], [[2]], ["ndcg"], ties="best")  # pyright: ignore[reportArgumentType]
+tfr.evaluate([[1]], [[2]], ["ndcg"], ties="first")  # pyright: ignore[reportArgumentType]
 tfr.RankingMetrics(["ndcg"], inputs="id")  # pyright: ignore[reportArgumentType]
 tfr.NDCG(k=10).gain = "linear"  # pyright: ignore[reportAttributeAccessIssue]
 

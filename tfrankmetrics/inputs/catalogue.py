@@ -127,6 +127,7 @@ class CatalogueLists:
                 tie_breaking,
                 first_query,
                 lambda order: _found_in(order, ids, judged),
+                lambda gain: _in_catalogue(self.scores, ids, gain(judged)),
                 judged.retrieved,
                 lambda where: tf.gather(where, ids, batch_dims=1),
             )
@@ -233,6 +234,15 @@ def _found_in(order: tf.Tensor, ids: tf.Tensor, judged: Items) -> Items:
     is_here = tf.equal(tf.gather(ids, position, batch_dims=1), order)
     labels = tf.where(is_here, tf.gather(labels, position, batch_dims=1), 0)
     return Items(labels, is_here, is_here, None)
+
+
+def _in_catalogue(scores: tf.Tensor, ids: tf.Tensor, gains: tf.Tensor) -> tf.Tensor:
+    """The gain of each item of the catalogue, float64 `[B, V]`."""
+    queries = tf.range(tf.shape(ids, out_type=tf.int64)[0])[:, tf.newaxis]
+    indices = tf.stack([queries + tf.zeros_like(ids), ids], axis=2)
+    nothing = tf.zeros_like(scores, tf.float64)
+    # The maximum, since the ids of padding are those of other items.
+    return tf.tensor_scatter_nd_max(nothing, indices, gains)
 
 
 @tf.autograph.experimental.do_not_convert

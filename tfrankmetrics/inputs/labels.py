@@ -45,6 +45,7 @@ class LabelLists:
     valid: tf.Tensor  # [B, N] bool, False for padding
     query_weights: tf.Tensor | None = None  # [B] float64
     item_weights: tf.Tensor | None = None  # [B, N] float64, 0 in padding
+    judged: tf.Tensor | None = None  # [B, N] bool; None if all valid items were judged
 
     @property
     def num_queries(self) -> tf.Tensor:
@@ -92,18 +93,34 @@ class LabelLists:
         is_ranked = tf.range(tf.cast(depth, tf.float64)) < num_retrieved[:, tf.newaxis]
 
         def items_at(order):
-            labels, weights = (
+            labels, weights, judged = (
                 None if values is None else tf.gather(values, order, batch_dims=1)
-                for values in (self.labels, self.item_weights)
+                for values in (self.labels, self.item_weights, self.judged)
             )
-            return Items(labels, is_ranked, is_ranked, weights).only(is_ranked)
+            items = Items(labels, is_ranked, is_ranked, weights, judged)
+            return items.only(is_ranked)
 
+        judged = Items(
+            self.labels, self.valid, retrieved, self.item_weights, self.judged
+        )
+        if tie_breaking.gain is not None and self.item_weights is not None:
+            raise ValueError(
+                "ties='best' and ties='worst' take one weight per query, since weights "
+                "of items change which order is the best. Received: one weight per "
+                "item. Pass weights [B], or use ties='expected'."
+            )
         ranked, ties = rank_by_score(
-            scores, depth, tie_breaking, first_query, items_at, retrieved
+            scores,
+            depth,
+            tie_breaking,
+            first_query,
+            items_at,
+            lambda gain: gain(judged),
+            retrieved,
         )
         return RankedLists(
             ranked=ranked,
-            judged=Items(self.labels, self.valid, retrieved, self.item_weights),
+            judged=judged,
             ties=ties,
             query_weights=self.query_weights,
             deepest=deepest,
@@ -141,7 +158,7 @@ def read_labels(
         mask, mask_name = keras_mask, "The Keras mask of `y_pred`"
 
     labels, subtopics, scores, is_one_list = _labels_and_scores(y_true, y_pred)
-    valid = query_weights = item_weights = None
+    valid = judged = query_weights = item_weights = None
     if mask is not None:
         valid = _mask(mask_name, mask, labels, is_one_list)
     if sample_weight is not None:
@@ -154,11 +171,12 @@ def read_labels(
     if valid is None:
         valid = labels.tensor >= 0
     else:
+        judged = valid & (labels.tensor >= 0)
         is_valid = valid if subtopics is None else valid[..., tf.newaxis]
         values = tf.where(is_valid, values, 0)
     if item_weights is not None:
         item_weights = tf.where(valid, item_weights, 0)
-    return LabelLists(values, scores, valid, query_weights, item_weights)
+    return LabelLists(values, scores, valid, query_weights, item_weights, judged)
 
 
 def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any]:

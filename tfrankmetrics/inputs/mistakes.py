@@ -81,6 +81,17 @@ def warn_if_no_ids(relevant: Any) -> None:
         )
 
 
+def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
+    """Warns if `judged` is computed of lists that cannot have unjudged items."""
+    if reads_judgments and judged is None:
+        _warn(
+            "`judged` needs a mask: then an item with a label below 0 is one that "
+            "nobody judged. Received: no mask, so that such items are padding, and "
+            "all others count as judged. Pass a mask, or use evaluate_rows or "
+            "evaluate_run."
+        )
+
+
 def warn_if_nothing_found(retrieved: int, unjudged: int) -> None:
     """Warns if no predicted item of any query was judged."""
     if retrieved > 0 and unjudged == retrieved:

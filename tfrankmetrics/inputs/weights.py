@@ -24,10 +24,13 @@ def query_or_item_weights(
     given = dense("`sample_weight`", sample_weight, as_weights, padding=0)
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1] (one weight per query), or of "
-        f"the labels' shape (one per item), here {labels.tensor.shape}. "
+        f"the labels' shape (one per item), here {labels.tensor.shape}; the latter may "
+        "have a last dimension of 1. "
         f"Received: shape {given.tensor.shape}."
     )
     weights = _nan_if_negative(given.tensor)
+    if weights.shape.rank == 3 and weights.shape[2] == 1:  # as scores [B, N, 1]
+        weights = tf.squeeze(weights, axis=2)
     if is_one_list and weights.shape.rank == 1:
         weights = weights[tf.newaxis]
     batch = tf.shape(labels.tensor)[:1]

@@ -14,6 +14,7 @@ from tfrankmetrics.options import (
     Duplicates,
     Inputs,
     Options,
+    Separator,
     check_option,
     shortened,
     takes_options,
@@ -59,6 +60,9 @@ class RankingMetrics(StatefulMetric):
             "first" (once, at its first position; the default) or "all" (each time).
         num_queries: If True, the result also has the number of queries that count in
             any of the metrics, with the key "num_queries".
+        separator: What is put between the name and the cutoff of a metric given by
+            name: "@" (the default) or "_", as in "ndcg_10", for trackers that refuse
+            "@". A metric object keeps its own name.
         name: The name of the metric itself, which the logs do not show.
         dtype: The dtype of the results, by default Keras's floatx.
         **options: Options for the metrics given by name, such as `gain="linear"` or
@@ -78,6 +82,7 @@ class RankingMetrics(StatefulMetric):
         inputs: Inputs | None = None,
         duplicates: Duplicates | None = None,
         num_queries: bool = False,
+        separator: Separator = "@",
         name: str | None = None,
         dtype: str | None = None,
         **options: Unpack[Options],
@@ -88,7 +93,7 @@ class RankingMetrics(StatefulMetric):
             )
         metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
         data = input_format(inputs, duplicates)
-        named = named_measures(metrics, options, data)
+        named = named_measures(metrics, options, data, separator)
         check_option("RankingMetrics", "num_queries", num_queries, bool)
         if num_queries:
             require_free_keys(named, [NUM_QUERIES])
@@ -106,6 +111,7 @@ class RankingMetrics(StatefulMetric):
             "inputs": inputs,
             "duplicates": duplicates,
             "num_queries": num_queries,
+            "separator": separator,
             **{name: to_config(value) for name, value in options.items()},
         }
 

@@ -170,6 +170,11 @@ class StatefulMetric(KerasMetric):
         Raises:
             ValueError: A metric computes something else. No state changes then.
         """
+        if isinstance(metrics, tf.keras.metrics.Metric):
+            raise ValueError(
+                f"`metrics` must be a list of metrics. Received: {metrics!r}, one "
+                "metric. Pass merge_state([metric])."
+            )
         metrics = list(metrics)
         for metric in metrics:
             self._require_same_measures(metric)

@@ -14,6 +14,7 @@ from tfrankmetrics.metrics.binary import (
 )
 from tfrankmetrics.metrics.user_models import (
     ExpectedReciprocalRank,
+    PFound,
     RankBiasedPrecision,
 )
 from tfrankmetrics.metrics.whole_list import (
@@ -23,6 +24,12 @@ from tfrankmetrics.metrics.whole_list import (
     PerQueryAUC,
 )
 from tfrankmetrics.metrics.subtopics import AlphaDCG, PrecisionIA
+from tfrankmetrics.metrics.propensity import (
+    PropensityScoredNDCG,
+    PropensityScoredPrecision,
+    inverse_propensity,
+)
+from tfrankmetrics.metrics.diagnostics import JudgedAtK, TiedQueries
 # isort: on
 
 __all__ = [
@@ -34,13 +41,19 @@ __all__ = [
     "ExpectedReciprocalRank",
     "F1AtK",
     "HitRateAtK",
+    "JudgedAtK",
     "MeanAveragePrecision",
     "MeanReciprocalRank",
     "OrderedPairAccuracy",
+    "PFound",
     "PerQueryAUC",
     "PrecisionAtK",
     "PrecisionIA",
+    "PropensityScoredNDCG",
+    "PropensityScoredPrecision",
     "RPrecision",
     "RankBiasedPrecision",
     "RecallAtK",
+    "TiedQueries",
+    "inverse_propensity",
 ]

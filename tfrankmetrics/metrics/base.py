@@ -119,8 +119,9 @@ class TopKMetric(SingleMetric):
     Args:
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
         ties: How equal scores count: "expected" (the exact mean over all orders of the
-            tied items; the default), "stable" (in the order of the list) or "random"
-            (in a pseudo-random order, which `seed` reproduces).
+            tied items; the default), "stable" (in the order of the list), "random" (in
+            a pseudo-random order, which `seed` reproduces), "best" (the highest gain
+            first) or "worst" (the lowest gain first), both without weights per item.
         seed: The seed of ties="random", an int; None is 0.
         empty: The value of a list with nothing relevant in it, where all gains are 0:
             "zero" (the default of most metrics), "one", or "skip", which leaves the
@@ -191,7 +192,9 @@ class SubtopicMetric(SingleMetric):
 
     Args:
         inputs: "labels", the only input format that has subtopics.
-        k, ties, seed, empty, convention, name, dtype: As in `TopKMetric`.
+        ties: "expected" (the default), "stable" or "random". To find the best order of
+            items with several subtopics is NP-hard.
+        k, seed, empty, convention, name, dtype: As in `TopKMetric`.
 
     Raises:
         ValueError: `k` or an option is invalid, or the convention does not cover the
@@ -202,4 +205,5 @@ class SubtopicMetric(SingleMetric):
     has_subtopics: ClassVar[bool] = True
 
     k: Cutoff = dataclasses.field(default=None, kw_only=False)
+    ties: Literal["expected", "stable", "random"] = "expected"
     inputs: Literal["labels"] = "labels"

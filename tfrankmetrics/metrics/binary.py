@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import BinaryGain
-from tfrankmetrics.options import RelevanceThreshold
+from tfrankmetrics.options import Over, RelevanceThreshold
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
@@ -41,9 +41,17 @@ def average_precision(
     return tf.math.divide_no_nan(lists.sum_to_cutoffs(precision_here), divisor)
 
 
-def reciprocal_rank(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
-    """RR@k = 1 / rank of the first relevant item, 0 if none is in the top k."""
-    return lists.sum_to_cutoffs(lists.first_relevant(relevance) / lists.ranks)
+def reciprocal_rank(
+    lists: RankedLists, relevance: ItemGain, *, over: Over
+) -> tf.Tensor:
+    """RR@k = 1 / rank of the first relevant item, 0 if none is in the top k.
+
+    With over="all", the mean of 1 / rank over all relevant items, 0 below the top k.
+    """
+    if over == "first":
+        return lists.sum_to_cutoffs(lists.first_relevant(relevance) / lists.ranks)
+    all_of_them = lists.sum_to_cutoffs(lists.expected(relevance) / lists.ranks)
+    return tf.math.divide_no_nan(all_of_them, lists.total(relevance)[:, tf.newaxis])
 
 
 def precision(
@@ -113,6 +121,9 @@ class MeanReciprocalRank(TopKMetric):
 
     RR@k = 1 / rank of the first relevant item, or 0 if none is in the top k
 
+    With over="all" it is the mean of 1 / rank over all relevant items, where an item
+    below the top k counts as 0. News recommendation has it so, since the MIND dataset.
+
     The value is between 0 and 1. Source: Voorhees, "The TREC-8 Question Answering Track
     Report", TREC 1999.
 
@@ -123,10 +134,12 @@ class MeanReciprocalRank(TopKMetric):
 
     Args:
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        over: The relevant items that count: the "first" one (the default) or "all".
         Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
+    over: Over = "first"
 
 
 @metric("precision", formula=precision, gain=BinaryGain, aliases=("P",))

@@ -64,6 +64,7 @@ _SHARED += ("name", "dtype")
 _NOT_OPTIONS = ("k", "convention", "inputs", "duplicates", "name", "dtype")
 # Arguments of the functions that take metrics by name.
 _ARGUMENTS = ("metrics", "prefix", "mask", "sample_weight", "per_query", "groups")
+_ARGUMENTS += ("data", "by", "num_queries", "separator")
 # Options that `compute.py` applies, rather than a formula.
 _COMPUTED = ("ties", "seed", "empty", "average")
 
@@ -82,6 +83,8 @@ def with_fields(cls: type[T]) -> type[T]:
         else:
             setattr(cls, name, property(lambda self, name=name: _value(self, name)))
     declared.fields = {**inherited, **own}
+    if "inputs" in own and "ids" not in typing.get_args(own["inputs"].type):
+        declared.fields.pop("duplicates", None)
     declared.__signature__ = _signature(declared.fields)
     return cls
 
@@ -199,9 +202,9 @@ def metric(
             TensorFlow operations, and returns 0 for an empty list.
         gain: What each item contributes: an `ItemGain` class, such as `LabelGain` and
             `BinaryGain`. Its fields are options of the metric.
-        total: A function of the same two arguments that returns float64 `[B]`. A list
-            where it is 0 is empty. With average="micro", it is the weight of the list.
-            By default the sum of the gains.
+        total: A function of the same two arguments that returns float64 `[B]`, or
+            `[B, C]`. A list where it is 0 is empty. With average="micro", it is the
+            weight of the list. By default the sum of the gains.
         aliases: Other names for the metric.
         lower_is_better: Whether a lower value is better, as for an average rank.
 

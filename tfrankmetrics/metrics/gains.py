@@ -74,6 +74,11 @@ class LabelGain(ItemGain):
         return tf.where(items.valid, gains, 0)
 
 
+def label_itself() -> ItemGain:
+    """The label as the gain, as in ARP."""
+    return LabelGain(gain="linear")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BinaryGain(ItemGain):
     """1 for a relevant item, 0 for others.
@@ -98,6 +103,23 @@ class BinaryGain(ItemGain):
         """The number of relevant items, `[B]`."""
         relevant = self._is_relevant(items)
         return count(relevant if which is None else relevant & which)
+
+
+def binary_or_graded(*, relevance_threshold: float, graded: bool) -> ItemGain:
+    """1 for a relevant item and 0 for others, or the label if `graded`, as in RBP."""
+    if graded:
+        return label_itself()
+    return BinaryGain(relevance_threshold=relevance_threshold)
+
+
+@dataclasses.dataclass(frozen=True)
+class JudgedItems(ItemGain):
+    """1 for an item that was judged, 0 for others."""
+
+    def __call__(self, items: Items) -> tf.Tensor:
+        """1 for each judged item, 0 for others."""
+        judged = items.valid if items.judged is None else items.judged
+        return tf.cast(judged, tf.float64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,8 +150,21 @@ class StopProbability(ItemGain):
     def __call__(self, items: Items) -> tf.Tensor:
         """The probability for each item; NaN for a label above `max_label`."""
         labels = tf.cast(items.labels, tf.float64)
-        probabilities = GAINS["exponential"](labels) / 2**self.max_label
-        return tf.where(labels <= self.max_label, probabilities, float("nan"))
+        is_possible = labels <= self.max_label
+        return tf.where(is_possible, self.probability(labels), float("nan"))
+
+    def probability(self, labels: tf.Tensor) -> tf.Tensor:
+        """The probability for each label."""
+        return GAINS["exponential"](labels) / 2**self.max_label
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShareOfMaxLabel(StopProbability):
+    """The probability that an item satisfies the user, as in PFound."""
+
+    def probability(self, labels: tf.Tensor) -> tf.Tensor:
+        """The probability for each label."""
+        return labels / self.max_label
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

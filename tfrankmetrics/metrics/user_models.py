@@ -1,4 +1,4 @@
-"""Metrics with a model of the user: RBP and ERR."""
+"""Metrics with a model of the user: RBP, ERR and PFound."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import tensorflow as tf
 
 from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.declared import metric
-from tfrankmetrics.metrics.gains import BinaryGain, StopProbability
-from tfrankmetrics.options import MaxLabel, Persistence, RelevanceThreshold
+from tfrankmetrics.metrics.gains import (
+    ShareOfMaxLabel,
+    StopProbability,
+    binary_or_graded,
+)
+from tfrankmetrics.options import Decay, MaxLabel, Persistence, RelevanceThreshold
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
@@ -28,7 +32,13 @@ def expected_reciprocal_rank(lists: RankedLists, stop: ItemGain) -> tf.Tensor:
     return lists.sum_to_cutoffs(lists.first_stop(stop) / lists.ranks)
 
 
-@metric("rbp", formula=rank_biased_precision, gain=BinaryGain)
+def pfound(lists: RankedLists, stop: ItemGain, *, decay: float) -> tf.Tensor:
+    """PFound@k = sum over ranks 1..k of P(a stop there) * (1 - decay)^(rank - 1)."""
+    still_looks = (1 - decay) ** (lists.ranks - 1)
+    return lists.sum_to_cutoffs(lists.first_stop(stop) * still_looks)
+
+
+@metric("rbp", formula=rank_biased_precision, gain=binary_or_graded)
 class RankBiasedPrecision(TopKMetric):
     """Rank-biased precision: relevant items, weighted by the probability of a look.
 
@@ -36,9 +46,10 @@ class RankBiasedPrecision(TopKMetric):
             relevance * persistence^(rank - 1)
 
     The user looks at the first item, and goes on from each item to the next with the
-    probability `persistence`. The value is between 0 and 1; it is 1 only for an endless
-    list of relevant items. Source: Moffat and Zobel, "Rank-biased precision for
-    measurement of retrieval effectiveness", ACM TOIS 27(1), 2008.
+    probability `persistence`. The value is between 0 and 1, unless `graded` labels are
+    above 1; it is 1 only for an endless list of relevant items. Source: Moffat and
+    Zobel, "Rank-biased precision for measurement of retrieval effectiveness", ACM TOIS
+    27(1), 2008.
 
     >>> rbp = RankBiasedPrecision(persistence=0.5)
     >>> rbp.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
@@ -47,6 +58,8 @@ class RankBiasedPrecision(TopKMetric):
 
     Args:
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
+        graded: If True, the gain of an item is its label, whatever the threshold. Then
+            labels should be between 0 and 1. Default False.
         persistence: The probability that the user goes on from one item to the next,
             between 0 and 1. Default 0.8.
         empty: "zero" (the default) or "skip": whether empty lists count.
@@ -54,6 +67,7 @@ class RankBiasedPrecision(TopKMetric):
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
+    graded: bool = False
     persistence: Persistence = 0.8
     empty: Literal["zero", "skip"] = "zero"
 
@@ -88,4 +102,36 @@ class ExpectedReciprocalRank(TopKMetric):
     """
 
     max_label: MaxLabel = 4.0
+    empty: Literal["zero", "skip"] = "zero"
+
+
+@metric("pfound", formula=pfound, gain=ShareOfMaxLabel, total=RankedLists.largest)
+class PFound(TopKMetric):
+    """PFound: the probability that a user finds what they want before they give up.
+
+    PFound@k = sum over ranks 1..k of (1 - decay)^(rank - 1) * P(rank)
+               * product over the ranks above it of (1 - P)
+    P        = label / max_label, the probability that an item satisfies a user
+
+    The value is between 0 and 1. Source: Gulin, Karpovich, Raskovalov and Segalovich,
+    "Yandex at ROMIP'2009: optimization of ranking algorithms by machine learning
+    methods" (in Russian), 2009. CatBoost has it, with max_label=1.
+
+    >>> pfound = PFound(max_label=1)
+    >>> pfound.update_state(y_true=[[0, 0.5, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(pfound.result())  # 0.85 * 0.5 + 0.85^2 * 0.5
+    0.786...
+
+    Args:
+        max_label: The highest possible label, above 0. Default 4.0. A label above it
+            makes the result NaN, and is an error in `evaluate`.
+        decay: The probability that a user gives up after each item, from 0 to below 1.
+            Default 0.15.
+        empty: "zero" (the default) or "skip": whether lists where all labels are 0
+            count.
+        Other arguments: See `TopKMetric`.
+    """
+
+    max_label: MaxLabel = 4.0
+    decay: Decay = 0.15
     empty: Literal["zero", "skip"] = "zero"

@@ -12,16 +12,11 @@ import tensorflow as tf
 
 from tfrankmetrics.metrics.base import WholeListMetric
 from tfrankmetrics.metrics.declared import metric
-from tfrankmetrics.metrics.gains import BinaryGain, LabelGain, NumLowerLabels
+from tfrankmetrics.metrics.gains import BinaryGain, NumLowerLabels, label_itself
 from tfrankmetrics.options import Average, RelevanceThreshold
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.pairs import pairs_in_order
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-
-
-def label_itself() -> ItemGain:
-    """The gain of an item in ARP."""
-    return LabelGain(gain="linear")
 
 
 def average_relevance_position(lists: RankedLists, label: ItemGain) -> tf.Tensor:
@@ -108,7 +103,7 @@ class AverageRelevancePosition(WholeListMetric):
         Other arguments: See `WholeListMetric`.
     """
 
-    average: Average = "micro"
+    average: Literal["micro", "macro"] = "micro"
     empty: Literal["skip"] = "skip"
 
 
@@ -136,22 +131,31 @@ class OrderedPairAccuracy(WholeListMetric):
         Other arguments: See `WholeListMetric`.
     """
 
-    average: Average = "micro"
+    average: Literal["micro", "macro"] = "micro"
     empty: Literal["skip", "zero", "one"] = "skip"
     inputs: Literal["labels"] = "labels"
 
 
-@metric("auc", formula=area_under_the_curve, gain=BinaryGain, total=mixed_pairs)
+@metric(
+    "auc",
+    formula=area_under_the_curve,
+    gain=BinaryGain,
+    total=mixed_pairs,
+    aliases=("gauc",),
+)
 class PerQueryAUC(WholeListMetric):
     """Area under the ROC curve of each list, averaged over the queries.
 
     AUC = pairs with the relevant item on top / pairs of a relevant item and another
 
     The value is between 0 and 1; a tied pair counts one half. Unlike one AUC of all
-    items together, it does not compare scores of different queries. With the number of
-    impressions as `sample_weight` of each query it is GAUC. Source: Hanley and McNeil,
-    "The meaning and use of the area under a receiver operating characteristic (ROC)
-    curve", Radiology 143(1), 1982.
+    items together, it does not compare scores of different queries. Source: Hanley and
+    McNeil, "The meaning and use of the area under a receiver operating characteristic
+    (ROC) curve", Radiology 143(1), 1982.
+
+    With average="items" it is the GAUC of Zhu et al., "Optimized cost per click in
+    Taobao display advertising", KDD 2017, where each query is a user. The name "gauc"
+    alone is only an alias, with the plain mean over the queries.
 
     >>> auc = PerQueryAUC()
     >>> auc.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
@@ -160,12 +164,16 @@ class PerQueryAUC(WholeListMetric):
 
     Args:
         relevance_threshold: The lowest label that counts as relevant. Default 1.0.
-        empty: "skip" (the default), "zero" or "one": the value of a list where
-            everything or nothing is relevant.
+        average: "macro" (all queries count alike; the default), "micro" (all pairs
+            count alike), "items" (a query counts as often as it has items, or
+            impressions) or "relevant" (as often as it has relevant items).
+        empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
+            the value of a list where everything or nothing is relevant.
         Other arguments: See `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
+    average: Average = "macro"
     empty: Literal["skip", "zero", "one"] = "skip"
 
 

@@ -16,6 +16,8 @@ class Items(NamedTuple):
     valid: tf.Tensor  # [B, D] bool, False for padding
     retrieved: tf.Tensor  # [B, D] bool, False also for a score of -inf
     weights: tf.Tensor | None  # [B, D] float64
+    # [B, D] bool, False also for items that nobody judged; None if all were judged.
+    judged: tf.Tensor | None = None
 
     def only(self, which: tf.Tensor) -> Items:
         """Turns all items but these into padding."""
@@ -24,7 +26,8 @@ class Items(NamedTuple):
             shape = tf.shape(self.labels)
             label_is_kept = tf.broadcast_to(which[..., tf.newaxis], shape)
         labels = select(label_is_kept, self.labels, 0)
-        return Items(labels, which, which, self.weights)
+        judged = None if self.judged is None else self.judged & which
+        return Items(labels, which, which, self.weights, judged)
 
     @classmethod
     def retrieved_with(cls, labels: tf.Tensor) -> Items:

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tfrankmetrics.graphs import known_size
 from tfrankmetrics.ranking import ties
 from tfrankmetrics.ranking.items import (
+    ItemGain,
     Items,
     is_retrieved,
     lowest_score,
@@ -30,6 +31,7 @@ def rank_by_score(
     tie_breaking: TieBreaking,
     first_query: tf.Tensor | int,
     items_at: Callable[[tf.Tensor], Items],
+    gain_of: Callable[[ItemGain], tf.Tensor],
     judged: tf.Tensor,
     judged_of: Callable[[tf.Tensor], tf.Tensor] = lambda where: where,
 ) -> tuple[Items, Ties | None]:
@@ -43,14 +45,27 @@ def rank_by_score(
         tie_breaking: How equal scores are ordered.
         first_query: Number of queries ranked before these.
         items_at: A function from the positions of items, `[B, D]`, to these items.
+        gain_of: A function from a gain to the gain of each item, `[B, N]`.
         judged: Which judged items were retrieved, bool `[B, J]`.
         judged_of: A function from a boolean for each item, `[B, N]`, to a boolean for
             each judged item, `[B, J]`.
     """
+    before = None
+    if tie_breaking.ties == "random":
+        seed = tie_breaking.seed or 0
+        before = ties.random_order(is_retrieved(scores), seed, first_query)
+    elif tie_breaking.gain is not None:
+        best_first = tie_breaking.ties == "best"
+        before = tf.argsort(
+            gain_of(tie_breaking.gain),
+            direction="DESCENDING" if best_first else "ASCENDING",
+            stable=True,
+        )
 
     def sort(keys):
-        order, sorted_keys = _order_by_key(keys, depth, tie_breaking, first_query)
-        return keys, order, sorted_keys
+        if not tie_breaking.is_exact:
+            return keys, *_in_one_order(keys, depth, before)
+        return keys, *_top_items(keys, depth)
 
     keys, order, sorted_keys = sort(scores)
     may_have_nan = None
@@ -107,22 +122,18 @@ def _nan_as_number(scores: tf.Tensor) -> tf.Tensor:
     return tf.where(is_nan, lowest, numbers)
 
 
-def _order_by_key(
-    keys: tf.Tensor,
-    depth: tf.Tensor | int,
-    tie_breaking: TieBreaking,
-    first_query: tf.Tensor | int,
+def _in_one_order(
+    keys: tf.Tensor, depth: tf.Tensor | int, before: tf.Tensor | None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The positions of the items at ranks 1 ... D and their keys, both `[B, D]`."""
-    if tie_breaking.is_exact:
-        return _top_items(keys, depth)
+    """The positions of the D largest keys, and these keys, both `[B, D]`.
+
+    Equal keys keep the order that they have in the list, or in `before` `[B, N]`.
+    """
     keys = without_negative_zero(keys)
-    if tie_breaking.ties == "stable":
+    if before is None:
         return _top_items(keys, depth)
-    seed = tie_breaking.seed or 0
-    shuffle = ties.random_order(is_retrieved(keys), seed, first_query)
-    order, sorted_keys = _top_items(tf.gather(keys, shuffle, batch_dims=1), depth)
-    return tf.gather(shuffle, order, batch_dims=1), sorted_keys
+    order, sorted_keys = _top_items(tf.gather(keys, before, batch_dims=1), depth)
+    return tf.gather(before, order, batch_dims=1), sorted_keys
 
 
 def _top_items(keys: tf.Tensor, depth: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:

@@ -234,6 +234,17 @@ class RankedLists:
         )
 
     @cached
+    def depends_on_order(self, gain: ItemGain) -> tf.Tensor:
+        """1 where a rank's group of ties has unequal gains or weights, `[B, D]`."""
+        gains, untied = self.at_ranks(gain), tf.zeros_like(self.at_ranks(gain))
+        return self.if_tied(
+            lambda groups: ties.depends_on_order(
+                self, groups, gains, gain(self.judged)
+            ),
+            untied,
+        )
+
+    @cached
     def total(self, gain: ItemGain) -> tf.Tensor:
         """Sum of the gains of all judged items, `[B]`."""
         return gain.sum(self.judged)
@@ -251,8 +262,13 @@ class RankedLists:
     def ideal(self, gain: ItemGain) -> tf.Tensor:
         """The gains of the ideal order: the D largest, descending, `[B, D]`."""
         if gain.increases_with_label:
-            return gain(Items.retrieved_with(self._largest(self.judged.labels)))
+            return gain(Items.retrieved_with(self._largest_labels()))
         return self._largest(gain(self.judged))
+
+    @cached
+    def _largest_labels(self) -> tf.Tensor:
+        """The D largest labels of the judged items, `[B, D]`."""
+        return self._largest(self.judged.labels)
 
     def _largest(self, values: tf.Tensor) -> tf.Tensor:
         """The D largest of the judged items' `values` in descending order, `[B, D]`."""

@@ -4,8 +4,8 @@ The problem
     Items with equal scores have no order, so the value of a metric depends on the order
     that the sort happens to choose. With ties="expected", the default, every value is
     the exact mean over all orders of the tied items, without going through them.
-    ties="stable" keeps tied items in the order of the list, and ties="random" draws
-    one order from a seed.
+    ties="stable" keeps tied items in the order of the list, ties="random" draws one
+    order from a seed, and ties="best" and ties="worst" sort tied items by their gains.
 
 Groups
     After the sort, items with equal scores are neighbors: a group. A group of n items
@@ -67,14 +67,16 @@ import tensorflow as tf
 from tfrankmetrics.ranking.items import count, is_retrieved
 
 if TYPE_CHECKING:
+    from tfrankmetrics.ranking.items import ItemGain
     from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 
 class TieBreaking(NamedTuple):
     """How equal scores are ordered."""
 
-    ties: str  # "expected", "stable" or "random"
+    ties: str  # one of `options.Ties`
     seed: int | None
+    gain: ItemGain | None = None  # by which "best" and "worst" sort tied items
 
     @property
     def is_exact(self) -> bool:
@@ -380,6 +382,48 @@ def irrelevant_above(
     room = tf.clip_by_value(maximum - above, 0, irrelevant)
     of_group = room * (room + 1) / 2 + (irrelevant - room) * room
     return tf.minimum(above, maximum) + of_group / (irrelevant + 1)
+
+
+def depends_on_order(
+    lists: RankedLists, groups: TieGroups, gains: tf.Tensor, judged: tf.Tensor
+) -> tf.Tensor:
+    """1 where the group of a rank has unequal gains or weights, otherwise 0, `[B, D]`.
+
+    `gains` `[B, D]` are by rank, and `judged` `[B, J]` are those of all judged items.
+    """
+    if groups.last_items is not None:  # in a catalogue, it also holds repeated ids
+        groups = groups._replace(last_items=groups.last_items & lists.judged.valid)
+    values = [(gains, judged)]
+    if lists.ranked.weights is not None:
+        values.append((lists.ranked.weights, lists.judged.weights))
+    differs = tf.zeros_like(lists.ranked.valid)
+    for by_rank, of_judged in values:
+        differs |= _differs_in_group(groups, by_rank, of_judged)
+    return tf.cast(differs, tf.float64)
+
+
+def _differs_in_group(
+    groups: TieGroups, by_rank: tf.Tensor, judged: tf.Tensor
+) -> tf.Tensor:
+    """Whether the items of each rank's group have unequal values, bool `[B, D]`."""
+    changes = tf.cast(tf.not_equal(by_rank[:, 1:], by_rank[:, :-1]), tf.int32)
+    # How often the value changes down to each rank: within a group, from its first
+    # rank to its last.
+    number = tf.pad(tf.cumsum(changes, axis=1), [[0, 0], [1, 0]])
+    first, last = (
+        tf.gather(number, ranks, batch_dims=1)
+        for ranks in (groups.start, groups.end - 1)
+    )
+    differs = tf.not_equal(first, last)
+    if groups.last_items is None:
+        return differs
+    # The last group may go on below the last rank. Items that are not judged have the
+    # value 0, in a catalogue.
+    items, size = groups.last_items, groups.last_size
+    highest = tf.reduce_max(tf.where(items, judged, 0), axis=1)
+    lowest = tf.reduce_min(tf.where(items, judged, float("inf")), axis=1)
+    lowest = tf.where(count(items) < size, tf.zeros_like(lowest), lowest)
+    return tf.where(groups.is_last, (highest > lowest)[:, tf.newaxis], differs)
 
 
 def order_within_groups(start: tf.Tensor, order: tf.Tensor) -> tf.Tensor:

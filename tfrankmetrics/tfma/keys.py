@@ -36,6 +36,11 @@ def measures_by_key(config: str) -> dict[str, Measure]:
                 "TFMA does not have labels of subtopics. Received: "
                 f"{measure.name!r}, which needs them. Use tfrankmetrics.evaluate."
             )
+        if measure.declaration.name == "judged":
+            raise ValueError(
+                "TFMA does not tell items that nobody judged from padding. Received: "
+                f"{measure.name!r}. Use tfrankmetrics.evaluate_run."
+            )
         if measure["ties"] == "random":
             raise ValueError(
                 "ties='random' depends on the number of the query, and queries have no "

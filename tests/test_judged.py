@@ -1,0 +1,88 @@
+"""Tests judged@k, the share of the top items that was judged, and condensed lists."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from helpers import update_function
+
+import tfrankmetrics as tfr
+
+LABELS = [[1, -1, 0, -1, 2], [-1, -1, 0, 1, 0]]
+SCORES = [[5.0, 4.0, 3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]]
+MASK = [[True] * 5, [True] * 4 + [False]]
+EXPECTED = {"judged@1": [1, 0], "judged@3": [2 / 3, 1 / 3], "judged@9": [3 / 5, 2 / 4]}
+
+
+def test_a_label_below_0_that_the_mask_keeps_is_unjudged():
+    found = tfr.evaluate(LABELS, SCORES, [*EXPECTED], mask=MASK, per_query=True)
+    for name, expected in EXPECTED.items():
+        assert found[name] == pytest.approx(expected)
+    # Without a mask, it is padding.
+    with pytest.warns(tfr.RankingWarning, match="`judged` needs a mask"):
+        condensed = tfr.evaluate(LABELS, SCORES, [*EXPECTED])
+    assert condensed == dict.fromkeys(EXPECTED, 1.0)
+
+
+@pytest.mark.parametrize("run", ["eager", "graph", "XLA"])
+def test_in_a_metric_with_other_metrics(run):
+    metric = tfr.RankingMetrics(["judged@3", "mrr"], dtype="float64")
+    update = update_function(metric)
+    if run != "eager":
+        update = tf.function(update, jit_compile=run == "XLA")
+    update({"labels": tf.constant(LABELS), "mask": tf.constant(MASK)}, SCORES)
+    found = {name: float(value) for name, value in metric.result().items()}
+    assert found == pytest.approx({"judged@3": 1 / 2, "mrr": (1 + 1 / 4) / 2})
+
+
+def test_the_denominator():
+    found = tfr.evaluate(LABELS, SCORES, [tfr.JudgedAtK(9, denominator="k")], mask=MASK)
+    assert found["judged@9"] == pytest.approx((3 / 9 + 2 / 9) / 2)
+
+
+def test_ties_give_the_mean_over_all_orders():
+    found = tfr.evaluate([[1, -1, -1]], [[1, 1, 1]], ["judged@1"], mask=[[True] * 3])
+    assert found == {"judged@1": pytest.approx(1 / 3)}
+
+
+def test_a_list_without_any_judged_item():
+    arguments = [[1, 0], [-1, -1]], [[2.0, 1.0], [2.0, 1.0]], ["judged@1"]
+    mask = [[True, True], [True, True]]
+    for empty, expected in (("zero", 1 / 2), ("one", 1.0), ("skip", 1.0)):
+        found = tfr.evaluate(*arguments, mask=mask, empty=empty)
+        assert found == {"judged@1": expected}
+
+
+QRELS = {"q1": {"a": 1, "b": 0, "c": 2, "m": 1}, "q2": {"a": 1, "x": -1}}
+RUN = {"q1": {"a": 5.0, "n": 4.0, "b": 3.0}, "q2": {"x": 3.0, "y": 2.0, "a": 1.0}}
+
+
+def test_rows():
+    """A label below 0 is unjudged to `judged`, and left out by the other metrics."""
+    rows = [0] * 5 + [1] * 4, np.ravel(LABELS)[:9], np.ravel(SCORES)[:9]
+    found = tfr.evaluate_rows(*rows, [*EXPECTED, "mrr"], per_query=True)
+    for name, expected in EXPECTED.items():
+        assert found[name] == pytest.approx(expected)
+    assert found["mrr"] == pytest.approx([1, 1 / 2])
+
+
+@pytest.mark.parametrize("unjudged", ["irrelevant", "drop"])
+def test_two_tables(unjudged):
+    """In the run, n, x and y were not judged; x has a label below 0."""
+    found = tfr.evaluate_run(
+        QRELS, RUN, ["judged@2", "judged@9"], unjudged=unjudged, per_query=True
+    )
+    assert found["judged@2"] == pytest.approx([1 / 2, 0])
+    assert found["judged@9"] == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_condensed_lists_of_all_formats():
+    """Unjudged items are left out: q1 is a, b, then c and m missed; q2 is a."""
+    names = ["ndcg@2", "map", "mrr", "recall@2", "precision@1"]
+    labels = [[1, -1, 0, 2, 1], [-1, -1, 1, -1, -1]]
+    scores = [[5.0, 4.0, 3.0, -np.inf, -np.inf], [3.0, 2.0, 1.0, 0.0, 0.0]]
+    expected = tfr.evaluate(labels, scores, names)
+    rows = [0] * 5 + [1] * 5, np.ravel(labels), np.ravel(scores)
+    assert tfr.evaluate_rows(*rows, names) == expected
+    run = tfr.evaluate_run(QRELS, RUN, names, unjudged="drop")
+    assert dict(run) == pytest.approx(expected)
+    assert expected["mrr"] == 1.0

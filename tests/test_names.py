@@ -1,0 +1,91 @@
+"""Tests `separator="_"`: keys without "@", for trackers that refuse it."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfrankmetrics as tfr
+
+LABELS, SCORES = [[1, 0, 2], [0, 1, 0]], [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]
+NAMES = ["ndcg@10", "P_2", "mrr"]
+KEYS = ["ndcg_10", "precision_2", "mrr"]
+
+
+def test_the_separator_of_array_functions():
+    expected = tfr.evaluate(LABELS, SCORES, NAMES)
+    rows = [0, 0, 0, 1, 1, 1], np.ravel(LABELS), np.ravel(SCORES)
+    qrels = {q: dict(zip("abc", labels)) for q, labels in enumerate(LABELS)}
+    run = {q: dict(zip("abc", scores)) for q, scores in enumerate(SCORES)}
+    for found in (
+        tfr.evaluate(LABELS, SCORES, NAMES, separator="_"),
+        tfr.evaluate_rows(*rows, NAMES, separator="_"),
+        tfr.evaluate_run(qrels, run, NAMES, separator="_"),
+    ):
+        assert [*found] == KEYS
+        assert [*found.values()] == [*expected.values()]
+
+
+def test_the_separator_of_values_by_query_and_by_slice():
+    found = tfr.evaluate(
+        LABELS, SCORES, NAMES, separator="_", per_query=True, by=["x", "y"]
+    )
+    assert [*found] == ["slice", *KEYS]
+    compared = tfr.compare({"a": found, "b": found})
+    assert [mean.metric for mean in compared.means[:3]] == KEYS
+
+
+def test_a_metric_object_keeps_its_name():
+    metrics = [tfr.NDCG(10), tfr.NDCG(10, gain="linear", name="linear")]
+    found = tfr.evaluate(LABELS, SCORES, metrics, separator="_")
+    assert [*found] == ["ndcg@10", "linear"]
+
+
+def test_the_separator_of_ranking_metrics():
+    metric = tfr.RankingMetrics(NAMES, "dev_", separator="_", num_queries=True)
+    keys = ["dev_ndcg_10", "dev_precision_2", "dev_mrr", "dev_num_queries"]
+    for made in (metric, tfr.RankingMetrics.from_config(metric.get_config())):
+        made.update_state(LABELS, SCORES)
+        assert [*made.result()] == [*made.result_keys] == keys
+
+
+def test_keys_by_the_separator_may_clash():
+    with pytest.raises(ValueError, match=r"must be unique.*'ndcg_10' twice"):
+        tfr.evaluate(
+            LABELS, SCORES, ["ndcg@10", tfr.NDCG(5, name="ndcg_10")], separator="_"
+        )
+
+
+@pytest.mark.parametrize("wrong", ["", "-", " at ", None, 5])
+def test_other_separators_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"`separator` of .* must be one of '@', '_'"):
+        tfr.evaluate(LABELS, SCORES, ["ndcg@10"], separator=wrong)
+    with pytest.raises(ValueError, match=r"`separator` of .* must be one of '@', '_'"):
+        tfr.RankingMetrics(["ndcg@10"], separator=wrong)
+
+
+# What trackers accept, as their documentation has it.
+TRACKERS = {
+    "MLflow": r"[/\w.\- :]*",
+    "Weights & Biases": r"[_a-zA-Z][_a-zA-Z0-9]*",
+}
+
+
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_the_logs_of_fit_have_names_that_trackers_accept(tracker, tmp_path):
+    def logs_of(separator):
+        items = tf.keras.Input((3,))
+        model = tf.keras.Model(items, tf.keras.layers.Dense(3)(items))
+        metric = tfr.RankingMetrics(NAMES, separator=separator)
+        model.compile(loss="mse", metrics=[metric])
+        data = np.ones((2, 3)), np.array(LABELS, float)
+        path = tmp_path / f"{separator}.csv"
+        log = tf.keras.callbacks.CSVLogger(path)
+        model.fit(*data, validation_data=data, verbose=0, callbacks=[log])
+        return path.read_text().splitlines()[0].split(",")
+
+    keys = logs_of("_")
+    assert {*KEYS, *(f"val_{key}" for key in KEYS)} <= {*keys}
+    assert all(re.fullmatch(TRACKERS[tracker], key) for key in keys)
+    assert not all(re.fullmatch(TRACKERS[tracker], key) for key in logs_of("@"))

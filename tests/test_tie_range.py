@@ -1,0 +1,262 @@
+"""Tests how much of a value depends on ties: the best and worst order, and `tied`."""
+
+from typing import get_args
+
+import numpy as np
+import oracle
+import pytest
+import tensorflow as tf
+from cases import CASES, METRICS, Case, cases_of_metrics, random_lists, with_cutoffs
+from helpers import results, update_function
+
+import tfrankmetrics as tfr
+from tfrankmetrics.options import Ties
+
+BEST_AND_WORST = [
+    case
+    for case in CASES
+    # Without a mask, all items are judged.
+    if "best" in get_args(METRICS[case.name].types["ties"]) and case.name != "judged"
+]
+# Another hit may lower this one: see `test_properties.py`.
+NOT_BOUNDED = [Case("map", (("denominator", "hits"),))]
+
+
+def tied_lists():
+    labels, scores = random_lists(7, queries=30, size=5, ties=True)
+    scores[:5] = 0.5  # all items tied
+    scores[5:8, 2:] = -np.inf
+    scores[8:11, ::2] = np.nan
+    return labels, scores
+
+
+@pytest.mark.parametrize("case", BEST_AND_WORST, ids=str)
+@pytest.mark.usefixtures("run_eagerly")
+def test_best_and_worst_are_the_range_over_all_orders(case):
+    labels, scores = tied_lists()
+    cutoffs = [k for _, k in with_cutoffs([case], (1, 2, 4, None))]
+    found = {
+        ties: tfr.evaluate(
+            labels,
+            scores,
+            [case.metric(k, ties=ties, name=str(k)) for k in cutoffs],
+            per_query=True,
+        )
+        for ties in ("worst", "best")
+    }
+    compared = 0
+    for k in cutoffs:
+        for query, items in enumerate(zip(labels, scores)):
+            orders = oracle.of_orders(case.name, *items, k=k, **dict(case.options))
+            worst, best = (found[ties][str(k)][query] for ties in ("worst", "best"))
+            if orders is None or orders[1] == 0:
+                assert np.isnan([worst, best]).all()
+                continue
+            if case in NOT_BOUNDED or -np.inf in scores[query]:
+                continue  # unretrieved items share their ranks in every order
+            ends = [float(min(orders[0])), float(max(orders[0]))]
+            if METRICS[case.name].lower_is_better:
+                ends.reverse()
+            assert [worst, best] == pytest.approx(ends, rel=1e-12)
+            compared += worst != best
+    assert compared > 5 or case in NOT_BOUNDED
+
+
+@pytest.mark.parametrize("ties", ["best", "worst"])
+def test_best_and_worst_take_no_item_weights(ties):
+    """The best order of the NDCG of weighted items differs from that of their MRR."""
+    labels, scores, weights = [[2, 1]], [[1.0, 1.0]], [[1.0, 5.0]]
+    with pytest.raises(ValueError, match="take one weight per query"):
+        tfr.evaluate(labels, scores, ["ndcg"], sample_weight=weights, ties=ties)
+    rows = [0, 0], [2, 1], [1.0, 1.0], ["ndcg"]
+    with pytest.raises(ValueError, match="take one weight per query"):
+        tfr.evaluate_rows(*rows, sample_weight=[1.0, 5.0], ties=ties)
+    equal = tfr.evaluate_rows(*rows, sample_weight=[5.0, 5.0], ties=ties)
+    assert equal == tfr.evaluate(labels, scores, ["ndcg"], ties=ties)
+
+
+def test_best_and_worst_sort_by_the_gain_of_each_metric():
+    labels, scores = [[0, 1, 2]], [[1.0, 1.0, 1.0]]
+    mask = [[True, True, True]]
+    odd = tfr.NDCG(1, gain=lambda x: tf.where(x < 2, x, 0), ties="best", name="odd")
+    metrics = [odd, tfr.NDCG(1, ties="best", name="usual")]
+    assert tfr.evaluate(labels, scores, metrics) == {"odd": 1.0, "usual": 1.0}
+    for ties, expected in (("best", 1.0), ("worst", 0.0)):
+        unjudged = [[-1, 0, -1]], scores, ["judged@1"]
+        assert tfr.evaluate(*unjudged, mask=mask, ties=ties) == {"judged@1": expected}
+
+
+@pytest.mark.parametrize("ties", ["best", "worst"])
+@pytest.mark.parametrize("case", BEST_AND_WORST, ids=str)
+@pytest.mark.usefixtures("run_eagerly")
+def test_best_and_worst_sort_tied_items(case, ties):
+    labels, scores = tied_lists()
+    weights = np.random.default_rng(3).integers(1, 4, len(scores))
+    (found,) = tfr.evaluate(
+        labels,
+        scores,
+        [case.metric(3, ties=ties)],
+        sample_weight=weights,
+        per_query=True,
+    ).values()
+    for value, *items in zip(found, labels, scores):
+        expected = oracle.evaluate(
+            case.name,
+            items[0],
+            oracle.in_one_order(ties, items[1], items[0]),
+            k=3 if METRICS[case.name].has_cutoff else None,
+            **dict(case.options),
+        )
+        counts = expected is not None and expected[1] != 0
+        expected = expected[0] if counts else np.nan
+        assert value == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("run", ["eager", "graph", "XLA"])
+@pytest.mark.parametrize("ties", ["best", "worst"])
+def test_best_and_worst_in_a_catalogue(ties, run):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 3, (20, 9)).astype("float32")
+    ids = np.stack([rng.permutation(9)[:3] for _ in range(20)])
+    ids[::4, 1], ids[1::4, 2] = -1, ids[1::4, 0]  # padding, and a repeated id
+    grades = rng.integers(0, 4, ids.shape).astype("float32")
+    labels = np.zeros(scores.shape, "float32")
+    for row, (of_ids, of_grades) in enumerate(zip(ids, grades)):
+        for position, item in reversed([*enumerate(of_ids)]):  # the first one counts
+            if item >= 0:
+                labels[row, item] = of_grades[position]
+    names = ["ndcg@3", "mrr", "map@5", "err@2"]
+    expected = tfr.evaluate(labels, scores, names, ties=ties)
+    metric = tfr.RankingMetrics(names, ties=ties, inputs="catalogue", dtype="float64")
+    update = update_function(metric)
+    if run != "eager":
+        update = tf.function(update, jit_compile=run == "XLA")
+    update({"ids": tf.constant(ids), "relevance": tf.constant(grades)}, scores)
+    assert results(metric) == pytest.approx(expected, rel=1e-12)
+    assert expected != tfr.evaluate(labels, scores, names)
+
+
+def test_best_and_worst_in_rows_and_two_tables():
+    query_ids, labels, scores = ["q"] * 4, [0, 2, 1, 0], [1.0, 1.0, 1.0, 0.0]
+    qrels = {"q": dict(zip("abcd", labels))}
+    run = {"q": dict(zip("abcd", scores))}
+    for ties, expected in (("best", 1.0), ("worst", 1 / 2), ("expected", None)):
+        rows = tfr.evaluate_rows(query_ids, labels, scores, ["mrr"], ties=ties)
+        assert rows == dict(tfr.evaluate_run(qrels, run, ["mrr"], ties=ties))
+        assert expected in (None, rows["mrr"])
+
+
+def test_order_does_not_matter_to_best_and_worst():
+    labels, scores = tied_lists()
+    reverse = labels[:, ::-1], scores[:, ::-1]
+    for ties in ("best", "worst"):
+        names = ["ndcg@2", "map", "mrr", "auc", "opa"]
+        assert tfr.evaluate(labels, scores, names, ties=ties) == pytest.approx(
+            tfr.evaluate(*reverse, names, ties=ties), rel=1e-15
+        )
+
+
+def test_tied_and_judged_stand_beside_metrics_of_any_convention():
+    labels, scores = [[1, 0, 0], [0, 1, 0]], [[1, 1, 0], [3, 2, 1]]
+    names = ["ndcg@2", "tied@2"]
+    for options in ({"convention": "trec_eval"}, {"ties": "stable"}):
+        found = tfr.evaluate(labels, scores, names, **options)
+        assert found["tied@2"] == 1 / 2
+    qrels, run = {"q": {"a": 1}}, {"q": {"a": 2.0, "b": 1.0}}
+    found = tfr.evaluate_run(
+        qrels, run, ["ndcg@2", "judged@2", "tied@2"], convention="trec_eval"
+    )
+    assert dict(found) == {"ndcg@2": 1.0, "judged@2": 1 / 2, "tied@2": 0.0}
+    with pytest.raises(ValueError, match="which no such metric takes"):
+        tfr.evaluate(labels, scores, ["tied@2"], ties="stable")
+
+
+def test_the_best_order_of_subtopics_is_refused():
+    with pytest.raises(ValueError, match="`ties` of `alpha_dcg` must be one of"):
+        tfr.AlphaDCG(ties="best")
+
+
+def test_tied_counts_the_queries_whose_value_depends_on_their_order():
+    """`tied` is 0 where no metric changes with the order, and 1 where NDCG does."""
+    labels, scores = tied_lists()
+    for k in (1, 2, 4, None):
+        at_k = "" if k is None else f"@{k}"
+        names = [f"tied{at_k}", f"ndcg{at_k}"]
+        values = {
+            ties: tfr.evaluate(labels, scores, names[1:], ties=ties, per_query=True)
+            for ties in ("best", "worst")
+        }
+        best, worst = (values[ties][names[1]] for ties in ("best", "worst"))
+        found = tfr.evaluate(labels, scores, names, per_query=True)[names[0]]
+        counts = ~np.isnan(best)
+        assert not found[counts & (found == 0) & (best != worst)].size
+        # Below a cutoff that takes the whole tie, another order may give the same value.
+        assert (found[counts] >= (best != worst)[counts]).all()
+        if k is not None:
+            cut = np.abs(best - worst)[counts] > 1e-12
+            assert (found[counts][cut] == 1).all()
+            assert 0 < found[counts].mean() < 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "k", "expected"),
+    [
+        ([1, 0], [2, 1], 2, 0),
+        ([1, 1, 0], [2, 2, 1], 3, 0),  # tied items of the same label
+        ([0, 1, 1], [2, 1, 1], 1, 0),  # a tie below the cutoff
+        ([0, 1, 0], [2, 1, 1], 2, 1),  # a tie that the cutoff divides
+        ([0, 0, 1], [1, 1, 1], 1, 1),  # the item that differs is far below the cutoff
+        ([1, 0], [np.nan, np.nan], 1, 1),
+        ([1, 0], [-np.inf, -np.inf], 1, 0),  # not retrieved
+        ([1, 0, -1], [2, 1, 1], 2, 0),  # padding
+    ],
+)
+def test_tied_of_one_list(labels, scores, k, expected):
+    name = f"tied@{k}"
+    assert tfr.evaluate(labels, scores, [name]) == {name: expected}
+
+
+def test_tied_with_item_weights():
+    assert tfr.evaluate([1, 1], [1, 1], ["tied"], sample_weight=[[1, 2]])["tied"] == 1
+    assert tfr.evaluate([1, 1], [1, 1], ["tied"], sample_weight=[[2, 2]])["tied"] == 0
+
+
+@pytest.mark.parametrize("run", ["eager", "graph", "XLA"])
+def test_tied_in_a_catalogue(run):
+    scores = np.array([[3, 1, 1, 1, 0], [3, 2, 1, 0, 0], [4, 3, 2, 1, 1]], "float32")
+    for ids, expected in (
+        ([[1], [0], [4]], [0, 1 / 3, 1 / 3, 2 / 3]),
+        ([[1, 2, 3], [0, 1, 1], [4, 3, -1]], [0, 0, 0, 0]),  # all tied are relevant
+        ([[1, 2, 2], [3, 1, -1], [4, 3, -1]], [0, 1 / 3, 1 / 3, 2 / 3]),
+    ):
+        names = ["tied@1", "tied@2", "tied@3", "tied@5"]
+        metric = tfr.RankingMetrics(names, inputs="catalogue", dtype="float64")
+        update = update_function(metric)
+        if run != "eager":
+            update = tf.function(update, jit_compile=run == "XLA")
+        update(tf.constant(ids), tf.constant(scores))
+        assert [*results(metric).values()] == pytest.approx(expected)
+
+
+def test_low_precision_ties_scores_and_the_range_shows_it():
+    """Scores in bfloat16 tie. The expected value stays close, and the range widens."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(10, 1, (200, 200))
+    labels = (rng.random(scores.shape) < 0.05) * 1.0
+    low = tf.cast(scores, tf.bfloat16)
+    exact = tfr.evaluate(labels, scores, ["ndcg@10", "tied@10"])
+    rounded = tfr.evaluate(labels, low, ["ndcg@10", "tied@10"])
+    assert exact["tied@10"] == 0
+    assert rounded["tied@10"] > 0.2
+    ends = [
+        tfr.evaluate(labels, low, ["ndcg@10"], ties=ties)["ndcg@10"]
+        for ties in ("worst", "best")
+    ]
+    assert ends[0] < exact["ndcg@10"] < ends[1]
+    off = abs(rounded["ndcg@10"] - exact["ndcg@10"])
+    assert off < (ends[1] - ends[0]) / 2
+
+
+def test_every_choice_of_ties_is_known():
+    of_cases = {t for c in cases_of_metrics(["ndcg"]) for t in get_args(Ties) if c}
+    assert of_cases == {"expected", "stable", "random", "best", "worst"}
