@@ -46,7 +46,8 @@ bench-tfma:
 
 # These targets compare this library with the installed tools.
 peers:
-	python -m pytest -n auto --dist load validation/test_tools.py validation/test_runs.py
+	python -m pytest -n auto --dist load validation/test_tools.py validation/test_runs.py \
+		validation/test_trackers.py
 
 tf-ranking:
 	python -m pytest -n auto --dist load validation/test_tf_ranking.py

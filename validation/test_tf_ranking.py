@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_recommenders as tfrs
 from cases import make_metric
 from conventions_document import (
     choice_examples,
@@ -52,6 +53,35 @@ def test_equal_values(grades, weights, compare):
                     rtol=1e-5,
                     atol=1e-5,
                 )
+
+
+@pytest.mark.parametrize("kind", ["untied", "tied"])
+def test_top_k_accuracy_of_tensorflow_recommenders(kind, compare):
+    """Scores of small whole numbers are often tied, and their products are exact."""
+    rng = np.random.default_rng(0)
+    shape = 40, (2 if kind == "tied" else 1)
+    items = rng.integers(-2, 3, shape) if kind == "tied" else np.arange(40)[:, None]
+    queries = rng.integers(1, 4, (200, shape[1])).astype("f4")
+    items, relevant = items.astype("f4"), rng.integers(0, 40, 200)
+    theirs = tfrs.metrics.FactorizedTopK(
+        tf.data.Dataset.from_tensor_slices(items).batch(16), ks=(1, 5, 10)
+    )
+    theirs.update_state(queries, items[relevant])
+    ours = tfr.evaluate(
+        relevant,
+        queries @ items.T,
+        ["hit_rate@1", "hit_rate@5", "hit_rate@10"],
+        inputs="catalogue",
+        convention="tfrs",
+    )
+    compare(
+        "tensorflow-recommenders",
+        "tfrs",
+        f"hit_rate, {kind}",
+        [*ours.values()],
+        [float(value) for value in theirs.result()],
+        rtol=1e-6,
+    )
 
 
 # In OPA, TF-Ranking counts a tied pair as wrongly ordered, whatever order it draws.

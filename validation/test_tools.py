@@ -1,5 +1,6 @@
 """Compares each tool with this library, which uses the tool's convention."""
 
+import ir_measures as ir_measures_package
 import lightgbm
 import numpy as np
 import own_metric  # noqa: F401 (declares graded_rbp)
@@ -7,6 +8,7 @@ import pyndeval
 import pytest
 import pytrec_eval
 import ranx as ranx_package
+from cases import inverse_rank
 from conventions_document import (
     choice_examples,
     example_id,
@@ -14,6 +16,7 @@ from conventions_document import (
     same_values,
 )
 from queries import (
+    CUTOFFS,
     GRADES,
     WEIGHTS,
     name_of,
@@ -22,13 +25,19 @@ from queries import (
     subtopics_of,
 )
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
+from sklearn.metrics import label_ranking_average_precision_score, label_ranking_loss
 from tools import (
     KERAS_RS,
     TOOLS,
+    binary,
+    catboost,
+    catboost_value,
     ir_measures,
     keras_rs_metric,
     qrels_and_run,
     ranx,
+    recbole,
+    xgboost_value,
 )
 
 import tfrankmetrics as tfr
@@ -49,8 +58,8 @@ def test_equal_values(tool, kind, compare):
     if kind == "fractional" and not tool.has_fractions:
         pytest.skip("the tool accepts only binary or integer labels")
     queries = random_queries(60, seed=1, kind=kind)
-    if tool.name == "implicit":  # skips queries without relevant items
-        queries = [query for query in queries if any(query[0])]
+    if tool.only_binary:
+        queries = [(binary(labels), scores) for labels, scores in queries]
     pairs = [
         (metric, k)
         for metric, cutoffs in tool.metrics.items()
@@ -64,10 +73,12 @@ def test_equal_values(tool, kind, compare):
     for metric, k in pairs:
         value = values[name_of(metric, k)]
         theirs = np.array(tool.value_of(metric, k, queries))
-        if (tool.name, metric) == ("scikit-learn", "auc"):
-            counted = ~np.isnan(theirs)  # undefined if all or no items are relevant
+        if tool.only_mean:
+            value = np.nanmean(value, keepdims=True)
+        counted = ~np.isnan(theirs)  # NaN marks a query that the tool skips
+        if tool.convention != "kaggle":  # implicit skips queries that Kaggle counts
             np.testing.assert_array_equal(np.isnan(value), ~counted)
-            value, theirs = value[counted], theirs[counted]
+        value, theirs = value[counted], theirs[counted]
         compare(
             tool.package,
             tool.convention,
@@ -86,8 +97,66 @@ def test_every_metric_of_every_convention_is_compared():
         for name, convention in tfr.CONVENTIONS.items()
         for metric in convention.metrics
     }
-    # TensorFlow Ranking needs its own environment: see `test_tf_ranking.py`.
-    assert compared == {pair for pair in named if pair[0] != "tf_ranking"}
+    compared.add(("catboost", "pfound"))  # below, by labels up to 1
+    # In environments of their own: see `test_tf_ranking.py` and `test_tfma.py`.
+    elsewhere = ("tf_ranking", "tfrs", "tfma")
+    assert compared == {pair for pair in named if pair[0] not in elsewhere}
+
+
+@pytest.mark.parametrize("kind", ["untied", "tied"])
+def test_pfound_equals_catboost(kind, compare):
+    graded = random_queries(60, seed=3, kind=kind)
+    queries = [([label / 4 for label in labels], scores) for labels, scores in graded]
+    for k in CUTOFFS:
+        name = name_of("pfound", k)
+        theirs = catboost("pfound", k, queries)
+        found = ours([name], queries, "catboost")[name]
+        compare("catboost", "catboost", f"pfound, {kind}", found, theirs, rtol=1e-12)
+
+
+def test_gauc_of_recbole_weighs_users_by_their_relevant_items(compare):
+    queries = random_queries(60, seed=4, kind="tied")
+    aucs = np.array(recbole("auc", None, queries))
+    relevant = np.array([sum(binary(labels)) for labels, _ in queries])
+    counted = ~np.isnan(aucs)
+    theirs = np.average(aucs[counted], weights=relevant[counted])
+    labels, scores = zip(*queries, strict=True)
+    (value,) = tfr.evaluate(labels, scores, ["gauc"], convention="recbole").values()
+    compare("recbole", "recbole", "gauc", value, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "gain", "discount"),
+    [
+        ("NDCG:type=Exp", "exponential", "log2"),
+        ("NDCG:denominator=Position", "linear", inverse_rank),
+        ("NDCG:type=Exp;denominator=Position", "exponential", inverse_rank),
+    ],
+)
+def test_options_of_ndcg_in_catboost(theirs, gain, discount, compare):
+    queries = random_queries(60, seed=5, kind="tied")
+    labels, scores = zip(*queries, strict=True)
+    made = tfr.NDCG(gain=gain, discount=discount, convention="catboost")
+    (values,) = tfr.evaluate(labels, scores, [made], per_query=True).values()
+    values_of_catboost = [catboost_value(theirs, *query) for query in queries]
+    compare("catboost", "catboost", theirs, values, values_of_catboost, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "parameters", "options"),
+    [
+        ("ndcg@5", {"ndcg_exp_gain": False}, {"gain": "linear"}),
+        ("ndcg@5-", {}, {"empty": "zero"}),
+    ],
+)
+def test_options_of_ndcg_in_xgboost(theirs, parameters, options, compare):
+    queries = random_queries(60, seed=5, kind="tied")
+    labels, scores = zip(*queries, strict=True)
+    made = tfr.NDCG(5, convention="xgboost", **options)
+    (values,) = tfr.evaluate(labels, scores, [made], per_query=True).values()
+    values_of_xgboost = [xgboost_value(theirs, *q, **parameters) for q in queries]
+    name = ", ".join([theirs, *parameters])
+    compare("xgboost", "xgboost", name, values, values_of_xgboost, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("example", "rows"), choice_examples(), ids=example_id)
@@ -216,6 +285,38 @@ def test_rank_biased_precision_equals_ranx(persistence, compare):
         compare("ranx", "", name, ours, theirs, rtol=1e-12)
 
 
+def test_judged_equals_ir_measures(compare):
+    queries = random_queries(60, seed=2)
+    qrels, run = qrels_and_run(queries)
+    rng = np.random.default_rng(0)
+    for query in qrels:  # drops some judgments, but never all
+        kept = [name for name in qrels[query] if rng.random() < 0.6]
+        qrels[query] = {name: 1 for name in kept or [*qrels[query]][:1]}
+    for k in (1, 3, 10):
+        measure = ir_measures_package.parse_measure(f"Judged@{k}")
+        results = ir_measures_package.iter_calc([measure], qrels, run)
+        theirs = {result.query_id: result.value for result in results}
+        found = tfr.evaluate_run(qrels, run, [f"judged@{k}"], per_query=True)
+        values = [theirs[query] for query in found["query"]]
+        compare("ir-measures", "", "judged", found[f"judged@{k}"], values, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["untied", "tied"])
+def test_multilabel_metrics_of_scikit_learn(kind, compare):
+    """LRAP is MAP unless scores are tied. The ranking loss is 1 - AUC, ties lost."""
+    queries = [(binary(x), s) for x, s in random_queries(80, seed=6, kind=kind)]
+    labels, scores = zip(*queries, strict=True)
+    metrics = [tfr.MeanAveragePrecision(empty="one")]
+    metrics += [tfr.PerQueryAUC(ties="worst", empty="one")]
+    precision, auc = tfr.evaluate(labels, scores, metrics, per_query=True).values()
+    lrap = [label_ranking_average_precision_score([x], [s]) for x, s in queries]
+    loss = [label_ranking_loss([x], [s]) for x, s in queries]
+    if kind == "untied":
+        compare("scikit-learn", "", "LRAP, as map", precision, lrap, rtol=1e-12)
+    name = f"ranking loss, as 1 - auc, {kind}"
+    compare("scikit-learn", "", name, 1 - auc, loss, atol=1e-12)
+
+
 def test_expected_reciprocal_rank_equals_gdeval(compare):
     """TREC's Perl script, gdeval, is part of ir_measures. It prints five digits."""
     queries = random_queries(60, seed=1)
@@ -331,6 +432,14 @@ def test_our_value_is_the_mean_of_random_orders_in_keras_rs(metric, compare):
         rtol=1e-6,
         atol=4 * standard_error,
     )
+
+
+@pytest.mark.parametrize(
+    ("scores", "value"), [((3, 2, 1), 1.0), ((3, 1, 2), 2 / 3), ((1, 3, 2), 1 / 3)]
+)
+def test_the_auc_of_xgboost_counts_pairs_of_equal_labels(scores, value):
+    """So it has no convention. Both orders of the last two items have the same AUC."""
+    assert xgboost_value("auc", [1, 0, 0], scores) == pytest.approx(value)
 
 
 def test_lightgbm_values_after_each_tree(compare):

@@ -7,12 +7,16 @@ convert the input to what a tool expects, such as binary labels or names of item
 
 import contextlib
 import dataclasses
+import functools
 import io
 import math
 import warnings
 from collections.abc import Callable
+from unittest import mock
 
 import numpy as np
+import scipy.stats
+import sklearn.metrics
 from queries import CUTOFFS
 
 GRADED = ("ndcg", "dcg")
@@ -146,6 +150,166 @@ def implicit(metric, k, labels, scores):
     return values[metric]
 
 
+@query_by_query
+def xgboost(metric, k, labels, scores):
+    name = {"precision": "pre"}.get(metric, metric)
+    labels = labels if metric in GRADED else binary(labels)
+    return xgboost_value(name if k is None else f"{name}@{k}", labels, scores)
+
+
+def xgboost_value(name, labels, scores, **parameters):
+    """The value of a metric by its name in XGBoost, such as `ndcg@5-`."""
+    import xgboost
+
+    # Without trees, the model returns its initial scores.
+    data = xgboost.DMatrix(
+        np.zeros((len(labels), 1)),
+        label=labels,
+        base_margin=scores,
+        group=[len(labels)],
+    )
+    parameters |= {"objective": "rank:ndcg", "disable_default_eval_metric": 1}
+    model = xgboost.train({**parameters, "eval_metric": name}, data, num_boost_round=0)
+    return float(model.eval(data).rpartition(":")[2])
+
+
+@query_by_query
+def catboost(metric, k, labels, scores):
+    name = {
+        "ndcg": "NDCG",
+        "dcg": "DCG",
+        "map": "MAP",
+        "mrr": "MRR",
+        "precision": "PrecisionAt",
+        "recall": "RecallAt",
+        "pfound": "PFound",
+        "auc": "QueryAUC",
+    }[metric]
+    if metric not in (*GRADED, "pfound"):
+        labels = binary(labels)
+    return catboost_value(name if k is None else f"{name}:top={k}", labels, scores)
+
+
+def catboost_value(name, labels, scores):
+    """The value of a metric by its name in CatBoost, such as `NDCG:type=Exp`."""
+    from catboost.utils import eval_metric
+
+    labels, scores = np.asarray(labels, float), np.asarray(scores, float)
+    (value,) = eval_metric(labels, scores, name, group_id=[0] * len(labels))
+    return value
+
+
+def spark(metric, k, queries):
+    """The mean over all queries. Each mean is a job of Spark, which takes a second."""
+    # In Scala, since the class of PySpark drops the grades.
+    java = spark_context()._jvm
+    rows = [_recommended_and_relevant(metric, *query) for query in queries]
+    rows = [getattr(java.scala, f"Tuple{len(r)}")(*map(_java_list, r)) for r in rows]
+    data = spark_context()._jsc.parallelize(_java_list(rows), 1)
+    theirs = java.org.apache.spark.mllib.evaluation.RankingMetrics.of(data)
+    name = {
+        "ndcg": "ndcgAt",
+        "map": "meanAveragePrecisionAt",
+        "precision": "precisionAt",
+        "recall": "recallAt",
+    }[metric]
+    return [getattr(theirs, name)(k or max(len(labels) for labels, _ in queries))]
+
+
+def _java_list(values):
+    result = spark_context()._jvm.java.util.ArrayList()
+    for value in values:
+        result.add(value)
+    return result
+
+
+@functools.cache
+def spark_context():
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[1]")
+    builder = builder.config("spark.ui.enabled", "false")
+    return builder.config("spark.log.level", "ERROR").getOrCreate().sparkContext
+
+
+def _recommended_and_relevant(metric, labels, scores):
+    """The items by descending score, the relevant ones, and for NDCG their labels."""
+    ranked = np.argsort(-np.asarray(scores), kind="stable")
+    by_label = sorted(range(len(labels)), key=lambda i: -labels[i])
+    relevant = [item for item in by_label if labels[item] >= 1]
+    grades = [float(labels[item]) for item in relevant]
+    lists = ranked.astype(float).tolist(), [float(item) for item in relevant]
+    return (*lists, grades) if metric == "ndcg" else lists
+
+
+@query_by_query
+def recbole(metric, k, labels, scores):
+    from recbole.evaluator import metrics
+
+    name = {
+        "ndcg": "NDCG",
+        "map": "MAP",
+        "mrr": "MRR",
+        "precision": "Precision",
+        "recall": "Recall",
+        "hit_rate": "Hit",
+        "auc": "GAUC",
+    }[metric]
+    theirs = object.__new__(getattr(metrics, name))  # without its configuration
+    labels = np.array(binary(labels))
+    if metric == "auc":
+        if len(set(labels)) == 1:
+            return math.nan  # RecBole removes such a user
+        ranks = scipy.stats.rankdata(-np.asarray(scores))
+        sums = ranks[labels > 0].sum(), len(labels), labels.sum()
+        return theirs.metric_info(*(np.array([each]) for each in sums))
+    ranked = labels[np.argsort(-np.asarray(scores), kind="stable")][:k]
+    ranked = np.pad(ranked, (0, k - len(ranked)))[np.newaxis]
+    relevant = np.array([labels.sum()])
+    if not relevant:
+        return math.nan  # every user of RecBole has a relevant item
+    with mock.patch.object(np, "float", float, create=True):  # of NumPy 1
+        has_relevant = metric in ("ndcg", "map", "recall")
+        values = theirs.metric_info(ranked > 0, *[relevant] * has_relevant)
+    return values[0, -1]
+
+
+@query_by_query
+def recommenders(metric, k, labels, scores):
+    import pandas as pd
+    from recommenders.evaluation import python_evaluation
+
+    rated = pd.DataFrame(
+        {"userID": 0, "itemID": range(len(labels)), "rating": labels}
+    ).query("rating >= 1")
+    if rated.empty:
+        return math.nan  # only users with ratings count
+    predicted = pd.DataFrame(
+        {"userID": 0, "itemID": range(len(scores)), "prediction": scores}
+    )
+    function = getattr(python_evaluation, f"{metric}_at_k")
+    more = {"score_type": "raw"} if metric == "ndcg" else {}
+    return function(rated, predicted, k=k or len(labels), **more)
+
+
+@query_by_query
+def mind(metric, k, labels, scores):
+    """The evaluation of the MIND dataset, which recommenders has."""
+    from recommenders.models.deeprec import deeprec_utils
+
+    if metric == "ndcg":
+        if not any(labels):
+            return math.nan
+        k = k or len(labels)
+        return deeprec_utils.ndcg_score(np.array(labels), np.array(scores), k=k)
+    labels = np.array(binary(labels))
+    if len(set(labels)) == 1 and (metric == "auc" or not labels[0]):
+        return math.nan  # every impression of MIND has a click and another item
+    if metric == "mrr":
+        return deeprec_utils.mrr_score(labels, np.array(scores))
+    return sklearn.metrics.roc_auc_score(labels, scores)
+
+
 def qrels_and_run(queries):
     """Makes qrels and a run for trec_eval.
 
@@ -213,7 +377,7 @@ def ranx(metric, k, queries):
     import numba
     import ranx
 
-    metric = metric.replace("r_precision", "r-precision")
+    metric = {"r_precision": "r-precision", "rbp": "rbp.80"}.get(metric, metric)
     qrels, run = qrels_and_run(queries)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", numba.NumbaTypeSafetyWarning)
@@ -239,6 +403,10 @@ class Tool:
     # The metrics for which the convention breaks ties as the tool does.
     ties: tuple[str, ...]
     tolerance: float = 1e-12
+    # Whether all labels are 0 or 1, also for NDCG.
+    only_binary: bool = False
+    # Whether `value_of` returns only the mean over the queries.
+    only_mean: bool = False
     # Whether the input can say that an item was not retrieved.
     has_missed: bool = False
     # Whether the tool finds the relevant items itself, also for fractional labels.
@@ -315,8 +483,9 @@ TOOLS = [
         {
             **dict.fromkeys(("ndcg", "dcg", *BINARY, "hit_rate", "f1"), CUTOFFS),
             "r_precision": (None,),
+            "rbp": (None,),
         },
-        ties=("ndcg", "dcg", *BINARY, "hit_rate", "f1", "r_precision"),
+        ties=("ndcg", "dcg", *BINARY, "hit_rate", "f1", "r_precision", "rbp"),
         has_missed=True,
     ),
     Tool(
@@ -355,5 +524,62 @@ TOOLS = [
         implicit,
         {"map": GIVEN},
         ties=("map",),
+    ),
+    Tool(
+        "XGBoost",
+        "xgboost",
+        "xgboost",
+        xgboost,
+        {"ndcg": CUTOFFS, "map": CUTOFFS, "precision": CUTOFFS},
+        ties=("ndcg", "map", "precision"),
+        tolerance=1e-12,
+    ),
+    Tool(
+        "CatBoost",
+        "catboost",
+        "catboost",
+        catboost,
+        {
+            **dict.fromkeys(("ndcg", "dcg", *BINARY), CUTOFFS),
+            "auc": (None,),
+        },
+        ties=("ndcg", "dcg", *BINARY, "auc"),
+    ),
+    Tool(
+        "Spark",
+        "pyspark",
+        "spark",
+        spark,
+        {"ndcg": CUTOFFS, "map": CUTOFFS, "precision": GIVEN, "recall": GIVEN},
+        ties=("ndcg", "map", "precision", "recall"),  # it reads lists in their order
+        only_mean=True,
+    ),
+    Tool(
+        "RecBole",
+        "recbole",
+        "recbole",
+        recbole,
+        {
+            **dict.fromkeys(("ndcg", *BINARY, "hit_rate"), GIVEN),
+            "auc": (None,),
+        },
+        ties=("auc",),  # others follow PyTorch's top_k
+        only_binary=True,
+    ),
+    Tool(
+        "recommenders",
+        "recommenders",
+        "recommenders",
+        recommenders,
+        dict.fromkeys(("ndcg", "map", "precision", "recall"), CUTOFFS),
+        ties=("ndcg", "map", "precision", "recall"),
+    ),
+    Tool(
+        "MIND",
+        "recommenders",
+        "mind",
+        mind,
+        {"ndcg": CUTOFFS, "mrr": (None,), "auc": (None,)},
+        ties=("auc",),  # others follow NumPy's unstable sort
     ),
 ]

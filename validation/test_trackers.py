@@ -1,0 +1,83 @@
+"""Experiment trackers and tuners log and read our metrics of `fit`."""
+
+import keras_tuner
+import mlflow
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfrankmetrics as tfr
+
+NAMES = ["ndcg@10", "mrr"]
+DATA = np.random.default_rng(0).normal(size=(8, 4)), np.eye(4)[np.arange(8) % 4]
+
+
+def model(separator="_", units=4):
+    items = tf.keras.Input((4,))
+    hidden = tf.keras.layers.Dense(units)(items)
+    made = tf.keras.Model(items, tf.keras.layers.Dense(4)(hidden))
+    metric = tfr.RankingMetrics(NAMES, separator=separator)
+    made.compile(loss="mse", metrics=[metric])
+    return made
+
+
+def fit(made, **arguments):
+    return made.fit(*DATA, validation_data=DATA, epochs=2, verbose=0, **arguments)
+
+
+@pytest.fixture
+def tracking(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'runs.db'}")
+    yield
+    mlflow.autolog(disable=True)
+
+
+def logged(run, key):
+    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, key)
+    return [entry.value for entry in sorted(history, key=lambda entry: entry.step)]
+
+
+@pytest.mark.usefixtures("tracking")
+def test_the_callback_of_mlflow():
+    with mlflow.start_run() as run:
+        callback = mlflow.keras.MlflowCallback(run)
+        history = fit(model(), callbacks=[callback]).history
+    for name in ("ndcg_10", "mrr"):
+        for key, of_mlflow in ((name, name), (f"val_{name}", f"val_{name}")):
+            values = logged(run, of_mlflow)
+            assert values[-1] == pytest.approx(history[key][-1], rel=1e-6)
+
+
+@pytest.mark.usefixtures("tracking")
+def test_autologging_of_mlflow():
+    mlflow.tensorflow.autolog(log_models=False)
+    with mlflow.start_run() as run:
+        history = fit(model()).history
+    for key in ("ndcg_10", "mrr", "val_ndcg_10", "val_mrr"):
+        assert logged(run, key) == pytest.approx(history[key], rel=1e-6)
+
+
+@pytest.mark.usefixtures("tracking")
+def test_mlflow_loses_the_metrics_of_a_run_with_an_at_sign():
+    """If this fails, the guide need no longer warn of it."""
+    with mlflow.start_run() as run:
+        fit(model("@"), callbacks=[mlflow.keras.MlflowCallback(run)])
+        with pytest.raises(mlflow.MlflowException, match="Names may only contain"):
+            mlflow.log_metric("ndcg@10", 1.0)
+    assert mlflow.get_run(run.info.run_id).data.metrics == {}
+
+
+def test_the_objective_of_keras_tuner(tmp_path):
+    tuner = keras_tuner.RandomSearch(
+        lambda choices: model(units=choices.Choice("units", [2, 4])),
+        objective=keras_tuner.Objective("val_ndcg_10", direction="max"),
+        max_trials=2,
+        directory=tmp_path,
+        project_name="search",
+    )
+    tuner.search(*DATA, validation_data=DATA, epochs=1, verbose=0)
+    trials = tuner.oracle.get_best_trials(2)
+    scores = [trial.score for trial in trials]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] == trials[0].metrics.get_best_value("val_ndcg_10")
