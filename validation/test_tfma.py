@@ -148,7 +148,7 @@ def test_options_are_part_of_the_key():
 
 
 def test_the_ndcg_of_tfma(compare):
-    """Leaves out ties, whose order in TFMA is that of NumPy's unstable sort."""
+    """Leaves out ties, which TFMA orders by NumPy's unstable sort."""
     table = make_table()
     table["score"] = np.random.default_rng(1).permutation(len(table)) / 7
     assert (table.groupby("query")["grade"].max() == 0).any()

@@ -241,7 +241,7 @@ def _in_catalogue(scores: tf.Tensor, ids: tf.Tensor, gains: tf.Tensor) -> tf.Ten
     queries = tf.range(tf.shape(ids, out_type=tf.int64)[0])[:, tf.newaxis]
     indices = tf.stack([queries + tf.zeros_like(ids), ids], axis=2)
     nothing = tf.zeros_like(scores, tf.float64)
-    # The maximum, since the ids of padding are those of other items.
+    # The maximum, since padding has the id of another item.
     return tf.tensor_scatter_nd_max(nothing, indices, gains)
 
 

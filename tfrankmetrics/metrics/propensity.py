@@ -153,7 +153,7 @@ class PropensityScoredNDCG(TopKMetric):
     `inverse_propensity` computes it. Other items have the label 0. The value is between
     0 and 1. Source: Jain, Prabhu and Varma, "Extreme multi-label loss functions for
     recommendation, tagging, ranking & other missing label applications", KDD 2016. The
-    factor s and the ratio of the sums are those of pyxclib. The paper divides by the
+    factor s and the ratio of the sums follow pyxclib. The paper divides by the
     sum over ranks 1..k, also for queries with fewer relevant items; with
     average="macro" the factor has no effect.
 

@@ -389,7 +389,7 @@ def depends_on_order(
 ) -> tf.Tensor:
     """1 where the group of a rank has unequal gains or weights, otherwise 0, `[B, D]`.
 
-    `gains` `[B, D]` are by rank, and `judged` `[B, J]` are those of all judged items.
+    `gains` `[B, D]` are by rank, and `judged` `[B, J]` are the gains of all items.
     """
     if groups.last_items is not None:  # in a catalogue, it also holds repeated ids
         groups = groups._replace(last_items=groups.last_items & lists.judged.valid)
