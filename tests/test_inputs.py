@@ -225,7 +225,7 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.NDCG(seed=1.5, ties="random"), "`seed` of `ndcg` must be an int", "1.5"),
         (lambda: tfr.DCG(empty="one"), "`empty` of `dcg` must be one of 'zero', 'skip'", "'one'"),
         (lambda: tfr.AverageRelevancePosition(empty="zero"), "must be one of 'skip'", "'zero'"),
-        (lambda: tfr.OrderedPairAccuracy(empty="one"), "use average='macro'", "'one'"),
+        (lambda: tfr.OrderedPairAccuracy(empty="one"), "or average='macro'", "'one'"),
         (lambda: tfr.OrderedPairAccuracy(average="mean"), "'micro', 'macro'", "'mean'"),
         (lambda: tfr.OrderedPairAccuracy(inputs="ids"), "`opa` supports only inputs='labels',", None),
         (lambda: tfr.PerQueryAUC(inputs="ids"), "supports only inputs='labels' and 'catalogue',", None),
