@@ -176,6 +176,9 @@ def check_alone(rng, setting, objects, lists, found):
             lambda array, at=query: None if array is None else array[at : at + 1],
             (lists.arguments, lists.keras_mask),
         )
+        labels = arguments["y_true"]
+        if not isinstance(labels, dict) and np.isin(labels, [1, -1]).all():
+            continue  # which raises an error
         one = dataclasses.replace(lists, arguments=arguments, keras_mask=mask)
         alone = evaluate(setting, one, metrics=objects, per_query=True)
         for name, (value,) in alone.items():

@@ -124,7 +124,8 @@ def _apply_empty(
     options = dict(measure.options)
     if options["empty"] == "skip":
         weight = tf.where(is_empty, tf.zeros_like(weight), weight)
-    weight *= _times(measure, ranked, total)
+    if "average" in options:
+        weight *= _times(measure, ranked, total)
     # In an empty list, formulas give 0 already.
     if options["empty"] == "one":
         is_empty = is_empty[:, tf.newaxis] if total.shape.rank == 1 else is_empty
@@ -134,7 +135,7 @@ def _apply_empty(
 
 def _times(measure: Measure, ranked: RankedLists, total: tf.Tensor) -> tf.Tensor | int:
     """How often each list counts in the mean, by the option `average`."""
-    match dict(measure.options).get("average"):
+    match measure["average"]:
         case "micro":
             return total
         case "items":
