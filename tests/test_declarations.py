@@ -19,6 +19,7 @@ from tfrankmetrics.metrics.trial import try_declaration
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
 SHARED = ["ties", "seed", "empty", "convention", "inputs", "name", "dtype"]
 FUNCTIONS_WITH_OPTIONS = [tfr.evaluate, tfr.evaluate_rows, tfr.RankingMetrics]
+FUNCTIONS_WITH_OPTIONS += [tfr.EvaluateRows, tfr.EvaluateLists]
 
 
 def base_of(cls):

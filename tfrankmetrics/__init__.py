@@ -13,6 +13,7 @@ from tfrankmetrics.comparison import Comparison
 from tfrankmetrics.conventions import CONVENTIONS
 from tfrankmetrics.evaluate import evaluate
 from tfrankmetrics.inputs.mistakes import RankingWarning
+from tfrankmetrics.keras.callbacks import EvaluateLists, EvaluateRows
 from tfrankmetrics.keras.many import RankingMetrics
 from tfrankmetrics.metrics import (
     DCG,
@@ -61,6 +62,8 @@ __all__ = [
     "BPref",
     "BinaryGain",
     "Comparison",
+    "EvaluateLists",
+    "EvaluateRows",
     "ExpectedReciprocalRank",
     "F1AtK",
     "HitRateAtK",

@@ -120,7 +120,7 @@ def evaluate_rows(
     given = {"query_ids": query_ids, "labels": labels, "scores": scores}
     if sample_weight is not None:
         given["sample_weight"] = sample_weight
-    given = _columns_of(data, given)
+    given = columns_of(data, given)
     query_ids = given.pop("query_ids")
     columns = {name: as_numbers(name, values) for name, values in given.items()}
     if (query_ids is None) == (groups is None):
@@ -166,7 +166,7 @@ def evaluate_rows(
     )
 
 
-def _columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments, with the column of `data` for each name."""
     names = {name: value for name, value in arguments.items() if isinstance(value, str)}
     if data is None:

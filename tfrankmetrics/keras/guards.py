@@ -115,7 +115,7 @@ def _refuse_single_items(y_pred: Any, model: Any) -> None:
         raise ValueError(
             "In fit and evaluate of a model, scores must be [B, N] or [B, N, 1], a "
             f"list of items for each query. Received: scores of shape {shape}, one "
-            "item for each example. Group scores by query and use "
+            "item for each example. Use the callback tfrankmetrics.EvaluateRows, or "
             "tfrankmetrics.evaluate_rows."
         )
 
