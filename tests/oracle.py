@@ -208,7 +208,7 @@ def binary_preference(order, *, denominator="min(relevant, irrelevant)", **_):
 
 def tied_queries(order, **_):
     differ = (
-        (one.label, one.weight) != (other.label, other.weight)
+        (one.label, one.label * one.weight) != (other.label, other.label * other.weight)
         for one, other in itertools.product(order.top, order.ranked)
         if _key(one.score) == _key(other.score)
     )

@@ -219,6 +219,9 @@ def test_tied_of_one_list(labels, scores, k, expected):
 def test_tied_with_item_weights():
     assert tfr.evaluate([1, 1], [1, 1], ["tied"], sample_weight=[[1, 2]])["tied"] == 1
     assert tfr.evaluate([1, 1], [1, 1], ["tied"], sample_weight=[[2, 2]])["tied"] == 0
+    # The weight of an irrelevant item changes no value.
+    zeros = tfr.evaluate([1, 0, 0], [2, 1, 1], ["tied"], sample_weight=[[1, 2, 3]])
+    assert zeros["tied"] == 0
 
 
 @pytest.mark.parametrize("run", ["eager", "graph", "XLA"])

@@ -24,7 +24,7 @@ class TiedQueries(TopKMetric):
     """The share of queries whose value may depend on the order of tied items.
 
     tied@k = 1 if a rank of 1..k is in a group of tied items with unequal labels (or,
-             with one weight per item, unequal weights), otherwise 0
+             with one weight per item, unequal weights of relevant items), otherwise 0
 
     For such a query, another tool may give another value, and ties="best" and
     ties="worst" may differ. Beside other metrics, in `RankingMetrics` or `evaluate`, it

@@ -235,7 +235,7 @@ class RankedLists:
 
     @cached
     def depends_on_order(self, gain: ItemGain) -> tf.Tensor:
-        """1 where a rank's group of ties has unequal gains or weights, `[B, D]`."""
+        """1 where a rank's group of ties has unequal gains, or weights, `[B, D]`."""
         gains, untied = self.at_ranks(gain), tf.zeros_like(self.at_ranks(gain))
         return self.if_tied(
             lambda groups: ties.depends_on_order(

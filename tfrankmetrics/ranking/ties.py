@@ -395,7 +395,9 @@ def depends_on_order(
         groups = groups._replace(last_items=groups.last_items & lists.judged.valid)
     values = [(gains, judged)]
     if lists.ranked.weights is not None:
-        values.append((lists.ranked.weights, lists.judged.weights))
+        # The weight of an item without a gain changes no value.
+        weights = lists.ranked.weights, lists.judged.weights
+        values.append((gains * weights[0], judged * weights[1]))
     differs = tf.zeros_like(lists.ranked.valid)
     for by_rank, of_judged in values:
         differs |= _differs_in_group(groups, by_rank, of_judged)
