@@ -21,7 +21,7 @@ LAYERS = [
     {"keras"},
     {"metrics"},
     {"evaluate", "rows", "trec", "tfma"},
-    {"join"},
+    {"join", "callbacks"},
     {"runs", "significance"},
     {"comparison", "pairing"},
     {"compare"},

@@ -8,12 +8,12 @@ The public interface is `__all__` of this package, of `tfrankmetrics.options` an
 `tfrankmetrics.tfma`. All other modules may change.
 """
 
+from tfrankmetrics.callbacks import EvaluateLists, EvaluateRows
 from tfrankmetrics.compare import compare
 from tfrankmetrics.comparison import Comparison
 from tfrankmetrics.conventions import CONVENTIONS
 from tfrankmetrics.evaluate import evaluate
 from tfrankmetrics.inputs.mistakes import RankingWarning
-from tfrankmetrics.keras.callbacks import EvaluateLists, EvaluateRows
 from tfrankmetrics.keras.many import RankingMetrics
 from tfrankmetrics.metrics import (
     DCG,
