@@ -88,7 +88,7 @@ def draw_metrics(rng, setting):
     if rng.random() < 0.2:
         if setting.labels not in ("binary", "tiny"):
             names = [name for name in names if name != "pfound"]  # max_label=1
-        return draw_convention(rng, names)
+        return draw_convention(rng, names, setting.weights)
     # A call with a function as an option is not compiled. In formats with ids, only
     # relevant items have a gain, whatever the function gives to label 0.
     may_call = setting.inputs in ("labels", "subtopics") and rng.random() < 0.2
@@ -115,12 +115,14 @@ def draw_metrics(rng, setting):
     return drawn
 
 
-def draw_convention(rng, names):
+def draw_convention(rng, names, weights):
     """All metrics with the options of one convention that covers any of them."""
     conventions = [
         convention
         for convention in tfr.CONVENTIONS.values()
         if set(names) & set(convention.metrics)
+        # The best and the worst order refuse one weight per item.
+        if convention.name not in ("catboost", "tfrs") or "items" not in weights
     ]
     convention = conventions[rng.integers(len(conventions))]
     drawn = {}
