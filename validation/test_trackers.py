@@ -30,7 +30,7 @@ def tracking(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'runs.db'}")
     yield
-    mlflow.autolog(disable=True)
+    mlflow.tensorflow.autolog(disable=True)
 
 
 def logged(run, key):
