@@ -88,9 +88,9 @@ def test_swapped_labels_and_scores_are_a_warning():
     with pytest.warns(tfr.RankingWarning, match="probably swapped") as caught:
         tfr.evaluate(SCORES, labels.astype(int), ["mrr"])
     assert caught[0].filename == __file__
-    rows = [*range(4)], [[0.5, 0.3, 0.7, 0.1]], [[1, 0, 1, 0]]
+    rows = [1, 1, 1, 1], [0.5, 0.3, 0.7, 0.1], [1, 0, 1, 0]
     with pytest.warns(tfr.RankingWarning, match="probably swapped"):
-        tfr.evaluate_rows([1, 1, 1, 1], *(column[0] for column in rows[1:]), ["mrr"])
+        tfr.evaluate_rows(*rows, ["mrr"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tfr.evaluate(labels, SCORES, ["mrr"])

@@ -175,7 +175,7 @@ class EvaluateRows(_Evaluation):
     >>> sorted(history)
     ['loss', 'val_auc', 'val_ndcg@10']
 
-    The cost is that of `model.predict` and of `evaluate_rows`, for each evaluation.
+    Each evaluation takes the time of `model.predict` and of `evaluate_rows`.
 
     Args:
         x: The inputs of the rows, as for `model.predict`.
@@ -195,8 +195,8 @@ class EvaluateRows(_Evaluation):
         **options: Options for the metrics given by name. See `tfrankmetrics.Options`.
 
     Raises:
-        ValueError: An argument is one that `evaluate_rows` does not take; or, when
-            training starts, a callback that reads the values comes first.
+        ValueError: `evaluate_rows` refuses an argument. Or, when training starts, a
+            callback that reads the values stands in front of this one.
     """
 
     @takes_options
@@ -291,8 +291,8 @@ class EvaluateLists(_Evaluation):
         **options: Options for the metrics given by name. See `tfrankmetrics.Options`.
 
     Raises:
-        ValueError: An argument is one that `evaluate` does not take; or, when training
-            starts, a callback that reads the values comes first.
+        ValueError: `evaluate` refuses an argument. Or, when training starts, a callback
+            that reads the values stands in front of this one.
     """
 
     @takes_options

@@ -51,7 +51,7 @@ def values_and_weights(
             if weight.shape.rank == 2:
                 weights = tf.unstack(weight, axis=1)
             for k, *column in zip(own_cutoffs, values, weights, strict=True):
-                columns[dataclasses.replace(measure, k=k)] = column[0], column[1]
+                columns[dataclasses.replace(measure, k=k)] = tuple(column)
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     is_valid = once_per_graph(type(lists).has_valid_values, lists)
     nan_if_invalid = tf.where(is_valid, tf.constant(0, tf.float64), float("nan"))

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfrankmetrics.inputs.tensors import first_index
 from tfrankmetrics.metrics.base import TopKMetric
-from tfrankmetrics.metrics.dcg import DISCOUNTS
+from tfrankmetrics.metrics.dcg import discounts
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import label_itself
 from tfrankmetrics.options import Rule, check_option, shortened
@@ -71,16 +71,12 @@ def inverse_propensity(
     return 1 + (math.log(num_examples) - 1) * (b + 1) ** a * (counts + b) ** -a
 
 
-def _log2(lists: RankedLists) -> tf.Tensor:
-    return DISCOUNTS["log2"](lists.ranks)
-
-
 def _share_of_best(
-    lists: RankedLists, gain: ItemGain, discounts: tf.Tensor
+    lists: RankedLists, gain: ItemGain, discount: tf.Tensor
 ) -> tf.Tensor:
     """The discounted gains at ranks 1..k / the largest that any order has, `[B, C]`."""
-    found = lists.sum_to_cutoffs(lists.expected(gain) * discounts)
-    best = lists.sum_to_cutoffs(lists.ideal(gain) * discounts)
+    found = lists.sum_to_cutoffs(lists.expected(gain) * discount)
+    best = lists.sum_to_cutoffs(lists.ideal(gain) * discount)
     return tf.math.divide_no_nan(found, best)
 
 
@@ -96,15 +92,16 @@ def best_precision(lists: RankedLists, gain: ItemGain) -> tf.Tensor:
 
 def propensity_scored_ndcg(lists: RankedLists, gain: ItemGain) -> tf.Tensor:
     """PSnDCG@k = sum of gain * discount at ranks 1..k / the largest of any order."""
-    return _share_of_best(lists, gain, _log2(lists))
+    return _share_of_best(lists, gain, discounts(lists, "log2"))
 
 
 def best_ndcg(lists: RankedLists, gain: ItemGain) -> tf.Tensor:
     """The largest DCG@k / the DCG@k of a binary list with all relevant items on top."""
-    best = lists.sum_to_cutoffs(lists.ideal(gain) * _log2(lists))
+    log2 = discounts(lists, "log2")
+    best = lists.sum_to_cutoffs(lists.ideal(gain) * log2)
     is_relevant = DerivedGain(lambda items: tf.cast(gain(items) > 0, tf.float64))
     relevant = lists.total(is_relevant)[:, tf.newaxis]
-    binary = lists.sum_to_cutoffs(tf.where(lists.ranks <= relevant, _log2(lists), 0))
+    binary = lists.sum_to_cutoffs(tf.where(lists.ranks <= relevant, log2, 0))
     return tf.math.divide_no_nan(best, binary)
 
 
