@@ -8,7 +8,7 @@ import pytest
 
 
 def pytest_configure(config):
-    """Makes two CPU devices, which tests of replicas need."""
+    """Makes four CPU devices, which tests of replicas need."""
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
     if config.getoption("numprocesses", None) and not is_worker:
         # This process only starts the workers. If it imported TensorFlow, pytest would
@@ -18,7 +18,7 @@ def pytest_configure(config):
 
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0],
-        [tf.config.LogicalDeviceConfiguration()] * 2,
+        [tf.config.LogicalDeviceConfiguration()] * 4,
     )
 
 

@@ -20,7 +20,7 @@ LAYERS = [
     {"results"},
     {"keras"},
     {"metrics"},
-    {"evaluate", "rows", "trec", "tfma"},
+    {"evaluate", "rows", "retrieval", "trec", "tfma"},
     {"join", "callbacks"},
     {"runs", "significance"},
     {"comparison", "pairing"},

@@ -8,7 +8,7 @@ The public interface is `__all__` of this package, of `tfrankmetrics.options` an
 `tfrankmetrics.tfma`. All other modules may change.
 """
 
-from tfrankmetrics.callbacks import EvaluateLists, EvaluateRows
+from tfrankmetrics.callbacks import EvaluateLists, EvaluateRetrieval, EvaluateRows
 from tfrankmetrics.compare import compare
 from tfrankmetrics.comparison import Comparison
 from tfrankmetrics.conventions import CONVENTIONS
@@ -47,6 +47,7 @@ from tfrankmetrics.options import Options
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.results import QueryValues, RunCounts, RunValues, SlicedValues
+from tfrankmetrics.retrieval.evaluate import evaluate_retrieval
 from tfrankmetrics.rows import evaluate_rows
 from tfrankmetrics.runs import evaluate_run
 from tfrankmetrics.trec import read_trec
@@ -63,6 +64,7 @@ __all__ = [
     "BinaryGain",
     "Comparison",
     "EvaluateLists",
+    "EvaluateRetrieval",
     "EvaluateRows",
     "ExpectedReciprocalRank",
     "F1AtK",
@@ -96,6 +98,7 @@ __all__ = [
     "WholeListMetric",
     "compare",
     "evaluate",
+    "evaluate_retrieval",
     "evaluate_rows",
     "evaluate_run",
     "inverse_propensity",

@@ -34,10 +34,11 @@ from tfrankmetrics.inputs.weights import (
     query_weights,
     require_valid_weights,
 )
+from tfrankmetrics.ranking.counts import RankCounts, rank_by_counts
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
-from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
+from tfrankmetrics.ranking.ties import TieBreaking, Ties
 
 
 class _Counts(NamedTuple):
@@ -119,7 +120,9 @@ class CatalogueLists:
         judged = Items(relevance, valid, valid & is_retrieved(relevant_scores), None)
         counts = _counts(self.scores)
         if tie_breaking.is_exact and self.relevant.shape[1] == 1:
-            ranked, ties = self._by_counting(relevant_scores, judged, counts, depth)
+            ranked, ties = self._by_counting(
+                relevant_scores, judged, counts, depth, tie_breaking
+            )
         else:
             ranked, ties = rank_by_score(
                 self.scores,
@@ -152,7 +155,8 @@ class CatalogueLists:
         judged: Items,
         counts: _Counts,
         depth: tf.Tensor | int,
-    ) -> tuple[Items, Ties]:
+        tie_breaking: TieBreaking,
+    ) -> tuple[Items, Ties | None]:
         """The ranks around the one relevant item of each query."""
         relevant_is_nan = _is_nan(relevant_scores[:, 0])
         # NaN ranks below every number.
@@ -162,22 +166,8 @@ class CatalogueLists:
         )
         tied = _count_bytes(self.scores >= relevant_scores) - above
         tied = tf.where(relevant_is_nan, counts.num_nan, tied)
-        above, tied = above[:, tf.newaxis], tied[:, tf.newaxis]
-
-        positions = tf.range(depth)
-        start, end = tf.cast(above, tf.int32), tf.cast(above + tied, tf.int32)
-        in_group = (positions >= start) & (positions < end) & judged.retrieved
-        is_last = tf.reduce_any(in_group & (end >= depth), axis=1, keepdims=True)
-        is_here = tf.equal(positions, start) & in_group
-        labels = tf.where(is_here, judged.labels, 0)
-        groups = TieGroups(
-            start=tf.where(in_group, start, positions),
-            end=tf.where(in_group, tf.minimum(end, depth), positions + 1),
-            last_items=is_last,
-            last_size=tf.where(is_last, tied, 1)[:, 0],
-        )
-        ranked = Items(labels, is_here, is_here, None)
-        return ranked, Ties(tf.reduce_any(in_group & (tied > 1)), groups)
+        above, tied = (tf.cast(n, tf.int64)[:, tf.newaxis] for n in (above, tied))
+        return rank_by_counts(RankCounts(above, tied), judged, depth, tie_breaking)
 
 
 def _is_nan(scores: tf.Tensor) -> tf.Tensor:

@@ -22,12 +22,12 @@ DISCOUNTS: dict[str, Callable] = {
 
 
 def discounts(lists: RankedLists, discount: Discount) -> tf.Tensor:
-    """The discount of each rank, float64 `[D]`."""
+    """The discount of each rank, of the shape of `lists.ranks`."""
     if isinstance(discount, str):
         return DISCOUNTS[discount](lists.ranks)
     values = call_function("discount", discount, lists.ranks)
     # A discount that grows with the rank is a mistake: NaN, not an NDCG above 1.
-    falls = tf.reduce_all(values[1:] <= values[:-1])
+    falls = tf.reduce_all(values[..., 1:] <= values[..., :-1])
     is_valid = falls & tf.reduce_all((values >= 0) & tf.math.is_finite(values))
     return tf.where(is_valid, values, float("nan"))
 

@@ -2,6 +2,9 @@
 
 The axes of all tensors: B queries, J judged items, D ranks down to the deepest cutoff
 (see `depth_for`), and C cutoffs.
+
+The D ranks are 1 ... D, with one exception: of a large catalogue without a cutoff, only
+some are read (see `some_ranks`).
 """
 
 from __future__ import annotations
@@ -79,6 +82,11 @@ class RankedLists:
     num_judged: tf.Tensor
     # Ascending and unique, at most `deepest`; None, the whole list, is the last.
     cutoffs: tuple[int | None, ...] = ()
+    # The ranks that are read, ascending, float64 [B, D], if they are not 1 ... D: those
+    # down to the deepest cutoff and to the number of relevant items, and below them
+    # only the ranks of the relevant items and of all that are tied with these. The
+    # other ranks add nothing to a sum.
+    some_ranks: tf.Tensor | None = None
     cache: dict[tuple, Any] = dataclasses.field(default_factory=dict)
 
     def if_tied(self, exact: Callable[[TieGroups], Any], untied: Any) -> Any:
@@ -106,9 +114,17 @@ class RankedLists:
         return tf.shape(self.ranked.valid)[1] if known is None else known
 
     @property
-    @cached
     def ranks(self) -> tf.Tensor:
-        """The numbers 1 ... D, float64 `[D]`."""
+        """The ranks 1 ... D, float64 `[D]`, or `some_ranks` `[B, D]`."""
+        return self.positions if self.some_ranks is None else self.some_ranks
+
+    @property
+    @cached
+    def positions(self) -> tf.Tensor:
+        """The numbers 1 ... D, float64 `[D]`.
+
+        They are also the ranks down to every cutoff.
+        """
         if isinstance(self.depth, int):
             return tf.constant([*range(1, self.depth + 1)], tf.float64)
         return tf.range(1, tf.cast(self.depth, tf.float64) + 1, dtype=tf.float64)
@@ -116,7 +132,7 @@ class RankedLists:
     def sum_to_cutoffs(self, values: tf.Tensor) -> tf.Tensor:
         """Sum of float64 `values` `[B, D]` over ranks 1 ... k, `[B, C]`."""
         if self._is_shallow:
-            is_counted = self.ranks[:, tf.newaxis] <= self.k
+            is_counted = self.positions[:, tf.newaxis] <= self.k
             return tf.matmul(values, tf.cast(is_counted, tf.float64))
         parts = [values if k is None else values[:, :k] for k in self.cutoffs]
         return tf.stack([tf.reduce_sum(part, axis=1) for part in parts], axis=1)
@@ -131,7 +147,7 @@ class RankedLists:
     @cached
     def _is_down_to_each_rank(self) -> tf.Tensor:
         """1 where the row, a rank, is at most the column, a rank, and 0 elsewhere."""
-        return tf.cast(self.ranks[:, tf.newaxis] <= self.ranks, tf.float64)
+        return tf.cast(self.positions[:, tf.newaxis] <= self.positions, tf.float64)
 
     @property
     def _is_shallow(self) -> bool:

@@ -91,7 +91,7 @@ def _item_by_item(
     c(s) is 0. So the loop starts behind them. `number` counts the others, `[B, D]`, and
     is 0 for a group to leave out.
     """
-    s = groups.rank_in_group(lists.ranks)
+    s = groups.rank_in_group(lists.positions)
     has_one_less, others = s > 1, groups.sizes - number
     stop_of = _stops_by_group(groups, stops)
 
@@ -181,7 +181,7 @@ def _rank_by_rank(
         lambda: _walk(steps, n, values, numbers, lists.depth),
         lambda: _walk(steps, n, p, tf.ones_like(p), lists.depth),
     )
-    i = groups.rank_in_group(lists.ranks)
+    i = groups.rank_in_group(lists.positions)
     chances = tf.gather(chances, tf.cast(i, tf.int32) - 1, batch_dims=1)
     is_done = is_here & is_done[:, tf.newaxis]
     return is_done, tf.where(is_done & (i <= steps[:, tf.newaxis]), chances, 0)

@@ -107,9 +107,12 @@ class TieGroups(NamedTuple):
             return size
         return tf.where(self.is_last, self.last_size[:, tf.newaxis], size)
 
-    def rank_in_group(self, ranks: tf.Tensor) -> tf.Tensor:
-        """i, the position of each of the `ranks` in its group, from 1, `[B, D]`."""
-        return ranks - tf.cast(self.start, tf.float64)
+    def rank_in_group(self, positions: tf.Tensor) -> tf.Tensor:
+        """i, the place of each rank in its group, from 1, `[B, D]`.
+
+        `positions` are the numbers 1 ... D.
+        """
+        return positions - tf.cast(self.start, tf.float64)
 
 
 class Ties(NamedTuple):
@@ -209,6 +212,18 @@ def random_order(
     among the retrieved items. Unlike TensorFlow's random ops, this gives the same order
     in every mode and on every device, whatever the padding and the batch size.
     """
+    batch = tf.shape(retrieved, out_type=tf.int64)[0]
+    queries = tf.cast(first_query, tf.int64) + tf.range(batch)
+    items = tf.cumsum(tf.cast(retrieved, tf.int32), axis=1, exclusive=True)
+    numbers = random_numbers(seed, queries[:, tf.newaxis], items)
+    return tf.argsort(numbers, axis=1, stable=True)
+
+
+def random_numbers(seed: int, queries: tf.Tensor, items: tf.Tensor) -> tf.Tensor:
+    """A number for each item of a query, a hash of both and the seed, int32.
+
+    `queries` and `items` are their numbers, of shapes that broadcast.
+    """
 
     def scramble(bits):  # the 32-bit finalizer of Austin Appleby's MurmurHash3
         for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
@@ -216,14 +231,10 @@ def random_order(
             bits *= factor
         return tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, 16))
 
-    batch = tf.shape(retrieved, out_type=tf.int64)[0]
-    queries = tf.cast(first_query, tf.int64) + tf.range(batch)
-    seed = scramble(tf.constant(seed % 2**32, tf.uint32))
-    queries = scramble(scramble(tf.cast(queries, tf.uint32)) + seed)
-    items = tf.cumsum(tf.cast(retrieved, tf.int32), axis=1, exclusive=True)
-    items = tf.cast(items, tf.uint32)
-    numbers = scramble(queries[:, tf.newaxis] + scramble(items))
-    return tf.argsort(tf.bitcast(numbers, tf.int32), axis=1, stable=True)
+    scrambled_seed = scramble(tf.constant(seed % 2**32, tf.uint32))
+    queries = scramble(scramble(tf.cast(queries, tf.uint32)) + scrambled_seed)
+    numbers = scramble(queries + scramble(tf.cast(items, tf.uint32)))
+    return tf.bitcast(numbers, tf.int32)
 
 
 def group_sums(
@@ -262,7 +273,7 @@ def first_relevant(
 
     `relevant` is r, the number of relevant items in the group of each rank.
     """
-    n, i = groups.sizes, groups.rank_in_group(lists.ranks)
+    n, i = groups.sizes, groups.rank_in_group(lists.positions)
     # If no rank above has a relevant item, all r are among the n - i + 1 ranks left.
     relevant_here = tf.minimum(tf.math.divide_no_nan(relevant, n - i + 1), 1)
     none_above = tf.math.cumprod(1 - relevant_here, axis=1, exclusive=True)
@@ -276,7 +287,7 @@ def relevant_down_to(
 
     `relevant` is r, and `expected` is r / n, both `[B, D]`.
     """
-    n, i = groups.sizes, groups.rank_in_group(lists.ranks)
+    n, i = groups.sizes, groups.rank_in_group(lists.positions)
     # i - 1 of the n - 1 other ranks of the group are above it.
     others_above = tf.math.divide_no_nan((i - 1) * (relevant - 1), n - 1)
     return _relevant_above_group(lists, i, expected) + 1 + others_above
@@ -315,10 +326,10 @@ def mean_over_hits(
         precisions: Mean of precision * relevance at each rank, `[B, D]`.
         untied: The value where no cutoff is inside a group, `[B, C]`.
     """
-    i = groups.rank_in_group(lists.ranks)
+    i = groups.rank_in_group(lists.positions)
     # Over the ranks of the group down to each: the sum of 1 / rank, and of
     # (i - 1) / rank.
-    harmonic = tf.pad(tf.cumsum(1 / lists.ranks), [[1, 0]])
+    harmonic = tf.pad(tf.cumsum(1 / lists.positions), [[1, 0]])
     sum_1 = harmonic[1:] - tf.gather(harmonic, groups.start)
     sum_ranks = i - tf.cast(groups.start + 1, tf.float64) * sum_1
     curves = [groups.sizes, i, relevant, tf.math.divide_no_nan(weights, relevant)]
@@ -374,7 +385,7 @@ def irrelevant_above(
     For each rank, if its item is relevant, `[B, D]`. `relevant` is r, `expected` is
     r / n, and `maximum` is `[B, 1]`.
     """
-    i = groups.rank_in_group(lists.ranks)
+    i = groups.rank_in_group(lists.positions)
     above = lists.ranks - i - _relevant_above_group(lists, i, expected)
     # Of the irrelevant items tied with it, each number is equally often above it; only
     # `room` of them still count.

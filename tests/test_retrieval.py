@@ -1,0 +1,527 @@
+"""Tests `evaluate_retrieval` and its callback: exact ranks among all candidates."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfrankmetrics as tfr
+from tfrankmetrics.measure import DECLARATIONS
+from tfrankmetrics.retrieval import candidates as reading
+from tfrankmetrics.retrieval import counting
+
+QUERIES = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+CANDIDATES = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.6], [0.3, 0.3]]
+RELEVANT = [0, 2, 3]
+WITHOUT_CUTOFF = sorted(
+    name
+    for name, declaration in DECLARATIONS.items()
+    if "catalogue" in declaration.inputs and name not in ("judged", "tied")
+)
+NAMES = WITHOUT_CUTOFF + [
+    f"{name}@{k}"
+    for name in WITHOUT_CUTOFF
+    for k in (1, 5)
+    if DECLARATIONS[name].has_cutoff
+]
+
+
+def small_vectors(rng, rows, width):
+    """Vectors of small integers, whose products are exact and often tied."""
+    return rng.integers(-1, 3, (rows, width)).astype("float32")
+
+
+def case(number):
+    """Queries, candidates, relevant ids with grades, and ids to exclude."""
+    rng = np.random.default_rng(number)
+    num_queries, num_candidates = rng.integers(1, 9), rng.integers(1, 150)
+    width, relevant = rng.integers(1, 4), rng.integers(1, 9)
+    queries = small_vectors(rng, num_queries, width)
+    candidates = small_vectors(rng, num_candidates, width)
+    if number % 3 == 0:
+        candidates[rng.integers(num_candidates)] = np.nan
+    ids = rng.integers(-1, num_candidates, (num_queries, relevant))
+    grades = rng.integers(0, 4, ids.shape).astype(float)
+    exclude = rng.integers(-1, num_candidates, (num_queries, rng.integers(0, 20)))
+    return queries, candidates, {"ids": ids, "relevance": grades}, exclude
+
+
+def both(number, names, **options):
+    """Values by query, from chunks and from all scores."""
+    queries, candidates, truth, exclude = case(number)
+    if options.get("ties") == "random":
+        exclude = exclude[:, :0]
+    arguments = {"metrics": names, "per_query": True, **options}
+    all_scores = np.einsum("bd,vd->bv", queries, candidates)
+    whole = tfr.evaluate(
+        {**truth, "exclude": exclude}, all_scores, inputs="catalogue", **arguments
+    )
+    chunks = tfr.evaluate_retrieval(
+        queries,
+        candidates,
+        truth,
+        exclude=exclude,
+        chunk_size=7,
+        batch_size=3,
+        **arguments,
+    )
+    return chunks, whole
+
+
+@pytest.mark.parametrize("ties", ["expected", "stable", "random", "best", "worst"])
+@pytest.mark.parametrize("number", range(6))
+def test_the_values_are_those_of_all_scores(number, ties):
+    if ties == "random" and number % 3 == 0:
+        pytest.skip("a list with NaN draws other random numbers")
+    options = {"ties": ties, "seed": 3} if ties == "random" else {"ties": ties}
+    chunks, whole = both(number, NAMES, **options)
+    for name in NAMES:
+        np.testing.assert_allclose(chunks[name], whole[name], rtol=1e-12, err_msg=name)
+
+
+def test_metrics_may_break_ties_in_different_ways():
+    metrics = [
+        tfr.MeanReciprocalRank(ties=ties, name=ties)
+        for ties in ("expected", "stable", "best", "worst", "random")
+    ]
+    metrics.append(tfr.MeanReciprocalRank(ties="random", seed=1, name="seed 1"))
+    same = [[1.0, 0.0]] * 4
+    found = tfr.evaluate_retrieval(QUERIES[:1], same, [2], metrics)
+    drawn = tfr.evaluate([2], [[1, 1, 1, 1]], metrics[-2:], inputs="catalogue")
+    fixed = {"expected": (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4, "stable": 1 / 3}
+    assert found == {**fixed, "best": 1, "worst": 1 / 4, **drawn}
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_one_relevant_item_has_the_same_bits_down_to_a_cutoff(number):
+    queries, candidates, truth, exclude = case(number)
+    ids, names = truth["ids"][:, 0], [name for name in NAMES if "@" in name]
+    all_scores = np.einsum("bd,vd->bv", queries, candidates)
+    whole = tfr.evaluate(
+        {"ids": ids, "exclude": exclude},
+        all_scores,
+        names,
+        inputs="catalogue",
+        per_query=True,
+    )
+    chunks = tfr.evaluate_retrieval(
+        queries,
+        candidates,
+        ids,
+        names,
+        exclude=exclude,
+        per_query=True,
+        chunk_size=16,
+    )
+    for name in names:
+        np.testing.assert_array_equal(chunks[name], whole[name], err_msg=name)
+
+
+def test_tied_shares_are_those_of_all_scores():
+    for number in range(4):
+        chunks, whole = both(number, ["tied", "tied@1", "tied@5"])
+        for name, values in whole.items():
+            np.testing.assert_array_equal(chunks[name], values)
+
+
+def dot_under_xla(queries, candidates):
+    return tf.matmul(queries, candidates, transpose_b=True)
+
+
+SCORERS = {"eager": None, "xla": tf.function(dot_under_xla, jit_compile=True)}
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("number", [77, 1000])
+def test_an_item_is_tied_with_its_copies(number, dtype, scorer):
+    rng = np.random.default_rng(0)
+    queries = tf.cast(rng.normal(size=(40, 64)), dtype)
+    candidates = tf.cast(np.tile(rng.normal(size=(1, 64)), (number, 1)), dtype)
+    relevant = rng.integers(0, number, 40)
+    found = tfr.evaluate_retrieval(
+        queries,
+        candidates,
+        relevant,
+        ["arp"],
+        score=SCORERS[scorer],
+        chunk_size=256,
+        per_query=True,
+    )
+    # Each rank from 1 to V is equally likely.
+    np.testing.assert_array_equal(found["arp"], (number + 1) / 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_sum_of_products_would_not_be_the_score_of_the_product(dtype):
+    rng = np.random.default_rng(0)
+    queries, candidates = (tf.cast(rng.normal(size=(250, 64)), dtype) for _ in range(2))
+    own = tf.reduce_sum(queries * candidates, axis=1)
+    products = tf.linalg.diag_part(tf.matmul(queries, candidates, transpose_b=True))
+    assert np.mean(own.numpy() != products.numpy()) > 0.3
+    found = tfr.evaluate_retrieval(queries, candidates, np.arange(250), ["arp"])
+    scores = tf.matmul(reading.padded(queries), reading.padded(candidates), False, True)
+    scores = scores.numpy()[:250, :250]
+    ranks = 1 + (scores > np.diag(scores)[:, np.newaxis]).sum(axis=1)
+    assert found["arp"] == ranks.mean()
+
+
+class ShiftedOnFewItems:
+    """A dot product that is larger by one bit for the products of few candidates."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, queries, candidates):
+        self.calls += 1
+        scores = tf.matmul(queries, candidates, transpose_b=True)
+        return scores * (1 + 2**-20) if candidates.shape[0] == 64 else scores
+
+
+def test_another_first_product_does_not_change_a_rank():
+    rng = np.random.default_rng(0)
+    queries, candidates = rng.normal(size=(2, 5, 8)).astype("float32")
+    candidates = np.tile(candidates, (60, 1))
+    score = ShiftedOnFewItems()
+    arguments = queries, candidates, np.arange(5), ["arp", "mrr@10"]
+    shifted = tfr.evaluate_retrieval(*arguments, score=score, chunk_size=320)
+    assert score.calls == 3  # the relevant items, and all candidates twice
+    assert shifted == tfr.evaluate_retrieval(*arguments, chunk_size=320)
+
+
+def test_a_random_score_is_refused():
+    def score(queries, candidates):
+        return tf.random.normal((queries.shape[0], candidates.shape[0]))
+
+    with pytest.raises(ValueError, match="must have the same score each time"):
+        tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"], score=score)
+
+
+@pytest.mark.parametrize("number", [1, 3, 64, 65, 200])
+def test_comparisons_and_sorts_count_alike(number, monkeypatch):
+    rng = np.random.default_rng(number)
+    scores = rng.integers(0, 50, (30, 300)).astype("float32")
+    scores[rng.uniform(size=scores.shape) < 0.02] = np.nan
+    thresholds = rng.integers(0, 50, (30, number)).astype("float32")
+    numbers = np.sort(rng.integers(0, number + 1, 30))[::-1]
+    counted = {}
+    for most in (0, 1000):
+        monkeypatch.setattr(counting, "MOST_COMPARISONS", most)
+        with counting.concurrent.futures.ThreadPoolExecutor(2) as pool:
+            counted[most] = counting._compare(scores, thresholds, numbers, pool)
+    for row, many in enumerate(numbers):
+        limits, own = thresholds[row, :many, np.newaxis], scores[row]
+        for counts in counted.values():
+            np.testing.assert_array_equal(counts[0][row, :many], (own > limits).sum(1))
+            np.testing.assert_array_equal(counts[1][row, :many], (own >= limits).sum(1))
+
+
+@pytest.mark.parametrize("size", [1, 64, 100, 1000])
+def test_a_dataset_of_candidates_gives_the_values_of_an_array(size):
+    for number in range(4):
+        queries, candidates, truth, exclude = case(number)
+        dataset = tf.data.Dataset.from_tensor_slices(candidates).batch(size)
+        of_queries = tf.data.Dataset.from_tensor_slices(queries).batch(2)
+        names = ["ndcg@5", "mrr", "auc"]
+        array = tfr.evaluate_retrieval(
+            queries, candidates, truth, names, exclude=exclude
+        )
+        stream = tfr.evaluate_retrieval(
+            of_queries, dataset, truth, names, exclude=exclude
+        )
+        assert stream == pytest.approx(array, rel=1e-14, nan_ok=True)
+
+
+def test_a_dataset_is_read_twice():
+    batches = []
+
+    def tower(batch):
+        batches.append(len(batch))
+        return batch
+
+    candidates = np.random.default_rng(0).normal(size=(300, 4)).astype("float32")
+    dataset = tf.data.Dataset.from_tensor_slices(candidates).batch(100)
+    relevant = [[-1, 7], [299, 100]]
+    tfr.evaluate_retrieval(
+        candidates[:2], dataset, relevant, ["mrr"], candidate_tower=tower
+    )
+    assert batches == [100] * 6
+
+
+def test_a_dataset_that_changes_its_order_is_refused():
+    candidates = np.random.default_rng(0).normal(size=(300, 4)).astype("float32")
+    shuffled = tf.data.Dataset.from_tensor_slices(candidates).shuffle(300).batch(50)
+    queries = candidates[:20]
+    with pytest.raises(ValueError, match="in the same order each time"):
+        tfr.evaluate_retrieval(queries, shuffled, np.arange(20), ["mrr"])
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_the_values_of_replicas_are_those_of_one_device(replicas):
+    queries, candidates, truth, exclude = case(1)
+    names = ["ndcg@5", "mrr", "map", "auc"]
+    arguments = queries, candidates, truth, names
+    options = {"exclude": exclude, "chunk_size": 10, "per_query": True}
+    one = tfr.evaluate_retrieval(*arguments, **options)
+    used = set()
+
+    def score(queries, candidates):
+        product = tf.matmul(queries, candidates, transpose_b=True)
+        used.add(product.device)
+        return product
+
+    devices = [f"CPU:{number}" for number in range(replicas)]
+    with tf.distribute.MirroredStrategy(devices).scope():
+        many = tfr.evaluate_retrieval(*arguments, score=score, **options)
+    assert len(used) == replicas
+    for name in names:
+        np.testing.assert_array_equal(many[name], one[name])
+
+
+def test_towers_make_the_vectors():
+    rng = np.random.default_rng(0)
+    tower = tf.keras.Sequential([tf.keras.layers.Dense(4)])
+    items = tf.keras.layers.Embedding(30, 4)
+    features, relevant = rng.normal(size=(10, 3)).astype("float32"), np.arange(10)
+    found = tfr.evaluate_retrieval(
+        features,
+        np.arange(30),
+        relevant,
+        ["mrr", "ndcg@3"],
+        query_tower=tower,
+        candidate_tower=items,
+        batch_size=64,
+    )
+    vectors = tower.predict(features, verbose=0), items(np.arange(30)).numpy()
+    expected = tfr.evaluate_retrieval(*vectors, relevant, ["mrr", "ndcg@3"])
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_tower_may_take_a_dict_and_read_a_dataset():
+    features = {"id": np.arange(6), "price": np.linspace(0, 1, 6).astype("float32")}
+
+    def tower(batch):
+        return tf.stack([tf.cast(batch["id"], tf.float32), batch["price"]], axis=1)
+
+    vectors = tower({name: tf.constant(each) for name, each in features.items()})
+    queries, relevant = [[1.0, 0.5], [-1.0, 1.0]], [1, 2]
+    expected = tfr.evaluate_retrieval(queries, vectors, relevant, ["arp"])
+    dataset = tf.data.Dataset.from_tensor_slices(features).batch(4)
+    for candidates in (features, dataset):
+        found = tfr.evaluate_retrieval(
+            queries, candidates, relevant, ["arp"], candidate_tower=tower
+        )
+        assert found == expected
+
+
+def test_a_score_function_ranks_by_distance():
+    def closeness(queries, candidates):
+        return -tf.norm(queries[:, tf.newaxis] - candidates[tf.newaxis], axis=2)
+
+    points = [[0.0, 0.0], [1.0, 1.0], [3.0, 3.0]]
+    found = tfr.evaluate_retrieval(
+        [[0.9, 0.9], [0.1, 0.0]], points, [1, 2], ["mrr"], score=closeness
+    )
+    assert found == {"mrr": (1 + 1 / 3) / 2}
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_ids_of_candidates(kind):
+    ids = kind(["shoe", "hat", "tie", "sock"])
+    arguments = QUERIES, CANDIDATES
+    found = tfr.evaluate_retrieval(
+        *arguments,
+        [["shoe"], ["tie", "hat"], ["sock"]],
+        ["mrr", "ndcg@2"],
+        candidate_ids=ids,
+        exclude=[["hat"], [], ["shoe", "tie"]],
+    )
+    assert found == tfr.evaluate_retrieval(
+        *arguments,
+        [[0], [2, 1], [3]],
+        ["mrr", "ndcg@2"],
+        exclude=[[1], [], [0, 2]],
+    )
+    numbers = tfr.evaluate_retrieval(
+        *arguments, [70, 50, 40], ["mrr"], candidate_ids=kind([70, 60, 50, 40])
+    )
+    assert numbers == tfr.evaluate_retrieval(*arguments, RELEVANT, ["mrr"])
+
+
+def test_weights_slices_and_numbers_of_queries():
+    languages = ["de", "en", "de"]
+    arguments = QUERIES, CANDIDATES, RELEVANT
+    # By arithmetic: the ranks are 1, 2 and 4.
+    weighted = tfr.evaluate_retrieval(*arguments, ["mrr"], sample_weight=[1, 2, 1])
+    assert weighted == {"mrr": (1 + 2 / 2 + 1 / 4) / 4}
+    by = tfr.evaluate_retrieval(*arguments, ["mrr"], by={"language": languages})
+    assert by.whole["mrr"] == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
+    assert (by["de"]["mrr"], by["en"]["mrr"]) == ((1 + 1 / 4) / 2, 1 / 2)
+    counted = tfr.evaluate_retrieval(
+        QUERIES, CANDIDATES, [0, -1, 3], ["mrr"], num_queries=True
+    )
+    assert counted == {"mrr": (1 + 1 / 4) / 2, "num_queries": 2}
+
+
+def test_an_excluded_relevant_item_counts_as_missed():
+    found = tfr.evaluate_retrieval(
+        QUERIES, CANDIDATES, RELEVANT, ["recall@4"], exclude=[[0], [1], [1]]
+    )
+    assert found == {"recall@4": pytest.approx(2 / 3)}
+
+
+def test_scores_of_minus_infinity_are_not_retrieved():
+    def score(queries, candidates):
+        scores = tf.matmul(queries, candidates, transpose_b=True)
+        return tf.where(scores < 0.35, -np.inf, scores)
+
+    found = tfr.evaluate_retrieval(
+        QUERIES, CANDIDATES, RELEVANT, ["recall@4", "mrr"], score=score, per_query=True
+    )
+    scores = np.array(QUERIES) @ np.array(CANDIDATES).T
+    whole = tfr.evaluate(
+        RELEVANT,
+        np.where(scores < 0.35, -np.inf, scores),
+        ["recall@4", "mrr"],
+        inputs="catalogue",
+        per_query=True,
+    )
+    for name, values in whole.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
+def discounted_hits(lists, relevance):
+    hits = lists.expected(relevance) * 0.5**lists.ranks
+    return lists.sum_to_cutoffs(hits)
+
+
+def test_a_metric_of_ones_own():
+    @tfr.metric("hits_test", formula=discounted_hits, gain=tfr.BinaryGain)
+    class DiscountedHits(tfr.TopKMetric):
+        """Hits, discounted by a half at each rank."""
+
+        relevance_threshold: float = 1.0
+
+    try:
+        found = tfr.evaluate_retrieval(
+            QUERIES,
+            CANDIDATES,
+            RELEVANT,
+            [DiscountedHits(), "hits_test@3"],
+            per_query=True,
+        )
+        np.testing.assert_array_equal(found["hits_test"], [1 / 2, 1 / 4, 1 / 16])
+        np.testing.assert_array_equal(found["hits_test@3"], [1 / 2, 1 / 4, 0])
+    finally:
+        DECLARATIONS.pop("hits_test")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"relevant": [0, 1]}, "`relevant` must have a row for each query"),
+        ({"relevant": [0, 1, 4]}, "0 to 3 here, or -1 for padding. Received in `rele"),
+        ({"relevant": [0, 1, -2]}, "Ids must be positions"),
+        ({"relevant": ["a", "b", "c"]}, "real numbers of at most 64 bits|candidate_id"),
+        ({"relevant": [[[0]], [[1]], [[2]]]}, r"must hold ids \[B\] or \[B, M\]"),
+        ({"exclude": [[9], [], []]}, "Received in `exclude`: 9"),
+        ({"exclude": [[1]]}, "`exclude` must have a row for each query"),
+        ({"exclude": [1, 1, 1]}, r"`exclude` must hold ids \[B, E\]"),
+        ({"candidate_ids": [0, 2, 3]}, "an id for each candidate"),
+        ({"candidate_ids": [0, 0, 2, 3]}, "must be unique. Received: 0 twice"),
+        ({"candidate_ids": [10, 11, 12, 13]}, "must hold ids of candidates"),
+        ({"queries": [[1.0], [2.0], [3.0]]}, "vectors of the same length"),
+        ({"queries": []}, "`queries` must not be empty"),
+        ({"candidates": np.zeros((0, 2))}, "`candidates` must not be empty"),
+        ({"queries": 1.0}, "a row for each"),
+        ({"metrics": ["opa"]}, "`opa` supports only"),
+        ({"metrics": ["alpha_dcg@3"]}, "supports only"),
+        ({"chunk_size": 0}, "`chunk_size` must be at least 1"),
+        ({"batch_size": 2.5}, "`batch_size` of `evaluate_retrieval` must be"),
+        ({"score": lambda q, c: q}, r"a score for each query and candidate, \[B, C\]"),
+        ({"sample_weight": [1, 2]}, "one weight per query"),
+        ({"sample_weight": [1, 2, -1]}, "finite numbers of at least 0"),
+        ({"by": ["de"]}, "`by` must have a value for each query"),
+        ({"tie": "best"}, "Did you mean 'ties'"),
+    ],
+)
+def test_mistakes(changes, message):
+    arguments = {
+        "queries": QUERIES,
+        "candidates": CANDIDATES,
+        "relevant": RELEVANT,
+        "metrics": ["mrr"],
+        **changes,
+    }
+    with pytest.raises((ValueError, TypeError), match=message):
+        tfr.evaluate_retrieval(**arguments)
+
+
+def test_datasets_that_cannot_work():
+    endless = tf.data.Dataset.from_tensors(CANDIDATES).repeat()
+    with pytest.raises(ValueError, match="`candidates` must end"):
+        tfr.evaluate_retrieval(QUERIES, endless, RELEVANT, ["mrr"])
+    empty = tf.data.Dataset.from_tensor_slices(CANDIDATES).batch(2).take(0)
+    with pytest.raises(ValueError, match="`candidates` must not be empty"):
+        tfr.evaluate_retrieval(QUERIES, empty, RELEVANT, ["mrr"])
+
+
+def test_a_graph_is_refused():
+    @tf.function
+    def in_graph():
+        return tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"])
+
+    with pytest.raises(RuntimeError, match="must be called eagerly"):
+        in_graph()
+
+
+def test_a_progress_bar(capsys):
+    tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"], verbose=True)
+    assert "4/4" in capsys.readouterr().out
+
+
+class TwoTowers(tf.keras.Model):
+    """Two embeddings, trained on the other items of the batch."""
+
+    def __init__(self, size=20):
+        super().__init__()
+        self.users = tf.keras.layers.Embedding(size, 8)
+        self.items = tf.keras.layers.Embedding(size, 8)
+
+    def call(self, inputs):
+        users, items = self.users(inputs["user"]), self.items(inputs["item"])
+        return tf.matmul(users, items, transpose_b=True)
+
+
+def test_two_towers_stop_early_on_their_rank_among_all_items():
+    tf.keras.utils.set_random_seed(0)
+    model, ids = TwoTowers(), np.arange(20)
+    model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(True))
+    data = tf.data.Dataset.from_tensor_slices({"user": ids, "item": ids}).batch(10)
+    data = data.map(lambda inputs: (inputs, tf.range(10)))
+    history = model.fit(
+        data,
+        epochs=30,
+        verbose=0,
+        callbacks=[
+            tfr.EvaluateRetrieval(
+                ids,
+                ids,
+                ids,
+                ["mrr", "arp"],
+                query_tower=model.users,
+                candidate_tower=model.items,
+                by={"half": ids % 2},
+            ),
+            tf.keras.callbacks.EarlyStopping("val_arp", mode="min", min_delta=5),
+        ],
+    ).history
+    assert {"loss", "val_mrr", "val_arp/half:1"} <= set(history)
+    assert len(history["val_arp"]) < 30
+    vectors = model.users(ids), model.items(ids)
+    expected = tfr.evaluate_retrieval(*vectors, ids, ["mrr"])
+    assert history["val_mrr"][-1] == pytest.approx(expected["mrr"], rel=1e-12)
+
+
+def test_the_callback_needs_a_part_of_the_model():
+    with pytest.raises(ValueError, match="the parts of the model that score"):
+        tfr.EvaluateRetrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"])

@@ -1,0 +1,1 @@
+"""Ranks among all candidates of a catalogue, of any number."""

@@ -1,0 +1,204 @@
+"""Queries and candidates of `evaluate_retrieval`: arrays, datasets, and towers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.options import shortened
+
+# Within products of these multiples, TensorFlow computes every row and column in the
+# same way. Then equal vectors have equal scores, whatever the size of a batch. (In a
+# smaller remainder it adds up in another order, so that the last bits differ.)
+ALIGNMENT = 64
+
+
+class Chunk(NamedTuple):
+    """Some candidates that stand side by side, padded to a multiple of `ALIGNMENT`."""
+
+    start: int  # the position of the first
+    size: int  # without the padding
+    inputs: Any
+
+
+class Candidates(Protocol):
+    """All candidates, read some at a time."""
+
+    number: int
+
+    def at(self, positions: np.ndarray) -> Any:
+        """The candidates at some positions, which must be among the relevant ones."""
+        ...
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All candidates in their order."""
+        ...
+
+
+class ArrayCandidates:
+    """Candidates in memory."""
+
+    def __init__(self, arrays: Any, chunk_size: int) -> None:
+        self._arrays, self._chunk_size = arrays, chunk_size
+        self.number = size_of("candidates", arrays)
+
+    def at(self, positions: np.ndarray) -> Any:
+        """The candidates at some positions."""
+        return rows_of(self._arrays, positions)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All candidates in their order."""
+        for start in range(0, self.number, self._chunk_size):
+            size = min(self._chunk_size, self.number - start)
+            rows = rows_of(self._arrays, slice(start, start + size))
+            yield Chunk(start, size, padded(rows))
+
+
+class StreamedCandidates:
+    """Candidates in a dataset, of which only the relevant ones are kept."""
+
+    def __init__(self, dataset: Any, tower: Any, relevant: np.ndarray) -> None:
+        self._dataset, self._tower = dataset, tower
+        self._kept, kept, self.number = np.unique(relevant[relevant >= 0]), [], 0
+        for chunk in self.chunks():
+            self.number = chunk.start + chunk.size
+            first, end = np.searchsorted(self._kept, [chunk.start, self.number])
+            kept.append(rows_of(chunk.inputs, self._kept[first:end] - chunk.start))
+        require_some("candidates", self.number)
+        self._rows = concatenated(kept)
+
+    def at(self, positions: np.ndarray) -> Any:
+        """The relevant candidates at some positions."""
+        return rows_of(self._rows, np.searchsorted(self._kept, positions))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All candidates in their order, one batch of the dataset at a time."""
+        start = 0
+        for batch in self._dataset:
+            inputs = apply_tower(self._tower, batch)
+            size = size_of("candidates", inputs)
+            yield Chunk(start, size, padded(inputs))
+            start += size
+
+
+def candidates_of(
+    data: Any, tower: Any, relevant: np.ndarray, chunk_size: int
+) -> Candidates:
+    """The candidates; `relevant` holds the positions of all relevant ones, or -1."""
+    if isinstance(data, tf.data.Dataset):
+        require_finite(data, "candidates")
+        return StreamedCandidates(data, tower, relevant)
+    return ArrayCandidates(in_memory("candidates", data, tower, chunk_size), chunk_size)
+
+
+def in_memory(name: str, data: Any, tower: Any, batch_size: int) -> Any:
+    """Arrays, a dataset, or what a tower makes of them, as tensors or arrays."""
+    if isinstance(data, tf.data.Dataset):
+        require_finite(data, name)
+        batches = [apply_tower(tower, batch) for batch in data]
+        require_some(name, len(batches))
+        return concatenated(batches)
+    is_dict = isinstance(data, Mapping)
+    arrays = {n: as_array(v) for n, v in data.items()} if is_dict else as_array(data)
+    number = size_of(name, arrays)
+    require_some(name, number)
+    if tower is None:
+        return arrays
+    starts = range(0, number, batch_size)
+    return concatenated(
+        [apply_tower(tower, rows_of(arrays, slice(s, s + batch_size))) for s in starts]
+    )
+
+
+def as_array(data: Any) -> Any:
+    """A tensor or an array."""
+    return data if tf.is_tensor(data) else np.asarray(data)
+
+
+def apply_tower(tower: Any, batch: Any) -> Any:
+    """The outputs of a model, a layer or a function; without any, the batch itself."""
+    if tower is None:
+        return batch
+    predict: Callable = getattr(tower, "predict_on_batch", tower)
+    return predict(tf.nest.map_structure(tf.convert_to_tensor, batch))
+
+
+def rows_of(arrays: Any, which: slice | np.ndarray) -> Any:
+    """Some rows of each array, as tensors."""
+
+    def rows(array: Any) -> tf.Tensor:
+        if isinstance(which, np.ndarray) and tf.is_tensor(array):
+            return tf.gather(array, which)
+        return tf.convert_to_tensor(array[which])
+
+    return tf.nest.map_structure(rows, arrays)
+
+
+def concatenated(parts: list[Any]) -> Any:
+    """The rows of all parts."""
+    return tf.nest.map_structure(lambda *rows: tf.concat(rows, axis=0), *parts)
+
+
+def padded(inputs: Any) -> Any:
+    """Inputs with the last row repeated up to a multiple of `ALIGNMENT`."""
+
+    def pad(rows: tf.Tensor) -> tf.Tensor:
+        lacking = -rows.shape[0] % ALIGNMENT
+        if lacking == 0:
+            return rows
+        return tf.concat([rows, tf.repeat(rows[-1:], lacking, axis=0)], axis=0)
+
+    return tf.nest.map_structure(pad, inputs)
+
+
+def size_of(name: str, arrays: Any) -> int:
+    """The number of rows, the same in all arrays."""
+    shapes = [tuple(array.shape) for array in tf.nest.flatten(arrays)]
+    if not shapes or () in shapes or len({shape[0] for shape in shapes}) > 1:
+        raise ValueError(
+            f"`{name}` must be arrays with a row for each, all with the same number of "
+            f"rows. Received: {shapes or 'none'} as their shapes."
+        )
+    return shapes[0][0]
+
+
+def require_some(name: str, number: int) -> None:
+    """Raises ValueError if there are none."""
+    if number == 0:
+        raise ValueError(f"`{name}` must not be empty. Received: none.")
+
+
+def require_finite(dataset: Any, name: str) -> None:
+    """Raises ValueError for a dataset that never ends."""
+    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+        raise ValueError(
+            f"`{name}` must end. Received: a dataset that repeats forever. Remove "
+            f"repeat(). The dataset was {shortened(dataset)}."
+        )
+
+
+def dot_product(queries: Any, candidates: Any) -> tf.Tensor:
+    """The scores of the candidates `[C, d]` for the queries `[B, d]`, `[B, C]`."""
+    shapes = [
+        [*each.shape] if tf.is_tensor(each) else [] for each in (queries, candidates)
+    ]
+    if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
+        raise ValueError(
+            "For a dot product, queries and candidates must be vectors of the same "
+            f"length, [B, d] and [V, d]. Received: {_text(shapes[0])} and "
+            f"{_text(shapes[1])}. To score others, pass `score`, or towers that make "
+            "vectors."
+        )
+    if queries.dtype != candidates.dtype:
+        wider = np.result_type(
+            queries.dtype.as_numpy_dtype, candidates.dtype.as_numpy_dtype
+        )
+        queries, candidates = tf.cast(queries, wider), tf.cast(candidates, wider)
+    return tf.matmul(queries, candidates, transpose_b=True)
+
+
+def _text(shape: list[int]) -> str:
+    return f"shape {tuple(shape)}" if shape else "a structure of arrays"

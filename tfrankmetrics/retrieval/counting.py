@@ -1,0 +1,361 @@
+"""Exact ranks among any number of candidates, in bounded memory.
+
+An item's rank is one plus the number of candidates with a higher score. This number
+adds up over chunks of the candidates, and so do the numbers of ties.
+
+The score of an item itself must come from the very product that scores the others.
+Another product differs in its last bits, and the item would not even be tied with
+itself. But the chunk with the item may come last. So a first product, of the relevant
+items alone, gives a threshold for each. It nearly always has the same bits. If the
+chunk with the item shows other bits, all chunks are counted again with the right
+threshold.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.inputs.tensors import as_scores
+from tfrankmetrics.ranking.ties import random_numbers
+from tfrankmetrics.retrieval.candidates import (
+    Candidates,
+    Chunk,
+    padded,
+    rows_of,
+)
+from tfrankmetrics.retrieval.truth import RelevantItems
+
+# So many scores of one part of a block stay in the cache while they are compared.
+SCORES_AT_A_TIME = 2**18
+RELEVANT_AT_A_TIME = 2**12
+# A comparison with each of more thresholds than these takes longer than a sort.
+MOST_COMPARISONS = 64
+# Bytes that are added up without an overflow, as numbers of 8 bytes.
+BYTES_AT_A_TIME = 8 * 128
+
+
+class Order(NamedTuple):
+    """An order of tied candidates: by position, or at random with a seed."""
+
+    is_random: bool
+    seed: int = 0
+
+
+class Ranks(NamedTuple):
+    """What was counted for each relevant item, `[B, M]`; see `RankCounts`."""
+
+    retrieved: np.ndarray
+    above: np.ndarray
+    tied: np.ndarray
+    tied_before: dict[Order, np.ndarray]
+    num_retrieved: np.ndarray  # [B]
+
+
+def count_ranks(
+    queries: Any,
+    candidates: Candidates,
+    relevant: RelevantItems,
+    score: Callable[[Any, Any], Any],
+    orders: Iterable[Order],
+    block_size: int,
+    progress: Callable[[int], None],
+) -> Ranks:
+    """Counts the candidates above and beside each relevant item."""
+    # Queries with more relevant items first, so that a block has similar ones.
+    by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
+    blocks = []
+    for start in range(0, len(by_number), block_size):
+        numbers = by_number[start : start + block_size]
+        inputs = padded(rows_of(queries, numbers))
+        of_block = relevant.of(numbers)
+        blocks.append(_Block(inputs, of_block, numbers, candidates, score, orders))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        _count(blocks, candidates, progress, pool)
+        again = [block for block in blocks if block.start_again()]
+        if again:
+            _count(again, candidates, progress, pool)
+    if any(block.start_again() for block in again):
+        raise ValueError(
+            "A candidate must have the same score each time. Received: other scores "
+            "for the same queries and candidates. A dataset must give the candidates "
+            "in the same order each time, and `score` must not be random."
+        )
+    parts = [block.ranks(candidates.number) for block in blocks]
+    place = np.argsort(by_number)
+    return tf.nest.map_structure(lambda *each: np.concatenate(each)[place], *parts)
+
+
+def _count(
+    blocks: list[_Block],
+    candidates: Candidates,
+    progress: Callable[[int], None],
+    pool: concurrent.futures.Executor,
+) -> None:
+    """Adds all chunks to each block; every device of a strategy computes a chunk."""
+    devices: tuple[str | None, ...] = (None,)
+    if tf.distribute.has_strategy():
+        devices = tf.distribute.get_strategy().extended.worker_devices
+    waiting: list[Chunk] = []
+
+    def compute() -> None:
+        for block in blocks:
+            found = []
+            for device, chunk in zip(devices, waiting, strict=False):
+                with tf.device(device):
+                    found.append((chunk, block.product(chunk.inputs)))
+            for chunk, scores in found:
+                scores = block.as_array(scores)[:, : chunk.size]
+                block.add(chunk.start, scores, pool)
+        progress(sum(chunk.size for chunk in waiting))
+        waiting.clear()
+
+    for chunk in candidates.chunks():
+        waiting.append(chunk)
+        if len(waiting) == len(devices):
+            compute()
+    if waiting:
+        compute()
+
+
+class _Block:
+    """Some queries, with the counts of their relevant items."""
+
+    def __init__(
+        self,
+        inputs: Any,
+        relevant: RelevantItems,
+        numbers: np.ndarray,
+        candidates: Candidates,
+        score: Callable[[Any, Any], Any],
+        orders: Iterable[Order],
+    ) -> None:
+        self._inputs, self._score = inputs, score
+        self._relevant, self._numbers = relevant, numbers
+        self._own = _Pairs(relevant.ids, relevant.is_ranked)
+        self._excluded = _Pairs(relevant.exclude, relevant.exclude >= 0)
+        self._thresholds = self._first_thresholds(candidates)
+        self._scores = self._thresholds.copy()
+        self._orders = tuple(orders)
+        self._reset()
+
+    def _reset(self) -> None:
+        shape = self._relevant.ids.shape
+        self._above, self._tied = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._before = {order: np.zeros(shape, np.int64) for order in self._orders}
+        # Of the candidates that are not excluded.
+        self._num_nan = np.zeros(shape[0], np.int64)
+        self._num_lowest = np.zeros(shape[0], np.int64)
+
+    def product(self, inputs: Any) -> tf.Tensor:
+        """The scores of some candidates, `[B, C]`."""
+        scores = tf.convert_to_tensor(self._score(self._inputs, inputs))
+        sizes = [tf.nest.flatten(each)[0].shape[0] for each in (self._inputs, inputs)]
+        if scores.shape != tuple(sizes):
+            raise ValueError(
+                "`score` must return a score for each query and candidate, [B, C], "
+                f"here {tuple(sizes)}. Received: shape {tuple(scores.shape)}."
+            )
+        return as_scores(scores)
+
+    def as_array(self, scores: tf.Tensor) -> np.ndarray:
+        """The scores of the queries without their padding."""
+        return np.asarray(scores)[: len(self._relevant.ids)]
+
+    def _first_thresholds(self, candidates: Candidates) -> np.ndarray:
+        """The score of each relevant item, from a product of its own."""
+        thresholds, own = np.zeros(self._relevant.ids.shape, np.float32), self._own
+        unique, place = np.unique(own.ids, return_inverse=True)
+        for start in range(0, len(unique), RELEVANT_AT_A_TIME):
+            stop = start + RELEVANT_AT_A_TIME
+            inputs = padded(candidates.at(unique[start:stop]))
+            scores = self.as_array(self.product(inputs))
+            thresholds = thresholds.astype(scores.dtype, copy=False)
+            here = (place >= start) & (place < stop)
+            rows, columns = own.rows[here], own.columns[here]
+            thresholds[rows, columns] = scores[rows, place[here] - start]
+        return thresholds
+
+    def add(
+        self, start: int, scores: np.ndarray, pool: concurrent.futures.Executor
+    ) -> None:
+        """Counts the candidates from `start` on, with the scores `[B, C]`."""
+        stop, thresholds = start + scores.shape[1], self._thresholds
+        numbers = self._relevant.is_ranked.sum(axis=1)
+        above, not_below = _compare(scores, thresholds, numbers, pool)
+        excluded, _, ids = self._excluded.within(start, stop)
+        for counts, compare in ((above, np.greater), (not_below, np.greater_equal)):
+            of_excluded = scores[excluded, ids - start][:, np.newaxis]
+            is_counted = compare(of_excluded, thresholds[excluded])
+            np.subtract.at(counts, excluded, is_counted.astype(np.int64))
+        tied = not_below - above
+        self._above += above
+        self._tied += tied
+        rows, columns, own = self._own.within(start, stop)
+        self._scores[rows, columns] = scores[rows, own - start]
+        if scores.dtype.kind == "f" and not np.isfinite(scores.min()):
+            self._count_special(start, scores)
+        for order, before in self._before.items():
+            self._count_before(order, before, start, scores, tied)
+
+    def _count_special(self, start: int, scores: np.ndarray) -> None:
+        """Counts NaN and -inf, which a comparison does not."""
+        excluded, _, ids = self._excluded.within(start, start + scores.shape[1])
+        for counts, special in (
+            (self._num_nan, np.isnan(scores)),
+            (self._num_lowest, np.isneginf(scores)),
+        ):
+            special[excluded, ids - start] = False
+            counts += special.sum(axis=1)
+
+    def _count_before(
+        self,
+        order: Order,
+        before: np.ndarray,
+        start: int,
+        scores: np.ndarray,
+        tied: np.ndarray,
+    ) -> None:
+        """Counts the candidates that are tied with a relevant item and come first."""
+        excluded, _, ids = self._excluded.within(start, start + scores.shape[1])
+        is_excluded = np.zeros(scores.shape, bool)
+        is_excluded[excluded, ids - start] = True
+        has_ties = self._relevant.is_ranked & ((tied > 0) | np.isnan(self._thresholds))
+        for row, column in zip(*np.nonzero(has_ties), strict=True):
+            threshold, own = (
+                each[row, column] for each in (self._thresholds, self._relevant.ids)
+            )
+            is_tied = scores[row] == threshold
+            if np.isnan(threshold):
+                is_tied = np.isnan(scores[row])
+            others = start + np.flatnonzero(is_tied & ~is_excluded[row])
+            is_before = others < own
+            if order.is_random:
+                query, items = self._numbers[row], np.append(others, own)
+                numbers = random_numbers(order.seed, query, items).numpy()
+                limit = numbers[-1]
+                is_before &= numbers[:-1] == limit
+                is_before |= numbers[:-1] < limit
+            before[row, column] += np.count_nonzero(is_before)
+
+    def start_again(self) -> bool:
+        """Whether a score was other than its threshold; then all counts start again."""
+        is_same = self._scores == self._thresholds
+        if self._scores.dtype.kind == "f":
+            is_same |= np.isnan(self._scores) & np.isnan(self._thresholds)
+        if is_same.all():
+            return False
+        self._thresholds = self._scores.copy()
+        self._reset()
+        return True
+
+    def ranks(self, num_candidates: int) -> Ranks:
+        """The counts of all candidates."""
+        num_left = num_candidates - (self._relevant.exclude >= 0).sum(axis=1)
+        num_retrieved = num_left - self._num_lowest
+        above, tied, retrieved = self._above, self._tied, self._relevant.is_ranked
+        if self._scores.dtype.kind == "f":
+            is_nan = np.isnan(self._scores)
+            num_numbers = (num_retrieved - self._num_nan)[:, np.newaxis]
+            above = np.where(is_nan, num_numbers, above)
+            tied = np.where(is_nan, self._num_nan[:, np.newaxis], tied)
+            retrieved = retrieved & ~np.isneginf(self._scores)
+        return Ranks(retrieved, above, tied, self._before, num_retrieved)
+
+
+class _Pairs:
+    """Pairs of a query and a candidate, sorted by the candidate."""
+
+    def __init__(self, ids: np.ndarray, exists: np.ndarray) -> None:
+        rows, columns = np.nonzero(exists)
+        order = np.argsort(ids[rows, columns], kind="stable")
+        self.rows, self.columns = rows[order], columns[order]
+        self.ids = ids[self.rows, self.columns]
+
+    def within(
+        self, start: int, stop: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The queries, columns and candidates of the pairs from `start` to `stop`."""
+        first, end = np.searchsorted(self.ids, [start, stop])
+        return self.rows[first:end], self.columns[first:end], self.ids[first:end]
+
+
+def _compare(
+    scores: np.ndarray,
+    thresholds: np.ndarray,
+    numbers: np.ndarray,
+    pool: concurrent.futures.Executor,
+) -> tuple[np.ndarray, np.ndarray]:
+    """How many scores of each row are above, and not below, each of its thresholds.
+
+    Args:
+        scores: `[B, C]`.
+        thresholds: `[B, M]`.
+        numbers: How many of the thresholds of each row count, `[B]`, descending.
+        pool: Threads, each of which does some rows.
+
+    Returns:
+        Two arrays `[B, M]` int64.
+    """
+    above = np.zeros(thresholds.shape, np.int64)
+    not_below = np.zeros(thresholds.shape, np.int64)
+    step = max(1, SCORES_AT_A_TIME // scores.shape[1])
+    starts = range(0, len(scores), step)
+    num_threads = os.cpu_count() or 1
+
+    def compare(thread: int) -> None:
+        for start in starts[thread::num_threads]:
+            rows = slice(start, start + step)
+            counts = above[rows], not_below[rows]
+            by = _by_sorting if numbers[start] > MOST_COMPARISONS else _by_comparing
+            by(scores[rows], thresholds[rows], numbers[rows], *counts)
+
+    for _ in pool.map(compare, range(num_threads)):
+        pass  # raises an error of a thread
+    return above, not_below
+
+
+def _by_comparing(
+    scores: np.ndarray,
+    thresholds: np.ndarray,
+    numbers: np.ndarray,
+    above: np.ndarray,
+    not_below: np.ndarray,
+) -> None:
+    width = -(-scores.shape[1] // BYTES_AT_A_TIME) * BYTES_AT_A_TIME
+    is_counted = np.zeros((len(scores), width), bool)
+    for column in range(numbers[0]):
+        rows = slice(0, int(np.searchsorted(-numbers, -column)))
+        limits = thresholds[rows, column, np.newaxis]
+        for counts, compare in ((above, np.greater), (not_below, np.greater_equal)):
+            compare(scores[rows], limits, out=is_counted[rows, : scores.shape[1]])
+            counts[rows, column] = _count_bytes(is_counted[rows])
+
+
+def _count_bytes(where: np.ndarray) -> np.ndarray:
+    """The number of True values in each row; faster than a sum of booleans."""
+    numbers = where.view(np.uint64).reshape(len(where), -1, BYTES_AT_A_TIME // 8)
+    bytes_ = np.add.reduce(numbers, axis=2).view(np.uint8)
+    return bytes_.reshape(len(where), -1).sum(axis=1, dtype=np.int64)
+
+
+def _by_sorting(
+    scores: np.ndarray,
+    thresholds: np.ndarray,
+    numbers: np.ndarray,
+    above: np.ndarray,
+    not_below: np.ndarray,
+) -> None:
+    for row, ascending in enumerate(np.sort(scores, axis=1)):
+        end = len(ascending)
+        if ascending.dtype.kind == "f":
+            end = np.searchsorted(ascending, np.nan)  # NaN is sorted to the end
+        some = slice(0, numbers[row])
+        limits = thresholds[row, some]
+        above[row, some] = end - np.searchsorted(ascending[:end], limits, "right")
+        not_below[row, some] = end - np.searchsorted(ascending[:end], limits)

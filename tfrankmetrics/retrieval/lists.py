@@ -1,0 +1,209 @@
+"""The relevant items of each query as ranked lists, made of counts."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.compiled import call_compiled
+from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, values_and_weights
+from tfrankmetrics.inputs.relevant_ids import require_finite_relevance
+from tfrankmetrics.inputs.weights import require_valid_weights
+from tfrankmetrics.measure import Measure
+from tfrankmetrics.ranking.counts import RankCounts, rank_by_counts
+from tfrankmetrics.ranking.items import Items, count
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.ties import TieBreaking
+from tfrankmetrics.retrieval.counting import Order, Ranks
+from tfrankmetrics.retrieval.truth import RelevantItems
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CountedLists:
+    """The relevant items of each query and the counts of their ranks, checked."""
+
+    relevance: tf.Tensor  # [B, M] float64, 0 for padding
+    valid: tf.Tensor  # [B, M] bool, False for padding
+    retrieved: tf.Tensor  # [B, M] bool
+    above: tf.Tensor  # [B, M] int64, see `RankCounts`
+    tied: tf.Tensor  # [B, M] int64
+    tied_before: tf.Tensor  # [B, M] int64
+    num_retrieved: tf.Tensor  # [B] int64, of all candidates
+    some_ranks: tf.Tensor  # [B, D] float64, see `RankedLists`
+    num_candidates: int
+    query_weights: tf.Tensor | None = None  # [B] float64
+    has_subtopics = False
+
+    @property
+    def num_queries(self) -> tf.Tensor:
+        """B, int64."""
+        return tf.shape(self.relevance, out_type=tf.int64)[0]
+
+    @property
+    def elements_per_query(self) -> int:
+        """Roughly how many numbers one query takes in memory."""
+        return self.relevance.shape[1] + self.some_ranks.shape[1]
+
+    def has_valid_values(self) -> tf.Tensor:
+        """Whether all grades of a query are valid, `[B]`."""
+        return tf.math.is_finite(tf.reduce_sum(self.relevance, axis=1))
+
+    def require_valid_values(self) -> None:
+        """Raises ValueError for invalid grades and weights."""
+        require_finite_relevance(self.relevance)
+        require_valid_weights(self.query_weights)
+
+    def rank(
+        self,
+        deepest: int | None,
+        tie_breaking: TieBreaking,
+        first_query: tf.Tensor | int,
+    ) -> RankedLists:
+        """The relevant items by rank, down to the deepest cutoff."""
+        if deepest is None:
+            some_ranks = self.some_ranks
+            depth = tf.shape(some_ranks, out_type=tf.int64)[1]
+        else:
+            some_ranks, depth = None, min(deepest + 1, self.num_candidates)
+        judged = Items(self.relevance, self.valid, self.retrieved, None)
+        counts = RankCounts(self.above, self.tied, self.tied_before)
+        ranked, ties = rank_by_counts(counts, judged, depth, tie_breaking, some_ranks)
+        num_retrieved = tf.cast(self.num_retrieved, tf.float64)
+        num_missed = count(~self.retrieved & (self.relevance > 0))
+        return RankedLists(
+            ranked=ranked,
+            judged=judged,
+            ties=ties,
+            query_weights=self.query_weights,
+            deepest=deepest,
+            num_retrieved=num_retrieved,
+            num_judged=tf.where(
+                tf.reduce_any(self.valid, axis=1), num_retrieved + num_missed, 0
+            ),
+            some_ranks=some_ranks,
+        )
+
+
+class SomeRanks:
+    """The ranks of each query down to which nothing may be left out, and some below.
+
+    Args:
+        ranks: The counts of the relevant items.
+        measures: The metrics.
+        num_candidates: V.
+    """
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        measures: Sequence[Measure],
+        num_candidates: int,
+    ) -> None:
+        self._num_candidates, self._width = num_candidates, ranks.above.shape[1]
+        cutoffs = [measure.k for measure in measures]
+        deepest = max([self._width, *(k for k in cutoffs if k is not None)])
+        self._down_to = 0
+        if None in cutoffs:
+            self._down_to = min(num_candidates, deepest)
+        # The groups of tied items by rank: what is left of them below these ranks.
+        order = np.argsort(
+            np.where(ranks.retrieved, ranks.above, num_candidates),
+            axis=1,
+            kind="stable",
+        )
+        above, tied, is_group = (
+            np.take_along_axis(each, order, axis=1)
+            for each in (ranks.above, ranks.tied, ranks.retrieved)
+        )
+        is_group[:, 1:] &= above[:, 1:] != above[:, :-1]
+        if None not in cutoffs:
+            is_group[:] = False
+        self._starts = np.maximum(above, self._down_to)
+        sizes = above + tied - self._starts
+        self._sizes = np.where(is_group, np.maximum(sizes, 0), 0)
+
+    def parts(self) -> Iterator[np.ndarray]:
+        """The queries, as many at a time as fit in memory, those of like length."""
+        lengths = self._sizes.sum(axis=1) + self._down_to + self._width
+        order, start = np.argsort(lengths, kind="stable"), 0
+        while start < len(order):
+            most = max(1, ELEMENTS_AT_A_TIME // max(1, lengths[order[start]]))
+            part = order[start : start + most]
+            elements = lengths[part] * np.arange(1, len(part) + 1)
+            fit = max(1, int(np.searchsorted(elements, ELEMENTS_AT_A_TIME, "right")))
+            yield part[:fit]
+            start += fit
+
+    def of(self, queries: np.ndarray) -> np.ndarray:
+        """The ranks of some queries, ascending, float64 `[B, D]`.
+
+        Short rows go on with the rank V + 1, where no item is.
+        """
+        starts, sizes = self._starts[queries], self._sizes[queries]
+        lengths = sizes.sum(axis=1)
+        ranks = np.full(
+            (len(queries), self._down_to + lengths.max(initial=0)),
+            self._num_candidates + 1.0,
+        )
+        ranks[:, : self._down_to] = np.arange(1, self._down_to + 1)
+        starts, sizes = starts.ravel(), sizes.ravel()
+        below = np.repeat(starts, sizes) + _counting_up(sizes) + 1
+        rows = np.repeat(np.arange(len(queries)), lengths)
+        ranks[rows, self._down_to + _counting_up(lengths)] = below
+        return ranks
+
+
+def _counting_up(lengths: np.ndarray) -> np.ndarray:
+    """The numbers 0 ... n - 1 for each length n, one after another."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+
+
+def by_query(
+    named: Mapping[str, Measure],
+    items: RelevantItems,
+    ranks: Ranks,
+    query_weights: tf.Tensor | None,
+    num_candidates: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values and weights of all queries, `[metrics, B]`."""
+    values, weights = np.zeros((2, len(named), len(items.ids)))
+    groups = collections.defaultdict(list)
+    for number, measure in enumerate(named.values()):
+        groups[order_of(measure)].append(number)
+    measures = [*named.values()]
+    for order, numbers in groups.items():
+        chosen = tuple(measures[number] for number in numbers)
+        some_ranks = SomeRanks(ranks, chosen, num_candidates)
+        for part in some_ranks.parts():
+            columns = {
+                "relevance": items.relevance,
+                "valid": items.is_valid,
+                "retrieved": ranks.retrieved,
+                "above": ranks.above,
+                "tied": ranks.tied,
+                "tied_before": ranks.tied_before.get(order, ranks.tied),
+                "num_retrieved": ranks.num_retrieved,
+            }
+            if query_weights is not None:
+                columns["query_weights"] = query_weights.numpy()
+            lists = CountedLists(
+                **{name: tf.constant(each[part]) for name, each in columns.items()},
+                some_ranks=tf.constant(some_ranks.of(part)),
+                num_candidates=num_candidates,
+            )
+            found = call_compiled(values_and_weights, chosen, lists, 0)
+            where = np.ix_(numbers, part)
+            values[where], weights[where] = found
+    return values, weights
+
+
+def order_of(measure: Measure) -> Order | None:
+    """The order of tied candidates, if it depends on their positions."""
+    if measure["ties"] == "random":
+        return Order(True, measure["seed"] or 0)
+    return Order(False) if measure["ties"] == "stable" else None

@@ -1,0 +1,167 @@
+"""What is known of each query: the relevant items, and those to exclude."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.inputs.ids import as_integer_ids
+from tfrankmetrics.inputs.relevant_ids import (
+    PADDING,
+    as_ids,
+    as_relevance,
+    from_dict,
+    relevance_of,
+    require_finite_relevance,
+)
+from tfrankmetrics.inputs.tensors import Dense, first_value
+from tfrankmetrics.options import shortened
+
+
+class Truth(NamedTuple):
+    """The relevant items of each query, and those to exclude."""
+
+    ids: np.ndarray  # [B, M] int64, -1 for padding
+    relevance: np.ndarray  # [B, M] float64
+    exclude: np.ndarray  # [B, E] int64, -1 for padding
+
+    def require_queries(self, number: int) -> None:
+        """Raises ValueError unless there is a row for each query."""
+        for name, ids in (("relevant", self.ids), ("exclude", self.exclude)):
+            if len(ids) != number:
+                raise ValueError(
+                    f"`{name}` must have a row for each query. Received: {len(ids)} "
+                    f"rows for {number} queries."
+                )
+
+    def require_candidates(self, number: int) -> None:
+        """Raises ValueError for an id that is no position of a candidate."""
+        for name, ids in (("relevant", self.ids), ("exclude", self.exclude)):
+            invalid = (ids < PADDING) | (ids >= number)
+            if invalid.any():
+                raise ValueError(
+                    "Ids must be positions among the candidates, 0 to "
+                    f"{number - 1} here, or -1 for padding. Received in `{name}`: "
+                    f"{ids[invalid][0]}. To use ids of your own, pass `candidate_ids`."
+                )
+
+    def items(self) -> RelevantItems:
+        """The relevant items, each once, and those with a rank first."""
+        ids, exclude = _each_once(self.ids), _each_once(self.exclude)
+        is_valid = ids != PADDING
+        is_ranked = is_valid & ~_is_in(ids, exclude)
+        columns = np.argsort(~is_ranked, axis=1, kind="stable")
+        ids, is_valid, is_ranked, relevance = (
+            np.take_along_axis(each, columns, axis=1)
+            for each in (ids, is_valid, is_ranked, self.relevance)
+        )
+        relevance = np.where(is_valid, relevance, 0)
+        return RelevantItems(ids, is_valid, is_ranked, relevance, exclude)
+
+
+class RelevantItems(NamedTuple):
+    """The relevant items of each query. A row has those with a rank first."""
+
+    ids: np.ndarray  # [B, M] int64, the positions among the candidates
+    is_valid: np.ndarray  # [B, M], False for padding and repeated ids
+    is_ranked: np.ndarray  # [B, M], False also for excluded items
+    relevance: np.ndarray  # [B, M]
+    exclude: np.ndarray  # [B, E] int64, each once; -1 for padding
+
+    def of(self, queries: np.ndarray) -> RelevantItems:
+        """The items of some queries."""
+        return RelevantItems(*(column[queries] for column in self))
+
+
+def read_truth(relevant: Any, exclude: Any, candidate_ids: Any) -> Truth:
+    """Checks these arguments of `evaluate_retrieval`."""
+    ids, grades, _ = from_dict(relevant, {"relevance"})
+    given = _positions_of("`relevant`", ids, candidate_ids)
+    relevance = None if grades is None else as_relevance(grades, given)
+    if given.tensor.shape.rank not in (1, 2):
+        raise ValueError(
+            "`relevant` must hold ids [B] or [B, M]. Received: shape "
+            f"{tuple(given.tensor.shape)}."
+        )
+    ids = given.tensor
+    relevance = relevance_of(ids, relevance)
+    require_finite_relevance(relevance)
+    if ids.shape.rank == 1:
+        ids, relevance = ids[:, tf.newaxis], relevance[:, tf.newaxis]
+    left_out = np.zeros((len(ids), 0), np.int64)
+    if exclude is not None:
+        left_out = _positions_of("`exclude`", exclude, candidate_ids).tensor.numpy()
+        if left_out.ndim != 2:
+            raise ValueError(
+                f"`exclude` must hold ids [B, E]. Received: shape {left_out.shape}."
+            )
+    return Truth(ids.numpy(), relevance.numpy(), left_out)
+
+
+def _each_once(ids: np.ndarray) -> np.ndarray:
+    """Ids with -1 in place of an id that stands earlier in its row."""
+    order = np.argsort(ids, axis=1, kind="stable")
+    ascending = np.take_along_axis(ids, order, axis=1)
+    is_repeated = np.zeros(ids.shape, bool)
+    is_repeated[:, 1:] = ascending[:, 1:] == ascending[:, :-1]
+    once = ids.copy()
+    np.put_along_axis(once, order, np.where(is_repeated, PADDING, ascending), axis=1)
+    return once
+
+
+def _is_in(ids: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Whether each id is among the others of its row."""
+    return np.isin(_pairs(ids), _pairs(others)) & (ids != PADDING)
+
+
+def _pairs(ids: np.ndarray) -> np.ndarray:
+    """One number for each pair of a row and an id."""
+    return np.arange(len(ids))[:, np.newaxis] + len(ids) * (ids + 1)
+
+
+def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
+    """The position of each id, padded with -1.
+
+    Without `candidate_ids`, ids are positions already.
+    """
+    if candidate_ids is None:
+        return as_ids(name, data)
+    data, numbers = as_integer_ids(data, candidate_ids)
+    given, numbers = as_ids(name, data), as_ids("`candidate_ids`", numbers).tensor
+    numbers = np.asarray(numbers)
+    order = np.argsort(numbers, kind="stable")
+    ascending, ids = numbers[order], np.asarray(given.tensor)
+    place = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
+    is_padding = ids == PADDING
+    unknown = (ascending[place] != ids) & ~is_padding
+    if unknown.any():
+        raise ValueError(
+            f"{name} must hold ids of candidates, which `candidate_ids` lists, or -1 "
+            f"for padding. Received: {first_value(unknown, given.tensor)}. Leave out "
+            "items that are no candidates."
+        )
+    positions = np.where(is_padding, PADDING, order[place])
+    return given._replace(tensor=tf.constant(positions, tf.int64))
+
+
+def require_unique(candidate_ids: Any, number: int) -> None:
+    """Raises ValueError unless there is one id for each candidate."""
+    ids = np.asarray(candidate_ids)
+    if ids.shape != (number,):
+        raise ValueError(
+            "`candidate_ids` must have an id for each candidate. Received: shape "
+            f"{ids.shape} for {number} candidates."
+        )
+    unique, counts = np.unique(ids, return_counts=True)
+    if len(unique) < number:
+        raise ValueError(
+            "`candidate_ids` must be unique. Received: "
+            f"{shortened(unique[counts > 1][0].item())} twice or more."
+        )
+    if ids.dtype.kind in "iu" and ids.min(initial=0) < 0:
+        raise ValueError(
+            "`candidate_ids` must be at least 0, since -1 is padding. Received: "
+            f"{ids.min()}."
+        )
