@@ -50,6 +50,20 @@ def refuse_signed_labels(labels: Any, remedy: str) -> None:
         )
 
 
+class DistinctLabels:
+    """The different labels of many batches, while they may all be -1 and 1."""
+
+    def __init__(self) -> None:
+        self.distinct = np.empty(0)
+
+    def add(self, labels: Any) -> None:
+        """Adds the labels of a batch; looks no further once there was another one."""
+        if _are_signs(self.distinct):
+            numbers = _flat(labels)
+            others = np.zeros(1) if numbers is None else np.unique(numbers)
+            self.distinct = np.union1d(self.distinct, others)
+
+
 def warn_if_swapped(y_true: Any, y_pred: Any) -> None:
     """Warns if the labels look like scores and the scores look like labels."""
     labels, scores = (_sample(data) for data in (y_true, y_pred))
