@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfrankmetrics.compiled import call_compiled
 from tfrankmetrics.compute import means, weighted_sums, weighted_sums_and_queries
 from tfrankmetrics.graphs import once_per_graph
+from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
 from tfrankmetrics.keras.guards import check_use_in_keras
@@ -123,12 +124,15 @@ class StatefulMetric(KerasMetric):
 
         Raises:
             ValueError: A shape or dtype is not one of these. In a graph with unknown
-                dimensions, `tf.errors.InvalidArgumentError` when it runs.
+                dimensions, `tf.errors.InvalidArgumentError` when it runs. In eager
+                code, an id is outside of the catalogue.
         """
         check_use_in_keras(self, y_pred)
         lists = once_per_graph(
             InputFormat.read, self._input_format, y_true, y_pred, sample_weight
         )
+        if tf.executing_eagerly() and isinstance(lists, CatalogueLists):
+            lists.require_positions()  # else the result is NaN, which tells less
         first_query = 0
         if self._queries_seen is not None:
             first_query = tf.convert_to_tensor(self._queries_seen)
@@ -225,7 +229,7 @@ class StatefulMetric(KerasMetric):
         """
         sums = tf.convert_to_tensor(self._sums)
         if tf.executing_eagerly():
-            warn_if_invalid(sums, self.name)
+            warn_if_invalid(sums, self.name, self._input_format.inputs)
         values = tf.cast(means(sums[: len(self._measures)]), self.dtype)
         nan = tf.constant(float("nan"), values.dtype)
         return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))
