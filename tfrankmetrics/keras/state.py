@@ -107,7 +107,9 @@ class StatefulMetric(KerasMetric):
                 With inputs="ids", the relevant ids, `[B]` or `[B, M]` in any order,
                 integers with -1 for padding. With inputs="catalogue", likewise, where
                 each id is the position of an item in the catalogue; `[B, T]` or
-                `[B, T, M]` for sequences. Or a dict of `ids`, optionally their
+                `[B, T, M]` for sequences. If the batch is the catalogue, with scores
+                `[B, B]`, it is the position in the batch, and the value depends on the
+                batch. Or a dict of `ids`, optionally their
                 `relevance`, of the same shape, and for a catalogue the ids to `exclude`
                 from the ranking, `[B, E]` or `[B, T, E]`.
             y_pred: Scores of the labels' shape, or `[B, N, 1]`; the highest ranks
