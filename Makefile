@@ -35,6 +35,7 @@ bench:
 	python benchmarks/startup.py
 	python benchmarks/ties.py
 	python benchmarks/rows.py
+	python benchmarks/callbacks.py
 	python benchmarks/compare.py
 
 bench-tf-ranking:

@@ -8,15 +8,11 @@ the path of the ratings:
 
     python examples/movielens.py --ratings u.data
 
-`u.data` is a file of MovieLens 100K. Download and unpack the data set from
-https://grouplens.org/datasets/movielens/100k/. Each line has a user, an item, a rating
-and a time, separated by tabs. The script also reads the same table with a header line,
-such as the `.inter` file in the recbole wheel:
-
-    pip download --no-deps recbole==1.2.1
-    unzip recbole-*.whl 'recbole/dataset_example/ml-100k/*'
-
-GroupLens does not allow redistribution, so the ratings are not part of this repository.
+`u.data` is a file of MovieLens 100K. Each line has a user, an item, a rating and a
+time, separated by tabs. The script also reads the same table with a header line, such
+as a `.inter` file. GroupLens does not allow redistribution, so the ratings are not part
+of this repository. Without a path, the script says where to get them, and runs on made
+ratings.
 """
 
 import argparse
@@ -34,6 +30,27 @@ from tfrankmetrics import RankingMetrics, evaluate
 METRICS = ["hit_rate@10", "ndcg@10", "mrr@10"]
 STEPS = 50  # the number of most recent films that the model reads
 PADDING = -1
+WHERE = """The ratings are made, since no path was given. To run on MovieLens 100K:
+
+    curl -LO https://files.grouplens.org/datasets/movielens/ml-100k.zip
+    unzip ml-100k.zip
+    python examples/movielens.py --ratings ml-100k/u.data
+
+Its license is on https://grouplens.org/datasets/movielens/100k/. The wheel of recbole
+holds the same ratings:
+
+    pip download --no-deps recbole==1.2.1
+    unzip recbole-*.whl 'recbole/dataset_example/ml-100k/*'
+    python examples/movielens.py --ratings recbole/dataset_example/ml-100k/ml-100k.inter
+"""
+
+
+def made_histories(users=400, items=200, length=30):
+    """Made histories: after an item, a user nearly always takes one of the next two."""
+    rng = np.random.default_rng(0)
+    steps = rng.choice([1, 2, 17], (users, length), p=[0.6, 0.35, 0.05])
+    rows = (rng.integers(0, items, (users, 1)) + np.cumsum(steps, axis=1)) % items
+    return [row[np.sort(np.unique(row, return_index=True)[1])] for row in rows], items
 
 
 def read_histories(path):
@@ -110,10 +127,14 @@ def train(model, histories, epochs):
     ).history
 
 
-def main(ratings, epochs=40, seed=0):
+def main(ratings=None, epochs=40, seed=0):
     """Trains and evaluates. Returns the test values of each recommender."""
     tf.keras.utils.set_random_seed(seed)
-    histories, items = read_histories(ratings)
+    if ratings is None:
+        print(WHERE, flush=True)
+        histories, items = made_histories()
+    else:
+        histories, items = read_histories(ratings)
     model = make_model(items)
     train(model, histories, epochs)
 
@@ -140,15 +161,14 @@ def main(ratings, epochs=40, seed=0):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--ratings", type=pathlib.Path, required=True, help="path of u.data"
+        "--ratings", type=pathlib.Path, help="path of u.data; made ratings without"
     )
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    if not arguments.ratings.is_file():
+    if arguments.ratings is not None and not arguments.ratings.is_file():
         parser.error(
-            f"{arguments.ratings} is not a file. Download MovieLens 100K from "
-            "https://grouplens.org/datasets/movielens/100k/ and pass the path of its "
-            "file u.data."
+            f"--ratings must be the path of u.data. Received: {arguments.ratings}, "
+            "which is not a file. Without --ratings, the script says where to get it."
         )
     main(**vars(arguments))

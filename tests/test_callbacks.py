@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from helpers import IS_KERAS_3
 
 import tfrankmetrics as tfr
 
@@ -194,6 +193,186 @@ def test_one_of_several_outputs():
         fit(row_model(), [tfr.EvaluateRows(*arguments, output="buy")])
 
 
+LENGTHS = [2, 5, 1, 3, 4, 4, 2, 3]
+RAGGED = [labels[:length] for labels, length in zip(LABELS, LENGTHS)]
+WEIGHTS = np.arange(1.0, 9.0)
+
+
+def padded_lists(*columns, shuffle=0, size=3):
+    """A dataset of lists of different lengths, each batch as wide as its longest."""
+    rows = [
+        (LISTS[row, :length].astype("float32"), LABELS[row, :length])
+        + tuple(column[row] for column in columns)
+        for row, length in enumerate(LENGTHS)
+    ]
+    spec = (tf.TensorSpec([None, 3]), tf.TensorSpec([None], tf.int64))
+    spec += (tf.TensorSpec([], tf.float64),) * len(columns)
+    dataset = tf.data.Dataset.from_generator(lambda: rows, output_signature=spec)
+    padding = (np.float32(0), np.int64(-1)) + (np.float64(0),) * len(columns)
+    if shuffle:
+        dataset = dataset.shuffle(shuffle, reshuffle_each_iteration=True)
+    return dataset.padded_batch(size, padding_values=padding)
+
+
+def scores_of_lists(model):
+    return [
+        np.ravel(model.predict(LISTS[row : row + 1, :length], verbose=0))
+        for row, length in enumerate(LENGTHS)
+    ]
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_a_dataset_of_batches_of_different_widths(run_eagerly):
+    model = list_model()
+    model.compile("sgd", "mse", run_eagerly=run_eagerly)
+    widths = [labels.shape[1] for _, labels, _ in padded_lists(WEIGHTS)]
+    assert widths == [5, 4, 3]
+    names = ["ndcg@3", "mrr", tfr.OrderedPairAccuracy(), "judged@2"]
+    arguments = {"num_queries": True, "gain": "linear"}
+    by = {"language": ["de", "en"] * 4, "market": ["x"] * 5 + ["y"] * 3}
+    whole = tfr.EvaluateLists(padded_lists(WEIGHTS), metrics=names, **arguments)
+    with pytest.warns(tfr.RankingWarning, match="`judged` needs a mask"):
+        history = fit(model, [whole], LISTS, LABELS)
+    scores = scores_of_lists(model)
+    arguments["sample_weight"] = WEIGHTS
+    with pytest.warns(tfr.RankingWarning):
+        expected = tfr.evaluate(RAGGED, scores, names, **arguments)
+    for name, value in expected.items():
+        assert history[f"val_{name}"][-1] == pytest.approx(value, rel=1e-6)
+    sliced = tfr.EvaluateLists(padded_lists(WEIGHTS), metrics=["mrr"], by=by)
+    history = fit(model, [sliced], LISTS, LABELS)
+    scores = scores_of_lists(model)
+    expected = tfr.evaluate(RAGGED, scores, ["mrr"], by=by, sample_weight=WEIGHTS)
+    assert history["val_mrr"][-1] == pytest.approx(expected.whole["mrr"], rel=1e-6)
+    for (language, market), values in expected.items():
+        key = f"val_mrr/language:{language}/market:{market}"
+        assert history[key][-1] == pytest.approx(values["mrr"], rel=1e-6)
+
+
+def test_a_dataset_that_is_shuffled_each_time():
+    shuffled = padded_lists(shuffle=8)
+    assert next(iter(shuffled))[1].numpy().tolist() != LABELS[:3].tolist()
+    callback = tfr.EvaluateLists(shuffled, metrics=["ndcg@3", "mrr"])
+    model = list_model()
+    history = fit(model, [callback], LISTS, LABELS, epochs=4)
+    expected = tfr.evaluate(RAGGED, scores_of_lists(model), ["ndcg@3", "mrr"])
+    for name, value in expected.items():
+        assert history[f"val_{name}"][-1] == pytest.approx(value, rel=1e-6)
+
+
+def test_random_ties_of_a_dataset_are_those_of_the_arrays():
+    model = tf.keras.Sequential([tf.keras.layers.Rescaling(0.0)])
+    model.compile("sgd", "mse")
+    flat = tf.data.Dataset.from_tensor_slices((LISTS[..., 0], LABELS))
+    arguments = {"metrics": ["ndcg"], "ties": "random", "seed": 3}
+    callbacks = [
+        tfr.EvaluateLists(flat.batch(size), prefix=f"{size}_", **arguments)
+        for size in (3, 8)
+    ]
+    history = fit(model, callbacks, LISTS[..., 0], LABELS)
+    expected = tfr.evaluate(LABELS, np.zeros((8, 5)), **arguments)["ndcg"]
+    assert history["3_ndcg"] == history["8_ndcg"] == pytest.approx([expected] * 2)
+
+
+def test_a_dataset_with_ragged_labels_and_one_with_masks():
+    labels = tf.ragged.constant([row.tolist() for row in RAGGED], dtype=tf.int64)
+    ragged = tf.data.Dataset.from_tensor_slices((LISTS, labels)).batch(3)
+    mask = np.arange(5) < np.array(LENGTHS)[:, np.newaxis]
+    masked = {"labels": LABELS, "mask": mask}
+    masked = tf.data.Dataset.from_tensor_slices((LISTS, masked)).batch(3)
+    callbacks = [
+        tfr.EvaluateLists(ragged, metrics=["ndcg", "auc"], prefix="ragged_"),
+        tfr.EvaluateLists(masked, metrics=["ndcg", "auc"], prefix="masked_"),
+    ]
+    model = list_model()
+    history = fit(model, callbacks, LISTS, LABELS)
+    for name, value in tfr.evaluate(
+        RAGGED, scores_of_lists(model), ["ndcg", "auc"]
+    ).items():
+        assert history[f"ragged_{name}"][-1] == pytest.approx(value, rel=1e-6)
+        assert history[f"masked_{name}"][-1] == pytest.approx(value, rel=1e-6)
+
+
+def test_one_output_of_a_dataset_of_several():
+    inputs = tf.keras.Input((3,))
+    heads = {n: tf.keras.layers.Dense(7, name=n)(inputs) for n in ("click", "buy")}
+    model = tf.keras.Model(inputs, heads)
+    model.compile("sgd", {"click": "mse", "buy": "mse"})
+    ids = {"click": RNG.integers(0, 7, 8), "buy": RNG.integers(0, 7, 8)}
+    weights = {"click": WEIGHTS, "buy": WEIGHTS[::-1].copy()}
+    x = LISTS[:, 0]
+    dataset = tf.data.Dataset.from_tensor_slices((x, ids, weights)).batch(3)
+    callback = tfr.EvaluateLists(
+        dataset, metrics=["mrr"], output="buy", inputs="catalogue"
+    )
+    targets = {name: np.eye(7)[of] for name, of in ids.items()}
+    history = fit(model, [callback], x, targets)
+    scores = model.predict(x, verbose=0)["buy"]
+    expected = tfr.evaluate(
+        ids["buy"], scores, ["mrr"], inputs="catalogue", sample_weight=weights["buy"]
+    )
+    assert history["val_mrr"][-1] == pytest.approx(expected["mrr"], rel=1e-6)
+
+
+@pytest.mark.parametrize(("replicas", "steps"), [(2, 1), (1, 2)])
+def test_a_dataset_on_replicas_or_in_steps_per_execution(replicas, steps):
+    devices = [f"CPU:{number}" for number in range(replicas)]
+    with tf.distribute.MirroredStrategy(devices).scope():
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+        model.compile("sgd", "mse", steps_per_execution=steps)
+    callback = tfr.EvaluateLists(padded_lists(), metrics=["mrr"])
+    dataset = tf.data.Dataset.from_tensor_slices((LISTS, LABELS[..., None])).batch(2)
+    history = model.fit(dataset, epochs=2, verbose=0, callbacks=[callback]).history
+    expected = tfr.evaluate(RAGGED, scores_of_lists(model), ["mrr"])["mrr"]
+    assert history["val_mrr"][-1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_labels_of_minus_1_and_1_in_all_batches_of_a_dataset():
+    def evaluated(labels):
+        dataset = tf.data.Dataset.from_tensor_slices((LISTS, labels)).batch(4)
+        callback = tfr.EvaluateLists(dataset, metrics=["mrr"])
+        return fit(list_model(), [callback], LISTS, LABELS)["val_mrr"]
+
+    signed = np.where(LABELS > 0, 1, -1)
+    with pytest.raises(ValueError, match="If -1 means not relevant, pass labels > 0"):
+        evaluated(signed)
+    assert len(evaluated(np.concatenate([signed[:4], LABELS[4:]]))) == 2
+
+
+BATCHES = tf.data.Dataset.from_tensor_slices((LISTS, LABELS)).batch(4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"x": BATCHES, "y": LABELS}, "Received: a dataset, and also 'y'"),
+        ({"x": BATCHES, "sample_weight": WEIGHTS}, "and also 'sample_weight'"),
+        ({"x": BATCHES, "mask": LABELS > 0}, "and also 'mask'"),
+        ({"x": BATCHES, "batch_size": 3}, "and also 'batch_size'"),
+        ({"x": BATCHES.repeat()}, "A dataset must be finite"),
+        ({"x": BATCHES.map(lambda x, y: x)}, r"must have batches \(x, y\)"),
+        ({"x": BATCHES.map(lambda x, y: {"x": x, "y": y})}, r"batches \(x, y\)"),
+        ({"x": LISTS}, "needs the labels"),
+        (
+            {"x": BATCHES.unbatch().shuffle(8).batch(2).prefetch(1), "by": ["a"] * 8},
+            r"Omit shuffle\(\)",
+        ),
+    ],
+)
+def test_datasets_that_cannot_be_evaluated(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tfr.EvaluateLists(metrics=["mrr"], **arguments)
+
+
+def test_datasets_that_turn_out_to_be_unfit():
+    too_few = tfr.EvaluateLists(BATCHES, metrics=["mrr"], by=["a"] * 7)
+    with pytest.raises(ValueError, match="7 values of 'slice' for 8 queries"):
+        fit(list_model(), [too_few], LISTS, LABELS)
+    empty = tfr.EvaluateLists(BATCHES.take(0), metrics=["mrr"])
+    with pytest.raises(ValueError, match="at least one batch"):
+        fit(list_model(), [empty], LISTS, LABELS)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -225,9 +404,15 @@ def test_a_model_of_lists_is_refused_for_rows():
         fit(model, [callback], X, np.eye(2)[CLICKS])
 
 
-@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no such argument")
-def test_a_model_that_is_trained_in_steps_per_execution():
-    model = row_model()
-    model.compile("sgd", "binary_crossentropy", steps_per_execution=2)
-    history = fit(model, [tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"])])
-    assert len(history["val_mrr"]) == 2
+def test_steps_are_batches_also_in_steps_per_execution():
+    values = []
+    for steps in (1, 3):
+        tf.keras.utils.set_random_seed(0)
+        model, recorder = row_model(), Recorder()
+        model.compile("sgd", "binary_crossentropy", steps_per_execution=steps)
+        arguments = {"every": 2 * steps, "unit": "steps"}
+        callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], **arguments)
+        model.fit(X, CLICKS, 10, 4, verbose=0, callbacks=[callback, recorder])
+        values.append(["val_mrr" in logs for logs in recorder.batches])
+    assert values[0] == [0, 1, 0, 1, 0, 1] * 4
+    assert values[1] == [0, 1] * 4

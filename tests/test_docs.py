@@ -53,7 +53,8 @@ def test_public_names_have_documentation_and_an_example(name):
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/guide.md", "docs/conventions.md"]
+    "document",
+    ["README.md", "docs/guide.md", "docs/recipes.md", "docs/conventions.md"],
 )
 # The guide declares a metric of the same name as an example.
 @mock.patch.dict(DECLARATIONS, METRICS, clear=True)

@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import tensorflow as tf
+from helpers import update_function
 
 import tfrankmetrics as tfr
 
@@ -120,10 +121,89 @@ def test_a_result_of_nan_in_a_metric_says_why():
         metric.result()  # NaN before any query
         metric.update_state([[2]], SCORES[:1])
         metric.result()
-    metric.update_state([[99]], SCORES[:1])
+    update = tf.function(update_function(metric))
+    update(tf.constant([[99]]), tf.constant(SCORES[:1]))
     with pytest.warns(tfr.RankingWarning, match="an id outside of the catalogue"):
         assert np.isnan(metric.result()["ndcg@3"])
     metric.reset_state()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         metric.result()
+
+
+def test_a_result_of_nan_without_a_catalogue_does_not_speak_of_one():
+    metric = tfr.NDCG()
+    metric.update_state([[np.nan]], [[1.0]])
+    with pytest.warns(tfr.RankingWarning, match="a label or weight") as caught:
+        metric.result()
+    assert "catalogue" not in str(caught[0].message)
+
+
+# Item ids in place of positions in the batch
+
+
+class TwoTowers(tf.keras.Model):
+    """Scores each query of a batch with each item of the batch, `[B, B]`."""
+
+    def __init__(self):
+        super().__init__()
+        self.queries = tf.keras.layers.Embedding(50, 4)
+        self.items = tf.keras.layers.Embedding(50, 4)
+
+    def call(self, pairs):
+        queries, items = self.queries(pairs[:, 0]), self.items(pairs[:, 1])
+        return tf.matmul(queries, items, transpose_b=True)
+
+
+def cross_entropy(ids, scores):
+    positions = tf.range(tf.shape(scores)[0])  # whatever the ids
+    return tf.keras.losses.sparse_categorical_crossentropy(
+        positions, scores, from_logits=True
+    )
+
+
+def fit_in_batches(ids, **arguments):
+    pairs = np.stack([np.arange(8), 20 + np.arange(8)], axis=1).astype("int32")
+    model = TwoTowers()
+    metric = tfr.RankingMetrics(["mrr"], inputs="catalogue")
+    model.compile("sgd", cross_entropy, metrics=[metric], **arguments)
+    ids = np.asarray(ids, "int32")
+    return model.fit(pairs, ids, batch_size=4, shuffle=False, verbose=0).history["mrr"]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_item_ids_for_positions_in_a_batch_are_a_warning_in_fit(jit_compile):
+    with pytest.warns(tfr.RankingWarning, match="not the ids of the items"):
+        values = fit_in_batches(20 + np.arange(8), jit_compile=jit_compile)
+    assert np.isnan(values).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tfr.RankingWarning)
+        values = fit_in_batches([0, 1, 2, 3] * 2, jit_compile=jit_compile)
+    assert np.isfinite(values).all()
+
+
+def test_item_ids_for_positions_in_a_batch_are_an_error_in_eager_code():
+    message = "positions in the catalogue, 0 to 3 here.* pass y_true=tf.range"
+    with pytest.raises(ValueError, match=message):
+        fit_in_batches(20 + np.arange(8), run_eagerly=True)
+    metric = tfr.MeanReciprocalRank(inputs="catalogue")
+    with pytest.raises(ValueError, match=message):
+        metric.update_state([20, 21, 22, 23], np.eye(4))
+    with pytest.raises(ValueError, match="0 to 3 here") as error:
+        metric.update_state([0, 4], np.eye(4)[:2])
+    assert "batch" not in str(error.value)
+    with pytest.raises(ValueError, match="Received in `exclude`: 4"):
+        metric.update_state({"ids": [0], "exclude": [[4]]}, np.eye(4)[:1])
+    assert np.isnan(metric.result())  # no query was added
+
+
+def test_the_value_of_an_in_batch_catalogue_depends_on_the_batch():
+    scores = np.random.default_rng(0).normal(size=(8, 8))
+    whole, halves = (tfr.MeanReciprocalRank(inputs="catalogue") for _ in range(2))
+    whole.update_state(np.arange(8), scores)
+    for half in (slice(4), slice(4, 8)):
+        halves.update_state(np.arange(4), scores[half, half])
+    assert halves.result() > whole.result() + 0.1  # fewer items to rank
+    # Two queries with the same item: the item is a wrong answer for both.
+    twice = tfr.evaluate([0, 1], [[1.0, 1.0], [1.0, 1.0]], ["mrr"], inputs="catalogue")
+    assert twice == {"mrr": (1 + 1 / 2) / 2}

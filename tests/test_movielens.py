@@ -42,3 +42,15 @@ def test_the_model_beats_popularity(ratings, capsys):
     assert "val_ndcg@10" in printed
     for values in test.values():
         assert all(f"{value:.4f}" in printed for value in values.values())
+
+
+def test_without_a_path_the_ratings_are_made_and_it_says_where_to_get_them(capsys):
+    histories, items = movielens.made_histories()
+    for history in histories:
+        assert 4 <= len(history) == len(set(history)) <= items
+        assert 0 <= min(history) <= max(history) < items
+    test = movielens.main(epochs=2)
+    assert test["model"]["hit_rate@10"] > test["popularity"]["hit_rate@10"]
+    printed = capsys.readouterr().out
+    assert "files.grouplens.org/datasets/movielens/ml-100k.zip" in printed
+    assert "--ratings ml-100k/u.data" in printed

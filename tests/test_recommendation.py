@@ -464,8 +464,17 @@ def test_catalogues_with_many_relevant_items_need_little_memory():
 def test_invalid_ids_make_the_result_nan(inputs, y_true, y_pred):
     # Graphs do not check values, so invalid values show up in the result.
     metric = tfr.MeanReciprocalRank(inputs=inputs)
-    metric.update_state(y_true, y_pred)
-    assert np.isnan(metric.result())
+    tf.function(update_function(metric))(
+        {name: np.array(ids) for name, ids in y_true.items()}
+        if isinstance(y_true, dict)
+        else np.array(y_true),
+        np.array(y_pred),
+    )
+    with pytest.warns(tfr.RankingWarning, match="is NaN, since an update received"):
+        assert np.isnan(metric.result())
+    if inputs == "catalogue":
+        with pytest.raises(ValueError, match="Ids must be positions in the catalogue"):
+            metric.update_state(y_true, y_pred)
 
 
 def test_text_in_tensors():

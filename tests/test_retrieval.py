@@ -296,6 +296,19 @@ def test_towers_make_the_vectors():
     assert found == pytest.approx(expected, rel=1e-12)
 
 
+def test_towers_with_dropout_on_replicas():
+    devices = [device.name for device in tf.config.list_logical_devices("CPU")]
+    with tf.distribute.MirroredStrategy(devices).scope():
+        tower = tf.keras.Sequential(
+            [tf.keras.layers.Dense(4), tf.keras.layers.Dropout(0.5)]
+        )
+        features = np.random.default_rng(0).normal(size=(50, 3)).astype("float32")
+        others = np.eye(4, dtype="float32"), np.arange(50) % 4, ["arp"]
+        found = tfr.evaluate_retrieval(features, *others, query_tower=tower)
+    vectors = tower(features, training=False)
+    assert found == tfr.evaluate_retrieval(vectors, *others)
+
+
 def test_a_tower_may_take_a_dict_and_read_a_dataset():
     features = {"id": np.arange(6), "price": np.linspace(0, 1, 6).astype("float32")}
 

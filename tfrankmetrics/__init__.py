@@ -8,7 +8,9 @@ The public interface is `__all__` of this package, of `tfrankmetrics.options` an
 `tfrankmetrics.tfma`. All other modules may change.
 """
 
-from tfrankmetrics.callbacks import EvaluateLists, EvaluateRetrieval, EvaluateRows
+from tfrankmetrics.callbacks.lists import EvaluateLists
+from tfrankmetrics.callbacks.retrieval import EvaluateRetrieval
+from tfrankmetrics.callbacks.rows import EvaluateRows
 from tfrankmetrics.compare import compare
 from tfrankmetrics.comparison import Comparison
 from tfrankmetrics.conventions import CONVENTIONS

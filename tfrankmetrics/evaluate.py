@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfrankmetrics.compiled import call_compiled, require_eager
 from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, values_and_weights
-from tfrankmetrics.inputs.formats import input_format, tensors_of, with_tensors
+from tfrankmetrics.inputs.formats import (
+    Lists,
+    input_format,
+    tensors_of,
+    with_tensors,
+)
 from tfrankmetrics.inputs.mistakes import (
+    DistinctLabels,
     refuse_columns,
     refuse_signed_labels,
     warn_if_all_judged,
@@ -18,7 +24,7 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_swapped,
 )
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import named_measures
+from tfrankmetrics.measure import Measure, named_measures
 from tfrankmetrics.options import (
     Duplicates,
     Inputs,
@@ -132,14 +138,68 @@ def evaluate(
     if by is not None:
         slices = slices_of(numbered(slice_columns, int(lists.num_queries)))
 
-    step = max(1, ELEMENTS_AT_A_TIME // max(1, lists.elements_per_query))
-    measures, parts = tuple(named.values()), []
+    values, weights = _values_and_weights(tuple(named.values()), lists)
+    return summarize(named, values, weights, per_query, slices, num_queries=num_queries)
+
+
+def evaluate_batches(
+    batches: Iterable[tuple[Any, Any, Any]],
+    metrics: Sequence[str | StatefulMetric],
+    *,
+    inputs: Inputs | None,
+    duplicates: Duplicates | None,
+    by: Any,
+    num_queries: bool,
+    separator: Separator,
+    **options: Any,
+) -> dict[str, Any] | SlicedValues:
+    """`evaluate` for lists that come in batches, which may have different widths.
+
+    A batch is the `y_true`, the `y_pred` and the `sample_weight` of some lists. Only
+    their values are kept.
+    """
+    data = input_format(inputs, duplicates)
+    named = named_measures(metrics, options, data, separator)
+    slice_columns = {} if by is None else by_columns(by)
+    require_free_keys(named, slice_columns, num_queries=num_queries)
+    measures, parts, number, labels = tuple(named.values()), [], 0, DistinctLabels()
+    for y_true, y_pred, sample_weight in batches:
+        lists = data.read(y_true, y_pred, sample_weight, ids_may_be_strings=True)
+        lists.require_valid_values()
+        if data.inputs == "labels" and not isinstance(y_true, Mapping):
+            labels.add(y_true)
+        if not parts and data.inputs == "labels":
+            reads_judgments = any(m.declaration.name == "judged" for m in measures)
+            warn_if_all_judged(reads_judgments, getattr(lists, "judged", None))
+        if not parts and data.inputs == "ids":
+            warn_if_no_ids(y_true)
+        parts.append(_values_and_weights(measures, lists, number))
+        number += int(lists.num_queries)
+    if not parts:
+        raise ValueError("A dataset must have at least one batch. Received: none.")
+    refuse_signed_labels(
+        labels.distinct, 'pass {"labels": labels, "mask": labels >= 0}'
+    )
+    values, weights = (
+        np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
+    )
+    slices = None if by is None else slices_of(numbered(slice_columns, number))
+    return summarize(named, values, weights, False, slices, num_queries=num_queries)
+
+
+def _values_and_weights(
+    measures: tuple[Measure, ...], lists: Lists, first_query: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each query's value and weight, of as many lists as fit in memory at a time."""
+    step, parts = max(1, ELEMENTS_AT_A_TIME // max(1, lists.elements_per_query)), []
     for start in range(0, max(1, int(lists.num_queries)), step):
         rows = slice(start, start + step)
         part = {name: tensor[rows] for name, tensor in tensors_of(lists).items()}
         part = with_tensors(lists, part)
-        parts.append(call_compiled(values_and_weights, measures, part, start))
+        parts.append(
+            call_compiled(values_and_weights, measures, part, first_query + start)
+        )
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )
-    return summarize(named, values, weights, per_query, slices, num_queries=num_queries)
+    return values, weights

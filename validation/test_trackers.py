@@ -5,6 +5,7 @@ import mlflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import tfrankmetrics as tfr
 
@@ -66,6 +67,44 @@ def test_mlflow_loses_the_metrics_of_a_run_with_an_at_sign():
         with pytest.raises(mlflow.MlflowException, match="Names may only contain"):
             mlflow.log_metric("ndcg@10", 1.0)
     assert mlflow.get_run(run.info.run_id).data.metrics == {}
+
+
+def slices(separator):
+    by = {"language": ["de", "en"] * 4, "market": ["north east", "south-west"] * 4}
+    arguments = {"by": by, "separator": separator}
+    return tfr.EvaluateLists(*DATA, NAMES, prefix="val_", **arguments)
+
+
+@pytest.mark.usefixtures("tracking")
+def test_mlflow_logs_slices():
+    with mlflow.start_run() as run:
+        callbacks = [slices("_"), mlflow.keras.MlflowCallback(run)]
+        history = fit(model(), callbacks=callbacks).history
+    for name in ("ndcg_10", "mrr"):
+        key = f"val_{name}/language:en/market:south-west"
+        assert logged(run, key) == pytest.approx(history[key], rel=1e-6)
+
+
+@pytest.mark.usefixtures("tracking")
+def test_mlflow_refuses_other_characters_of_slices():
+    """If this fails, the guide need no longer name them."""
+    with mlflow.start_run():
+        for character in "@,=+&()":
+            with pytest.raises(mlflow.MlflowException, match="Names may only contain"):
+                mlflow.log_metric(f"val_mrr/language:C{character}", 1.0)
+
+
+def test_tensorboard_logs_slices(tmp_path):
+    callbacks = [slices("@"), tf.keras.callbacks.TensorBoard(tmp_path)]
+    history = fit(model("@"), callbacks=callbacks).history
+    events = EventAccumulator(str(tmp_path / "validation")).Reload()
+    for name in NAMES:
+        key = f"{name}/language:en/market:south-west"
+        found = [
+            tf.make_ndarray(event.tensor_proto)
+            for event in events.Tensors(f"epoch_{key}")
+        ]
+        assert found == pytest.approx(history[f"val_{key}"], rel=1e-6)
 
 
 def test_the_objective_of_keras_tuner(tmp_path):

@@ -90,15 +90,29 @@ class CatalogueLists:
                     f"item. Received in `{name}`: zeros and ones of the shape of the "
                     f"scores, {ids.shape}. To pass labels and scores, omit `inputs`."
                 )
+        self.require_positions()
+        require_finite_relevance(self.relevance)
+        require_valid_weights(self.query_weights)
+
+    def require_positions(self) -> None:
+        """Raises ValueError for ids that are not positions in the catalogue."""
+        num_queries, size = self.scores.shape
+        for name, ids in (("y_true", self.relevant), ("exclude", self.exclude)):
+            if ids is None:
+                continue
             invalid = (ids.numpy() < PADDING) | (ids.numpy() >= size)
             if invalid.any():
+                hint = (
+                    " If the batch is the catalogue, as in two-tower models, pass "
+                    "y_true=tf.range(batch size), not the ids of the items."
+                    if num_queries == size
+                    else ""
+                )
                 raise ValueError(
                     f"Ids must be positions in the catalogue, 0 to {size - 1} here, or "
                     f"-1 for padding. Received in `{name}`: "
-                    f"{first_value(invalid, ids)}."
+                    f"{first_value(invalid, ids)}.{hint}"
                 )
-        require_finite_relevance(self.relevance)
-        require_valid_weights(self.query_weights)
 
     def rank(
         self,

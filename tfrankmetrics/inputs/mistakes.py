@@ -50,6 +50,20 @@ def refuse_signed_labels(labels: Any, remedy: str) -> None:
         )
 
 
+class DistinctLabels:
+    """The different labels of many batches, while they may all be -1 and 1."""
+
+    def __init__(self) -> None:
+        self.distinct = np.empty(0)
+
+    def add(self, labels: Any) -> None:
+        """Adds the labels of a batch; looks no further once there was another one."""
+        if _are_signs(self.distinct):
+            numbers = _flat(labels)
+            others = np.zeros(1) if numbers is None else np.unique(numbers)
+            self.distinct = np.union1d(self.distinct, others)
+
+
 def warn_if_swapped(y_true: Any, y_pred: Any) -> None:
     """Warns if the labels look like scores and the scores look like labels."""
     labels, scores = (_sample(data) for data in (y_true, y_pred))
@@ -102,15 +116,24 @@ def warn_if_nothing_found(retrieved: int, unjudged: int) -> None:
         )
 
 
-def warn_if_invalid(sums: tf.Tensor, name: str) -> None:
+def warn_if_invalid(sums: tf.Tensor, name: str, inputs: str) -> None:
     """Warns if an update has made the sums of a metric NaN."""
-    if np.isnan(sums.numpy()).any():
-        _warn(
-            f"The result of {name!r} is NaN, since an update received invalid values: "
-            "a label or weight that is NaN or infinite, a negative weight, or an id "
-            "outside of the catalogue. Pass the same data to "
-            "tfrankmetrics.evaluate to get an error that says which."
+    if not np.isnan(sums.numpy()).any():
+        return
+    causes = "a label or weight that is NaN or infinite, or a negative weight"
+    hint = ""
+    if inputs == "catalogue":
+        causes = f"an id outside of the catalogue, {causes}"
+        hint = (
+            "An id must be the position of an item in the scores. If the batch is the "
+            "catalogue, as in two-tower models, pass tf.range(batch size), not the ids "
+            "of the items. "
         )
+    _warn(
+        f"The result of {name!r} is NaN, since an update received invalid values: "
+        f"{causes}. {hint}Pass the same data to tfrankmetrics.evaluate to get an error "
+        "that says which."
+    )
 
 
 def _are_signs(numbers: np.ndarray) -> bool:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfrankmetrics.compiled import call_compiled
 from tfrankmetrics.compute import means, weighted_sums, weighted_sums_and_queries
 from tfrankmetrics.graphs import once_per_graph
+from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
 from tfrankmetrics.keras.guards import check_use_in_keras
@@ -106,7 +107,9 @@ class StatefulMetric(KerasMetric):
                 With inputs="ids", the relevant ids, `[B]` or `[B, M]` in any order,
                 integers with -1 for padding. With inputs="catalogue", likewise, where
                 each id is the position of an item in the catalogue; `[B, T]` or
-                `[B, T, M]` for sequences. Or a dict of `ids`, optionally their
+                `[B, T, M]` for sequences. If the batch is the catalogue, with scores
+                `[B, B]`, it is the position in the batch, and the value depends on the
+                batch. Or a dict of `ids`, optionally their
                 `relevance`, of the same shape, and for a catalogue the ids to `exclude`
                 from the ranking, `[B, E]` or `[B, T, E]`.
             y_pred: Scores of the labels' shape, or `[B, N, 1]`; the highest ranks
@@ -123,12 +126,15 @@ class StatefulMetric(KerasMetric):
 
         Raises:
             ValueError: A shape or dtype is not one of these. In a graph with unknown
-                dimensions, `tf.errors.InvalidArgumentError` when it runs.
+                dimensions, `tf.errors.InvalidArgumentError` when it runs. In eager
+                code, an id is outside of the catalogue.
         """
         check_use_in_keras(self, y_pred)
         lists = once_per_graph(
             InputFormat.read, self._input_format, y_true, y_pred, sample_weight
         )
+        if tf.executing_eagerly() and isinstance(lists, CatalogueLists):
+            lists.require_positions()  # else the result is NaN, which tells less
         first_query = 0
         if self._queries_seen is not None:
             first_query = tf.convert_to_tensor(self._queries_seen)
@@ -225,7 +231,7 @@ class StatefulMetric(KerasMetric):
         """
         sums = tf.convert_to_tensor(self._sums)
         if tf.executing_eagerly():
-            warn_if_invalid(sums, self.name)
+            warn_if_invalid(sums, self.name, self._input_format.inputs)
         values = tf.cast(means(sums[: len(self._measures)]), self.dtype)
         nan = tf.constant(float("nan"), values.dtype)
         return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))

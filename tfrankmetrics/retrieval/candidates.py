@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -118,12 +118,23 @@ def as_array(data: Any) -> Any:
     return data if tf.is_tensor(data) else np.asarray(data)
 
 
+def compiled(tower: Any) -> Any:
+    """A model or a layer as a compiled function, without dropout; others as they are.
+
+    (In Keras 3, `predict_on_batch` repeats the rows on replicas.)
+    """
+    if not isinstance(tower, tf.keras.layers.Layer):
+        return tower
+    return tf.function(
+        lambda batch: tower(batch, training=False), reduce_retracing=True
+    )
+
+
 def apply_tower(tower: Any, batch: Any) -> Any:
-    """The outputs of a model, a layer or a function; without any, the batch itself."""
+    """The outputs of a tower; without any, the batch itself."""
     if tower is None:
         return batch
-    predict: Callable = getattr(tower, "predict_on_batch", tower)
-    return predict(tf.nest.map_structure(tf.convert_to_tensor, batch))
+    return tower(tf.nest.map_structure(tf.convert_to_tensor, batch))
 
 
 def rows_of(arrays: Any, which: slice | np.ndarray) -> Any:

@@ -16,6 +16,7 @@ from tfrankmetrics.options import Options, Separator, check_option, takes_option
 from tfrankmetrics.results import SlicedValues, require_free_keys, summarize
 from tfrankmetrics.retrieval.candidates import (
     candidates_of,
+    compiled,
     dot_product,
     in_memory,
     size_of,
@@ -125,6 +126,7 @@ def evaluate_retrieval(
     batch_size = _size("batch_size", batch_size, sizes[0])
     chunk_size = _size("chunk_size", chunk_size, sizes[1])
     truth = read_truth(relevant, exclude, candidate_ids)
+    query_tower, candidate_tower = compiled(query_tower), compiled(candidate_tower)
     vectors = in_memory("queries", queries, query_tower, batch_size)
     truth.require_queries(size_of("queries", vectors))
     weights = None

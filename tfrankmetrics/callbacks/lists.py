@@ -1,0 +1,212 @@
+"""`EvaluateLists`: evaluates a model of lists."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfrankmetrics.evaluate import evaluate, evaluate_batches
+from tfrankmetrics.inputs.formats import input_format
+from tfrankmetrics.keras.state import StatefulMetric
+from tfrankmetrics.measure import named_measures
+from tfrankmetrics.options import (
+    Duplicates,
+    Inputs,
+    Options,
+    Separator,
+    listed,
+    shortened,
+    takes_options,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+from tfrankmetrics.callbacks.evaluation import Evaluation, Unit, output_of
+
+
+class EvaluateLists(Evaluation):
+    """Evaluates a model of lists on all that `evaluate` knows, while it trains.
+
+    Metrics in `compile` are cheaper, since they see the batches of the validation
+    anyway. This callback has slices, masks and strings as ids, and evaluates data of
+    its own. It adds its values to the logs, for all callbacks behind it.
+
+    >>> import numpy as np
+    >>> import tensorflow as tf
+    >>> x = np.random.default_rng(0).normal(size=(2, 3, 4))
+    >>> labels, languages = np.array([[1, 0, 0], [0, 0, 1]]), ["de", "en"]
+    >>> model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> by_language = EvaluateLists(x, labels, ["mrr"], by={"language": languages})
+    >>> history = model.fit(x, labels, callbacks=[by_language], verbose=0).history
+    >>> sorted(history)
+    ['loss', 'val_mrr', 'val_mrr/language:de', 'val_mrr/language:en']
+
+    A `tf.data.Dataset` of batches of lists takes the place of `x` and `y`, such as the
+    one for `validation_data`. Its batches may be padded to different widths:
+
+    >>> lists = tf.data.Dataset.from_tensor_slices((x, labels)).batch(1)
+    >>> in_batches = EvaluateLists(lists, metrics=["mrr"])
+    >>> history = model.fit(x, labels, callbacks=[in_batches], verbose=0).history
+    >>> sorted(history)
+    ['loss', 'val_mrr']
+
+    Args:
+        x: The inputs, as for `model.predict`. Or a finite `tf.data.Dataset` of
+            batches `(x, y)` or `(x, y, sample_weight)`. Each evaluation goes through it
+            once, so a dataset that is shuffled again each time is fine, but for `by`.
+        y: What `evaluate` takes as `y_true`: labels, or relevant ids. Omit it if `x` is
+            a dataset.
+        metrics: Names and metric objects, as in `evaluate`.
+        inputs, duplicates, num_queries, separator: As in `evaluate`.
+        mask, sample_weight: As in `evaluate`. A dataset holds its own: a mask in `y`,
+            as `{"labels": ..., "mask": ...}`.
+        by: As in `evaluate`. A slice has keys such as `val_ndcg@10/language:de`. The
+            slices of a dataset are in the order of its lists, which must not be
+            shuffled.
+        output: The name or the number of the model's output that holds the scores, if
+            it has several. If the `y` of a dataset is a dict or a tuple for all
+            outputs, this output's is taken.
+        every: Evaluates after every so many epochs or steps.
+        unit: "epochs" (the default) or "steps" (batches). Steps are logged at the
+            batch, and the last values also at the end of the epoch. With
+            `steps_per_execution`, it is the first end of an execution after the step.
+        prefix: A string put before each key.
+        batch_size: The batch size of the prediction, as for `model.predict`. A dataset
+            has its own.
+        **options: Options for the metrics given by name. See `tfrankmetrics.Options`.
+
+    Raises:
+        ValueError: `evaluate` refuses an argument, or a dataset is infinite, not of
+            these elements, or shuffled with `by`. Or, when training starts, a callback
+            that reads the values stands in front of this one.
+    """
+
+    @takes_options
+    def __init__(
+        self,
+        x: Any,
+        y: Any = None,
+        metrics: Sequence[str | StatefulMetric] = (),
+        *,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
+        mask: Any = None,
+        sample_weight: Any = None,
+        by: Any = None,
+        num_queries: bool = False,
+        separator: Separator = "@",
+        output: str | int | None = None,
+        every: int = 1,
+        unit: Unit = "epochs",
+        prefix: str = "val_",
+        batch_size: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        if isinstance(x, tf.data.Dataset):
+            others = {"mask": mask, "sample_weight": sample_weight}
+            _require_batches_of_lists(x, y, {**others, "batch_size": batch_size})
+            if by is not None:
+                _refuse_shuffled(x)
+        elif y is None:
+            raise ValueError(
+                "EvaluateLists needs the labels, or the relevant ids, of its lists. "
+                f"Received: y=None, and x={shortened(x)}. Pass y, or a tf.data.Dataset "
+                "of batches (x, y)."
+            )
+        data = input_format(inputs, duplicates)
+        named = named_measures(metrics, options, data, separator)
+        super().__init__(named, output, every, unit, prefix, batch_size)
+        self._x, self._y, self._predict_step = x, y, None
+        self._of_arrays = {"mask": mask, "sample_weight": sample_weight}
+        self._arguments = {
+            "metrics": metrics,
+            "inputs": inputs,
+            "duplicates": duplicates,
+            "by": by,
+            "num_queries": num_queries,
+            "separator": separator,
+            **options,
+        }
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Forgets the model of an earlier training."""
+        super().on_train_begin(logs)
+        self._predict_step = None
+
+    def _values(self) -> Any:
+        if isinstance(self._x, tf.data.Dataset):
+            return evaluate_batches(self._batches(), **self._arguments)
+        scores = self._predict(self._x)
+        return evaluate(self._y, scores, **self._of_arrays, **self._arguments)
+
+    def _batches(self) -> Iterator[tuple[Any, Any, Any]]:
+        """The labels, scores and weights of each batch, from one pass."""
+        if self._predict_step is None:
+            # `predict_on_batch` repeats the lists on replicas in Keras 3, and fails
+            # with steps_per_execution in Keras 2.
+            step = self.model.predict_step
+            is_eager = self.model.run_eagerly
+            self._predict_step = (
+                step if is_eager else tf.function(step, reduce_retracing=True)
+            )
+        for x, y, *weights in self._x:
+            scores = output_of(self._predict_step((x,)), self._output, "EvaluateLists")
+            yield (
+                _of_output(y, self._output),
+                scores,
+                _of_output(weights[0], self._output) if weights else None,
+            )
+
+
+def _require_batches_of_lists(x: Any, y: Any, others: Mapping[str, Any]) -> None:
+    """Raises ValueError for a dataset that cannot be evaluated, or beside arrays."""
+    given = {"y": y, **others}
+    beside = [name for name, value in given.items() if value is not None]
+    if beside:
+        raise ValueError(
+            "A dataset holds its own labels, masks, weights and batches. Received: a "
+            f"dataset, and also {listed(beside)}. Pass EvaluateLists(dataset, "
+            "metrics=[...]), with batches (x, y) or (x, y, sample_weight), where y may "
+            'be {"labels": ..., "mask": ...}.'
+        )
+    spec = x.element_spec
+    if not isinstance(spec, tuple) or len(spec) not in (2, 3):
+        raise ValueError(
+            "A dataset must have batches (x, y) or (x, y, sample_weight), as for "
+            f"`fit`. Received: {shortened(spec)}."
+        )
+    if x.cardinality() == tf.data.INFINITE_CARDINALITY:
+        raise ValueError(
+            "A dataset must be finite, since each evaluation reads all of it. "
+            "Received: an infinite dataset. Omit repeat(), or add "
+            "take(number of batches)."
+        )
+
+
+def _refuse_shuffled(dataset: Any) -> None:
+    """Raises ValueError if the order of a dataset is random.
+
+    TensorFlow has no public way to see this, and this reads a private method. If it is
+    renamed, the error no longer appears, and a test fails.
+    """
+    if "Shuffle" in type(dataset).__name__:
+        raise ValueError(
+            "`by` has a slice for each list of a dataset, in its order. Received: "
+            "`by`, and a dataset with shuffle(). Omit shuffle(), which an evaluation "
+            "does not need."
+        )
+    for source in getattr(dataset, "_inputs", list)():
+        _refuse_shuffled(source)
+
+
+def _of_output(data: Any, output: Any) -> Any:
+    """The labels or weights of one output, if these are of several, as for `fit`."""
+    if output is not None and isinstance(data, (Mapping, tuple)):
+        with contextlib.suppress(KeyError, IndexError, TypeError):
+            return data[output]
+    return data

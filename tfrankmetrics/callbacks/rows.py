@@ -1,0 +1,126 @@
+"""`EvaluateRows`: evaluates a model of single items by query."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfrankmetrics.inputs.mistakes import RankingWarning
+from tfrankmetrics.keras.state import StatefulMetric
+from tfrankmetrics.measure import named_measures
+from tfrankmetrics.options import (
+    Options,
+    Separator,
+    takes_options,
+)
+from tfrankmetrics.rows import columns_of, evaluate_rows
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
+
+
+class EvaluateRows(Evaluation):
+    """Evaluates a model of single items by query, while it trains.
+
+    A model such as DIN or DeepFM scores one user and one item at a time. After each
+    epoch this callback predicts all rows, computes the metrics by `evaluate_rows`, and
+    adds them to the logs, for `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and all
+    other callbacks behind it.
+
+    >>> import numpy as np
+    >>> import tensorflow as tf
+    >>> x = np.random.default_rng(0).normal(size=(6, 2))
+    >>> clicks, users = [1, 0, 0, 0, 1, 0], ["a", "a", "a", "b", "b", "b"]
+    >>> model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    >>> model.compile("sgd", "binary_crossentropy")
+    >>> by_user = EvaluateRows(x, clicks, users, ["ndcg@10", "gauc"])
+    >>> history = model.fit(x, np.array(clicks), callbacks=[by_user], verbose=0).history
+    >>> sorted(history)
+    ['loss', 'val_auc', 'val_ndcg@10']
+
+    Each evaluation takes the time of `model.predict` and of `evaluate_rows`.
+
+    Args:
+        x: The inputs of the rows, as for `model.predict`.
+        labels: The label of each row.
+        query_ids: The query id of each row, or None with `groups`.
+        metrics: Names and metric objects, as in `evaluate`.
+        data, groups, sample_weight, by, num_queries, separator: As in `evaluate_rows`.
+            With `data`, the other columns may be names. A slice has keys such as
+            `val_ndcg@10/language:de`.
+        output: The name or the number of the model's output that holds the scores, if
+            it has several.
+        every: Evaluates after every so many epochs or steps.
+        unit: "epochs" (the default) or "steps" (batches). Steps are logged at the
+            batch, and the last values also at the end of the epoch. With
+            `steps_per_execution`, it is the first end of an execution after the step.
+        prefix: A string put before each key.
+        batch_size: The batch size of the prediction, as for `model.predict`.
+        **options: Options for the metrics given by name. See `tfrankmetrics.Options`.
+
+    Raises:
+        ValueError: `evaluate_rows` refuses an argument. Or, when training starts, a
+            callback that reads the values stands in front of this one.
+    """
+
+    @takes_options
+    def __init__(
+        self,
+        x: Any,
+        labels: Any,
+        query_ids: Any,
+        metrics: Sequence[str | StatefulMetric],
+        *,
+        data: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        by: Any = None,
+        num_queries: bool = False,
+        separator: Separator = "@",
+        output: str | int | None = None,
+        every: int = 1,
+        unit: Unit = "epochs",
+        prefix: str = "val_",
+        batch_size: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        named = named_measures(metrics, options, separator=separator)
+        super().__init__(named, output, every, unit, prefix, batch_size)
+        columns = columns_of(data, {"query_ids": query_ids, "labels": labels})
+        self._x, self._labels = x, columns["labels"]
+        self._arguments = {
+            **columns,
+            "metrics": metrics,
+            "data": data,
+            "groups": groups,
+            "sample_weight": sample_weight,
+            "by": by,
+            "num_queries": num_queries,
+            "separator": separator,
+            **options,
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankingWarning)
+            self._of_scores(
+                np.zeros(len(self._labels))
+            )  # raises errors before the training
+
+    def _of_scores(self, scores: np.ndarray) -> Any:
+        return evaluate_rows(scores=scores, **self._arguments)
+
+    def _values(self) -> Any:
+        scores = np.asarray(self._predict(self._x))
+        if scores.ndim == 2 and scores.shape[1] == 1:
+            scores = scores[:, 0]
+        if scores.shape != np.shape(self._labels):
+            raise ValueError(
+                "EvaluateRows needs one score for each row, [rows] or [rows, 1]. "
+                f"Received: predictions of shape {scores.shape} for "
+                f"{len(self._labels)} labels. For lists [B, N], use EvaluateLists."
+            )
+        return self._of_scores(scores)
