@@ -37,10 +37,12 @@ bench:
 	python benchmarks/rows.py
 	python benchmarks/callbacks.py
 	python benchmarks/compare.py
+	python benchmarks/retrieval.py
 
 bench-tf-ranking:
 	python benchmarks/training.py
 	python benchmarks/cost.py
+	python benchmarks/retrieval.py
 
 bench-tfma:
 	python benchmarks/beam.py

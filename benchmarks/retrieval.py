@@ -1,0 +1,132 @@
+"""Compares `evaluate_retrieval` with the bare products, and with TensorFlow Recommenders.
+
+The least that any exact evaluation can cost is the product of all queries with all
+candidates, in chunks, and one pass over the scores: here a `reduce_max`. TensorFlow
+Recommenders (TFRS) runs on TensorFlow 2.15.1; its part is left out where it is not
+installed. Run it with:
+
+    python benchmarks/retrieval.py
+"""
+
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
+
+import numpy as np
+import tensorflow as tf
+from report import Target, publish
+from timing import median_and_spread, ratio, timed
+from training import SUITE
+
+from tfrankmetrics import evaluate_retrieval
+
+QUERIES, CANDIDATES, WIDTH, CHUNK = 256, 400_000, 64, 32_768
+CUTOFFS = [1, 5, 10, 50, 100]
+BARE = "the products and a reduce_max"
+
+
+def data():
+    """Random vectors and ten relevant items for each query."""
+    rng = np.random.default_rng(0)
+    vectors = [rng.normal(size=(n, WIDTH)) for n in (QUERIES, CANDIDATES)]
+    queries, candidates = (each.astype("float32") for each in vectors)
+    return queries, candidates, rng.integers(0, CANDIDATES, (QUERIES, 10))
+
+
+def bare(queries, candidates):
+    """The products in chunks, and the largest score of each."""
+    queries, candidates = tf.constant(queries), tf.constant(candidates)
+
+    def run():
+        for start in range(0, CANDIDATES, CHUNK):
+            chunk = candidates[start : start + CHUNK]
+            scores = tf.matmul(queries, chunk, transpose_b=True)
+            largest = tf.reduce_max(scores, axis=1)
+        return largest.numpy()
+
+    return run
+
+
+def of_tfrs(queries, candidates, relevant):
+    """The hit rates of TFRS, from brute force and from a stream, if it is installed."""
+    try:
+        import tensorflow_recommenders as tfrs
+    except ImportError:
+        return {}
+    queries = tf.constant(queries)
+    own = tf.gather(candidates, relevant[:, 0])
+    dataset = tf.data.Dataset.from_tensor_slices(candidates).batch(4096).cache()
+    largest = max(CUTOFFS)
+    forms = {
+        "TFRS, brute force": tfrs.layers.factorized_top_k.BruteForce(k=largest).index(
+            tf.constant(candidates)
+        ),
+        "TFRS, streaming": tfrs.layers.factorized_top_k.Streaming(
+            k=largest
+        ).index_from_dataset(dataset),
+    }
+
+    def hit_rates(form):
+        metric = tfrs.metrics.FactorizedTopK(candidates=form, ks=CUTOFFS)
+
+        def run():
+            metric.reset_states()
+            metric.update_state(queries, own)
+            return [float(value) for value in metric.result()]
+
+        return run
+
+    return {name: hit_rates(form) for name, form in forms.items()}
+
+
+def main():
+    """Measures all in turns and publishes the results."""
+    queries, candidates, relevant = data()
+    hit_rates = [f"hit_rate@{k}" for k in CUTOFFS]
+
+    def ours(number, metrics):
+        chosen = relevant[:, :number]
+        return lambda: evaluate_retrieval(queries, candidates, chosen, metrics)
+
+    one, ten = "one relevant item, MRR@10", "ten relevant items, ten metrics"
+    calls = {
+        BARE: bare(queries, candidates),
+        f"ours, {one}": ours(1, ["mrr@10"]),
+        f"ours, {ten}": ours(10, SUITE),
+        "ours, one relevant item, five hit rates": ours(1, hit_rates),
+    }
+    others = of_tfrs(queries, candidates, relevant)
+    for run in others.values():  # the same numbers, but for rounding errors and ties
+        found = evaluate_retrieval(queries, candidates, relevant[:, :1], hit_rates)
+        np.testing.assert_allclose(run(), [*found.values()], atol=1e-6)
+    times = timed({**calls, **others}, seconds=40, least=7)
+    rows = []
+    for name, values in times.items():
+        milliseconds = median_and_spread(values)
+        rows.append([name, milliseconds, f"{ratio(times, name, BARE):.3g}"])
+        print(*rows[-1], sep="  ", flush=True)
+    targets = [
+        Target.at_most(
+            limit, f"ours, {what} / {BARE}", ratio(times, f"ours, {what}", BARE)
+        )
+        for what, limit in ((one, 2), (ten, 2.5))
+    ]
+    same = "ours, one relevant item, five hit rates"
+    targets += [
+        Target.at_least(1, f"{name} / {same}", ratio(times, name, same))
+        for name in others
+    ]
+    size = f"{QUERIES} queries, {CANDIDATES:,} candidates, {WIDTH} dimensions"
+    packages = ["tensorflow", *(["tensorflow-recommenders"] if others else [])]
+    publish(
+        "retrieval-tfrs" if others else "retrieval",
+        "Catalogues in chunks" + (", beside TensorFlow Recommenders" if others else ""),
+        packages,
+        {size: [["", "ms", f"/ {BARE}"], *rows]},
+        targets,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
