@@ -196,7 +196,9 @@ class RowsCombiner(Combiner):
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
         """All waiting queries, and values and weights of each, `[metrics, B]`."""
         waiting = accumulator.waiting
-        labels, scores = (_chained(query.judged[i] for query in waiting) for i in (0, 1))
+        labels, scores = (
+            _chained(query.judged[i] for query in waiting) for i in (0, 1)
+        )
         _note_labels(accumulator.labels, np.unique(labels).tolist())
         lengths = np.array([len(query.judged[0]) for query in waiting])
         codes = np.repeat(np.arange(len(waiting)), lengths)
