@@ -38,11 +38,12 @@ MAX_LABELS = 3  # so many different labels show that they are not only -1 and 1
 
 
 class Query(NamedTuple):
-    """The rows of a query. In one table, only the judged rows, with scores."""
+    """The rows of a query."""
 
     id: Any
-    judged: list[tuple]  # columns: items, if there are two tables; labels; scores
-    predicted: list[tuple]  # columns: items and scores
+    # Columns: labels and scores, or with two tables items and labels.
+    judged: Sequence[Sequence]
+    predicted: Sequence[Sequence]  # columns: items and scores, with two tables
     weight: float
     slice: tuple
 
@@ -234,8 +235,8 @@ class RunCombiner(Combiner):
 
     def query(self, query: Any, rows: Mapping[str, Iterable[tuple]]) -> Query:
         """The judged and the predicted items of a query."""
-        judged = [*zip(*rows["qrels"], strict=True)]
-        predicted = [*zip(*rows["run"], strict=True)]
+        judged: list[Sequence] = [*zip(*rows["qrels"], strict=True)]
+        predicted: list[Sequence] = [*zip(*rows["run"], strict=True)]
         for table, columns in (("qrels", judged), ("run", predicted)):
             items = columns[0] if columns else ()
             if len({*items}) < len(items):
@@ -348,7 +349,7 @@ def _as_floats(scores: Sequence[float]) -> Sequence[float]:
     if not any(isinstance(each, int) and abs(each) >= 2**53 for each in scores):
         return scores
     numbers = sorted({each for each in scores if each == each})
-    place = dict(zip(numbers, range(len(numbers)), strict=True))
+    place: dict[float, float] = dict(zip(numbers, range(len(numbers)), strict=True))
     place[-np.inf] = -np.inf  # still not retrieved
     return [place.get(each, np.nan) for each in scores]
 
@@ -358,7 +359,7 @@ def _chained(columns: Iterable[Iterable[float]]) -> np.ndarray:
 
 
 def _pairs(
-    name: str, queries: Sequence[Query], columns: Sequence[Sequence[tuple]]
+    name: str, queries: Sequence[Query], columns: Sequence[Sequence[Sequence]]
 ) -> Pairs:
     """A table of the rows of several queries."""
     columns = [each or [(), ()] for each in columns]
@@ -387,5 +388,5 @@ def _note_labels(labels: set[float], more: Iterable[float]) -> None:
 def _counts_added(counts: RunCounts | None, more: RunCounts | None) -> RunCounts | None:
     if counts is None or more is None:
         return counts or more
-    sums = map(sum, zip(counts[:5], more[:5], strict=True))
-    return RunCounts(*sums, counts.missing_queries)
+    numbers = [sum(pair) for pair in zip(counts[:5], more[:5], strict=True)]
+    return RunCounts._make([*numbers, counts.missing_queries])

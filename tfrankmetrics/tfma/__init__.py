@@ -261,11 +261,10 @@ def eval_config(
             f"together. Received: {slices!r}."
         )
     _refuse_query_key(inputs, query_key)
-    given = {"inputs": inputs, "duplicates": duplicates}
-    measures = measures_by_key(as_json(metrics, options, **given))
-    given = {name: value for name, value in given.items() if value is not None}
-    if num_queries:
-        given["num_queries"] = True
+    config = as_json(metrics, options, inputs=inputs, duplicates=duplicates)
+    measures = measures_by_key(config)
+    given = {"inputs": inputs, "duplicates": duplicates, "num_queries": num_queries}
+    given = {name: value for name, value in given.items() if value}
     minimum = _by_key(thresholds or {}, measures)
     min_change = _by_key(change_thresholds or {}, measures)
     models = ["candidate", "baseline"] if min_change else [None]
