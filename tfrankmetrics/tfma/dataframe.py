@@ -40,7 +40,7 @@ def as_dataframe(result: Any) -> Any:
         are `slice` ("overall", or text such as "language=de"), `metric`, `value`,
         `lower` and `upper` (the ends of the confidence interval; NaN without one) and
         `queries` (the number of queries of the slice; missing unless the configuration
-        has num_queries=True). The columns `model`, `output` and `sub_key` come first,
+        has num_queries=True). TFMA calls differences from a baseline `ndcg@10_diff`. The columns `model`, `output` and `sub_key` come first,
         each only if it has several values. Results that are not a number, such as plots
         and matrices, are left out.
 
@@ -85,6 +85,7 @@ def _rows(model: str, result: view_types.EvalResult) -> Iterator[dict[str, Any]]
             for sub_key, metrics in sub_keys.items():
                 intervals = {name: _interval(value) for name, value in metrics.items()}
                 number = intervals.pop(NUM_QUERIES, None)
+                intervals.pop(f"{NUM_QUERIES}_diff", None)  # the queries are the same
                 for name, interval in intervals.items():
                     if interval is not None:
                         yield {
