@@ -1,9 +1,9 @@
 """Compares our metrics on Beam with the NDCG of TensorFlow Model Analysis (TFMA).
 
 The script first times the combiners alone, which receive one query after another. Then
-it times whole runs on rows: of `run_model_analysis`, with its NDCG and with ours, and of
-`EvaluateRows`, which does without TFMA. At last it shows how the time of `EvaluateRows`
-grows with the rows. Run it with:
+it times whole runs on rows: of `run_model_analysis`, with its NDCG and with ours, and
+of `EvaluateRows`, which does without TFMA. At last it shows how the time of
+`EvaluateRows` grows with the rows. Run it with:
 
     python benchmarks/beam.py
 """

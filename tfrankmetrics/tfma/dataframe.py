@@ -40,9 +40,9 @@ def as_dataframe(result: Any) -> Any:
         are `slice` ("overall", or text such as "language=de"), `metric`, `value`,
         `lower` and `upper` (the ends of the confidence interval; NaN without one) and
         `queries` (the number of queries of the slice; missing unless the configuration
-        has num_queries=True). TFMA calls differences from a baseline `ndcg@10_diff`. The columns `model`, `output` and `sub_key` come first,
-        each only if it has several values. Results that are not a number, such as plots
-        and matrices, are left out.
+        has num_queries=True). The columns `model`, `output` and `sub_key` come first,
+        each only if it has several values. TFMA names a difference from the baseline
+        `ndcg@10_diff`. Results that are not a number, such as plots, are left out.
 
     Raises:
         ValueError: The argument is not such a result.
