@@ -56,7 +56,7 @@ tf-ranking:
 	python -m pytest -n auto --dist load validation/test_tf_ranking.py
 
 tfma:
-	python -m pytest -n auto --dist load validation/test_tfma.py
+	python -m pytest -n auto --dist load validation/test_tfma.py validation/test_beam.py
 	TF_USE_LEGACY_KERAS=1 python -m pytest validation/test_tfma_keras.py
 
 tfx:

@@ -17,11 +17,12 @@ import tfrankmetrics as tfr
 from tfrankmetrics.measure import DECLARATIONS
 
 ROOT = pathlib.Path(__file__).parent.parent
-# `validation/test_tfma.py` tests the TFMA module in a separate environment.
+# `validation/test_tfma.py` and `validation/test_beam.py` test these modules in a separate
+# environment.
 MODULES = [
     name
     for _, name, _ in pkgutil.walk_packages(tfr.__path__, "tfrankmetrics.")
-    if not name.startswith("tfrankmetrics.tfma")
+    if not name.startswith(("tfrankmetrics.tfma", "tfrankmetrics.beam"))
 ]
 
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)

@@ -4,8 +4,8 @@ Keras `Metric` classes and array functions for NDCG, MAP, MRR, precision, recall
 dozen more: exact under tied scores, with the same numbers in `fit`, in `evaluate` and
 on arrays. The input may be labels and scores, ids, scores of a catalogue, or tables.
 
-The public interface is `__all__` of this package, of `tfrankmetrics.options` and of
-`tfrankmetrics.tfma`. All other modules may change.
+The public interface is `__all__` of this package, of `tfrankmetrics.options`, of
+`tfrankmetrics.tfma` and of `tfrankmetrics.beam`. All other modules may change.
 """
 
 from tfrankmetrics.callbacks.lists import EvaluateLists

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +18,7 @@ from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import Lists
 from tfrankmetrics.inputs.tensors import first_index
 from tfrankmetrics.measure import Measure
+from tfrankmetrics.options import shortened
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 
@@ -205,13 +207,17 @@ def means_of(
 
 
 def require_finite(
-    named: Mapping[str, Measure], values: np.ndarray, weights: np.ndarray
+    named: Mapping[str, Measure],
+    values: np.ndarray,
+    weights: np.ndarray,
+    ids: Sequence[Any] | None = None,
 ) -> None:
     """Raises ValueError for a value or weight that is not finite.
 
     The inputs were checked already. So the cause is an overflow, a user's function, or
     a label above `max_label`. An infinite weight is an overflow of the weights;
-    otherwise the gain of the metric knows the rule.
+    otherwise the gain of the metric knows the rule. The error names the query by its
+    id, or else by its number.
     """
     bad = ~(np.isfinite(values) & np.isfinite(weights))
     if bad.any():
@@ -220,6 +226,7 @@ def require_finite(
         rule = named[name].gain.rule
         if np.isinf(weights[metric, query]):
             rule = "A query's weights times its gains must have a finite sum."
+        named_query = query if ids is None else shortened(ids[query])
         raise ValueError(
-            f"{rule} Received: other values, in query {query} for {name!r}."
+            f"{rule} Received: other values, in query {named_query} for {name!r}."
         )

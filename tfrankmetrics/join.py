@@ -122,8 +122,24 @@ def join(judged: Pairs, predicted: Pairs) -> Join:
     """Finds the pairs that are in both tables.
 
     Raises:
-        ValueError: A table has a pair twice, an id is missing, the ids of the tables
-            are of different types, or no query is in both tables.
+        ValueError: `match_pairs` would, or no query is in both tables.
+    """
+    joined = match_pairs(judged, predicted)
+    if not joined.is_judged_query.any():
+        raise ValueError(
+            "`qrels` and `run` must have queries in common. Received: "
+            f"{_examples(judged.queries)} in `qrels`, and "
+            f"{_examples(predicted.queries)} in `run`."
+        )
+    return joined
+
+
+def match_pairs(judged: Pairs, predicted: Pairs) -> Join:
+    """The join of any two tables, even without a common query.
+
+    Raises:
+        ValueError: A table has a pair twice, an id is missing, or the ids of the tables
+            are of different types.
     """
     queries, items = (
         _codes(name, first, second)
@@ -143,14 +159,7 @@ def join(judged: Pairs, predicted: Pairs) -> Join:
     match = np.full(len(keys) - num_first, -1)
     match[second[is_equal] - num_first] = first[is_equal]
     _, first_rows = np.unique(queries[:num_first], return_index=True)
-    joined = Join(queries[:num_first], queries[num_first:], match, first_rows)
-    if not joined.is_judged_query.any():
-        raise ValueError(
-            "`qrels` and `run` must have queries in common. Received: "
-            f"{_examples(judged.queries)} in `qrels`, and "
-            f"{_examples(predicted.queries)} in `run`."
-        )
-    return joined
+    return Join(queries[:num_first], queries[num_first:], match, first_rows)
 
 
 def _refuse_pair(judged: Pairs, predicted: Pairs, row: int) -> None:
@@ -158,12 +167,18 @@ def _refuse_pair(judged: Pairs, predicted: Pairs, row: int) -> None:
     if row >= len(judged.queries):
         table, row = predicted, row - len(judged.queries)
     query, item = (
-        shortened(rows_of(name, values, [row]).tolist()[0])
+        rows_of(name, values, [row]).tolist()[0]
         for name, values in (("query", table.queries), ("item", table.items))
     )
-    raise ValueError(
-        f"A pair of a query and an item must be in `{table.name}` only once. Received: "
-        f"the query {query} with the item {item} twice, the second time in row {row}."
+    where = f", the second time in row {row}"
+    raise ValueError(pair_twice(table.name, query, item, where))
+
+
+def pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:
+    """The error for a pair that a table has twice."""
+    return (
+        f"A pair of a query and an item must be in `{table}` only once. Received: the "
+        f"query {shortened(query)} with the item {shortened(item)} twice{where}."
     )
 
 

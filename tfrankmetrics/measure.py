@@ -96,6 +96,10 @@ class Measure:
     def __getitem__(self, option: str) -> Any:
         return dict(self.options)[option]
 
+    def __reduce__(self) -> tuple:
+        """Copies and pickles by the class, since declarations are equal by identity."""
+        return _of_class, (self.declaration.cls, self.k, self.options)
+
     @property
     def gain(self) -> ItemGain:
         """What each item contributes to this metric."""
@@ -135,6 +139,10 @@ class Measure:
 
     def _options_of(self, function: Callable) -> dict[str, Any]:
         return {name: self[name] for name in keyword_parameters(function)}
+
+
+def _of_class(cls: type[Any], k: int | None, options: tuple) -> Measure:
+    return Measure(cls.declaration, k, options)
 
 
 def keyword_parameters(function: Callable) -> list[str]:

@@ -36,10 +36,12 @@ class Queries(NamedTuple):
     order: np.ndarray | None  # None if the rows are sorted by query
     starts: np.ndarray
     lengths: np.ndarray
+    width: int = 0  # the least length that lists are padded to
 
     def rows(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows of some queries as lists `[B, N]`, and where a list has an item."""
-        positions = np.arange(self.lengths[queries].max(initial=0))
+        longest = self.lengths[queries].max(initial=0)
+        positions = np.arange(max(self.width, longest))
         exists = positions < self.lengths[queries, np.newaxis]
         rows = np.where(exists, self.starts[queries, np.newaxis] + positions, 0)
         return (rows if self.order is None else self.order[rows]), exists

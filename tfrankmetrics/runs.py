@@ -131,7 +131,7 @@ def evaluate_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_run")
-    _check_policies(missing_queries, unjudged_queries, unjudged)
+    check_policies(missing_queries, unjudged_queries, unjudged)
     named = named_measures(metrics, options, separator=separator)
     judged = read_judgments(qrels, query, item, label)
     predicted = read_predictions(run, query, item, score)
@@ -139,27 +139,20 @@ def evaluate_run(
     scores = as_numbers("scores", predicted.numbers)
     is_trec_eval = options.get("convention") == "trec_eval"
     if is_trec_eval:
-        scores = _in_precision_of_trec_eval(scores)
+        scores = in_precision_of_trec_eval(scores)
     joined = join(judged, predicted)
-    counts = _counts(joined, labels, missing_queries)
-    has_predictions = joined.has_predictions
-    if missing_queries == "error" and counts.without_predictions:
-        rows = joined.first_rows[~has_predictions]
-        _refuse("missing_queries", "predictions", judged.queries, rows)
-    if unjudged_queries == "error" and counts.without_judgments:
-        rows = np.flatnonzero(~joined.is_judged_query)
-        _refuse("unjudged_queries", "judgments", predicted.queries, rows)
+    counts = count_pairs(joined, labels, missing_queries)
+    refuse_by_policy(joined, judged, predicted, missing_queries, unjudged_queries)
     warn_if_nothing_found(counts.retrieved, counts.unjudged)
     warn_if_swapped(labels, scores)
     if unjudged == "drop":
         refuse_signed_labels(labels, "leave these rows out")
 
     ids = rows_of("query", judged.queries, joined.first_rows)
-    if missing_queries == "zero" and counts.without_predictions:
-        _refuse_whole_lists(named, counts)
-    columns = _rows(joined, labels, scores)
+    refuse_whole_lists(named, counts)
+    columns = rows_of_join(joined, labels, scores)
     if is_trec_eval:
-        columns = _by_descending_item(columns, judged.items, predicted.items)
+        columns = by_descending_item(columns, judged.items, predicted.items)
     table = _QueryTable(qrels, query, ids, joined)
     if sample_weight is not None:
         columns["sample_weight"] = table.weights(sample_weight)[columns["query"]]
@@ -172,7 +165,7 @@ def evaluate_run(
     )
     counted = np.full(len(ids), True)
     if missing_queries == "skip":
-        counted = has_predictions
+        counted = joined.has_predictions
     slices = None
     if by is not None:
         slice_columns = {n: column.of(counted) for n, column in slice_columns.items()}
@@ -192,7 +185,8 @@ def evaluate_run(
     return RunValues(result, counts)
 
 
-def _check_policies(missing_queries: Any, unjudged_queries: Any, unjudged: Any) -> None:
+def check_policies(missing_queries: Any, unjudged_queries: Any, unjudged: Any) -> None:
+    """Raises ValueError for an option that is not one of its choices."""
     for name, value, annotation in (
         ("missing_queries", missing_queries, MissingQueries),
         ("unjudged_queries", unjudged_queries, UnjudgedQueries),
@@ -201,8 +195,13 @@ def _check_policies(missing_queries: Any, unjudged_queries: Any, unjudged: Any) 
         check_option("evaluate_run", name, value, annotation)
 
 
-def _refuse_whole_lists(named: Mapping[str, Measure], counts: RunCounts) -> None:
-    """Raises ValueError for a metric in which an empty result is not the worst."""
+def refuse_whole_lists(named: Mapping[str, Measure], counts: RunCounts) -> None:
+    """Raises ValueError for a metric in which an empty result is not the worst.
+
+    Only if there are empty results.
+    """
+    if counts.missing_queries != "zero" or not counts.without_predictions:
+        return
     for name, measure in named.items():
         if measure.declaration.name in WHOLE_LIST_METRICS:
             raise ValueError(
@@ -228,7 +227,8 @@ def _finite_labels(judged: Pairs) -> np.ndarray:
     return labels.astype(np.int64) if labels.dtype.kind == "u" else labels
 
 
-def _counts(joined: Join, labels: np.ndarray, missing_queries: str) -> RunCounts:
+def count_pairs(joined: Join, labels: np.ndarray, missing_queries: str) -> RunCounts:
+    """What did not pair."""
     is_judged_query = joined.is_judged_query
     matched = joined.match[is_judged_query]
     is_judged = (matched >= 0) & (labels[matched] >= 0)
@@ -242,6 +242,23 @@ def _counts(joined: Join, labels: np.ndarray, missing_queries: str) -> RunCounts
     )
 
 
+def refuse_by_policy(
+    joined: Join,
+    judged: Pairs,
+    predicted: Pairs,
+    missing_queries: str,
+    unjudged_queries: str,
+) -> None:
+    """Raises ValueError for queries in one table only, if they are to be an error."""
+    has_predictions, is_judged_query = joined.has_predictions, joined.is_judged_query
+    if missing_queries == "error" and not has_predictions.all():
+        rows = joined.first_rows[~has_predictions]
+        _refuse("missing_queries", "predictions", judged.queries, rows)
+    if unjudged_queries == "error" and not is_judged_query.all():
+        rows = np.flatnonzero(~is_judged_query)
+        _refuse("unjudged_queries", "judgments", predicted.queries, rows)
+
+
 def _refuse(argument: str, lacks: str, queries: Any, rows: np.ndarray) -> None:
     examples = rows_of("query", queries, rows[:3]).tolist()
     raise ValueError(
@@ -251,7 +268,7 @@ def _refuse(argument: str, lacks: str, queries: Any, rows: np.ndarray) -> None:
     )
 
 
-def _rows(
+def rows_of_join(
     joined: Join, labels: np.ndarray, scores: np.ndarray
 ) -> dict[str, np.ndarray]:
     """The rows of the join: what was predicted, in its order, then what was missed.
@@ -277,14 +294,14 @@ def _rows(
     }
 
 
-def _in_precision_of_trec_eval(scores: np.ndarray) -> np.ndarray:
+def in_precision_of_trec_eval(scores: np.ndarray) -> np.ndarray:
     """Scores rounded to float32; -inf still means that an item was not retrieved."""
     with np.errstate(over="ignore"):  # above the highest float32 is infinity
         rounded = np.maximum(scores.astype(float), LOWEST_SCORE).astype(np.float32)
     return np.where(scores == -np.inf, -np.inf, rounded)
 
 
-def _by_descending_item(
+def by_descending_item(
     columns: dict[str, np.ndarray], judged_items: Any, predicted_items: Any
 ) -> dict[str, np.ndarray]:
     """The rows sorted by their item ids, as text, in descending order."""

@@ -107,13 +107,21 @@ def slices_of(columns: Mapping[str, Column]) -> Slices:
             for pair in combined[first].tolist()
         ]
         crossed = numbers
-    try:
-        missing_last = [[(value is None, value) for value in key] for key in keys]
-        order = sorted(range(len(keys)), key=missing_last.__getitem__)
-    except TypeError:  # values of different types, such as numbers beside text
-        order = [*range(len(keys))]
+    order = in_order(keys)
     place = np.argsort(np.array(order, int)).astype(np.min_scalar_type(len(keys)))
     return Slices(tuple(columns), [keys[number] for number in order], place[crossed])
+
+
+def in_order(keys: Sequence[tuple]) -> list[int]:
+    """The numbers of slices in their order: sorted, missing values last.
+
+    As they are, if they cannot be compared.
+    """
+    try:
+        missing_last = [[(value is None, value) for value in key] for key in keys]
+        return sorted(range(len(keys)), key=missing_last.__getitem__)
+    except TypeError:  # values of different types, such as numbers beside text
+        return [*range(len(keys))]
 
 
 def column_of_queries(

@@ -20,7 +20,7 @@ from tensorflow_model_analysis.proto import config_pb2
 
 import tfrankmetrics as tfr
 import tfrankmetrics.tfma
-from tfrankmetrics.tfma import RankMetrics, eval_config
+from tfrankmetrics.tfma import RankMetrics, as_dataframe, eval_config
 
 NAMES = ["ndcg@10", "ndcg@3", "map", "mrr", "precision@5", "bpref", "arp", "opa", "auc"]
 ROWS = {"label_key": "grade", "prediction_key": "score", "query_key": "query"}
@@ -562,6 +562,165 @@ def test_labels_and_scores_of_unequal_length_raise():
     assert "array" not in str(error.value)
 
 
+def test_the_table_has_a_row_for_each_value_of_each_slice():
+    table = make_table()
+    config = eval_config(
+        ["ndcg@10", "mrr"], slices=["country"], num_queries=True, **ROWS
+    )
+    found = as_dataframe(tfma.analyze_raw_data(table, config))
+    columns = ["slice", "metric", "value", "lower", "upper", "queries"]
+    assert [*found.columns] == columns
+    expected = tfr.evaluate_rows(
+        "query", "grade", "score", ["ndcg@10", "mrr"], data=table, by="country"
+    )
+    names = {"overall": None, **{f"country={name}": name for name in expected}}
+    assert [*found["slice"].unique()] == [*names]
+    for row in found.itertuples():
+        key = names[row.slice]
+        values = expected.whole if key is None else expected[key]
+        number = sum(expected.num_queries.values())
+        assert row.value == pytest.approx(values[row.metric], rel=1e-12)
+        assert row.queries == (number if key is None else expected.num_queries[key])
+        assert np.isnan(row.lower)
+
+
+def test_the_table_has_the_intervals(tmp_path):
+    table = make_table()
+    config = eval_config(["ndcg@10"], num_queries=True, **ROWS)
+    config.options.compute_confidence_intervals.value = True
+    path = str(tmp_path / "out")
+    found = as_dataframe(tfma.analyze_raw_data(table, config, output_path=path))
+    pd.testing.assert_frame_equal(found, as_dataframe(tfma.load_eval_result(path)))
+    (row,) = found.itertuples()
+    values = tfr.evaluate_rows(
+        "query", "grade", "score", ["ndcg@10"], data=table, num_queries=True
+    )
+    assert row.value == pytest.approx(values["ndcg@10"], rel=1e-6)
+    assert row.lower < row.value < row.upper
+    assert row.queries == values["num_queries"]
+
+
+def test_only_results_are_tables():
+    with pytest.raises(ValueError, match=r"must be an EvalResult.*Received: 3"):
+        as_dataframe(3)
+
+
+V = 7  # items of the catalogue
+
+
+class Retriever(tf.Module):
+    """Scores a catalogue by two features of the user, like a model of two towers."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.items = tf.Variable(
+            np.random.default_rng(seed).normal(size=(2, V)), dtype=tf.float32
+        )
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def serve(self, examples):
+        """The scores of all items, and the ids and names of the best five."""
+        spec = {"user": tf.io.FixedLenFeature([2], tf.float32)}
+        scores = tf.io.parse_example(examples, spec)["user"] @ self.items
+        ids = tf.math.top_k(scores, 5).indices
+        names = tf.strings.join(["item ", tf.strings.as_string(ids)])
+        return {"scores": scores, "ids": tf.cast(ids, tf.int64), "names": names}
+
+
+def write_users(path, number=40):
+    """Writes users with relevant items. Returns their features and items."""
+    rng = np.random.default_rng(0)
+    users = rng.normal(size=(number, 2)).astype("f4")
+    relevant = [rng.permutation(V)[: rng.integers(1, 4)] for _ in range(number)]
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for user, items in zip(users, relevant, strict=True):
+            names = [f"item {item}".encode() for item in items]
+            feature = {
+                "user": tf.train.Feature(float_list=tf.train.FloatList(value=user)),
+                "relevant": tf.train.Feature(
+                    int64_list=tf.train.Int64List(value=items)
+                ),
+                "named": tf.train.Feature(bytes_list=tf.train.BytesList(value=names)),
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=feature))
+            writer.write(example.SerializeToString())
+    return users, [items.tolist() for items in relevant]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "label_key", "output"),
+    [
+        ("catalogue", "relevant", "scores"),
+        ("ids", "relevant", "ids"),
+        ("ids", "named", "names"),
+    ],
+)
+def test_two_retrieval_models(tmp_path, inputs, label_key, output):
+    names = ["ndcg@3", "recall@5", "mrr"]
+    users, relevant = write_users(tmp_path / "users.tfrecord")
+    config = eval_config(
+        names,
+        label_key=label_key,
+        prediction_key=output,
+        inputs=inputs,
+        change_thresholds={"ndcg@3": -1.0},
+        num_queries=True,
+    )
+    models, expected = [], {}
+    for seed, name in enumerate(["candidate", "baseline"]):
+        model, path = Retriever(seed), str(tmp_path / name)
+        tf.saved_model.save(model, path, signatures={"serving_default": model.serve})
+        models.append(
+            tfma.default_eval_shared_model(path, model_name=name, eval_config=config)
+        )
+        scores = (users @ model.items).numpy()
+        if inputs == "ids":
+            scores = tf.math.top_k(scores, 5).indices.numpy()
+        labels = [items + [-1] * (3 - len(items)) for items in relevant]
+        expected[name] = tfr.evaluate(labels, scores, names, inputs=inputs)
+    result = tfma.run_model_analysis(
+        eval_shared_model=models,
+        eval_config=config,
+        data_location=str(tmp_path / "users.tfrecord"),
+        output_path=str(tmp_path / "out"),
+    )
+    assert tfma.load_validation_result(str(tmp_path / "out")).validation_ok
+    table = as_dataframe(result)
+    assert {*table["queries"]} == {40}
+    for model, values in table.groupby("model"):
+        found = dict(zip(values["metric"], values["value"], strict=True))
+        assert {name: found[name] for name in names} == pytest.approx(
+            expected[model], rel=1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    ("predictions", "arguments", "message"),
+    [
+        ([[0.1, 0.2], [0.3, 0.4, 0.5]], {"inputs": "catalogue"}, r"catalogue, \[V\]"),
+        (
+            [[0.1, 0.2], [0.3, 0.4]],
+            {"inputs": "catalogue"},
+            "positions in the catalogue",
+        ),
+        (
+            [["a"], ["b"]],
+            {"inputs": "ids"},
+            "must have the same type.*numbers and text",
+        ),
+        ([[1, 2], [3, 3]], {"inputs": "ids", "query_key": "q"}, "no meaning"),
+        ([[1], [2]], {"inputs": "idz"}, "`inputs` must be one of"),
+        ([[1], [2]], {"duplicates": "all"}, "`duplicates` is for inputs='ids'"),
+        ([[1.5], [2.5]], {"inputs": "ids"}, "integers"),
+    ],
+)
+def test_invalid_ids_raise(predictions, arguments, message):
+    table = pd.DataFrame({"relevant": [[5], [1, 2]], "predicted": predictions})
+    keys = {"label_key": "relevant", "prediction_key": "predicted"}
+    with pytest.raises(Exception, match=message):
+        tfma.analyze_raw_data(table, eval_config(["mrr"], **keys, **arguments))
+
+
 def test_code_blocks_print_the_output_shown():
     document = pathlib.Path(__file__).parent.parent / "docs" / "tfx.md"
     text = document.read_text(encoding="utf-8")
@@ -574,7 +733,7 @@ def test_code_blocks_print_the_output_shown():
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
         assert printed.getvalue() == shown
-    assert len(blocks) == text.count("```python") == 2
+    assert len(blocks) == text.count("```python")
 
 
 def test_docstring_examples():

@@ -23,12 +23,16 @@ except ImportError as error:
     ) from error
 
 from tfrankmetrics.measure import Measure
-from tfrankmetrics.options import Options, takes_options
+from tfrankmetrics.options import Duplicates, Inputs, Options, takes_options
+from tfrankmetrics.results import NUM_QUERIES
 from tfrankmetrics.tfma.combiner import Combiner
+from tfrankmetrics.tfma.dataframe import as_dataframe
 from tfrankmetrics.tfma.keys import as_json, measures_by_key, own_modules
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+__all__ = ["RankMetrics", "as_dataframe", "eval_config"]
 
 
 class RankMetrics(metric_types.Metric):
@@ -53,6 +57,13 @@ class RankMetrics(metric_types.Metric):
             default. All metrics are computed in any case.
         modules: Modules to import first, which declare metrics outside this library.
             `eval_config` fills them in.
+        num_queries: If True, the results also have the number of queries that count in
+            any of the metrics, with the key "num_queries".
+        inputs: What labels and predictions are: "labels" and scores (the default);
+            "ids" of relevant and of recommended items; or ids of relevant items and the
+            scores of a whole "catalogue". See `eval_config`.
+        duplicates: How a repeated recommendation counts, with inputs="ids" only:
+            "first" (the default) or "all".
         **options: Options for the metrics, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`. No functions, and no
             ties="random", since queries have no order on Beam.
@@ -67,9 +78,13 @@ class RankMetrics(metric_types.Metric):
         metrics: Sequence[str],
         name: str | None = None,
         modules: Sequence[str] = (),
+        num_queries: bool = False,
+        inputs: Inputs | None = None,
+        duplicates: Duplicates | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self.key_names = [*measures_by_key(as_json(metrics, options, modules))]
+        config = as_json(metrics, options, modules, inputs, duplicates)
+        self.key_names = [*measures_by_key(config)]
         name = name or self.key_names[0]
         if name not in self.key_names:
             raise ValueError(
@@ -81,19 +96,24 @@ class RankMetrics(metric_types.Metric):
             metrics=metrics,
             name=name,
             modules=modules,
+            num_queries=num_queries,
+            inputs=inputs,
+            duplicates=duplicates,
             options=options,
         )
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make this metric again."""
+        arguments = {name: self.kwargs[name] for name in self.kwargs if name in _SAVED}
         return {
-            "metrics": self.kwargs["metrics"],
+            **arguments,
             "name": self.name,
             "modules": self.kwargs["modules"],
             **self.kwargs["options"],
         }
 
 
+_SAVED = ("metrics", "num_queries", "inputs", "duplicates")
 # TFMA forgets the module of a metric that it does not know itself.
 metric_types.register_metric(RankMetrics)
 
@@ -101,6 +121,9 @@ metric_types.register_metric(RankMetrics)
 def _computations(
     metrics: Sequence[str],
     modules: Sequence[str],
+    num_queries: bool,
+    inputs: Inputs | None,
+    duplicates: Duplicates | None,
     options: Mapping[str, Any],
     name: str,
     eval_config: config_pb2.EvalConfig | None = None,
@@ -117,7 +140,9 @@ def _computations(
             "`binarize` and `aggregate` of a metrics spec have no meaning for ranking "
             "metrics: a cutoff is part of the name, as in 'ndcg@10'."
         )
-    config = as_json(metrics, options, modules)
+    _refuse_query_key(inputs, query_key)
+    config = as_json(metrics, options, modules, inputs, duplicates)
+    key_names = [*measures_by_key(config), *[NUM_QUERIES] * num_queries]
     # TFMA passes labels, predictions and weights, but features only on demand.
     preprocessors = None
     if query_key:
@@ -132,7 +157,7 @@ def _computations(
                     output_name=output_name,
                     example_weighted=example_weighted,
                 )
-                for key_name in measures_by_key(config)
+                for key_name in key_names
             ]
             combiner = Combiner(
                 config,
@@ -149,6 +174,14 @@ def _computations(
     return computations
 
 
+def _refuse_query_key(inputs: Inputs | None, query_key: str | None) -> None:
+    if query_key and inputs not in (None, "labels"):
+        raise ValueError(
+            f"With inputs={inputs!r}, each example holds a whole query, so that a "
+            f"`query_key` has no meaning. Received: query_key={query_key!r}. Omit it."
+        )
+
+
 @takes_options
 def eval_config(
     metrics: Sequence[str],
@@ -160,6 +193,9 @@ def eval_config(
     slices: Iterable[Sequence[str] | str] = (),
     thresholds: Mapping[str, float] | None = None,
     change_thresholds: Mapping[str, float] | None = None,
+    num_queries: bool = False,
+    inputs: Inputs | None = None,
+    duplicates: Duplicates | None = None,
     **options: Unpack[Options],
 ) -> config_pb2.EvalConfig:
     """Makes a configuration for TFMA and for the TFX Evaluator.
@@ -188,6 +224,15 @@ def eval_config(
             that misses a threshold is not blessed.
         change_thresholds: The smallest improvement over the model named "baseline" that
             passes, overall and in every slice: 0.0 for "not worse".
+        num_queries: If True, the results also have the number of queries of each slice
+            that count in any of the metrics, with the key "num_queries".
+        inputs: What labels and predictions are: "labels" and scores (the default);
+            relevant "ids" and recommended ids, best first; or relevant ids and the
+            scores of a whole "catalogue", `[V]`. With ids and catalogues an example is
+            a query. Ids are integers, padded by -1; with inputs="ids" also text, padded
+            by empty text. In a catalogue they are positions.
+        duplicates: How a repeated recommendation counts, with inputs="ids" only:
+            "first" (once, at its first position; the default) or "all" (each time).
         **options: Options for the metrics, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
@@ -215,7 +260,11 @@ def eval_config(
             "`slices` must be a list of features, or of lists of features to slice by "
             f"together. Received: {slices!r}."
         )
-    measures = measures_by_key(as_json(metrics, options))
+    _refuse_query_key(inputs, query_key)
+    config = as_json(metrics, options, inputs=inputs, duplicates=duplicates)
+    measures = measures_by_key(config)
+    given = {"inputs": inputs, "duplicates": duplicates, "num_queries": num_queries}
+    given = {name: value for name, value in given.items() if value}
     minimum = _by_key(thresholds or {}, measures)
     min_change = _by_key(change_thresholds or {}, measures)
     models = ["candidate", "baseline"] if min_change else [None]
@@ -245,6 +294,7 @@ def eval_config(
                                 "metrics": [*metrics],
                                 "name": key,
                                 **({"modules": modules} if modules else {}),
+                                **given,
                                 **options,
                             }
                         ),

@@ -8,20 +8,14 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
-import tensorflow as tf
 from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
 from tfrankmetrics.compiled import call_compiled
-from tfrankmetrics.compute import (
-    means,
-    require_finite,
-    values_and_weights,
-    weighted_sums,
-)
-from tfrankmetrics.inputs.labels import read_labels
-from tfrankmetrics.tfma.keys import measures_by_key
+from tfrankmetrics.compute import require_finite, values_and_weights
+from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
+from tfrankmetrics.workers import Sums, added, means_of_sums, no_sums, sums_of
 
 # Enough queries to make the cost of a call small, few enough to keep in memory.
 QUERIES_AT_A_TIME = 512
@@ -35,7 +29,10 @@ _WEIGHTS = (constants.EXAMPLE_WEIGHTS_KEY, "example_weight_key")
 
 
 class _Query(NamedTuple):
-    """A query as TFMA passes it, with weights of the query or of each row."""
+    """A query as TFMA passes it, with weights of the query or of each row.
+
+    The labels may be ids of relevant items, and the scores ids of recommended ones.
+    """
 
     labels: np.ndarray
     scores: np.ndarray
@@ -43,10 +40,10 @@ class _Query(NamedTuple):
 
 
 class _Accumulator(NamedTuple):
-    """Sums of weight * value and of weight, and the queries that are not added yet."""
+    """Sums over queries, and the queries that are not added yet."""
 
-    sums: np.ndarray  # [metrics, 2]
-    num_queries: int  # in the sums
+    sums: Sums
+    num_lists: int  # in the sums
     longest: int  # the length of their longest list
     waiting: list[_Query]
     # An error in the data. TFMA would print the whole query before an error that
@@ -71,7 +68,8 @@ class Combiner(beam.CombineFn):
         query_key: str,
     ) -> None:
         self._config = config
-        self._keys = keys
+        self._keys = keys  # of the metrics, and perhaps of the number of queries
+        self._inputs = input_format_of(config).inputs
         self._is_weighted = example_weighted
         self._query_key = query_key
         self._is_nested = bool(model_name or output_name)
@@ -84,7 +82,7 @@ class Combiner(beam.CombineFn):
 
     def create_accumulator(self) -> _Accumulator:
         """No queries yet."""
-        return _Accumulator(np.zeros((len(self._keys), 2)), 0, 0, [])
+        return _Accumulator(no_sums(len(measures_by_key(self._config))), 0, 0, [])
 
     def add_input(
         self, accumulator: _Accumulator, element: metric_types.StandardMetricInputs
@@ -101,10 +99,10 @@ class Combiner(beam.CombineFn):
     def merge_accumulators(self, accumulators: Iterable[_Accumulator]) -> _Accumulator:
         """The sums of several workers as one."""
         merged = self.create_accumulator()
-        for sums, num_queries, longest, waiting, mistake in accumulators:
+        for sums, num_lists, longest, waiting, mistake in accumulators:
             merged = _Accumulator(
-                merged.sums + sums,
-                merged.num_queries + num_queries,
+                added([merged.sums, sums]),
+                merged.num_lists + num_lists,
                 max(merged.longest, longest),
                 merged.waiting + waiting,
                 merged.mistake or mistake,
@@ -123,16 +121,17 @@ class Combiner(beam.CombineFn):
         accumulator = self._added_up(accumulator)
         if accumulator.mistake:
             raise ValueError(accumulator.mistake)
-        num_queries = accumulator.num_queries
-        all_of_one = num_queries >= MIN_LISTS_OF_ONE_ITEM and accumulator.longest == 1
-        if all_of_one and not self._query_key:
+        num_lists = accumulator.num_lists
+        all_of_one = num_lists >= MIN_LISTS_OF_ONE_ITEM and accumulator.longest == 1
+        if all_of_one and not self._query_key and self._inputs == "labels":
             raise ValueError(
                 "Lists must have more than one item for their order to mean anything. "
-                f"Received: {num_queries} lists of one item each. For data with a row "
+                f"Received: {num_lists} lists of one item each. For data with a row "
                 "for each query and document, name the `query_key`."
             )
-        values = means(tf.constant(accumulator.sums)).numpy().tolist()
-        return dict(zip(self._keys, values, strict=True))
+        sums = accumulator.sums
+        values = [*means_of_sums(sums), float(sums.num_queries)]
+        return dict(zip(self._keys, values, strict=False))
 
     def _query(self, element: metric_types.StandardMetricInputs) -> _Query:
         if self._query_key and not np.size(element.features.get(self._query_key, ())):
@@ -150,7 +149,7 @@ class Combiner(beam.CombineFn):
             if isinstance(values, Mapping):
                 is_nested = True
             else:
-                _require_numbers(values, name, option)
+                self._require_values(values, name, option)
         if is_nested:
             found = self._found_in_mappings(element)
         labels, scores, *weights = found
@@ -175,8 +174,14 @@ class Combiner(beam.CombineFn):
         for values, (name, option) in zip(
             found, (_LABELS, _SCORES, _WEIGHTS), strict=True
         ):
-            _require_numbers(values, name, option)
+            self._require_values(values, name, option)
         return found
+
+    def _require_values(self, values: Any, name: str, option: str) -> None:
+        kinds = "fiub"
+        if self._inputs == "ids" and option != "example_weight_key":
+            kinds += "SUO"  # ids may be text
+        _require_numbers(values, name, option, kinds)
 
     def _added_up(
         self, accumulator: _Accumulator, min_waiting: int = 1
@@ -184,34 +189,86 @@ class Combiner(beam.CombineFn):
         waiting = accumulator.waiting
         if len(waiting) < min_waiting or accumulator.mistake:
             return accumulator
-        labels, lengths = _as_rows([query.labels for query in waiting], -1, np.float64)
-        scores, numbers = _as_rows([query.scores for query in waiting], 0)
-        if (lengths != numbers).any():
-            first = np.argmax(lengths != numbers)
-            raise ValueError(
-                "A query must have as many labels as predictions. Received: "
-                f"{lengths[first]} labels and {numbers[first]} predictions. Check "
-                "`label_key`, `prediction_key` and the padding of lists."
-            )
         weights = _weights(waiting) if self._is_weighted else None
-        lists = read_labels(labels, scores, weights)
+        labels, scores = _READERS[self._inputs](waiting)
+        lists = input_format_of(self._config).read(labels, scores, weights)
         lists.require_valid_values()
         named = measures_by_key(self._config)
-        measures = tuple(named.values())
-        more = call_compiled(weighted_sums, measures, lists, 0).numpy()
-        if not np.isfinite(more).all():
-            values, weights = call_compiled(values_and_weights, measures, lists, 0)
-            require_finite(named, values.numpy(), weights.numpy())
+        found = call_compiled(values_and_weights, tuple(named.values()), lists, 0)
+        values, weights = (each.numpy() for each in found)
+        require_finite(named, values, weights)
         return _Accumulator(
-            accumulator.sums + more,
-            accumulator.num_queries + len(waiting),
+            added([accumulator.sums, sums_of(values, weights)]),
+            accumulator.num_lists + len(waiting),
             max(accumulator.longest, labels.shape[1]),
             [],
         )
 
 
-def _require_numbers(values: Any, name: str, option: str) -> None:
-    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
+def _labels_and_scores(queries: Sequence[_Query]) -> tuple[np.ndarray, np.ndarray]:
+    labels, lengths = _as_rows([query.labels for query in queries], -1, np.float64)
+    scores, numbers = _as_rows([query.scores for query in queries], 0)
+    if (lengths != numbers).any():
+        first = np.argmax(lengths != numbers)
+        raise ValueError(
+            "A query must have as many labels as predictions. Received: "
+            f"{lengths[first]} labels and {numbers[first]} predictions. Check "
+            "`label_key`, `prediction_key` and the padding of lists."
+        )
+    return labels, scores
+
+
+def _ids_and_ids(queries: Sequence[_Query]) -> tuple[np.ndarray, np.ndarray]:
+    relevant = [query.labels for query in queries]
+    recommended = [query.scores for query in queries]
+    kinds = {_kind_of_ids(array) for array in (*relevant, *recommended) if array.size}
+    if len(kinds) > 1:
+        raise ValueError(
+            "Relevant and recommended ids must have the same type, or none match. "
+            f"Received: {' and '.join(sorted(kinds))}. Convert one of them."
+        )
+    if "text" in kinds:
+        relevant, recommended = _numbered(relevant, recommended)
+    return _as_rows(relevant, -1)[0], _as_rows(recommended, -1)[0]
+
+
+def _ids_and_catalogue(queries: Sequence[_Query]) -> tuple[np.ndarray, np.ndarray]:
+    scores, sizes = _as_rows([query.scores for query in queries], 0)
+    shapes = [query.scores.shape for query in queries]
+    if len({*sizes.tolist()}) > 1 or max(map(max, shapes)) != sizes[0]:
+        raise ValueError(
+            "With inputs='catalogue', the prediction for each query must be a score "
+            "for each item of the catalogue, [V]. Received: shapes "
+            f"{', '.join(map(str, sorted({*shapes})[:3]))}."
+        )
+    return _as_rows([query.labels for query in queries], -1)[0], scores
+
+
+# How the labels and predictions of queries are padded, by their format.
+_READERS = {
+    "labels": _labels_and_scores,
+    "ids": _ids_and_ids,
+    "catalogue": _ids_and_catalogue,
+}
+
+
+def _kind_of_ids(ids: np.ndarray) -> str:
+    return "numbers" if ids.dtype.kind in "fiub" else "text"
+
+
+def _numbered(*sides: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+    """Numbers for ids that are text; -1 for empty text, which is padding."""
+    arrays = [np.ravel(array).astype(object) for side in sides for array in side]
+    ids = [each for array in arrays for each in array.tolist()]
+    number: dict[Any, int] = {b"": -1, "": -1}
+    numbers = np.array([number.setdefault(each, len(number)) for each in ids], int)
+    ends = np.cumsum([array.size for array in arrays])
+    parts = np.split(numbers, ends[:-1])
+    return [parts[: len(sides[0])], parts[len(sides[0]) :]]
+
+
+def _require_numbers(values: Any, name: str, option: str, kinds: str) -> None:
+    if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
         return
     received = f"{type(values).__name__}, as if rows had different numbers of values"
     if values is None:

@@ -7,15 +7,22 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.measure import Measure, named_measures
+from tfrankmetrics.options import Duplicates, Inputs
+from tfrankmetrics.workers import require_no_order
 
 
 def as_json(
-    metrics: Sequence[str], options: Mapping[str, Any], modules: Sequence[str] = ()
+    metrics: Sequence[str],
+    options: Mapping[str, Any],
+    modules: Sequence[str] = (),
+    inputs: Inputs | None = None,
+    duplicates: Duplicates | None = None,
 ) -> str:
-    """Metrics, options and modules in the form that workers receive."""
+    """Metrics and what else makes their measures, in the form that workers receive."""
     try:
-        return json.dumps([metrics, dict(options), [*modules]])
+        return json.dumps([metrics, dict(options), [*modules], inputs, duplicates])
     except TypeError:
         raise ValueError(
             "TFMA stores metrics and their options as JSON, so they must be strings, "
@@ -24,29 +31,26 @@ def as_json(
         ) from None
 
 
+def input_format_of(config: str) -> InputFormat:
+    """The input format, from the result of `as_json`."""
+    *_, inputs, duplicates = json.loads(config)
+    return input_format(inputs, duplicates)
+
+
 def measures_by_key(config: str) -> dict[str, Measure]:
     """The measures by their keys in TFMA, from the result of `as_json`."""
-    metrics, options, modules = json.loads(config)
+    metrics, options, modules, *_ = json.loads(config)
     for module in modules:
         importlib.import_module(module)
-    measures = named_measures(metrics, options).values()
-    for measure in measures:
-        if measure.declaration.has_subtopics:
-            raise ValueError(
-                "TFMA does not have labels of subtopics. Received: "
-                f"{measure.name!r}, which needs them. Use tfrankmetrics.evaluate."
-            )
+    named = named_measures(metrics, options, input_format_of(config))
+    require_no_order(named)
+    for measure in named.values():
         if measure.declaration.name == "judged":
             raise ValueError(
                 "TFMA does not tell items that nobody judged from padding. Received: "
                 f"{measure.name!r}. Use tfrankmetrics.evaluate_run."
             )
-        if measure["ties"] == "random":
-            raise ValueError(
-                "ties='random' depends on the number of the query, and queries have no "
-                "order on Beam. Use 'expected' or 'stable'."
-            )
-    return {_key(measure): measure for measure in measures}
+    return {_key(measure): measure for measure in named.values()}
 
 
 def _key(measure: Measure) -> str:

@@ -1,0 +1,73 @@
+"""Tests what metrics on several workers share. `validation/` runs them on Beam."""
+
+import copy
+import importlib
+import pickle
+import random
+import sys
+from fractions import Fraction
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import tfrankmetrics as tfr
+from tfrankmetrics.measure import named_measures
+from tfrankmetrics.workers import added, means_of_sums, no_sums, sums_of
+
+
+def random_values(queries=200):
+    """Values and weights of two metrics, with weights of very different sizes."""
+    rng = np.random.default_rng(0)
+    values = rng.random((2, queries))
+    return values, 10.0 ** rng.integers(-30, 30, (2, queries))
+
+
+def test_means_equal_fractions():
+    values, weights = random_values()
+    for mean, v, w in zip(means_of_sums(sums_of(values, weights)), values, weights):
+        exact = sum(map(Fraction, v * w)) / sum(map(Fraction, w))
+        assert mean == pytest.approx(float(exact), rel=3e-16)
+
+
+def test_the_order_of_queries_and_of_sums_changes_no_bit():
+    values, weights = random_values()
+    expected = means_of_sums(sums_of(values, weights))
+    for seed in range(20):
+        order = np.random.default_rng(seed).permutation(values.shape[1])
+        ends = sorted(random.Random(seed).sample(range(200), 5))
+        parts = [sums_of(values[:, i], weights[:, i]) for i in np.split(order, ends)]
+        merged = added([added(parts[:3]), no_sums(2), added(parts[3:])])
+        assert means_of_sums(merged) == expected
+        assert merged.num_queries == 200
+        assert max(map(len, merged.values)) < 10  # a few floats, whatever the queries
+
+
+def test_queries_of_weight_0_do_not_count():
+    sums = sums_of(np.array([[0.5, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]))
+    assert (sums.num_queries, means_of_sums(sums)) == (1, [0.5])
+    assert np.isnan(means_of_sums(no_sums(1))).all()
+
+
+def test_sums_that_overflow_raise():
+    with pytest.raises(ValueError, match=r"finite sums.*Divide the weights"):
+        sums_of(np.ones((1, 3)), np.full((1, 3), 1e308))
+    with pytest.raises(ValueError, match="finite sums"):
+        sums_of(np.full((1, 2), 1e10), np.full((1, 2), 1e300))
+
+
+def test_copies_of_measures_are_equal():
+    """Declarations are equal by identity, and workers receive pickled measures."""
+    for measure in named_measures(["ndcg@10", "map"], {"gain": "linear"}).values():
+        assert copy.deepcopy(measure) == measure
+        assert pickle.loads(pickle.dumps(measure)) == measure
+
+
+def test_without_beam_the_import_says_what_to_install():
+    with (
+        mock.patch.dict(sys.modules, {"apache_beam": None}),
+        pytest.raises(ImportError, match=r'pip install "tfrankmetrics\[beam\]"'),
+    ):
+        sys.modules.pop("tfrankmetrics.beam", None)
+        importlib.import_module("tfrankmetrics.beam")
+    assert not hasattr(tfr, "beam")

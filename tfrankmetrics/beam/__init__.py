@@ -1,0 +1,274 @@
+"""Ranking metrics on Apache Beam, without TensorFlow Model Analysis.
+
+`EvaluateRows` and `EvaluateRun` are the transforms for `tfrankmetrics.evaluate_rows`
+and `tfrankmetrics.evaluate_run`, on any runner. The values are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+try:
+    import apache_beam as beam
+except ImportError as error:
+    raise ImportError(
+        "tfrankmetrics.beam needs Apache Beam. Install it with "
+        'pip install "tfrankmetrics[beam]".'
+    ) from error
+
+from tfrankmetrics.beam.columns import Columns, names_of_slices, require_names
+from tfrankmetrics.beam.combiners import (
+    Combiner,
+    RowsCombiner,
+    RunCombiner,
+    require_free_names,
+)
+from tfrankmetrics.keras.state import StatefulMetric
+from tfrankmetrics.measure import Measure, named_measures
+from tfrankmetrics.options import Options, Separator, shortened, takes_options
+from tfrankmetrics.results import RunCounts
+from tfrankmetrics.runs import (
+    MissingQueries,
+    Unjudged,
+    UnjudgedQueries,
+    check_policies,
+)
+from tfrankmetrics.workers import require_no_order
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["EvaluateRows", "EvaluateRun"]
+
+
+class EvaluateRows(beam.PTransform):
+    """Computes ranking metrics of rows with a query, a label and a score.
+
+    >>> import apache_beam as beam
+    >>> rows = [
+    ...     {"user": "a", "click": 0, "score": 0.2},
+    ...     {"user": "b", "click": 1, "score": 0.9},
+    ...     {"user": "a", "click": 1, "score": 0.1},
+    ... ]
+    >>> with beam.Pipeline() as pipeline:
+    ...     _ = (
+    ...         pipeline
+    ...         | beam.Create(rows)
+    ...         | EvaluateRows("user", "click", "score", ["mrr", "precision@1"])
+    ...         | beam.Map(print)
+    ...     )
+    {'num_queries': 2, 'mrr': 0.75, 'precision@1': 0.5}
+
+    An element is a dict, a `beam.Row` or a NamedTuple. The rows of a query may be
+    anywhere. A worker keeps the rows of some 512 queries in memory, and sends sums to
+    the others. The sums are exact, so that the values do not depend on the order of
+    rows, on bundles or on workers.
+
+    Args:
+        query_ids: The column of the query ids: text, bytes, numbers or tuples of these.
+        labels: The column of the labels. A row with a label below 0 was not judged, and
+            is left out; only `judged` counts it.
+        scores: The column of the scores.
+        metrics: Names and metric objects, as in `tfrankmetrics.evaluate`.
+        sample_weight: The column of the weight of the query, the same in all rows of
+            the query; None for equal weights.
+        by: The column of the slice of the query, such as its language, the same in all
+            rows of the query. Or a list of columns, whose combinations are the slices.
+        separator: What is put between the name and the cutoff of a metric given by
+            name: "@" (the default), or "_" as in "ndcg_10", which BigQuery needs.
+        **options: Options for the metrics given by name, such as `gain="linear"` or
+            `convention="tf_ranking"`. See `tfrankmetrics.Options`. Not ties="random"
+            and ties="stable", since rows have no order on Beam.
+
+    Returns:
+        A PCollection of dicts, with `num_queries`, the number of queries that count in
+        any of the metrics, and the value of each metric, a float (NaN if no query
+        counts). Without `by` it has one element. With `by`, one for each slice, which
+        also has the columns of `by`, and one for all queries, in which they are None.
+        That one has `"overall": True`, the others `"overall": False`.
+
+    Raises:
+        ValueError: When it is made: a column, metric or option is not one of those
+            above. When the pipeline runs: a query id is missing, a label is NaN, the
+            weight or the slice of a query differs in its rows, or
+            `tfrankmetrics.evaluate_rows` would raise an error.
+    """
+
+    @takes_options
+    def __init__(
+        self,
+        query_ids: str,
+        labels: str,
+        scores: str,
+        metrics: Sequence[str | StatefulMetric],
+        *,
+        sample_weight: str | None = None,
+        by: str | Sequence[str] | None = None,
+        separator: Separator = "@",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__()
+        names = {"query_ids": query_ids, "labels": labels, "scores": scores}
+        _require_names(names, sample_weight)
+        by = names_of_slices(by)
+        named = named_measures(metrics, options, separator=separator)
+        require_no_order(named)
+        _refuse_stable_ties(named)
+        require_free_names(named, by)
+        self._columns = Columns(
+            "the table", query_ids, None, labels, scores, sample_weight, by
+        )
+        self._combiner = RowsCombiner(named, by, _of_query(by))
+
+    def expand(self, rows: Any) -> Any:
+        """The PCollection of results, from one of rows."""
+        queries = (
+            rows | "Read rows" >> beam.Map(self._columns) | "Group" >> beam.GroupByKey()
+        )
+        return _results(queries, self._combiner)
+
+
+class EvaluateRun(beam.PTransform):
+    """Computes ranking metrics of predictions (a run) by judgments (qrels).
+
+    >>> import apache_beam as beam
+    >>> qrels = [("q1", "a", 1), ("q1", "b", 0), ("q1", "c", 2), ("q2", "a", 1)]
+    >>> run = [("q1", "b", 9.5), ("q1", "a", 8.1), ("q1", "z", 0.3)]
+    >>> qrels = [dict(zip(["query_id", "item_id", "label"], row)) for row in qrels]
+    >>> run = [dict(zip(["query_id", "item_id", "score"], row)) for row in run]
+    >>> with beam.Pipeline() as pipeline:
+    ...     tables = {
+    ...         "qrels": pipeline | "Read qrels" >> beam.Create(qrels),
+    ...         "run": pipeline | "Read run" >> beam.Create(run),
+    ...     }
+    ...     _ = tables | EvaluateRun(["mrr", "recall@5"]) | beam.Map(print)
+    {'num_queries': 2, 'mrr': 0.25, 'recall@5': 0.25}
+
+    The input is a dict of two PCollections, `qrels` and `run`, whose elements are as in
+    `EvaluateRows`. They are joined by query and item, with the rules of
+    `tfrankmetrics.evaluate_run`. The counters of the pipeline in the namespace
+    "tfrankmetrics" have the fields of `tfrankmetrics.RunCounts`.
+
+    Args:
+        metrics: Names and metric objects, as in `tfrankmetrics.evaluate`.
+        query: The column of the query ids, in both tables.
+        item: The column of the item ids, in both tables.
+        label: The column of the labels, in `qrels`. A label below 0 means that the item
+            was not judged.
+        score: The column of the scores, in `run`.
+        missing_queries: What to do with judged queries that have no predictions: they
+            count as "zero", an empty result (the default); "skip"; or "error".
+        unjudged_queries: What to do with predictions of queries that were not judged:
+            "skip" (the default) or "error".
+        unjudged: Whether items that were not judged are "irrelevant" (the default), or
+            "drop" leaves them out, as for condensed lists.
+        sample_weight: The column of `qrels` with the weight of the query, the same in
+            all rows of the query; None for equal weights.
+        by: The column of `qrels` with the slice of the query, the same in all rows of
+            the query. Or a list of columns, whose combinations are the slices.
+        separator: As in `EvaluateRows`.
+        **options: As in `EvaluateRows`. With `convention="trec_eval"`, ties are broken
+            as trec_eval does.
+
+    Returns:
+        A PCollection of dicts, as that of `EvaluateRows`.
+
+    Raises:
+        ValueError: As in `EvaluateRows`. When the pipeline runs, also if a table has a
+            pair of query and item twice, or the tables have no query in common.
+    """
+
+    @takes_options
+    def __init__(
+        self,
+        metrics: Sequence[str | StatefulMetric],
+        *,
+        query: str = "query_id",
+        item: str = "item_id",
+        label: str = "label",
+        score: str = "score",
+        missing_queries: MissingQueries = "zero",
+        unjudged_queries: UnjudgedQueries = "skip",
+        unjudged: Unjudged = "irrelevant",
+        sample_weight: str | None = None,
+        by: str | Sequence[str] | None = None,
+        separator: Separator = "@",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__()
+        names = {"query": query, "item": item, "label": label, "score": score}
+        _require_names(names, sample_weight)
+        check_policies(missing_queries, unjudged_queries, unjudged)
+        by = names_of_slices(by)
+        named = named_measures(metrics, options, separator=separator)
+        require_no_order(named)
+        is_trec_eval = options.get("convention") == "trec_eval"
+        if not is_trec_eval:
+            _refuse_stable_ties(named)
+        require_free_names(named, by)
+        self._columns = {
+            "qrels": Columns("`qrels`", query, item, label, None, sample_weight, by),
+            "run": Columns("`run`", query, item, None, score),
+        }
+        self._combiner = RunCombiner(
+            named,
+            by,
+            _of_query(by),
+            missing_queries=missing_queries,
+            unjudged_queries=unjudged_queries,
+            unjudged=unjudged,
+            is_trec_eval=is_trec_eval,
+        )
+
+    def expand(self, tables: Any) -> Any:
+        """The PCollection of results, from one of `qrels` and one of `run`."""
+        if not isinstance(tables, Mapping) or tables.keys() != self._columns.keys():
+            received = [*tables] if isinstance(tables, Mapping) else tables
+            raise ValueError(
+                "The input must be a dict of two PCollections, {'qrels': judgments, "
+                f"'run': predictions}}. Received: {shortened(received)}."
+            )
+        queries = {
+            name: tables[name] | f"Read {name}" >> beam.Map(columns)
+            for name, columns in self._columns.items()
+        } | "Group" >> beam.CoGroupByKey()
+        return _results(queries, self._combiner)
+
+
+def _require_names(columns: Mapping[str, Any], sample_weight: Any) -> None:
+    weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+    require_names({**columns, **weight})
+
+
+def _of_query(by: Sequence[str]) -> list[str]:
+    return ["`sample_weight`", *(f"`by`, here {name!r}," for name in by)]
+
+
+def _refuse_stable_ties(measures: Mapping[str, Measure]) -> None:
+    for measure in measures.values():
+        if measure["ties"] == "stable":
+            raise ValueError(
+                "ties='stable' takes the order of rows, and rows have no order on "
+                f"Beam. Received: {measure.name!r} with ties='stable', which some "
+                "conventions choose. Pass ties='expected', also beside a convention."
+            )
+
+
+def _results(queries: Any, combiner: Combiner) -> Any:
+    combine = beam.CombineGlobally(combiner)
+    if not queries.windowing.is_default():
+        combine = combine.without_defaults()  # a result for each window with queries
+    return queries | "Evaluate" >> combine | "Results" >> beam.FlatMap(_rows)
+
+
+def _rows(
+    result: tuple[list[dict[str, Any]], RunCounts | None],
+) -> Iterator[dict[str, Any]]:
+    """The rows of the result, and the counters of what did not pair."""
+    rows, counts = result
+    if counts is not None:
+        for name in RunCounts._fields[:5]:
+            counter = beam.metrics.Metrics.counter("tfrankmetrics", name)
+            counter.inc(getattr(counts, name))
+    yield from rows

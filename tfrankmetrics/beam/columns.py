@@ -1,0 +1,178 @@
+"""From the rows of a PCollection to pairs of a query id and checked values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics.frames import is_missing
+from tfrankmetrics.options import did_you_mean, listed, shortened
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """Makes of each row its query id, and a tuple of the values of the other columns.
+
+    The tuple has the item id, the label and the score, as far as they are columns. If
+    there are weights or slices, its last value is a tuple of the weight and the slices.
+    """
+
+    table: str  # how errors name the table
+    query: str
+    item: str | None = None
+    label: str | None = None
+    score: str | None = None
+    weight: str | None = None
+    by: tuple[str, ...] = ()
+
+    def __call__(self, row: Any) -> tuple[Any, tuple]:
+        """The query id and the values of a row.
+
+        Raises:
+            ValueError: The row lacks a column, or has a value that breaks its rule.
+        """
+        query = _as_id("query", _cell(row, self.query), self.table)
+        values = []
+        if self.item is not None:
+            values.append(_as_id("item", _cell(row, self.item), self.table))
+        if self.label is not None:
+            values.append(_as_label(_cell(row, self.label), query))
+        if self.score is not None:
+            values.append(_as_score(_cell(row, self.score), query))
+        if self.weight is not None or self.by:
+            weight = 1.0
+            if self.weight is not None:
+                weight = _as_weight(_cell(row, self.weight), query)
+            values.append((weight, *(_as_slice(name, row) for name in self.by)))
+        return query, tuple(values)
+
+
+def require_names(columns: Mapping[str, Any]) -> None:
+    """Raises ValueError for an argument that is not the name of a column."""
+    for argument, name in columns.items():
+        if not isinstance(name, str) or not name:
+            raise ValueError(
+                f"`{argument}` must be the name of a column of the rows. Received: "
+                f"{shortened(name)}."
+            )
+
+
+def names_of_slices(by: Any) -> tuple[str, ...]:
+    """The columns that `by` names: none, one or several."""
+    names = () if by is None else (by,) if isinstance(by, str) else by
+    if not isinstance(names, (list, tuple)) or not all(
+        isinstance(name, str) and name for name in names
+    ):
+        raise ValueError(
+            "`by` must be the name of a column of the rows, or a list of names. "
+            f"Received: {shortened(by)}."
+        )
+    return tuple(names)
+
+
+def kind_of(query: Any) -> str:
+    """The kind of a query id: all of a table must have one."""
+    return "number" if isinstance(query, numbers.Number) else type(query).__name__
+
+
+def _cell(row: Any, name: str) -> Any:
+    try:
+        value = row[name] if isinstance(row, Mapping) else getattr(row, name)
+    except (KeyError, AttributeError):
+        columns = _columns_of(row)
+        raise ValueError(
+            "Each row must be a dict, a beam.Row or a NamedTuple with all columns. "
+            f"Received: {_kind_of_row(row, columns)}, without {name!r}."
+            f"{did_you_mean(name, columns)}"
+        ) from None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _columns_of(row: Any) -> list[str]:
+    if isinstance(row, Mapping):
+        return [*map(str, row)]
+    return [*getattr(row, "_fields", getattr(row, "__dict__", ()))]
+
+
+def _kind_of_row(row: Any, columns: Iterable[str]) -> str:
+    kind = type(row).__name__
+    return f"a {kind} with the columns {listed(columns)}" if columns else f"a {kind}"
+
+
+def _as_id(name: str, value: Any, table: str) -> Any:
+    if isinstance(value, (str, bytes, int)):
+        return value
+    if is_missing(value):
+        raise ValueError(
+            f"Every row must have an id of its {name}. Received: {value!r} in a row of "
+            f"{table}."
+        )
+    if isinstance(value, float):  # workers encode 1.0 and 1 differently
+        return int(value) if value.is_integer() else value
+    if isinstance(value, tuple):
+        return tuple(_as_id(name, each, table) for each in value)
+    raise ValueError(
+        "Ids must be text, bytes, numbers, or tuples of these, which all workers "
+        f"encode alike. Received: the {name} {shortened(value)} in a row of {table}. "
+        "Convert it to text."
+    )
+
+
+def _as_label(value: Any, query: Any) -> float:
+    label = _as_number("labels", value, query)
+    is_valid = abs(label) < 2**53 if isinstance(label, int) else label < math.inf
+    if not is_valid and not label < 0:
+        raise ValueError(
+            "`labels` must hold numbers that are finite, and integers below 2^53. "
+            f"Received: {label!r} for the query {shortened(query)}. Leave such rows "
+            "out."
+        )
+    return label
+
+
+def _as_score(value: Any, query: Any) -> float:
+    score = _as_number("scores", value, query)
+    if isinstance(score, int) and not -(2**63) <= score < 2**63:
+        raise ValueError(
+            "`scores` must hold floats, or integers of at most 64 bits. Received: "
+            f"{score} for the query {shortened(query)}. Convert it to a float."
+        )
+    return score
+
+
+def _as_weight(value: Any, query: Any) -> float:
+    weight = _as_number("sample_weight", value, query)
+    if not 0 <= weight < math.inf:
+        raise ValueError(
+            "`sample_weight` must hold numbers that are finite, at least 0. Received: "
+            f"{weight!r} for the query {shortened(query)}. Leave such rows out."
+        )
+    return weight
+
+
+def _as_number(name: str, value: Any, query: Any) -> float:
+    if type(value) is float or type(value) is int:
+        return value
+    if not isinstance(value, numbers.Real):
+        raise ValueError(
+            f"`{name}` must hold numbers. Received: {shortened(value)} for the query "
+            f"{shortened(query)}. Replace text by numbers, and leave out rows with "
+            "missing values."
+        )
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
+
+
+def _as_slice(name: str, row: Any) -> Any:
+    value = _cell(row, name)
+    try:
+        hash(value)
+    except TypeError as error:
+        raise ValueError(
+            f"`by` must hold hashable values. Received: {error} in {shortened(name)}."
+        ) from None
+    return None if is_missing(value) else value

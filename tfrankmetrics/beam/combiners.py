@@ -1,0 +1,392 @@
+"""The combiners that Beam calls to add up queries, one table's or two tables'."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+
+from tfrankmetrics.beam.columns import kind_of
+from tfrankmetrics.compute import require_finite
+from tfrankmetrics.inputs.mistakes import refuse_signed_labels, warn_if_nothing_found
+from tfrankmetrics.join import Pairs, match_pairs, pair_twice
+from tfrankmetrics.measure import Measure
+from tfrankmetrics.options import listed, shortened
+from tfrankmetrics.results import NUM_QUERIES, RunCounts
+from tfrankmetrics.rows import Queries, by_query, queries_of_codes
+from tfrankmetrics.runs import (
+    by_descending_item,
+    count_pairs,
+    in_precision_of_trec_eval,
+    refuse_by_policy,
+    refuse_whole_lists,
+    rows_of_join,
+)
+from tfrankmetrics.slices import in_order
+from tfrankmetrics.workers import Sums, added, means_of_sums, no_sums, sums_of
+
+# Enough queries to make the cost of a call small, few enough to keep in memory.
+QUERIES_AT_A_TIME = 512
+ROWS_AT_A_TIME = 2**18
+OVERALL = "overall"  # a key of results by slice
+NARROWEST = 16  # all shorter lists are padded to this length
+MAX_LABELS = 3  # so many different labels show that they are not only -1 and 1
+
+
+class Query(NamedTuple):
+    """The rows of a query."""
+
+    id: Any
+    # Columns: labels and scores, or with two tables items and labels.
+    judged: Sequence[Sequence]
+    predicted: Sequence[Sequence]  # columns: items and scores, with two tables
+    weight: float
+    slice: tuple
+
+
+@dataclasses.dataclass
+class Accumulator:
+    """The sums of each slice, the queries not added yet, and what to check at the end.
+
+    Only queries of one worker wait: others receive the rest.
+    """
+
+    waiting: list[Query] = dataclasses.field(default_factory=list)
+    num_rows: int = 0  # that wait
+    sums: dict[tuple, Sums] = dataclasses.field(default_factory=dict)
+    kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
+    labels: set[float] = dataclasses.field(default_factory=set)  # a few
+    counts: RunCounts | None = None  # of two tables
+
+
+class Combiner(beam.CombineFn):
+    """Adds up the queries of each slice, and returns the rows of the result.
+
+    Beam calls the state between two calls an accumulator.
+    """
+
+    def __init__(
+        self, named: Mapping[str, Measure], by: tuple[str, ...], columns: Sequence[str]
+    ) -> None:
+        self.named = named
+        self.by = by
+        # What must be the same in all rows of a query, as errors name it.
+        self.of_query = columns
+
+    def create_accumulator(self) -> Accumulator:
+        """No queries yet."""
+        return Accumulator()
+
+    def add_input(self, accumulator: Accumulator, element: Any) -> Accumulator:
+        """Adds one query, which is a pair of its id and its rows."""
+        query = self.query(*element)
+        accumulator.waiting.append(query)
+        columns = [*query.judged[:1], *query.predicted[:1]]
+        accumulator.num_rows += sum(map(len, columns))
+        is_many = len(accumulator.waiting) >= QUERIES_AT_A_TIME
+        if is_many or accumulator.num_rows >= ROWS_AT_A_TIME:
+            self._add_up(accumulator)
+        return accumulator
+
+    def merge_accumulators(self, accumulators: Iterable[Accumulator]) -> Accumulator:
+        """The sums of several workers as one."""
+        merged = self.create_accumulator()
+        for each in accumulators:
+            self._add_up(each)
+            for key, sums in each.sums.items():
+                _add_to(merged.sums, key, sums)
+            merged.kinds |= each.kinds
+            _note_labels(merged.labels, each.labels)
+            merged.counts = _counts_added(merged.counts, each.counts)
+        return merged
+
+    def compact(self, accumulator: Accumulator) -> Accumulator:
+        """Only sums are sent to other workers, no queries."""
+        self._add_up(accumulator)
+        return accumulator
+
+    def extract_output(
+        self, accumulator: Accumulator
+    ) -> tuple[list[dict[str, Any]], RunCounts | None]:
+        """The rows of the result, of all queries first. Raises ValueError for data."""
+        self._add_up(accumulator)
+        if len(accumulator.kinds) > 1:
+            raise ValueError(
+                "Query ids must be of one type. Received: "
+                f"{', '.join(sorted(accumulator.kinds))}. Convert them to text."
+            )
+        self.require_valid(accumulator)
+        keys = [*accumulator.sums]
+        sums = added([*accumulator.sums.values(), no_sums(len(self.named))])
+        rows = [self._row((None,) * len(self.by), sums, is_whole=True)]
+        if self.by:
+            slices = [keys[number] for number in in_order(keys)]
+            rows += [
+                self._row(key, accumulator.sums[key], is_whole=False) for key in slices
+            ]
+        return rows, accumulator.counts
+
+    def query(self, query: Any, rows: Any) -> Query:
+        """The rows of a query as columns."""
+        raise NotImplementedError
+
+    def evaluated(
+        self, accumulator: Accumulator
+    ) -> tuple[list[Query], np.ndarray, np.ndarray]:
+        """The queries that count, and values and weights of each, `[metrics, B]`."""
+        raise NotImplementedError
+
+    def require_valid(self, accumulator: Accumulator) -> None:
+        """Raises ValueError for a mistake that only all data together show."""
+        raise NotImplementedError
+
+    def _row(self, key: tuple, sums: Sums, is_whole: bool) -> dict[str, Any]:
+        which = {OVERALL: is_whole} if self.by else {}
+        return {
+            **which,
+            **dict(zip(self.by, key, strict=True)),
+            NUM_QUERIES: sums.num_queries,
+            **dict(zip(self.named, means_of_sums(sums), strict=True)),
+        }
+
+    def _add_up(self, accumulator: Accumulator) -> None:
+        if not accumulator.waiting:
+            return
+        accumulator.kinds |= {kind_of(query.id) for query in accumulator.waiting}
+        queries, values, weights = self.evaluated(accumulator)
+        require_finite(self.named, values, weights, [query.id for query in queries])
+        numbers: dict[tuple, list[int]] = {}
+        for number, query in enumerate(queries):
+            numbers.setdefault(query.slice, []).append(number)
+        for key, which in numbers.items():
+            _add_to(accumulator.sums, key, sums_of(values[:, which], weights[:, which]))
+        accumulator.waiting, accumulator.num_rows = [], 0
+
+    def same_in_query(self, query: Any, of_query: Sequence[tuple]) -> tuple:
+        """The weight and the slice, which all rows of the query must share."""
+        if not of_query:
+            return 1.0, ()
+        first = of_query[0]
+        if of_query.count(first) != len(of_query):
+            other = next(each for each in of_query if each != first)
+            pairs = zip(self.of_query, first, other, strict=True)
+            name, *values = next(pair for pair in pairs if pair[1] != pair[2])
+            raise ValueError(
+                f"{name} must have the same value in all rows of a query. Received: "
+                f"{shortened(values[0])} and {shortened(values[1])} for the query "
+                f"{shortened(query)}."
+            )
+        return first[0], first[1:]
+
+
+class RowsCombiner(Combiner):
+    """Adds up queries whose rows have a label and a score."""
+
+    def query(self, query: Any, rows: Iterable[tuple]) -> Query:
+        """The labels and scores of a query, in any order."""
+        labels, scores, *of_query = zip(*rows, strict=True)
+        weight, of_slice = self.same_in_query(query, *of_query or [()])
+        return Query(query, [labels, _as_floats(scores)], [], weight, of_slice)
+
+    def evaluated(
+        self, accumulator: Accumulator
+    ) -> tuple[list[Query], np.ndarray, np.ndarray]:
+        """All waiting queries, and values and weights of each, `[metrics, B]`."""
+        waiting = accumulator.waiting
+        labels, scores = (
+            _chained(query.judged[i] for query in waiting) for i in (0, 1)
+        )
+        _note_labels(accumulator.labels, np.unique(labels).tolist())
+        lengths = np.array([len(query.judged[0]) for query in waiting])
+        codes = np.repeat(np.arange(len(waiting)), lengths)
+        columns = {"query": codes, "labels": labels, "scores": scores}
+        columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
+        queries = Queries(_canonical(columns), np.cumsum(lengths) - lengths, lengths)
+        return waiting, *_in_fixed_widths(self.named, queries, columns, True)
+
+    def require_valid(self, accumulator: Accumulator) -> None:
+        """Raises ValueError for labels that are only -1 and 1."""
+        refuse_signed_labels(np.array([*accumulator.labels]), "leave these rows out")
+
+
+class RunCombiner(Combiner):
+    """Adds up queries with judgments of one table, and predictions of another one."""
+
+    def __init__(
+        self,
+        named: Mapping[str, Measure],
+        by: tuple[str, ...],
+        columns: Sequence[str],
+        *,
+        missing_queries: str,
+        unjudged_queries: str,
+        unjudged: str,
+        is_trec_eval: bool,
+    ) -> None:
+        super().__init__(named, by, columns)
+        self._missing_queries = missing_queries
+        self._unjudged_queries = unjudged_queries
+        self._drops_unjudged = unjudged == "drop"
+        self._is_trec_eval = is_trec_eval
+
+    def query(self, query: Any, rows: Mapping[str, Iterable[tuple]]) -> Query:
+        """The judged and the predicted items of a query."""
+        judged: list[Sequence] = [*zip(*rows["qrels"], strict=True)]
+        predicted: list[Sequence] = [*zip(*rows["run"], strict=True)]
+        for table, columns in (("qrels", judged), ("run", predicted)):
+            items = columns[0] if columns else ()
+            if len({*items}) < len(items):
+                twice = next(item for item in items if items.count(item) > 1)
+                raise ValueError(pair_twice(table, query, twice))
+        weight, of_slice = self.same_in_query(query, *judged[2:] or [()])
+        if predicted:
+            predicted[1] = _as_floats(predicted[1])
+        if not judged:  # the query is only counted
+            predicted = [column[:1] for column in predicted]
+        return Query(query, judged[:2], predicted, weight, of_slice)
+
+    def evaluated(
+        self, accumulator: Accumulator
+    ) -> tuple[list[Query], np.ndarray, np.ndarray]:
+        """The queries that count, and values and weights of each, `[metrics, B]`."""
+        waiting = accumulator.waiting
+        judged = _pairs("qrels", waiting, [query.judged for query in waiting])
+        predicted = _pairs("run", waiting, [query.predicted for query in waiting])
+        labels, scores = judged.numbers, predicted.numbers
+        if self._is_trec_eval:
+            scores = in_precision_of_trec_eval(scores)
+        joined = match_pairs(judged, predicted)
+        refuse_by_policy(
+            joined, judged, predicted, self._missing_queries, self._unjudged_queries
+        )
+        counts = count_pairs(joined, labels, self._missing_queries)
+        accumulator.counts = _counts_added(accumulator.counts, counts)
+        _note_labels(accumulator.labels, np.unique(labels).tolist())
+        # The queries by their codes.
+        known = {query.id: query for query in waiting}
+        queries = [known[each] for each in judged.queries[joined.first_rows]]
+        columns = rows_of_join(joined, labels, scores)
+        if self._is_trec_eval:
+            columns = by_descending_item(columns, judged.items, predicted.items)
+        weights = np.array([query.weight for query in queries])
+        columns["sample_weight"] = weights[columns["query"]]
+        rows = queries_of_codes(columns["query"], len(queries))
+        if not self._is_trec_eval:
+            rows = rows._replace(order=_canonical(columns))
+        values, weights = _in_fixed_widths(
+            self.named, rows, columns, self._drops_unjudged
+        )
+        if self._missing_queries == "skip":
+            counted = joined.has_predictions
+            queries = [*itertools.compress(queries, counted)]
+            values, weights = values[:, counted], weights[:, counted]
+        return queries, values, weights
+
+    def require_valid(self, accumulator: Accumulator) -> None:
+        """Raises ValueError for tables that do not pair, and warns of poor pairs."""
+        counts = accumulator.counts
+        if counts is None or counts.queries == counts.without_predictions:
+            judged = counts.queries if counts else 0
+            others = counts.without_judgments if counts else 0
+            raise ValueError(
+                "`qrels` and `run` must have queries in common. Received: "
+                f"{judged} judged queries, and {others} other queries with predictions."
+            )
+        refuse_whole_lists(self.named, counts)
+        warn_if_nothing_found(counts.retrieved, counts.unjudged)
+        if self._drops_unjudged:
+            labels = np.array([*accumulator.labels])
+            refuse_signed_labels(labels, "leave these rows out")
+
+
+def require_free_names(named: Mapping[str, Measure], by: Sequence[str]) -> None:
+    """Raises ValueError if a column of the result would have two meanings."""
+    columns = [*named, NUM_QUERIES, *by, *[OVERALL] * bool(by)]
+    taken = sorted({name for name in columns if columns.count(name) > 1})
+    if taken:
+        raise ValueError(
+            "Metrics, slices and the other columns of the result must have different "
+            f"names. Received: {listed(taken)} twice. Rename the column or the metric."
+        )
+
+
+def _canonical(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    """An order of rows by query that does not depend on their order."""
+    return np.lexsort((columns["labels"], columns["scores"], columns["query"]))
+
+
+def _in_fixed_widths(
+    named: Mapping[str, Measure],
+    queries: Queries,
+    columns: dict[str, np.ndarray],
+    drop_unjudged: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """`by_query`, with bits that do not depend on the other queries of the batch.
+
+    TensorFlow adds up a padded list in another order if its padding is longer. So the
+    length of the padding depends on the length of the list alone.
+    """
+    lengths = queries.lengths
+    values, weights = (np.zeros((len(named), len(lengths))) for _ in range(2))
+    widths = 2 ** np.ceil(np.log2(np.maximum(lengths, NARROWEST))).astype(int)
+    for width in np.unique(widths).tolist():
+        part = widths == width
+        values[:, part], weights[:, part] = by_query(
+            named,
+            Queries(queries.order, queries.starts[part], lengths[part], width),
+            columns,
+            drop_unjudged=drop_unjudged,
+        )
+    return values, weights
+
+
+def _as_floats(scores: Sequence[float]) -> Sequence[float]:
+    """Scores that float64 holds exactly, in the same order: ranks of large integers."""
+    if not any(isinstance(each, int) and abs(each) >= 2**53 for each in scores):
+        return scores
+    numbers = sorted({each for each in scores if each == each})
+    place: dict[float, float] = dict(zip(numbers, range(len(numbers)), strict=True))
+    place[-np.inf] = -np.inf  # still not retrieved
+    return [place.get(each, np.nan) for each in scores]
+
+
+def _chained(columns: Iterable[Iterable[float]]) -> np.ndarray:
+    return np.fromiter(itertools.chain.from_iterable(columns), float)
+
+
+def _pairs(
+    name: str, queries: Sequence[Query], columns: Sequence[Sequence[Sequence]]
+) -> Pairs:
+    """A table of the rows of several queries."""
+    columns = [each or [(), ()] for each in columns]
+    lengths = [len(items) for items, _ in columns]
+    ids = np.fromiter((query.id for query in queries), object, len(queries))
+    items = [*itertools.chain.from_iterable(items for items, _ in columns)]
+    return Pairs(
+        name,
+        np.repeat(ids, lengths),
+        np.fromiter(items, object, len(items)),
+        _chained(numbers for _, numbers in columns),
+    )
+
+
+def _add_to(sums: dict[tuple, Sums], key: tuple, more: Sums) -> None:
+    sums[key] = added([sums[key], more]) if key in sums else more
+
+
+def _note_labels(labels: set[float], more: Iterable[float]) -> None:
+    if len(labels) < MAX_LABELS:
+        labels.update(more)
+        while len(labels) > MAX_LABELS:
+            labels.pop()
+
+
+def _counts_added(counts: RunCounts | None, more: RunCounts | None) -> RunCounts | None:
+    if counts is None or more is None:
+        return counts or more
+    numbers = [sum(pair) for pair in zip(counts[:5], more[:5], strict=True)]
+    return RunCounts._make([*numbers, counts.missing_queries])

@@ -1,0 +1,116 @@
+"""`as_dataframe`: the results of TensorFlow Model Analysis as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tensorflow_model_analysis.view import view_types
+
+from tfrankmetrics.options import shortened
+from tfrankmetrics.results import NUM_QUERIES
+
+OVERALL = "overall"  # the slice of all queries
+
+
+def as_dataframe(result: Any) -> Any:
+    """The results of TensorFlow Model Analysis (TFMA) as a pandas DataFrame.
+
+    >>> import pandas as pd
+    >>> import tensorflow_model_analysis as tfma
+    >>> from tfrankmetrics.tfma import eval_config
+    >>> table = pd.DataFrame(
+    ...     {"query": ["a", "a", "b"], "grade": [1, 0, 1], "score": [0.1, 0.9, 0.5]}
+    ... )
+    >>> config = eval_config(
+    ...     ["mrr"], label_key="grade", prediction_key="score", query_key="query",
+    ...     num_queries=True,
+    ... )
+    >>> as_dataframe(tfma.analyze_raw_data(table, config))
+         slice metric  value  lower  upper  queries
+    0  overall    mrr   0.75    NaN    NaN        2
+
+    Args:
+        result: What `tfma.analyze_raw_data`, `tfma.run_model_analysis`,
+            `tfma.load_eval_result` or `tfma.load_eval_results` returns. Or a dict of
+            such results, by the names of the models.
+
+    Returns:
+        A DataFrame with a row for each number of each slice, overall first. Its columns
+        are `slice` ("overall", or text such as "language=de"), `metric`, `value`,
+        `lower` and `upper` (the ends of the confidence interval; NaN without one) and
+        `queries` (the number of queries of the slice; missing unless the configuration
+        has num_queries=True). The columns `model`, `output` and `sub_key` come first,
+        each only if it has several values. TFMA names a difference from the baseline
+        `ndcg@10_diff`. Results that are not a number, such as plots, are left out.
+
+    Raises:
+        ValueError: The argument is not such a result.
+    """
+    import pandas as pd
+
+    rows = [row for model, each in _by_model(result) for row in _rows(model, each)]
+    columns = ["model", "output", "sub_key", "slice", "metric", "value", "lower"]
+    table = pd.DataFrame(rows, columns=[*columns, "upper", "queries"])
+    table["queries"] = table["queries"].astype("Int64")
+    alike = [name for name in columns[:3] if table[name].nunique() < 2]
+    return table.drop(columns=alike)
+
+
+def _by_model(result: Any) -> Iterator[tuple[str, view_types.EvalResult]]:
+    if isinstance(result, view_types.EvalResult):
+        yield "", result
+    elif isinstance(result, view_types.EvalResults):
+        results = result.get_results()
+        names = [spec.name for spec in results[0].config.model_specs] if results else []
+        if len(names) != len(results) or len({*names}) < len(names):
+            names = [str(number) for number in range(len(results))]
+        yield from zip(names, results, strict=True)
+    elif isinstance(result, Mapping):
+        for name, each in result.items():
+            for _, single in _by_model(each):
+                yield str(name), single
+    else:
+        raise ValueError(
+            "`result` must be an EvalResult of TFMA, or a dict of them by model. "
+            f"Received: {shortened(result)}. Pass what tfma.load_eval_result returns."
+        )
+
+
+def _rows(model: str, result: view_types.EvalResult) -> Iterator[dict[str, Any]]:
+    """A row for each number, the slice of all queries first."""
+    slices = sorted(result.slicing_metrics, key=lambda each: _name_of(each[0]))
+    for of, outputs in sorted(slices, key=lambda each: bool(each[0])):
+        for output, sub_keys in outputs.items():
+            for sub_key, metrics in sub_keys.items():
+                intervals = {name: _interval(value) for name, value in metrics.items()}
+                number = intervals.pop(NUM_QUERIES, None)
+                intervals.pop(f"{NUM_QUERIES}_diff", None)  # the queries are the same
+                for name, interval in intervals.items():
+                    if interval is not None:
+                        yield {
+                            "model": model,
+                            "output": output,
+                            "sub_key": str(sub_key),
+                            "slice": _name_of(of),
+                            "metric": name,
+                            **interval,
+                            "queries": None if number is None else number["value"],
+                        }
+
+
+def _name_of(of: tuple) -> str:
+    return ", ".join(f"{name}={value}" for name, value in of) or OVERALL
+
+
+def _interval(value: Mapping[str, Any]) -> dict[str, float] | None:
+    """A value with its interval, or None if it is not a number."""
+    if "doubleValue" in value:
+        bounded = {"value": value["doubleValue"]}
+    elif "boundedValue" in value:
+        bounded = value["boundedValue"]
+    else:
+        return None
+    keys = {"value": "value", "lower": "lowerBound", "upper": "upperBound"}
+    # TFMA writes NaN and infinity as text.
+    return {name: float(bounded.get(key, "nan")) for name, key in keys.items()}

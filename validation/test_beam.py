@@ -1,0 +1,387 @@
+"""Compares the metrics on Apache Beam with `evaluate_rows` and `evaluate_run`."""
+
+import contextlib
+import copy
+import doctest
+import io
+import json
+import pathlib
+import random
+import re
+from typing import NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import own_metric
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.testing.util import assert_that, equal_to
+
+import tfrankmetrics as tfr
+import tfrankmetrics.beam
+from tfrankmetrics.beam import EvaluateRows, EvaluateRun
+
+NAMES = ["ndcg@10", "ndcg", "map", "mrr", "precision@5", "bpref", "arp", "opa", "auc"]
+NAMES += ["judged@5", "tied@3", "err@10"]
+TWO_WORKERS = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+COLUMNS = ["query", "label", "score"]
+
+
+def make_rows(queries=60, seed=0):
+    """Shuffled rows of queries of different lengths, with ties and unjudged items."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(queries):
+        for item in range(rng.integers(1, 40)):
+            score = round(rng.normal(), 1)
+            row = {
+                "query": f"query {number}",
+                "item": f"item {item}",
+                "label": int(rng.integers(-1, 4) * (number % 9 > 0)),
+                "score": -np.inf if rng.random() < 0.02 else score,
+                "language": ["de", "fr", None][number % 3],
+                "market": number % 2,
+                "weight": 1.0 + number % 4,
+            }
+            rows.append(row)
+    rng.shuffle(rows)
+    return rows
+
+
+def results_of(transform, data, tmp_path, options=()):
+    """The dicts that a pipeline writes."""
+    path = tmp_path / "results"
+    with beam.Pipeline(options=PipelineOptions([*options])) as pipeline:
+        if isinstance(data, dict):
+            given = {n: pipeline | n >> beam.Create(rows) for n, rows in data.items()}
+        else:
+            given = pipeline | beam.Create(data)
+        rows = given | transform | beam.Map(json.dumps)
+        rows | beam.io.WriteToText(str(path), shard_name_template="")
+    return [*map(json.loads, path.read_text().splitlines())]
+
+
+def assert_same(results, expected, by=()):
+    """Compares the dicts of a pipeline with what an array function returns."""
+    whole, *slices = results
+    assert whole.pop("overall", True)
+    if by:
+        assert whole.pop("num_queries") == sum(expected.num_queries.values())
+        assert [whole.pop(name) for name in by] == [None] * len(by)
+        assert whole == pytest.approx(expected.whole, rel=1e-12)
+        assert len(slices) == len(expected)
+    else:
+        assert whole == pytest.approx(dict(expected), rel=1e-12)
+    pairs = zip(slices, expected.items() if by else (), strict=True)
+    for found, (key, values) in pairs:
+        assert not found.pop("overall")
+        keys = tuple(found.pop(name) for name in by)
+        assert keys == (key if len(by) > 1 else (key,))
+        assert found.pop("num_queries") == expected.num_queries[key]
+        assert found == pytest.approx(values, rel=1e-12, nan_ok=True)
+
+
+def table_of(rows):
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+@pytest.mark.parametrize("by", [(), ("language",), ("language", "market")])
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_rows_give_the_values_of_evaluate_rows(by, weight, tmp_path):
+    rows = make_rows()
+    transform = EvaluateRows(*COLUMNS, NAMES, sample_weight=weight, by=by or None)
+    more = {"by": [*by]} if by else {"num_queries": True}
+    expected = tfr.evaluate_rows(
+        *COLUMNS, NAMES, data=table_of(rows), sample_weight=weight, **more
+    )
+    assert_same(results_of(transform, rows, tmp_path), expected, by)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gain": "linear", "empty": "one"},
+        {"ties": "best"},
+        {"convention": "lightgbm", "ties": "expected"},
+        {"gain": np.sqrt, "separator": "_"},
+    ],
+)
+def test_options(options, tmp_path):
+    rows = make_rows(20)
+    names = ["ndcg@10", "ndcg@5"]
+    found = results_of(EvaluateRows(*COLUMNS, names, **options), rows, tmp_path)
+    expected = tfr.evaluate_rows(
+        *COLUMNS, names, data=table_of(rows), num_queries=True, **options
+    )
+    assert_same(found, expected)
+
+
+def test_neither_order_nor_bundles_nor_workers_change_a_bit(tmp_path):
+    rows = make_rows(300)
+    transform = EvaluateRows(*COLUMNS, NAMES, sample_weight="weight", by="language")
+    expected = results_of(transform, rows, tmp_path)
+    for seed in range(2):
+        random.Random(seed).shuffle(rows)
+        assert results_of(transform, rows, tmp_path) == expected
+    assert results_of(transform, rows, tmp_path, TWO_WORKERS) == expected
+
+
+def test_batches_change_no_bit(monkeypatch, tmp_path):
+    rows = make_rows(100)
+    expected = results_of(EvaluateRows(*COLUMNS, NAMES), rows, tmp_path)
+    for number in (1, 7):
+        combiners = tfrankmetrics.beam.combiners
+        monkeypatch.setattr(combiners, "QUERIES_AT_A_TIME", number)
+        assert results_of(EvaluateRows(*COLUMNS, NAMES), rows, tmp_path) == expected
+
+
+class Row(NamedTuple):
+    query: str
+    label: int
+    score: float
+
+
+@pytest.mark.parametrize("make", [lambda row: beam.Row(**row), lambda row: Row(**row)])
+def test_rows_may_be_named_tuples(make, tmp_path):
+    rows = [{name: row[name] for name in COLUMNS} for row in make_rows(10)]
+    expected = results_of(EvaluateRows(*COLUMNS, NAMES), rows, tmp_path)
+    found = results_of(EvaluateRows(*COLUMNS, NAMES), [*map(make, rows)], tmp_path)
+    assert found == expected
+
+
+def test_values_of_numpy_and_large_integers(tmp_path):
+    """1 and numpy.int64(1) are one query. Scores beyond 2^53 are compared exactly."""
+    rows = [
+        {"query": np.int64(1), "label": np.float32(0), "score": 2**53},
+        {"query": 1, "label": 1, "score": np.int64(2**53 + 1)},
+        {"query": 1.0, "label": np.bool_(False), "score": float("nan")},
+    ]
+    (found,) = results_of(EvaluateRows(*COLUMNS, ["mrr", "P@3"]), rows, tmp_path)
+    assert found == {"num_queries": 1, "mrr": 1.0, "precision@3": 1 / 3}
+
+
+def test_without_rows_nothing_counts(tmp_path):
+    (found,) = results_of(EvaluateRows(*COLUMNS, ["mrr"]), [], tmp_path)
+    assert found["num_queries"] == 0
+    assert np.isnan(found["mrr"])
+
+
+def test_each_window_has_its_results():
+    rows = [
+        beam.window.TimestampedValue(row, 100 * (int(row["query"][6:]) % 2))
+        for row in make_rows(20)
+    ]
+    with beam.Pipeline() as pipeline:
+        numbers = (
+            pipeline
+            | beam.Create(rows)
+            | beam.Map(lambda value: value)
+            | beam.WindowInto(beam.window.FixedWindows(60))
+            | EvaluateRows(*COLUMNS, ["mrr"])
+            | beam.Map(lambda row: row["num_queries"])
+        )
+        assert_that(numbers, equal_to([10, 10]))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_metric_of_your_own(tmp_path, workers, monkeypatch):
+    """Workers are new processes. They import the module that declares the metric."""
+    monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(own_metric.__file__).parent))
+    rows = make_rows(20)
+    metrics = ["graded_rbp@5", own_metric.GradedRBP(k=3, persistence=0.5)]
+    found = results_of(
+        EvaluateRows(*COLUMNS, metrics),
+        rows,
+        tmp_path,
+        TWO_WORKERS if workers == 2 else [],
+    )
+    data = table_of(rows)
+    expected = tfr.evaluate_rows(*COLUMNS, metrics, data=data, num_queries=True)
+    assert_same(found, expected)
+
+
+def make_tables(queries=60, seed=0):
+    """Judgments and predictions that do not pair in all ways."""
+    rng = np.random.default_rng(seed)
+    rows = make_rows(queries, seed)
+    qrels = [row for row in rows if rng.random() < 0.7 and row["query"] != "query 7"]
+    run = [row for row in rows if rng.random() < 0.7 and row["query"] != "query 5"]
+    return {
+        "qrels": [{k: v for k, v in row.items() if k != "score"} for row in qrels],
+        "run": [{k: row[k] for k in ("query", "item", "score")} for row in run],
+    }
+
+
+def frames_of(tables):
+    import pandas as pd
+
+    return pd.DataFrame(tables["qrels"]), pd.DataFrame(tables["run"])
+
+
+RUN = {"query": "query", "item": "item"}
+RUN_NAMES = ["ndcg@10", "map", "mrr", "bpref", "judged@5"]
+
+
+@pytest.mark.parametrize("missing_queries", ["zero", "skip"])
+@pytest.mark.parametrize("unjudged", ["irrelevant", "drop"])
+@pytest.mark.parametrize("by", [(), ("language", "market")])
+def test_tables_give_the_values_of_evaluate_run(
+    missing_queries, unjudged, by, tmp_path
+):
+    tables = make_tables()
+    arguments = {
+        **RUN,
+        "missing_queries": missing_queries,
+        "unjudged": unjudged,
+        "sample_weight": "weight",
+        "by": [*by] or None,
+    }
+    found = results_of(EvaluateRun(RUN_NAMES, **arguments), tables, tmp_path)
+    more = {} if by else {"num_queries": True}
+    frames = frames_of(tables)
+    expected = tfr.evaluate_run(*frames, RUN_NAMES, **arguments, **more)
+    assert_same(found, expected, by)
+
+
+def test_tables_in_any_order_and_with_workers(tmp_path):
+    tables = make_tables()
+    arguments = {**RUN, "by": "language", "convention": "trec_eval"}
+    names = ["map", "ndcg", "rbp"]
+    by_run = tfr.evaluate_run(*frames_of(tables), names, **arguments)
+    expected = results_of(EvaluateRun(names, **arguments), tables, tmp_path)
+    assert_same(copy.deepcopy(expected), by_run, ("language",))
+    for rows in tables.values():
+        random.Random(0).shuffle(rows)
+    for options in ([], TWO_WORKERS):
+        found = results_of(EvaluateRun(names, **arguments), tables, tmp_path, options)
+        assert found == expected
+
+
+def test_counters_say_what_did_not_pair():
+    tables = make_tables()
+    pipeline = beam.Pipeline()
+    given = {n: pipeline | n >> beam.Create(rows) for n, rows in tables.items()}
+    _ = given | EvaluateRun(["mrr"], **RUN)
+    result = pipeline.run()
+    result.wait_until_finish()
+    found = result.metrics().query(
+        beam.metrics.MetricsFilter().with_namespace("tfrankmetrics")
+    )
+    counts = {each.key.metric.name: each.committed for each in found["counters"]}
+    expected = tfr.evaluate_run(*frames_of(tables), ["mrr"], **RUN).counts._asdict()
+    assert expected.pop("missing_queries") == "zero"
+    assert counts == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: EvaluateRows(*COLUMNS, ["ndgc@10"]), "Did you mean 'ndcg'"),
+        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], gian=1), "Received: 'gian'"),
+        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], gain="exp"), "must be one of"),
+        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], ties="random"), "no order on Beam"),
+        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], ties="stable"), "no order on Beam"),
+        (lambda: EvaluateRows(*COLUMNS, ["alpha_dcg"]), "labels of subtopics"),
+        (lambda: EvaluateRows("query", None, "score", ["mrr"]), "`labels` must be the"),
+        (lambda: EvaluateRows(*COLUMNS, ["mrr"], by=[3]), "`by` must be the name"),
+        (lambda: EvaluateRows(*COLUMNS, ["mrr"], by="mrr"), "'mrr' twice"),
+        (lambda: EvaluateRows(*COLUMNS, ["mrr"], by="overall"), "'overall' twice"),
+        (lambda: EvaluateRows(*COLUMNS, ["mrr"], sample_weight=2.0), "`sample_weight`"),
+        (lambda: EvaluateRun(["mrr"], missing_queries="no"), "missing_queries"),
+        (lambda: EvaluateRun(["mrr"], ties="stable"), "no order on Beam"),
+        (lambda: [] | EvaluateRun(["mrr"]), "must be a dict of two PCollections"),
+    ],
+)
+def test_invalid_arguments_raise_at_once(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"query": None}, "Every row must have an id of its query. Received: None"),
+        ({"query": float("nan")}, "Every row must have an id of its query"),
+        ({"query": ["a"]}, "Ids must be text, bytes, numbers"),
+        ({"query": 7}, "Query ids must be of one type. Received: number, str"),
+        ({"label": float("nan")}, r"`labels` must hold.*Received: nan for the query"),
+        ({"label": 2**53}, "below 2"),
+        ({"label": "1"}, "`labels` must hold numbers. Received: '1'"),
+        ({"score": None}, "`scores` must hold numbers. Received: None"),
+        ({"score": 2**63}, "`scores` must hold floats, or integers of at most 64"),
+        ({"weight": -1.0}, "`sample_weight` must hold numbers that are finite"),
+        ({"weight": 9.0}, "`sample_weight` must have the same value"),
+        ({"language": "it"}, "'language', must have the same value in all rows"),
+        ({"language": ["de"]}, "`by` must hold hashable values"),
+        ({"label": 2000.0}, "with a finite sum.*in query 'query 1'"),
+    ],
+)
+def test_invalid_rows_raise(change, message, tmp_path):
+    rows = [row for row in make_rows(2) if row["query"] == "query 1"]
+    assert len(rows) > 2
+    rows[1] = {**rows[1], **change}
+    transform = EvaluateRows(
+        *COLUMNS, ["ndcg@10"], sample_weight="weight", by="language"
+    )
+    with pytest.raises(Exception, match=message):
+        results_of(transform, rows, tmp_path)
+
+
+def test_a_missing_column_raises(tmp_path):
+    with pytest.raises(Exception, match=r"without 'label'\. Did you mean 'labels'"):
+        results_of(
+            EvaluateRows(*COLUMNS, ["mrr"]),
+            [{"query": 1, "labels": 1, "score": 1}],
+            tmp_path,
+        )
+
+
+def test_labels_that_are_only_signs_raise(tmp_path):
+    rows = [{**row, "label": 2 * (i % 2) - 1} for i, row in enumerate(make_rows(5))]
+    with pytest.raises(Exception, match="Labels must not be only -1 and 1"):
+        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "message"),
+    [
+        (lambda q, r: (q, r + r[:1]), {}, "in `run` only once.*'query"),
+        (lambda q, r: (q + q[:1], r), {}, "in `qrels` only once"),
+        (lambda q, r: (q, [{**row, "query": "x"} for row in r[:1]]), {}, "in common"),
+        (lambda q, r: (q, [{**row, "item": 1.5} for row in r[:1]]), {}, "same type"),
+        (lambda q, r: (q, r), {"missing_queries": "error"}, "'query 5'"),
+        (lambda q, r: (q, r), {"unjudged_queries": "error"}, "'query 7'"),
+    ],
+)
+def test_tables_that_do_not_pair_raise(change, arguments, message, tmp_path):
+    qrels, run = change(*make_tables(10).values())
+    transform = EvaluateRun(["mrr"], **RUN, **arguments)
+    with pytest.raises(Exception, match=message):
+        results_of(transform, {"qrels": qrels, "run": run}, tmp_path)
+
+
+def test_whole_list_metrics_of_empty_results_raise(tmp_path):
+    with pytest.raises(Exception, match="'auc' has no value for an empty result"):
+        results_of(EvaluateRun(["auc"], **RUN), make_tables(10), tmp_path)
+
+
+def test_code_blocks_print_the_output_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    document = pathlib.Path(__file__).parent.parent / "docs" / "beam.md"
+    text = document.read_text(encoding="utf-8")
+    blocks = re.findall(
+        r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```)?", text, re.M | re.S
+    )
+    namespace = {}
+    for code, shown in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        assert printed.getvalue() == shown
+    assert len(blocks) == text.count("```python")
+
+
+def test_docstring_examples():
+    failed, tried = doctest.testmod(tfrankmetrics.beam)
+    assert tried
+    assert not failed
