@@ -1,4 +1,4 @@
-"""Compares `evaluate_retrieval` with the bare products, and with TensorFlow Recommenders.
+"""Compares `evaluate_retrieval` with the bare products, and with TensorFlow's TFRS.
 
 The least that any exact evaluation can cost is the product of all queries with all
 candidates, in chunks, and one pass over the scores: here a `reduce_max`. TensorFlow

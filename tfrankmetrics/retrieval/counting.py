@@ -13,7 +13,9 @@ threshold.
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
+import itertools
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -31,8 +33,9 @@ from tfrankmetrics.retrieval.candidates import (
 )
 from tfrankmetrics.retrieval.truth import RelevantItems
 
-# So many scores of one part of a block stay in the cache while they are compared.
-SCORES_AT_A_TIME = 2**18
+# So many scores are compared at a time: few enough for the cache, and enough that the
+# threads seldom wait for one another.
+SCORES_AT_A_TIME = 2**20
 RELEVANT_AT_A_TIME = 2**12
 # A comparison with each of more thresholds than these takes longer than a sort.
 MOST_COMPARISONS = 64
@@ -97,30 +100,33 @@ def _count(
     progress: Callable[[int], None],
     pool: concurrent.futures.Executor,
 ) -> None:
-    """Adds all chunks to each block; every device of a strategy computes a chunk."""
+    """Adds the scores of all chunks to each block.
+
+    While some scores are counted, each device of a strategy computes the next ones.
+    """
     devices: tuple[str | None, ...] = (None,)
     if tf.distribute.has_strategy():
         devices = tf.distribute.get_strategy().extended.worker_devices
-    waiting: list[Chunk] = []
 
-    def compute() -> None:
-        for block in blocks:
-            found = []
-            for device, chunk in zip(devices, waiting, strict=False):
-                with tf.device(device):
-                    found.append((chunk, block.product(chunk.inputs)))
-            for chunk, scores in found:
-                scores = block.as_array(scores)[:, : chunk.size]
-                block.add(chunk.start, scores, pool)
-        progress(sum(chunk.size for chunk in waiting))
-        waiting.clear()
+    def product(block: _Block, chunk: Chunk, device: str | None) -> np.ndarray:
+        with tf.device(device):
+            return block.product(chunk)
 
-    for chunk in candidates.chunks():
-        waiting.append(chunk)
-        if len(waiting) == len(devices):
-            compute()
-    if waiting:
-        compute()
+    def add(block: _Block, chunk: Chunk, scores: concurrent.futures.Future) -> None:
+        block.add(chunk.start, scores.result(), pool)
+        if block is blocks[-1]:
+            progress(chunk.size)
+
+    waiting: collections.deque = collections.deque()
+    with concurrent.futures.ThreadPoolExecutor(len(devices)) as products:
+        for chunk, device in zip(candidates.chunks(), itertools.cycle(devices)):
+            for block in blocks:
+                scores = products.submit(product, block, chunk, device)
+                waiting.append((block, chunk, scores))
+                if len(waiting) > len(devices):
+                    add(*waiting.popleft())
+        while waiting:
+            add(*waiting.popleft())
 
 
 class _Block:
@@ -152,8 +158,9 @@ class _Block:
         self._num_nan = np.zeros(shape[0], np.int64)
         self._num_lowest = np.zeros(shape[0], np.int64)
 
-    def product(self, inputs: Any) -> tf.Tensor:
-        """The scores of some candidates, `[B, C]`."""
+    def product(self, chunk: Chunk) -> np.ndarray:
+        """The scores of some candidates, `[B, C]`, without padding."""
+        inputs = chunk.inputs
         scores = tf.convert_to_tensor(self._score(self._inputs, inputs))
         sizes = [tf.nest.flatten(each)[0].shape[0] for each in (self._inputs, inputs)]
         if scores.shape != tuple(sizes):
@@ -161,11 +168,7 @@ class _Block:
                 "`score` must return a score for each query and candidate, [B, C], "
                 f"here {tuple(sizes)}. Received: shape {tuple(scores.shape)}."
             )
-        return as_scores(scores)
-
-    def as_array(self, scores: tf.Tensor) -> np.ndarray:
-        """The scores of the queries without their padding."""
-        return np.asarray(scores)[: len(self._relevant.ids)]
+        return np.asarray(as_scores(scores))[: len(self._relevant.ids), : chunk.size]
 
     def _first_thresholds(self, candidates: Candidates) -> np.ndarray:
         """The score of each relevant item, from a product of its own."""
@@ -173,8 +176,9 @@ class _Block:
         unique, place = np.unique(own.ids, return_inverse=True)
         for start in range(0, len(unique), RELEVANT_AT_A_TIME):
             stop = start + RELEVANT_AT_A_TIME
-            inputs = padded(candidates.at(unique[start:stop]))
-            scores = self.as_array(self.product(inputs))
+            ids = unique[start:stop]
+            chunk = Chunk(start, len(ids), padded(candidates.at(ids)))
+            scores = self.product(chunk)
             thresholds = thresholds.astype(scores.dtype, copy=False)
             here = (place >= start) & (place < stop)
             rows, columns = own.rows[here], own.columns[here]
@@ -187,7 +191,7 @@ class _Block:
         """Counts the candidates from `start` on, with the scores `[B, C]`."""
         stop, thresholds = start + scores.shape[1], self._thresholds
         numbers = self._relevant.is_ranked.sum(axis=1)
-        above, not_below = _compare(scores, thresholds, numbers, pool)
+        above, not_below, lowest = _compare(scores, thresholds, numbers, pool)
         excluded, _, ids = self._excluded.within(start, stop)
         for counts, compare in ((above, np.greater), (not_below, np.greater_equal)):
             of_excluded = scores[excluded, ids - start][:, np.newaxis]
@@ -198,7 +202,7 @@ class _Block:
         self._tied += tied
         rows, columns, own = self._own.within(start, stop)
         self._scores[rows, columns] = scores[rows, own - start]
-        if scores.dtype.kind == "f" and not np.isfinite(scores.min()):
+        if not np.isfinite(lowest):
             self._count_special(start, scores)
         for order, before in self._before.items():
             self._count_before(order, before, start, scores, tied)
@@ -290,7 +294,7 @@ def _compare(
     thresholds: np.ndarray,
     numbers: np.ndarray,
     pool: concurrent.futures.Executor,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, float]:
     """How many scores of each row are above, and not below, each of its thresholds.
 
     Args:
@@ -300,7 +304,7 @@ def _compare(
         pool: Threads, each of which does some rows.
 
     Returns:
-        Two arrays `[B, M]` int64.
+        Two arrays `[B, M]` int64, and the lowest score, or NaN.
     """
     above = np.zeros(thresholds.shape, np.int64)
     not_below = np.zeros(thresholds.shape, np.int64)
@@ -308,16 +312,18 @@ def _compare(
     starts = range(0, len(scores), step)
     num_threads = os.cpu_count() or 1
 
-    def compare(thread: int) -> None:
+    def compare(thread: int) -> float:
+        lowest = np.inf
         for start in starts[thread::num_threads]:
             rows = slice(start, start + step)
             counts = above[rows], not_below[rows]
             by = _by_sorting if numbers[start] > MOST_COMPARISONS else _by_comparing
             by(scores[rows], thresholds[rows], numbers[rows], *counts)
+            lowest = np.minimum(lowest, scores[rows].min())
+        return lowest
 
-    for _ in pool.map(compare, range(num_threads)):
-        pass  # raises an error of a thread
-    return above, not_below
+    lowest = np.min([*pool.map(compare, range(num_threads))])
+    return above, not_below, lowest
 
 
 def _by_comparing(
