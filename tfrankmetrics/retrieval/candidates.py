@@ -17,10 +17,10 @@ ALIGNMENT = 64
 
 
 class Chunk(NamedTuple):
-    """Some candidates that stand side by side, padded to a multiple of `ALIGNMENT`."""
+    """Some candidates that stand side by side."""
 
     start: int  # the position of the first
-    size: int  # without the padding
+    size: int
     inputs: Any
 
 
@@ -54,7 +54,7 @@ class ArrayCandidates:
         for start in range(0, self.number, self._chunk_size):
             size = min(self._chunk_size, self.number - start)
             rows = rows_of(self._arrays, slice(start, start + size))
-            yield Chunk(start, size, padded(rows))
+            yield Chunk(start, size, rows)
 
 
 class StreamedCandidates:
@@ -80,7 +80,7 @@ class StreamedCandidates:
         for batch in self._dataset:
             inputs = apply_tower(self._tower, batch)
             size = size_of("candidates", inputs)
-            yield Chunk(start, size, padded(inputs))
+            yield Chunk(start, size, inputs)
             start += size
 
 
@@ -138,12 +138,12 @@ def apply_tower(tower: Any, batch: Any) -> Any:
 
 
 def rows_of(arrays: Any, which: slice | np.ndarray) -> Any:
-    """Some rows of each array, as tensors."""
+    """Some rows of each array."""
 
-    def rows(array: Any) -> tf.Tensor:
+    def rows(array: Any) -> Any:
         if isinstance(which, np.ndarray) and tf.is_tensor(array):
             return tf.gather(array, which)
-        return tf.convert_to_tensor(array[which])
+        return array[which]
 
     return tf.nest.map_structure(rows, arrays)
 
@@ -154,9 +154,10 @@ def concatenated(parts: list[Any]) -> Any:
 
 
 def padded(inputs: Any) -> Any:
-    """Inputs with the last row repeated up to a multiple of `ALIGNMENT`."""
+    """Tensors with the last row repeated up to a multiple of `ALIGNMENT`."""
 
-    def pad(rows: tf.Tensor) -> tf.Tensor:
+    def pad(rows: Any) -> tf.Tensor:
+        rows = tf.convert_to_tensor(rows)
         lacking = -rows.shape[0] % ALIGNMENT
         if lacking == 0:
             return rows

@@ -33,9 +33,8 @@ from tfrankmetrics.retrieval.candidates import (
 )
 from tfrankmetrics.retrieval.truth import RelevantItems
 
-# So many scores are compared at a time: few enough for the cache, and enough that the
-# threads seldom wait for one another.
-SCORES_AT_A_TIME = 2**20
+# Few enough for the cache, and enough that the threads seldom wait for one another.
+COMPARISONS_AT_A_TIME = 2**21
 RELEVANT_AT_A_TIME = 2**12
 # A comparison with each of more thresholds than these takes longer than a sort.
 MOST_COMPARISONS = 64
@@ -160,7 +159,7 @@ class _Block:
 
     def product(self, chunk: Chunk) -> np.ndarray:
         """The scores of some candidates, `[B, C]`, without padding."""
-        inputs = chunk.inputs
+        inputs = padded(chunk.inputs)
         scores = tf.convert_to_tensor(self._score(self._inputs, inputs))
         sizes = [tf.nest.flatten(each)[0].shape[0] for each in (self._inputs, inputs)]
         if scores.shape != tuple(sizes):
@@ -177,7 +176,7 @@ class _Block:
         for start in range(0, len(unique), RELEVANT_AT_A_TIME):
             stop = start + RELEVANT_AT_A_TIME
             ids = unique[start:stop]
-            chunk = Chunk(start, len(ids), padded(candidates.at(ids)))
+            chunk = Chunk(start, len(ids), candidates.at(ids))
             scores = self.product(chunk)
             thresholds = thresholds.astype(scores.dtype, copy=False)
             here = (place >= start) & (place < stop)
@@ -308,17 +307,19 @@ def _compare(
     """
     above = np.zeros(thresholds.shape, np.int64)
     not_below = np.zeros(thresholds.shape, np.int64)
-    step = max(1, SCORES_AT_A_TIME // scores.shape[1])
+    most = max(1, min(numbers[0], MOST_COMPARISONS))
+    step = max(1, COMPARISONS_AT_A_TIME // (scores.shape[1] * most))
     starts = range(0, len(scores), step)
     num_threads = os.cpu_count() or 1
 
     def compare(thread: int) -> float:
         lowest = np.inf
         for start in starts[thread::num_threads]:
-            rows = slice(start, start + step)
-            counts = above[rows], not_below[rows]
-            by = _by_sorting if numbers[start] > MOST_COMPARISONS else _by_comparing
-            by(scores[rows], thresholds[rows], numbers[rows], *counts)
+            rows, number = slice(start, start + step), numbers[start]
+            some = rows, slice(0, number)
+            count = _by_sorting if number > MOST_COMPARISONS else _by_comparing
+            if number > 0:
+                count(scores[rows], thresholds[some], above[some], not_below[some])
             lowest = np.minimum(lowest, scores[rows].min())
         return lowest
 
@@ -327,41 +328,31 @@ def _compare(
 
 
 def _by_comparing(
-    scores: np.ndarray,
-    thresholds: np.ndarray,
-    numbers: np.ndarray,
-    above: np.ndarray,
-    not_below: np.ndarray,
+    scores: np.ndarray, thresholds: np.ndarray, above: np.ndarray, not_below: np.ndarray
 ) -> None:
     width = -(-scores.shape[1] // BYTES_AT_A_TIME) * BYTES_AT_A_TIME
-    is_counted = np.zeros((len(scores), width), bool)
-    for column in range(numbers[0]):
-        rows = slice(0, int(np.searchsorted(-numbers, -column)))
-        limits = thresholds[rows, column, np.newaxis]
-        for counts, compare in ((above, np.greater), (not_below, np.greater_equal)):
-            compare(scores[rows], limits, out=is_counted[rows, : scores.shape[1]])
-            counts[rows, column] = _count_bytes(is_counted[rows])
+    is_counted = np.zeros((*thresholds.shape, width), bool)
+    pairs = scores[:, np.newaxis], thresholds[:, :, np.newaxis]
+    for counts, compare in ((above, np.greater), (not_below, np.greater_equal)):
+        compare(*pairs, out=is_counted[:, :, : scores.shape[1]])
+        counts[:] = _count_bytes(is_counted)
 
 
 def _count_bytes(where: np.ndarray) -> np.ndarray:
-    """The number of True values in each row; faster than a sum of booleans."""
-    numbers = where.view(np.uint64).reshape(len(where), -1, BYTES_AT_A_TIME // 8)
-    bytes_ = np.add.reduce(numbers, axis=2).view(np.uint8)
-    return bytes_.reshape(len(where), -1).sum(axis=1, dtype=np.int64)
+    """The number of True values along the last axis; faster than a sum of booleans."""
+    numbers = where.view(np.uint64)
+    numbers = numbers.reshape(*where.shape[:-1], -1, BYTES_AT_A_TIME // 8)
+    bytes_ = np.add.reduce(numbers, axis=-1).view(np.uint8)
+    return bytes_.sum(axis=-1, dtype=np.int64)
 
 
 def _by_sorting(
-    scores: np.ndarray,
-    thresholds: np.ndarray,
-    numbers: np.ndarray,
-    above: np.ndarray,
-    not_below: np.ndarray,
+    scores: np.ndarray, thresholds: np.ndarray, above: np.ndarray, not_below: np.ndarray
 ) -> None:
     for row, ascending in enumerate(np.sort(scores, axis=1)):
         end = len(ascending)
         if ascending.dtype.kind == "f":
             end = np.searchsorted(ascending, np.nan)  # NaN is sorted to the end
-        some = slice(0, numbers[row])
-        limits = thresholds[row, some]
-        above[row, some] = end - np.searchsorted(ascending[:end], limits, "right")
-        not_below[row, some] = end - np.searchsorted(ascending[:end], limits)
+        limits = thresholds[row]
+        above[row] = end - np.searchsorted(ascending[:end], limits, "right")
+        not_below[row] = end - np.searchsorted(ascending[:end], limits)

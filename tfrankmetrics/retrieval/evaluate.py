@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Queries and candidates whose scores are computed at a time: enough to keep all cores
 # busy, few enough to take little memory.
-BATCH_SIZE, CHUNK_SIZE = 256, 32_768
+BATCH_SIZE, CHUNK_SIZE = 256, 65_536
 # A function of one's own may take much more memory for each pair than a dot product.
 OWN_BATCH_SIZE, OWN_CHUNK_SIZE = 64, 2_048
 
@@ -95,7 +95,7 @@ def evaluate_retrieval(
         candidate_tower: The same for `candidates`.
         batch_size: The number of queries that are scored at a time, 256 by default, or
             64 with `score`.
-        chunk_size: The number of candidates that are scored at a time, 32,768 by
+        chunk_size: The number of candidates that are scored at a time, 65,536 by
             default, or 2,048 with `score`. A dataset has batches of its own.
         sample_weight: A weight for each query: a scalar, `[B]` or `[B, 1]`.
         by: A slice for each query, `[B]`, or a dict of columns, as in `evaluate`.
