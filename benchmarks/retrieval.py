@@ -3,13 +3,18 @@
 The least that any exact evaluation can cost is the product of all queries with all
 candidates, in chunks, and one pass over the scores: here a `reduce_max`. TensorFlow
 Recommenders (TFRS) runs on TensorFlow 2.15.1; its part is left out where it is not
-installed. Run it with:
+installed. Without TFRS, processes of their own measure the time and the memory of ten
+million candidates. Run it with:
 
     python benchmarks/retrieval.py
 """
 
+import json
 import os
+import resource
+import subprocess
 import sys
+import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
 
@@ -80,6 +85,64 @@ def of_tfrs(queries, candidates, relevant):
     return {name: hit_rates(form) for name, form in forms.items()}
 
 
+def large(kind, number):
+    """The seconds and the gigabytes beyond the candidates that a large case takes."""
+    rng, width = np.random.default_rng(0), 32
+    starts = range(0, number, CHUNK)
+
+    def chunks():
+        for start in starts:
+            size = min(CHUNK, number - start)
+            yield rng.standard_normal((size, width), "float32")
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+    queries = rng.standard_normal((1024, width), "float32")
+    relevant, metrics = rng.integers(0, number, (1024, 1)), ["mrr", "ndcg@10", "auc"]
+    small = queries, queries[:1000], relevant % 1000, metrics
+    evaluate_retrieval(*small)  # loads what any call needs
+    if kind == "array":
+        candidates = np.empty((number, width), "float32")
+        for start, rows in zip(starts, chunks(), strict=True):
+            candidates[start : start + len(rows)] = rows
+    else:
+
+        def same_each_time():
+            rng.bit_generator.state = np.random.default_rng(1).bit_generator.state
+            return chunks()
+
+        spec = tf.TensorSpec([None, width], tf.float32)
+        candidates = tf.data.Dataset.from_generator(
+            same_each_time, output_signature=spec
+        )
+    memory, start = peak(), time.perf_counter()
+    evaluate_retrieval(queries, candidates, relevant, metrics)
+    return time.perf_counter() - start, peak() - memory
+
+
+def large_cases():
+    """The rows and targets of large cases, each in a process of its own."""
+    rows, found = [["candidates", "seconds", "GB beyond them"]], {}
+    for kind, number in (("array", 10**7), ("tf.data", 10**6), ("tf.data", 10**7)):
+        printed = subprocess.run(
+            [sys.executable, __file__, kind, str(number)],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        ).stdout
+        found[kind, number] = seconds, memory = json.loads(printed)
+        rows.append([f"{number:,}, {kind}", f"{seconds:.3g}", f"{memory:.2g}"])
+        print(*rows[-1], sep="  ", flush=True)
+    largest = max(memory for _, memory in found.values())
+    more = found["tf.data", 10**7][1] - found["tf.data", 10**6][1]
+    what = "10,000,000 candidates, 1,024 queries: GB beyond the candidates"
+    return rows, [
+        Target.at_most(1, what, largest),
+        Target.at_most(0.1, "GB more for ten times the candidates, tf.data", more),
+    ]
+
+
 def main():
     """Measures all in turns and publishes the results."""
     queries, candidates, relevant = data()
@@ -117,15 +180,23 @@ def main():
         for what, limit in ((one, 2), (ten, 2.5))
     ]
     size = f"{QUERIES} queries, {CANDIDATES:,} candidates, {WIDTH} dimensions"
+    tables = {size: [["", "ms", f"/ {BARE}"], *rows]}
+    if not others:
+        cases, more_targets = large_cases()
+        tables["1,024 queries, 32 dimensions, three metrics"] = cases
+        targets += more_targets
     packages = ["tensorflow", *(["tensorflow-recommenders"] if others else [])]
     publish(
         "retrieval-tfrs" if others else "retrieval",
         "Catalogues in chunks" + (", beside TensorFlow Recommenders" if others else ""),
         packages,
-        {size: [["", "ms", f"/ {BARE}"], *rows]},
+        tables,
         targets,
     )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if len(sys.argv) == 3:
+        print(json.dumps(large(sys.argv[1], int(sys.argv[2]))))
+    else:
+        main()
