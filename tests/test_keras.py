@@ -424,8 +424,8 @@ def test_option_functions_are_saved_with_the_model(data, tmp_path):
 def test_replicas_give_the_values_of_one_device(data):
     features, labels, weights = data
     names = [*NAMES, "dcg"]
-    devices = tf.config.list_logical_devices("CPU")
-    assert len(devices) == 2, "conftest.py must configure two logical CPU devices"
+    devices = tf.config.list_logical_devices("CPU")[:2]
+    assert len(devices) == 2, "conftest.py must configure several logical CPU devices"
     strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
     with strategy.scope():
         model = scoring_model(

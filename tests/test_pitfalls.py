@@ -62,7 +62,7 @@ def test_batch_size_does_not_change_weights():
 def test_number_of_replicas_does_not_change_weights():
     labels, weights = map(np.array, WEIGHTED)
     scores = np.tile([3.0, 2.0, 1.0], (4, 1))
-    devices = [device.name for device in tf.config.list_logical_devices("CPU")]
+    devices = [device.name for device in tf.config.list_logical_devices("CPU")][:2]
     values = []
     for names in (devices[:1], devices):
         strategy = tf.distribute.MirroredStrategy(names)

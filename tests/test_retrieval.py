@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import METRICS
 
 import tfrankmetrics as tfr
 from tfrankmetrics.measure import DECLARATIONS
@@ -14,14 +15,14 @@ CANDIDATES = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.6], [0.3, 0.3]]
 RELEVANT = [0, 2, 3]
 WITHOUT_CUTOFF = sorted(
     name
-    for name, declaration in DECLARATIONS.items()
+    for name, declaration in METRICS.items()
     if "catalogue" in declaration.inputs and name not in ("judged", "tied")
 )
 NAMES = WITHOUT_CUTOFF + [
     f"{name}@{k}"
     for name in WITHOUT_CUTOFF
     for k in (1, 5)
-    if DECLARATIONS[name].has_cutoff
+    if METRICS[name].has_cutoff
 ]
 
 
