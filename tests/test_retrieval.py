@@ -19,10 +19,7 @@ WITHOUT_CUTOFF = sorted(
     if "catalogue" in declaration.inputs and name not in ("judged", "tied")
 )
 NAMES = WITHOUT_CUTOFF + [
-    f"{name}@{k}"
-    for name in WITHOUT_CUTOFF
-    for k in (1, 5)
-    if METRICS[name].has_cutoff
+    f"{name}@{k}" for name in WITHOUT_CUTOFF for k in (1, 5) if METRICS[name].has_cutoff
 ]
 
 
@@ -71,8 +68,6 @@ def both(number, names, **options):
 @pytest.mark.parametrize("ties", ["expected", "stable", "random", "best", "worst"])
 @pytest.mark.parametrize("number", range(6))
 def test_the_values_are_those_of_all_scores(number, ties):
-    if ties == "random" and number % 3 == 0:
-        pytest.skip("a list with NaN draws other random numbers")
     options = {"ties": ties, "seed": 3} if ties == "random" else {"ties": ties}
     chunks, whole = both(number, NAMES, **options)
     for name in NAMES:
