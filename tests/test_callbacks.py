@@ -62,6 +62,21 @@ def test_rows_are_evaluated_by_query_after_each_epoch():
         assert recorder.epochs[-1][f"val_{name}"] == history[f"val_{name}"][-1]
 
 
+def test_two_sources_of_one_key_are_an_error():
+    callbacks = [tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"]) for _ in range(2)]
+    with pytest.raises(ValueError, match="'val_mrr' from EvaluateRows, and from an"):
+        fit(row_model(), callbacks)
+    callbacks[1] = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], prefix="dev_")
+    assert {"val_mrr", "dev_mrr"} <= set(fit(row_model(), callbacks))
+
+
+def test_a_path_with_a_value_needs_the_callback_before_it(tmp_path):
+    path = str(tmp_path / "{val_mrr:.2f}.weights.h5")
+    save = tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)
+    with pytest.raises(ValueError, match="must come before the callbacks that read"):
+        fit(row_model(), [save, tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"])])
+
+
 def test_a_row_wise_model_stops_early_and_keeps_the_best_weights(tmp_path):
     tf.keras.utils.set_random_seed(0)
     model, path = row_model(), str(tmp_path / "best.weights.h5")

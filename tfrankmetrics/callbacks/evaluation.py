@@ -5,20 +5,17 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.options import (
     check_option,
+    listed,
     shortened,
 )
 from tfrankmetrics.results import SlicedValues
-
-if TYPE_CHECKING:
-    pass
-
 
 Unit = Literal["epochs", "steps"]
 
@@ -61,7 +58,9 @@ class Evaluation(tf.keras.callbacks.Callback):
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}
         for callback in _earlier_callbacks(self):
             monitored, *_ = str(getattr(callback, "monitor", "")).split("/")
-            if monitored in self._keys or isinstance(callback, _READERS):
+            path = str(getattr(callback, "filepath", ""))
+            is_in_path = any(f"{{{key}" in path for key in self._keys)
+            if monitored in self._keys or is_in_path or isinstance(callback, _READERS):
                 raise ValueError(
                     f"{type(self).__name__} must come before the callbacks that read "
                     f"its values. Received: {type(callback).__name__} before it. Put "
@@ -80,6 +79,13 @@ class Evaluation(tf.keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Evaluates every n epochs; with unit="steps" logs the last values."""
         if self._unit == "epochs" and (epoch + 1) % self._every == 0:
+            taken = sorted(self._keys & (logs or {}).keys())
+            if taken:
+                raise ValueError(
+                    "Each key of the logs must have one source. Received: "
+                    f"{listed(taken)} from {type(self).__name__}, and from another "
+                    "callback or the metrics in `compile`. Pass another `prefix`."
+                )
             self._evaluate(logs)
         elif logs is not None:
             logs.update(self._logs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import tensorflow as tf
+
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
@@ -13,8 +15,9 @@ from tfrankmetrics.options import (
     Separator,
     takes_options,
 )
-from tfrankmetrics.retrieval.candidates import compiled
+from tfrankmetrics.retrieval.candidates import compiled, number_of
 from tfrankmetrics.retrieval.evaluate import evaluate_retrieval
+from tfrankmetrics.retrieval.truth import read_truth
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -100,6 +103,12 @@ class EvaluateRetrieval(Evaluation):
                 "`query_tower`, `candidate_tower` or `score`. Received: none of them, "
                 "so that no value would change. Pass query_tower=model.query_tower."
             )
+        # Raises errors before the training.
+        truth = read_truth(relevant, exclude, candidate_ids)
+        if not isinstance(queries, tf.data.Dataset):
+            truth.require_queries(number_of("queries", queries))
+        if not isinstance(candidates, tf.data.Dataset):
+            truth.require_candidates(number_of("candidates", candidates))
         self._arguments = {
             "queries": queries,
             "candidates": candidates,

@@ -80,7 +80,8 @@ class StreamedCandidates:
         for batch in self._dataset:
             inputs = apply_tower(self._tower, batch)
             size = size_of("candidates", inputs)
-            yield Chunk(start, size, inputs)
+            if size > 0:
+                yield Chunk(start, size, inputs)
             start += size
 
 
@@ -101,8 +102,7 @@ def in_memory(name: str, data: Any, tower: Any, batch_size: int) -> Any:
         batches = [apply_tower(tower, batch) for batch in data]
         require_some(name, len(batches))
         return concatenated(batches)
-    is_dict = isinstance(data, Mapping)
-    arrays = {n: as_array(v) for n, v in data.items()} if is_dict else as_array(data)
+    arrays = as_arrays(data)
     number = size_of(name, arrays)
     require_some(name, number)
     if tower is None:
@@ -113,9 +113,16 @@ def in_memory(name: str, data: Any, tower: Any, batch_size: int) -> Any:
     )
 
 
-def as_array(data: Any) -> Any:
-    """A tensor or an array."""
+def as_arrays(data: Any) -> Any:
+    """A tensor or an array, or a dict of these."""
+    if isinstance(data, Mapping):
+        return {name: as_arrays(values) for name, values in data.items()}
     return data if tf.is_tensor(data) else np.asarray(data)
+
+
+def number_of(name: str, data: Any) -> int:
+    """The number of rows of data in memory."""
+    return size_of(name, as_arrays(data))
 
 
 def compiled(tower: Any) -> Any:
@@ -153,15 +160,22 @@ def concatenated(parts: list[Any]) -> Any:
     return tf.nest.map_structure(lambda *rows: tf.concat(rows, axis=0), *parts)
 
 
-def padded(inputs: Any) -> Any:
-    """Tensors with the last row repeated up to a multiple of `ALIGNMENT`."""
+def padded(inputs: Any, not_to: int | None = None) -> Any:
+    """Tensors with the last row repeated up to a multiple of `ALIGNMENT`.
+
+    The multiple is not `not_to`. So candidates do not become as many as queries, and a
+    transposed score is noticed.
+    """
 
     def pad(rows: Any) -> tf.Tensor:
         rows = tf.convert_to_tensor(rows)
-        lacking = -rows.shape[0] % ALIGNMENT
+        size = rows.shape[0]
+        lacking = -size % ALIGNMENT
+        if size + lacking == not_to:
+            lacking += ALIGNMENT
         if lacking == 0:
             return rows
-        return tf.concat([rows, tf.repeat(rows[-1:], lacking, axis=0)], axis=0)
+        return tf.gather(rows, np.minimum(np.arange(size + lacking), size - 1))
 
     return tf.nest.map_structure(pad, inputs)
 
@@ -200,17 +214,31 @@ def dot_product(queries: Any, candidates: Any) -> tf.Tensor:
     if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
         raise ValueError(
             "For a dot product, queries and candidates must be vectors of the same "
-            f"length, [B, d] and [V, d]. Received: {_text(shapes[0])} and "
-            f"{_text(shapes[1])}. To score others, pass `score`, or towers that make "
-            "vectors."
+            f"length, [B, d] and [V, d]. Received: {_text('B', shapes[0])} and "
+            f"{_text('V', shapes[1])}. To score others, pass `score`, or towers that "
+            "make vectors."
         )
-    if queries.dtype != candidates.dtype:
-        wider = np.result_type(
-            queries.dtype.as_numpy_dtype, candidates.dtype.as_numpy_dtype
-        )
-        queries, candidates = tf.cast(queries, wider), tf.cast(candidates, wider)
+    dtypes = {queries.dtype, candidates.dtype}
+    for name, dtype in (
+        ("queries", queries.dtype),
+        ("candidates", candidates.dtype),
+    ):
+        if not (dtype.is_floating or dtype.is_integer):
+            raise ValueError(
+                f"`{name}` must be vectors of real numbers. Received: {dtype.name}."
+            )
+    if any(dtype.is_integer for dtype in dtypes):
+        # A product of int32 overflows.
+        are_integers = all(dtype.is_integer for dtype in dtypes)
+        dtypes = {tf.int64 if are_integers else tf.float64}
+    elif len(dtypes) > 1:
+        dtypes = {tf.float64 if tf.float64 in dtypes else tf.float32}
+    (dtype,) = dtypes
+    queries, candidates = tf.cast(queries, dtype), tf.cast(candidates, dtype)
     return tf.matmul(queries, candidates, transpose_b=True)
 
 
-def _text(shape: list[int]) -> str:
-    return f"shape {tuple(shape)}" if shape else "a structure of arrays"
+def _text(rows: str, shape: list[int]) -> str:
+    if not shape:
+        return "a structure of arrays"
+    return f"[{', '.join([rows, *map(str, shape[1:])])}]"

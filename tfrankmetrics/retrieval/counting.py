@@ -117,8 +117,10 @@ def _count(
             progress(chunk.size)
 
     waiting: collections.deque = collections.deque()
+    number = 0
     with concurrent.futures.ThreadPoolExecutor(len(devices)) as products:
         for chunk, device in zip(candidates.chunks(), itertools.cycle(devices)):
+            number += chunk.size
             for block in blocks:
                 scores = products.submit(product, block, chunk, device)
                 waiting.append((block, chunk, scores))
@@ -126,6 +128,11 @@ def _count(
                     add(*waiting.popleft())
         while waiting:
             add(*waiting.popleft())
+    if number != candidates.number:
+        raise ValueError(
+            "A dataset must give the same candidates each time it is read. Received: "
+            f"{candidates.number}, and then {number}. A generator must start again."
+        )
 
 
 class _Block:
@@ -159,13 +166,15 @@ class _Block:
 
     def product(self, chunk: Chunk) -> np.ndarray:
         """The scores of some candidates, `[B, C]`, without padding."""
-        inputs = padded(chunk.inputs)
+        rows = tf.nest.flatten(self._inputs)[0].shape[0]
+        inputs = padded(chunk.inputs, not_to=rows)
         scores = tf.convert_to_tensor(self._score(self._inputs, inputs))
         sizes = [tf.nest.flatten(each)[0].shape[0] for each in (self._inputs, inputs)]
         if scores.shape != tuple(sizes):
             raise ValueError(
                 "`score` must return a score for each query and candidate, [B, C], "
-                f"here {tuple(sizes)}. Received: shape {tuple(scores.shape)}."
+                f"here {tuple(sizes)} (the last rows are repeated, to compute all in "
+                f"the same way). Received: shape {tuple(scores.shape)}."
             )
         return np.asarray(as_scores(scores))[: len(self._relevant.ids), : chunk.size]
 

@@ -12,7 +12,13 @@ from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
-from tfrankmetrics.options import Options, Separator, check_option, takes_options
+from tfrankmetrics.options import (
+    Options,
+    Separator,
+    check_option,
+    shortened,
+    takes_options,
+)
 from tfrankmetrics.results import SlicedValues, require_free_keys, summarize
 from tfrankmetrics.retrieval.candidates import (
     candidates_of,
@@ -76,20 +82,23 @@ def evaluate_retrieval(
             `query_tower` or `score`, also any inputs of these with B rows: an array, or
             a dict of arrays.
         candidates: Vectors `[V, d]`, or other inputs with V rows. A
-            `tf.data.Dataset` of batches need not fit in memory. It is read twice, and
-            must have the same order each time.
+            `tf.data.Dataset` of batches need not fit in memory. It is read several
+            times, and must give the same candidates in the same order each time.
         relevant: Ids of the relevant items, `[B]` or `[B, M]`, or lists of unequal
             length: the position of each among the candidates, or -1 for padding. Or a
-            dict of `ids` and their `relevance`, grades of the same shape.
+            dict of `ids` and their `relevance`, grades of the same shape. A query
+            without any id does not count.
         metrics: Names and metric objects, as in `evaluate`.
         exclude: Ids to leave out of each query's ranking, such as items that the user
             has seen, `[B, E]` or lists of unequal length. An excluded item that is
             relevant counts as missed.
         candidate_ids: The id of each candidate, `[V]`, integers or strings. Then
-            `relevant` and `exclude` hold these ids, in place of positions.
+            `relevant` and `exclude` hold these ids, in place of positions. Rows of
+            strings have unequal length and no padding.
         score: A function from queries and candidates, some rows of each, to their
-            scores `[B, C]`, made of TensorFlow operations. The default is the dot
-            product, in the wider of their dtypes.
+            scores `[B, C]`, made of TensorFlow operations. The score of a pair must not
+            depend on the other rows, of which the last ones are repeated. The default
+            is the dot product, in the wider of the two dtypes.
         query_tower: A Keras model, a layer or a function that makes `queries` out of
             inputs.
         candidate_tower: The same for `candidates`.
@@ -126,6 +135,16 @@ def evaluate_retrieval(
     batch_size = _size("batch_size", batch_size, sizes[0])
     chunk_size = _size("chunk_size", chunk_size, sizes[1])
     truth = read_truth(relevant, exclude, candidate_ids)
+    for name, function in (
+        ("score", score),
+        ("query_tower", query_tower),
+        ("candidate_tower", candidate_tower),
+    ):
+        if function is not None and not callable(function):
+            raise ValueError(
+                f"`{name}` must be a function, a layer or a model. Received: "
+                f"{shortened(function)}."
+            )
     query_tower, candidate_tower = compiled(query_tower), compiled(candidate_tower)
     vectors = in_memory("queries", queries, query_tower, batch_size)
     truth.require_queries(size_of("queries", vectors))

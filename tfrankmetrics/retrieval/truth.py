@@ -16,7 +16,7 @@ from tfrankmetrics.inputs.relevant_ids import (
     relevance_of,
     require_finite_relevance,
 )
-from tfrankmetrics.inputs.tensors import Dense, first_value
+from tfrankmetrics.inputs.tensors import Dense
 from tfrankmetrics.options import shortened
 
 
@@ -45,6 +45,12 @@ class Truth(NamedTuple):
                     "Ids must be positions among the candidates, 0 to "
                     f"{number - 1} here, or -1 for padding. Received in `{name}`: "
                     f"{ids[invalid][0]}. To use ids of your own, pass `candidate_ids`."
+                )
+            if ids.shape[1] == number > 2 and np.isin(ids, (0, 1)).all():
+                raise ValueError(
+                    "Ids must be positions among the candidates, not a 0 or 1 for each "
+                    f"candidate. Received in `{name}`: zeros and ones of shape "
+                    f"{ids.shape}. Pass the positions of the ones."
                 )
 
     def items(self) -> RelevantItems:
@@ -77,7 +83,13 @@ class RelevantItems(NamedTuple):
 
 def read_truth(relevant: Any, exclude: Any, candidate_ids: Any) -> Truth:
     """Checks these arguments of `evaluate_retrieval`."""
-    ids, grades, _ = from_dict(relevant, {"relevance"})
+    ids, grades, excluded = from_dict(relevant, {"relevance", "exclude"})
+    if excluded is not None and exclude is not None:
+        raise ValueError(
+            "`exclude` must be given once. Received: the argument, and a key of "
+            "`relevant`. Omit the key."
+        )
+    exclude = excluded if exclude is None else exclude
     given = _positions_of("`relevant`", ids, candidate_ids)
     relevance = None if grades is None else as_relevance(grades, given)
     if given.tensor.shape.rank not in (1, 2):
@@ -90,6 +102,9 @@ def read_truth(relevant: Any, exclude: Any, candidate_ids: Any) -> Truth:
     require_finite_relevance(relevance)
     if ids.shape.rank == 1:
         ids, relevance = ids[:, tf.newaxis], relevance[:, tf.newaxis]
+    if ids.shape[1] == 0:  # no query has a relevant item
+        ids = tf.fill([len(ids), 1], tf.constant(PADDING, tf.int64))
+        relevance = tf.zeros(ids.shape, tf.float64)
     left_out = np.zeros((len(ids), 0), np.int64)
     if exclude is not None:
         left_out = _positions_of("`exclude`", exclude, candidate_ids).tensor.numpy()
@@ -128,8 +143,8 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
     """
     if candidate_ids is None:
         return as_ids(name, data)
-    data, numbers = as_integer_ids(data, candidate_ids)
-    given, numbers = as_ids(name, data), as_ids("`candidate_ids`", numbers).tensor
+    integers, numbers = as_integer_ids(data, candidate_ids)
+    given, numbers = as_ids(name, integers), as_ids("`candidate_ids`", numbers).tensor
     numbers = np.asarray(numbers)
     order = np.argsort(numbers, kind="stable")
     ascending, ids = numbers[order], np.asarray(given.tensor)
@@ -137,10 +152,12 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
     is_padding = ids == PADDING
     unknown = (ascending[place] != ids) & ~is_padding
     if unknown.any():
+        row = int(np.argwhere(unknown)[0][0])
+        rows = data.to_list() if isinstance(data, tf.RaggedTensor) else data
         raise ValueError(
-            f"{name} must hold ids of candidates, which `candidate_ids` lists, or -1 "
-            f"for padding. Received: {first_value(unknown, given.tensor)}. Leave out "
-            "items that are no candidates."
+            f"{name} must hold ids that are in `candidate_ids`, or -1 for padding "
+            "beside integers. Received another one in row "
+            f"{row}: {shortened([*rows][row])}. Leave out items that are no candidates."
         )
     positions = np.where(is_padding, PADDING, order[place])
     return given._replace(tensor=tf.constant(positions, tf.int64))
