@@ -11,7 +11,7 @@ import griffe
 
 BASES = ("TopKMetric", "WholeListMetric", "SubtopicMetric", "SingleMetric")
 EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
-FORMULAS = re.compile(r"(?<=\n\n)(?:\S[^\n=]* = [^\n]*[^.\n](?:\n|$))+(?=\n|$)")
+FORMULAS = re.compile(r"(?<=\n\n)(?:[^\s>][^\n=]* = [^\n]*[^.\n](?:\n|$))+(?=\n|$)")
 
 
 class Declarations(griffe.Extension):
@@ -19,68 +19,86 @@ class Declarations(griffe.Extension):
 
     def on_package(self, *, pkg, **_):
         """Goes through all modules, classes and functions."""
-        if pkg.name == "tfrankmetrics":
-            _describe_types(pkg["options"])
-            self._change(pkg)
+        if pkg.name != "tfrankmetrics":
+            return
+        _describe_types(pkg["options"])
+        objects = [*_objects(pkg)]
+        for each in objects:
+            if each.docstring and "```" not in each.docstring.value:
+                each.docstring.value = _with_code(each.docstring.value)
+        # All fields are read first, since a class inherits those of its bases.
+        declared = [each for each in objects if each.is_class and _is_declared(each)]
+        fields = [_fields(cls) for cls in declared]
+        for cls, its_fields in zip(declared, fields, strict=True):
+            _add_init(cls, its_fields)
 
-    def _change(self, parent):
-        for member in [*parent.members.values()]:
-            if member.is_alias:
-                continue
-            if member.docstring:
-                member.docstring.value = _with_code(member.docstring.value)
-            if member.is_class and (_is_metric(member) or member.name == "Options"):
-                _add_init(member)
+
+def _objects(parent):
+    for member in parent.members.values():
+        if not member.is_alias:
+            yield member
             if member.is_module or member.is_class:
-                self._change(member)
+                yield from _objects(member)
 
 
 def _with_code(text):
     """A docstring whose formulas and examples are blocks of code."""
     text = FORMULAS.sub(lambda found: f"```text\n{found[0].rstrip()}\n```\n", text)
-    return EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
+    text = EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
+    return text.replace("<BLANKLINE>", "")
 
 
-def _is_metric(cls):
-    return cls.name in BASES or any(base.name in BASES for base in _bases(cls))
+def _is_declared(cls):
+    return cls.name == "Options" or any(each.name in BASES for each in _mro(cls))
 
 
-def _bases(cls):
+def _mro(cls):
+    """The class and its bases, as far as they are in this package."""
     try:
-        return cls.mro()
+        return [cls, *cls.mro()]
     except (ValueError, griffe.GriffeError):
-        return []
+        return [cls]
 
 
-def _add_init(cls):
-    """Adds an `__init__` whose keywords are the fields of the class and its bases."""
-    shared, own = {}, {}
-    for each in [*reversed(_bases(cls)), cls]:
+def _fields(cls):
+    """The typed fields by name, in the order of the signature: `k`, own, shared."""
+    own, shared = {}, {}
+    for each in reversed(_mro(cls)):
         for name, field in each.members.items():
-            is_field = field.is_attribute and field.annotation is not None
-            if not is_field or "ClassVar" in str(field.annotation):
+            if not _is_field(field):
                 continue
             is_shared = each.name in BASES or name in shared
             (shared if is_shared else own)[name] = field
-    shared = {name: field for name, field in shared.items() if name not in own}
     fields = {**own, **shared}
-    if "k" in fields:
-        fields = {"k": fields.pop("k"), **fields}
+    first, last = ["k"], ["name", "dtype"]
+    middle = [name for name in fields if name not in (*first, *last)]
+    return {name: fields[name] for name in [*first, *middle, *last] if name in fields}
+
+
+def _is_field(member):
+    """Whether it is an attribute with a type, and not a ClassVar or a property."""
+    return (
+        not member.is_alias
+        and member.is_attribute
+        and member.annotation is not None
+        and "instance-attribute" in member.labels
+        and not member.name.startswith("_")
+    )
+
+
+def _add_init(cls, fields):
+    """Adds an `__init__` whose keywords are these fields, in place of attributes."""
     parameters = [griffe.Parameter("self")]
     for name, field in fields.items():
-        by_position = name == "k"
-        kind = griffe.ParameterKind.positional_or_keyword
-        parameters.append(
-            griffe.Parameter(
-                name,
-                annotation=_type_of(field),
-                kind=kind if by_position else griffe.ParameterKind.keyword_only,
-                default=_default_of(field, cls.name),
-            )
+        kinds = griffe.ParameterKind
+        parameter = griffe.Parameter(
+            name,
+            annotation=_type_of(field),
+            kind=kinds.positional_or_keyword if name == "k" else kinds.keyword_only,
+            default="None" if cls.name == "Options" else _default_of(field),
         )
-    init = griffe.Function(
-        "__init__", parameters=griffe.Parameters(*parameters), parent=cls
-    )
+        parameters.append(parameter)
+    init = griffe.Function("__init__", parameters=griffe.Parameters(*parameters))
     cls.set_member("__init__", init)
     for name in fields:
         cls.members.pop(name, None)
@@ -92,10 +110,8 @@ def _type_of(field):
     return annotation.slice if is_init_var else annotation
 
 
-def _default_of(field, owner):
-    """The default, in source code; a TypedDict has none."""
-    if owner == "Options":
-        return None
+def _default_of(field):
+    """The default, in source code."""
     value = field.value
     for argument in getattr(value, "arguments", ()):  # dataclasses.field(default=None)
         if getattr(argument, "name", "") == "default":
@@ -112,11 +128,10 @@ def _describe_types(options):
         if not str(value).startswith("Annotated["):
             continue
         base, rule = value.slice.elements
-        words = str(_ABOVE_0 if str(rule) == "_ABOVE_0" else rule.arguments[0])
+        if str(rule) == "_ABOVE_0":
+            rule = options["_ABOVE_0"].value
+        words = str(rule.arguments[0])
         attribute.value = base
         attribute.docstring = griffe.Docstring(
             f"{words.strip(chr(39) + chr(34)).capitalize()}.", parent=attribute
         )
-
-
-_ABOVE_0 = "a finite number above 0"
