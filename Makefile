@@ -26,7 +26,7 @@ types:
 
 # The site, in site/. It needs the extra `docs`, and no TensorFlow.
 docs:
-	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 serve-docs:
 	NO_MKDOCS_2_WARNING=1 mkdocs serve

@@ -2,14 +2,24 @@
 
 *   The typed fields of a metric, and of `Options`, are the arguments of a call.
 *   Examples with `>>>`, and formulas, are code.
+*   A public name in backticks is a link to its place in the reference.
 *   The rule of an option's type is its documentation.
 """
 
+import functools
 import re
 
 import griffe
 
 BASES = ("TopKMetric", "WholeListMetric", "SubtopicMetric", "SingleMetric")
+# These have another path: the one of their block on a page, since two modules have the
+# names of functions.
+PATHS = {
+    "Options": "options.Options",
+    "compare": "compare.compare",
+    "evaluate": "evaluate.evaluate",
+}
+NAME = re.compile(r"`(?:tfrankmetrics\.)?(\w+)`")
 EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
 FORMULAS = re.compile(r"(?<=\n\n)(?:[^\s>][^\n=]* = [^\n]*[^.\n](?:\n|$))+(?=\n|$)")
 
@@ -25,7 +35,13 @@ class Declarations(griffe.Extension):
         objects = [*_objects(pkg)]
         for each in objects:
             if each.docstring and "```" not in each.docstring.value:
-                each.docstring.value = _with_code(each.docstring.value)
+                # `beam` has names of its own that are also those of callbacks.
+                public = {*pkg.exports} - {"metric", each.name}
+                if each.path.startswith("tfrankmetrics.beam"):
+                    public -= {*each.module.members}
+                link = functools.partial(_link, public)
+                text = NAME.sub(link, each.docstring.value)
+                each.docstring.value = _with_code(text)
         # All fields are read first, since a class inherits those of its bases.
         declared = [each for each in objects if each.is_class and _is_declared(each)]
         fields = [_fields(cls) for cls in declared]
@@ -39,6 +55,13 @@ def _objects(parent):
             yield member
             if member.is_module or member.is_class:
                 yield from _objects(member)
+
+
+def _link(public, found):
+    name = found[1]
+    if name not in public:
+        return found[0]
+    return f"[{found[0]}][tfrankmetrics.{PATHS.get(name, name)}]"
 
 
 def _with_code(text):
