@@ -1,4 +1,4 @@
-.PHONY: test fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx
+.PHONY: test fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx docs serve-docs
 
 test:
 	python -m pytest -n auto
@@ -23,6 +23,13 @@ format:
 types:
 	basedpyright
 	basedpyright --project tests/typing
+
+# The site, in site/. It needs the extra `docs`, and no TensorFlow.
+docs:
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
+serve-docs:
+	NO_MKDOCS_2_WARNING=1 mkdocs serve
 
 quickstart:
 	python examples/quickstart.py

@@ -1,5 +1,6 @@
 """Runs the examples in docstrings and the code blocks in README.md and docs/."""
 
+import ast
 import contextlib
 import doctest
 import importlib
@@ -55,7 +56,16 @@ def test_public_names_have_documentation_and_an_example(name):
 
 @pytest.mark.parametrize(
     "document",
-    ["README.md", "docs/guide.md", "docs/recipes.md", "docs/conventions.md"],
+    [
+        "README.md",
+        "docs/index.md",
+        "docs/start/keras.md",
+        "docs/start/tables.md",
+        "docs/guide.md",
+        "docs/recipes.md",
+        "docs/conventions.md",
+        "docs/troubleshooting.md",
+    ],
 )
 # The guide declares a metric of the same name as an example.
 @mock.patch.dict(DECLARATIONS, METRICS, clear=True)
@@ -81,6 +91,23 @@ def test_code_blocks_print_the_output_shown(document):
         assert numbers == pytest.approx(
             [float(number) for number in NUMBER.findall(shown)], abs=tolerance
         )
+
+
+def test_reference_has_every_public_name():
+    """Each public name has a block of its own, which mkdocstrings fills in."""
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    blocks = re.findall(r"^::: tfrankmetrics\.(\S+)", text, re.MULTILINE)
+    assert len(blocks) == len({*blocks})
+    # The modules of two functions have their names.
+    named = [re.sub(r"^(evaluate|compare)\.", "", block) for block in blocks]
+    public = [*tfr.__all__, *(f"options.{name}" for name in tfr.options.__all__)]
+    public.remove("Options")  # it is in `options`, too
+    for module in ["tfma", "beam"]:  # read, since Beam and TFMA may not be installed
+        source = (ROOT / "tfrankmetrics" / module / "__init__.py").read_text("utf-8")
+        names = re.search(r"^__all__ = (\[.*?\])", source, re.MULTILINE | re.DOTALL)
+        public += [f"{module}.{name}" for name in ast.literal_eval(names[1])]
+    assert sorted(named) == sorted(public)
 
 
 def test_links_point_to_files():

@@ -107,8 +107,8 @@ def evaluate_rows(
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
-        The same as `evaluate`. With `per_query` the first key is `query`: the id of
-        each query, or its number in `groups`, in the order of their first rows.
+        The same as `evaluate`. With `per_query`, the first key, `query`, holds the id
+        of each query, or its number in `groups`, in the order of their first rows.
 
     Raises:
         ValueError: The columns have different lengths, the groups do not add up to the

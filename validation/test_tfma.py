@@ -721,8 +721,9 @@ def test_invalid_ids_raise(predictions, arguments, message):
         tfma.analyze_raw_data(table, eval_config(["mrr"], **keys, **arguments))
 
 
-def test_code_blocks_print_the_output_shown():
-    document = pathlib.Path(__file__).parent.parent / "docs" / "tfx.md"
+@pytest.mark.parametrize("name", ["tfx.md", "start/tfx.md"])
+def test_code_blocks_print_the_output_shown(name):
+    document = pathlib.Path(__file__).parent.parent / "docs" / name
     text = document.read_text(encoding="utf-8")
     blocks = re.findall(
         r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```)?", text, re.M | re.S

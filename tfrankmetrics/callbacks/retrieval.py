@@ -56,9 +56,9 @@ class EvaluateRetrieval(Evaluation):
             vectors, or the inputs of `score`, out of queries. None if the queries are
             vectors already.
         candidate_tower: The same for candidates.
-        score, exclude, candidate_ids, chunk_size, sample_weight, by, num_queries,
-            separator: As in `evaluate_retrieval`. A slice has keys such as
-            `val_ndcg@10/language:de`.
+        score, exclude, candidate_ids, chunk_size: As in `evaluate_retrieval`.
+        sample_weight, by, num_queries, separator: As in `evaluate_retrieval`. A slice
+            has keys such as `val_ndcg@10/language:de`.
         every: Evaluates after every so many epochs or steps.
         unit: "epochs" (the default) or "steps" (batches). Steps are logged at the
             batch, and the last values also at the end of the epoch.

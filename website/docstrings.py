@@ -1,0 +1,160 @@
+"""An extension of Griffe: what it cannot see in the source, which it does not run.
+
+*   The typed fields of a metric, and of `Options`, are the arguments of a call.
+*   Examples with `>>>`, and formulas, are code.
+*   A public name in backticks is a link to its place in the reference.
+*   The rule of an option's type is its documentation.
+"""
+
+import functools
+import re
+
+import griffe
+
+BASES = ("TopKMetric", "WholeListMetric", "SubtopicMetric", "SingleMetric")
+# These have another path: the one of their block on a page, since two modules have the
+# names of functions.
+PATHS = {
+    "Options": "options.Options",
+    "compare": "compare.compare",
+    "evaluate": "evaluate.evaluate",
+}
+NAME = re.compile(r"`(?:tfrankmetrics\.)?(\w+)`")
+EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
+FORMULAS = re.compile(r"(?<=\n\n)(?:[^\s>][^\n=]* = [^\n]*[^.\n](?:\n|$))+(?=\n|$)")
+
+
+class Declarations(griffe.Extension):
+    """Changes the loaded package before it is rendered."""
+
+    def on_package(self, *, pkg, **_):
+        """Goes through all modules, classes and functions."""
+        if pkg.name != "tfrankmetrics":
+            return
+        _describe_types(pkg["options"])
+        objects = [*_objects(pkg)]
+        for each in objects:
+            if each.docstring and "```" not in each.docstring.value:
+                # `beam` has names of its own that are also those of callbacks.
+                public = {*pkg.exports} - {"metric", each.name}
+                if each.path.startswith("tfrankmetrics.beam"):
+                    public -= {*each.module.members}
+                link = functools.partial(_link, public)
+                text = NAME.sub(link, each.docstring.value)
+                each.docstring.value = _with_code(text)
+        # All fields are read first, since a class inherits those of its bases.
+        declared = [each for each in objects if each.is_class and _is_declared(each)]
+        fields = [_fields(cls) for cls in declared]
+        for cls, its_fields in zip(declared, fields, strict=True):
+            _add_init(cls, its_fields)
+
+
+def _objects(parent):
+    for member in parent.members.values():
+        if not member.is_alias:
+            yield member
+            if member.is_module or member.is_class:
+                yield from _objects(member)
+
+
+def _link(public, found):
+    name = found[1]
+    if name not in public:
+        return found[0]
+    return f"[{found[0]}][tfrankmetrics.{PATHS.get(name, name)}]"
+
+
+def _with_code(text):
+    """A docstring whose formulas and examples are blocks of code."""
+    text = FORMULAS.sub(lambda found: f"```text\n{found[0].rstrip()}\n```\n", text)
+    text = EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
+    return text.replace("<BLANKLINE>", "")
+
+
+def _is_declared(cls):
+    return cls.name == "Options" or any(each.name in BASES for each in _mro(cls))
+
+
+def _mro(cls):
+    """The class and its bases, as far as they are in this package."""
+    try:
+        return [cls, *cls.mro()]
+    except (ValueError, griffe.GriffeError):
+        return [cls]
+
+
+def _fields(cls):
+    """The typed fields by name, in the order of the signature: `k`, own, shared."""
+    own, shared = {}, {}
+    for each in reversed(_mro(cls)):
+        for name, field in each.members.items():
+            if not _is_field(field):
+                continue
+            is_shared = each.name in BASES or name in shared
+            (shared if is_shared else own)[name] = field
+    fields = {**own, **shared}
+    first, last = ["k"], ["name", "dtype"]
+    middle = [name for name in fields if name not in (*first, *last)]
+    return {name: fields[name] for name in [*first, *middle, *last] if name in fields}
+
+
+def _is_field(member):
+    """Whether it is an attribute with a type, and not a ClassVar or a property."""
+    return (
+        not member.is_alias
+        and member.is_attribute
+        and member.annotation is not None
+        and "instance-attribute" in member.labels
+        and not member.name.startswith("_")
+    )
+
+
+def _add_init(cls, fields):
+    """Adds an `__init__` whose keywords are these fields, in place of attributes."""
+    parameters = [griffe.Parameter("self")]
+    for name, field in fields.items():
+        kinds = griffe.ParameterKind
+        parameter = griffe.Parameter(
+            name,
+            annotation=_type_of(field),
+            kind=kinds.positional_or_keyword if name == "k" else kinds.keyword_only,
+            default="None" if cls.name == "Options" else _default_of(field),
+        )
+        parameters.append(parameter)
+    init = griffe.Function("__init__", parameters=griffe.Parameters(*parameters))
+    cls.set_member("__init__", init)
+    for name in fields:
+        cls.members.pop(name, None)
+
+
+def _type_of(field):
+    annotation = field.annotation
+    is_init_var = getattr(annotation, "canonical_name", "") == "InitVar"
+    return annotation.slice if is_init_var else annotation
+
+
+def _default_of(field):
+    """The default, in source code."""
+    value = field.value
+    for argument in getattr(value, "arguments", ()):  # dataclasses.field(default=None)
+        if getattr(argument, "name", "") == "default":
+            return argument.value
+    return value
+
+
+def _describe_types(options):
+    """Shows the rule of `Annotated[type, Rule(words, test)]` as documentation."""
+    for attribute in options.members.values():
+        if attribute.is_alias or not attribute.is_attribute:
+            continue
+        value = attribute.value
+        if not str(value).startswith("Annotated["):
+            continue
+        base, rule = value.slice.elements
+        if str(rule) == "_ABOVE_0":
+            rule = options["_ABOVE_0"].value
+        words = str(rule.arguments[0])
+        attribute.value = base
+        attribute.docstring = griffe.Docstring(
+            f"{words.strip(chr(39) + chr(34)).capitalize()}.", parent=attribute
+        )
