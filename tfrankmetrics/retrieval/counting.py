@@ -101,24 +101,26 @@ def _count(
 ) -> None:
     """Adds the scores of all chunks to each block.
 
-    While some scores are counted, each device of a strategy computes the next ones.
+    While some scores are counted, each device of a strategy computes the next ones. One
+    thread calls TensorFlow for all devices, since calls from several for different
+    devices have failed now and then.
     """
     devices: tuple[str | None, ...] = (None,)
     if tf.distribute.has_strategy():
         devices = tf.distribute.get_strategy().extended.worker_devices
 
-    def product(block: _Block, chunk: Chunk, device: str | None) -> np.ndarray:
+    def product(block: _Block, chunk: Chunk, device: str | None) -> tf.Tensor:
         with tf.device(device):
             return block.product(chunk)
 
     def add(block: _Block, chunk: Chunk, scores: concurrent.futures.Future) -> None:
-        block.add(chunk.start, scores.result(), pool)
+        block.add(chunk.start, block.as_array(scores.result(), chunk), pool)
         if block is blocks[-1]:
             progress(chunk.size)
 
     waiting: collections.deque = collections.deque()
     number = 0
-    with concurrent.futures.ThreadPoolExecutor(len(devices)) as products:
+    with concurrent.futures.ThreadPoolExecutor(1) as products:
         for chunk, device in zip(candidates.chunks(), itertools.cycle(devices)):
             number += chunk.size
             for block in blocks:
@@ -164,8 +166,12 @@ class _Block:
         self._num_nan = np.zeros(shape[0], np.int64)
         self._num_lowest = np.zeros(shape[0], np.int64)
 
-    def product(self, chunk: Chunk) -> np.ndarray:
-        """The scores of some candidates, `[B, C]`, without padding."""
+    def as_array(self, scores: tf.Tensor, chunk: Chunk) -> np.ndarray:
+        """Scores without padding."""
+        return np.asarray(scores)[: len(self._relevant.ids), : chunk.size]
+
+    def product(self, chunk: Chunk) -> tf.Tensor:
+        """The scores of some candidates, `[B, C]`, with padding."""
         rows = tf.nest.flatten(self._inputs)[0].shape[0]
         inputs = padded(chunk.inputs, not_to=rows)
         scores = tf.convert_to_tensor(self._score(self._inputs, inputs))
@@ -176,7 +182,7 @@ class _Block:
                 f"here {tuple(sizes)} (the last rows are repeated, to compute all in "
                 f"the same way). Received: shape {tuple(scores.shape)}."
             )
-        return np.asarray(as_scores(scores))[: len(self._relevant.ids), : chunk.size]
+        return as_scores(scores)
 
     def _first_thresholds(self, candidates: Candidates) -> np.ndarray:
         """The score of each relevant item, from a product of its own."""
@@ -186,7 +192,7 @@ class _Block:
             stop = start + RELEVANT_AT_A_TIME
             ids = unique[start:stop]
             chunk = Chunk(start, len(ids), candidates.at(ids))
-            scores = self.product(chunk)
+            scores = self.as_array(self.product(chunk), chunk)
             thresholds = thresholds.astype(scores.dtype, copy=False)
             here = (place >= start) & (place < stop)
             rows, columns = own.rows[here], own.columns[here]
