@@ -55,7 +55,15 @@ def test_public_names_have_documentation_and_an_example(name):
 
 @pytest.mark.parametrize(
     "document",
-    ["README.md", "docs/guide.md", "docs/recipes.md", "docs/conventions.md"],
+    [
+        "README.md",
+        "docs/guide.md",
+        "docs/recipes.md",
+        "docs/conventions.md",
+        "docs/ties.md",
+        "docs/gbdt.md",
+        *sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/moving/*.md")),
+    ],
 )
 # The guide declares a metric of the same name as an example.
 @mock.patch.dict(DECLARATIONS, METRICS, clear=True)
@@ -81,6 +89,20 @@ def test_code_blocks_print_the_output_shown(document):
         assert numbers == pytest.approx(
             [float(number) for number in NUMBER.findall(shown)], abs=tolerance
         )
+
+
+def test_each_metric_has_a_card_with_its_conventions():
+    """`docs/choosing.md` ends each card with the conventions that cover the metric."""
+    text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    cards = re.findall(
+        r"^### `(\w+)(?:@k)?`.*?\*\*Also in\*\* (.*?)\n\n",
+        text + "\n",
+        re.DOTALL | re.MULTILINE,
+    )
+    assert sorted(name for name, _ in cards) == sorted(METRICS)
+    for name, tools in cards:
+        covering = {key for key, c in tfr.CONVENTIONS.items() if name in c.metrics}
+        assert {*re.findall(r"`(\w+)`", tools)} == covering, name
 
 
 def test_links_point_to_files():

@@ -13,16 +13,17 @@ def test_page_of_tf_ranking():
     labels, scores = page["labels"].numpy(), page["scores"].numpy()
 
     def labels_of(call):
-        is_of_subtopics = "alpha" in call.lower() or "ia" in call.lower()
-        return np.stack([labels > 0, labels > 1], axis=2) * 1.0 if is_of_subtopics else labels
+        if call.startswith(("AlphaDCG", "PrecisionIA")):  # two subtopics
+            return np.stack([labels > 0, labels > 1], axis=2).astype("f4")
+        return labels
 
     def theirs(call):
         metric = eval(call, {**vars(tensorflow_ranking.keras.metrics)})
-        metric.update_state(labels_of(call).astype("f4"), scores)
+        metric.update_state(labels_of(call), scores)
         return metric.result()
 
-    def ours(metric, call, is_plain):
-        options = {} if is_plain else {"convention": "tf_ranking"}
+    def ours(metric, call, has_convention):
+        options = {"convention": "tf_ranking"} if has_convention else {}
         return tfr.evaluate(labels_of(call), scores, [metric], **options)
 
     assert_table_is_true("moving/tf-ranking", theirs, ours, 1e-6)
