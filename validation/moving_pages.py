@@ -58,9 +58,9 @@ def assert_pairs_agree(pairs, tolerance):
 def assert_table_is_true(name, theirs, ours, tolerance):
     """Computes each row of the tables whose header ends in "without the convention".
 
-    The last cell starts with "same" or "differs". The middle one is "none" if we have no
-    such metric. `theirs` takes a call. `ours` takes a metric, the call, and whether to use
-    the convention. A metric object has options of its own.
+    The last cell starts with "same" or "differs". The middle one is "none" if we have
+    no such metric. `theirs` takes a call. `ours` takes a metric, the call, and whether
+    to use the convention. A metric object has options of its own.
     """
     rows = _rows(name)
     assert len(rows) > 4
