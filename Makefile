@@ -57,10 +57,11 @@ bench-tfma:
 # These targets compare this library with the installed tools.
 peers:
 	python -m pytest -n auto --dist load validation/test_tools.py validation/test_runs.py \
-		validation/test_trackers.py
+		validation/test_trackers.py validation/test_moving.py
 
 tf-ranking:
-	python -m pytest -n auto --dist load validation/test_tf_ranking.py
+	python -m pytest -n auto --dist load validation/test_tf_ranking.py \
+		validation/test_moving_tf_ranking.py
 
 tfma:
 	python -m pytest -n auto --dist load validation/test_tfma.py validation/test_beam.py

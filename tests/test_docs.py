@@ -65,6 +65,9 @@ def test_public_names_have_documentation_and_an_example(name):
         "docs/recipes.md",
         "docs/conventions.md",
         "docs/troubleshooting.md",
+        "docs/ties.md",
+        "docs/gbdt.md",
+        *sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/moving/*.md")),
     ],
 )
 # The guide declares a metric of the same name as an example.
@@ -108,6 +111,20 @@ def test_reference_has_every_public_name():
         names = re.search(r"^__all__ = (\[.*?\])", source, re.MULTILINE | re.DOTALL)
         public += [f"{module}.{name}" for name in ast.literal_eval(names[1])]
     assert sorted(named) == sorted(public)
+
+
+def test_each_metric_has_a_card_with_its_conventions():
+    """`docs/choosing.md` ends each card with the conventions that cover the metric."""
+    text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    cards = re.findall(
+        r"^### `(\w+)(?:@k)?`.*?\*\*Also in\*\* (.*?)\n\n",
+        text + "\n",
+        re.DOTALL | re.MULTILINE,
+    )
+    assert sorted(name for name, _ in cards) == sorted(METRICS)
+    for name, tools in cards:
+        covering = {key for key, c in tfr.CONVENTIONS.items() if name in c.metrics}
+        assert {*re.findall(r"`(\w+)`", tools)} == covering, name
 
 
 def test_links_point_to_files():
