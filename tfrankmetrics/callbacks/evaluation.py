@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from tfrankmetrics.options import (
     check_option,
-    listed,
     shortened,
 )
 from tfrankmetrics.results import SlicedValues
@@ -79,14 +78,9 @@ class Evaluation(tf.keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Evaluates every n epochs; with unit="steps" logs the last values."""
         if self._unit == "epochs" and (epoch + 1) % self._every == 0:
-            taken = sorted(self._keys & (logs or {}).keys())
-            if taken:
-                raise ValueError(
-                    "Each key of the logs must have one source. Received: "
-                    f"{listed(taken)} from {type(self).__name__}, and from another "
-                    "callback or the metrics in `compile`. Pass another `prefix`."
-                )
+            others = {key: (logs or {}).get(key) for key in self._keys}
             self._evaluate(logs)
+            self._refuse_others(others)
         elif logs is not None:
             logs.update(self._logs)
         self._steps_of_epochs, self._logs = self._steps, {}
@@ -95,6 +89,19 @@ class Evaluation(tf.keras.callbacks.Callback):
         self._logs = self._by_key(self._values())
         if logs is not None:
             logs.update(self._logs)
+
+    def _refuse_others(self, others: Mapping[str, float | None]) -> None:
+        """Raises ValueError if a key of the logs had another value."""
+        for key, other in others.items():
+            value = self._logs[key]
+            # Metrics in `compile` on the same data have the same value, in float32.
+            if other is not None and not np.isclose(value, other, 1e-4, equal_nan=True):
+                raise ValueError(
+                    "Each key of the logs must have one source. Received: "
+                    f"{key}={value:.6g} from {type(self).__name__}, and {other:.6g} "
+                    "from another callback or the metrics in `compile`. Pass another "
+                    "`prefix`."
+                )
 
     def _predict(self, x: Any) -> np.ndarray:
         verbose = (self.params or {}).get("verbose", 0)
