@@ -2,7 +2,7 @@
 
 The query tower reads the last items of a user, and the candidate tower reads one item.
 In training, a user's next item competes with the next items of the other users in the
-batch. The values of such a batch say little: the more users, the lower they are. So a
+batch. Metrics of a batch say little, since they fall with the size of the batch. So a
 callback ranks the next item of each user among all items after every epoch, without
 those that the user has seen. Run it on made data, or on MovieLens 100K:
 

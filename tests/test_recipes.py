@@ -14,7 +14,7 @@ NAMES = ["ndcg@3", "mrr"]
 
 
 class Training:
-    """A loop of one's own with all of its state in one checkpoint."""
+    """A training loop that keeps all of its state in one checkpoint."""
 
     def __init__(self):
         tf.keras.utils.set_random_seed(0)

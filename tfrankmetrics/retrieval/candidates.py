@@ -192,7 +192,7 @@ def size_of(name: str, arrays: Any) -> int:
 
 
 def require_some(name: str, number: int) -> None:
-    """Raises ValueError if there are none."""
+    """Raises ValueError if the number is 0."""
     if number == 0:
         raise ValueError(f"`{name}` must not be empty. Received: none.")
 

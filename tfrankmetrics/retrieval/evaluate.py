@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Queries and candidates whose scores are computed at a time: enough to keep all cores
 # busy, few enough to take little memory.
 BATCH_SIZE, CHUNK_SIZE = 256, 65_536
-# A function of one's own may take much more memory for each pair than a dot product.
+# A user's function may take much more memory for each pair than a dot product.
 OWN_BATCH_SIZE, OWN_CHUNK_SIZE = 64, 2_048
 
 
@@ -118,9 +118,9 @@ def evaluate_retrieval(
             `tfrankmetrics.Options`.
 
     Returns:
-        The same as `evaluate`. The values are those of `evaluate` on all scores with
-        inputs="catalogue", except that ties="random" draws another order for queries
-        with excluded items.
+        The same as `evaluate`, and the same values as `evaluate` of all scores with
+        inputs="catalogue". (But ties="random" draws another order for queries with
+        excluded items.)
 
     Raises:
         ValueError: A shape, id, metric or option is not one of those above; a dataset
