@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -179,6 +179,24 @@ def _sums(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         [tf.reduce_sum(weights * values, axis=1), tf.reduce_sum(weights, axis=1)],
         axis=1,
     )
+
+
+def parts_of(order: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
+    """Queries in this order, as many at a time as fit in memory.
+
+    All of a part are padded to the longest of them. Without any query there is one
+    empty part.
+    """
+    start = 0
+    while start < max(1, len(order)):
+        # At most this many fit, since all are padded to the first one at least.
+        first = max(1, lengths[order[start : start + 1]].sum())
+        part = order[start : start + max(1, ELEMENTS_AT_A_TIME // first)]
+        longest = np.maximum.accumulate(lengths[part])
+        elements = longest * np.arange(1, len(part) + 1)
+        fit = max(1, int(np.searchsorted(elements, ELEMENTS_AT_A_TIME, side="right")))
+        yield part[:fit]
+        start += fit
 
 
 def means(sums: tf.Tensor) -> tf.Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 from tfrankmetrics.compiled import call_compiled, require_eager
 from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, values_and_weights
 from tfrankmetrics.inputs.formats import (
+    InputFormat,
     Lists,
     input_format,
     tensors_of,
@@ -127,11 +128,7 @@ def evaluate(
     if data.inputs == "labels" and mask is None and not isinstance(y_true, Mapping):
         refuse_signed_labels(y_true, "pass mask=labels >= 0")
         warn_if_swapped(y_true, y_pred)
-    if data.inputs == "labels":
-        reads_judgments = any(m.declaration.name == "judged" for m in named.values())
-        warn_if_all_judged(reads_judgments, getattr(lists, "judged", None))
-    if data.inputs == "ids":
-        warn_if_no_ids(y_true)
+    _warn_of_mistakes(data, named.values(), lists, y_true)
     slice_columns = {} if by is None else by_columns(by)
     require_free_keys(named, slice_columns, per_query, num_queries)
     slices = None
@@ -168,11 +165,8 @@ def evaluate_batches(
         lists.require_valid_values()
         if data.inputs == "labels" and not isinstance(y_true, Mapping):
             labels.add(y_true)
-        if not parts and data.inputs == "labels":
-            reads_judgments = any(m.declaration.name == "judged" for m in measures)
-            warn_if_all_judged(reads_judgments, getattr(lists, "judged", None))
-        if not parts and data.inputs == "ids":
-            warn_if_no_ids(y_true)
+        if not parts:
+            _warn_of_mistakes(data, measures, lists, y_true)
         parts.append(_values_and_weights(measures, lists, number))
         number += int(lists.num_queries)
     if not parts:
@@ -185,6 +179,16 @@ def evaluate_batches(
     )
     slices = None if by is None else slices_of(numbered(slice_columns, number))
     return summarize(named, values, weights, False, slices, num_queries=num_queries)
+
+
+def _warn_of_mistakes(
+    data: InputFormat, measures: Iterable[Measure], lists: Lists, y_true: Any
+) -> None:
+    if data.inputs == "labels":
+        reads_judgments = any(m.declaration.name == "judged" for m in measures)
+        warn_if_all_judged(reads_judgments, getattr(lists, "judged", None))
+    if data.inputs == "ids":
+        warn_if_no_ids(y_true)
 
 
 def _values_and_weights(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.compiled import call_compiled, require_eager
-from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, values_and_weights
+from tfrankmetrics.compute import parts_of, values_and_weights
 from tfrankmetrics.frames import column, exact_array, is_frame, is_missing
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.mistakes import refuse_signed_labels, warn_if_swapped
@@ -225,11 +225,7 @@ def _in_lists(
     if any(measure["ties"] == "random" for measure in measures):
         by_length = np.arange(num_queries)  # random ties depend on the query's number
     start = 0
-    while start < max(1, num_queries):
-        # At most this many fit, since all are padded to the first one at least.
-        shortest = max(1, queries.lengths[by_length[start : start + 1]].sum())
-        part = by_length[start : start + max(1, ELEMENTS_AT_A_TIME // shortest)]
-        part = part[: _how_many(queries.lengths[part])]
+    for part in parts_of(by_length, queries.lengths):
         rows, exists = queries.rows(part)
         labels = columns["labels"][rows]
         lists = read_labels(
@@ -244,7 +240,7 @@ def _in_lists(
             lists = dataclasses.replace(lists, judged=None)
         found = call_compiled(values_and_weights, measures, lists, start)
         values[:, part], weights[:, part] = found
-        start += max(1, len(part))
+        start += len(part)
     return values, weights
 
 
@@ -253,12 +249,6 @@ def _weights_of(weights: np.ndarray, exists: np.ndarray) -> np.ndarray:
     of_queries = weights[:, :1]
     is_same = (weights == of_queries) | ~exists
     return of_queries[:, 0] if is_same.all() and weights.shape[1] else weights
-
-
-def _how_many(lengths: np.ndarray) -> int:
-    """How many of the next queries fit in memory, padded to the longest of them."""
-    numbers = np.maximum.accumulate(lengths) * np.arange(1, len(lengths) + 1)
-    return max(1, int(np.searchsorted(numbers, ELEMENTS_AT_A_TIME, side="right")))
 
 
 def _column(name: str, column: Any) -> np.ndarray:

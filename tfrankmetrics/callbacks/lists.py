@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tfrankmetrics.callbacks.evaluation import Evaluation, Unit, output_of
 from tfrankmetrics.evaluate import evaluate, evaluate_batches
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.keras.state import StatefulMetric
@@ -24,8 +25,6 @@ from tfrankmetrics.options import (
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-from tfrankmetrics.callbacks.evaluation import Evaluation, Unit, output_of
 
 
 class EvaluateLists(Evaluation):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
@@ -21,8 +22,6 @@ from tfrankmetrics.retrieval.truth import read_truth
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
 
 
 class EvaluateRetrieval(Evaluation):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
 from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
@@ -20,8 +21,6 @@ from tfrankmetrics.rows import columns_of, evaluate_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
 
 
 class EvaluateRows(Evaluation):

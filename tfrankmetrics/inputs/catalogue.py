@@ -34,8 +34,8 @@ from tfrankmetrics.inputs.weights import (
     query_weights,
     require_valid_weights,
 )
-from tfrankmetrics.ranking.counts import RankCounts, rank_by_counts
-from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
+from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
+from tfrankmetrics.ranking.items import Items, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
 from tfrankmetrics.ranking.ties import TieBreaking, Ties
@@ -148,19 +148,14 @@ class CatalogueLists:
                 judged.retrieved,
                 lambda where: tf.gather(where, ids, batch_dims=1),
             )
-        is_missed = ~judged.retrieved & (relevance > 0)
-        num_retrieved, num_missed = counts.num_retrieved, count(is_missed)
         return RankedLists(
             ranked=ranked,
             judged=judged,
             ties=ties,
             query_weights=self.query_weights,
             deepest=deepest,
-            num_retrieved=num_retrieved,
-            # An item that is excluded and not relevant is not part of the list.
-            num_judged=tf.where(
-                tf.reduce_any(valid, axis=1), num_retrieved + num_missed, 0
-            ),
+            num_retrieved=counts.num_retrieved,
+            num_judged=num_judged(judged, counts.num_retrieved),
         )
 
     def _by_counting(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfrankmetrics.ranking.items import Items
+from tfrankmetrics.ranking.items import Items, count
 from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
 
 
@@ -56,6 +56,17 @@ def rank_by_counts(
     if not tie_breaking.is_exact:
         return ranked, None
     return ranked, _ties(counts, judged, positions, ranks_above, some_ranks is not None)
+
+
+def num_judged(judged: Items, num_retrieved: tf.Tensor) -> tf.Tensor:
+    """The retrieved and the missed items of a catalogue, float64 `[B]`.
+
+    An item that is excluded and not relevant is not part of the list. A query without
+    any relevant id is a list of padding.
+    """
+    num_missed = count(~judged.retrieved & (judged.labels > 0))
+    is_list = tf.reduce_any(judged.valid, axis=1)
+    return tf.where(is_list, num_retrieved + num_missed, 0)
 
 
 def _without_missed(counts: RankCounts, retrieved: tf.Tensor) -> RankCounts:

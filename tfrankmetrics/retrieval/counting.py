@@ -151,6 +151,7 @@ class _Block:
     ) -> None:
         self._inputs, self._score = inputs, score
         self._relevant, self._numbers = relevant, numbers
+        self._num_ranked = relevant.is_ranked.sum(axis=1)
         self._own = _Pairs(relevant.ids, relevant.is_ranked)
         self._excluded = _Pairs(relevant.exclude, relevant.exclude >= 0)
         self._thresholds = self._first_thresholds(candidates)
@@ -174,12 +175,12 @@ class _Block:
         """The scores of some candidates, `[B, C]`, with padding."""
         rows = tf.nest.flatten(self._inputs)[0].shape[0]
         inputs = padded(chunk.inputs, not_to=rows)
+        shape = rows, tf.nest.flatten(inputs)[0].shape[0]
         scores = tf.convert_to_tensor(self._score(self._inputs, inputs))
-        sizes = [tf.nest.flatten(each)[0].shape[0] for each in (self._inputs, inputs)]
-        if scores.shape != tuple(sizes):
+        if scores.shape != shape:
             raise ValueError(
                 "`score` must return a score for each query and candidate, [B, C], "
-                f"here {tuple(sizes)} (the last rows are repeated, to compute all in "
+                f"here {shape} (the last rows are repeated, to compute all in "
                 f"the same way). Received: shape {tuple(scores.shape)}."
             )
         return as_scores(scores)
@@ -204,8 +205,7 @@ class _Block:
     ) -> None:
         """Counts the candidates from `start` on, with the scores `[B, C]`."""
         stop, thresholds = start + scores.shape[1], self._thresholds
-        numbers = self._relevant.is_ranked.sum(axis=1)
-        above, not_below, lowest = _compare(scores, thresholds, numbers, pool)
+        above, not_below, lowest = _compare(scores, thresholds, self._num_ranked, pool)
         excluded, _, ids = self._excluded.within(start, stop)
         for counts, compare in ((above, np.greater), (not_below, np.greater_equal)):
             of_excluded = scores[excluded, ids - start][:, np.newaxis]
@@ -263,10 +263,7 @@ class _Block:
 
     def start_again(self) -> bool:
         """Whether a score was other than its threshold; then all counts start again."""
-        is_same = self._scores == self._thresholds
-        if self._scores.dtype.kind == "f":
-            is_same |= np.isnan(self._scores) & np.isnan(self._thresholds)
-        if is_same.all():
+        if np.array_equal(self._scores, self._thresholds, equal_nan=True):
             return False
         self._thresholds = self._scores.copy()
         self._reset()
@@ -276,13 +273,11 @@ class _Block:
         """The counts of all candidates."""
         num_left = num_candidates - (self._relevant.exclude >= 0).sum(axis=1)
         num_retrieved = num_left - self._num_lowest
-        above, tied, retrieved = self._above, self._tied, self._relevant.is_ranked
-        if self._scores.dtype.kind == "f":
-            is_nan = np.isnan(self._scores)
-            num_numbers = (num_retrieved - self._num_nan)[:, np.newaxis]
-            above = np.where(is_nan, num_numbers, above)
-            tied = np.where(is_nan, self._num_nan[:, np.newaxis], tied)
-            retrieved = retrieved & ~np.isneginf(self._scores)
+        num_numbers = (num_retrieved - self._num_nan)[:, np.newaxis]
+        is_nan = np.isnan(self._scores)
+        above = np.where(is_nan, num_numbers, self._above)
+        tied = np.where(is_nan, self._num_nan[:, np.newaxis], self._tied)
+        retrieved = self._relevant.is_ranked & ~np.isneginf(self._scores)
         return Ranks(retrieved, above, tied, self._before, num_retrieved)
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.compiled import call_compiled
-from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, values_and_weights
+from tfrankmetrics.compute import parts_of, values_and_weights
 from tfrankmetrics.inputs.relevant_ids import require_finite_relevance
 from tfrankmetrics.inputs.weights import require_valid_weights
 from tfrankmetrics.measure import Measure
-from tfrankmetrics.ranking.counts import RankCounts, rank_by_counts
-from tfrankmetrics.ranking.items import Items, count
+from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
+from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.retrieval.counting import Order, Ranks
@@ -73,7 +73,6 @@ class CountedLists:
         counts = RankCounts(self.above, self.tied, self.tied_before)
         ranked, ties = rank_by_counts(counts, judged, depth, tie_breaking, some_ranks)
         num_retrieved = tf.cast(self.num_retrieved, tf.float64)
-        num_missed = count(~self.retrieved & (self.relevance > 0))
         return RankedLists(
             ranked=ranked,
             judged=judged,
@@ -81,9 +80,7 @@ class CountedLists:
             query_weights=self.query_weights,
             deepest=deepest,
             num_retrieved=num_retrieved,
-            num_judged=tf.where(
-                tf.reduce_any(self.valid, axis=1), num_retrieved + num_missed, 0
-            ),
+            num_judged=num_judged(judged, num_retrieved),
             some_ranks=some_ranks,
         )
 
@@ -129,14 +126,7 @@ class SomeRanks:
     def parts(self) -> Iterator[np.ndarray]:
         """The queries, as many at a time as fit in memory, those of like length."""
         lengths = self._sizes.sum(axis=1) + self._down_to + self._width
-        order, start = np.argsort(lengths, kind="stable"), 0
-        while start < len(order):
-            most = max(1, ELEMENTS_AT_A_TIME // max(1, lengths[order[start]]))
-            part = order[start : start + most]
-            elements = lengths[part] * np.arange(1, len(part) + 1)
-            fit = max(1, int(np.searchsorted(elements, ELEMENTS_AT_A_TIME, "right")))
-            yield part[:fit]
-            start += fit
+        return parts_of(np.argsort(lengths, kind="stable"), lengths)
 
     def of(self, queries: np.ndarray) -> np.ndarray:
         """The ranks of some queries, ascending, float64 `[B, D]`.
