@@ -10,16 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.options import (
-    check_option,
-    shortened,
-)
+from tfrankmetrics.keras import KerasCallback
+from tfrankmetrics.options import check_option, shortened
 from tfrankmetrics.results import SlicedValues
 
 Unit = Literal["epochs", "steps"]
 
 
-class Evaluation(tf.keras.callbacks.Callback):
+class Evaluation(KerasCallback):
     """Evaluates now and then, and adds the values to the logs.
 
     A subclass has the method `_values`, which computes them.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,18 +15,10 @@ from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
+from tfrankmetrics.keras import KerasMetric
 from tfrankmetrics.keras.guards import check_use_in_keras
 from tfrankmetrics.measure import Measure
 from tfrankmetrics.options import shortened
-
-try:
-    KerasMetric = tf.keras.metrics.Metric
-except ImportError as error:
-    raise ImportError(
-        "tfrankmetrics needs Keras with its TensorFlow backend, and Keras failed to "
-        f"load. Received: KERAS_BACKEND={os.environ.get('KERAS_BACKEND')!r}. Unset it, "
-        "or set it to 'tensorflow', before Python starts."
-    ) from error
 
 
 class StatefulMetric(KerasMetric):
