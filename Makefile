@@ -1,4 +1,4 @@
-.PHONY: test fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx docs serve-docs
+.PHONY: test fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx docs serve-docs dist
 
 test:
 	python -m pytest -n auto
@@ -30,6 +30,12 @@ docs:
 
 serve-docs:
 	NO_MKDOCS_2_WARNING=1 mkdocs serve
+
+# The package as PyPI gets it, in dist/.
+dist:
+	rm -rf dist
+	python -m build
+	twine check --strict dist/*
 
 quickstart:
 	python examples/quickstart.py

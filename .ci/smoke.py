@@ -1,5 +1,9 @@
-"""Checks that an installed wheel works. Run it outside the checkout."""
+"""Checks that an installed wheel works. Run it outside the checkout.
 
+Its argument is the only distribution of TensorFlow that may be installed.
+"""
+
+import importlib.metadata
 import importlib.resources
 import os
 import sys
@@ -10,6 +14,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics import NDCG, RankingMetrics, __version__, evaluate, evaluate_run
+
+names = {each.metadata["Name"] for each in importlib.metadata.distributions()}
+variants = {"tensorflow", "tensorflow-cpu", "tf-nightly"}
+assert names & variants == {*sys.argv[1:]}, names & variants
 
 package = importlib.resources.files("tfrankmetrics")
 

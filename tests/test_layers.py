@@ -10,6 +10,7 @@ import tfrankmetrics as tfr
 
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
+    {"tensorflow_version"},
     {"options"},
     {"conventions", "graphs", "report"},
     {"frames"},

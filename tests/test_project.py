@@ -1,0 +1,85 @@
+"""Tests what the package says of itself, and its check of TensorFlow."""
+
+import pathlib
+import re
+import runpy
+import subprocess
+import sys
+from unittest import mock
+
+import pytest
+import tomllib
+
+import tfrankmetrics as tfr
+
+ROOT = pathlib.Path(__file__).parent.parent
+REPOSITORY = re.search(r"^repo_url: (\S+)", (ROOT / "mkdocs.yml").read_text(), re.M)[1]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_numpy_is_all_that_is_installed_without_an_extra():
+    """The package `tensorflow` would overwrite the files of tensorflow-cpu."""
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert project["dependencies"] == ["numpy"]
+
+
+def test_the_readme_of_the_package_has_no_relative_links(monkeypatch):
+    setup = mock.Mock()
+    monkeypatch.setitem(sys.modules, "setuptools", mock.Mock(setup=setup))
+    runpy.run_path(str(ROOT / "setup.py"))
+    links = re.findall(r"\]\(([^)]+)\)", setup.call_args.kwargs["long_description"])
+    assert len(links) > 20
+    assert all(link.startswith(("https://", "#")) for link in links)
+    paths = [
+        re.match(rf"{REPOSITORY}/(?:blob|raw)/main/([^#]+)", link) for link in links
+    ]
+    for path in filter(None, paths):
+        assert (ROOT / path[1]).exists(), path[1]
+
+
+@pytest.mark.parametrize(
+    "name", ["pyproject.toml", "setup.py", "CITATION.cff", "README.md", "CHANGELOG.md"]
+)
+def test_all_files_name_the_same_repository(name):
+    owners = re.findall(r"https://github\.com/([\w-]+/tfrankmetrics)", read(name))
+    assert owners
+    assert {f"https://github.com/{owner}" for owner in owners} == {REPOSITORY}
+
+
+def test_the_version_is_a_release_of_the_changelog_and_of_the_citation():
+    released = re.search(r"^## \[(\d\S+)\] - (\S+)", read("CHANGELOG.md"), re.M)
+    cited = [
+        re.search(rf"^{key}: (\S+)", read("CITATION.cff"), re.M)[1]
+        for key in ("version", "date-released")
+    ]
+    assert [tfr.__version__, released[2]] == cited
+    assert released[1] == tfr.__version__
+
+
+def import_beside(tmp_path, tensorflow):
+    """Imports the package where `tensorflow` is another module, or missing."""
+    (tmp_path / "tensorflow.py").write_text(tensorflow)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import tfrankmetrics"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "message"),
+    [
+        (
+            "raise ModuleNotFoundError('No module', name='tensorflow')",
+            r"ModuleNotFoundError: tfrankmetrics needs TensorFlow 2\.15 or later\. "
+            r"Received: none is installed\. Run `pip install tensorflow`",
+        ),
+        ("__version__ = '2.14.1'", r"ImportError: .*Received: TensorFlow 2\.14\.1\."),
+        ("import not_there", r"ModuleNotFoundError: No module named 'not_there'"),
+    ],
+    ids=["none", "too old", "broken"],
+)
+def test_a_missing_or_old_tensorflow_raises(tmp_path, tensorflow, message):
+    process = import_beside(tmp_path, tensorflow)
+    assert process.returncode != 0
+    assert re.search(message, process.stderr), process.stderr
