@@ -13,15 +13,15 @@ It takes about half a minute and writes learning_to_rank_output/learning_to_rank
 """
 
 import argparse
-import os
 import pathlib
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
 
 import matplotlib
 import numpy as np
 import pandas as pd
-import tensorflow as tf
+from terminal import one_line, quiet
+
+with quiet():
+    import tensorflow as tf
 
 from tfrankmetrics import RankingMetrics, compare, evaluate_rows
 
@@ -100,8 +100,8 @@ def train(loss, lists, validation, epochs):
         validation_data=validation,
         batch_size=32,
         epochs=epochs,
-        callbacks=[stop],
-        verbose=2,
+        callbacks=[stop, one_line(["loss", "val_loss", "val_ndcg@10"], stop)],
+        verbose=0,
     ).history
     return model, history["val_ndcg@10"]
 
@@ -120,12 +120,16 @@ def evaluate_log(log, scores):
     )
 
 
-def plot(curves, values, path):
+def plot(curves, values, validation_queries, path):
     """Plots the learning curves and the gain of each query from the listwise loss."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     for name, curve in curves.items():
         left.plot(range(1, len(curve) + 1), curve, label=name)
-    left.set(xlabel="epoch", ylabel="ndcg@10", title="Validation queries")
+    left.set(
+        xlabel="epoch",
+        ylabel="ndcg@10",
+        title=f"{validation_queries} validation queries",
+    )
     left.xaxis.get_major_locator().set_params(integer=True)
     left.legend()
     gain = values["listwise"]["ndcg@10"] - values["pointwise"]["ndcg@10"]
@@ -135,7 +139,7 @@ def plot(curves, values, path):
     right.set(
         xlabel="ndcg@10, listwise minus pointwise",
         ylabel="test queries",
-        title="Gain of each test query",
+        title=f"Gain of each of {len(gain)} test queries",
     )
     right.legend()
     figure.savefig(path, dpi=120)
@@ -163,7 +167,8 @@ def main(epochs, output, queries=1500):
     columns = ["words", "difference", "low", "high", "wins", "losses", "corrected_p"]
     print(by_words.loc[is_ndcg, columns].to_string(index=False))
     output.mkdir(parents=True, exist_ok=True)
-    plot(curves, values, output / "learning_to_rank.png")
+    number = len(validation[1])
+    plot(curves, values, number, output / "learning_to_rank.png")
     print(f"\nLearning curves and gains: {output / 'learning_to_rank.png'}")
     return values
 

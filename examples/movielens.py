@@ -16,14 +16,14 @@ ratings.
 """
 
 import argparse
-import os
 import pathlib
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
 
 import numpy as np
 import pandas as pd
-import tensorflow as tf
+from terminal import one_line, quiet
+
+with quiet():
+    import tensorflow as tf
 
 from tfrankmetrics import RankingMetrics, evaluate
 
@@ -122,8 +122,8 @@ def train(model, histories, epochs):
         validation_data=(validation[:, :-1], only_last),
         batch_size=64,
         epochs=epochs,
-        callbacks=[stop],
-        verbose=2,
+        callbacks=[stop, one_line(["loss", "val_loss", "val_ndcg@10"], stop)],
+        verbose=0,
     ).history
 
 

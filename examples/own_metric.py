@@ -14,12 +14,12 @@ Run it with:
 """
 
 import dataclasses
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
 
 import numpy as np
-import tensorflow as tf
+from terminal import quiet
+
+with quiet():
+    import tensorflow as tf
 
 import tfrankmetrics as tfr
 from tfrankmetrics.options import MaxLabel, Persistence

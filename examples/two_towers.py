@@ -13,14 +13,15 @@ The learning curves are saved as two_towers.png.
 """
 
 import argparse
-import os
 import pathlib
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start-up messages
 
 import matplotlib.pyplot as plt
 import numpy as np
-import tensorflow as tf
+from terminal import one_line, quiet
+
+with quiet():
+    import tensorflow as tf
+
 from movielens import WHERE, made_histories, padded, read_histories
 
 from tfrankmetrics import EvaluateRetrieval, RankingMetrics, evaluate_retrieval
@@ -95,21 +96,26 @@ def train(model, histories, items, epochs):
     return model.fit(
         batches([history[:-2] for history in histories]),
         epochs=epochs,
-        callbacks=[whole_catalogue, stop],
-        verbose=2,
+        shuffle=False,  # the dataset shuffles
+        callbacks=[
+            whole_catalogue,
+            stop,
+            one_line(["loss", "in_batch_ndcg@10", "val_ndcg@10"], stop),
+        ],
+        verbose=0,
     ).history
 
 
-def plot(history, path):
+def plot(history, users, items, path):
     """The learning curves, in the batch and over the whole catalogue."""
     figure, (of_batch, of_all) = plt.subplots(1, 2, figsize=(9, 3.5))
     epochs = range(1, len(history["loss"]) + 1)
     best = int(np.argmax(history["val_ndcg@10"]))
     of_batch.plot(epochs, history["in_batch_ndcg@10"], marker="o")
-    of_batch.set_title(f"ndcg@10 among the {BATCH} items of a batch")
+    of_batch.set_title(f"ndcg@10 in training, among {BATCH} items of a batch")
     of_all.plot(epochs, history["val_ndcg@10"], marker="o", color="tab:orange")
     of_all.axvline(best + 1, color="gray", linestyle=":", label="kept weights")
-    of_all.set_title("ndcg@10 among all items")
+    of_all.set_title(f"ndcg@10 of {users} users, among all {items} items")
     of_all.legend()
     for axes in (of_batch, of_all):
         axes.set_xlabel("epoch")
@@ -129,7 +135,7 @@ def main(ratings=None, epochs=30, seed=0, path="two_towers.png"):
     histories, items = read_histories(ratings) if ratings else made_histories()
     model = TwoTowers(items)
     history = train(model, histories, items, epochs)
-    plot(history, path)
+    plot(history, len(histories), items, path)
     test = evaluate_retrieval(
         candidates=np.arange(items),
         metrics=METRICS,

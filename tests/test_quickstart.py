@@ -13,6 +13,13 @@ def test_trained_model_beats_untrained_model_on_held_out_queries(tmp_path, capsy
         assert f"{trained[name].mean():.4f}" in printed
         assert f"{untrained[name].sem():.4f}" in printed
     assert trained["ndcg@10"].mean() > 0.9
+    *_, test = quickstart.load_splits(np.random.default_rng(0))
+    skipped = int((test[1] <= 0).all(axis=1).sum())
+    assert skipped == len(test[1]) - len(trained)
+    assert f"{len(trained)} test queries" in printed
+    assert f"{skipped} of {len(test[1])}" in printed
+    lines = [line for line in printed.splitlines() if str(tmp_path) not in line]
+    assert max(map(len, lines)) <= 80
     picture = (tmp_path / "quickstart.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 10_000
