@@ -45,7 +45,7 @@ from learning_to_rank import (
 from tfx import v1 as tfx
 
 from tfrankmetrics import RankingMetrics, evaluate_rows
-from tfrankmetrics.tfma import eval_config
+from tfrankmetrics.tfma import as_dataframe, eval_config
 
 METRICS = ["ndcg@10", "ndcg@5", "map", "mrr"]
 LOSSES = {"pointwise": pointwise_loss, "listwise": listwise_loss}
@@ -135,6 +135,7 @@ def make_config():
         slices=["words"],
         thresholds={"ndcg@10": 0.5},
         change_thresholds={"ndcg@10": 0.0},
+        num_queries=True,
     )
     config.options.compute_confidence_intervals.value = True
     return config
@@ -207,20 +208,12 @@ def evaluate_export(output):
 
 
 def load_slices(evaluation):
-    """The new model's metrics in each slice, with their 95% intervals."""
+    """The new model's metrics in each slice, with their 95% intervals, as a table."""
     config = tfma.load_eval_result(evaluation).config
     name = config.model_specs[0].name or None
-    slices = tfma.load_eval_result(evaluation, model_name=name).slicing_metrics
-    return {
-        of[0][1] if of else "all": {
-            name: tuple(
-                metrics[""][""][name]["boundedValue"][part]
-                for part in ("value", "lowerBound", "upperBound")
-            )
-            for name in METRICS
-        }
-        for of, metrics in sorted(slices)
-    }
+    table = as_dataframe(tfma.load_eval_result(evaluation, model_name=name))
+    table["slice"] = table["slice"].str.removeprefix("words=")
+    return table[table["metric"].isin(METRICS)].set_index(["metric", "slice"])
 
 
 def run(output, loss, epochs):
@@ -247,34 +240,34 @@ def run(output, loss, epochs):
 
 def report(outcome):
     """Prints ndcg@10 as computed by each tool, and the metrics of each slice."""
-    values = {of: metrics["ndcg@10"][0] for of, metrics in outcome["slices"].items()}
+    slices = outcome["slices"]
     print(f"  {outcome['verdict']}", *sorted(outcome["failures"]))
     print(f"  val_loss               {outcome['fit']['val_loss']:.4f}")
     print(f"  ndcg@10 in fit         {outcome['fit']['val_ndcg@10']:.6f}")
     print(f"          by evaluate    {outcome['evaluate']['ndcg@10']:.6f}")
-    print(f"          by Evaluator   {values['all']:.6f}")
-    for of, metrics in outcome["slices"].items():
-        means = (f"{name} {value:.4f}" for name, (value, _, _) in metrics.items())
-        print(f"  {of:10}", *means, sep="  ")
+    print(f"          by Evaluator   {slices['value']['ndcg@10', 'overall']:.6f}")
+    means = slices["value"].unstack("metric")[METRICS]
+    print(means.to_string(float_format="{:.4f}".format))
 
 
 def plot(outcomes, path):
     """Plots the interval of each model's ndcg@10 in each slice."""
     figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
-    slices = [*outcomes[0]["slices"]]
     for number, outcome in enumerate(outcomes):
-        points = np.array([outcome["slices"][of]["ndcg@10"] for of in slices])
-        value, lower, upper = points.T
+        of_slices = outcome["slices"].loc["ndcg@10"]
+        value = of_slices["value"]
         blessed = outcome["verdict"] == "BLESSED"
         axes.errorbar(
-            np.arange(len(slices)) + 0.12 * (number - 1),
+            np.arange(len(value)) + 0.12 * (number - 1),
             value,
-            yerr=[value - lower, upper - value],
+            yerr=[value - of_slices["lower"], of_slices["upper"] - value],
             fmt="o" if blessed else "x",
             capsize=4,
             label=f"run {number + 1}, {outcome['loss']}: {outcome['verdict']}",
         )
-    axes.set_xticks(range(len(slices)), slices)
+    queries = of_slices["queries"].items()
+    labels = [f"{words}\n{number} queries" for words, number in queries]
+    axes.set_xticks(range(len(labels)), labels)
     axes.set(ylabel="ndcg@10, 95% interval", title="Each model in each slice")
     figure.legend(loc="outside lower center", ncols=len(outcomes))
     figure.savefig(path, dpi=120)

@@ -27,7 +27,8 @@ def test_better_models_are_blessed_and_worse_models_rejected(outcomes, output):
 
 def test_only_the_ndcg_threshold_rejects_a_model(outcomes):
     assert [of["failures"] for of in outcomes] == [set(), set(), {"ndcg@10"}]
-    first, best, refused = (of["slices"]["all"]["ndcg@10"][0] for of in outcomes)
+    values = (of["slices"]["value"]["ndcg@10", "overall"] for of in outcomes)
+    first, best, refused = values
     assert best > refused >= 0.5  # so only the change threshold rejects it
     assert best > first
     assert outcomes[2]["fit"]["val_loss"] < outcomes[0]["fit"]["val_loss"]
@@ -38,7 +39,8 @@ def test_fit_evaluate_and_evaluator_give_equal_values(outcomes, name):
     for of in outcomes:
         expected = of["evaluate"][name]
         assert of["fit"][f"val_{name}"] == pytest.approx(expected, abs=1e-6)
-        assert of["slices"]["all"][name][0] == pytest.approx(expected, abs=1e-6)
+        value = of["slices"]["value"][name, "overall"]
+        assert value == pytest.approx(expected, abs=1e-6)
 
 
 def test_slice_values_average_to_the_overall_value(outcomes, output):
@@ -46,16 +48,18 @@ def test_slice_values_average_to_the_overall_value(outcomes, output):
     log = tfx_pipeline.read_log([str(pattern / "Split-eval/*")])
     queries = log.groupby("words")["query"].nunique()
     for of in outcomes:
-        slices = of["slices"]
-        assert set(slices) == {"all", "few words", "many words"}
+        slices = of["slices"].loc["ndcg@10"]
+        assert [*slices.index] == ["overall", "few words", "many words"]
         parts = [
-            slices[words.decode()]["ndcg@10"][0] * number
+            slices["value"][words.decode()] * number
             for words, number in queries.items()
         ]
         mean = sum(parts) / queries.sum()
-        value, lower, upper = slices["all"]["ndcg@10"]
-        assert value == pytest.approx(mean, abs=1e-9)
-        assert lower < value < upper
+        overall = slices.loc["overall"]
+        assert overall["value"] == pytest.approx(mean, abs=1e-9)
+        assert overall["lower"] < overall["value"] < overall["upper"]
+        numbers = [queries.sum(), *queries]
+        assert slices["queries"].tolist() == numbers
 
 
 def test_no_query_is_in_both_splits(output, outcomes):
