@@ -129,6 +129,16 @@ def test_each_metric_has_a_card_with_its_conventions():
 
 def test_links_point_to_files():
     for document in ROOT.glob("**/*.md"):
-        for link in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
+        text = document.read_text(encoding="utf-8")
+        for link, title in re.findall(r"\]\(([^)#\s]+)(?: \"(\w+)\")?", text):
             if not link.startswith("http"):
                 assert (document.parent / link).exists(), f"{document}: {link}"
+            if title:  # the name of a test
+                code = (document.parent / link).read_text(encoding="utf-8")
+                assert f"def {title}(" in code
+
+
+def test_readme_names_every_metric():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    missing = [name for name in METRICS if not re.search(rf"`{name}(@k)?`", text)]
+    assert not missing

@@ -43,6 +43,14 @@ def test_constant_scores_are_not_perfect(name, place):
         assert value(name, labels, np.full((1, 5), score), k=1) == pytest.approx(1 / 5)
 
 
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_a_cutoff_inside_a_tie_gives_the_mean_over_all_orders(place):
+    """keras-rs: 0 or 1/2 at random. torchmetrics, sorted lists: by place in the list."""
+    labels = np.eye(4)[[place]]
+    result = value("precision", labels, [[3.0, 2.0, 2.0, 2.0]], k=2)
+    assert result == pytest.approx((1 / 2 + 0 + 0) / 3)
+
+
 WEIGHTED = ([[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]], [[10.0], [1.0], [1.0], [3.0]])
 
 

@@ -1,0 +1,48 @@
+"""Draws docs/images/speed.png from the saved results: updates beside other tools."""
+
+import json
+import pathlib
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+ROOT = pathlib.Path(__file__).parent.parent
+TABLE = "graph, compared with other tools, milliseconds"
+TOOLS = {  # the benchmark's name, its name in the picture, and a color
+    "tensorflow-ranking": ("TF-Ranking", "tab:gray"),
+    "keras-rs": ("keras-rs", "tab:orange"),
+}
+
+
+def ratios(tool):
+    """How many times our time the tool takes, by the size of a batch without ties."""
+    path = ROOT / "benchmarks" / "results" / f"training-{tool}.json"
+    rows = json.loads(path.read_text(encoding="utf-8"))["tables"][TABLE]
+    return {row[0]: float(row[-1]) for row in rows[1:] if "ties" not in row[0]}
+
+
+def main():
+    """Draws a bar for each tool and size, with its ratio."""
+    figure, axis = plt.subplots(figsize=(8, 3), layout="constrained")
+    for number, (tool, (label, color)) in enumerate(TOOLS.items()):
+        values = ratios(tool)
+        places = [place + 0.36 * (number - 0.5) for place in range(len(values))]
+        bars = axis.barh(places, values.values(), 0.34, label=label, color=color)
+        axis.bar_label(bars, fmt="{:.1f}", padding=3)
+    sizes = [size.strip("[]").split(", ") for size in values]
+    names = [f"{queries} lists of {items} items" for queries, items in sizes]
+    axis.set_yticks(range(len(names)), names)
+    axis.invert_yaxis()
+    axis.axvline(1, color="tab:blue", label="tfrankmetrics")
+    axis.set(
+        xlabel="times as long as tfrankmetrics, ten metrics on one batch, in a graph"
+    )
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(loc="upper right")
+    figure.savefig(ROOT / "docs" / "images" / "speed.png", dpi=120)
+
+
+if __name__ == "__main__":
+    main()
