@@ -9,6 +9,7 @@ import io
 import pathlib
 import pkgutil
 import re
+import typing
 from unittest import mock
 
 import pytest
@@ -31,6 +32,17 @@ BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
 NO_ARGUMENTS = ["ItemGain", "RankedLists", "RankingWarning", "RunValues"]
 NO_ARGUMENTS += ["SlicedValues", "Comparison", "QueryValues"]
 NUMBER = re.compile(r"-?\d+\.\d+")
+
+PAGES = ["README.md"]
+PAGES += sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))
+# `validation/test_beam.py` and `validation/test_tfma.py` run the blocks of these pages.
+NEED_OTHER_PACKAGES = ["docs/beam.md", "docs/tfx.md", "docs/start/tfx.md"]
+# How the table of input formats names the ones of a metric with subtopics.
+SUBTOPICS = "`[B, N, T]`"
+
+
+def text_of(page):
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -57,24 +69,16 @@ def test_public_names_have_documentation_and_an_example(name):
 @pytest.mark.parametrize(
     "document",
     [
-        "README.md",
-        "docs/index.md",
-        "docs/start/keras.md",
-        "docs/start/tables.md",
-        "docs/guide.md",
-        "docs/recipes.md",
-        "docs/conventions.md",
-        "docs/troubleshooting.md",
-        "docs/ties.md",
-        "docs/gbdt.md",
-        *sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/moving/*.md")),
+        page
+        for page in PAGES
+        if page not in NEED_OTHER_PACKAGES and "```python" in text_of(page)
     ],
 )
-# The guide declares a metric of the same name as an example.
+# A page declares a metric of the same name as another test.
 @mock.patch.dict(DECLARATIONS, METRICS, clear=True)
 def test_code_blocks_print_the_output_shown(document):
     """Runs the Python blocks in order. The text block below each is its output."""
-    text = (ROOT / document).read_text(encoding="utf-8")
+    text = text_of(document)
     blocks = re.findall(
         r"^```python\n(.*?)^```\n+(?:^```text\n(.*?)^```)?",
         text,
@@ -115,7 +119,7 @@ def test_reference_has_every_public_name():
 
 def test_each_metric_has_a_card_with_its_conventions():
     """`docs/choosing.md` ends each card with the conventions that cover the metric."""
-    text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    text = text_of("docs/choosing.md")
     cards = re.findall(
         r"^### `(\w+)(?:@k)?`.*?\*\*Also in\*\* (.*?)\n\n",
         text + "\n",
@@ -125,6 +129,51 @@ def test_each_metric_has_a_card_with_its_conventions():
     for name, tools in cards:
         covering = {key for key, c in tfr.CONVENTIONS.items() if name in c.metrics}
         assert {*re.findall(r"`(\w+)`", tools)} == covering, name
+
+
+def test_table_of_input_formats_is_true():
+    """`docs/reference/options.md` says which formats a metric supports."""
+    rows = re.findall(
+        r"^\| (`.*`) \| (.*) \| ?(.*) \| ?(.*) \| ?(.*) \| ?(.*) \|$",
+        text_of("docs/reference/options.md").split("## Which metric supports")[1],
+        re.MULTILINE,
+    )
+    names = [re.findall(r"`(\w+)`", row[0]) for row in rows]
+    assert sorted(name for row in names for name in row) == sorted(METRICS)
+    for (_, *cells), of_row in zip(rows, names, strict=True):
+        labels, ids, catalogue, in_rows, cutoff = (cell.strip() for cell in cells)
+        for name in of_row:
+            declaration = METRICS[name]
+            has_subtopics = declaration.has_subtopics
+            assert labels == (SUBTOPICS if has_subtopics else "yes"), name
+            assert (ids == "yes") == ("ids" in declaration.inputs), name
+            assert (catalogue == "yes") == ("catalogue" in declaration.inputs), name
+            assert (in_rows == "yes") == (not has_subtopics), name
+            assert (cutoff == "yes") == declaration.has_cutoff, name
+
+
+def test_denominators_are_listed():
+    """`docs/reference/options.md` lists them, since `Options` does not have them."""
+    rows = re.findall(
+        r"^\| (`\w+`(?:, `\w+`)*) \| (`\".*`) \|$",
+        text_of("docs/reference/options.md"),
+        re.MULTILINE,
+    )
+    listed = {
+        cls: re.findall(r'"([^"]*)"', choices)
+        for classes, choices in rows
+        for cls in re.findall(r"`(\w+)`", classes)
+    }
+    declared = {
+        declaration.cls.__name__: [*typing.get_args(declaration.types["denominator"])]
+        for declaration in METRICS.values()
+        if "denominator" in declaration.types
+    }
+    assert listed == declared
+    for declaration in METRICS.values():
+        if "denominator" in declaration.types:
+            first = listed[declaration.cls.__name__][0]
+            assert declaration.defaults["denominator"] == first
 
 
 def test_links_point_to_files():

@@ -1,4 +1,4 @@
-"""Runs the code and checks the tables of the pages that compare us with other tools."""
+"""Runs the code and checks the tables of the pages that use other tools."""
 
 import contextlib
 import io
@@ -30,20 +30,39 @@ def run_page(name):
     for language, code, shown in BLOCK.findall(text):
         if language == "py" and "theirs" not in code and "def " not in code:
             continue
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, name, "exec"), namespace)
+        printed = _run(code, name, namespace)
         if language == "python":
-            assert NUMBER.sub("#", printed.getvalue()) == NUMBER.sub("#", shown)
-            numbers = [float(number) for number in NUMBER.findall(printed.getvalue())]
-            expected = [float(number) for number in NUMBER.findall(shown)]
-            assert numbers == pytest.approx(expected, abs=1e-6)
+            _assert_same_text(printed, shown)
             if previous == "py" and "ours = " in code:
                 pairs.append((namespace["theirs"], namespace["ours"]))
         elif "theirs, ours" in code:
             pairs.append((namespace["theirs"], namespace["ours"]))
         previous = language
     return namespace, pairs
+
+
+def run_all_blocks(name):
+    """Runs every block of Python in order, and compares what each prints."""
+    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    namespace = {}
+    blocks = BLOCK.findall(text)
+    assert blocks
+    for _, code, shown in blocks:
+        _assert_same_text(_run(code, name, namespace), shown)
+
+
+def _run(code, name, namespace):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, name, "exec"), namespace)
+    return printed.getvalue()
+
+
+def _assert_same_text(printed, shown):
+    assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
+    numbers = [float(number) for number in NUMBER.findall(printed)]
+    expected = [float(number) for number in NUMBER.findall(shown)]
+    assert numbers == pytest.approx(expected, abs=1e-6)
 
 
 def assert_pairs_agree(pairs, tolerance):

@@ -5,6 +5,7 @@ import mlflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from moving_pages import run_all_blocks
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import tfrankmetrics as tfr
@@ -61,7 +62,7 @@ def test_autologging_of_mlflow():
 
 @pytest.mark.usefixtures("tracking")
 def test_mlflow_loses_the_metrics_of_a_run_with_an_at_sign():
-    """If this fails, the guide need no longer warn of it."""
+    """If this fails, docs/how-to/trackers.md need no longer warn of it."""
     with mlflow.start_run() as run:
         fit(model("@"), callbacks=[mlflow.keras.MlflowCallback(run)])
         with pytest.raises(mlflow.MlflowException, match="Names may only contain"):
@@ -87,11 +88,17 @@ def test_mlflow_logs_slices():
 
 @pytest.mark.usefixtures("tracking")
 def test_mlflow_refuses_other_characters_of_slices():
-    """If this fails, the guide need no longer name them."""
+    """If this fails, docs/how-to/trackers.md need no longer name them."""
     with mlflow.start_run():
         for character in "@,=+&()":
             with pytest.raises(mlflow.MlflowException, match="Names may only contain"):
                 mlflow.log_metric(f"val_mrr/language:C{character}", 1.0)
+
+
+@pytest.mark.usefixtures("tracking")
+def test_page():
+    """`tests/test_docs.py` runs its blocks, too, but not the one of MLflow."""
+    run_all_blocks("how-to/trackers")
 
 
 def test_tensorboard_logs_slices(tmp_path):
