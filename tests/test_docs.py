@@ -117,18 +117,60 @@ def test_reference_has_every_public_name():
     assert sorted(named) == sorted(public)
 
 
+CARD = re.compile(
+    r"^### `(?P<name>\w+)(?:@k)?`: .+\n\n"
+    r".+\?\n\n"  # the question that the metric answers
+    r"(?P<formulas>(?:```math\n.+\n```\n\n)+)"
+    r"(?P<symbols>(?:Here (?:.+\n)+\n)?)"
+    r"\*   \*\*Range\.\*\* (?:.+\n)+"
+    r"\*   \*\*Ignores\*\* (?:.+\n)+"
+    r"\*   \*\*Misleads\.\*\* (?:.+\n)+"
+    r"\*   \*\*Source\.\*\* (?:.+\n)+"
+    r"\*   \*\*Also in\*\* (?P<tools>(?:.+\n)+)$",
+    re.MULTILINE,
+)
+INLINE_FORMULA = re.compile(r"\$([^$\n]+)\$")
+SYMBOL = re.compile(r"\\(?:ell|alpha)\b|(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
+
+
+def _cards():
+    """`docs/choosing.md`, and the cards in it that have the form of all cards."""
+    text = text_of("docs/choosing.md")
+    return text, [*CARD.finditer(text)]
+
+
 def test_each_metric_has_a_card_with_its_conventions():
     """`docs/choosing.md` ends each card with the conventions that cover the metric."""
-    text = text_of("docs/choosing.md")
-    cards = re.findall(
-        r"^### `(\w+)(?:@k)?`.*?\*\*Also in\*\* (.*?)\n\n",
-        text + "\n",
-        re.DOTALL | re.MULTILINE,
-    )
-    assert sorted(name for name, _ in cards) == sorted(METRICS)
-    for name, tools in cards:
+    text, cards = _cards()
+    assert sorted(card["name"] for card in cards) == sorted(METRICS)
+    assert len(cards) == text.count("\n### ")
+    for card in cards:
+        name = card["name"]
         covering = {key for key, c in tfr.CONVENTIONS.items() if name in c.metrics}
-        assert {*re.findall(r"`(\w+)`", tools)} == covering, name
+        assert {*re.findall(r"`(\w+)`", card["tools"])} == covering, name
+
+
+def test_each_symbol_of_a_formula_is_explained():
+    """In the table of all cards, below the formula, or as what a sum runs over."""
+    text, cards = _cards()
+    table = re.search(r"^\| symbol .*\n(?:\|.*\n)+", text, re.MULTILINE)[0]
+    shared = " ".join(re.findall(r"^\| \$(.+?)\$ ", table, re.MULTILINE))
+    for card in cards:
+        formulas = re.sub(r"\\text\{[^}]*\}", "", card["formulas"])
+        formulas = formulas.replace("```math", "")
+        below = " ".join(INLINE_FORMULA.findall(card["symbols"]))
+        below = re.sub(r"\\text\{([^}]*)\}", "", below)
+        summed = " ".join(re.findall(r"\\(?:sum|prod)_\{?(\w)", formulas))
+        explained = {*SYMBOL.findall(f"{shared} {below} {summed}")}
+        assert {*SYMBOL.findall(formulas)} <= explained, card["name"]
+
+
+def test_formulas_in_sentences_have_nothing_that_markdown_changes():
+    r"""Markdown takes the backslash of `\,` and `\{` away before TeX sees it."""
+    text, _ = _cards()
+    formulas = INLINE_FORMULA.findall(re.sub(r"```math\n.*?```", "", text, flags=re.S))
+    assert len(formulas) == text.count("$") // 2
+    assert not re.search(r"\\[^a-zA-Z]|\*", " ".join(formulas))
 
 
 def test_table_of_input_formats_is_true():
