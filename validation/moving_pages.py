@@ -1,9 +1,11 @@
 """Runs the code and checks the tables of the pages that use other tools."""
 
 import contextlib
+import dataclasses
 import io
 import pathlib
 import re
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,44 +13,100 @@ import pytest
 import tfrankmetrics as tfr
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-BLOCK = re.compile(
-    r"^```(py|python)\n(.*?)^```\n+(?:^```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL
+PART = re.compile(
+    r"^```(?P<language>py|python)\n(?P<code>.*?)^```\n+"
+    r"(?:^```text\n(?P<shown>.*?)^```)?"
+    r"|(?P<table>(?:^\|[^\n]*\n)+)",
+    re.MULTILINE | re.DOTALL,
 )
 CODE = re.compile(r"`([^`]+)`")
 NUMBER = re.compile(r"-?\d+\.\d+")
+METRICS = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
+OURS = {name: getattr(tfr, name) for name in tfr.__all__}
+
+
+class Row(NamedTuple):
+    """Cells of a table, and the names that the blocks above the table define.
+
+    The header of the first column names the tool.
+    """
+
+    tool: str
+    cells: list[str]
+    names: dict[str, Any]
+
+    def code(self, column):
+        """The first code in a cell."""
+        return CODE.findall(self.cells[column])[0]
+
+
+@dataclasses.dataclass
+class Page:
+    """What a page has for a test, in order.
+
+    Attributes:
+        names: What the blocks define, after the last one.
+        pairs: `theirs` and `ours` after each pair of blocks, or after a block of the
+            other tool that sets both.
+        calls: The rows of tables whose header ends in "without the convention".
+        options: Tables whose header ends in "the same value here", each with its rows.
+        examples: The rows of tables whose header starts with "example".
+    """
+
+    names: dict[str, Any] = dataclasses.field(default_factory=dict)
+    pairs: list[tuple[Any, Any]] = dataclasses.field(default_factory=list)
+    calls: list[Row] = dataclasses.field(default_factory=list)
+    options: list[list[Row]] = dataclasses.field(default_factory=list)
+    examples: list[Row] = dataclasses.field(default_factory=list)
 
 
 def run_page(name):
     """Runs all blocks of Python in order, those of the other tool included.
 
-    Returns the namespace, and `theirs` and `ours` after each pair of blocks, or after a
-    block of the other tool that sets both. One that sets neither and defines no
+    A block of the other tool that sets neither `theirs` nor `ours` and defines no
     function is a sketch and does not run.
     """
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    namespace, pairs, previous = {}, [], None
-    for language, code, shown in BLOCK.findall(text):
+    page, previous = Page(), None
+    for part in PART.finditer(text):
+        if part["table"]:
+            _add_table(page, part["table"])
+            continue
+        language, code, shown = part["language"], part["code"], part["shown"]
         if language == "py" and "theirs" not in code and "def " not in code:
             continue
-        printed = _run(code, name, namespace)
+        printed = _run(code, name, page.names)
         if language == "python":
             _assert_same_text(printed, shown)
-            if previous == "py" and "ours = " in code:
-                pairs.append((namespace["theirs"], namespace["ours"]))
-        elif "theirs, ours" in code:
-            pairs.append((namespace["theirs"], namespace["ours"]))
+        follows = language == "python" and previous == "py" and "ours = " in code
+        if follows or (language == "py" and "theirs, ours" in code):
+            page.pairs.append((page.names["theirs"], page.names["ours"]))
         previous = language
-    return namespace, pairs
+    return page
+
+
+def _add_table(page, table):
+    header, _, *lines = (
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in table.splitlines()
+    )
+    rows = [Row(header[0], cells, {**page.names}) for cells in lines]
+    if header[-1] == "without the convention":
+        page.calls += rows
+    elif header[-1] == "the same value here":
+        page.options.append(rows)
+    elif header[0] == "example":
+        page.examples += rows
 
 
 def run_all_blocks(name):
     """Runs every block of Python in order, and compares what each prints."""
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    namespace = {}
-    blocks = BLOCK.findall(text)
+    blocks = [part for part in PART.finditer(text) if part["code"]]
     assert blocks
-    for _, code, shown in blocks:
-        _assert_same_text(_run(code, name, namespace), shown)
+    namespace = {}
+    for part in blocks:
+        _assert_same_text(_run(part["code"], name, namespace), part["shown"])
 
 
 def _run(code, name, namespace):
@@ -59,6 +117,7 @@ def _run(code, name, namespace):
 
 
 def _assert_same_text(printed, shown):
+    shown = shown or ""
     assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
     numbers = [float(number) for number in NUMBER.findall(printed)]
     expected = [float(number) for number in NUMBER.findall(shown)]
@@ -71,54 +130,83 @@ def assert_pairs_agree(pairs, tolerance):
     for theirs, ours in pairs:
         if isinstance(theirs, dict) and theirs.keys() == ours.keys():
             ours = {key: ours[key] for key in theirs}
-        np.testing.assert_allclose(_flat(ours), _flat(theirs), rtol=tolerance)
+        np.testing.assert_allclose(flat(ours), flat(theirs), rtol=tolerance)
 
 
-def assert_table_is_true(name, theirs, ours, tolerance):
-    """Computes each row of the tables whose header ends in "without the convention".
+def assert_calls_are_true(page, theirs, ours, tolerance):
+    """Computes each row of the tables of calls.
 
     The last cell starts with "same" or "differs". The middle one is "none" if we have
-    no such metric. `theirs` takes a call. `ours` takes a metric, the call, and whether
-    to use the convention. A metric object has options of its own.
+    no such metric. `theirs` takes a call, the names of the page and the tool. `ours`
+    takes a metric, the names, the call, and whether to use the convention. A metric
+    object has options of its own.
     """
-    rows = _rows(name)
+    rows = [
+        row for row in page.calls if row.cells[1] != "none" and row.code(0) != "GAUC"
+    ]
     assert len(rows) > 4
-    for call, metric, is_same in rows:
-        value = _flat(theirs(call))
-        # The program for ERR prints five digits.
-        close = {"rtol": tolerance, "atol": 5.1e-6 if call == "ERR@3" else 1e-12}
+    for row in rows:
+        assert row.cells[2].startswith(("same", "differs")), row.cells
+        is_same = row.cells[2].startswith("same")
+        call, metric = row.code(0), row.code(1)
+        value = flat(theirs(call, row.names, row.tool))
+        close = _tolerances(call, tolerance)
         is_object = metric.endswith(")")
         if is_object:
-            metric = eval(metric, {**vars(tfr)})
-        plain = _flat(ours(metric, call, False))
+            metric = eval(metric, dict(OURS))
+        plain = flat(ours(metric, row.names, call, False))
         assert np.allclose(plain, value, **close) == is_same, (call, plain, value)
         if not is_object:
-            converted = _flat(ours(metric, call, True))
+            converted = flat(ours(metric, row.names, call, True))
             np.testing.assert_allclose(converted, value, **close, err_msg=call)
 
 
-def _rows(name):
-    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    rows, is_table = [], False
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[-1] == "without the convention":
-            is_table = True
-        elif not line.startswith("|"):
-            is_table = False
-        elif is_table and not line.startswith("|---"):
-            is_compared = cells[1] != "none" and cells[0] != "`GAUC`"
-            if is_compared:
-                assert cells[2].startswith(("same", "differs")), line
-                theirs, ours = (CODE.findall(cell)[0] for cell in cells[:2])
-                rows.append((theirs, ours, cells[2].startswith("same")))
-    return rows
+def assert_options_are_true(page, theirs, ours, tolerance):
+    """Computes each row of the tables of options.
+
+    The second cell is an expression. If it is a metric or its name, `ours` evaluates
+    it, a name with the convention. All rows of a table have different values, so an
+    option without an effect on the data of the page fails.
+    """
+    assert page.options
+    for rows in page.options:
+        values = []
+        for row in rows:
+            call, metric = row.code(0), row.code(1)
+            if not re.fullmatch(r"[\w@.]+", metric):
+                metric = eval(metric, {**row.names, **OURS})
+            if isinstance(metric, (str, *METRICS)):
+                metric = ours(metric, row.names, call, isinstance(metric, str))
+            value = flat(theirs(call, row.names, row.tool))
+            np.testing.assert_allclose(
+                flat(metric), value, **_tolerances(call, tolerance), err_msg=call
+            )
+            values.append(tuple(np.round(value, 4)))
+        assert len({*values}) == len(rows), values
 
 
-def _flat(values):
-    """The numbers of a dict, of lists, or one number, as a list."""
+def assert_examples_are_true(page, theirs, ours):
+    """Computes each row of the tables of examples: the tool's value, and ours.
+
+    `theirs` and `ours` take what the code in the first cell gives.
+    """
+    assert page.examples
+    for row in page.examples:
+        arguments = eval(row.code(0), dict(row.names))
+        for cell, value in zip(row.cells[1:], (theirs, ours), strict=True):
+            assert cell == f"{flat(value(arguments))[0]:.4f}", row.cells
+
+
+def _tolerances(call, tolerance):
+    # The program for ERR, and for this NDCG, prints five digits.
+    prints_five = call == "ERR@3" or "exp-log2" in call
+    return {"rtol": tolerance, "atol": 5.1e-6 if prints_five else 1e-12}
+
+
+def flat(values):
+    """The numbers of a dict, of lists or arrays, or one number, as a list."""
     if isinstance(values, dict):
         values = list(values.values())
-    if isinstance(values, list | tuple):
-        return [number for value in values for number in _flat(value)]
+    if isinstance(values, list | tuple) or np.ndim(values):
+        return [number for value in values for number in flat(value)]
     return [float(values)]

@@ -5,48 +5,77 @@
 
 from unittest import mock
 
+import ir_measures
 import keras_rs.metrics
+import lightgbm
 import numpy as np
 import pytest
+import pytrec_eval
 import ranx
 import sklearn.metrics
+import torch
 import torchmetrics.retrieval
-from ir_measures import calc_aggregate, parse_measure
-from moving_pages import assert_pairs_agree, assert_table_is_true, run_page
+import xgboost
+from moving_pages import (
+    assert_calls_are_true,
+    assert_examples_are_true,
+    assert_options_are_true,
+    assert_pairs_agree,
+    flat,
+    run_page,
+)
 from recbole.evaluator import metrics_dict
 from recommenders.evaluation import python_evaluation
 
 import tfrankmetrics as tfr
 
 
-# The value of a call in a table: by the tool, and by this library.
-def of_keras_rs(call, page):
-    metric = eval(call, {**vars(keras_rs.metrics)})
+# The value of a call in a table: by the tool, and by this library. An option may be
+# shown with data of its own.
+def of_keras_rs(call, page, tool):
+    metric = eval(call, {**page, **vars(keras_rs.metrics)})
     metric.update_state(page["labels"], page["scores"])
     return metric.result()
 
 
-def of_torchmetrics(call, page):
+def of_torchmetrics(call, page, tool):
     metric = eval(call, {**vars(torchmetrics.retrieval)})
-    target = page["target"] if "DCG" in call else page["target"] > 0
-    return metric(page["preds"], target, indexes=page["indexes"])
+    labels = page["unjudged" if "ignore_index" in call else "labels"]
+    if "DCG" not in call:
+        labels = [min(label, 1) for label in labels]
+    columns = page["query"], page["scores"], labels
+    indexes, preds, target = map(torch.tensor, columns)
+    return metric(preds, target, indexes=indexes)
 
 
-def of_ranx(call, page):
+def of_ranx(call, page, tool):
+    if "(" in call:
+        return eval(call, {**vars(ranx), **page})
     return ranx.evaluate(ranx.Qrels(page["qrels"]), ranx.Run(page["run"]), call)
 
 
-def of_ir_measures(call, page):
-    measure = parse_measure(call)
-    return calc_aggregate([measure], page["qrels"], page["run"])[measure]
+def of_ir_measures_or_pytrec_eval(call, page, tool):
+    if tool == "pytrec_eval":
+        return of_pytrec_eval(call, page)
+    if call.startswith("["):
+        return eval(call, {**vars(ir_measures), **page})
+    measure = ir_measures.parse_measure(call)
+    return ir_measures.calc_aggregate([measure], page["qrels"], page["run"])[measure]
 
 
-def of_scikit_learn(call, page):
+def of_pytrec_eval(call, page):
+    if "(" not in call:
+        call = f"RelevanceEvaluator(qrels, {{{call!r}}})"
+    evaluator = eval(call, {**vars(pytrec_eval), **page})
+    return np.mean(flat(evaluator.evaluate(page["run"])))
+
+
+def of_scikit_learn(call, page, tool):
     names = {"relevant": np.array(page["labels"]) > 0, "np": np}
     return eval(call, {**vars(sklearn.metrics), **page, **names})
 
 
-def of_recommenders_or_recbole(call, page):
+def of_recommenders_or_recbole(call, page, tool):
     if "(" in call:
         return eval(call, {**vars(python_evaluation), **page})
     metric = metrics_dict[call.lower()](page["config"])
@@ -82,7 +111,12 @@ PAGES = {
     "keras-rs": (of_keras_rs, arrays, "keras_rs", 1e-6),
     "torchmetrics": (of_torchmetrics, rows, "torchmetrics", 1e-6),
     "ranx": (of_ranx, tables, "trec_eval", 1e-12),
-    "ir-measures-pytrec-eval": (of_ir_measures, tables, "trec_eval", 1e-12),
+    "ir-measures-pytrec-eval": (
+        of_ir_measures_or_pytrec_eval,
+        tables,
+        "trec_eval",
+        1e-12,
+    ),
     "scikit-learn": (of_scikit_learn, arrays, "sklearn", 1e-12),
     "recbole-recommenders": (
         of_recommenders_or_recbole,
@@ -93,33 +127,269 @@ PAGES = {
 }
 
 
+def mrr_of_keras_rs(arguments):
+    metric = keras_rs.metrics.MeanReciprocalRank()
+    metric.update_state(*arguments)
+    return metric.result()
+
+
+def mrr_of_ours(arguments):
+    metric = tfr.MeanReciprocalRank(convention="keras_rs")
+    metric.update_state(*arguments)
+    return metric.result()
+
+
+EXAMPLES = {"keras-rs": (mrr_of_keras_rs, mrr_of_ours)}
+
+
 @pytest.mark.parametrize("name", PAGES)
+@mock.patch.object(np, "float", float, create=True)  # RecBole needs NumPy 1
 def test_page(name):
     theirs, ours, convention, tolerance = PAGES[name]
-    with mock.patch.object(np, "float", float, create=True):  # RecBole needs NumPy 1
-        namespace, pairs = run_page(f"moving/{name}")
-        assert_pairs_agree(pairs, tolerance)
 
-        def options(call):
-            of_two = "recommenders" if "(" in call else "recbole"
-            return {"convention": convention or of_two}
+    def options(call):
+        of_two = "recommenders" if "(" in call else "recbole"
+        return {"convention": convention or of_two}
 
-        assert_table_is_true(
-            f"moving/{name}",
-            lambda call: theirs(call, namespace),
-            lambda metric, call, has_convention: ours(
-                metric, namespace, call, **(options(call) if has_convention else {})
-            ),
-            tolerance,
-        )
+    def of_us(metric, page, call, has_convention):
+        return ours(metric, page, call, **(options(call) if has_convention else {}))
+
+    page = run_page(f"moving/{name}")
+    assert_pairs_agree(page.pairs, tolerance)
+    assert_calls_are_true(page, theirs, of_us, tolerance)
+    assert_options_are_true(page, theirs, of_us, tolerance)
+    assert (name in EXAMPLES) == bool(page.examples)
+    if page.examples:
+        assert_examples_are_true(page, *EXAMPLES[name])
+
+
+def test_keras_rs_shuffles_ties_in_any_case():
+    values = set()
+    for seed in range(20):
+        metric = keras_rs.metrics.MeanReciprocalRank(shuffle_ties=False, seed=seed)
+        metric.update_state([[0.0, 1.0]], [[0.5, 0.5]])
+        values.add(float(metric.result()))
+    assert values == {0.5, 1.0}
+
+
+def test_torchmetrics_refuses_grades_but_in_ndcg():
+    indexes, target = torch.tensor([0, 0]), torch.tensor([2, 0])
+    preds = torch.tensor([0.9, 0.8])
+    for name in ["MAP", "MRR", "Precision", "Recall", "HitRate", "RPrecision", "AUROC"]:
+        metric = getattr(torchmetrics.retrieval, f"Retrieval{name}")()
+        with pytest.raises(ValueError, match="binary"):
+            metric(preds, target, indexes=indexes)
+    ndcg = torchmetrics.retrieval.RetrievalNormalizedDCG()
+    assert ndcg(preds, target, indexes=indexes) == 1
+
+
+def test_torchmetrics_takes_the_lower_middle_value_of_an_even_number():
+    median = torchmetrics.retrieval.RetrievalMRR(aggregation="median")
+    indexes, target = torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 0, 1])
+    assert median(torch.tensor([0.9, 0.8, 0.9, 0.8]), target, indexes=indexes) == 0.5
+
+
+def test_bpref_of_ranx_without_irrelevant_items():
+    qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 2.0, "b": 1.0}}
+    theirs = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), "bpref")
+    of_trec_eval = pytrec_eval.RelevanceEvaluator(qrels, {"bpref"}).evaluate(run)
+    (ours,) = tfr.evaluate_run(qrels, run, ["bpref"]).values()
+    assert np.isnan(theirs)
+    assert ours == of_trec_eval["q"]["bpref"]
+
+
+def test_files_of_ranx(tmp_path):
+    page = run_page("moving/ranx").names
+    qrels, run = ranx.Qrels(page["qrels"]), ranx.Run(page["run"], name="run")
+    paths = tmp_path / "qrels.trec", tmp_path / "run.trec"
+    qrels.save(paths[0], kind="trec")
+    run.save(paths[1], kind="trec")
+    read = [ranx.Qrels.from_file(str(paths[0])), ranx.Run.from_file(str(paths[1]))]
+    theirs = ranx.evaluate(*read, ["map", "mrr"])
+    assert tfr.evaluate_run(*paths, ["map", "mrr"]) == pytest.approx(theirs)
+
+
+def test_judged_queries_without_results():
+    """ir_measures counts them, and pytrec_eval does not."""
+    qrels, run = {"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": {"a": 1.0}}
+    ((_, theirs),) = ir_measures.calc_aggregate([ir_measures.AP], qrels, run).items()
+    assert theirs == tfr.evaluate_run(qrels, run, ["map"])["map"] == 0.5
+    found = pytrec_eval.RelevanceEvaluator(qrels, {"map"}).evaluate(run)
+    skipped = tfr.evaluate_run(qrels, run, ["map"], missing_queries="skip")
+    assert found == {"q1": skipped} == {"q1": {"map": 1.0}}
+
+
+@pytest.mark.parametrize("relevant", ["a", "b"])
+def test_tied_documents_in_ir_measures(relevant):
+    """RR with a cutoff comes from another program, which orders them differently."""
+    qrels, run = {"q": {relevant: 1}}, {"q": {"a": 1.0, "b": 1.0}}
+    measures = [ir_measures.RR, ir_measures.RR @ 10]
+    theirs = ir_measures.calc_aggregate(measures, qrels, run)
+    values = [theirs[measure] for measure in measures]
+    ours = tfr.evaluate_run(qrels, run, ["mrr", "mrr@10"], convention="trec_eval")
+    assert [*ours.values()] == [values[0]] * 2
+    assert {*values} == {0.5, 1.0}
+
+
+def test_auc_of_scikit_learn_without_relevant_items():
+    with pytest.warns(sklearn.exceptions.UndefinedMetricWarning):
+        assert np.isnan(sklearn.metrics.roc_auc_score([0, 0], [2, 1]))
+    aucs = tfr.evaluate([[1, 0], [0, 0]], [[2, 1], [2, 1]], ["auc"])
+    assert aucs == {"auc": 1.0}
+
+
+@mock.patch.object(np, "float", float, create=True)  # RecBole needs NumPy 1
+def test_recbole_rounds():
+    page = run_page("moving/recbole-recommenders").names
+    (exact,) = page["theirs"][0].values()
+    config = {**page["config"], "metric_decimal_place": 4}
+    (rounded,) = metrics_dict["ndcg"](config).calculate_metric(page["found"]).values()
+    assert rounded == round(float(exact), 4) != exact
 
 
 def test_page_of_gbdt():
     """The histories of the tools' own NDCG and of ours agree."""
-    page, pairs = run_page("gbdt")
-    for history in pairs:
+    page = run_page("gbdt")
+    for history in page.pairs:
         assert len({*history[0]}) == 5
-    assert len(pairs) == 2
-    assert_pairs_agree(pairs, 1e-5)
+    assert len(page.pairs) == 2
+    assert_pairs_agree(page.pairs, 1e-5)
     labels, scores = [1, 0, 0, 1], [0.3, 0.2, 0.1, 0.4]
-    assert page["eval_metric"](labels, scores, None, [2, 2]) == [("mrr", 1.0, True)]
+    eval_metric = page.names["eval_metric"]
+    assert eval_metric(labels, scores, None, [2, 2]) == [("mrr", 1.0, True)]
+
+
+@pytest.fixture(scope="module")
+def gbdt():
+    """The names of the page, whose last data and function are those for XGBoost."""
+    return run_page("gbdt").names
+
+
+def lightgbm_data(gbdt, part, groups, **options):
+    return lightgbm.Dataset(
+        gbdt["x"][gbdt[part]], gbdt["y"][gbdt[part]], group=groups, **options
+    )
+
+
+def test_lightgbm_stops_on_the_first_metric_of_ours(gbdt):
+    def feval(scores, data):
+        values = tfr.evaluate_rows(
+            None, data.get_label(), scores, ["mrr", "err@5"], groups=data.get_group()
+        )
+        return [(name, value, True) for name, value in values.items()]
+
+    training = lightgbm_data(gbdt, "train", gbdt["sizes"][:20])
+    validation = lightgbm_data(gbdt, "dev", gbdt["sizes"][20:], reference=training)
+    history, rounds = {}, 3
+    booster = lightgbm.train(
+        {"objective": "lambdarank", "metric": "None", "verbosity": -1},
+        training,
+        num_boost_round=60,
+        valid_sets=[validation],
+        feval=feval,
+        callbacks=[
+            lightgbm.early_stopping(rounds, first_metric_only=True, verbose=False),
+            lightgbm.record_evaluation(history),
+        ],
+    )
+    values = history["valid_0"]
+    assert [*values] == ["mrr", "err@5"]
+    assert booster.best_iteration == np.argmax(values["mrr"]) + 1
+    assert len(values["mrr"]) == booster.best_iteration + rounds < 60
+
+
+def test_lightgbm_passes_the_groups_to_eval_metric(gbdt):
+    x, y, dev = gbdt["x"], gbdt["y"], gbdt["dev"]
+    ranker = lightgbm.LGBMRanker(n_estimators=3, verbosity=-1)
+    groups = gbdt["sizes"][20:]
+    ranker.fit(
+        x[gbdt["train"]],
+        y[gbdt["train"]],
+        group=gbdt["sizes"][:20],
+        eval_X=x[dev],
+        eval_y=y[dev],
+        eval_group=[groups],
+        eval_metric=gbdt["eval_metric"],
+    )
+    theirs = ranker.evals_result_["valid_0"]["mrr"]
+    scores = ranker.predict(x[dev])
+    ours = tfr.evaluate_rows(None, y[dev], scores, ["mrr"], groups=groups)["mrr"]
+    assert theirs[-1] == ours
+    assert len({*theirs}) == 3
+
+
+def test_xgboost_stops_on_a_metric_of_ours(gbdt):
+    history, rounds = {}, 5
+    booster = xgboost.train(
+        {"objective": "rank:ndcg", "eval_metric": "ndcg@5"},
+        gbdt["training"],
+        num_boost_round=60,
+        evals=[(gbdt["validation"], "dev")],
+        custom_metric=gbdt["ranking_metrics"],
+        evals_result=history,
+        callbacks=[
+            xgboost.callback.EarlyStopping(
+                rounds=rounds, metric_name="mrr", maximize=True
+            )
+        ],
+        verbose_eval=False,
+    )
+    values = history["dev"]["mrr"]
+    assert booster.best_iteration == np.argmax(values)
+    assert len(values) == booster.best_iteration + rounds + 1 < 60
+
+
+def test_query_weights_of_lightgbm_and_xgboost(gbdt):
+    """LightGBM has one weight per row, and XGBoost one per query."""
+    x, y, train, dev = (gbdt[name] for name in ["x", "y", "train", "dev"])
+    groups = gbdt["sizes"][20:]
+    by_query = np.arange(1.0, 11)
+    by_row = np.repeat(by_query, groups)
+    plain = []  # without the weights
+
+    def ndcg(labels, scores, weights, convention):
+        metric, options = tfr.NDCG(5, convention=convention), {"groups": groups}
+        plain.extend(
+            tfr.evaluate_rows(None, labels, scores, [metric], **options).values()
+        )
+        (value,) = tfr.evaluate_rows(
+            None, labels, scores, [metric], sample_weight=weights, **options
+        ).values()
+        return value
+
+    def of_lightgbm(scores, data):
+        weights = data.get_weight()
+        assert weights.shape == by_row.shape
+        return "ours", ndcg(data.get_label(), scores, weights, "lightgbm"), True
+
+    def of_xgboost(scores, data):
+        weights = data.get_weight()
+        assert weights.shape == by_query.shape
+        weights = np.repeat(weights, groups)
+        return "ours", ndcg(data.get_label(), scores, weights, "xgboost")
+
+    training = lightgbm_data(gbdt, "train", gbdt["sizes"][:20])
+    validation = lightgbm_data(gbdt, "dev", groups, weight=by_row, reference=training)
+    histories = {}, {}
+    lightgbm.train(
+        {"objective": "lambdarank", "metric": "ndcg", "eval_at": [5], "verbosity": -1},
+        training,
+        num_boost_round=3,
+        valid_sets=[validation],
+        feval=of_lightgbm,
+        callbacks=[lightgbm.record_evaluation(histories[0])],
+    )
+    xgboost.train(
+        {"objective": "rank:ndcg", "eval_metric": "ndcg@5"},
+        xgboost.DMatrix(x[train], y[train], group=gbdt["sizes"][:20]),
+        num_boost_round=3,
+        evals=[(xgboost.DMatrix(x[dev], y[dev], group=groups, weight=by_query), "dev")],
+        custom_metric=of_xgboost,
+        evals_result=histories[1],
+        verbose_eval=False,
+    )
+    theirs = histories[0]["valid_0"]["ndcg@5"] + histories[1]["dev"]["ndcg@5"]
+    ours = histories[0]["valid_0"]["ours"] + histories[1]["dev"]["ours"]
+    assert ours == pytest.approx(theirs, rel=1e-5)
+    assert len(ours) == len(plain) == 6
+    assert np.all(np.abs(np.subtract(ours, plain)) > 1e-4)

@@ -1,34 +1,74 @@
 """Runs the pages for TF-Ranking and TensorFlow Recommenders beside these tools."""
 
 import numpy as np
+import pytest
+import tensorflow as tf
 import tensorflow_ranking
-from moving_pages import assert_pairs_agree, assert_table_is_true, run_page
+import tensorflow_recommenders as tfrs
+from moving_pages import (
+    assert_calls_are_true,
+    assert_options_are_true,
+    assert_pairs_agree,
+    run_page,
+)
 
 import tfrankmetrics as tfr
 
 
 def test_page_of_tf_ranking():
-    page, pairs = run_page("moving/tf-ranking")
-    assert_pairs_agree(pairs, 1e-6)
-    labels, scores = page["labels"].numpy(), page["scores"].numpy()
+    page = run_page("moving/tf-ranking")
+    assert_pairs_agree(page.pairs, 1e-6)
 
-    def labels_of(call):
+    def arrays(call, names):
+        if "ragged" in call:
+            return names["ragged_labels"], names["ragged_scores"]
+        labels, scores = names["labels"].numpy(), names["scores"].numpy()
         if call.startswith(("AlphaDCG", "PrecisionIA")):  # two subtopics
-            return np.stack([labels > 0, labels > 1], axis=2).astype("f4")
-        return labels
+            labels = np.stack([labels > 0, labels > 1], axis=2).astype("f4")
+        return labels, scores
 
-    def theirs(call):
-        metric = eval(call, {**vars(tensorflow_ranking.keras.metrics)})
-        metric.update_state(labels_of(call), scores)
-        return metric.result()
+    def theirs(call, names, tool):
+        found = eval(call, {**vars(tensorflow_ranking.keras.metrics), **names})
+        if not hasattr(found, "update_state"):
+            return found
+        found.update_state(*arrays(call, names))
+        return found.result()
 
-    def ours(metric, call, has_convention):
+    def ours(metric, names, call, has_convention):
         options = {"convention": "tf_ranking"} if has_convention else {}
-        return tfr.evaluate(labels_of(call), scores, [metric], **options)
+        return tfr.evaluate(*arrays(call, names), [metric], **options)
 
-    assert_table_is_true("moving/tf-ranking", theirs, ours, 1e-6)
+    assert_calls_are_true(page, theirs, ours, 1e-6)
+    assert_options_are_true(page, theirs, ours, 1e-6)
+
+
+@pytest.mark.parametrize("key", ["precision_ia", "alpha_dcg"])
+def test_get_of_tf_ranking_refuses_metrics_of_subtopics(key):
+    with pytest.raises(ValueError, match="Unsupported metric"):
+        tensorflow_ranking.keras.metrics.get(key)
 
 
 def test_page_of_tensorflow_recommenders():
-    _, pairs = run_page("moving/tfrs")
-    assert_pairs_agree(pairs, 1e-6)
+    page = run_page("moving/tfrs")
+    assert len(page.pairs) == 2
+    assert_pairs_agree(page.pairs, 1e-6)
+
+
+def test_names_in_the_logs_of_tensorflow_recommenders():
+    candidates = tf.data.Dataset.from_tensor_slices(np.eye(12, dtype="f4")).batch(4)
+    metric = tfrs.metrics.FactorizedTopK(candidates, ks=[10])
+    (mean,) = metric.metrics
+    assert mean.name == "factorized_top_k/top_10_categorical_accuracy"
+
+
+def test_batch_metrics_of_tensorflow_recommenders():
+    random = np.random.default_rng(0)
+    queries = random.normal(size=(40, 4)).astype("f4")
+    candidates = queries + random.normal(size=(40, 4)).astype("f4")
+    theirs = tf.keras.metrics.TopKCategoricalAccuracy(k=5)
+    tfrs.tasks.Retrieval(batch_metrics=[theirs])(queries, candidates)
+    ours = tfr.evaluate(
+        np.arange(40), queries @ candidates.T, ["hit_rate@5"], inputs="catalogue"
+    )
+    assert 0 < ours["hit_rate@5"] < 1
+    assert ours["hit_rate@5"] == pytest.approx(float(theirs.result()))
