@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from tfrankmetrics import NDCG, RankingMetrics, __version__, evaluate, evaluate_run
 
-names = {each.metadata["Name"] for each in importlib.metadata.distributions()}
+installed = importlib.metadata.distributions()
+names = {each.metadata["Name"].replace("_", "-") for each in installed}
 variants = {"tensorflow", "tensorflow-cpu", "tf-nightly"}
 assert names & variants == {*sys.argv[1:]}, names & variants
 
