@@ -20,6 +20,7 @@ from tensorflow_model_analysis.proto import config_pb2
 
 import tfrankmetrics as tfr
 import tfrankmetrics.tfma
+from notebooks.execute import NOTEBOOKS, assert_alike, read, run, stderr_texts
 from tfrankmetrics.tfma import RankMetrics, as_dataframe, eval_config
 
 NAMES = ["ndcg@10", "ndcg@3", "map", "mrr", "precision@5", "bpref", "arp", "opa", "auc"]
@@ -743,3 +744,11 @@ def test_docstring_examples():
     )
     assert tried
     assert not failed
+
+
+def test_notebook_runs_and_reproduces_its_outputs():
+    (path,) = (path for path in NOTEBOOKS if path.stem == "06_tfx_evaluation")
+    fresh = run(path)
+    assert stderr_texts(fresh) == []
+    # TFMA draws samples for the confidence intervals, without a seed.
+    assert_alike(fresh, read(path))
