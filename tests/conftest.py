@@ -25,6 +25,18 @@ def pytest_configure(config):
 # `helpers` creates variables, so the devices must be configured before its import.
 
 
+@pytest.fixture(autouse=True)
+def collective_keys_of_its_own():
+    """Keeps the replicas of one test apart from those of others in the process.
+
+    TensorFlow gives the reductions of each `MirroredStrategy` the same keys, and raises
+    an error if another model's reduction had another shape. Its own tests do this, too.
+    """
+    import tensorflow as tf
+
+    tf.distribute.MirroredStrategy._collective_key_base += 100_000
+
+
 @pytest.fixture(autouse=True, scope="module")
 def clear_caches_after_module():
     """Frees the compiled graphs of each module."""
