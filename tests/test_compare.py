@@ -445,7 +445,7 @@ ERRORS = {
     "by": (
         {"A": {"mrr": [1.0]}},
         {"by": "language"},
-        "a key of the first model's values",
+        "Pass by='language' to evaluate, evaluate_rows or evaluate_run, too.",
     ),
     "length of by": (
         {"A": {"mrr": [1.0]}},

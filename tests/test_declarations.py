@@ -337,6 +337,7 @@ class PaddingCounts(tfr.ItemGain):
         ({"formula": lambda lists, gain: half(lists, gain)[:, 0]}, r"one for each cutoff.*shape \(1,\)"),
         ({"formula": lambda lists, gain: half(lists, gain)[:, :1]}, r"one for each cutoff.*shape \(1, 1\)"),
         ({"formula": lambda lists, gain: lists.expected(gain)}, r"one for each cutoff.*shape \(1, 4\)"),
+        ({"formula": lambda lists, gain: lists.sum_to_cutoffs(lists.expected(gain)) / lists.k}, r"must be that of the cutoff k=4.*\[0\.\] without a cutoff"),
         ({"base": tfr.WholeListMetric}, r"values \[B\].*shape \(1, 1\)"),
         ({"formula": lambda lists, gain: tf.cast(half(lists, gain), "float32")}, "Received: float32"),
         ({"formula": lambda lists, gain: None}, "must return float64.*Received: None"),

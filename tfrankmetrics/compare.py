@@ -56,7 +56,7 @@ def compare(
     >>> compare({"A": a, "B": b})
     metric  queries             A (a)            B (b)
     mrr           4  0.7500 ± 0.4593*  0.6667 ± 0.6125
-    Mean ± 95% interval. Letters: significantly better than that model (p < 0.05).
+    Mean ± 95% interval. * or bold: best. Letters: better than that model (p < 0.05).
     <BLANKLINE>
     metric  models  difference        95% interval      p  wins  losses  ties
     mrr     B - A      -0.0833  [-1.1551, +0.9885]  0.750     2       2     0
@@ -203,8 +203,9 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
             return numbered(columns, first.num_queries)
         if isinstance(by, str):
             raise ValueError(
-                "`by` must be a column, or a key of the first model's values, as "
-                f"evaluate(..., by=..., per_query=True) returns. Received: {by!r}."
+                "`by` must be a column, or the name of slices that the first model's "
+                f"values have. Received: {by!r}. Pass by={by!r} to evaluate, "
+                "evaluate_rows or evaluate_run, too."
             )
     return numbered(by_columns(by), first.num_queries)
 

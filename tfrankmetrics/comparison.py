@@ -69,7 +69,7 @@ class Comparison:
     | --- | ---: | ---: | ---: |
     | mrr | 3 | 0.5667 ± 1.0040 | **0.8333 ± 0.7171** |
     <BLANKLINE>
-    Mean ± 95% interval. Letters: significantly better than that model (p < 0.05).
+    Mean ± 95% interval. * or bold: best. Letters: better than that model (p < 0.05).
 
     It prints as two tables, and shows them as HTML in a notebook. In the first one, a
     star marks the best model of a row, and letters mark the models that a model is
@@ -236,7 +236,7 @@ class Comparison:
         names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
         note = "Mean ± 95% interval."
         if len(models) > 1:
-            note += " Letters: significantly better than that model (p < 0.05)."
+            note += " * or bold: best. Letters: better than that model (p < 0.05)."
         if self.dropped:
             note += f" {self.dropped} queries that only some models have are left out."
         note = "\n".join([note, *self._notes])

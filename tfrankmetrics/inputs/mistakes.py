@@ -74,8 +74,8 @@ def warn_if_swapped(y_true: Any, y_pred: Any) -> None:
     are_scores = np.unique(labels).size > labels.size / 2
     if are_labels and are_scores and (labels % 1 != 0).mean() > 0.5:
         _warn(
-            "The first argument must hold labels, and the second one scores. Received: "
-            "fractions that are nearly all different, and whole numbers from 0 to "
+            "Labels come before scores. Received: labels that are fractions and nearly "
+            "all different, and scores that are whole numbers from 0 to "
             f"{scores.max():.0f}. They are probably swapped."
         )
 

@@ -26,13 +26,17 @@ OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
 def try_declaration(declaration: Declaration) -> None:
     """Raises TypeError for a formula that gives plausible, but wrong numbers.
 
-    It fails, counts padding, mixes the lists of a batch, or is wrong under ties.
+    It fails, counts padding, mixes the lists of a batch, is wrong without a cutoff, or
+    is wrong under ties.
     """
     name = declaration.name
     try:
         value = _values(declaration, [LABELS], [SCORES])
         padded = _values(declaration, [[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
         with_other = _values(declaration, [LABELS, OTHER_LABELS], [SCORES, SCORES])
+        at_the_end, whole = _values(
+            declaration, [LABELS], [SCORES], cutoffs=(len(LABELS), None)
+        )
         without = _values(declaration, [[0.0] * 4, [-1.0] * 4], [SCORES, SCORES])
     except Exception as error:
         raise TypeError(
@@ -52,6 +56,13 @@ def try_declaration(declaration: Declaration) -> None:
             f"The value of `{name}` must not depend on the other lists of a batch. "
             f"Received: {value} for a list alone, and {with_other[:, :1]} beside "
             "another one. Reduce over the ranks of each list, with axis=1."
+        )
+    if not np.allclose(at_the_end, whole, rtol=1e-9, equal_nan=True):
+        raise TypeError(
+            f"Without a cutoff, the value of `{name}` must be that of the cutoff "
+            f"k={len(LABELS)}, for a list of {len(LABELS)} items. Received: {whole} "
+            f"without a cutoff, and {at_the_end} with it. `lists.k` is infinite "
+            "without one: use tf.minimum(lists.k, lists.num_retrieved[:, None])."
         )
     if not np.isfinite(without).all():
         raise TypeError(
@@ -80,10 +91,17 @@ def _require_exact_ties(declaration: Declaration) -> None:
         )
 
 
-def _values(declaration: Declaration, labels: Any, scores: Any) -> np.ndarray:
-    """The values at some cutoffs, `[cutoffs, B]`."""
-    cutoffs = (1, 2, None) if declaration.has_cutoff else (None,)
-    measures = [make_measure(declaration, k) for k in cutoffs]
+def _values(
+    declaration: Declaration,
+    labels: Any,
+    scores: Any,
+    cutoffs: tuple[int | None, ...] = (1, 2, None),
+) -> np.ndarray:
+    """The values at some cutoffs, `[cutoffs, B]`; a metric without any ignores them."""
+    measures = [
+        make_measure(declaration, k if declaration.has_cutoff else None)
+        for k in cutoffs
+    ]
     labels = np.array(labels)
     if declaration.has_subtopics:
         labels = np.stack([labels, np.where(labels < 0, -1, 1 - labels)], axis=2)
