@@ -77,8 +77,9 @@ def test_public_names_have_documentation_and_an_example(name):
 )
 # A page declares a metric of the same name as another test.
 @mock.patch.dict(DECLARATIONS, METRICS, clear=True)
-def test_code_blocks_print_the_output_shown(document):
+def test_code_blocks_print_the_output_shown(document, tmp_path, monkeypatch):
     """Runs the Python blocks in order. The text block below each is its output."""
+    monkeypatch.chdir(tmp_path)  # some write files
     text = text_of(document)
     blocks = re.findall(
         r"^```python\n(.*?)^```\n+(?:^```text\n(.*?)^```)?",

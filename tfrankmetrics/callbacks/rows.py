@@ -37,7 +37,7 @@ class EvaluateRows(Evaluation):
     >>> clicks, users = [1, 0, 0, 0, 1, 0], ["a", "a", "a", "b", "b", "b"]
     >>> model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     >>> model.compile("sgd", "binary_crossentropy")
-    >>> by_user = EvaluateRows(x, clicks, users, ["ndcg@10", "gauc"])
+    >>> by_user = EvaluateRows(x, clicks, users, ["ndcg@10", "auc"])
     >>> history = model.fit(x, np.array(clicks), callbacks=[by_user], verbose=0).history
     >>> sorted(history)
     ['loss', 'val_auc', 'val_ndcg@10']
