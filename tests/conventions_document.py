@@ -17,14 +17,19 @@ DOCUMENT = pathlib.Path(__file__).parent.parent / "docs" / "conventions.md"
 TOLERANCE = 5.1e-5
 
 
-NAMES = {"INF": float("inf"), "NAN": float("nan"), "plus_one": plus_one}
+NAMES = {
+    "INF": float("inf"),
+    "NAN": float("nan"),
+    "plus_one": plus_one,
+    "convention": ...,  # any of the table below the call
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Example:
     """A call of `evaluate` with one metric, as written in the document.
 
-    `lists_every_tool` is True for a call with `convention=...`. The table below such a
+    `lists_every_tool` is True for a call with `convention=convention`. The table below such a
     call lists every tool that has the metric.
     """
 
