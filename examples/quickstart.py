@@ -8,7 +8,7 @@ with:
 
     python examples/quickstart.py
 
-It takes about 15 seconds and writes quickstart_output/quickstart.png.
+It takes about 20 seconds and writes quickstart_output/quickstart.png.
 """
 
 import argparse

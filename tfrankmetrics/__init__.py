@@ -8,7 +8,7 @@ The public interface is `__all__` of this package, of `tfrankmetrics.options`, o
 `tfrankmetrics.tfma` and of `tfrankmetrics.beam`. All other modules may change.
 """
 
-from tfrankmetrics import tensorflow_version  # noqa: F401, the check comes first
+from tfrankmetrics import tensorflow_version  # noqa: F401 (imported for its checks)
 from tfrankmetrics.callbacks.lists import EvaluateLists
 from tfrankmetrics.callbacks.retrieval import EvaluateRetrieval
 from tfrankmetrics.callbacks.rows import EvaluateRows
