@@ -4,7 +4,14 @@ import hypothesis.strategies as st
 import numpy as np
 import oracle
 import pytest
-from cases import METRICS, SUBTOPIC_METRICS, Case, labels_for
+from cases import (
+    LABEL_METRICS,
+    METRICS,
+    SUBTOPIC_METRICS,
+    Case,
+    labels_for,
+    make_metric,
+)
 from helpers import (
     CASES_AT_CUTOFFS,
     LABEL_METRIC_OBJECTS,
@@ -25,11 +32,20 @@ def labels_by_kind(labels):
     return labels, labels_for(SUBTOPIC_METRICS[0], labels)
 
 
-def evaluate(labels, scores, *, per_query=True, **options):
+# Every metric with its default options, for tests that would compile many graphs.
+DEFAULTS_BY_KIND = [
+    [make_metric(name, 3) for name in names]
+    for names in (LABEL_METRICS, SUBTOPIC_METRICS)
+]
+
+
+def evaluate(
+    labels, scores, *, metrics_by_kind=OBJECTS_BY_KIND, per_query=True, **options
+):
     values = {}
     if np.isin(labels, (-1, 1)).all():  # without a mask these are an error
         options = {"mask": labels >= 0} | options
-    for metrics, y_true in zip(OBJECTS_BY_KIND, labels_by_kind(labels)):
+    for metrics, y_true in zip(metrics_by_kind, labels_by_kind(labels)):
         values |= tfr.evaluate(y_true, scores, metrics, per_query=per_query, **options)
     return values
 
@@ -213,10 +229,13 @@ def test_constant_scores_give_the_same_value_in_any_order():
 @given(batches(), st.sampled_from([0.25, 1.0, 8.0]))
 def test_equal_weights_change_nothing(batch, weight):
     labels, scores = batch
-    unweighted = evaluate(labels, scores)
+    metrics = {"metrics_by_kind": DEFAULTS_BY_KIND}
+    unweighted = evaluate(labels, scores, **metrics)
     for shape in ((), labels.shape[:1], (len(labels), 1), labels.shape):
         weights = np.full(shape, weight)
-        assert_close(evaluate(labels, scores, sample_weight=weights), unweighted)
+        assert_close(
+            evaluate(labels, scores, sample_weight=weights, **metrics), unweighted
+        )
 
 
 @pytest.mark.usefixtures("clear_caches_after_test")
