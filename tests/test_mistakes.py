@@ -101,6 +101,23 @@ def test_swapped_labels_and_scores_are_a_warning():
         tfr.evaluate([[3, 2, 0, 1]], [[1, 0, 2, 3]], ["ndcg"])
 
 
+def test_swapped_query_ids_and_labels_are_a_warning():
+    query_ids, labels = np.repeat(np.arange(10), 6), np.tile([0, 1, 2, 0, 0, 1], 10)
+    scores = RNG.normal(size=60)
+    with pytest.warns(
+        tfr.RankingWarning, match="from 0 to 2, and 10 different labels"
+    ) as caught:
+        tfr.evaluate_rows(labels, query_ids, scores, ["mrr"])
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate_rows(query_ids, labels, scores, ["mrr"])
+        # Few queries: grades, or fractions.
+        tfr.evaluate_rows(labels, labels, scores, ["mrr"])
+        tfr.evaluate_rows(labels, query_ids / 10 + 0.05, scores, ["mrr"])
+        tfr.evaluate_rows([0, 0, 1, 1], [0, 5, 0, 7], [1.0, 2, 3, 4], ["mrr"])
+
+
 def test_zeros_and_ones_as_ids_are_a_warning():
     one_hot = np.eye(4, dtype=int)
     recommended = np.argsort(-SCORES[:, :4], axis=1)

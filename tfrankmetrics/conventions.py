@@ -330,6 +330,12 @@ _ALL = (
     ),
 )
 
+# The name of a convention by the name of each of its tools.
+CONVENTION_OF = {
+    tool: convention.name
+    for convention in _ALL
+    for tool in convention.tools.split(", ")
+} | {"tfr": "tf_ranking"}  # as it is usually imported
 CONVENTIONS: Mapping[str, Convention] = types.MappingProxyType(
     {convention.name: convention for convention in _ALL}
 )

@@ -7,7 +7,6 @@ names, cutoffs and options are here, once.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import re
 import typing
@@ -16,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrankmetrics.conventions import CONVENTIONS, Convention
+from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS, Convention
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.options import (
     ConventionName,
@@ -206,7 +205,9 @@ def make_measure(
 
 
 def _convention_for(name: str, declaration: Declaration) -> Convention:
-    check_option(declaration.name, "convention", name, ConventionName | None)
+    check_option(
+        declaration.name, "convention", name, ConventionName | None, CONVENTION_OF
+    )
     convention = CONVENTIONS[name]
     if declaration.name not in convention.metrics:
         raise ValueError(
@@ -239,11 +240,10 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
         )
     declaration = by_any_name.get(name.lower())
     if declaration is None:
-        near = difflib.get_close_matches(name.lower(), by_any_name, n=1, cutoff=0.6)
-        hint = f" Did you mean {by_any_name[near[0]].name!r}?" if near else ""
+        names = {each: known.name for each, known in by_any_name.items()}
         raise ValueError(
             f"A metric's name is one of {listed(DECLARATIONS)}, with '@k' for a "
-            f"cutoff. Received: {shortened(text)}.{hint}"
+            f"cutoff. Received: {shortened(text)}.{did_you_mean(name, (), names)}"
         )
     return declaration, int(cutoff) if cutoff else None
 

@@ -15,7 +15,7 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 TensorFunction = Callable[[Any], Any]
+NO_OTHER_NAMES: Mapping[str, str] = types.MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Rule:
 
     words: str
     holds: Callable[[Any], bool]
+    choices: tuple[str, ...] = ()
 
 
 def _is_int(value: Any) -> bool:
@@ -242,12 +244,14 @@ def rule_of(annotation: Any) -> Rule:
         return Rule(
             f"one of {listed(choices)}",
             lambda value: isinstance(value, str) and value in choices,
+            choices,
         )
     if origin in (typing.Union, types.UnionType):
         rules = [rule_of(part) for part in typing.get_args(annotation)]
         return Rule(
             ", or ".join(rule.words for rule in rules),
             lambda value: any(rule.holds(value) for rule in rules),
+            tuple(choice for rule in rules for choice in rule.choices),
         )
     if origin is collections.abc.Callable:
         return Rule("a function of a tensor", callable)
@@ -269,20 +273,39 @@ _RULES = {
 }
 
 
-def check_option(owner: str, name: str, value: Any, annotation: Any) -> None:
-    """Raises ValueError if a value breaks the rule of its option's type."""
+def check_option(
+    owner: str,
+    name: str,
+    value: Any,
+    annotation: Any,
+    other_names: Mapping[str, str] = NO_OTHER_NAMES,
+) -> None:
+    """Raises ValueError if a value breaks the rule of its option's type.
+
+    The error proposes the closest choice. `other_names` are names of choices elsewhere.
+    """
     rule = rule_of(annotation)
     if not rule.holds(value):
+        hint = ""
+        if isinstance(value, str):
+            hint = did_you_mean(value, rule.choices, other_names)
         raise ValueError(
             f"`{name}` of `{owner}` must be {rule.words}. Received: "
-            f"{name}={shortened(value)}."
+            f"{name}={shortened(value)}.{hint}"
         )
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Asks whether the user meant the closest known name; empty without a close one."""
-    near = difflib.get_close_matches(name, [*known], n=1, cutoff=0.6)
-    return f" Did you mean {near[0]!r}?" if near else ""
+def did_you_mean(
+    name: str, known: Iterable[str], other_names: Mapping[str, str] = NO_OTHER_NAMES
+) -> str:
+    """Asks whether the user meant the closest known name; empty without a close one.
+
+    Upper and lower case are the same. `other_names` have a known name each.
+    """
+    names = {**{each: each for each in known}, **other_names}
+    by_lower = {each.lower(): known_name for each, known_name in names.items()}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 def shortened(value: Any) -> str:

@@ -14,7 +14,11 @@ from tfrankmetrics.compiled import call_compiled, require_eager
 from tfrankmetrics.compute import parts_of, values_and_weights
 from tfrankmetrics.frames import column, exact_array, is_frame, is_missing
 from tfrankmetrics.inputs.labels import read_labels
-from tfrankmetrics.inputs.mistakes import refuse_signed_labels, warn_if_swapped
+from tfrankmetrics.inputs.mistakes import (
+    refuse_signed_labels,
+    warn_if_queries_are_labels,
+    warn_if_swapped,
+)
 from tfrankmetrics.inputs.tensors import (
     first_index,
     refuse_masked_arrays,
@@ -147,6 +151,8 @@ def evaluate_rows(
     _require_values(columns)
     refuse_signed_labels(columns["labels"], "leave these rows out")
     warn_if_swapped(columns["labels"], columns["scores"])
+    if groups is None:
+        warn_if_queries_are_labels(ids, columns["labels"])
     slices = None
     if by is not None:
         slice_columns = {

@@ -1,26 +1,22 @@
 """Runs the code and checks the tables of the pages that use other tools."""
 
-import contextlib
 import dataclasses
-import io
 import pathlib
 import re
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
+from code_blocks import SHOWN, assert_prints, run_block
 
 import tfrankmetrics as tfr
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 PART = re.compile(
-    r"^```(?P<language>py|python)\n(?P<code>.*?)^```\n+"
-    r"(?:^```text\n(?P<shown>.*?)^```)?"
+    rf"^```(?P<language>py|python)\n(?P<code>.*?)^{SHOWN}"
     r"|(?P<table>(?:^\|[^\n]*\n)+)",
     re.MULTILINE | re.DOTALL,
 )
 CODE = re.compile(r"`([^`]+)`")
-NUMBER = re.compile(r"-?\d+\.\d+")
 METRICS = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
 OURS = {name: getattr(tfr, name) for name in tfr.__all__}
 
@@ -75,9 +71,9 @@ def run_page(name):
         language, code, shown = part["language"], part["code"], part["shown"]
         if language == "py" and "theirs" not in code and "def " not in code:
             continue
-        printed = _run(code, name, page.names)
+        printed = run_block(code, f"{name}, at {part.start()}", page.names)
         if language == "python":
-            _assert_same_text(printed, shown)
+            assert_prints(printed, shown, tolerance=1e-6)
         follows = language == "python" and previous == "py" and "ours = " in code
         if follows or (language == "py" and "theirs, ours" in code):
             page.pairs.append((page.names["theirs"], page.names["ours"]))
@@ -97,31 +93,6 @@ def _add_table(page, table):
         page.options.append(rows)
     elif header[0] == "example":
         page.examples += rows
-
-
-def run_all_blocks(name):
-    """Runs every block of Python in order, and compares what each prints."""
-    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    blocks = [part for part in PART.finditer(text) if part["code"]]
-    assert blocks
-    namespace = {}
-    for part in blocks:
-        _assert_same_text(_run(part["code"], name, namespace), part["shown"])
-
-
-def _run(code, name, namespace):
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, name, "exec"), namespace)
-    return printed.getvalue()
-
-
-def _assert_same_text(printed, shown):
-    shown = shown or ""
-    assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
-    numbers = [float(number) for number in NUMBER.findall(printed)]
-    expected = [float(number) for number in NUMBER.findall(shown)]
-    assert numbers == pytest.approx(expected, abs=1e-6)
 
 
 def assert_pairs_agree(pairs, tolerance):

@@ -1,13 +1,10 @@
 """Compares the metrics on Apache Beam with `evaluate_rows` and `evaluate_run`."""
 
-import contextlib
 import copy
 import doctest
-import io
 import json
 import pathlib
 import random
-import re
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -16,6 +13,7 @@ import own_metric
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.testing.util import assert_that, equal_to
+from code_blocks import run_blocks
 
 import tfrankmetrics as tfr
 import tfrankmetrics.beam
@@ -367,18 +365,7 @@ def test_whole_list_metrics_of_empty_results_raise(tmp_path):
 
 def test_code_blocks_print_the_output_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    document = pathlib.Path(__file__).parent.parent / "docs" / "beam.md"
-    text = document.read_text(encoding="utf-8")
-    blocks = re.findall(
-        r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```)?", text, re.M | re.S
-    )
-    namespace = {}
-    for code, shown in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(code, namespace)
-        assert printed.getvalue() == shown
-    assert len(blocks) == text.count("```python")
+    run_blocks(pathlib.Path(__file__).parent.parent / "docs" / "beam.md")
 
 
 def test_docstring_examples():

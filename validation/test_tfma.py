@@ -1,12 +1,9 @@
 """Compares the metrics in TensorFlow Model Analysis, on Beam, with `evaluate`."""
 
 import ast
-import contextlib
 import doctest
-import io
 import json
 import pathlib
-import re
 
 import numpy as np
 import own_metric
@@ -15,6 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from apache_beam.options.pipeline_options import PipelineOptions
+from code_blocks import run_blocks
 from google.protobuf import text_format
 from tensorflow_model_analysis.proto import config_pb2
 
@@ -724,18 +722,7 @@ def test_invalid_ids_raise(predictions, arguments, message):
 
 @pytest.mark.parametrize("name", ["tfx.md", "start/tfx.md"])
 def test_code_blocks_print_the_output_shown(name):
-    document = pathlib.Path(__file__).parent.parent / "docs" / name
-    text = document.read_text(encoding="utf-8")
-    blocks = re.findall(
-        r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```)?", text, re.M | re.S
-    )
-    namespace = {}
-    for code, shown in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(code, namespace)
-        assert printed.getvalue() == shown
-    assert len(blocks) == text.count("```python")
+    run_blocks(pathlib.Path(__file__).parent.parent / "docs" / name)
 
 
 def test_docstring_examples():

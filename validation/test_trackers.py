@@ -1,11 +1,13 @@
 """Experiment trackers and tuners log and read our metrics of `fit`."""
 
+import pathlib
+
 import keras_tuner
 import mlflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from moving_pages import run_all_blocks
+from code_blocks import run_blocks
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import tfrankmetrics as tfr
@@ -98,7 +100,8 @@ def test_mlflow_refuses_other_characters_of_slices():
 @pytest.mark.usefixtures("tracking")
 def test_page():
     """`tests/test_docs.py` runs its blocks, too, but not the one of MLflow."""
-    run_all_blocks("how-to/trackers")
+    page = pathlib.Path(__file__).parent.parent / "docs" / "how-to" / "trackers.md"
+    run_blocks(page, "(?:py|python)")
 
 
 def test_tensorboard_logs_slices(tmp_path):

@@ -69,14 +69,27 @@ def warn_if_swapped(y_true: Any, y_pred: Any) -> None:
     labels, scores = (_sample(data) for data in (y_true, y_pred))
     if labels.size < 4 or scores.size < 4:
         return
-    are_grades = (scores >= 0) & (scores <= 4) & (scores % 1 == 0)
-    are_labels = are_grades.all() and np.unique(scores).size > 1
+    are_labels = _are_grades(scores).all() and np.unique(scores).size > 1
     are_scores = np.unique(labels).size > labels.size / 2
     if are_labels and are_scores and (labels % 1 != 0).mean() > 0.5:
         _warn(
             "Labels come before scores. Received: labels that are fractions and nearly "
             "all different, and scores that are whole numbers from 0 to "
             f"{scores.max():.0f}. They are probably swapped."
+        )
+
+
+def warn_if_queries_are_labels(distinct_ids: Any, labels: Any) -> None:
+    """Warns if the query ids look like labels and the labels look like ids."""
+    ids, grades = _sample(distinct_ids), np.unique(_sample(labels))
+    if ids.size == 0 or not _are_grades(ids).all() or _are_grades(grades).all():
+        return
+    if (grades % 1 == 0).all() and grades.size > 2 * ids.size:
+        _warn(
+            "Query ids tell queries apart, and labels say how relevant an item is. "
+            "Received: query ids that are only whole numbers from 0 to "
+            f"{ids.max():.0f}, and {grades.size} different labels. They are probably "
+            "swapped."
         )
 
 
@@ -138,6 +151,10 @@ def warn_if_invalid(sums: tf.Tensor, name: str, inputs: str) -> None:
 
 def _are_signs(numbers: np.ndarray) -> bool:
     return bool(((numbers == 1) | (numbers == -1)).all())
+
+
+def _are_grades(numbers: np.ndarray) -> np.ndarray:
+    return (numbers >= 0) & (numbers <= 4) & (numbers % 1 == 0)
 
 
 def _warn(message: str) -> None:

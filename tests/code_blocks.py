@@ -1,0 +1,44 @@
+"""Runs the code of a page, and compares what it prints with what the page shows."""
+
+import contextlib
+import io
+import linecache
+import re
+
+import pytest
+
+NUMBER = re.compile(r"-?\d+\.\d+")
+SHOWN = r"```\n+(?:^```text\n(?P<shown>.*?)^```)?"
+
+
+def run_blocks(path, language="python"):
+    """Runs the blocks of a page in order. The text block below each is its output."""
+    text = path.read_text(encoding="utf-8")
+    block = re.compile(rf"^```{language}\n(?P<code>.*?)^{SHOWN}", re.M | re.S)
+    blocks = [*block.finditer(text)]
+    assert blocks
+    namespace = {}
+    for number, part in enumerate(blocks):
+        printed = run_block(part["code"], f"{path.name}, block {number}", namespace)
+        # The values of trained models differ slightly between machines.
+        tolerance = 0.02 if "fit(" in part["code"] else 1e-12
+        assert_prints(printed, part["shown"], tolerance)
+
+
+def run_block(code, name, namespace):
+    """What a block of code prints."""
+    # TensorFlow reads the source of functions. In the page, it would find other lines.
+    linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, name, "exec"), namespace)
+    return printed.getvalue()
+
+
+def assert_prints(printed, shown, tolerance):
+    """The text must be the same, but for small differences of its numbers."""
+    shown = shown or ""
+    assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
+    numbers = [float(number) for number in NUMBER.findall(printed)]
+    expected = [float(number) for number in NUMBER.findall(shown)]
+    assert numbers == pytest.approx(expected, abs=tolerance)
