@@ -356,6 +356,7 @@ def test_tables():
     row = frame.iloc[0]
     assert (row.metric, row.model, row.than) == ("ndcg@5", "B", "A")
     assert row.difference == comparison.differences[0].difference
+    assert row.queries == N
     means = comparison.to_pandas("means")
     assert means["mean"].tolist() == [each.mean for each in comparison.means]
     markdown, latex = comparison.to_markdown("means"), comparison.to_latex("means")

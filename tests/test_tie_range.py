@@ -6,11 +6,10 @@ import numpy as np
 import oracle
 import pytest
 import tensorflow as tf
-from cases import CASES, METRICS, Case, cases_of_metrics, random_lists, with_cutoffs
+from cases import CASES, METRICS, Case, random_lists, with_cutoffs
 from helpers import results, update_function
 
 import tfrankmetrics as tfr
-from tfrankmetrics.options import Ties
 
 BEST_AND_WORST = [
     case
@@ -258,8 +257,3 @@ def test_low_precision_ties_scores_and_the_range_shows_it():
     assert ends[0] < exact["ndcg@10"] < ends[1]
     off = abs(rounded["ndcg@10"] - exact["ndcg@10"])
     assert off < (ends[1] - ends[0]) / 2
-
-
-def test_every_choice_of_ties_is_known():
-    of_cases = {t for c in cases_of_metrics(["ndcg"]) for t in get_args(Ties) if c}
-    assert of_cases == {"expected", "stable", "random", "best", "worst"}

@@ -136,7 +136,7 @@ class Comparison:
             chosen = self.means if content == "means" else self.differences
         rows = []
         for each in chosen:
-            values = each._asdict()
+            values = each._asdict() | {"queries": each.queries}
             key = values.pop("slice") or (self._whole,) * len(self.by)
             if taken := {*self.by} & {*values, "model", "than"}:
                 raise ValueError(
