@@ -139,7 +139,7 @@ def test_metrics_are_saved_with_a_model_and_copied(tmp_path):
 
 
 def test_errors_are_the_same_as_for_other_metrics():
-    with pytest.raises(ValueError, match="Did you mean 'graded_rbp'"):
+    with pytest.raises(ValueError, match="Did you mean 'graded_rbp@2'"):
         tfr.evaluate(LABELS, SCORES, ["graded_rpb@2"])
     with pytest.raises(ValueError, match="`persistence` of `graded_rbp` must be a num"):
         GradedRBP(persistence=1.5)

@@ -136,7 +136,7 @@ class Comparison:
             chosen = self.means if content == "means" else self.differences
         rows = []
         for each in chosen:
-            values = each._asdict() | {"queries": each.queries}
+            values: dict[str, Any] = {**each._asdict(), "queries": each.queries}
             key = values.pop("slice") or (self._whole,) * len(self.by)
             if taken := {*self.by} & {*values, "model", "than"}:
                 raise ValueError(
@@ -195,6 +195,14 @@ class Comparison:
             return [self._whole] + [""] * (len(self.by) - 1)
         return [*map(str, each.slice)]
 
+    @property
+    def _num_tests(self) -> int:
+        return sum(not math.isnan(each.p) for each in self.differences)
+
+    @property
+    def _is_corrected(self) -> bool:
+        return self._correction is not None and self._num_tests > 1
+
     def _tables(self, content: Content | None = None) -> list[Table]:
         check_option("Comparison", "content", content, Content | None)
         tables = []
@@ -236,7 +244,8 @@ class Comparison:
         names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
         note = "Mean ± 95% interval."
         if len(models) > 1:
-            note += " * or bold: best. Letters: better than that model (p < 0.05)."
+            p = "corrected p" if self._is_corrected else "p"
+            note += f" * or bold: best. Letters: better than that model ({p} < 0.05)."
         if self.dropped:
             note += f" {self.dropped} queries that only some models have are left out."
         note = "\n".join([note, *self._notes])
@@ -245,9 +254,7 @@ class Comparison:
         )
 
     def _table_of_differences(self) -> Table:
-        number = sum(not math.isnan(each.p) for each in self.differences)
-        is_corrected = self._correction is not None and number > 1
-        rows = []
+        is_corrected, rows = self._is_corrected, []
         for each in self.differences:
             labels = [
                 *self._slice(each),
@@ -266,7 +273,8 @@ class Comparison:
         note = {"t": "Paired t-test"}.get(self._test, f"Paired {self._test} test")
         if is_corrected:
             note += (
-                f"; p-values corrected for {number} comparisons ({self._correction})"
+                f"; p-values corrected for {self._num_tests} comparisons "
+                f"({self._correction})"
             )
         return Table(header, rows, len(self.by) + 2, f"{note}.")
 

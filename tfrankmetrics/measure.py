@@ -129,6 +129,8 @@ class Measure:
             raise TypeError(
                 f"The formula of `{self.declaration.name}` must return float64 values "
                 f"{form} here {shape}. Received: {received}."
+                + " `lists.sum_to_cutoffs` sums over ranks."
+                * has_cutoff
             )
         return values if has_cutoff else values[:, tf.newaxis]
 
@@ -240,10 +242,14 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
         )
     declaration = by_any_name.get(name.lower())
     if declaration is None:
-        names = {each: known.name for each, known in by_any_name.items()}
+        end = text.removeprefix(name)
+        names = {each: known.name + end for each, known in by_any_name.items()}
+        hint = did_you_mean(name, (), names)
+        if not hint:
+            hint = " Import the module that declares it, if the metric is your own."
         raise ValueError(
             f"A metric's name is one of {listed(DECLARATIONS)}, with '@k' for a "
-            f"cutoff. Received: {shortened(text)}.{did_you_mean(name, (), names)}"
+            f"cutoff. Received: {shortened(text)}.{hint}"
         )
     return declaration, int(cutoff) if cutoff else None
 

@@ -33,6 +33,12 @@ class Model(NamedTuple):
 
 def read_models(values: Any, by: Any) -> list[Model]:
     """Checks the values of models. Those of the keys `by` are slices."""
+    if is_frame(values):
+        raise ValueError(
+            "`values` must be a dict with the values of each model. Received: a frame. "
+            "For scores in its columns, pass {'A': evaluate_rows(..., data=frame, "
+            "per_query=True), ...}."
+        )
     if not isinstance(values, Mapping) or not values:
         raise ValueError(
             "`values` must be a dict with the values of each model, as in "

@@ -180,7 +180,7 @@ class SlicedValues(Mapping):
         if key not in self._values:
             raise KeyError(
                 f"A key must be a slice by {listed(self.by)}. Received: "
-                f"{shortened(key)}."
+                f"{shortened(key)}. `whole` has the values of all queries."
             )
         return self._values[key]
 

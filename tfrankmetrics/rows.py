@@ -280,9 +280,12 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
         # Text that is no number explains why the whole column is text.
         words = (each for each in others if not _is_number_as_text(each[1]))
         row, value = next(words, (others or [(0, array.dtype)])[0])
+        remedy = "Replace text by numbers, and leave out rows with missing values."
+        if name == "labels":
+            remedy += " If these are the query ids, swap `query_ids` and `labels`."
         raise ValueError(
             f"`{name}` must hold numbers. Received: {shortened(value)} in row {row}. "
-            "Replace text by numbers, and leave out rows with missing values."
+            f"{remedy}"
         )
     return array
 

@@ -274,7 +274,7 @@ def test_counters_say_what_did_not_pair():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: EvaluateRows(*COLUMNS, ["ndgc@10"]), "Did you mean 'ndcg'"),
+        (lambda: EvaluateRows(*COLUMNS, ["ndgc@10"]), "Did you mean 'ndcg@10'"),
         (lambda: EvaluateRows(*COLUMNS, ["ndcg"], gian=1), "Received: 'gian'"),
         (lambda: EvaluateRows(*COLUMNS, ["ndcg"], gain="exp"), "must be one of"),
         (lambda: EvaluateRows(*COLUMNS, ["ndcg"], ties="random"), "no order on Beam"),

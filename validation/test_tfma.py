@@ -343,7 +343,7 @@ def test_confidence_intervals(method):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RankMetrics(["ndgc@10"]), "Did you mean 'ndcg'"),
+        (lambda: RankMetrics(["ndgc@10"]), "Did you mean 'ndcg@10'"),
         (lambda: RankMetrics(["ndcg"], gian="linear"), "Received: 'gian'"),
         (lambda: RankMetrics(["ndcg"], gain="exp"), "must be one of 'exponential'"),
         (lambda: RankMetrics(["ndcg"], ties="random"), "no order on Beam"),

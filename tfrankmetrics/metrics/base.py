@@ -139,7 +139,7 @@ class TopKMetric(SingleMetric):
         dtype: The dtype of the result, by default Keras's floatx. The state is always
             float64.
 
-    Weights: one weight per query weighs the mean over the queries. One weight per item
+    Weights: one weight per query is its weight in the mean. One weight per item
     gives the query the weight sum(weight * gain) / sum(gain), and within the list it
     weighs the gains of DCG, NDCG and alpha-DCG, the hits of MAP, the labels of ARP and
     the pairs of OPA. The gain of a binary metric is 1 for a relevant item.

@@ -42,7 +42,8 @@ def try_declaration(declaration: Declaration) -> None:
         raise TypeError(
             f"The formula and the gain of `{name}` must compute the values of lists. "
             f"Received, for a list of {len(LABELS)} items: {type(error).__name__}: "
-            f"{error}"
+            f"{str(error).rstrip('.')}. help(tfrankmetrics.RankedLists) says what a "
+            "formula can read, such as lists.expected(gain), the gains at each rank."
         ) from error
     if not np.allclose(value, padded, rtol=1e-9, equal_nan=True):
         raise TypeError(
@@ -80,13 +81,15 @@ def _require_exact_ties(declaration: Declaration) -> None:
     by_order = _values(declaration, orders, [SCORES] * len(orders))
     mean = np.mean(by_order, axis=1, keepdims=True)
     tied = _values(declaration, [LABELS], [[1.0] * len(LABELS)])
+    where = " at the cutoffs 1, 2 and none" if declaration.has_cutoff else ""
     if not np.allclose(tied, mean, rtol=1e-9, equal_nan=True):
         raise TypeError(
             "With ties='expected', a value must be the mean over all orders of the "
             f"tied items. Received: `{declaration.name}` of tied items with the labels "
-            f"{LABELS} is {tied}, and its mean over all orders is {mean}. Its formula "
-            "is not linear in the gains: use `first_relevant`, `relevant_down_to` or "
-            "`first_stop` of RankedLists, or declare "
+            f"{LABELS} is {tied.tolist()}{where}, and its mean "
+            f"over all orders is {mean.tolist()}. Its formula is not linear in the "
+            "gains: use `first_relevant`, `relevant_down_to` or `first_stop` of "
+            "RankedLists, or declare in the class "
             'ties: Literal["stable", "random"] = "stable".'
         )
 
