@@ -18,14 +18,16 @@ LABELS = RNG.integers(0, 3, (8, 5))
 
 
 def row_model():
+    tf.keras.utils.set_random_seed(0)
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     model.compile("sgd", "binary_crossentropy")
     return model
 
 
-def list_model():
+def list_model(**arguments):
+    tf.keras.utils.set_random_seed(0)
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
+    model.compile("sgd", "mse", **arguments)
     return model
 
 
@@ -72,6 +74,41 @@ def test_two_sources_of_one_key_are_an_error():
     assert {"val_mrr", "dev_mrr"} <= set(fit(row_model(), callbacks))
 
 
+def test_two_sources_of_one_key_are_an_error_with_steps():
+    def callback(**arguments):
+        return tfr.EvaluateRows(X, CLICKS, USERS, ["map"], unit="steps", **arguments)
+
+    others = tfr.EvaluateRows(X, CLICKS, LANGUAGES, ["map"], unit="steps")
+    with pytest.raises(ValueError, match="must have one source"):
+        fit(row_model(), [callback(), others])
+    with pytest.raises(ValueError, match="must have one source"):
+        fit(
+            row_model(),
+            [callback(every=2), tfr.EvaluateRows(X, CLICKS, LANGUAGES, ["map"])],
+        )
+    model = list_model(metrics=[tfr.RankingMetrics(["ndcg"])])
+    labels = LABELS[:, ::-1]
+    for prefix in ("val_", ""):
+        lists = tfr.EvaluateLists(LISTS, labels, ["ndcg"], unit="steps", prefix=prefix)
+        with pytest.raises(ValueError, match="must have one source"):
+            model.fit(
+                LISTS,
+                LABELS,
+                validation_data=(LISTS, LABELS),
+                verbose=0,
+                callbacks=[lists],
+            )
+
+
+def test_the_numbers_of_queries_have_one_source_too():
+    once, twice = (
+        tfr.EvaluateLists(LISTS[of], LABELS[of], ["mrr"], num_queries=True)
+        for of in ([0, 1], [0, 1, 0, 1])
+    )
+    with pytest.raises(ValueError, match=r"val_num_queries=4 from .*, and 2"):
+        fit(list_model(), [once, twice], LISTS, LABELS)
+
+
 def test_a_path_with_a_value_needs_the_callback_before_it(tmp_path):
     path = str(tmp_path / "{val_mrr:.2f}.weights.h5")
     save = tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)
@@ -116,6 +153,19 @@ def test_a_callback_that_reads_the_values_must_come_after(reader, tmp_path):
     assert "val_mrr" in fit(row_model(), [other, callback])
 
 
+def test_a_reader_of_other_keys_may_come_before(tmp_path):
+    path = str(tmp_path / "{val_ndcg@5:.2f}.weights.h5")
+    save = tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)
+    fit_with_metric = {"validation_data": (LISTS, LABELS), "verbose": 0}
+    model = list_model(metrics=[tfr.RankingMetrics(["ndcg@5"])])
+    callback = tfr.EvaluateLists(LISTS, LABELS, ["ndcg"], num_queries=True)
+    model.fit(LISTS, LABELS, callbacks=[save, callback], **fit_with_metric)
+    assert len([*tmp_path.glob("*.weights.h5*")]) == 1
+    stop = tf.keras.callbacks.EarlyStopping("val_num_queries")
+    with pytest.raises(ValueError, match="EarlyStopping before it"):
+        model.fit(LISTS, LABELS, callbacks=[stop, callback], **fit_with_metric)
+
+
 def test_every_second_epoch():
     recorder = Recorder()
     callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=2, prefix="dev_")
@@ -145,9 +195,56 @@ def test_slices_weights_and_numbers_of_queries():
     expected = tfr.evaluate_rows(*rows, by={"language": LANGUAGES}, **arguments)
     last = {name: values[-1] for name, values in history.items() if name != "loss"}
     assert last["val_ndcg_5"] == pytest.approx(expected.whole["ndcg_5"])
+    assert last["val_num_queries"] == 3
     for language in ("de", "en"):
         value = expected[language]["ndcg_5"]
         assert last[f"val_ndcg_5/language:{language}"] == pytest.approx(value)
+        number = expected.num_queries[language]
+        assert last[f"val_num_queries/language:{language}"] == number
+
+
+def test_slices_that_are_the_same_text_are_an_error():
+    of_lists = np.array([None, "None"] * 4, object)
+    callback = tfr.EvaluateLists(LISTS, LABELS, ["mrr"], by={"l": of_lists})
+    with pytest.raises(ValueError, match="Received twice: 'l:None'"):
+        fit(list_model(), [callback], LISTS, LABELS)
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize("batch_size", [None, 3])
+def test_the_mask_of_keras_leaves_steps_out(run_eagerly, batch_size):
+    sequences = RNG.integers(1, 7, (10, 5)) * (
+        np.arange(5) < RNG.integers(2, 6, (10, 1))
+    )
+    targets = np.roll(sequences, -1, axis=1)
+    inputs = tf.keras.Input((5,))
+    embedded = tf.keras.layers.Embedding(7, 4, mask_zero=True)(inputs)
+    model = tf.keras.Model(inputs, tf.keras.layers.Dense(7)(embedded))
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    metric = tfr.RankingMetrics(["mrr"], inputs="catalogue")
+    model.compile("sgd", loss, metrics=[metric], run_eagerly=run_eagerly)
+    dataset = tf.data.Dataset.from_tensor_slices((sequences, targets)).batch(4)
+    arguments = {"metrics": ["mrr"], "inputs": "catalogue"}
+    callbacks = [
+        tfr.EvaluateLists(dataset, prefix="dataset_", **arguments),
+        tfr.EvaluateLists(
+            sequences, targets, prefix="arrays_", batch_size=batch_size, **arguments
+        ),
+    ]
+    history = model.fit(
+        sequences,
+        targets,
+        validation_data=(sequences, targets),
+        verbose=0,
+        callbacks=callbacks,
+    ).history
+    scores = model.predict(sequences, verbose=0)
+    counted = np.where(sequences > 0, targets, -1)
+    expected = tfr.evaluate(counted, scores, ["mrr"], inputs="catalogue")["mrr"]
+    for prefix in ("val_", "dataset_", "arrays_"):
+        assert history[f"{prefix}mrr"] == pytest.approx([expected], rel=1e-5), prefix
+    without = tfr.evaluate(targets, scores, ["mrr"], inputs="catalogue")["mrr"]
+    assert without != pytest.approx(expected, rel=1e-3)
 
 
 def test_groups_of_sorted_rows():
@@ -390,6 +487,9 @@ def test_datasets_that_turn_out_to_be_unfit():
         fit(list_model(), [empty], LISTS, LABELS)
 
 
+SHUFFLED = tf.data.Dataset.from_tensor_slices(X).shuffle(99).batch(10)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -399,6 +499,12 @@ def test_datasets_that_turn_out_to_be_unfit():
         ),
         (lambda: tfr.EvaluateRows(X, CLICKS, USERS[:3], ["mrr"]), "value for each row"),
         (lambda: tfr.EvaluateRows(X, CLICKS, None, ["mrr"]), "Give either `query_ids`"),
+        (lambda: tfr.EvaluateRows(X, None, USERS, ["mrr"]), "a label for each row"),
+        (lambda: tfr.EvaluateRows(X[:0], [], [], ["mrr"]), "at least one row"),
+        (
+            lambda: tfr.EvaluateRows(SHUFFLED, CLICKS, USERS, ["mrr"]),
+            "query ids must be",
+        ),
         (lambda: tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=0), "at least 1"),
         (lambda: tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], unit="x"), "'steps'"),
         (lambda: tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], prefix=3), "a string"),
@@ -433,3 +539,16 @@ def test_steps_are_batches_also_in_steps_per_execution():
         values.append(["val_mrr" in logs for logs in recorder.batches])
     assert values[0] == [0, 1, 0, 1, 0, 1] * 4
     assert values[1] == [0, 1] * 4
+
+
+@pytest.mark.parametrize(
+    ("every", "evaluated"),
+    [(4, [1, 0, 1, 0, 1, 0]), (15, [0, 0, 0, 0, 0, 1]), (5, [0, 1, 0, 1, 0, 1])],
+)
+def test_the_last_execution_of_an_epoch_has_fewer_steps(every, evaluated):
+    """Three epochs of five batches, four and one at a time."""
+    model, recorder = row_model(), Recorder()
+    model.compile("sgd", "binary_crossentropy", steps_per_execution=4)
+    callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=every, unit="steps")
+    model.fit(X, CLICKS, 12, 3, verbose=0, callbacks=[callback, recorder])
+    assert ["val_mrr" in logs for logs in recorder.batches] == evaluated

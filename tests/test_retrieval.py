@@ -1,6 +1,9 @@
 """Tests `evaluate_retrieval` and its callback: exact ranks among all candidates."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 from cases import METRICS
@@ -240,15 +243,131 @@ def test_a_dataset_is_read_twice():
     tfr.evaluate_retrieval(
         candidates[:2], dataset, relevant, ["mrr"], candidate_tower=tower
     )
-    assert batches == [100] * 6
+    assert batches == [128] * 6  # with the last row repeated
 
 
 def test_a_dataset_that_changes_its_order_is_refused():
-    candidates = np.random.default_rng(0).normal(size=(300, 4)).astype("float32")
-    shuffled = tf.data.Dataset.from_tensor_slices(candidates).shuffle(300).batch(50)
+    rng = np.random.default_rng(0)
+    candidates = rng.normal(size=(300, 4)).astype("float32")
+
+    def in_any_order():
+        yield from rng.permutation(candidates)
+
+    spec = tf.TensorSpec(4)
+    shuffled = tf.data.Dataset.from_generator(in_any_order, output_signature=spec)
     queries = candidates[:20]
     with pytest.raises(ValueError, match="in the same order each time"):
-        tfr.evaluate_retrieval(queries, shuffled, np.arange(20), ["mrr"])
+        tfr.evaluate_retrieval(queries, shuffled.batch(50), np.arange(20), ["mrr"])
+
+
+@pytest.mark.parametrize("reshuffle", [True, False])
+def test_a_shuffled_dataset_is_refused(reshuffle):
+    vectors = np.eye(9)
+    rows = tf.data.Dataset.from_tensor_slices(vectors)
+    shuffled = (
+        rows.shuffle(300, reshuffle_each_iteration=reshuffle).batch(7).prefetch(1)
+    )
+    ids = np.arange(9)
+    with pytest.raises(
+        ValueError, match=r"row for each query must .* with shuffle\(\)"
+    ):
+        tfr.evaluate_retrieval(shuffled, vectors, ids, ["mrr"])
+    with pytest.raises(
+        ValueError, match=r"positions of candidates must .* with shuffle"
+    ):
+        tfr.evaluate_retrieval(vectors, shuffled, ids, ["mrr"])
+
+
+def test_a_score_that_reads_other_candidates_is_refused():
+    rng = np.random.default_rng(0)
+    queries, candidates = rng.normal(size=(40, 8)), rng.normal(size=(600, 8))
+
+    def softmax(queries, candidates):
+        return tf.nn.softmax(tf.matmul(queries, candidates, transpose_b=True))
+
+    with pytest.raises(ValueError, match="as a softmax over the candidates does"):
+        tfr.evaluate_retrieval(
+            queries, candidates, np.arange(40), ["mrr"], score=softmax, chunk_size=64
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_copies_are_tied_when_towers_make_the_vectors(dtype):
+    """The last batch of a tower is smaller, and would have other last bits."""
+    rng = np.random.default_rng(0)
+    queries, candidates = rng.normal(size=(40, 256)), rng.normal(size=(601, 256))
+    candidates[-1] = candidates[0]
+    towers = [tf.keras.layers.Dense(256, dtype=dtype) for _ in range(2)]
+    for given in (
+        candidates,
+        tf.data.Dataset.from_tensor_slices(candidates).batch(300),
+    ):
+        found = tfr.evaluate_retrieval(
+            queries,
+            given,
+            [0] * 40,
+            ["tied"],
+            query_tower=towers[0],
+            candidate_tower=towers[1],
+            chunk_size=300,
+        )
+        assert found == {"tied": 1.0}
+
+
+def test_labels_in_place_of_positions_are_a_warning():
+    labels = np.random.default_rng(0).integers(0, 4, (len(QUERIES), len(CANDIDATES)))
+    with pytest.warns(tfr.RankingWarning, match="probably labels") as caught:
+        tfr.evaluate_retrieval(QUERIES, CANDIDATES, labels, ["mrr"])
+    assert caught[0].filename == __file__
+    padded = np.where(labels > 1, -1, labels)
+    with pytest.raises(ValueError, match="not a 0 or 1 for each candidate"):
+        tfr.evaluate_retrieval(QUERIES, CANDIDATES, padded, ["mrr"])
+
+
+def test_towers_of_another_model_are_a_warning():
+    towers = [tf.keras.layers.Embedding(9, 4) for _ in range(2)]
+    for tower in towers:
+        tower(tf.range(3))
+    ids = np.arange(9)
+    callback = tfr.EvaluateRetrieval(
+        ids, ids, ids, ["mrr"], query_tower=towers[0], candidate_tower=towers[1]
+    )
+    for embedding, expected in ((tf.keras.layers.Embedding(9, 4), 1), (towers[0], 0)):
+        model = tf.keras.Sequential([embedding, tf.keras.layers.Dense(9)])
+        model.build((None,))
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile("sgd", loss)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", tfr.RankingWarning)
+            model.fit(ids, ids, verbose=0, callbacks=[callback])
+        of_towers = [w for w in caught if "have none of its weights" in str(w.message)]
+        assert len(of_towers) == expected
+
+
+def test_vectors_that_are_no_arrays_are_refused():
+    column = pd.Series([*QUERIES])
+    with pytest.raises(ValueError, match=r"Pass np.stack\(column\)"):
+        tfr.evaluate_retrieval(column, CANDIDATES, RELEVANT, ["mrr"])
+    with pytest.raises(ValueError, match="rows of different lengths"):
+        tfr.evaluate_retrieval([[1.0], [1.0, 2.0]], CANDIDATES, [0, 1], ["mrr"])
+    masked = np.ma.masked_array(CANDIDATES, np.asarray(CANDIDATES) > 0)
+    with pytest.raises(ValueError, match="`candidates`"):
+        tfr.evaluate_retrieval(QUERIES, masked, RELEVANT, ["mrr"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"by": ["de"]}, "a value for each query"),
+        ({"sample_weight": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]}, "sample_weight"),
+        ({"batch_size": 0}, "`batch_size` must be at least 1"),
+    ],
+)
+def test_mistakes_of_the_callback_raise_before_the_training(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tfr.EvaluateRetrieval(
+            QUERIES, CANDIDATES, RELEVANT, ["mrr"], score=tf.matmul, **arguments
+        )
 
 
 @pytest.mark.parametrize("replicas", [2, 4])

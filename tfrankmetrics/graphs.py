@@ -40,6 +40,11 @@ def current_graph() -> Any:
     return graph if getattr(graph, "building_function", False) else None
 
 
+def keras_mask_of(tensor: Any) -> Any:
+    """The mask that a Keras layer has attached to its output, or None."""
+    return getattr(tensor, "_keras_mask", None)
+
+
 def known_size(lists: tf.Tensor) -> int | None:
     """N of lists `[B, N]`, if a graph knows it.
 
@@ -59,7 +64,7 @@ def _identity(argument: Any) -> Hashable:
     if isinstance(argument, Mapping):
         return tuple((name, _identity(value)) for name, value in argument.items())
     if tf.is_tensor(argument):
-        mask = getattr(argument, "_keras_mask", None)
+        mask = keras_mask_of(argument)
         return _Same(argument), _Same(mask)
     return argument
 

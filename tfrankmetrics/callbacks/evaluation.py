@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import string
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -31,6 +32,7 @@ class Evaluation(KerasCallback):
         unit: Unit,
         prefix: str,
         batch_size: int | None,
+        num_queries: bool,
     ) -> None:
         super().__init__()
         name = type(self).__name__
@@ -43,7 +45,9 @@ class Evaluation(KerasCallback):
             )
         self._output, self._every, self._unit = output, every, unit
         self._prefix, self._batch_size = prefix, batch_size
-        self._keys = {prefix + name for name in names}
+        self._num_queries = num_queries
+        counts = ["num_queries"] * num_queries
+        self._keys = {prefix + name for name in [*names, *counts]}
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}
 
     def _values(self) -> Any:
@@ -54,10 +58,10 @@ class Evaluation(KerasCallback):
         """Refuses to stand behind a callback that reads the values."""
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}
         for callback in _earlier_callbacks(self):
-            monitored, *_ = str(getattr(callback, "monitor", "")).split("/")
-            path = str(getattr(callback, "filepath", ""))
-            is_in_path = any(f"{{{key}" in path for key in self._keys)
-            if monitored in self._keys or is_in_path or isinstance(callback, _READERS):
+            read = _keys_in(str(getattr(callback, "filepath", "")))
+            read.add(str(getattr(callback, "monitor", "")))
+            is_reader = any(key.split("/")[0] in self._keys for key in read)
+            if is_reader or isinstance(callback, _READERS):
                 raise ValueError(
                     f"{type(self).__name__} must come before the callbacks that read "
                     f"its values. Received: {type(callback).__name__} before it. Put "
@@ -66,40 +70,38 @@ class Evaluation(KerasCallback):
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None):
         """Evaluates every n steps, with unit="steps"."""
-        # With steps_per_execution, several batches end at once.
-        before = self._steps
-        self._steps = self._steps_of_epochs + batch + 1
+        # With steps_per_execution, several batches end at once. In the last execution
+        # of an epoch, Keras 3 also counts those that do not exist.
+        steps, before = (self.params or {}).get("steps"), self._steps
+        number = batch + 1 if steps is None else min(batch + 1, steps)
+        self._steps = self._steps_of_epochs + number
         is_due = self._steps // self._every > before // self._every
         if self._unit == "steps" and is_due:
-            self._evaluate(logs)
+            self._logs = self._by_key(self._values())
+            self._add_to(logs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Evaluates every n epochs; with unit="steps" logs the last values."""
         if self._unit == "epochs" and (epoch + 1) % self._every == 0:
-            others = {key: (logs or {}).get(key) for key in self._keys}
-            self._evaluate(logs)
-            self._refuse_others(others)
-        elif logs is not None:
-            logs.update(self._logs)
+            self._logs = self._by_key(self._values())
+        self._add_to(logs)
         self._steps_of_epochs, self._logs = self._steps, {}
 
-    def _evaluate(self, logs: dict[str, Any] | None) -> None:
-        self._logs = self._by_key(self._values())
-        if logs is not None:
-            logs.update(self._logs)
-
-    def _refuse_others(self, others: Mapping[str, float | None]) -> None:
-        """Raises ValueError if a key of the logs had another value."""
-        for key, other in others.items():
-            value = self._logs[key]
+    def _add_to(self, logs: dict[str, Any] | None) -> None:
+        """Adds the values. Raises ValueError if a key has another value already."""
+        if logs is None:
+            return
+        for key, value in self._logs.items():
+            other = logs.get(key)
             # Metrics in `compile` on the same data have the same value, in float32.
             if other is not None and not np.isclose(value, other, 1e-4, equal_nan=True):
                 raise ValueError(
                     "Each key of the logs must have one source. Received: "
-                    f"{key}={value:.6g} from {type(self).__name__}, and {other:.6g} "
-                    "from another callback or the metrics in `compile`. Pass another "
-                    "`prefix`."
+                    f"{key}={value:.6g} from {type(self).__name__}, and "
+                    f"{float(other):.6g} from another callback or the metrics in "
+                    "`compile`. Pass another `prefix`."
                 )
+        logs.update(self._logs)
 
     def _predict(self, x: Any) -> np.ndarray:
         verbose = (self.params or {}).get("verbose", 0)
@@ -110,19 +112,44 @@ class Evaluation(KerasCallback):
         """The values by the keys of the logs."""
         if not isinstance(values, SlicedValues):
             return {self._prefix + name: value for name, value in values.items()}
-        keys = {self._prefix + name: value for name, value in values.whole.items()}
+        parts, numbers = {"": values.whole}, {"": sum(values.num_queries.values())}
         for key, of_slice in values.items():
-            labels = key if len(values.by) > 1 else (key,)
-            # MLflow refuses most other characters, and then loses the whole run.
-            where = "/".join(
-                f"{name}:{label}" for name, label in zip(values.by, labels, strict=True)
-            )
-            keys |= {f"{self._prefix}{n}/{where}": v for n, v in of_slice.items()}
-        return keys
+            where = _text_of(values.by, key)
+            if where in parts:
+                raise ValueError(
+                    "The slices of a callback must differ as text, since they are "
+                    f"parts of the keys of the logs. Received twice: {where[1:]!r}."
+                )
+            parts[where], numbers[where] = of_slice, values.num_queries[key]
+        if self._num_queries:
+            parts = {w: {**p, "num_queries": numbers[w]} for w, p in parts.items()}
+        return {
+            f"{self._prefix}{name}{where}": value
+            for where, part in parts.items()
+            for name, value in part.items()
+        }
+
+
+def _text_of(by: tuple[str, ...], key: Any) -> str:
+    """A slice in the keys of the logs, such as "/language:de"."""
+    labels = key if len(by) > 1 else (key,)
+    # MLflow refuses most other characters, and then loses the whole run.
+    return "".join(f"/{name}:{label}" for name, label in zip(by, labels, strict=True))
 
 
 # Keras's callbacks that read all logs.
-_READERS = (tf.keras.callbacks.CSVLogger, tf.keras.callbacks.TensorBoard)
+_READERS = (
+    tf.keras.callbacks.CSVLogger,
+    tf.keras.callbacks.RemoteMonitor,
+    tf.keras.callbacks.TensorBoard,
+)
+
+
+def _keys_in(path: str) -> set[str]:
+    """The keys of the logs in a path such as "{epoch}-{val_mrr:.3f}.keras"."""
+    with contextlib.suppress(ValueError):  # braces that do not match
+        return {key or "" for _, key, _, _ in string.Formatter().parse(path)}
+    return set()
 
 
 def _earlier_callbacks(callback: Any) -> list[Any]:

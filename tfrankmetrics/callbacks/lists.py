@@ -10,7 +10,9 @@ import tensorflow as tf
 
 from tfrankmetrics.callbacks.evaluation import Evaluation, Unit, output_of
 from tfrankmetrics.evaluate import evaluate, evaluate_batches
+from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.formats import input_format
+from tfrankmetrics.inputs.mistakes import refuse_shuffled
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
 from tfrankmetrics.options import (
@@ -22,6 +24,7 @@ from tfrankmetrics.options import (
     shortened,
     takes_options,
 )
+from tfrankmetrics.retrieval.candidates import rows_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -63,7 +66,8 @@ class EvaluateLists(Evaluation):
         metrics: Names and metric objects, as in `evaluate`.
         inputs, duplicates, num_queries, separator: As in `evaluate`.
         mask, sample_weight: As in `evaluate`. A dataset holds its own: a mask in `y`,
-            as `{"labels": ..., "mask": ...}`.
+            as `{"labels": ..., "mask": ...}`. Without one, the mask that Keras attaches
+            to the scores counts, as in `compile`.
         by: As in `evaluate`. A slice has keys such as `val_ndcg@10/language:de`. The
             slices of a dataset are in the order of its lists, which must not be
             shuffled.
@@ -110,7 +114,7 @@ class EvaluateLists(Evaluation):
             others = {"mask": mask, "sample_weight": sample_weight}
             _require_batches_of_lists(x, y, {**others, "batch_size": batch_size})
             if by is not None:
-                _refuse_shuffled(x)
+                refuse_shuffled(x, "`by`")
         elif y is None:
             raise ValueError(
                 "EvaluateLists needs the labels, or the relevant ids, of its lists. "
@@ -119,7 +123,7 @@ class EvaluateLists(Evaluation):
             )
         data = input_format(inputs, duplicates)
         named = named_measures(metrics, options, data, separator)
-        super().__init__(named, output, every, unit, prefix, batch_size)
+        super().__init__(named, output, every, unit, prefix, batch_size, num_queries)
         self._x, self._y, self._predict_step = x, y, None
         self._of_arrays = {"mask": mask, "sample_weight": sample_weight}
         self._arguments = {
@@ -141,23 +145,57 @@ class EvaluateLists(Evaluation):
         if isinstance(self._x, tf.data.Dataset):
             return evaluate_batches(self._batches(), **self._arguments)
         scores = self._predict(self._x)
+        if self._has_mask():
+            scores = self._masked_scores()
         return evaluate(self._y, scores, **self._of_arrays, **self._arguments)
 
-    def _batches(self) -> Iterator[tuple[Any, Any, Any]]:
-        """The labels, scores and weights of each batch, from one pass."""
+    def _has_mask(self) -> bool:
+        """Whether the scores of arrays have a mask, which `predict` drops."""
+        if not all(hasattr(each, "shape") for each in tf.nest.flatten(self._x)):
+            return False
+        first = self._scores(self._rows(0, self._batch_size or 32))
+        return keras_mask_of(first) is not None
+
+    def _rows(self, start: int, stop: int) -> Any:
+        rows = rows_of(self._x, slice(start, stop))
+        return tf.nest.map_structure(tf.convert_to_tensor, rows)
+
+    def _masked_scores(self) -> tf.Tensor:
+        """The scores of arrays with their mask."""
+        number, size = len(tf.nest.flatten(self._x)[0]), self._batch_size or 32
+        batches = [
+            self._scores(self._rows(start, start + size))
+            for start in range(0, number, size)
+        ]
+        scores = tf.concat(batches, axis=0)
+        scores._keras_mask = tf.concat([keras_mask_of(each) for each in batches], 0)
+        return scores
+
+    def _scores(self, x: Any) -> Any:
+        """The scores of a batch, with their mask if they have one."""
         if self._predict_step is None:
             # `predict_on_batch` repeats the lists on replicas in Keras 3, and fails
             # with steps_per_execution in Keras 2.
-            step = self.model.predict_step
             is_eager = self.model.run_eagerly
+            step = self._step
             self._predict_step = (
                 step if is_eager else tf.function(step, reduce_retracing=True)
             )
+        scores, mask = self._predict_step(x)
+        if mask is not None:
+            scores._keras_mask = mask
+        return scores
+
+    def _step(self, x: Any) -> tuple[Any, Any]:
+        scores = output_of(self.model.predict_step((x,)), self._output, "EvaluateLists")
+        return scores, keras_mask_of(scores)
+
+    def _batches(self) -> Iterator[tuple[Any, Any, Any]]:
+        """The labels, scores and weights of each batch, from one pass."""
         for x, y, *weights in self._x:
-            scores = output_of(self._predict_step((x,)), self._output, "EvaluateLists")
             yield (
                 _of_output(y, self._output),
-                scores,
+                self._scores(x),
                 _of_output(weights[0], self._output) if weights else None,
             )
 
@@ -185,22 +223,6 @@ def _require_batches_of_lists(x: Any, y: Any, others: Mapping[str, Any]) -> None
             "Received: an infinite dataset. Omit repeat(), or add "
             "take(number of batches)."
         )
-
-
-def _refuse_shuffled(dataset: Any) -> None:
-    """Raises ValueError if the order of a dataset is random.
-
-    TensorFlow has no public way to see this, and this reads a private method. If it is
-    renamed, the error no longer appears, and a test fails.
-    """
-    if "Shuffle" in type(dataset).__name__:
-        raise ValueError(
-            "`by` has a slice for each list of a dataset, in its order. Received: "
-            "`by`, and a dataset with shuffle(). Omit shuffle(), which an evaluation "
-            "does not need."
-        )
-    for source in getattr(dataset, "_inputs", list)():
-        _refuse_shuffled(source)
 
 
 def _of_output(data: Any, output: Any) -> Any:

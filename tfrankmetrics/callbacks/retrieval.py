@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
 from tfrankmetrics.inputs.formats import input_format
+from tfrankmetrics.inputs.mistakes import warn_if_other_towers
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
 from tfrankmetrics.options import (
@@ -17,8 +18,13 @@ from tfrankmetrics.options import (
     takes_options,
 )
 from tfrankmetrics.retrieval.candidates import compiled, number_of
-from tfrankmetrics.retrieval.evaluate import evaluate_retrieval
+from tfrankmetrics.retrieval.evaluate import (
+    evaluate_retrieval,
+    size_or,
+    weights_and_slices,
+)
 from tfrankmetrics.retrieval.truth import read_truth
+from tfrankmetrics.slices import by_columns
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -95,7 +101,7 @@ class EvaluateRetrieval(Evaluation):
         **options: Unpack[Options],
     ) -> None:
         named = named_measures(metrics, options, input_format("catalogue"), separator)
-        super().__init__(named, None, every, unit, prefix, batch_size)
+        super().__init__(named, None, every, unit, prefix, batch_size, num_queries)
         if query_tower is None and candidate_tower is None and score is None:
             raise ValueError(
                 "EvaluateRetrieval needs the parts of the model that score: "
@@ -103,11 +109,15 @@ class EvaluateRetrieval(Evaluation):
                 "so that no value would change. Pass query_tower=model.query_tower."
             )
         # Raises errors before the training.
+        size_or("batch_size", batch_size, 1)
+        size_or("chunk_size", chunk_size, 1)
         truth = read_truth(relevant, exclude, candidate_ids)
+        weights_and_slices(truth, sample_weight, {} if by is None else by_columns(by))
         if not isinstance(queries, tf.data.Dataset):
             truth.require_queries(number_of("queries", queries))
         if not isinstance(candidates, tf.data.Dataset):
             truth.require_candidates(number_of("candidates", candidates))
+        self._towers = [query_tower, candidate_tower]
         self._arguments = {
             "queries": queries,
             "candidates": candidates,
@@ -127,6 +137,11 @@ class EvaluateRetrieval(Evaluation):
             "separator": separator,
             **options,
         }
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Warns if the towers are not those of the model."""
+        super().on_train_begin(logs)
+        warn_if_other_towers(self._towers, self.model)
 
     def _values(self) -> Any:
         is_verbose = (self.params or {}).get("verbose", 0) == 1

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tensorflow as tf
 
 from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
-from tfrankmetrics.inputs.mistakes import RankingWarning
+from tfrankmetrics.inputs.mistakes import RankingWarning, refuse_shuffled
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.measure import named_measures
 from tfrankmetrics.options import (
     Options,
     Separator,
+    shortened,
     takes_options,
 )
 from tfrankmetrics.rows import columns_of, evaluate_rows
@@ -89,9 +91,16 @@ class EvaluateRows(Evaluation):
         **options: Unpack[Options],
     ) -> None:
         named = named_measures(metrics, options, separator=separator)
-        super().__init__(named, output, every, unit, prefix, batch_size)
+        super().__init__(named, output, every, unit, prefix, batch_size, num_queries)
+        if isinstance(x, tf.data.Dataset):
+            refuse_shuffled(x, "Labels and query ids")
         columns = columns_of(data, {"query_ids": query_ids, "labels": labels})
         self._x, self._labels = x, columns["labels"]
+        if np.shape(self._labels) == () or len(self._labels) == 0:
+            raise ValueError(
+                "EvaluateRows needs a label for each row, and at least one row. "
+                f"Received: labels={shortened(self._labels)}."
+            )
         self._arguments = {
             **columns,
             "metrics": metrics,

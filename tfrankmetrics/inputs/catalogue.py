@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -263,7 +264,7 @@ def read_catalogue(
         ValueError: A shape or dtype is not one of these.
     """
     y_true, relevance, exclude = from_dict(y_true, {"relevance", "exclude"})
-    steps = getattr(y_pred, "_keras_mask", None)
+    steps = keras_mask_of(y_pred)
     if sample_weight is steps:
         sample_weight = None  # Keras 2 also passes its mask as weights
     scores, relevant = _as_scores(y_pred), as_ids("`y_true`", y_true)

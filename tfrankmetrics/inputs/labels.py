@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.tensors import (
     Dense,
     as_float64,
@@ -150,7 +151,7 @@ def read_labels(
     """
     if isinstance(y_true, Mapping):
         y_true, mask = _from_dict(y_true, mask)
-    keras_mask = getattr(y_pred, "_keras_mask", None)
+    keras_mask = keras_mask_of(y_pred)
     if sample_weight is keras_mask:
         sample_weight = None  # Keras 2 also passes its mask as weights
     mask_name = "`mask`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,21 @@ def refuse_signed_labels(labels: Any, remedy: str) -> None:
             "nothing but relevant items would be left. Received: only -1 and 1. If -1 "
             f"means not relevant, pass labels > 0. If it marks padding, {remedy}."
         )
+
+
+def refuse_shuffled(dataset: Any, by_position: str) -> None:
+    """Raises ValueError if the order of a dataset is random.
+
+    TensorFlow has no public way to see this, and this reads a private method. If it is
+    renamed, the error no longer appears, and a test fails.
+    """
+    if "Shuffle" in type(dataset).__name__:
+        raise ValueError(
+            f"{by_position} must be in the order of the dataset. Received: a dataset "
+            "with shuffle(). Omit shuffle(), which an evaluation does not need."
+        )
+    for source in getattr(dataset, "_inputs", list)():
+        refuse_shuffled(source, by_position)
 
 
 class DistinctLabels:
@@ -108,6 +124,31 @@ def warn_if_no_ids(relevant: Any) -> None:
         )
 
 
+def warn_if_labels(ids: np.ndarray) -> None:
+    """Warns if rows of ids, as long as the catalogue, are probably its labels."""
+    ascending = np.sort(ids, axis=1)
+    if (ascending[:, 1:] == ascending[:, :-1])[ascending[:, 1:] >= 0].any():
+        _warn(
+            "Relevant items are given by their positions among the candidates. "
+            f"Received: shape {ids.shape}, a number for each candidate, some of them "
+            "twice in a row. They are probably labels. Pass the positions of the "
+            "relevant candidates, and the labels of these as `relevance`.",
+            functions_between=2,
+        )
+
+
+def warn_if_other_towers(towers: Iterable[Any], model: Any) -> None:
+    """Warns if no layer among the towers has a weight of the model that trains."""
+    layers = [each for each in towers if isinstance(each, tf.keras.layers.Layer)]
+    weights = {id(each) for layer in layers for each in layer.trainable_variables}
+    if weights and not weights & {id(each) for each in model.trainable_variables}:
+        _warn(
+            "The towers must be parts of the model that trains, or their values stay "
+            "the same. Received: towers that have none of its weights. Pass those of "
+            "the model, such as query_tower=model.query_tower."
+        )
+
+
 def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
     """Warns if `judged` is computed of lists that cannot have unjudged items."""
     if reads_judgments and judged is None:
@@ -157,9 +198,9 @@ def _are_grades(numbers: np.ndarray) -> np.ndarray:
     return (numbers >= 0) & (numbers <= 4) & (numbers % 1 == 0)
 
 
-def _warn(message: str) -> None:
+def _warn(message: str, functions_between: int = 1) -> None:
     # The line that called `evaluate`, which called a function of this module.
-    warnings.warn(message, RankingWarning, stacklevel=4)
+    warnings.warn(message, RankingWarning, stacklevel=3 + functions_between)
 
 
 def _flat(data: Any) -> np.ndarray | None:

@@ -8,12 +8,20 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.inputs.mistakes import refuse_shuffled
+from tfrankmetrics.inputs.tensors import refuse_masked_arrays
 from tfrankmetrics.options import shortened
 
 # Within products of these multiples, TensorFlow computes every row and column in the
 # same way. Then equal vectors have equal scores, whatever the size of a batch. (In a
 # smaller remainder it adds up in another order, so that the last bits differ.)
 ALIGNMENT = 64
+
+
+_BY_POSITION = {
+    "queries": "`relevant` and the other arguments with a row for each query",
+    "candidates": "The positions of candidates",
+}
 
 
 class Chunk(NamedTuple):
@@ -90,7 +98,7 @@ def candidates_of(
 ) -> Candidates:
     """The candidates; `relevant` holds the positions of all relevant ones, or -1."""
     if isinstance(data, tf.data.Dataset):
-        require_finite(data, "candidates")
+        require_readable(data, "candidates")
         return StreamedCandidates(data, tower, relevant)
     return ArrayCandidates(in_memory("candidates", data, tower, chunk_size), chunk_size)
 
@@ -98,11 +106,11 @@ def candidates_of(
 def in_memory(name: str, data: Any, tower: Any, batch_size: int) -> Any:
     """Arrays, a dataset, or what a tower makes of them, as tensors or arrays."""
     if isinstance(data, tf.data.Dataset):
-        require_finite(data, name)
+        require_readable(data, name)
         batches = [apply_tower(tower, batch) for batch in data]
         require_some(name, len(batches))
         return concatenated(batches)
-    arrays = as_arrays(data)
+    arrays = as_arrays(name, data)
     number = size_of(name, arrays)
     require_some(name, number)
     if tower is None:
@@ -113,16 +121,29 @@ def in_memory(name: str, data: Any, tower: Any, batch_size: int) -> Any:
     )
 
 
-def as_arrays(data: Any) -> Any:
+def as_arrays(name: str, data: Any) -> Any:
     """A tensor or an array, or a dict of these."""
     if isinstance(data, Mapping):
-        return {name: as_arrays(values) for name, values in data.items()}
-    return data if tf.is_tensor(data) else np.asarray(data)
+        return {key: as_arrays(name, values) for key, values in data.items()}
+    if tf.is_tensor(data):
+        return data
+    refuse_masked_arrays(f"`{name}`", data)
+    rule = f"`{name}` must be arrays with a row for each."
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise ValueError(f"{rule} Received: rows of different lengths.") from None
+    vectors = (np.ndarray, list, tuple)
+    if array.dtype == object and any(isinstance(each, vectors) for each in array):
+        raise ValueError(
+            f"{rule} Received: a column of vectors. Pass np.stack(column)."
+        )
+    return array
 
 
 def number_of(name: str, data: Any) -> int:
     """The number of rows of data in memory."""
-    return size_of(name, as_arrays(data))
+    return size_of(name, as_arrays(name, data))
 
 
 def compiled(tower: Any) -> Any:
@@ -138,10 +159,16 @@ def compiled(tower: Any) -> Any:
 
 
 def apply_tower(tower: Any, batch: Any) -> Any:
-    """The outputs of a tower; without any, the batch itself."""
+    """The outputs of a tower; without any, the batch itself.
+
+    The tower sees padded batches, so that equal inputs get equal vectors.
+    """
     if tower is None:
         return batch
-    return tower(tf.nest.map_structure(tf.convert_to_tensor, batch))
+    number = size_of("inputs of a tower", batch)
+    if number == 0:
+        return tower(tf.nest.map_structure(tf.convert_to_tensor, batch))
+    return rows_of(tower(padded(batch)), slice(0, number))
 
 
 def rows_of(arrays: Any, which: slice | np.ndarray) -> Any:
@@ -197,8 +224,9 @@ def require_some(name: str, number: int) -> None:
         raise ValueError(f"`{name}` must not be empty. Received: none.")
 
 
-def require_finite(dataset: Any, name: str) -> None:
-    """Raises ValueError for a dataset that never ends."""
+def require_readable(dataset: Any, name: str) -> None:
+    """Raises ValueError for a dataset that never ends, or whose order is random."""
+    refuse_shuffled(dataset, _BY_POSITION[name])
     if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
         raise ValueError(
             f"`{name}` must end. Received: a dataset that repeats forever. Remove "

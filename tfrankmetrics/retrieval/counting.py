@@ -38,6 +38,8 @@ COMPARISONS_AT_A_TIME = 2**21
 RELEVANT_AT_A_TIME = 2**12
 # A comparison with each of more thresholds than these takes longer than a sort.
 MOST_COMPARISONS = 64
+# In bfloat16, two products of the same vectors can differ by some percent.
+MOST_ROUNDING = 0.1
 # Bytes that are added up without an overflow, as numbers of 8 bytes.
 BYTES_AT_A_TIME = 8 * 128
 
@@ -265,9 +267,27 @@ class _Block:
         """Whether a score was other than its threshold; then all counts start again."""
         if np.array_equal(self._scores, self._thresholds, equal_nan=True):
             return False
+        self._require_same_scores()
         self._thresholds = self._scores.copy()
         self._reset()
         return True
+
+    def _require_same_scores(self) -> None:
+        """Raises ValueError if scores differ by more than rounding can explain."""
+        is_number = np.isfinite(self._scores) & np.isfinite(self._thresholds)
+        scores = np.where(is_number, self._scores, 0).astype(np.float64)
+        thresholds = np.where(is_number, self._thresholds, 0).astype(np.float64)
+        difference = np.abs(scores - thresholds)
+        if difference.max() > MOST_ROUNDING * np.abs(thresholds).max():
+            row, column = np.unravel_index(difference.argmax(), difference.shape)
+            raise ValueError(
+                "A candidate must have the same score each time, whatever stands "
+                f"beside it. Received: {thresholds[row, column]:.6g} and then "
+                f"{scores[row, column]:.6g} for the same query and candidate. A "
+                "dataset must give the candidates in the same order each time. "
+                "`score` must not be random, and must not read other rows, as a "
+                "softmax over the candidates does."
+            )
 
     def ranks(self, num_candidates: int) -> Ranks:
         """The counts of all candidates."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -29,8 +29,8 @@ from tfrankmetrics.retrieval.candidates import (
 )
 from tfrankmetrics.retrieval.counting import count_ranks
 from tfrankmetrics.retrieval.lists import by_query, order_of
-from tfrankmetrics.retrieval.truth import read_truth, require_unique
-from tfrankmetrics.slices import by_columns, numbered, slices_of
+from tfrankmetrics.retrieval.truth import Truth, read_truth, require_unique
+from tfrankmetrics.slices import Slices, by_columns, numbered, slices_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -100,7 +100,7 @@ def evaluate_retrieval(
             depend on the other rows, of which the last ones are repeated. The default
             is the dot product, in the wider of the two dtypes.
         query_tower: A Keras model, a layer or a function that makes `queries` out of
-            inputs.
+            inputs, each row by itself. The last row is repeated up to a multiple of 64.
         candidate_tower: The same for `candidates`.
         batch_size: The number of queries that are scored at a time, 256 by default, or
             64 with `score`.
@@ -120,7 +120,7 @@ def evaluate_retrieval(
     Returns:
         The same as `evaluate`, and the same values as `evaluate` of all scores with
         inputs="catalogue". (But ties="random" draws another order for queries with
-        excluded items.)
+        excluded items, or with candidates whose score is -inf.)
 
     Raises:
         ValueError: A shape, id, metric or option is not one of those above; a dataset
@@ -132,8 +132,8 @@ def evaluate_retrieval(
     slice_columns = {} if by is None else by_columns(by)
     require_free_keys(named, slice_columns, per_query, num_queries)
     sizes = (OWN_BATCH_SIZE, OWN_CHUNK_SIZE) if score else (BATCH_SIZE, CHUNK_SIZE)
-    batch_size = _size("batch_size", batch_size, sizes[0])
-    chunk_size = _size("chunk_size", chunk_size, sizes[1])
+    batch_size = size_or("batch_size", batch_size, sizes[0])
+    chunk_size = size_or("chunk_size", chunk_size, sizes[1])
     truth = read_truth(relevant, exclude, candidate_ids)
     for name, function in (
         ("score", score),
@@ -148,13 +148,7 @@ def evaluate_retrieval(
     query_tower, candidate_tower = compiled(query_tower), compiled(candidate_tower)
     vectors = in_memory("queries", queries, query_tower, batch_size)
     truth.require_queries(size_of("queries", vectors))
-    weights = None
-    if sample_weight is not None:
-        weights = query_weights(sample_weight, tf.constant(truth.ids))
-        require_valid_weights(weights)
-    slices = None
-    if by is not None:
-        slices = slices_of(numbered(slice_columns, len(truth.ids)))
+    weights, slices = weights_and_slices(truth, sample_weight, slice_columns)
     found = candidates_of(candidates, candidate_tower, truth.ids, chunk_size)
     truth.require_candidates(found.number)
     if candidate_ids is not None:
@@ -175,7 +169,21 @@ def evaluate_retrieval(
     return summarize(named, values, weights, per_query, slices, num_queries=num_queries)
 
 
-def _size(name: str, size: int | None, default: int) -> int:
+def weights_and_slices(
+    truth: Truth, sample_weight: Any, slice_columns: Mapping[str, Any]
+) -> tuple[tf.Tensor | None, Slices | None]:
+    """The weight and the slice of each query. None without any."""
+    weights = slices = None
+    if sample_weight is not None:
+        weights = query_weights(sample_weight, tf.constant(truth.ids))
+        require_valid_weights(weights)
+    if slice_columns:
+        slices = slices_of(numbered(slice_columns, len(truth.ids)))
+    return weights, slices
+
+
+def size_or(name: str, size: int | None, default: int) -> int:
+    """A number of rows of at least 1, or the default for None."""
     if size is None:
         return default
     check_option("evaluate_retrieval", name, size, int)

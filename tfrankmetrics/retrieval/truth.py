@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.inputs.ids import as_integer_ids
+from tfrankmetrics.inputs.mistakes import warn_if_labels
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -46,12 +47,16 @@ class Truth(NamedTuple):
                     f"{number - 1} here, or -1 for padding. Received in `{name}`: "
                     f"{ids[invalid][0]}. To use ids of your own, pass `candidate_ids`."
                 )
-            if ids.shape[1] == number > 2 and np.isin(ids, (0, 1)).all():
+            if ids.shape[1] != number or number <= 2:
+                continue
+            if np.isin(ids, (PADDING, 0, 1)).all():
                 raise ValueError(
                     "Ids must be positions among the candidates, not a 0 or 1 for each "
                     f"candidate. Received in `{name}`: zeros and ones of shape "
                     f"{ids.shape}. Pass the positions of the ones."
                 )
+            if name == "relevant":
+                warn_if_labels(ids)
 
     def items(self) -> RelevantItems:
         """The relevant items, each once, and those with a rank first."""
