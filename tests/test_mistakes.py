@@ -116,6 +116,7 @@ def test_swapped_query_ids_and_labels_are_a_warning():
         tfr.evaluate_rows(labels, labels, scores, ["mrr"])
         tfr.evaluate_rows(labels, query_ids / 10 + 0.05, scores, ["mrr"])
         tfr.evaluate_rows([0, 0, 1, 1], [0, 5, 0, 7], [1.0, 2, 3, 4], ["mrr"])
+        tfr.evaluate_rows([0, 0, 0, 0], [0, 5, 1, 7], [1.0, 2, 3, 4], ["mrr"])
 
 
 def test_zeros_and_ones_as_ids_are_a_warning():

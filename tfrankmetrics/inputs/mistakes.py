@@ -97,10 +97,12 @@ def warn_if_swapped(y_true: Any, y_pred: Any) -> None:
 
 def warn_if_queries_are_labels(distinct_ids: Any, labels: Any) -> None:
     """Warns if the query ids look like labels and the labels look like ids."""
-    ids, grades = _sample(distinct_ids), np.unique(_sample(labels))
-    if ids.size == 0 or not _are_grades(ids).all() or _are_grades(grades).all():
+    ids = _sample(distinct_ids)
+    if ids.size < 2 or not _are_grades(ids).all():
         return
-    if (grades % 1 == 0).all() and grades.size > 2 * ids.size:
+    grades = np.unique(_sample(labels))
+    are_ids = (grades % 1 == 0).all() and not _are_grades(grades).all()
+    if are_ids and grades.size > 2 * ids.size:
         _warn(
             "Query ids tell queries apart, and labels say how relevant an item is. "
             "Received: query ids that are only whole numbers from 0 to "
