@@ -324,6 +324,16 @@ def test_labels_in_place_of_positions_are_a_warning():
         tfr.evaluate_retrieval(QUERIES, CANDIDATES, padded, ["mrr"])
 
 
+def test_padded_positions_as_wide_as_the_catalogue_are_no_labels():
+    relevant = [[0, -1, -1, -1], [1, 0, -1, -1], [-1, -1, -1, -1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tfr.evaluate_retrieval(
+            QUERIES, CANDIDATES, relevant, ["recall@1"], per_query=True
+        )
+    assert found["recall@1"][:2].tolist() == [1.0, 0.5]
+
+
 def test_towers_of_another_model_are_a_warning():
     towers = [tf.keras.layers.Embedding(9, 4) for _ in range(2)]
     for tower in towers:

@@ -144,9 +144,8 @@ class EvaluateLists(Evaluation):
     def _values(self) -> Any:
         if isinstance(self._x, tf.data.Dataset):
             return evaluate_batches(self._batches(), **self._arguments)
-        scores = self._predict(self._x)
-        if self._has_mask():
-            scores = self._masked_scores()
+        has_mask = self._has_mask()
+        scores = self._masked_scores() if has_mask else self._predict(self._x)
         return evaluate(self._y, scores, **self._of_arrays, **self._arguments)
 
     def _has_mask(self) -> bool:

@@ -126,17 +126,15 @@ def warn_if_no_ids(relevant: Any) -> None:
         )
 
 
-def warn_if_labels(ids: np.ndarray) -> None:
-    """Warns if rows of ids, as long as the catalogue, are probably its labels."""
-    ascending = np.sort(ids, axis=1)
-    if (ascending[:, 1:] == ascending[:, :-1])[ascending[:, 1:] >= 0].any():
-        _warn(
-            "Relevant items are given by their positions among the candidates. "
-            f"Received: shape {ids.shape}, a number for each candidate, some of them "
-            "twice in a row. They are probably labels. Pass the positions of the "
-            "relevant candidates, and the labels of these as `relevance`.",
-            functions_between=2,
-        )
+def warn_of_labels(shape: tuple[int, ...]) -> None:
+    """Warns of ids that repeat, in rows as long as the catalogue."""
+    _warn(
+        "Relevant items are given by their positions among the candidates. Received: "
+        f"shape {shape}, a number for each candidate, some of them twice in a row. "
+        "They are probably labels. Pass the positions of the relevant candidates, and "
+        "the labels of these as `relevance`.",
+        functions_between=2,
+    )
 
 
 def warn_if_other_towers(towers: Iterable[Any], model: Any) -> None:

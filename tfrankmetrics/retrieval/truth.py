@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.inputs.ids import as_integer_ids
-from tfrankmetrics.inputs.mistakes import warn_if_labels
+from tfrankmetrics.inputs.mistakes import warn_of_labels
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -49,6 +49,8 @@ class Truth(NamedTuple):
                 )
             if ids.shape[1] != number or number <= 2:
                 continue
+            if np.array_equal(_each_once(ids), ids):
+                continue
             if np.isin(ids, (PADDING, 0, 1)).all():
                 raise ValueError(
                     "Ids must be positions among the candidates, not a 0 or 1 for each "
@@ -56,7 +58,7 @@ class Truth(NamedTuple):
                     f"{ids.shape}. Pass the positions of the ones."
                 )
             if name == "relevant":
-                warn_if_labels(ids)
+                warn_of_labels(ids.shape)
 
     def items(self) -> RelevantItems:
         """The relevant items, each once, and those with a rank first."""
