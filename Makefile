@@ -1,7 +1,17 @@
-.PHONY: test fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx docs serve-docs dist
+.PHONY: test test-slow test-all measure-tests fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx docs serve-docs dist
 
 test:
 	python -m pytest -n auto
+
+# The tests with the marker `slow`: settings under XLA, notebooks, training, processes.
+test-slow:
+	python -m pytest -n auto -m slow
+
+test-all: test test-slow
+
+# The time, the memory and the slowest tests of `make test`.
+measure-tests:
+	python benchmarks/tests.py
 
 # Random lists against the oracle.
 fuzz:

@@ -1,5 +1,6 @@
 """Configures TensorFlow for all tests, and clears its caches between modules."""
 
+import gc
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -7,12 +8,22 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import pytest
 
 # They take most of the time, so that they must not be the last ones of a worker.
-SLOW = ["properties", "ties", "graph", "docs", "notebooks"]
+LONGEST = ["properties", "ties", "graph", "docs", "callbacks", "notebooks"]
 
 
 def pytest_collection_modifyitems(items):
-    """Starts with the slow files. `--no-loadscope-reorder` keeps this order."""
-    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in SLOW)
+    """Starts with the longest files. `--no-loadscope-reorder` keeps this order."""
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONGEST)
+    for item in items:
+        for mark in item.iter_markers("slow"):
+            if not (len(mark.args) == 1 and isinstance(mark.args[0], str)):
+                raise pytest.UsageError(f"{item.nodeid}: slow() requires its reason.")
+
+
+def pytest_collection_finish(session):
+    """Keeps the modules and tests, which stay, out of every garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config):

@@ -63,6 +63,18 @@ def run_compiled():
     return mock.patch.object(compiled, "CALLS_WITHOUT_GRAPH", 0)
 
 
+SWEEP = pytest.mark.slow("compiles a graph for every setting")
+# For tests of values, which are compiled for every setting only in the slow tests.
+EAGER_GRAPH_XLA = ["eager", *(pytest.param(w, marks=SWEEP) for w in ("graph", "xla"))]
+
+
+def run_as(way, function):
+    """The function itself for "eager", or the function as a "graph" or under "xla"."""
+    if way == "eager":
+        return function
+    return tf.function(function, jit_compile=way == "xla")
+
+
 def clear_caches():
     """Frees compiled graphs and returns their memory to the system if possible."""
     compiled._calls.cache_clear()
@@ -148,7 +160,9 @@ OBJECTS_WITHOUT_FLOAT_OPTIONS = [
     for n in (LABEL_METRICS, SUBTOPIC_METRICS)
 ]
 
-few_examples = settings(max_examples=60, deadline=None, derandomize=True)
+# One call evaluates all lists of an example, so that few examples with many lists take
+# less time than many examples with few lists.
+few_examples = settings(max_examples=10, deadline=None, derandomize=True)
 
 # Few distinct scores make ties likely. NaN, infinities and -0.0 are hard to sort.
 SCORES = st.one_of(
@@ -160,7 +174,7 @@ LABELS = st.sampled_from([-1.0, 0.0, 0.0, 0.5, 1.0, 2.0, 3.0])
 
 @st.composite
 def batches(draw, max_items=6):
-    """Draws labels and scores of a few padded lists."""
-    shape = draw(st.tuples(st.integers(1, 4), st.integers(1, max_items)))
+    """Draws labels and scores of some padded lists."""
+    shape = draw(st.tuples(st.integers(1, 16), st.integers(1, max_items)))
     labels = draw(hnp.arrays(np.float64, shape, elements=LABELS))
     return labels, draw(hnp.arrays(np.float64, shape, elements=SCORES))

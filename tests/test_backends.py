@@ -23,6 +23,7 @@ def test_the_error_in_tensorflow_model_analysis():
         tfr.NDCG().computations()
 
 
+@pytest.mark.slow("starts a process that imports Keras")
 @pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no other backends")
 def test_other_backends_raise_without_mocks():
     code = "import tfrankmetrics; tfrankmetrics.NDCG()"

@@ -428,7 +428,13 @@ def test_one_output_of_a_dataset_of_several():
     assert history["val_mrr"][-1] == pytest.approx(expected["mrr"], rel=1e-6)
 
 
-@pytest.mark.parametrize(("replicas", "steps"), [(2, 1), (1, 2)])
+@pytest.mark.parametrize(
+    ("replicas", "steps"),
+    [
+        pytest.param(2, 1, marks=pytest.mark.slow("trains a model on two replicas")),
+        (1, 2),
+    ],
+)
 def test_a_dataset_on_replicas_or_in_steps_per_execution(replicas, steps):
     devices = [f"CPU:{number}" for number in range(replicas)]
     with tf.distribute.MirroredStrategy(devices).scope():

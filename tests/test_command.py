@@ -178,6 +178,7 @@ def test_missing_slices_of_a_table(capsys):
     ]
 
 
+@pytest.mark.slow("starts processes that import TensorFlow")
 def test_the_command_itself():
     command = [sys.executable, "-m", "tfrankmetrics", "qrels", "two", "-m", "mrr"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

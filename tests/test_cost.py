@@ -89,6 +89,7 @@ def test_no_tensor_has_an_element_for_each_pair_of_ranks(k):
     assert max(sizes) <= 2 * QUERIES * (ITEMS + 1)
 
 
+@pytest.mark.slow("starts a process to measure its memory")
 def test_peak_memory_of_a_catalogue():
     """The scores take 51 MB. One-hot labels or sort keys would take as much again."""
     process = subprocess.run(

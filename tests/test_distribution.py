@@ -19,6 +19,7 @@ import tensorflow as tf
 from helpers import IS_KERAS_3
 
 ONLY_KERAS_3 = pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 can do this")
+SEVERAL_PROCESSES = pytest.mark.slow("waits for four processes that import TensorFlow")
 SCRIPT = pathlib.Path(distribution.__file__)
 
 
@@ -67,21 +68,25 @@ def test_two_replicas_one_with_an_empty_batch():
     assert distribution.custom_loop(strategy, 4) == one_device()
 
 
+@SEVERAL_PROCESSES
 def test_four_replicas_some_with_an_empty_batch(outputs):
     assert outputs["four_devices"]["loop"] == one_device()
 
 
+@SEVERAL_PROCESSES
 def test_evaluate_on_four_replicas_with_a_last_batch_of_two(outputs):
     found = outputs["four_devices"]["evaluate"]
     for name in distribution.NAMES:
         assert found["logs"][name] == pytest.approx(found["one device"][name], rel=1e-6)
 
 
+@SEVERAL_PROCESSES
 def test_two_processes(outputs):
     assert outputs["worker_0"]["loop"] == one_device()
     assert outputs["worker_1"]["loop"] == one_device()
 
 
+@SEVERAL_PROCESSES
 def test_workers_of_a_parameter_server_lose_no_updates(outputs):
     """In Keras 3, `keras.metrics.Mean` loses some: its value is wrong at random."""
     found = outputs["parameter_server"]
@@ -90,6 +95,7 @@ def test_workers_of_a_parameter_server_lose_no_updates(outputs):
         assert found[name] == pytest.approx(reference[name], rel=1e-12)
 
 
+@SEVERAL_PROCESSES
 @ONLY_KERAS_3
 def test_keras_cannot_split_an_uneven_first_batch(outputs):
     for metrics in ("ours", "control"):
@@ -98,6 +104,7 @@ def test_keras_cannot_split_an_uneven_first_batch(outputs):
         assert "AddN must have the same size and shape" in error
 
 
+@SEVERAL_PROCESSES
 @ONLY_KERAS_3
 def test_keras_cannot_evaluate_in_several_processes(outputs):
     for role in ("worker_0", "worker_1"):
@@ -106,6 +113,7 @@ def test_keras_cannot_evaluate_in_several_processes(outputs):
             assert "ValueError: Attempt to convert a value (PerReplica" in error
 
 
+@SEVERAL_PROCESSES
 @pytest.mark.skipif(IS_KERAS_3, reason="Keras 3 cannot do this")
 @pytest.mark.parametrize("role", ["four_devices", "worker_0", "worker_1"])
 def test_keras_2_evaluates_uneven_batches_and_in_several_processes(outputs, role):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import update_function
+from helpers import EAGER_GRAPH_XLA, run_as, update_function
 
 import tfrankmetrics as tfr
 
@@ -141,9 +141,9 @@ def test_the_largest_highest_label():
     assert value == pytest.approx(1, rel=1e-12)
 
 
-@pytest.mark.parametrize("how", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("way", EAGER_GRAPH_XLA)
 @pytest.mark.parametrize("seed", range(5))
-def test_ndcg_of_almost_equal_labels_is_at_most_1(how, seed):
+def test_ndcg_of_almost_equal_labels_is_at_most_1(way, seed):
     """Many labels of float64 that are equal in float32, in every order."""
     rng = np.random.default_rng(seed)
     labels = 100 + rng.integers(0, 40, (8, 12)) * rng.choice([1e-9, 2e-7, 1e-3])
@@ -153,9 +153,7 @@ def test_ndcg_of_almost_equal_labels_is_at_most_1(how, seed):
         for g in ("linear", "exponential")
     ]
     metric = tfr.RankingMetrics(metrics)
-    update = update_function(metric)
-    if how != "eager":
-        update = tf.function(update, jit_compile=how == "xla")
+    update = run_as(way, update_function(metric))
     update(tf.constant(labels), tf.constant(labels))
     for name, value in metric.result().items():
         assert float(value) == pytest.approx(1, abs=1e-7), name

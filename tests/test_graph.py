@@ -21,6 +21,7 @@ from cases import (
 from helpers import (
     OBJECTS_BY_KIND,
     SUITE,
+    SWEEP,
     count_optimized_ops,
     results,
     run_compiled,
@@ -64,8 +65,13 @@ FEW_METRICS = ["ndcg", "mrr", "opa"]
         ("float32", metrics_with_ties(LABEL_METRICS, "stable")),
         ("float32", metrics_with_ties(SUBTOPIC_METRICS, "stable")),
         ("float32", metrics_with_ties(FEW_METRICS, "random")),
-        ("float64", metrics_with_ties(FEW_METRICS, *typing.get_args(Ties))),
-        ("int32", metrics_with_ties(FEW_METRICS, *typing.get_args(Ties))),
+        ("float64", metrics_with_ties(["ndcg", "mrr"], *typing.get_args(Ties))),
+        ("int32", metrics_with_ties(["mrr"], *typing.get_args(Ties))),
+        *(
+            pytest.param(dtype, metrics, marks=SWEEP)
+            for dtype in ("float32", "float64", "int32")
+            for metrics in OBJECTS_BY_KIND
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0].name,
 )
@@ -105,9 +111,9 @@ UNKNOWN_SIZE_METRICS = ["ndcg", "map", "mrr", "err", "arp", "opa"]
     ("metrics", "jit_compile"),
     [
         (LABEL_METRICS, False),
-        (UNKNOWN_SIZE_METRICS, True),
+        pytest.param(UNKNOWN_SIZE_METRICS, True, marks=SWEEP),
         (SUBTOPIC_METRICS, False),
-        (SUBTOPIC_METRICS, True),
+        pytest.param(SUBTOPIC_METRICS, True, marks=SWEEP),
     ],
     ids=["labels", "labels-xla", "subtopics", "subtopics-xla"],
 )
@@ -320,7 +326,16 @@ def test_changing_shapes_do_not_retrace():
     assert compiled._calls.cache_info().misses == 2
 
 
-@pytest.mark.parametrize("metrics", OBJECTS_BY_KIND)
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        metrics_with_formula_options(LABEL_METRICS),
+        metrics_with_formula_options(SUBTOPIC_METRICS),
+        *(pytest.param(metrics, marks=SWEEP) for metrics in OBJECTS_BY_KIND),
+    ],
+    ids=lambda metrics: f"{metrics[0].name} and {len(metrics) - 1} more",
+)
+@pytest.mark.usefixtures("clear_caches_after_test")
 def test_the_first_calls_give_the_bits_of_compiled_ones(metrics):
     """The first calls with some options run op by op."""
     for ties in (False, True):

@@ -29,7 +29,7 @@ IDS = st.integers(0, 7)
 @st.composite
 def id_queries(draw):
     """Draws relevant ids with grades, and recommended ids. Ids may repeat."""
-    number = draw(st.integers(1, 4))
+    number = draw(st.integers(1, 12))
     relevant = [draw(st.lists(IDS, max_size=4)) for _ in range(number)]
     grades = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0])
     relevance = [[draw(grades) for _ in ids] for ids in relevant]
@@ -55,6 +55,7 @@ def as_labels(relevant, relevance, recommended, duplicates):
 @pytest.mark.parametrize("duplicates", ["first", "all"])
 @few_examples
 @given(id_queries())
+@pytest.mark.usefixtures("run_eagerly")
 def test_ids_give_the_values_of_labels(duplicates, queries):
     relevant, relevance, recommended = queries
     ids = tfr.evaluate(
@@ -75,9 +76,9 @@ def test_ids_give_the_values_of_labels(duplicates, queries):
 @pytest.mark.parametrize("per_query", [1, 3])
 @few_examples
 @given(data=st.data())
-@pytest.mark.usefixtures("clear_caches_after_test")
+@pytest.mark.usefixtures("run_eagerly")
 def test_a_catalogue_gives_the_values_of_labels(per_query, data):
-    shape = data.draw(st.tuples(st.integers(1, 4), st.integers(1, 9)))
+    shape = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 9)))
     values = st.sampled_from([0.0, -0.0, 1.0, 2.5, np.nan, INF, -INF])
     scores = data.draw(hnp.arrays(np.float64, shape, elements=values))
     items = st.integers(0, shape[1] - 1)

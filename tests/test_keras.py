@@ -11,8 +11,8 @@ import pickle
 import numpy as np
 import pytest
 import tensorflow as tf
-from cases import CASES, labels_for
-from helpers import assert_same
+from cases import CASES, METRICS, labels_for, make_metric
+from helpers import SWEEP, assert_same
 
 import tfrankmetrics as tfr
 
@@ -53,7 +53,7 @@ def expected(model, data, names=NAMES, **options):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"run_eagerly": True}, {"jit_compile": True}],
+    [{}, {"run_eagerly": True}, pytest.param({"jit_compile": True}, marks=SWEEP)],
     ids=["graph", "eager", "xla"],
 )
 def test_fit_and_evaluate_equal_the_values_from_arrays(data, options):
@@ -421,6 +421,7 @@ def test_option_functions_are_saved_with_the_model(data, tmp_path):
     assert after == pytest.approx(before)
 
 
+@pytest.mark.slow("trains a model on two replicas")
 def test_replicas_give_the_values_of_one_device(data):
     features, labels, weights = data
     names = [*NAMES, "dcg"]
@@ -466,7 +467,10 @@ def test_replicas_give_the_values_of_one_device(data):
 )
 @pytest.mark.usefixtures("run_eagerly")
 def test_copies_compute_the_same_values_and_share_no_state(make_copy, keeps_state):
-    metrics = [case.metric(k=3) for case in CASES]
+    for case in CASES:
+        metric = case.metric(k=3)
+        assert make_copy(metric).get_config() == metric.get_config()
+    metrics = [make_metric(name, 3) for name in METRICS]
     metrics.append(
         tfr.RankingMetrics(["P@1", tfr.DCG(k=2)], prefix="x_", ties="stable")
     )

@@ -2,10 +2,12 @@
 
 import learning_to_rank
 import numpy as np
+import pytest
 
 import tfrankmetrics as tfr
 
 
+@pytest.mark.slow("trains two models")
 def test_the_listwise_model_beats_the_others(tmp_path, capsys):
     values = learning_to_rank.main(epochs=4, output=tmp_path, queries=500)
     printed = capsys.readouterr().out

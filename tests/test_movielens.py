@@ -34,6 +34,7 @@ def test_both_file_formats_give_the_same_histories(ratings):
         np.testing.assert_array_equal(ours, others)
 
 
+@pytest.mark.slow("trains a model for 12 epochs")
 def test_the_model_beats_popularity(ratings, capsys):
     test = movielens.main(ratings / "u.data", epochs=12)
     assert test["model"]["hit_rate@10"] > test["popularity"]["hit_rate@10"] + 0.3
@@ -44,6 +45,7 @@ def test_the_model_beats_popularity(ratings, capsys):
         assert all(f"{value:.4f}" in printed for value in values.values())
 
 
+@pytest.mark.slow("trains a model")
 def test_without_a_path_the_ratings_are_made_and_it_says_where_to_get_them(capsys):
     histories, items = movielens.made_histories()
     for history in histories:

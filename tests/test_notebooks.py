@@ -29,6 +29,7 @@ LINK = re.compile(r"\]\(([^)\s#]+)")
 of_each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
+@pytest.mark.slow("starts a kernel for each notebook and trains models")
 @pytest.mark.parametrize("path", HERE, ids=lambda path: path.stem)
 def test_notebook_runs_and_reproduces_its_outputs(path):
     stored, fresh = read(path), run(path)

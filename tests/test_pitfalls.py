@@ -12,26 +12,29 @@ from typing import get_args
 import numpy as np
 import pytest
 import tensorflow as tf
-from cases import METRICS, labels_for, make_metric
-from helpers import value
+from cases import LABEL_METRICS, METRICS, SUBTOPIC_METRICS, labels_for, make_metric
+from helpers import results, value
 
 import tfrankmetrics as tfr
 
 
-@pytest.mark.parametrize(
-    ("name", "ties"),
-    [(name, t) for name in METRICS for t in get_args(METRICS[name].types["ties"])],
-)
+@pytest.mark.parametrize("names", [LABEL_METRICS, SUBTOPIC_METRICS])
 @pytest.mark.usefixtures("run_eagerly")
-def test_tied_scores_always_give_the_same_value(name, ties):
+def test_tied_scores_always_give_the_same_value(names):
     """TF-Ranking, keras-rs: NDCG@1 of constant scores is 0 or 1 at random."""
-    labels, scores = [[1, 0, 0, 0, 0]], [[0.5] * 5]
-    values = set()
+    labels, scores = labels_for(names[0], [[1, 0, 0, 0, 0]]), [[0.5] * 5]
+    metrics = [
+        make_metric(name, 1, ties=ties, name=f"{name}, ties={ties}")
+        for name in names
+        for ties in get_args(METRICS[name].types["ties"])
+    ]
+    collection, values = tfr.RankingMetrics(metrics), []
     for _ in range(12):
-        made = make_metric(name, 1, ties=ties)
-        made.update_state(labels_for(name, labels), scores)
-        values.add(float(made.result()))
-    assert len(values) == 1
+        collection.reset_state()
+        collection.update_state(labels, scores)
+        values.append(results(collection))
+    for name in values[0]:
+        assert len({each[name] for each in values}) == 1, name
 
 
 @pytest.mark.parametrize("name", ["hit_rate", "precision", "recall", "mrr", "ndcg"])

@@ -1,9 +1,11 @@
 """Tests that the quickstart trains a model that clearly beats the untrained one."""
 
 import numpy as np
+import pytest
 import quickstart
 
 
+@pytest.mark.slow("trains a model for 8 epochs")
 def test_trained_model_beats_untrained_model_on_held_out_queries(tmp_path, capsys):
     untrained, trained = quickstart.main(epochs=8, output=tmp_path)
     printed = capsys.readouterr().out

@@ -9,7 +9,7 @@ import pandas
 import pytest
 import tensorflow as tf
 from cases import make_metric, metric_name, metrics_supporting, with_cutoffs
-from helpers import assert_same, results, update_function
+from helpers import SWEEP, assert_same, results, update_function
 
 import tfrankmetrics as tfr
 
@@ -41,7 +41,7 @@ def cross_entropy(targets, logits):
     return tf.where(tf.reshape(targets, tf.shape(losses)) >= 0, losses, 0.0)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=SWEEP)])
 def test_next_item_model_reports_its_metrics(sequences, jit_compile):
     inputs, targets = sequences
     model = next_item_model(mask_zero=False)
@@ -134,16 +134,21 @@ def test_seen_items_are_excluded_by_ids_or_by_scores():
     assert with_seen != expected
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["ndcg", "map", "mrr", "auc", "recall"],
+        pytest.param(metrics_supporting("catalogue"), marks=SWEEP),
+    ],
+    ids=["five metrics", "all metrics"],
+)
 @pytest.mark.parametrize("relevant", [1, 3])
 @pytest.mark.usefixtures("clear_caches_after_test")
-def test_eager_graph_and_xla_agree(relevant):
+def test_eager_graph_and_xla_agree(relevant, names):
     rng = np.random.default_rng(2)
     scores = rng.integers(0, 6, (7, 15)).astype("f4")
     ids = rng.integers(-1, 15, (7, relevant))
-    metrics = [
-        metric_name(*pair)
-        for pair in with_cutoffs(metrics_supporting("catalogue"), (None, 4))
-    ]
+    metrics = [metric_name(*pair) for pair in with_cutoffs(names, (None, 4))]
     metrics += [
         make_metric(name, 4, ties=ties, name=f"{name}, {ties}")
         for name in ("ndcg", "mrr", "auc")

@@ -208,6 +208,7 @@ def test_a_graph_is_freed():
     assert graph() is None
 
 
+@pytest.mark.slow("measures the memory of two thousand calls")
 def test_a_thousand_option_sets_take_little_memory():
     """Each set is used twice. Graphs of all sets would take some 3 GB."""
     import resource

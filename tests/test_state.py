@@ -80,6 +80,7 @@ def test_evaluate_in_threads():
     assert found == [run(seed) for seed in range(160)]
 
 
+@pytest.mark.slow("starts a process that imports TensorFlow")
 def test_evaluate_in_a_process_that_was_spawned():
     """In a process that was forked after TensorFlow ran a graph, it waits forever."""
     with concurrent.futures.ProcessPoolExecutor(

@@ -1,8 +1,10 @@
 """Tests the example with two towers, on made interactions."""
 
+import pytest
 import two_towers
 
 
+@pytest.mark.slow("trains a model")
 def test_the_model_learns_and_stops_on_its_rank_among_all_items(tmp_path, capsys):
     path = tmp_path / "curves.png"
     history, test = two_towers.main(epochs=4, path=str(path))
