@@ -162,7 +162,7 @@ OBJECTS_WITHOUT_FLOAT_OPTIONS = [
 
 # One call evaluates all lists of an example, so that few examples with many lists take
 # less time than many examples with few lists.
-few_examples = settings(max_examples=10, deadline=None, derandomize=True)
+few_examples = settings(max_examples=5, deadline=None, derandomize=True)
 
 # Few distinct scores make ties likely. NaN, infinities and -0.0 are hard to sort.
 SCORES = st.one_of(
@@ -173,8 +173,9 @@ LABELS = st.sampled_from([-1.0, 0.0, 0.0, 0.5, 1.0, 2.0, 3.0])
 
 
 @st.composite
-def batches(draw, max_items=6):
+def batches(draw, max_items=6, max_lists=24):
     """Draws labels and scores of some padded lists."""
-    shape = draw(st.tuples(st.integers(1, 16), st.integers(1, max_items)))
+    lists = st.integers(max_lists // 3, max_lists)
+    shape = draw(st.tuples(lists, st.integers(1, max_items)))
     labels = draw(hnp.arrays(np.float64, shape, elements=LABELS))
     return labels, draw(hnp.arrays(np.float64, shape, elements=SCORES))

@@ -25,7 +25,7 @@ from helpers import (
     batches,
     few_examples,
 )
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
@@ -71,8 +71,8 @@ def assert_close(ours, theirs):
         )
 
 
-@settings(few_examples, max_examples=6)  # the oracle and its ties take long
-@given(batches(max_items=5), st.data())
+@few_examples
+@given(batches(max_items=5, max_lists=9), st.data())
 @example((np.array([[1.0, 0.0]]), np.array([[-np.inf, np.nan]])), None)
 def test_values_equal_the_oracle(batch, data):
     labels, scores = batch
@@ -242,7 +242,7 @@ def test_constant_scores_give_the_same_value_in_any_order():
         np.testing.assert_allclose(value, value[0], rtol=1e-12, err_msg=name)
 
 
-@settings(few_examples, max_examples=5)  # each example is five calls
+@few_examples
 @given(batches(), st.sampled_from([0.25, 1.0, 8.0]))
 def test_equal_weights_change_nothing(batch, weight):
     labels, scores = batch
@@ -303,8 +303,8 @@ def test_rows_give_the_values_of_lists(batch, random, weighted):
         )
 
 
-@settings(few_examples, max_examples=5)  # each example is many calls
-@given(batches(), st.integers(2, 8))
+@few_examples
+@given(batches(), st.integers(3, 12))
 def test_batch_size_does_not_matter(batch, size):
     labels, scores = batch
     if (labels < 0).all():
