@@ -64,8 +64,11 @@ def run_compiled():
 
 
 SWEEP = pytest.mark.slow("compiles a graph for every setting")
+# The fast tests compile each formula under XLA once, in `test_graph.py`, because a
+# program takes a second or more and its memory is never freed.
+XLA = pytest.param("xla", marks=pytest.mark.slow("compiles a program with XLA"))
 # For tests of values, which are compiled for every setting only in the slow tests.
-EAGER_GRAPH_XLA = ["eager", *(pytest.param(w, marks=SWEEP) for w in ("graph", "xla"))]
+EAGER_GRAPH_XLA = ["eager", pytest.param("graph", marks=SWEEP), XLA]
 
 
 def run_as(way, function):

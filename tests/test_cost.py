@@ -54,6 +54,7 @@ def test_ten_metrics_sort_twice_and_gather_little():
     assert ops["Expm1"] == 0
 
 
+@pytest.mark.slow("compiles a program with XLA")
 def test_xla_does_not_sort_whole_lists():
     update = tf.function(update_function(tfr.RankingMetrics(SUITE)), jit_compile=True)
     program = update.experimental_get_compiler_ir(*lists())(stage="optimized_hlo")

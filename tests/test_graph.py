@@ -22,8 +22,10 @@ from helpers import (
     OBJECTS_BY_KIND,
     SUITE,
     SWEEP,
+    XLA,
     count_optimized_ops,
     results,
+    run_as,
     run_compiled,
     run_eagerly,
     update_function,
@@ -91,11 +93,9 @@ def test_eager_graph_and_xla_agree(dtype, metrics):
         weights = weights[:, 0]  # one for each query
     labels = labels_for(metrics[0].declaration.name, labels)
     values = []
-    for compile_options in (None, {}, {"jit_compile": True}):
+    for way in ("eager", "graph", "xla"):
         metric = tfr.RankingMetrics(metrics)
-        update = update_function(metric)
-        if compile_options is not None:
-            update = tf.function(update, **compile_options)
+        update = run_as(way, update_function(metric))
         update(tf.constant(labels), tf.constant(scores), tf.constant(weights))
         values.append(results(metric))
     eager, graph, xla = values
@@ -140,13 +140,13 @@ def test_unknown_batch_and_list_size(metrics, jit_compile):
     assert results(metric) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("way", ["graph", XLA])
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3)])
 @pytest.mark.usefixtures("clear_caches_after_test")
-def test_empty_batches_and_lists_in_a_graph(shape, jit_compile):
+def test_empty_batches_and_lists_in_a_graph(shape, way):
     metric = tfr.RankingMetrics([metric_name(name, 3) for name in UNKNOWN_SIZE_METRICS])
     empty = tf.zeros(shape)
-    tf.function(update_function(metric), jit_compile=jit_compile)(empty, empty)
+    run_as(way, update_function(metric))(empty, empty)
     assert np.isnan(list(results(metric).values())).all()
 
 
@@ -164,19 +164,19 @@ def test_ragged_tensors_in_a_graph():
         update(labels, tf.ragged.constant([[0.5, 0.1], [0.3, 0.2]]))
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["graph", "xla"])
+@pytest.fixture(scope="module", params=["graph", XLA])
 def update_with_unknown_shapes(request):
     unknown = tf.TensorSpec((None, None))
     metric = tfr.MeanReciprocalRank()
     update = tf.function(
         update_function(metric),
         input_signature=[unknown] * 3,
-        jit_compile=request.param,
+        jit_compile=request.param == "xla",
     )
     update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 3)))
     update(tf.ones((2, 3)), tf.ones((2, 3)), tf.ones((2, 1)))
     assert metric.result() == 1
-    return update, request.param
+    return update, request.param == "xla"
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_known_shapes_are_checked_while_tracing():
         )
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("way", ["graph", XLA])
 @pytest.mark.parametrize(
     ("inputs", "y_true", "y_pred"),
     [
@@ -235,22 +235,20 @@ def test_known_shapes_are_checked_while_tracing():
         ("catalogue", [[[0]], [[1]]], [[[3.0, 2.0, 1.0]]] * 2),
     ],
 )
-def test_ids_catalogues_and_weights_of_unknown_shape(
-    inputs, y_true, y_pred, jit_compile
-):
+def test_ids_catalogues_and_weights_of_unknown_shape(inputs, y_true, y_pred, way):
     metric = tfr.MeanReciprocalRank(inputs=inputs)
     data = tf.constant(y_true), tf.constant(y_pred), tf.constant([[3.0], [1.0]])
     update = tf.function(
         update_function(metric),
         input_signature=[tf.TensorSpec([None] * x.shape.rank, x.dtype) for x in data],
-        jit_compile=jit_compile,
+        jit_compile=way == "xla",
     )
     update(*data)
     assert float(metric.result()) == (3 * 1 + 1 * 1 / 2) / 4
     for weights in (tf.ones((2, 2)), tf.ones((1, 1))):
         with pytest.raises(
             tf.errors.InvalidArgumentError,
-            match="-2" if jit_compile else "a scalar, ",
+            match="-2" if way == "xla" else "a scalar, ",
         ):
             update(*data[:2], weights)
 

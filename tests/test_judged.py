@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import update_function
+from helpers import XLA, run_as, update_function
 
 import tfrankmetrics as tfr
 
@@ -23,12 +23,10 @@ def test_a_label_below_0_that_the_mask_keeps_is_unjudged():
     assert condensed == dict.fromkeys(EXPECTED, 1.0)
 
 
-@pytest.mark.parametrize("run", ["eager", "graph", "XLA"])
-def test_in_a_metric_with_other_metrics(run):
+@pytest.mark.parametrize("way", ["eager", "graph", XLA])
+def test_in_a_metric_with_other_metrics(way):
     metric = tfr.RankingMetrics(["judged@3", "mrr"], dtype="float64")
-    update = update_function(metric)
-    if run != "eager":
-        update = tf.function(update, jit_compile=run == "XLA")
+    update = run_as(way, update_function(metric))
     update({"labels": tf.constant(LABELS), "mask": tf.constant(MASK)}, SCORES)
     found = {name: float(value) for name, value in metric.result().items()}
     assert found == pytest.approx({"judged@3": 1 / 2, "mrr": (1 + 1 / 4) / 2})

@@ -12,7 +12,7 @@ import numpy as np
 import own_metric
 import pytest
 import tensorflow as tf
-from helpers import update_function
+from helpers import XLA, run_as, update_function
 from own_metric import GradedRBP
 
 import tfrankmetrics as tfr
@@ -74,14 +74,12 @@ def test_arrays_and_rows():
     assert value == pytest.approx(np.mean(expected))
 
 
-@pytest.mark.parametrize("compile_options", [None, {}, {"jit_compile": True}])
-def test_objects_and_names_in_eager_graph_and_xla(compile_options):
+@pytest.mark.parametrize("way", ["eager", "graph", XLA])
+def test_objects_and_names_in_eager_graph_and_xla(way):
     single = GradedRBP(k=2)
     many = tfr.RankingMetrics([*NAMES, "ndcg@2"])
     for metric in (single, many):
-        update = update_function(metric)
-        if compile_options is not None:
-            update = tf.function(update, **compile_options)
+        update = run_as(way, update_function(metric))
         update(tf.constant(LABELS), tf.constant(SCORES))
     for value in (single.result(), many.result()["graded_rbp@2"]):
         assert float(value) == pytest.approx(np.mean(EXPECTED["graded_rbp@2"]))

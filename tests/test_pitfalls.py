@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cases import LABEL_METRICS, METRICS, SUBTOPIC_METRICS, labels_for, make_metric
-from helpers import results, value
+from helpers import XLA, results, run_as, update_function, value
 
 import tfrankmetrics as tfr
 
@@ -136,20 +136,16 @@ def test_items_with_weight_0_keep_their_ranks():
         ) == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("way", ["graph", XLA])
 @pytest.mark.parametrize(
     ("scores", "ranks"),
     [([3.0, float("nan"), 2.0], [1, 3, 2]), ([0.0, -0.0, 0.0], None)],
 )
-def test_nan_and_signed_zeros_rank_the_same_with_xla(scores, ranks, jit_compile):
+def test_nan_and_signed_zeros_rank_the_same_with_xla(scores, ranks, way):
     """TF-Ranking, keras-rs, TFMA: `top_k` gives different orders on CPU and XLA."""
     for item in range(3):
         metric = tfr.MeanReciprocalRank()
-
-        @tf.function(jit_compile=jit_compile)
-        def update(labels, scores, metric=metric):
-            metric.update_state(labels, scores)
-
+        update = run_as(way, update_function(metric))
         update(tf.constant(np.eye(3)[[item]]), tf.constant([scores]))
         expected = 1 / ranks[item] if ranks else (1 + 1 / 2 + 1 / 3) / 3
         assert float(metric.result()) == pytest.approx(expected, rel=1e-6)

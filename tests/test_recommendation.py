@@ -9,7 +9,15 @@ import pandas
 import pytest
 import tensorflow as tf
 from cases import make_metric, metric_name, metrics_supporting, with_cutoffs
-from helpers import SWEEP, assert_same, results, update_function
+from helpers import (
+    SWEEP,
+    XLA,
+    assert_same,
+    results,
+    run_as,
+    run_eagerly,
+    update_function,
+)
 
 import tfrankmetrics as tfr
 
@@ -143,8 +151,9 @@ def test_seen_items_are_excluded_by_ids_or_by_scores():
     ids=["five metrics", "all metrics"],
 )
 @pytest.mark.parametrize("relevant", [1, 3])
+@pytest.mark.parametrize("way", ["graph", XLA])
 @pytest.mark.usefixtures("clear_caches_after_test")
-def test_eager_graph_and_xla_agree(relevant, names):
+def test_eager_graph_and_xla_agree(relevant, names, way):
     rng = np.random.default_rng(2)
     scores = rng.integers(0, 6, (7, 15)).astype("f4")
     ids = rng.integers(-1, 15, (7, relevant))
@@ -154,32 +163,21 @@ def test_eager_graph_and_xla_agree(relevant, names):
         for name in ("ndcg", "mrr", "auc")
         for ties in ("stable", "random")
     ]
-    values = []
-    for xla in (None, False, True):
-        metric = tfr.RankingMetrics(metrics, inputs="catalogue")
-        update = update_function(metric)
-        run = update if xla is None else tf.function(update, jit_compile=xla)
-        run(tf.constant(ids), tf.constant(scores))
-        values.append(results(metric))
-    assert values[1] == pytest.approx(values[0], rel=1e-6)
-    assert values[2] == pytest.approx(values[0], rel=1e-6)
-    arrays = tfr.evaluate(ids, scores, metrics, inputs="catalogue")
-    assert values[0] == pytest.approx(arrays, rel=1e-6)
+    metric = tfr.RankingMetrics(metrics, inputs="catalogue")
+    run_as(way, update_function(metric))(tf.constant(ids), tf.constant(scores))
+    with run_eagerly():
+        eager = tfr.evaluate(ids, scores, metrics, inputs="catalogue")
+    assert results(metric) == pytest.approx(eager, rel=1e-6)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_ids_in_graphs(jit_compile):
+@pytest.mark.parametrize("way", ["graph", XLA])
+def test_ids_in_graphs(way):
     relevant = np.array([[3, 5, -1], [2, -1, -1], [-1, -1, -1]])
     recommended = np.array([[5, 5, 3, 1], [7, 2, -1, -1], [1, 2, 3, 4]])
     for duplicates in ("first", "all"):
         metric = tfr.RankingMetrics(NAMES, inputs="ids", duplicates=duplicates)
-
-        def update(relevant, recommended, metric=metric):
-            metric.update_state(relevant, recommended)
-
-        tf.function(update, jit_compile=jit_compile)(
-            tf.constant(relevant), tf.constant(recommended)
-        )
+        update = run_as(way, update_function(metric))
+        update(tf.constant(relevant), tf.constant(recommended))
         lists = [row[row >= 0].tolist() for row in relevant]
         expected = tfr.evaluate(
             lists, recommended, NAMES, inputs="ids", duplicates=duplicates

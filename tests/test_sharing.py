@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cases import make_metric, random_lists
-from helpers import SUITE, assert_same, results
+from helpers import SUITE, XLA, assert_same, results, run_as
 
 import tfrankmetrics as tfr
 
@@ -53,18 +53,17 @@ def test_the_graph_of_the_suite_stays_small():
     assert len(function.graph.as_graph_def().library.function) <= 12
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("way", ["graph", XLA])
 @pytest.mark.parametrize("ties", [False, True])
-def test_separate_metrics_have_the_values_of_one_object(ties, jit_compile):
+def test_separate_metrics_have_the_values_of_one_object(ties, way):
     labels, scores = random_lists(2, queries=20, size=20, ties=ties)
     metrics = separate_metrics()
 
-    @tf.function(jit_compile=jit_compile)
     def update(labels, scores):
         for metric in metrics:
             metric.update_state(labels, scores)
 
-    update(labels, scores)
+    run_as(way, update)(labels, scores)
     expected = tfr.evaluate(labels, scores, SUITE)
     found = {n: float(m.result()) for n, m in zip(SUITE, metrics, strict=True)}
     assert found == pytest.approx(expected, rel=1e-12)

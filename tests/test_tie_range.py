@@ -7,7 +7,7 @@ import oracle
 import pytest
 import tensorflow as tf
 from cases import CASES, METRICS, Case, random_lists, with_cutoffs
-from helpers import results, update_function
+from helpers import XLA, results, run_as, update_function
 
 import tfrankmetrics as tfr
 
@@ -111,9 +111,9 @@ def test_best_and_worst_sort_tied_items(case, ties):
         assert value == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
 
-@pytest.mark.parametrize("run", ["eager", "graph", "XLA"])
+@pytest.mark.parametrize("way", ["eager", "graph", XLA])
 @pytest.mark.parametrize("ties", ["best", "worst"])
-def test_best_and_worst_in_a_catalogue(ties, run):
+def test_best_and_worst_in_a_catalogue(ties, way):
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 3, (20, 9)).astype("float32")
     ids = np.stack([rng.permutation(9)[:3] for _ in range(20)])
@@ -127,9 +127,7 @@ def test_best_and_worst_in_a_catalogue(ties, run):
     names = ["ndcg@3", "mrr", "map@5", "err@2"]
     expected = tfr.evaluate(labels, scores, names, ties=ties)
     metric = tfr.RankingMetrics(names, ties=ties, inputs="catalogue", dtype="float64")
-    update = update_function(metric)
-    if run != "eager":
-        update = tf.function(update, jit_compile=run == "XLA")
+    update = run_as(way, update_function(metric))
     update({"ids": tf.constant(ids), "relevance": tf.constant(grades)}, scores)
     assert results(metric) == pytest.approx(expected, rel=1e-12)
     assert expected != tfr.evaluate(labels, scores, names)
@@ -223,8 +221,8 @@ def test_tied_with_item_weights():
     assert zeros["tied"] == 0
 
 
-@pytest.mark.parametrize("run", ["eager", "graph", "XLA"])
-def test_tied_in_a_catalogue(run):
+@pytest.mark.parametrize("way", ["eager", "graph", XLA])
+def test_tied_in_a_catalogue(way):
     scores = np.array([[3, 1, 1, 1, 0], [3, 2, 1, 0, 0], [4, 3, 2, 1, 1]], "float32")
     for ids, expected in (
         ([[1], [0], [4]], [0, 1 / 3, 1 / 3, 2 / 3]),
@@ -233,9 +231,7 @@ def test_tied_in_a_catalogue(run):
     ):
         names = ["tied@1", "tied@2", "tied@3", "tied@5"]
         metric = tfr.RankingMetrics(names, inputs="catalogue", dtype="float64")
-        update = update_function(metric)
-        if run != "eager":
-            update = tf.function(update, jit_compile=run == "XLA")
+        update = run_as(way, update_function(metric))
         update(tf.constant(ids), tf.constant(scores))
         assert [*results(metric).values()] == pytest.approx(expected)
 

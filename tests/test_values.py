@@ -16,7 +16,7 @@ from cases import (
     make_metric,
     plus_one,
 )
-from helpers import results, update_function, value
+from helpers import XLA, results, run_as, update_function, value
 
 import tfrankmetrics as tfr
 
@@ -501,15 +501,14 @@ def test_invalid_values_make_the_result_nan(wrong):
         "NaN gain",
     ],
 )
-def test_invalid_gain_and_discount_functions(options):
+@pytest.mark.parametrize("way", ["eager", "graph", XLA])
+def test_invalid_gain_and_discount_functions(options, way):
     labels, scores = tf.constant([[2.0, 0.0, 0.0]]), tf.constant([[3.0, 2.0, 1.0]])
     cutoffs = (1, 2) if "gain" in options else (2, None)
     metrics = [make(k, **options) for make in (tfr.NDCG, tfr.DCG) for k in cutoffs]
     together = tfr.RankingMetrics(metrics)
-    update = update_function(together)
-    for call in (update, tf.function(update), tf.function(update, jit_compile=True)):
-        together.reset_state()
-        call(labels, scores)
+    run_as(way, update_function(together))(labels, scores)
+    with pytest.warns(tfr.RankingWarning, match="is NaN"):
         assert np.isnan([*results(together).values()]).all()
     for metric in metrics:
         with pytest.raises(ValueError, match="Gains must be finite"):
