@@ -8,7 +8,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import pytest
 
 # They take most of the time, so that they must not be the last ones of a worker.
-LONGEST = ["properties", "ties", "graph", "docs", "callbacks", "notebooks"]
+LONGEST = ["properties", "ties", "graph", "docs", "callbacks", "notebooks", "keras"]
+LONGEST += ["recommendation", "retrieval", "state", "values"]
 
 
 def pytest_collection_modifyitems(items):

@@ -78,7 +78,7 @@ def test_the_logs_of_fit_have_names_that_trackers_accept(tracker, tmp_path):
         items = tf.keras.Input((3,))
         model = tf.keras.Model(items, tf.keras.layers.Dense(3)(items))
         metric = tfr.RankingMetrics(NAMES, separator=separator)
-        model.compile(loss="mse", metrics=[metric])
+        model.compile(loss="mse", metrics=[metric], run_eagerly=True)
         data = np.ones((2, 3)), np.array(LABELS, float)
         path = tmp_path / f"{separator}.csv"
         log = tf.keras.callbacks.CSVLogger(path)

@@ -35,10 +35,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:`judged` needs a mask")
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "item-weights"])
 @pytest.mark.usefixtures("run_eagerly")
 def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
-    labels, scores = random_lists(7, queries=20, size=5, ties=True)
-    scores[:4] = 0.5  # all items tied, so that every cutoff is within the tie
-    scores[4:7, 2:] = -np.inf
-    scores[7:10, ::2] = np.nan
+    labels, scores = random_lists(7, queries=12, size=5, ties=True)
+    scores[:2] = 0.5  # all items tied, so that every cutoff is within the tie
+    scores[2:4, 2:] = -np.inf
+    scores[4:6, ::2] = np.nan
     weights = (
         np.random.default_rng(8).integers(1, 4, scores.shape) if weighted else None
     )
