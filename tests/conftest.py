@@ -36,6 +36,9 @@ def pytest_configure(config):
         return
     import tensorflow as tf
 
+    # The workers share the cores. Their tensors are too small to be worth more threads.
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * 4,
