@@ -43,6 +43,8 @@ def pytest_configure(config):
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * 4,
     )
+    # A test that causes a warning says so, with `pytest.warns`.
+    config.addinivalue_line("filterwarnings", "error::tfrankmetrics.RankingWarning")
 
 
 # `helpers` creates variables, so the devices must be configured before its import.

@@ -24,6 +24,7 @@ from helpers import (
     SWEEP,
     XLA,
     count_optimized_ops,
+    judged_without_mask,
     results,
     run_as,
     run_compiled,
@@ -34,6 +35,8 @@ from helpers import (
 import tfrankmetrics as tfr
 from tfrankmetrics import compiled
 from tfrankmetrics.options import Ties
+
+pytestmark = judged_without_mask
 
 
 def metrics_with_formula_options(names):

@@ -100,7 +100,9 @@ def test_dataset_with_a_smaller_last_batch_and_unknown_list_size(data):
             tf.TensorSpec((None, FEATURES)),
             tf.TensorSpec((None,)),
         ),
-    ).batch(32)
+    )
+    batches = -(-LISTS // 32)
+    dataset = dataset.batch(32).apply(tf.data.experimental.assert_cardinality(batches))
     inputs = tf.keras.Input((None, FEATURES))
     model = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(inputs))
     model.compile(loss="mse", metrics=[tfr.RankingMetrics(NAMES)])
@@ -403,6 +405,7 @@ def test_loaded_model_has_its_metrics(data, tmp_path):
         tfr.RecallAtK(k=2, relevance_threshold=2.0, empty="skip"),
     ]
     model = scoring_model(metrics=metrics, run_eagerly=False)
+    model.optimizer.build(model.trainable_variables)
     before = model.evaluate(features, labels, verbose=0, return_dict=True)
     model.save(tmp_path / "model.keras")
     loaded = tf.keras.models.load_model(tmp_path / "model.keras")
@@ -423,6 +426,7 @@ def test_option_functions_are_saved_with_the_model(data, tmp_path):
         tfr.RankingMetrics(["dcg"], gain=square_gain),
     ]
     model = scoring_model(metrics=metrics)
+    model.optimizer.build(model.trainable_variables)
     before = model.evaluate(features, labels, verbose=0, return_dict=True)
     model.save(tmp_path / "model.keras")
     loaded = tf.keras.models.load_model(tmp_path / "model.keras")

@@ -123,6 +123,7 @@ def test_metrics_are_saved_with_a_model_and_copied(tmp_path):
         tfr.RankingMetrics(["graded_rbp", GradedRBP(k=1)], max_label=8),
     ]
     model.compile(loss="mse", metrics=metrics)
+    model.optimizer.build(model.trainable_variables)
     data = np.array(SCORES, "float32"), np.array(LABELS, "float32")
     before = model.evaluate(*data, verbose=0, return_dict=True)
     model.save(tmp_path / "model.keras")

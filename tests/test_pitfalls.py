@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cases import LABEL_METRICS, METRICS, SUBTOPIC_METRICS, labels_for, make_metric
-from helpers import XLA, results, run_as, update_function, value
+from helpers import (
+    XLA,
+    judged_without_mask,
+    results,
+    run_as,
+    update_function,
+    value,
+)
 
 import tfrankmetrics as tfr
 
@@ -158,6 +165,7 @@ def test_scores_are_not_rounded():
 
 
 @pytest.mark.usefixtures("run_eagerly")
+@judged_without_mask
 def test_negative_scores_are_valid():
     """torchmetrics: a score of 0 or less means that the item was not retrieved."""
     labels = [[1, 0, 2], [0, 1, 1]]

@@ -24,6 +24,7 @@ from helpers import (
     SCORES,
     batches,
     few_examples,
+    judged_without_mask,
 )
 from hypothesis import assume, example, given
 from hypothesis.extra import numpy as hnp
@@ -32,7 +33,7 @@ import tfrankmetrics as tfr
 
 pytestmark = [
     pytest.mark.usefixtures("run_eagerly"),
-    pytest.mark.filterwarnings("ignore:`judged` needs a mask"),
+    judged_without_mask,
 ]
 
 

@@ -692,6 +692,7 @@ def test_two_towers_stop_early_on_their_rank_among_all_items():
     history = model.fit(
         data,
         epochs=30,
+        shuffle=False,
         verbose=0,
         callbacks=[
             tfr.EvaluateRetrieval(

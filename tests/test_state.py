@@ -223,7 +223,9 @@ def train(*callbacks):
         metrics=[tfr.MeanReciprocalRank(dtype="float64"), control],
     )
     dataset = tf.data.Dataset.from_tensor_slices((features, labels)).batch(4)
-    history = model.fit(dataset, verbose=0, callbacks=list(callbacks)).history
+    history = model.fit(
+        dataset, shuffle=False, verbose=0, callbacks=list(callbacks)
+    ).history
     return history["mrr"][0], history["control"][0]
 
 

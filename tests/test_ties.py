@@ -20,6 +20,7 @@ from helpers import (
     EAGER_GRAPH_XLA,
     OBJECTS_BY_KIND,
     SWEEP,
+    judged_without_mask,
     results,
     run_as,
     run_eagerly,
@@ -28,7 +29,7 @@ from helpers import (
 
 import tfrankmetrics as tfr
 
-pytestmark = pytest.mark.filterwarnings("ignore:`judged` needs a mask")
+pytestmark = judged_without_mask
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -171,10 +171,13 @@ def warn_if_nothing_found(retrieved: int, unjudged: int) -> None:
 
 
 def warn_if_invalid(sums: tf.Tensor, name: str, inputs: str) -> None:
-    """Warns if an update has made the sums of a metric NaN."""
-    if not np.isnan(sums.numpy()).any():
+    """Warns if an update has made the sums of a metric NaN or infinite."""
+    if np.isfinite(sums.numpy()).all():
         return
-    causes = "a label or weight that is NaN or infinite, or a negative weight"
+    causes = (
+        "a label or weight that is NaN or infinite, a negative weight, or weights "
+        "whose sum overflows"
+    )
     hint = ""
     if inputs == "catalogue":
         causes = f"an id outside of the catalogue, {causes}"
