@@ -19,7 +19,7 @@ from cases import (
     with_cutoffs,
 )
 from cases import make_metric as make
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.extra import numpy as hnp
 from tensorflow.python.eager import context
 
@@ -167,7 +167,13 @@ OBJECTS_WITHOUT_FLOAT_OPTIONS = [
 
 # One call evaluates all lists of an example, so that few examples with many lists take
 # less time than many examples with few lists.
-few_examples = settings(max_examples=5, deadline=None, derandomize=True)
+few_examples = settings(
+    max_examples=5,
+    deadline=None,
+    derandomize=True,
+    # All but `explain`, which adds lines of other packages to the failing example.
+    phases=[phase for phase in settings().phases if phase is not Phase.explain],
+)
 
 # Few distinct scores make ties likely. NaN, infinities and -0.0 are hard to sort.
 SCORES = st.one_of(

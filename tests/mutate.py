@@ -34,13 +34,15 @@ import mutants
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "tfrankmetrics"
-# Tests that run other processes, read documents or measure time are left out.
+# Tests that run other processes, read documents or measure time are left out, and so
+# are those with the marker `slow`.
 TESTS = ["values", "ties", "extreme_values", "inputs", "input_formats", "properties"]
 TESTS += ["conventions", "declarations", "own_metrics", "recommendation", "pitfalls"]
 TESTS += ["graph", "keras", "state", "saved", "loading", "trec", "backends"]
 TESTS += ["tf_ranking_values", "tie_range", "names", "judged", "propensity"]
+TESTS += ["retrieval"]
 DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "compute.py", "rows.py", "trec.py"]
-DEFAULT_TARGETS += ["measure.py"]
+DEFAULT_TARGETS += ["retrieval", "measure.py"]
 
 
 class Run:
@@ -89,7 +91,14 @@ def run_tests(files, mutant=None, chosen=None):
     importlib.machinery.SourceFileLoader.get_code = replaced
     run = Run(chosen)
     # Plain asserts are faster than those that pytest rewrites.
-    arguments = ["-o", "addopts=", "--assert=plain", *(["-x"] if chosen else [])]
+    arguments = [
+        "-o",
+        "addopts=",
+        "-m",
+        "not slow",
+        "--assert=plain",
+        *(["-x"] if chosen else []),
+    ]
     for plugin in ("cacheprovider", "xdist", "unraisableexception", "threadexception"):
         arguments += ["-p", f"no:{plugin}"]
     status = pytest.main([*arguments, *files], plugins=[run])

@@ -80,6 +80,7 @@ NAN, INF = float("nan"), float("inf")
         ("alpha_dcg", None, [2, 0, 1], (1 + 1) + (1 / 2 + 0) / log2(4)),
         ("alpha_dcg", 2, [1, 2], 1 + (1 / 2 + 1) / log2(3)),
     ],
+    ids=repr,
 )
 def test_labels_in_ranked_order(name, k, labels, expected):
     assert value(name, labels, k=k) == pytest.approx(expected, rel=1e-12)
@@ -227,6 +228,7 @@ def test_items_that_were_not_retrieved_tie_at_the_last_ranks():
         ("alpha_dcg", {"alpha": 0.2}, [1, 1], 1 + 0.8 / log2(3)),
         ("alpha_dcg", {"discount": "jarvelin"}, [1, 1], 1 + 1 / 2),
     ],
+    ids=repr,
 )
 def test_options_change_the_value(name, options, labels, expected):
     assert value(name, labels, **options) == pytest.approx(expected, rel=1e-12)
