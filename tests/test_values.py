@@ -30,6 +30,13 @@ import tfrankmetrics as tfr
 NAN, INF = float("nan"), float("inf")
 
 
+def as_text(argument):
+    """Shows lists and options in the id of a test, so that a failure names them."""
+    if isinstance(argument, dict):
+        return ",".join(f"{k}={getattr(v, '__name__', v)}" for k, v in argument.items())
+    return str(argument)
+
+
 @pytest.mark.parametrize(
     ("name", "k", "labels", "expected"),
     [
@@ -80,7 +87,7 @@ NAN, INF = float("nan"), float("inf")
         ("alpha_dcg", None, [2, 0, 1], (1 + 1) + (1 / 2 + 0) / log2(4)),
         ("alpha_dcg", 2, [1, 2], 1 + (1 / 2 + 1) / log2(3)),
     ],
-    ids=repr,
+    ids=as_text,
 )
 def test_labels_in_ranked_order(name, k, labels, expected):
     assert value(name, labels, k=k) == pytest.approx(expected, rel=1e-12)
@@ -228,7 +235,7 @@ def test_items_that_were_not_retrieved_tie_at_the_last_ranks():
         ("alpha_dcg", {"alpha": 0.2}, [1, 1], 1 + 0.8 / log2(3)),
         ("alpha_dcg", {"discount": "jarvelin"}, [1, 1], 1 + 1 / 2),
     ],
-    ids=repr,
+    ids=as_text,
 )
 def test_options_change_the_value(name, options, labels, expected):
     assert value(name, labels, **options) == pytest.approx(expected, rel=1e-12)
