@@ -37,7 +37,6 @@ from fuzz_lists import Setting, draw_lists
 
 import tfrankmetrics as tfr
 from tfrankmetrics import compiled
-from tfrankmetrics.runs import WHOLE_LIST_METRICS
 
 QUERIES, BATCHES = 400, 4
 # XLA never frees the memory maps of compiled code, and Linux allows 65,530 per process.
@@ -321,8 +320,9 @@ def check_run(rng, metrics, lists):
     chosen = [
         drawn.metric
         for drawn in metrics.values()
-        # A random order depends on the rows, and WHOLE_LIST_METRICS on missed items.
-        if drawn.options["ties"] != "random" and drawn.name not in WHOLE_LIST_METRICS
+        # A random order depends on the rows, and metrics of all ranks on missed items.
+        if drawn.options["ties"] != "random"
+        and METRICS[drawn.name].without_results is not None
     ]
     rows = {name: lists.arguments[name] for name in ("query_ids", "labels", "scores")}
     rows = {name: column[rows["labels"] >= 0] for name, column in rows.items()}

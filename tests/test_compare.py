@@ -326,6 +326,17 @@ def test_lower_is_better():
     assert one(unweighted.differences, metric="arp").wins == arp.wins
 
 
+def test_the_direction_comes_from_the_metric_and_not_from_its_name():
+    labels, low, high = [[1, 0]] * 4, [[1.0, 2.0]] * 4, [[2.0, 1.0]] * 4
+    ndcg = tfr.NDCG(name="arp")
+    models = {
+        name: tfr.evaluate(labels, scores, [ndcg], per_query=True)
+        for name, scores in (("A", low), ("B", high))
+    }
+    (difference,) = tfr.compare(models).differences
+    assert (difference.wins, difference.losses) == (4, 0)
+
+
 def test_results_repeat_and_depend_on_the_seed():
     first, again, other = (tfr.compare(values("AC"), seed=seed) for seed in (1, 1, 2))
     assert first.differences == again.differences

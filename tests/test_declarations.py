@@ -183,18 +183,85 @@ def test_only_the_cutoff_may_be_given_by_position():
             make()
 
 
-def test_the_best_value_of_most_metrics_is_1():
-    unbounded = {name for name, metric in METRICS.items() if not metric.is_bounded}
-    always_skip = {"arp", "psp", "psndcg"}
-    assert unbounded == {
-        "dcg",
-        "alpha_dcg",
-        "err",
-        "rbp",
-        "pfound",
-        "tied",
-        *always_skip,
-    }
+@pytest.mark.parametrize("name", METRICS)
+def test_an_empty_list_counts_as_one_only_if_that_is_the_best_value(name):
+    metric = METRICS[name]
+    best = metric.range[0 if metric.lower_is_better else 1]
+    choices = typing.get_args(metric.types["empty"])
+    assert best == 1 or "one" not in choices
+    # Type checkers read the annotations of the classes.
+    assert choices == typing.get_args(CLASSES[name].fields["empty"].type)
+
+
+def test_a_range_decides_on_the_choices_of_empty(declarations):
+    assert declare("half_a").declaration.types["empty"] == Literal["zero", "skip"]
+    up_to_1 = {"formula": lambda lists, gain: half(lists, gain) / 2, "facts": {}}
+    choices = declare("half_b", **up_to_1).declaration.types["empty"]
+    assert choices == Literal["zero", "one", "skip"]
+
+
+def mean_rank(lists, gain):
+    """The mean rank of all items, or 0 without any."""
+    return tf.math.divide_no_nan(
+        tf.reduce_sum(lists.expected(gain) * lists.ranks, axis=1),
+        lists.num_retrieved,
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"range": (0, math.inf)}, "no value for a query without results"),
+        ({"range": (0, math.inf), "without_results": 0}, (1.5 + 0) / 2),
+        ({"range": (0, math.inf), "without_results": None}, "without results"),
+    ],
+    ids=["worst", "zero", "none"],
+)
+def test_the_value_of_a_missing_query_is_declared(declarations, facts, expected):
+    """0 would be the best value of a metric in which lower is better."""
+    facts = {"lower_is_better": True, **facts}
+    declare("mean_rank", mean_rank, base=tfr.WholeListMetric, facts=facts)
+    qrels = {"q": {"a": 1, "b": 0}, "r": {"a": 1}}
+    run = {"q": ["a", "b"]}
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            tfr.evaluate_run(qrels, run, ["mean_rank"])
+        assert tfr.evaluate_run(qrels, run, ["mean_rank"], missing_queries="skip") == {
+            "mean_rank": 1.5
+        }
+    else:
+        assert tfr.evaluate_run(qrels, run, ["mean_rank"]) == {"mean_rank": expected}
+
+
+def test_unjudged_items_and_options_are_facts_of_a_declaration(declarations):
+    length = lambda lists, gain: lists.num_retrieved  # noqa: E731
+    for policy in ("drop", "keep"):
+        facts = {"range": (0, math.inf), "unjudged": policy}
+        facts["unaffected_by"] = ("ties",)
+        declare(f"length_{policy}", length, base=tfr.WholeListMetric, facts=facts)
+    names = ["length_drop", "length_keep"]
+    run = {"q": {"a": 2.0, "b": 1.0}}
+    for unjudged in ("irrelevant", "drop"):
+        found = tfr.evaluate_run({"q": {"a": 1}}, run, names, unjudged=unjudged)
+        assert found == {"length_drop": 1, "length_keep": 2}
+    with pytest.raises(ValueError, match="'ties', which no such metric takes"):
+        tfr.evaluate([[1]], [[1]], ["length_drop"], ties="stable")
+
+
+def test_a_metric_may_have_conflicts_of_its_own(declarations):
+    conflict = options.Conflict(
+        ("beta", "empty"),
+        lambda chosen: chosen["beta"] > 1 and chosen["empty"] == "skip",
+        "A large beta counts empty lists.",
+        "Pass empty='zero'.",
+    )
+    facts = {"range": (0, math.inf), "conflicts": (conflict,)}
+    half_of = declare(formula=with_beta, beta=(float, 0.5), facts=facts)
+    half_of(beta=1.0, empty="skip")
+    with pytest.raises(ValueError, match=r"Received: beta=2.0, empty='skip'\. Pass"):
+        half_of(beta=2.0, empty="skip")
+    with pytest.raises(ValueError, match="`seed` requires ties='random'"):
+        half_of(seed=3)
 
 
 @pytest.mark.parametrize(
@@ -231,13 +298,20 @@ class One(tfr.ItemGain):
 
 
 def declare(
-    name="half", formula=half, gain=One, base=tfr.TopKMetric, aliases=(), **fields
+    name="half",
+    formula=half,
+    gain=One,
+    base=tfr.TopKMetric,
+    aliases=(),
+    facts=frozenset({("range", (0, math.inf))}),
+    **fields,
 ):
     """Declares a metric. Each field is a pair of a type and a default."""
     namespace = {field: default for field, (_, default) in fields.items()}
     namespace["__annotations__"] = {field: kind for field, (kind, _) in fields.items()}
     cls = type("Half", (base,), {**namespace, "__module__": __name__})
-    return tfr.metric(name, formula=formula, gain=gain, aliases=aliases)(cls)
+    facts = dict(facts)
+    return tfr.metric(name, formula=formula, gain=gain, aliases=aliases, **facts)(cls)
 
 
 @pytest.fixture
@@ -274,6 +348,11 @@ def declarations():
         (lambda: declare(aliases="HALF"), TypeError, "must be a tuple of names. Received: 'HALF'"),
         (lambda: declare(ties=(Literal["stable"], "expected")), ValueError, "`ties` of `half` must be one of 'stable'"),
         (lambda: declare(gain=tfr.LabelGain, gain_=(str, "")), TypeError, "'gain_'|'gain'"),
+        (lambda: declare(facts={"range": 1}), TypeError, "range of `half` must be a pair of numbers.*Received: 1"),
+        (lambda: declare(facts={"range": (1, 0)}), TypeError, r"must be below the highest. Received: range=\(1, 0\)"),
+        (lambda: declare(facts={}), TypeError, r"must be in its range, \(0, 1\). Received: \[0.5 1.  2. \]"),
+        (lambda: declare(facts={"range": (-1, 9)}), TypeError, r"without results must be the declared one, -1. Received: \[0. 0. 0.\]"),
+        (lambda: declare(empty=(Literal["one"], "one")), ValueError, "`empty` of `half` must be one of"),
     ],
 )  # fmt: skip
 def test_invalid_declarations_raise(declarations, make, error, message):

@@ -5,6 +5,7 @@ import graphlib
 import pathlib
 
 import pytest
+from cases import METRICS
 
 import tfrankmetrics as tfr
 
@@ -78,3 +79,17 @@ def test_dir_lists_the_public_names():
     assert dir(tfr) == sorted([*tfr.__all__, "__version__"])
     for name in tfr.__all__:
         assert getattr(tfr, name) is not None
+
+
+def test_only_the_metrics_and_conventions_name_a_metric():
+    """What others need to know of a metric is a fact of its declaration."""
+    names = {each for metric in METRICS.values() for each in metric.names}
+    names -= {"judged", "tied"}  # fields of items and of counts have these names, too
+    for name, path in MODULES.items():
+        if name.partition(".")[0] in ("metrics", "conventions"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            assert not (is_text and node.value in names), (name, node.lineno)
+            if isinstance(node, ast.Compare):
+                assert "declaration.name ==" not in ast.unparse(node), name

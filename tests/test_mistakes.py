@@ -124,8 +124,9 @@ def test_zeros_and_ones_as_ids_are_a_warning():
     recommended = np.argsort(-SCORES[:, :4], axis=1)
     with pytest.warns(
         tfr.RankingWarning, match="zeros and ones, in lists of more than two"
-    ):
+    ) as caught:
         tfr.evaluate(one_hot, recommended, ["mrr"], inputs="ids")
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tfr.evaluate([[0, 1]], [[0, 1, 2]], ["mrr"], inputs="ids")

@@ -153,7 +153,7 @@ def best_gain(lists, gain):
     return tf.stack([tf.reduce_max(part, axis=1) for part in parts], axis=1)
 
 
-@tfr.metric("best_gain", formula=best_gain, gain=tfr.LabelGain)
+@tfr.metric("best_gain", formula=best_gain, gain=tfr.LabelGain, range=(0, math.inf))
 class BestGain(tfr.TopKMetric):
     gain: Literal["linear"] = "linear"
     ties: Literal["stable", "random"] = "stable"

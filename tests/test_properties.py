@@ -149,12 +149,12 @@ def test_only_the_order_of_the_scores_matters(batch, factor, shift):
 def test_values_are_in_their_range(batch):
     for name, value in evaluate(*batch).items():
         case, _ = CASES_AT_CUTOFFS[name]
-        lower = 1 if case.name == "arp" else 0
-        has_no_bound = case.name in ("dcg", "alpha_dcg", "arp")
-        has_no_bound |= ("graded", True) in case.options
-        upper = np.inf if has_no_bound else 1 + 1e-12
+        lowest, highest = METRICS[case.name].range
+        if case.name == "rbp" and ("graded", True) not in case.options:
+            highest = 1
         counted = ~np.isnan(value)
-        assert ((value >= lower) & (value <= upper))[counted].all(), name
+        assert (value[counted] >= lowest).all(), name
+        assert (value[counted] <= highest + 1e-12).all(), name
         is_list = (batch[0] >= 0).any(axis=1)
         if METRICS[case.name].defaults["empty"] == "skip":
             assert not counted[~is_list].any(), name

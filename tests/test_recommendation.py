@@ -1,6 +1,8 @@
 """Tests ids and catalogues in Keras models and in graphs, and their errors."""
 
 import importlib
+import itertools
+import math
 import resource
 import uuid
 
@@ -116,6 +118,16 @@ def test_two_tower_model_ranks_the_items_of_its_batch():
         np.eye(16), np.asarray(model(data)), ["ndcg@3", "hit_rate@1"]
     )
     assert_same(logs, expected)
+
+
+def test_a_query_with_ids_counts_whatever_was_retrieved():
+    """Its value is 0, whether ids have the grade 0 or all items are excluded."""
+    for relevance, scores in itertools.product((0, 1), ([1.0, -np.inf], [-np.inf] * 2)):
+        y_true = {"ids": [[1]], "relevance": [[relevance]]}
+        found = tfr.evaluate(y_true, [scores], ["mrr", "ndcg"], inputs="catalogue")
+        assert found == {"mrr": 0.0, "ndcg": 0.0}
+    padding = tfr.evaluate([[-1]], [[1.0, 2.0]], ["mrr"], inputs="catalogue")
+    assert math.isnan(padding["mrr"])
 
 
 def test_seen_items_are_excluded_by_ids_or_by_scores():

@@ -356,7 +356,7 @@ ERRORS = {
     ),
     "whole lists": (
         (QRELS, RUN, {"metrics": ["arp"]}),
-        "'arp' has no value for an empty result",
+        "'arp' has no value for a query without results",
     ),
     "weights below 0": (
         (QRELS, RUN, {"sample_weight": {"q1": 1, "q2": -2, "q3": 1}}),

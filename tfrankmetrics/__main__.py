@@ -124,7 +124,8 @@ def _run(options: argparse.Namespace) -> None:
     by = [*next(iter(values.values())).by] or None
     print(
         _formatted(
-            compare(values, by, options.test, unpaired=options.unpaired), options.format
+            compare(values, by=by, test=options.test, unpaired=options.unpaired),
+            options.format,
         )
     )
 

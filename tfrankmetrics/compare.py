@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from tfrankmetrics.comparison import Comparison, Difference, Mean
 from tfrankmetrics.frames import is_frame
-from tfrankmetrics.inputs.mistakes import RankingWarning
+from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.options import check_option, listed, rule_of, shortened
 from tfrankmetrics.pairing import Model, has_weights, paired, read_models, samples_of
 from tfrankmetrics.results import QueryValues, described
@@ -39,11 +38,11 @@ Unpaired = Literal["error", "drop"]
 
 def compare(
     values: Mapping[str, Mapping[str, Any]],
+    *,
     by: Any = None,
     test: Test = "randomization",
     correction: Correction | None = "holm",
     seed: int = 0,
-    *,
     resamples: int = 10_000,
     unpaired: Unpaired = "error",
 ) -> Comparison:
@@ -161,12 +160,10 @@ def _warn_without_weights(values: Mapping, metrics: Sequence[str]) -> None:
     for name, each in values.items():
         micro = [*filter(has_weights, metrics)]
         if micro and not isinstance(each, QueryValues):
-            warnings.warn(
+            warn(
                 f"The mean of {listed(micro)} weighs the queries. Received: values "
                 f"without weights for {name!r}, so all queries count alike. Pass what "
-                "evaluate(..., per_query=True) returned, and no copy of it.",
-                RankingWarning,
-                stacklevel=3,
+                "evaluate(..., per_query=True) returned, and no copy of it."
             )
 
 

@@ -185,7 +185,7 @@ def _warn_of_mistakes(
     data: InputFormat, measures: Iterable[Measure], lists: Lists, y_true: Any
 ) -> None:
     if data.inputs == "labels":
-        reads_judgments = any(m.declaration.name == "judged" for m in measures)
+        reads_judgments = any(m.declaration.unjudged == "keep" for m in measures)
         warn_if_all_judged(reads_judgments, getattr(lists, "judged", None))
     if data.inputs == "ids":
         warn_if_no_ids(y_true)

@@ -9,19 +9,21 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS, Convention
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.options import (
+    WITHOUT_CUTOFF,
+    Conflict,
     ConventionName,
     Cutoff,
     Separator,
     UnknownOptionError,
+    check_conflicts,
     check_option,
     did_you_mean,
     listed,
@@ -30,8 +32,6 @@ from tfrankmetrics.options import (
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
-# These say how far to trust the metrics beside them, whatever the options of those.
-NOT_TAKEN = {"tied": ("convention", "ties", "seed"), "judged": ("convention",)}
 # By name, in the order of their declaration. `@metric` enters each metric here.
 DECLARATIONS: dict[str, Declaration] = {}
 
@@ -48,6 +48,11 @@ class Declaration:
     # or one for each cutoff, [B, C].
     total: Callable[[RankedLists, ItemGain], tf.Tensor]
     lower_is_better: bool
+    range: tuple[float, float]  # the lowest and the highest possible value
+    without_results: float | None  # the value of an empty result; None if it has none
+    unjudged: Literal["drop", "keep"] | None  # None: as `unjudged=` of a function says
+    unaffected_by: tuple[str, ...]  # options by name that are for the metrics beside it
+    conflicts: tuple[Conflict, ...]
     has_cutoff: bool
     has_subtopics: bool  # reads labels [B, N, T]
     inputs: tuple[str, ...]  # the input formats that it supports
@@ -59,11 +64,6 @@ class Declaration:
     def names(self) -> tuple[str, ...]:
         """Its name and its aliases."""
         return (self.name, *self.aliases)
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether the best value is 1: only then may an empty list count as "one"."""
-        return "one" in typing.get_args(self.types["empty"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,29 +180,11 @@ def make_measure(
             f"`{name}` is a metric of the whole list and takes no cutoff. "
             f"Received: k={k}. Omit the cutoff: {name!r}."
         )
-    if complete["seed"] is not None and complete["ties"] != "random":
-        raise ValueError(
-            "`seed` requires ties='random', since nothing else is random. Received: "
-            f"seed={complete['seed']!r}, ties={complete['ties']!r}. Omit `seed`, or "
-            "pass ties='random'."
-        )
-    if complete.get("average") == "micro" and complete["empty"] != "skip":
-        raise ValueError(
-            "average='micro' requires empty='skip', since an empty list has the weight "
-            f"0. Received: empty={complete['empty']!r}. Pass empty='skip', or "
-            "average='macro'."
-        )
-    threshold = complete.get("relevance_threshold")
-    if complete.get("graded") and threshold != declaration.defaults.get(
-        "relevance_threshold"
-    ):
-        raise ValueError(
-            "With graded=True the label is the gain, whatever the threshold. Received: "
-            f"relevance_threshold={threshold!r}, graded=True. Pass graded=False, or "
-            "omit the threshold."
-        )
-    if k is None and complete.get("denominator") == "k":
-        complete["denominator"] = "list"  # without a cutoff, k is the list's length
+    check_conflicts(declaration.conflicts, complete)
+    if k is None:
+        for (option, choice), same in WITHOUT_CUTOFF.items():
+            if complete.get(option) == choice:
+                complete[option] = same
     return Measure(declaration, None if k is None else int(k), tuple(complete.items()))
 
 
@@ -285,7 +267,7 @@ def named_measures(
         if isinstance(metric, str):
             declaration, k = parse_name(metric)
             taken = options.keys() & {"convention", *declaration.types}
-            taken -= {*NOT_TAKEN.get(declaration.name, ())}
+            taken -= {*declaration.unaffected_by}
             unused -= taken
             own = {name: options[name] for name in taken}
             measure = make_measure(declaration, k, **own)

@@ -16,7 +16,7 @@ import numbers
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 __all__ = [
     "Alpha",
@@ -196,6 +196,33 @@ class Options(TypedDict, total=False):
     convention: ConventionName | None
 
 
+class Conflict(NamedTuple):
+    """Options that contradict each other, in every metric that has all of them."""
+
+    options: tuple[str, ...]
+    is_met: Callable[[Mapping[str, Any]], bool]  # reads the values of the options
+    rule: str
+    remedy: str
+
+
+CONFLICTS = (
+    Conflict(
+        ("seed", "ties"),
+        lambda chosen: chosen["seed"] is not None and chosen["ties"] != "random",
+        "`seed` requires ties='random', since nothing else is random.",
+        "Omit `seed`, or pass ties='random'.",
+    ),
+    Conflict(
+        ("average", "empty"),
+        lambda chosen: chosen["average"] == "micro" and chosen["empty"] != "skip",
+        "average='micro' requires empty='skip', since an empty list has the weight 0.",
+        "Pass empty='skip', or average='macro'.",
+    ),
+)
+# Choices that mean the same without a cutoff: k is then the length of the list.
+WITHOUT_CUTOFF = {("denominator", "k"): "list"}
+
+
 class UnknownOptionError(TypeError, ValueError):
     """A keyword that is not an option of any metric.
 
@@ -293,6 +320,16 @@ def check_option(
             f"`{name}` of `{owner}` must be {rule.words}. Received: "
             f"{name}={shortened(value)}.{hint}"
         )
+
+
+def check_conflicts(conflicts: Iterable[Conflict], chosen: Mapping[str, Any]) -> None:
+    """Raises ValueError for options that contradict each other."""
+    for conflict in conflicts:
+        if conflict.is_met(chosen):
+            received = ", ".join(
+                f"{name}={chosen[name]!r}" for name in conflict.options
+            )
+            raise ValueError(f"{conflict.rule} Received: {received}. {conflict.remedy}")
 
 
 def did_you_mean(

@@ -125,7 +125,9 @@ def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
                 "A model must have each query once. Received: the query "
                 f"{shortened(twice)} more than once for {name!r}."
             )
-    lower = known.lower_is_better or frozenset(filter(_is_lower_better, arrays))
+    lower = known.lower_is_better
+    if not isinstance(values, QueryValues):  # a plain dict: by the names of metrics
+        lower = frozenset(filter(_is_lower_better, arrays))
     return Model(name, ids, matrix, np.stack(weights, axis=1), (*arrays,), lower)
 
 

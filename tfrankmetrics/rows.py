@@ -201,14 +201,12 @@ def by_query(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values and weights of all queries, `[metrics, queries]`.
 
-    An item with a label below 0 was not judged. It is left out, or not relevant. By
-    their definitions, BPref always leaves it out, and `judged` never does.
+    An item with a label below 0 was not judged. It is left out, or not relevant, unless
+    the declaration of a metric says what becomes of it.
     """
     values, weights = (np.zeros((len(named), len(queries.lengths))) for _ in range(2))
-    by_definition = {"bpref": True, "judged": False}
-    drops = np.array(
-        [by_definition.get(m.declaration.name, drop_unjudged) for m in named.values()]
-    )
+    policies = {"drop": True, "keep": False, None: drop_unjudged}
+    drops = np.array([policies[m.declaration.unjudged] for m in named.values()])
     for drop in (True, False):
         measures = tuple(itertools.compress(named.values(), drops == drop))
         if measures:

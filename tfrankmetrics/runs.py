@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 MissingQueries = Literal["zero", "skip", "error"]
 UnjudgedQueries = Literal["skip", "error"]
 Unjudged = Literal["irrelevant", "drop"]
-# In their means over orders, items that were not retrieved share the last ranks.
-WHOLE_LIST_METRICS = ("arp", "auc", "opa")
 
 
 @takes_options
@@ -149,7 +147,7 @@ def evaluate_run(
         refuse_signed_labels(labels, "leave these rows out")
 
     ids = rows_of("query", judged.queries, joined.first_rows)
-    refuse_whole_lists(named, counts)
+    refuse_missing_queries(named, counts)
     columns = rows_of_join(joined, labels, scores)
     if is_trec_eval:
         columns = by_descending_item(columns, judged.items, predicted.items)
@@ -195,20 +193,19 @@ def check_policies(missing_queries: Any, unjudged_queries: Any, unjudged: Any) -
         check_option("evaluate_run", name, value, annotation)
 
 
-def refuse_whole_lists(named: Mapping[str, Measure], counts: RunCounts) -> None:
-    """Raises ValueError for a metric in which an empty result is not the worst.
+def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> None:
+    """Raises ValueError for a metric without a value for an empty result.
 
     Only if there are empty results.
     """
     if counts.missing_queries != "zero" or not counts.without_predictions:
         return
     for name, measure in named.items():
-        if measure.declaration.name in WHOLE_LIST_METRICS:
+        if measure.declaration.without_results is None:
             raise ValueError(
-                f"{name!r} has no value for an empty result: it reads the ranks of all "
-                f"items. Received: {counts.without_predictions} judged queries without "
-                "predictions. Omit this metric, or pass missing_queries='skip' or "
-                "'error'."
+                f"{name!r} has no value for a query without results. Received: "
+                f"{counts.without_predictions} judged queries without predictions. "
+                "Omit this metric, or pass missing_queries='skip' or 'error'."
             )
 
 

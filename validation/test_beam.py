@@ -359,7 +359,7 @@ def test_tables_that_do_not_pair_raise(change, arguments, message, tmp_path):
 
 
 def test_whole_list_metrics_of_empty_results_raise(tmp_path):
-    with pytest.raises(Exception, match="'auc' has no value for an empty result"):
+    with pytest.raises(Exception, match="'auc' has no value for a query without"):
         results_of(EvaluateRun(["auc"], **RUN), make_tables(10), tmp_path)
 
 

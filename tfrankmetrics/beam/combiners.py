@@ -23,7 +23,7 @@ from tfrankmetrics.runs import (
     count_pairs,
     in_precision_of_trec_eval,
     refuse_by_policy,
-    refuse_whole_lists,
+    refuse_missing_queries,
     rows_of_join,
 )
 from tfrankmetrics.slices import in_order
@@ -296,7 +296,7 @@ class RunCombiner(Combiner):
                 "`qrels` and `run` must have queries in common. Received: "
                 f"{judged} judged queries, and {others} other queries with predictions."
             )
-        refuse_whole_lists(self.named, counts)
+        refuse_missing_queries(self.named, counts)
         warn_if_nothing_found(counts.retrieved, counts.unjudged)
         if self._drops_unjudged:
             labels = np.array([*accumulator.labels])

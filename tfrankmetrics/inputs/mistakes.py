@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -88,7 +89,7 @@ def warn_if_swapped(y_true: Any, y_pred: Any) -> None:
     are_labels = _are_grades(scores).all() and np.unique(scores).size > 1
     are_scores = np.unique(labels).size > labels.size / 2
     if are_labels and are_scores and (labels % 1 != 0).mean() > 0.5:
-        _warn(
+        warn(
             "Labels come before scores. Received: labels that are fractions and nearly "
             "all different, and scores that are whole numbers from 0 to "
             f"{scores.max():.0f}. They are probably swapped."
@@ -103,7 +104,7 @@ def warn_if_queries_are_labels(distinct_ids: Any, labels: Any) -> None:
     grades = np.unique(_sample(labels))
     are_ids = (grades % 1 == 0).all() and not _are_grades(grades).all()
     if are_ids and grades.size > 2 * ids.size:
-        _warn(
+        warn(
             "Query ids tell queries apart, and labels say how relevant an item is. "
             "Received: query ids that are only whole numbers from 0 to "
             f"{ids.max():.0f}, and {grades.size} different labels. They are probably "
@@ -119,7 +120,7 @@ def warn_if_no_ids(relevant: Any) -> None:
     except ValueError:  # lists of unequal length
         return
     if is_long and ids.size > 0 and ((ids == 0) | (ids == 1)).all():
-        _warn(
+        warn(
             "With inputs='ids', `y_true` must hold the ids of the relevant items. "
             "Received: zeros and ones, in lists of more than two. If they say which "
             "items are relevant, pass them as labels, with scores and without `inputs`."
@@ -128,12 +129,11 @@ def warn_if_no_ids(relevant: Any) -> None:
 
 def warn_of_labels(shape: tuple[int, ...]) -> None:
     """Warns of ids that repeat, in rows as long as the catalogue."""
-    _warn(
+    warn(
         "Relevant items are given by their positions among the candidates. Received: "
         f"shape {shape}, a number for each candidate, some of them twice in a row. "
         "They are probably labels. Pass the positions of the relevant candidates, and "
-        "the labels of these as `relevance`.",
-        functions_between=2,
+        "the labels of these as `relevance`."
     )
 
 
@@ -142,7 +142,7 @@ def warn_if_other_towers(towers: Iterable[Any], model: Any) -> None:
     layers = [each for each in towers if isinstance(each, tf.keras.layers.Layer)]
     weights = {id(each) for layer in layers for each in layer.trainable_variables}
     if weights and not weights & {id(each) for each in model.trainable_variables}:
-        _warn(
+        warn(
             "The towers must be parts of the model that trains, or their values stay "
             "the same. Received: towers that have none of its weights. Pass those of "
             "the model, such as query_tower=model.query_tower."
@@ -152,7 +152,7 @@ def warn_if_other_towers(towers: Iterable[Any], model: Any) -> None:
 def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
     """Warns if `judged` is computed of lists that cannot have unjudged items."""
     if reads_judgments and judged is None:
-        _warn(
+        warn(
             "`judged` needs a mask: then an item with a label below 0 is one that "
             "nobody judged. Received: no mask, so that such items are padding, and "
             "all others count as judged. Pass a mask, or use evaluate_rows or "
@@ -163,7 +163,7 @@ def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
 def warn_if_nothing_found(retrieved: int, unjudged: int) -> None:
     """Warns if no predicted item of any query was judged."""
     if retrieved > 0 and unjudged == retrieved:
-        _warn(
+        warn(
             "Items that nobody judged are not relevant. Received: predictions of which "
             "no item was judged for its query, so that all values are 0. The item ids "
             "of `qrels` and `run` are probably different."
@@ -186,7 +186,7 @@ def warn_if_invalid(sums: tf.Tensor, name: str, inputs: str) -> None:
             "catalogue, as in two-tower models, pass tf.range(batch size), not the ids "
             "of the items. "
         )
-    _warn(
+    warn(
         f"The result of {name!r} is NaN, since an update received invalid values: "
         f"{causes}. {hint}Pass the same data to tfrankmetrics.evaluate to get an error "
         "that says which."
@@ -201,9 +201,13 @@ def _are_grades(numbers: np.ndarray) -> np.ndarray:
     return (numbers >= 0) & (numbers <= 4) & (numbers % 1 == 0)
 
 
-def _warn(message: str, functions_between: int = 1) -> None:
-    # The line that called `evaluate`, which called a function of this module.
-    warnings.warn(message, RankingWarning, stacklevel=3 + functions_between)
+def warn(message: str) -> None:
+    """Warns at the line of the user's code: the first one outside this package."""
+    package, level = __name__.partition(".")[0], 1
+    frame: Any = sys._getframe()
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RankingWarning, stacklevel=level)
 
 
 def _flat(data: Any) -> np.ndarray | None:

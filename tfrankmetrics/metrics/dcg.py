@@ -86,7 +86,13 @@ class NDCG(TopKMetric):
     ideal: Ideal = "judged"
 
 
-@metric("dcg", formula=dcg, gain=LabelGain, total=RankedLists.largest)
+@metric(
+    "dcg",
+    formula=dcg,
+    gain=LabelGain,
+    total=RankedLists.largest,
+    range=(0, math.inf),
+)
 class DCG(TopKMetric):
     """Discounted cumulative gain: the gains found, discounted by rank.
 

@@ -20,10 +20,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
+import numbers
 import re
 import typing
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import tensorflow as tf
 
@@ -35,7 +37,7 @@ from tfrankmetrics.measure import (
     make_measure,
 )
 from tfrankmetrics.metrics.trial import try_declaration
-from tfrankmetrics.options import Average, listed
+from tfrankmetrics.options import CONFLICTS, Average, Conflict, listed
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
@@ -169,6 +171,11 @@ def metric(
     total: Callable[[RankedLists, ItemGain], tf.Tensor] = RankedLists.total,
     aliases: tuple[str, ...] = (),
     lower_is_better: bool = False,
+    range: tuple[float, float] = (0, 1),
+    without_results: float | Literal["worst"] | None = "worst",
+    unjudged: Literal["drop", "keep"] | None = None,
+    unaffected_by: tuple[str, ...] = (),
+    conflicts: tuple[Conflict, ...] = (),
 ) -> Callable[[type[T]], type[T]]:
     """Declares a metric: a class decorator.
 
@@ -207,6 +214,17 @@ def metric(
             weight of the list. By default the sum of the gains.
         aliases: Other names for the metric.
         lower_is_better: Whether a lower value is better, as for an average rank.
+        range: The lowest and the highest possible value; `math.inf` if there is no
+            highest one. Only a metric whose best value is 1 has the choice empty="one".
+        without_results: The value of a query for which nothing was retrieved, as
+            `evaluate_run` counts a missing query: a number, or "worst" (the worst end
+            of the range; the default). None if it has no value, as an average rank.
+        unjudged: What becomes of unjudged items in `evaluate_rows` and `evaluate_run`:
+            "drop" leaves them out, as BPref does; "keep" has them in the lists, as
+            `judged` does. By default the argument `unjudged` of the function decides.
+        unaffected_by: Options that, given by name, are only for the metrics beside
+            this one.
+        conflicts: Options that contradict each other, as in `tfrankmetrics.options`.
 
     Returns:
         A decorator for a subclass of `TopKMetric`, `WholeListMetric` or
@@ -215,12 +233,16 @@ def metric(
     Raises:
         TypeError: The base class is wrong, a field has no default, an option of the
             formula or the gain is not a field, or a field is not one of their options.
-            On a small list, the formula fails, its value depends on padding, or it is
+            On a small list, the formula fails, its value depends on padding, is not
+            in the range or not the one declared for a query without results, or it is
             not exact under ties although ties="expected" is a choice.
         ValueError: A name is already taken or malformed, or a default does not fit its
             type.
     """
     _require_functions(name, formula, gain, aliases)
+    _require_range(name, range)
+    worst, best = reversed(range) if lower_is_better else range
+    worst = worst if math.isfinite(worst) else None
 
     def declare(cls: type[T]) -> type[T]:
         declared: Any = with_fields(cls)
@@ -237,11 +259,20 @@ def metric(
             gain=gain,
             total=total,
             lower_is_better=lower_is_better,
+            range=range,
+            without_results=worst if without_results == "worst" else without_results,
+            unjudged=unjudged,
+            unaffected_by=unaffected_by,
+            conflicts=(
+                *(c for c in CONFLICTS if {*c.options} <= fields.keys()),
+                *conflicts,
+            ),
             has_cutoff="k" in fields,
             has_subtopics=declared.has_subtopics,
             inputs=typing.get_args(fields["inputs"].type),
             defaults={option: fields[option].default for option in options},
-            types={option: fields[option].type for option in options},
+            types={option: fields[option].type for option in options}
+            | {"empty": _possible_empty(fields["empty"].type, best)},
             cls=declared,
         )
         make_measure(declaration)  # raises an error for an invalid default
@@ -271,6 +302,29 @@ def _require_functions(name: str, formula: Any, gain: Any, aliases: Any) -> None
         raise TypeError(
             f"The aliases of `{name}` must be a tuple of names. Received: {aliases!r}."
         )
+
+
+def _require_range(name: str, range: Any) -> None:
+    """Raises TypeError unless a range is its lowest and its highest value."""
+    is_pair = isinstance(range, tuple | list) and len(range) == 2
+    if not is_pair or not all(isinstance(end, numbers.Real) for end in range):
+        raise TypeError(
+            f"The range of `{name}` must be a pair of numbers, the lowest and the "
+            f"highest value. Received: {range!r}."
+        )
+    if not range[0] < range[1]:
+        raise TypeError(
+            f"The lowest value of `{name}` must be below the highest. Received: "
+            f"range={range!r}."
+        )
+
+
+def _possible_empty(declared: Any, best: float) -> Any:
+    """The choices of `empty`: "one" only if 1 is the best value."""
+    if best == 1:
+        return declared
+    choices = (each for each in typing.get_args(declared) if each != "one")
+    return Literal[tuple(choices)]
 
 
 def _require_free_names(cls: Any, names: list[str]) -> None:

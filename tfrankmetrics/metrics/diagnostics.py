@@ -19,7 +19,14 @@ def tied_queries(lists: RankedLists, label: ItemGain) -> tf.Tensor:
     return tf.minimum(lists.sum_to_cutoffs(lists.depends_on_order(label)), 1)
 
 
-@metric("tied", formula=tied_queries, gain=label_itself, lower_is_better=True)
+@metric(
+    "tied",
+    formula=tied_queries,
+    gain=label_itself,
+    lower_is_better=True,
+    without_results=0,
+    unaffected_by=("convention", "ties", "seed"),
+)
 class TiedQueries(TopKMetric):
     """The share of queries whose value may depend on the order of tied items.
 
@@ -47,7 +54,13 @@ class TiedQueries(TopKMetric):
     empty: Literal["zero", "skip"] = "zero"
 
 
-@metric("judged", formula=precision, gain=JudgedItems)
+@metric(
+    "judged",
+    formula=precision,
+    gain=JudgedItems,
+    unjudged="keep",
+    unaffected_by=("convention",),
+)
 class JudgedAtK(TopKMetric):
     """The share of the top items that was judged.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import tensorflow as tf
@@ -88,7 +89,7 @@ class PrecisionIA(SubtopicMetric):
     denominator: Literal["list", "k"] = "list"
 
 
-@metric("alpha_dcg", formula=alpha_dcg, gain=SubtopicGain)
+@metric("alpha_dcg", formula=alpha_dcg, gain=SubtopicGain, range=(0, math.inf))
 class AlphaDCG(SubtopicMetric):
     """Alpha-DCG: discounted gains that shrink each time a subtopic is repeated.
 

@@ -38,6 +38,7 @@ def try_declaration(declaration: Declaration) -> None:
             declaration, [LABELS], [SCORES], cutoffs=(len(LABELS), None)
         )
         without = _values(declaration, [[0.0] * 4, [-1.0] * 4], [SCORES, SCORES])
+        nothing_found = _values(declaration, [LABELS], [[-np.inf] * len(LABELS)])
     except Exception as error:
         raise TypeError(
             f"The formula and the gain of `{name}` must compute the values of lists. "
@@ -70,6 +71,22 @@ def try_declaration(declaration: Declaration) -> None:
             f"The value of `{name}` must be a number for each list. Received: "
             f"{without[:, 0]} for the labels {[0.0] * 4}, and {without[:, 1]} for a "
             "list of padding. Divide by tf.math.divide_no_nan."
+        )
+    lowest, highest = declaration.range
+    in_range = (value >= lowest - 1e-9) & (value <= highest + 1e-9)
+    if not in_range.all():
+        raise TypeError(
+            f"The value of `{name}` must be in its range, {declaration.range}. "
+            f"Received: {value.ravel()} for the labels {LABELS}. Declare the range, as "
+            "in range=(0, math.inf), or mend the formula."
+        )
+    of_nothing = declaration.without_results
+    if of_nothing is not None and not np.allclose(nothing_found, of_nothing):
+        raise TypeError(
+            f"The value of `{name}` without results must be the declared one, "
+            f"{of_nothing}. Received: {nothing_found.ravel()}, for a list in which no "
+            "item was retrieved. Declare the value as `without_results`, or None if "
+            "such a list has no value."
         )
     if "expected" in typing.get_args(declaration.types["ties"]):
         _require_exact_ties(declaration)

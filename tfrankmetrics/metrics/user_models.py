@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import tensorflow as tf
@@ -13,7 +14,13 @@ from tfrankmetrics.metrics.gains import (
     StopProbability,
     binary_or_graded,
 )
-from tfrankmetrics.options import Decay, MaxLabel, Persistence, RelevanceThreshold
+from tfrankmetrics.options import (
+    Conflict,
+    Decay,
+    MaxLabel,
+    Persistence,
+    RelevanceThreshold,
+)
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
@@ -38,7 +45,21 @@ def pfound(lists: RankedLists, stop: ItemGain, *, decay: float) -> tf.Tensor:
     return lists.sum_to_cutoffs(lists.first_stop(stop) * still_looks)
 
 
-@metric("rbp", formula=rank_biased_precision, gain=binary_or_graded)
+GRADED_IGNORES_THRESHOLD = Conflict(
+    ("relevance_threshold", "graded"),
+    lambda chosen: chosen["graded"] and chosen["relevance_threshold"] != 1.0,
+    "With graded=True the label is the gain, whatever the threshold.",
+    "Pass graded=False, or omit the threshold.",
+)
+
+
+@metric(
+    "rbp",
+    formula=rank_biased_precision,
+    gain=binary_or_graded,
+    range=(0, math.inf),  # above 1 for graded labels above 1
+    conflicts=(GRADED_IGNORES_THRESHOLD,),
+)
 class RankBiasedPrecision(TopKMetric):
     """Rank-biased precision: relevant items, weighted by the probability of a look.
 

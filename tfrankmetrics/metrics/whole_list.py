@@ -6,6 +6,7 @@ ranks below all others. BPref counts them as missed.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import tensorflow as tf
@@ -80,7 +81,11 @@ def binary_preference(
 
 
 @metric(
-    "arp", formula=average_relevance_position, gain=label_itself, lower_is_better=True
+    "arp",
+    formula=average_relevance_position,
+    gain=label_itself,
+    lower_is_better=True,
+    range=(1, math.inf),
 )
 class AverageRelevancePosition(WholeListMetric):
     """Average relevance position: the mean rank of relevant items. Lower is better.
@@ -107,7 +112,9 @@ class AverageRelevancePosition(WholeListMetric):
     empty: Literal["skip"] = "skip"
 
 
-@metric("opa", formula=ordered_pair_accuracy, gain=NumLowerLabels)
+# In a mean over orders, items that were not retrieved share the last ranks: without
+# results, the pairs of OPA and AUC would all be tied.
+@metric("opa", formula=ordered_pair_accuracy, gain=NumLowerLabels, without_results=None)
 class OrderedPairAccuracy(WholeListMetric):
     """Ordered pair accuracy: the share of the pairs that is in the right order.
 
@@ -142,6 +149,7 @@ class OrderedPairAccuracy(WholeListMetric):
     gain=BinaryGain,
     total=mixed_pairs,
     aliases=("gauc",),
+    without_results=None,
 )
 class PerQueryAUC(WholeListMetric):
     """Area under the ROC curve of each list, averaged over the queries.
@@ -177,7 +185,7 @@ class PerQueryAUC(WholeListMetric):
     empty: Literal["skip", "zero", "one"] = "skip"
 
 
-@metric("bpref", formula=binary_preference, gain=BinaryGain)
+@metric("bpref", formula=binary_preference, gain=BinaryGain, unjudged="drop")
 class BPref(WholeListMetric):
     """Binary preference: how seldom judged irrelevant items rank above relevant ones.
 

@@ -66,7 +66,8 @@ def num_judged(judged: Items, num_retrieved: tf.Tensor) -> tf.Tensor:
     """
     num_missed = count(~judged.retrieved & (judged.labels > 0))
     is_list = tf.reduce_any(judged.valid, axis=1)
-    return tf.where(is_list, num_retrieved + num_missed, 0)
+    # A query whose ids all have the grade 0 counts even if nothing was retrieved.
+    return tf.where(is_list, tf.maximum(num_retrieved + num_missed, 1), 0)
 
 
 def _without_missed(counts: RankCounts, retrieved: tf.Tensor) -> RankCounts:

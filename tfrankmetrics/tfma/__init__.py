@@ -266,7 +266,7 @@ def eval_config(
     given = {"inputs": inputs, "duplicates": duplicates, "num_queries": num_queries}
     given = {name: value for name, value in given.items() if value}
     minimum = _by_key(thresholds or {}, measures)
-    min_change = _by_key(change_thresholds or {}, measures)
+    min_change = _by_key(change_thresholds or {}, measures, are_changes=True)
     models = ["candidate", "baseline"] if min_change else [None]
     modules = own_modules(measures)
     return config_pb2.EvalConfig(
@@ -312,7 +312,10 @@ def eval_config(
 
 
 def _by_key(
-    thresholds: Mapping[str, float], measures: Mapping[str, Measure]
+    thresholds: Mapping[str, float],
+    measures: Mapping[str, Measure],
+    *,
+    are_changes: bool = False,
 ) -> dict[str, float]:
     """Thresholds by the keys of their metrics, which may be given by any name."""
     keys = {measure.name: key for key, measure in measures.items()}
@@ -328,14 +331,15 @@ def _by_key(
                 f"model if it does not find the metric. Received: {name!r}, for the "
                 f"metrics {[*measures]}. Add the metric, or omit the threshold."
             )
-        is_bounded = measures[key].declaration.is_bounded
-        if not isinstance(value, numbers.Real) or not (
-            math.isfinite(value) and abs(value) <= (1 if is_bounded else math.inf)
-        ):
+        lowest, highest = measures[key].declaration.range
+        if are_changes:
+            lowest, highest = lowest - highest, highest - lowest
+        is_finite = isinstance(value, numbers.Real) and math.isfinite(value)
+        if not is_finite or not lowest <= value <= highest:
             raise ValueError(
-                "A threshold must be a value that the metric can have: a finite number"
-                f"{', from -1 to 1' if is_bounded else ''}. Received: {value!r} for "
-                f"{name!r}."
+                "A threshold must be a value that the metric can have, and a change "
+                "one by which it can change: a finite number from "
+                f"{lowest:g} to {highest:g}. Received: {value!r} for {name!r}."
             )
         if key in by_key:
             raise ValueError(

@@ -45,7 +45,7 @@ def measures_by_key(config: str) -> dict[str, Measure]:
     named = named_measures(metrics, options, input_format_of(config))
     require_no_order(named)
     for measure in named.values():
-        if measure.declaration.name == "judged":
+        if measure.declaration.unjudged == "keep":
             raise ValueError(
                 "TFMA does not tell items that nobody judged from padding. Received: "
                 f"{measure.name!r}. Use tfrankmetrics.evaluate_run."
