@@ -21,7 +21,7 @@ from timing import median_and_spread
 from training import KINDS_AND_CUTOFFS, SUITE, batch, is_installed, keras_tools
 
 import tfrankmetrics as tfr
-from tfrankmetrics.measure import DECLARATIONS
+from tfrankmetrics.engine.measure import DECLARATIONS
 
 ROUNDS, SHAPE = 5, (640, 20)
 NONE, ONE, TEN = "no metrics", "one RankingMetrics", "ten objects"

@@ -45,7 +45,8 @@ from learning_to_rank import (
 from tfx import v1 as tfx
 
 from tfrankmetrics import RankingMetrics, evaluate_rows
-from tfrankmetrics.tfma import as_dataframe, eval_config
+from tfrankmetrics.tfma import eval_config
+from tfrankmetrics.tfma.dataframe import as_dataframe
 
 METRICS = ["ndcg@10", "ndcg@5", "map", "mrr"]
 LOSSES = {"pointwise": pointwise_loss, "listwise": listwise_loss}

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfrankmetrics as tfr
-from tfrankmetrics.measure import DECLARATIONS
+from tfrankmetrics.engine.measure import DECLARATIONS
 from tfrankmetrics.metrics.dcg import DISCOUNTS
 from tfrankmetrics.metrics.gains import GAINS
 

@@ -36,7 +36,7 @@ from cases import CASES, METRICS, empty_list_options, make_metric
 from fuzz_lists import Setting, draw_lists
 
 import tfrankmetrics as tfr
-from tfrankmetrics import compiled
+from tfrankmetrics.engine import calls
 
 QUERIES, BATCHES = 400, 4
 # XLA never frees the memory maps of compiled code, and Linux allows 65,530 per process.
@@ -407,9 +407,9 @@ def main():
     while time.time() - start < arguments.seconds:
         faulthandler.dump_traceback_later(600, exit=True)
         # The first calls with some options run op by op, and later ones as a graph.
-        calls = [0, compiled.CALLS_WITHOUT_GRAPH, math.inf][number % 3]
+        without_graph = [0, calls.CALLS_WITHOUT_GRAPH, math.inf][number % 3]
         try:
-            with mock.patch.object(compiled, "CALLS_WITHOUT_GRAPH", calls):
+            with mock.patch.object(calls, "CALLS_WITHOUT_GRAPH", without_graph):
                 fuzz_round([arguments.seed, number], counts)
         except BaseException:
             command = f"--seed {arguments.seed} --round {number}"

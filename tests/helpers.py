@@ -24,7 +24,7 @@ from hypothesis.extra import numpy as hnp
 from tensorflow.python.eager import context
 
 import tfrankmetrics as tfr
-from tfrankmetrics import compiled
+from tfrankmetrics.engine import calls
 
 # Keras 2 beside the current TensorFlow, or with TensorFlow 2.15, lacks some methods.
 IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
@@ -55,12 +55,12 @@ def value(name, labels, scores=None, k=None, **arguments):
 
 def run_eagerly():
     """Disables compilation in a context. Single calls are much faster without it."""
-    return mock.patch.object(compiled, "CALLS_WITHOUT_GRAPH", math.inf)
+    return mock.patch.object(calls, "CALLS_WITHOUT_GRAPH", math.inf)
 
 
 def run_compiled():
     """Compiles each call in a context, also the first ones."""
-    return mock.patch.object(compiled, "CALLS_WITHOUT_GRAPH", 0)
+    return mock.patch.object(calls, "CALLS_WITHOUT_GRAPH", 0)
 
 
 SWEEP = pytest.mark.slow("compiles a graph for every setting")
@@ -82,7 +82,7 @@ def run_as(way, function):
 
 def clear_caches():
     """Frees compiled graphs and returns their memory to the system if possible."""
-    compiled._calls.cache_clear()
+    calls._calls.cache_clear()
     tf.keras.backend.clear_session()
     gc.collect()
     libc = ctypes.CDLL(None)

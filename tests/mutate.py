@@ -3,7 +3,7 @@ r"""Mutation tests: changes the package in small ways and looks for a test that 
 A change that no test notices is a survivor. It shows a missing test, code that nobody
 needs, or another way to write the same.
 
-    python tests/mutate.py ranking metrics compute.py      # these folders and files
+    python tests/mutate.py ranking metrics engine/values.py   # these folders and files
     python tests/mutate.py --sample 100 --seed 1      # 100 mutants of all modules
     python tests/mutate.py --again --budget 300       # more tests for the survivors
     python tests/mutate.py --again --tests inputs     # only tests/test_inputs.py
@@ -41,8 +41,7 @@ TESTS += ["conventions", "declarations", "own_metrics", "recommendation", "pitfa
 TESTS += ["graph", "keras", "state", "saved", "loading", "trec", "backends"]
 TESTS += ["tf_ranking_values", "tie_range", "names", "judged", "propensity"]
 TESTS += ["retrieval"]
-DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "compute.py", "rows.py", "trec.py"]
-DEFAULT_TARGETS += ["retrieval", "measure.py"]
+DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "engine", "evaluation", "retrieval"]
 
 
 class Run:
@@ -56,7 +55,7 @@ class Run:
         import helpers
 
         if self.chosen is not None:
-            helpers.clear_caches = helpers.compiled._calls.cache_clear
+            helpers.clear_caches = helpers.calls._calls.cache_clear
             items = {item.nodeid: item for item in session.items}
             session.items[:] = [items[name] for name in self.chosen if name in items]
 
@@ -64,7 +63,7 @@ class Run:
         if self.chosen is None:
             import helpers
 
-            helpers.compiled._calls.cache_clear()  # each test traces its own graphs
+            helpers.calls._calls.cache_clear()  # each test traces its own graphs
             builtins.note_line = self.lines[item.nodeid].add
 
     def pytest_runtest_logreport(self, report):

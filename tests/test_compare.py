@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 import tfrankmetrics as tfr
-from tfrankmetrics.significance import adjusted
+from tfrankmetrics.comparison.significance import adjusted
 
 RNG = np.random.default_rng(0)
 N = 200

@@ -13,7 +13,7 @@ from cases import CASES, CLASSES, METRICS, make_metric
 
 import tfrankmetrics as tfr
 from tfrankmetrics import options
-from tfrankmetrics.measure import DECLARATIONS
+from tfrankmetrics.engine.measure import DECLARATIONS
 from tfrankmetrics.metrics.trial import try_declaration
 
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)

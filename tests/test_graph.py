@@ -33,7 +33,7 @@ from helpers import (
 )
 
 import tfrankmetrics as tfr
-from tfrankmetrics import compiled
+from tfrankmetrics.engine import calls
 from tfrankmetrics.options import Ties
 
 pytestmark = judged_without_mask
@@ -317,13 +317,13 @@ def test_separate_metrics_with_the_same_cutoff_share_their_sorts():
 def test_changing_shapes_do_not_retrace():
     labels, scores = random_lists(0, queries=20, size=20)
     metric = tfr.DCG(k=3)
-    compiled._calls.cache_clear()
+    calls._calls.cache_clear()
     with run_compiled():
         for queries, items in zip(range(1, 20), range(20, 1, -1)):
             metric.update_state(labels[:queries, :items], scores[:queries, :items])
             tfr.evaluate(labels[:queries, :items], scores[:queries, :items], [metric])
     # One graph for updates, one for evaluate.
-    assert compiled._calls.cache_info().misses == 2
+    assert calls._calls.cache_info().misses == 2
 
 
 @pytest.mark.parametrize(
@@ -350,10 +350,10 @@ def test_the_first_calls_give_the_bits_of_compiled_ones(metrics):
 
 
 def test_calls_are_compiled_when_they_are_frequent():
-    compiled._calls.cache_clear()
+    calls._calls.cache_clear()
     values = [tfr.evaluate([[1, 0]], [[1.0, 2.0]], ["rbp@7"]) for _ in range(10)]
     assert values == [values[0]] * 10
-    (graph,) = [o for o in gc.get_objects() if isinstance(o, compiled._Calls)]
+    (graph,) = [o for o in gc.get_objects() if isinstance(o, calls._Calls)]
     assert "graph" in vars(graph)
 
 

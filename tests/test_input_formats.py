@@ -16,7 +16,8 @@ from hypothesis import assume, given
 from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
-from tfrankmetrics import compute, rows
+from tfrankmetrics.engine import values
+from tfrankmetrics.evaluation import rows
 
 INF = float("inf")
 ID_OBJECTS = metric_objects(metrics_supporting("ids"), without_float_options=True)
@@ -223,7 +224,7 @@ def test_rows_are_padded_with_others_of_similar_length(monkeypatch):
 
     read_all_labels = rows.read_labels
     monkeypatch.setattr(rows, "read_labels", read_labels)
-    monkeypatch.setattr(compute, "ELEMENTS_AT_A_TIME", 12)
+    monkeypatch.setattr(values, "ELEMENTS_AT_A_TIME", 12)
     found = tfr.evaluate_rows(
         None, labels, -np.arange(len(labels)), ["mrr"], groups=lengths, per_query=True
     )
@@ -237,7 +238,7 @@ def test_random_ties_of_rows_that_do_not_fit_at_once(monkeypatch):
     arguments = (None, [1, 0, 0, 0, 0] * 20, np.zeros(100), ["mrr"])
     options = {"groups": [5] * 20, "per_query": True, "ties": "random"}
     at_once = tfr.evaluate_rows(*arguments, **options)
-    monkeypatch.setattr(compute, "ELEMENTS_AT_A_TIME", 20)
+    monkeypatch.setattr(values, "ELEMENTS_AT_A_TIME", 20)
     in_parts = tfr.evaluate_rows(*arguments, **options)
     np.testing.assert_array_equal(in_parts["mrr"], at_once["mrr"])
 

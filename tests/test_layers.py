@@ -11,22 +11,16 @@ import tfrankmetrics as tfr
 
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
-    {"tensorflow_version"},
-    {"options"},
-    {"conventions", "graphs", "report"},
-    {"frames"},
+    {"tensorflow_version", "rules"},
+    {"options", "conventions", "graphs", "columns"},
     {"ranking"},
     {"inputs"},
-    {"measure"},
-    {"compute", "compiled", "slices"},
-    {"results", "workers"},
+    {"engine"},
+    {"results"},
     {"keras"},
     {"metrics"},
-    {"evaluate", "rows", "retrieval", "trec", "tfma"},
-    {"join", "callbacks"},
-    {"runs", "significance"},
-    {"comparison", "pairing", "beam"},
-    {"compare"},
+    {"evaluation", "retrieval", "tfma", "comparison"},
+    {"callbacks", "beam"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

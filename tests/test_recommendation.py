@@ -398,7 +398,7 @@ TEN_SCORES = [[2.0, 3.0, 0.0, 1.0, *[0.0] * 6]]
 )
 def test_queries_that_do_not_fit_in_memory_at_once(inputs, y_pred, monkeypatch):
     """Two relevant and three recommended ids: 2 * (2 + 3) numbers, as for 10 scores."""
-    module, sizes = importlib.import_module("tfrankmetrics.evaluate"), []
+    module, sizes = importlib.import_module("tfrankmetrics.evaluation.lists"), []
 
     def call_compiled(function, measures, lists, first_query):
         sizes.append(int(lists.num_queries))

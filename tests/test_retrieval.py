@@ -9,7 +9,7 @@ import tensorflow as tf
 from cases import METRICS
 
 import tfrankmetrics as tfr
-from tfrankmetrics.measure import DECLARATIONS
+from tfrankmetrics.engine.measure import DECLARATIONS
 from tfrankmetrics.retrieval import candidates as reading
 from tfrankmetrics.retrieval import counting
 

@@ -282,7 +282,7 @@ ERRORS = {
     ),
     "not hashable": (
         lambda: of(slice(None), by={"s": [[]] * 60}),
-        "Received: unhashable type: 'list' in 's'",
+        "The values of 's' in `by` must be hashable. Received: unhashable type: 'list'",
     ),
     "differs": (
         lambda: tfr.evaluate_rows(

@@ -17,7 +17,7 @@ from cases import CASES, labels_for, random_lists
 from helpers import IS_KERAS_3, results
 
 import tfrankmetrics as tfr
-from tfrankmetrics import compiled
+from tfrankmetrics.engine import calls
 
 NAMES = ["ndcg@3", "map", "mrr"]
 LABELS, SCORES = random_lists(0)
@@ -64,7 +64,7 @@ def test_threads_with_metrics_of_their_own():
             metric.update_state(*random_lists(seed))
         return results(metric)
 
-    compiled._calls.cache_clear()
+    calls._calls.cache_clear()
     for seed, found in enumerate(in_threads(run, range(8))):
         reference = tfr.evaluate(*random_lists(seed), NAMES)
         assert found == pytest.approx(reference, rel=1e-12)
@@ -75,7 +75,7 @@ def test_evaluate_in_threads():
         labels, scores = random_lists(seed, queries=seed % 5 + 1, size=seed % 7 + 1)
         return tfr.evaluate(labels, scores, NAMES, mask=labels >= 0)
 
-    compiled._calls.cache_clear()
+    calls._calls.cache_clear()
     found = in_threads(run, range(160))
     assert found == [run(seed) for seed in range(160)]
 

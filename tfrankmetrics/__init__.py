@@ -12,10 +12,13 @@ from tfrankmetrics import tensorflow_version  # noqa: F401 (imported for its che
 from tfrankmetrics.callbacks.lists import EvaluateLists
 from tfrankmetrics.callbacks.retrieval import EvaluateRetrieval
 from tfrankmetrics.callbacks.rows import EvaluateRows
-from tfrankmetrics.compare import compare
-from tfrankmetrics.comparison import Comparison
+from tfrankmetrics.comparison.differences import compare
+from tfrankmetrics.comparison.result import Comparison
 from tfrankmetrics.conventions import CONVENTIONS
-from tfrankmetrics.evaluate import evaluate
+from tfrankmetrics.evaluation.lists import evaluate
+from tfrankmetrics.evaluation.rows import evaluate_rows
+from tfrankmetrics.evaluation.runs import evaluate_run
+from tfrankmetrics.evaluation.trec import read_trec
 from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.keras.many import RankingMetrics
 from tfrankmetrics.metrics import (
@@ -49,11 +52,8 @@ from tfrankmetrics.metrics.gains import BinaryGain, LabelGain
 from tfrankmetrics.options import Options
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.results import QueryValues, RunCounts, RunValues, SlicedValues
-from tfrankmetrics.retrieval.evaluate import evaluate_retrieval
-from tfrankmetrics.rows import evaluate_rows
-from tfrankmetrics.runs import evaluate_run
-from tfrankmetrics.trec import read_trec
+from tfrankmetrics.results.values import QueryValues, RunCounts, RunValues, SlicedValues
+from tfrankmetrics.retrieval.evaluation import evaluate_retrieval
 
 __version__ = "0.1.0"
 

@@ -10,12 +10,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tfrankmetrics.compare import compare
+from tfrankmetrics.comparison.differences import compare
 from tfrankmetrics.conventions import CONVENTIONS
+from tfrankmetrics.evaluation.runs import evaluate_run
 from tfrankmetrics.inputs.mistakes import RankingWarning
-from tfrankmetrics.report import require
-from tfrankmetrics.results import described
-from tfrankmetrics.runs import evaluate_run
+from tfrankmetrics.results.tables import require
+from tfrankmetrics.results.values import described
 
 DESCRIPTION = """\
 Computes ranking metrics of runs (what was predicted) by qrels (what is relevant). With

@@ -1,22 +1,18 @@
 """Every option of the metrics: its type, its rule and its meaning.
 
 A metric takes an option by declaring a field of one of these types. The functions that
-take metrics by name accept all options, as `Options`. A rule follows from the type (a
-`Literal` lists the choices), or is annotated as a `Rule`.
+take metrics by name accept all options, as `Options`. `rules.py` checks values by these
+types.
 """
 
 from __future__ import annotations
 
-import collections.abc
-import dataclasses
-import difflib
 import inspect
-import math
-import numbers
-import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypedDict, TypeVar
+
+from tfrankmetrics.rules import Conflict, Rule, UnknownOptionError, is_finite, is_int
 
 __all__ = [
     "Alpha",
@@ -44,28 +40,8 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 TensorFunction = Callable[[Any], Any]
-NO_OTHER_NAMES: Mapping[str, str] = types.MappingProxyType({})
 
-
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """What a value must be: in words, and as a test of a value of the right type."""
-
-    words: str
-    holds: Callable[[Any], bool]
-    choices: tuple[str, ...] = ()
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def _is_finite(value: Any) -> bool:
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)
-
-
-_ABOVE_0 = Rule("a finite number above 0", lambda x: _is_finite(x) and x > 0)
+_ABOVE_0 = Rule("a finite number above 0", lambda x: is_finite(x) and x > 0)
 
 # How the data are read.
 Inputs = Literal["labels", "ids", "catalogue"]
@@ -75,7 +51,7 @@ Cutoff = Annotated[
     int | None,
     Rule(
         "None (the whole list) or an int of at least 1 (and below 2^31)",
-        lambda k: k is None or (_is_int(k) and 1 <= k < 2**31),
+        lambda k: k is None or (is_int(k) and 1 <= k < 2**31),
     ),
 ]
 Gain = Literal["exponential", "linear"] | TensorFunction
@@ -86,19 +62,19 @@ Over = Literal["first", "all"]
 # 2^max_label must not overflow, and neither must its reciprocal.
 MaxLabel = Annotated[
     float,
-    Rule("a number above 0, at most 1000", lambda x: _is_finite(x) and 0 < x <= 1000),
+    Rule("a number above 0, at most 1000", lambda x: is_finite(x) and 0 < x <= 1000),
 ]
 Persistence = Annotated[
-    float, Rule("a number between 0 and 1", lambda x: _is_finite(x) and 0 < x < 1)
+    float, Rule("a number between 0 and 1", lambda x: is_finite(x) and 0 < x < 1)
 ]
 Decay = Annotated[
     float,
-    Rule("a number from 0 to below 1", lambda x: _is_finite(x) and 0 <= x < 1),
+    Rule("a number from 0 to below 1", lambda x: is_finite(x) and 0 <= x < 1),
 ]
 # Alpha-DCG divides differences by alpha, which must not be too small.
 Alpha = Annotated[
     float,
-    Rule("a number from 0.001 to 1", lambda x: _is_finite(x) and 0.001 <= x <= 1),
+    Rule("a number from 0.001 to 1", lambda x: is_finite(x) and 0.001 <= x <= 1),
 ]
 # What is put between a metric's name and its cutoff, in the keys of results.
 Separator = Literal["@", "_"]
@@ -196,15 +172,6 @@ class Options(TypedDict, total=False):
     convention: ConventionName | None
 
 
-class Conflict(NamedTuple):
-    """Options that contradict each other, in every metric that has all of them."""
-
-    options: tuple[str, ...]
-    is_met: Callable[[Mapping[str, Any]], bool]  # reads the values of the options
-    rule: str
-    remedy: str
-
-
 CONFLICTS = (
     Conflict(
         ("seed", "ties"),
@@ -221,14 +188,6 @@ CONFLICTS = (
 )
 # Choices that mean the same without a cutoff: k is then the length of the list.
 WITHOUT_CUTOFF = {("denominator", "k"): "list"}
-
-
-class UnknownOptionError(TypeError, ValueError):
-    """A keyword that is not an option of any metric.
-
-    It is a TypeError, as Python raises for unknown keywords, and a ValueError, as every
-    other error about options is.
-    """
 
 
 def takes_options(function: F) -> F:
@@ -251,109 +210,3 @@ def takes_options(function: F) -> F:
         parameters.append(parameter)
     function.__signature__ = signature.replace(parameters=parameters)
     return function
-
-
-def rule_of(annotation: Any) -> Rule:
-    """The rule for the values of an option with this type."""
-    origin = typing.get_origin(annotation)
-    if origin is Annotated:
-        base, *metadata = typing.get_args(annotation)
-        rules = [extra for extra in metadata if isinstance(extra, Rule)]
-        of_base = rule_of(base)
-        if not rules:
-            return of_base
-        return Rule(
-            rules[0].words,
-            lambda value: of_base.holds(value) and rules[0].holds(value),
-        )
-    if origin is Literal:
-        choices = typing.get_args(annotation)
-        return Rule(
-            f"one of {listed(choices)}",
-            lambda value: isinstance(value, str) and value in choices,
-            choices,
-        )
-    if origin in (typing.Union, types.UnionType):
-        rules = [rule_of(part) for part in typing.get_args(annotation)]
-        return Rule(
-            ", or ".join(rule.words for rule in rules),
-            lambda value: any(rule.holds(value) for rule in rules),
-            tuple(choice for rule in rules for choice in rule.choices),
-        )
-    if origin is collections.abc.Callable:
-        return Rule("a function of a tensor", callable)
-    if annotation not in _RULES:
-        raise TypeError(
-            "The type of an option must be a Literal, int, float, bool, str, None, a "
-            "Callable, a union of these, or Annotated with a Rule. "
-            f"Received: {annotation!r}."
-        )
-    return _RULES[annotation]
-
-
-_RULES = {
-    int: Rule("an int", _is_int),
-    float: Rule("a finite number", _is_finite),
-    bool: Rule("True or False", lambda value: isinstance(value, bool)),
-    str: Rule("a string", lambda value: isinstance(value, str)),
-    type(None): Rule("None", lambda value: value is None),
-}
-
-
-def check_option(
-    owner: str,
-    name: str,
-    value: Any,
-    annotation: Any,
-    other_names: Mapping[str, str] = NO_OTHER_NAMES,
-) -> None:
-    """Raises ValueError if a value breaks the rule of its option's type.
-
-    The error proposes the closest choice. `other_names` are names of choices elsewhere.
-    """
-    rule = rule_of(annotation)
-    if not rule.holds(value):
-        hint = ""
-        if isinstance(value, str):
-            hint = did_you_mean(value, rule.choices, other_names)
-        raise ValueError(
-            f"`{name}` of `{owner}` must be {rule.words}. Received: "
-            f"{name}={shortened(value)}.{hint}"
-        )
-
-
-def check_conflicts(conflicts: Iterable[Conflict], chosen: Mapping[str, Any]) -> None:
-    """Raises ValueError for options that contradict each other."""
-    for conflict in conflicts:
-        if conflict.is_met(chosen):
-            received = ", ".join(
-                f"{name}={chosen[name]!r}" for name in conflict.options
-            )
-            raise ValueError(f"{conflict.rule} Received: {received}. {conflict.remedy}")
-
-
-def did_you_mean(
-    name: str, known: Iterable[str], other_names: Mapping[str, str] = NO_OTHER_NAMES
-) -> str:
-    """Asks whether the user meant the closest known name; empty without a close one.
-
-    Upper and lower case are the same. `other_names` have a known name each.
-    """
-    names = {**{each: each for each in known}, **other_names}
-    by_lower = {each.lower(): known_name for each, known_name in names.items()}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
-
-
-def shortened(value: Any) -> str:
-    """A value as text, for errors: at most some 200 characters of it."""
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):  # nested too deeply, or too many digits
-        return f"a value of type {type(value).__name__}"
-    return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"
-
-
-def listed(names: Iterable[Any]) -> str:
-    """Names in quotes, separated by commas."""
-    return ", ".join(repr(name) for name in names)

@@ -19,7 +19,8 @@ from tensorflow_model_analysis.proto import config_pb2
 import tfrankmetrics as tfr
 import tfrankmetrics.tfma
 from notebooks.execute import NOTEBOOKS, assert_alike, read, run, stderr_texts
-from tfrankmetrics.tfma import RankMetrics, as_dataframe, eval_config
+from tfrankmetrics.tfma import RankMetrics, eval_config
+from tfrankmetrics.tfma.dataframe import as_dataframe
 
 NAMES = ["ndcg@10", "ndcg@3", "map", "mrr", "precision@5", "bpref", "arp", "opa", "auc"]
 ROWS = {"label_key": "grade", "prediction_key": "score", "query_key": "query"}

@@ -24,17 +24,19 @@ from tfrankmetrics.beam.combiners import (
     RunCombiner,
     require_free_names,
 )
-from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import Measure, named_measures
-from tfrankmetrics.options import Options, Separator, shortened, takes_options
-from tfrankmetrics.results import RunCounts
-from tfrankmetrics.runs import (
+from tfrankmetrics.engine.exact_sums import require_no_order
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import named_measures
+from tfrankmetrics.evaluation.runs import (
     MissingQueries,
     Unjudged,
     UnjudgedQueries,
     check_policies,
 )
-from tfrankmetrics.workers import require_no_order
+from tfrankmetrics.keras.state import StatefulMetric
+from tfrankmetrics.options import Options, Separator, takes_options
+from tfrankmetrics.results.values import RunCounts
+from tfrankmetrics.rules import shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -10,8 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.frames import is_missing
-from tfrankmetrics.options import did_you_mean, listed, shortened
+from tfrankmetrics.columns.values import (
+    FIRST_INEXACT,
+    LABEL_RULE,
+    WEIGHT_RULE,
+    is_missing,
+)
+from tfrankmetrics.rules import did_you_mean, listed, shortened
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,12 +130,12 @@ def _as_id(name: str, value: Any, table: str) -> Any:
 
 def _as_label(value: Any, query: Any) -> float:
     label = _as_number("labels", value, query)
-    is_valid = abs(label) < 2**53 if isinstance(label, int) else label < math.inf
+    is_exact = isinstance(label, int) and abs(label) < FIRST_INEXACT
+    is_valid = is_exact if isinstance(label, int) else label < math.inf
     if not is_valid and not label < 0:
         raise ValueError(
-            "`labels` must hold numbers that are finite, and integers below 2^53. "
-            f"Received: {label!r} for the query {shortened(query)}. Leave such rows "
-            "out."
+            f"{LABEL_RULE} Received: {label!r} for the query {shortened(query)}. Leave "
+            "such rows out."
         )
     return label
 
@@ -149,8 +154,8 @@ def _as_weight(value: Any, query: Any) -> float:
     weight = _as_number("sample_weight", value, query)
     if not 0 <= weight < math.inf:
         raise ValueError(
-            "`sample_weight` must hold numbers that are finite, at least 0. Received: "
-            f"{weight!r} for the query {shortened(query)}. Leave such rows out."
+            f"{WEIGHT_RULE} Received: {weight!r} for the query {shortened(query)}. "
+            "Leave such rows out."
         )
     return weight
 

@@ -11,14 +11,14 @@ import apache_beam as beam
 import numpy as np
 
 from tfrankmetrics.beam.columns import kind_of
-from tfrankmetrics.compute import require_finite
-from tfrankmetrics.inputs.mistakes import refuse_signed_labels, warn_if_nothing_found
-from tfrankmetrics.join import Pairs, match_pairs, pair_twice
-from tfrankmetrics.measure import Measure
-from tfrankmetrics.options import listed, shortened
-from tfrankmetrics.results import NUM_QUERIES, RunCounts
-from tfrankmetrics.rows import Queries, by_query, queries_of_codes
-from tfrankmetrics.runs import (
+from tfrankmetrics.columns.slices import in_order
+from tfrankmetrics.columns.values import FIRST_INEXACT
+from tfrankmetrics.engine.exact_sums import Sums, added, means_of_sums, no_sums, sums_of
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.values import require_finite
+from tfrankmetrics.evaluation.join import Pairs, match_pairs, pair_twice
+from tfrankmetrics.evaluation.rows import Queries, by_query, queries_of_codes
+from tfrankmetrics.evaluation.runs import (
     by_descending_item,
     count_pairs,
     in_precision_of_trec_eval,
@@ -26,8 +26,9 @@ from tfrankmetrics.runs import (
     refuse_missing_queries,
     rows_of_join,
 )
-from tfrankmetrics.slices import in_order
-from tfrankmetrics.workers import Sums, added, means_of_sums, no_sums, sums_of
+from tfrankmetrics.inputs.mistakes import refuse_signed_labels, warn_if_nothing_found
+from tfrankmetrics.results.values import NUM_QUERIES, RunCounts
+from tfrankmetrics.rules import listed, shortened
 
 # Enough queries to make the cost of a call small, few enough to keep in memory.
 QUERIES_AT_A_TIME = 512
@@ -346,7 +347,7 @@ def _in_fixed_widths(
 
 def _as_floats(scores: Sequence[float]) -> Sequence[float]:
     """Scores that float64 holds exactly, in the same order: ranks of large integers."""
-    if not any(isinstance(each, int) and abs(each) >= 2**53 for each in scores):
+    if not any(isinstance(each, int) and abs(each) >= FIRST_INEXACT for each in scores):
         return scores
     numbers = sorted({each for each in scores if each == each})
     place: dict[float, float] = dict(zip(numbers, range(len(numbers)), strict=True))

@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.keras import KerasCallback
-from tfrankmetrics.options import check_option, shortened
-from tfrankmetrics.results import SlicedValues
+from tfrankmetrics.results.values import SlicedValues
+from tfrankmetrics.rules import check_option, shortened
 
 Unit = Literal["epochs", "steps"]
 

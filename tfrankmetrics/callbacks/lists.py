@@ -9,22 +9,15 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrankmetrics.callbacks.evaluation import Evaluation, Unit, output_of
-from tfrankmetrics.evaluate import evaluate, evaluate_batches
+from tfrankmetrics.engine.names import named_measures
+from tfrankmetrics.evaluation.lists import evaluate, evaluate_batches
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.inputs.mistakes import refuse_shuffled
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import named_measures
-from tfrankmetrics.options import (
-    Duplicates,
-    Inputs,
-    Options,
-    Separator,
-    listed,
-    shortened,
-    takes_options,
-)
+from tfrankmetrics.options import Duplicates, Inputs, Options, Separator, takes_options
 from tfrankmetrics.retrieval.candidates import rows_of
+from tfrankmetrics.rules import listed, shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
+from tfrankmetrics.columns.slices import by_columns
+from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.inputs.mistakes import warn_if_other_towers
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import named_measures
 from tfrankmetrics.options import (
     Options,
     Separator,
     takes_options,
 )
 from tfrankmetrics.retrieval.candidates import compiled, number_of
-from tfrankmetrics.retrieval.evaluate import (
+from tfrankmetrics.retrieval.evaluation import (
     evaluate_retrieval,
     size_or,
     weights_and_slices,
 )
 from tfrankmetrics.retrieval.truth import read_truth
-from tfrankmetrics.slices import by_columns
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -10,16 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
+from tfrankmetrics.engine.names import named_measures
+from tfrankmetrics.evaluation.rows import columns_of, evaluate_rows
 from tfrankmetrics.inputs.mistakes import RankingWarning, refuse_shuffled
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import named_measures
-from tfrankmetrics.options import (
-    Options,
-    Separator,
-    shortened,
-    takes_options,
-)
-from tfrankmetrics.rows import columns_of, evaluate_rows
+from tfrankmetrics.options import Options, Separator, takes_options
+from tfrankmetrics.rules import shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -15,9 +15,10 @@ import tensorflow as tf
 from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
 from tfrankmetrics.inputs.labels import read_labels
-from tfrankmetrics.options import Duplicates, Inputs, rule_of, shortened
+from tfrankmetrics.options import Duplicates, Inputs
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
+from tfrankmetrics.rules import rule_of, shortened
 
 
 class Lists(Protocol):

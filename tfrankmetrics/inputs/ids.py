@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.columns.values import Codes
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -195,7 +196,7 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
             "Relevant and recommended ids must have the same type, or none match. "
             f"Received: {' and '.join(kind.__name__ for kind in kinds)}."
         )
-    numbered: dict[Any, int] = {}
+    codes = Codes()
 
     def number(data: Any) -> Any:
         if isinstance(data, (list, tuple, np.ndarray)):
@@ -209,7 +210,7 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
                 "Ids must be integers, strings or of another hashable type. "
                 f"Received: {data!s:.200}."
             )
-        return numbered.setdefault(data, len(numbered))
+        return codes[data]
 
     if not {*kinds} <= {int}:
         ids, y_pred = number(ids), number(y_pred)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.columns.values import LABEL_RULE
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.tensors import (
     Dense,
@@ -73,8 +74,8 @@ class LabelLists:
         invalid = ~np.isfinite(self.labels.numpy())
         if invalid.any():
             raise ValueError(
-                "Labels must be finite numbers, and integers below 2^53. Mark items "
-                "without a label as padding, by a label below 0 or a mask. "
+                f"{LABEL_RULE} Mark items without a label as padding, by a label below "
+                "0 or a mask. "
                 f"Received: {first_value(invalid, self.labels)}."
             )
         require_valid_weights(self.item_weights)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.frames import is_column_of_frame
+from tfrankmetrics.columns.frames import is_column_of_frame
 
 MOST_VALUES = 10_000  # enough of the data to tell
 

@@ -6,13 +6,20 @@ graph runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+
+from tfrankmetrics.columns.values import (
+    FIRST_INEXACT,
+    first_index,
+    refuse_masked_arrays,
+    refuse_rounded_integers,
+)
 
 
 class Dense(NamedTuple):
@@ -55,7 +62,7 @@ def as_float64(numbers: tf.Tensor) -> tf.Tensor:
     """Numbers as float64; NaN for an integer that float64 may round: 2^53 or more."""
     converted = tf.cast(numbers, tf.float64)
     if numbers.dtype.is_integer and numbers.dtype.size == 8:
-        return tf.where(converted < 2**53, converted, float("nan"))
+        return tf.where(converted < FIRST_INEXACT, converted, float("nan"))
     return converted
 
 
@@ -104,38 +111,6 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
             f"Received: {data!s:.200}.{hint}"
         ) from None
     return tf.RaggedTensor.from_row_lengths(values, [len(row) for row in rows])
-
-
-def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
-    """Raises ValueError for a list in which NumPy has rounded integers to float64."""
-    is_list = isinstance(data, (list, tuple)) and array.dtype.kind == "f"
-    if not is_list or not (np.abs(array) >= 2**53).any():
-        return
-    for number, rounded in zip(_flat(data), array.flat, strict=True):
-        if isinstance(number, int) and number != int(rounded):
-            raise ValueError(
-                f"{name} must not hold integers that float64 rounds, beside other "
-                f"numbers. Received: {number}, which became {rounded}. Pass an array "
-                "of int64."
-            )
-
-
-def _flat(data: Any) -> Iterator[Any]:
-    if np.ndim(data):  # also of tensors and of columns of a table
-        for each in data:
-            yield from _flat(each)
-    else:
-        yield data
-
-
-def refuse_masked_arrays(name: str, data: Any) -> None:
-    """Raises ValueError for an array whose mask NumPy would drop."""
-    if isinstance(data, np.ma.MaskedArray):
-        raise ValueError(
-            f"{name} must not be a masked array, whose mask would be lost. Received: a "
-            "numpy.ma.MaskedArray. Pass array.data, and in evaluate also "
-            "mask=~array.mask; in evaluate_rows, leave the masked rows out."
-        )
 
 
 def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
@@ -241,11 +216,6 @@ def required(
     if not condition:
         raise ValueError(error)
     return nullcontext()
-
-
-def first_index(where: np.ndarray) -> list[int]:
-    """The index of the first True."""
-    return np.argwhere(where)[0].tolist()
 
 
 def first_value(where: np.ndarray, values: tf.Tensor) -> str:

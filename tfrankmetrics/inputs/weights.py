@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.inputs.tensors import (
     Dense,
     dense,
-    first_index,
     require_shape,
     reshaped_if_same,
     with_shape_of,

@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
-from tfrankmetrics.measure import named_measures
-from tfrankmetrics.options import (
-    Duplicates,
-    Inputs,
-    Options,
-    Separator,
-    check_option,
-    shortened,
-    takes_options,
-)
-from tfrankmetrics.results import NUM_QUERIES, require_free_keys
+from tfrankmetrics.options import Duplicates, Inputs, Options, Separator, takes_options
+from tfrankmetrics.results.values import NUM_QUERIES, require_free_keys
+from tfrankmetrics.rules import check_option, shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.compiled import call_compiled
-from tfrankmetrics.compute import means, weighted_sums, weighted_sums_and_queries
+from tfrankmetrics.engine.calls import call_compiled
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.values import means, weighted_sums, weighted_sums_and_queries
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
 from tfrankmetrics.keras import KerasMetric
 from tfrankmetrics.keras.guards import check_use_in_keras
-from tfrankmetrics.measure import Measure
-from tfrankmetrics.options import shortened
+from tfrankmetrics.rules import shortened
 
 
 class StatefulMetric(KerasMetric):

@@ -8,9 +8,14 @@ from typing import Any, ClassVar, Literal
 
 import tensorflow as tf
 
+from tfrankmetrics.engine.measure import (
+    Declaration,
+    Measure,
+    check_inputs,
+    make_measure,
+)
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
-from tfrankmetrics.measure import Declaration, Measure, check_inputs, make_measure
 from tfrankmetrics.metrics.declared import Field, with_fields
 from tfrankmetrics.options import (
     ConventionName,
@@ -20,10 +25,8 @@ from tfrankmetrics.options import (
     Inputs,
     Seed,
     Ties,
-    UnknownOptionError,
-    did_you_mean,
-    shortened,
 )
+from tfrankmetrics.rules import UnknownOptionError, did_you_mean, shortened
 
 
 @with_fields

@@ -29,17 +29,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import tensorflow as tf
 
-from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import (
+from tfrankmetrics.engine.measure import (
     DECLARATIONS,
     Declaration,
     keyword_parameters,
     make_measure,
 )
+from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.metrics.trial import try_declaration
-from tfrankmetrics.options import CONFLICTS, Average, Conflict, listed
+from tfrankmetrics.options import CONFLICTS, Average
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.rules import Conflict, listed
 
 T = TypeVar("T")
 
@@ -67,7 +68,7 @@ _NOT_OPTIONS = ("k", "convention", "inputs", "duplicates", "name", "dtype")
 # Arguments of the functions that take metrics by name.
 _ARGUMENTS = ("metrics", "prefix", "mask", "sample_weight", "per_query", "groups")
 _ARGUMENTS += ("data", "by", "num_queries", "separator")
-# Options that `compute.py` applies, rather than a formula.
+# Options that `engine/values.py` applies, rather than a formula.
 _COMPUTED = ("ties", "seed", "empty", "average")
 
 

@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.inputs.tensors import first_index
+from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.dcg import discounts
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import label_itself
-from tfrankmetrics.options import Rule, check_option, shortened
 from tfrankmetrics.ranking.items import DerivedGain, ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.rules import Rule, check_option, shortened
 
 _NumExamples = Annotated[int, Rule("an int of at least 3", lambda n: n >= 3)]
 _Parameter = Annotated[

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.compute import values_and_weights
+from tfrankmetrics.engine.measure import Declaration, make_measure
+from tfrankmetrics.engine.values import values_and_weights
 from tfrankmetrics.inputs.labels import read_labels
-from tfrankmetrics.measure import Declaration, make_measure
 
 # Valid for binary and for graded metrics.
 LABELS = [1.0, 0.0, 0.5, 1.0]

@@ -14,15 +14,10 @@ from tfrankmetrics.metrics.gains import (
     StopProbability,
     binary_or_graded,
 )
-from tfrankmetrics.options import (
-    Conflict,
-    Decay,
-    MaxLabel,
-    Persistence,
-    RelevanceThreshold,
-)
+from tfrankmetrics.options import Decay, MaxLabel, Persistence, RelevanceThreshold
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.rules import Conflict
 
 
 def rank_biased_precision(

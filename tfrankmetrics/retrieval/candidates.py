@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.columns.values import refuse_masked_arrays
 from tfrankmetrics.inputs.mistakes import refuse_shuffled
-from tfrankmetrics.inputs.tensors import refuse_masked_arrays
-from tfrankmetrics.options import shortened
+from tfrankmetrics.rules import shortened
 
 # Within products of these multiples, TensorFlow computes every row and column in the
 # same way. Then equal vectors have equal scores, whatever the size of a batch. (In a

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.compiled import call_compiled
-from tfrankmetrics.compute import parts_of, values_and_weights
+from tfrankmetrics.engine.calls import call_compiled
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.values import parts_of, values_and_weights
 from tfrankmetrics.inputs.relevant_ids import require_finite_relevance
 from tfrankmetrics.inputs.weights import require_valid_weights
-from tfrankmetrics.measure import Measure
 from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists

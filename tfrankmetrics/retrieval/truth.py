@@ -18,7 +18,7 @@ from tfrankmetrics.inputs.relevant_ids import (
     require_finite_relevance,
 )
 from tfrankmetrics.inputs.tensors import Dense
-from tfrankmetrics.options import shortened
+from tfrankmetrics.rules import shortened
 
 
 class Truth(NamedTuple):

@@ -22,9 +22,9 @@ except ImportError as error:
         'pip install "tfrankmetrics[tfx]", on Python 3.10 or 3.11.'
     ) from error
 
-from tfrankmetrics.measure import Measure
+from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.options import Duplicates, Inputs, Options, takes_options
-from tfrankmetrics.results import NUM_QUERIES
+from tfrankmetrics.results.values import NUM_QUERIES
 from tfrankmetrics.tfma.combiner import Combiner
 from tfrankmetrics.tfma.dataframe import as_dataframe
 from tfrankmetrics.tfma.keys import as_json, measures_by_key, own_modules

@@ -12,10 +12,11 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
-from tfrankmetrics.compiled import call_compiled
-from tfrankmetrics.compute import require_finite, values_and_weights
+from tfrankmetrics.columns.values import Codes
+from tfrankmetrics.engine.calls import call_compiled
+from tfrankmetrics.engine.exact_sums import Sums, added, means_of_sums, no_sums, sums_of
+from tfrankmetrics.engine.values import require_finite, values_and_weights
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
-from tfrankmetrics.workers import Sums, added, means_of_sums, no_sums, sums_of
 
 # Enough queries to make the cost of a call small, few enough to keep in memory.
 QUERIES_AT_A_TIME = 512
@@ -260,8 +261,8 @@ def _numbered(*sides: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
     """Numbers for ids that are text; -1 for empty text, which is padding."""
     arrays = [np.ravel(array).astype(object) for side in sides for array in side]
     ids = [each for array in arrays for each in array.tolist()]
-    number: dict[Any, int] = {b"": -1, "": -1}
-    numbers = np.array([number.setdefault(each, len(number)) for each in ids], int)
+    codes = Codes({b"": -1, "": -1})
+    numbers = np.array([codes[each] for each in ids], int)
     ends = np.cumsum([array.size for array in arrays])
     parts = np.split(numbers, ends[:-1])
     return [parts[: len(sides[0])], parts[len(sides[0]) :]]

@@ -7,8 +7,8 @@ from typing import Any
 
 from tensorflow_model_analysis.view import view_types
 
-from tfrankmetrics.options import shortened
-from tfrankmetrics.results import NUM_QUERIES
+from tfrankmetrics.results.values import NUM_QUERIES
+from tfrankmetrics.rules import shortened
 
 OVERALL = "overall"  # the slice of all queries
 

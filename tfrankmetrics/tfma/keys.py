@@ -7,10 +7,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tfrankmetrics.engine.exact_sums import require_no_order
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.inputs.formats import InputFormat, input_format
-from tfrankmetrics.measure import Measure, named_measures
 from tfrankmetrics.options import Duplicates, Inputs
-from tfrankmetrics.workers import require_no_order
 
 
 def as_json(

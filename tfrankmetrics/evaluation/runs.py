@@ -7,41 +7,44 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.compiled import require_eager
-from tfrankmetrics.frames import column, is_frame
+from tfrankmetrics.columns.frames import column, is_frame
+from tfrankmetrics.columns.slices import (
+    Column,
+    by_columns,
+    column_of,
+    column_of_queries,
+    rows_of,
+    slices_of,
+    values_by_id,
+)
+from tfrankmetrics.columns.values import WEIGHT_RULE, as_numbers, require_labels
+from tfrankmetrics.engine.calls import require_eager
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import named_measures
+from tfrankmetrics.evaluation.join import (
+    Join,
+    Pairs,
+    join,
+    read_judgments,
+    read_predictions,
+)
+from tfrankmetrics.evaluation.rows import by_query, queries_of_codes
+from tfrankmetrics.evaluation.trec import LOWEST_SCORE
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_if_nothing_found,
     warn_if_swapped,
 )
-from tfrankmetrics.join import Join, Pairs, join, read_judgments, read_predictions
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import Measure, named_measures
-from tfrankmetrics.options import (
-    Options,
-    Separator,
-    check_option,
-    shortened,
-    takes_options,
-)
-from tfrankmetrics.results import (
+from tfrankmetrics.options import Options, Separator, takes_options
+from tfrankmetrics.results.values import (
     RunCounts,
     RunValues,
     SlicedValues,
     require_free_keys,
     summarize,
 )
-from tfrankmetrics.rows import as_numbers, by_query, queries_of_codes
-from tfrankmetrics.slices import (
-    Column,
-    by_columns,
-    column_of_queries,
-    number,
-    rows_of,
-    slices_of,
-    values_by_id,
-)
-from tfrankmetrics.trec import LOWEST_SCORE
+from tfrankmetrics.rules import check_option, shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -146,7 +149,7 @@ def evaluate_run(
     if unjudged == "drop":
         refuse_signed_labels(labels, "leave these rows out")
 
-    ids = rows_of("query", judged.queries, joined.first_rows)
+    ids = rows_of("query", "query", judged.queries, joined.first_rows)
     refuse_missing_queries(named, counts)
     columns = rows_of_join(joined, labels, scores)
     if is_trec_eval:
@@ -211,16 +214,7 @@ def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> N
 
 def _finite_labels(judged: Pairs) -> np.ndarray:
     labels = as_numbers("labels", judged.numbers)
-    bad = ~np.isfinite(labels) & ~(labels < 0)
-    if labels.dtype.kind in "iu":
-        bad |= labels >= 2**53
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            "Labels must be finite numbers, and integers below 2^53; a label below 0 "
-            f"means that an item was not judged. Received: {labels[row]} in row {row} "
-            "of `qrels`."
-        )
+    require_labels(labels, " of `qrels`")
     return labels.astype(np.int64) if labels.dtype.kind == "u" else labels
 
 
@@ -257,7 +251,7 @@ def refuse_by_policy(
 
 
 def _refuse(argument: str, lacks: str, queries: Any, rows: np.ndarray) -> None:
-    examples = rows_of("query", queries, rows[:3]).tolist()
+    examples = rows_of("query", "query", queries, rows[:3]).tolist()
     raise ValueError(
         f"With {argument}='error', every query must have {lacks}. Received: none for "
         f"the query {', the query '.join(map(shortened, examples))}"
@@ -333,8 +327,7 @@ class _QueryTable(NamedTuple):
         if bad.any():
             query = shortened(self.ids[bad].tolist()[0])
             raise ValueError(
-                "`sample_weight` must hold finite numbers of at least 0. Received: "
-                f"{weights[bad][0]} for the query {query}."
+                f"{WEIGHT_RULE} Received: {weights[bad][0]} for the query {query}."
             )
         return weights
 
@@ -349,7 +342,7 @@ class _QueryTable(NamedTuple):
         columns = {}
         for name in names:
             slices: dict[Any, Any] = {}
-            values = number(name, by[name]).values()
+            values = column_of("by", name, by[name]).values()
             for query, value in zip(queries, values, strict=True):
                 if slices.setdefault(query, value) != value:
                     raise ValueError(
@@ -364,7 +357,8 @@ class _QueryTable(NamedTuple):
         """A value for each query, from a dict or from a column of `qrels`."""
         if isinstance(values, Mapping):
             rule = f"`{argument}` must have a {name} for each query of `qrels`."
-            return number(name, values_by_id(rule, values, self.ids.tolist()))
+            of_ids = values_by_id(rule, values, self.ids.tolist())
+            return column_of(argument, name, of_ids)
         if not isinstance(values, str) or not is_frame(self.qrels):
             raise ValueError(
                 f"`{argument}` must be a dict with a {name} for each query, or name a "

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.columns.values import first_index
+from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import Lists
-from tfrankmetrics.inputs.tensors import first_index
-from tfrankmetrics.measure import Measure
-from tfrankmetrics.options import shortened
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
+from tfrankmetrics.rules import shortened
 
 # How many items, or pairs of ids, `evaluate` and `evaluate_rows` read at a time: enough
 # to keep the cores busy, few enough to take little memory.

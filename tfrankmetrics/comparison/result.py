@@ -8,9 +8,16 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.options import check_option, listed
-from tfrankmetrics.report import Cell, Table, chosen_metrics, panels, require, whole
-from tfrankmetrics.significance import adjusted
+from tfrankmetrics.comparison.significance import adjusted
+from tfrankmetrics.results.tables import (
+    Cell,
+    Table,
+    chosen_metrics,
+    panels,
+    require,
+    whole,
+)
+from tfrankmetrics.rules import check_option, listed
 
 SIGNIFICANT = 0.05
 Content = Literal["means", "differences"]

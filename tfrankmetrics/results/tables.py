@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tfrankmetrics.options import listed
+from tfrankmetrics.rules import listed
 
 LATEX = {
     "\\": r"\textbackslash{}",

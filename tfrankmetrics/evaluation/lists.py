@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.compiled import call_compiled, require_eager
-from tfrankmetrics.compute import ELEMENTS_AT_A_TIME, values_and_weights
+from tfrankmetrics.columns.slices import (
+    by_columns,
+    columns_by_query,
+    slices_of,
+)
+from tfrankmetrics.engine.calls import call_compiled, require_eager
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import named_measures
+from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, values_and_weights
 from tfrankmetrics.inputs.formats import (
     InputFormat,
     Lists,
@@ -25,7 +32,6 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_swapped,
 )
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import Measure, named_measures
 from tfrankmetrics.options import (
     Duplicates,
     Inputs,
@@ -33,12 +39,11 @@ from tfrankmetrics.options import (
     Separator,
     takes_options,
 )
-from tfrankmetrics.results import (
+from tfrankmetrics.results.values import (
     SlicedValues,
     require_free_keys,
     summarize,
 )
-from tfrankmetrics.slices import by_columns, numbered, slices_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -133,7 +138,7 @@ def evaluate(
     require_free_keys(named, slice_columns, per_query, num_queries)
     slices = None
     if by is not None:
-        slices = slices_of(numbered(slice_columns, int(lists.num_queries)))
+        slices = slices_of(columns_by_query(slice_columns, int(lists.num_queries)))
 
     values, weights = _values_and_weights(tuple(named.values()), lists)
     return summarize(named, values, weights, per_query, slices, num_queries=num_queries)
@@ -177,7 +182,7 @@ def evaluate_batches(
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )
-    slices = None if by is None else slices_of(numbered(slice_columns, number))
+    slices = None if by is None else slices_of(columns_by_query(slice_columns, number))
     return summarize(named, values, weights, False, slices, num_queries=num_queries)
 
 

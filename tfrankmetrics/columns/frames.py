@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.options import did_you_mean, listed, shortened
+from tfrankmetrics.rules import did_you_mean, listed, shortened
 
 MOST_NAMES = 20  # in an error message
 
@@ -59,26 +59,3 @@ def column(data: Any, name: Any, argument: str) -> Any:
         f"`{argument}` must name one column of the frame. Received: "
         f"{argument}={shortened(name)}, for {problem}.{hint}"
     )
-
-
-def exact_array(values: Any) -> Any:
-    """A list as an array: of objects, if NumPy would change its values.
-
-    It turns [1, "1"] and [NaN, "a"] into text, rounds large integers beside others,
-    drops zeros at the end of text, and makes two dimensions of tuples.
-    """
-    if not isinstance(values, (list, tuple)):
-        return values
-    try:
-        array = np.asarray(values)
-    except ValueError:  # tuples of different lengths
-        array = np.empty(0)
-    is_unchanged = array.ndim == 1 and array.tolist() == list(values)
-    return array if is_unchanged else np.fromiter(values, object, len(values))
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas.NA, which compares as unknown."""
-    if value is None or type(value).__name__ == "NAType":
-        return True
-    return bool(np.all(value != value))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.report import require
+from tfrankmetrics.results.tables import require
 
 CONFIDENCE = 0.95
 NUMBERS_AT_A_TIME = 2**22  # of random numbers, which bounds the memory

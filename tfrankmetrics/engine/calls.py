@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import Lists, tensors_of
-from tfrankmetrics.measure import Measure
 
 # To make a graph takes as long as some 20 calls without one.
 CALLS_WITHOUT_GRAPH = 8

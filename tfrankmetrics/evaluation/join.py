@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.frames import column, is_frame, is_missing
-from tfrankmetrics.options import shortened
-from tfrankmetrics.slices import as_objects, in_order_of_appearance, rows_of
-from tfrankmetrics.trec import read_qrels, read_run
+from tfrankmetrics.columns.frames import column, is_frame
+from tfrankmetrics.columns.slices import rows_of
+from tfrankmetrics.columns.values import are_missing, as_objects, factorize, is_missing
+from tfrankmetrics.evaluation.trec import read_qrels, read_run
+from tfrankmetrics.rules import shortened
 
 
 class Pairs(NamedTuple):
@@ -167,7 +168,7 @@ def _refuse_pair(judged: Pairs, predicted: Pairs, row: int) -> None:
     if row >= len(judged.queries):
         table, row = predicted, row - len(judged.queries)
     query, item = (
-        rows_of(name, values, [row]).tolist()[0]
+        rows_of(name, name, values, [row]).tolist()[0]
         for name, values in (("query", table.queries), ("item", table.items))
     )
     where = f", the second time in row {row}"
@@ -195,18 +196,11 @@ def _codes(name: str, first: Any, second: Any) -> np.ndarray:
     first, second = (_as_ids(name, each) for each in (first, second))
     _require_same_type(name, first, second)
     if first.dtype.kind == second.dtype.kind and first.dtype.kind in "iuSU":
-        return in_order_of_appearance(np.concatenate([first, second]))[1]
-    ids = [*first.tolist(), *second.tolist()]
-    missing = np.array([each is None or each != each for each in ids], bool)
+        return factorize("Ids", np.concatenate([first, second]))[1]
+    ids = as_objects([*first.tolist(), *second.tolist()])
+    missing = are_missing(ids)
     _require_ids(name, missing, missing, len(first))
-    numbered: dict[Any, int] = {}
-    try:
-        codes = [numbered.setdefault(each, len(numbered)) for each in ids]
-    except TypeError as error:
-        raise ValueError(
-            f"The ids of {_PLURAL[name]} must be hashable. Received: {error}."
-        ) from None
-    return np.array(codes, int)
+    return factorize(f"The ids of {_PLURAL[name]}", ids)[1]
 
 
 _PLURAL = {"query": "queries", "item": "items"}
@@ -249,7 +243,7 @@ def _kind(ids: Any) -> str | None:
     """Whether ids are numbers or text, by the first of them."""
     if len(ids) == 0:
         return None
-    one = rows_of("id", ids, [0]).tolist()[0]
+    one = rows_of("id", "id", ids, [0]).tolist()[0]
     if is_missing(one):
         return None  # an error of its own
     if isinstance(one, (str, bytes)):
@@ -260,4 +254,5 @@ def _kind(ids: Any) -> str | None:
 def _examples(ids: Any) -> str:
     if len(ids) == 0:
         return "none"
-    return ", ".join(map(shortened, rows_of("id", ids, [*range(min(3, len(ids)))])))
+    first = rows_of("id", "id", ids, [*range(min(3, len(ids)))])
+    return ", ".join(map(shortened, first))

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.frames import (
-    column,
-    column_names,
+from tfrankmetrics.columns.frames import column, column_names, is_frame
+from tfrankmetrics.columns.values import (
+    are_missing,
+    as_objects,
     exact_array,
-    is_frame,
-    is_missing,
+    factorize,
+    refuse_masked_arrays,
 )
-from tfrankmetrics.inputs.tensors import refuse_masked_arrays
-from tfrankmetrics.options import shortened
+from tfrankmetrics.rules import shortened
 
 
 class Slices(NamedTuple):
@@ -76,9 +76,9 @@ class Column:
         return as_objects(self.distinct)[self.numbers]
 
 
-def numbered(columns: Mapping[str, Any], num_queries: int) -> dict[str, Column]:
+def columns_by_query(columns: Mapping[str, Any], num_queries: int) -> dict[str, Column]:
     """Columns with a value for each query."""
-    found = {name: number(name, values) for name, values in columns.items()}
+    found = {name: column_of("by", name, values) for name, values in columns.items()}
     for name, each in found.items():
         if len(each.numbers) != num_queries:
             raise ValueError(
@@ -98,7 +98,7 @@ def slices_of(columns: Mapping[str, Column]) -> Slices:
     crossed: Any = 0
     for each in columns.values():
         combined = crossed * len(each.distinct) + each.numbers
-        first, numbers = in_order_of_appearance(combined)
+        first, numbers = factorize("Slices", combined)
         keys = [
             (
                 *keys[pair // len(each.distinct)],
@@ -148,26 +148,28 @@ def column_of_queries(
             f"values of {shortened(name)} for {num_rows} rows."
         )
     if num_rows == 0:
-        return number(name, values)
+        return column_of(argument, name, values)
     order = np.arange(num_rows) if order is None else order
-    codes = _codes_of(name, values).take(order)
+    codes = _codes_of(argument, name, values).take(order)
     differs = np.append(codes[1:] != codes[:-1], True)
     differs[starts - 1] = False  # between two queries, and at the end
     if differs.any():
         rows = order[int(np.argmax(differs)) :][:2].tolist()
-        found = [shortened(value) for value in rows_of(name, values, rows).tolist()]
+        found = [
+            shortened(value) for value in rows_of(argument, name, values, rows).tolist()
+        ]
         raise ValueError(
             f"`{argument}` must have the same value in all rows of a query. Received: "
             f"{shortened(name)} with the value {found[0]} in row {rows[0]}, and "
             f"{found[1]} in row {rows[1]} of the same query."
         )
     starts = np.minimum(starts, num_rows - 1)  # of empty groups at the end
-    first, numbers = in_order_of_appearance(codes[starts])
-    distinct = number(name, rows_of(name, values, order[starts[first]]))
-    return distinct.of(numbers)
+    first, numbers = factorize(f"`{argument}`", codes[starts])
+    of_first = rows_of(argument, name, values, order[starts[first]])
+    return column_of(argument, name, of_first).of(numbers)
 
 
-def _codes_of(name: str, values: Any) -> np.ndarray:
+def _codes_of(argument: str, name: str, values: Any) -> np.ndarray:
     """Numbers that are equal where the values are, small ones if possible."""
     library = type(values).__module__.partition(".")[0]
     dtype = getattr(values, "dtype", None)
@@ -179,31 +181,31 @@ def _codes_of(name: str, values: Any) -> np.ndarray:
         try:
             codes = values.factorize()[0]
         except TypeError:  # values that are not hashable, an error below
-            codes = number(name, values).numbers
+            codes = column_of(argument, name, values).numbers
     elif library == "polars" and str(dtype) == "String":
         import polars  # loaded already, since the user has such a column
 
         codes = values.cast(polars.Categorical).to_physical()
         codes = codes.cast(polars.Int64).fill_null(-1).to_numpy()
     else:
-        codes = number(name, values).numbers
+        codes = column_of(argument, name, values).numbers
     if codes.min() >= -1 and codes.max() < 2**15:  # fits into the cache
         return codes.astype(np.int16, copy=False)
     return codes
 
 
-def rows_of(name: str, values: Any, rows: Any) -> np.ndarray:
+def rows_of(argument: str, name: str, values: Any, rows: Any) -> np.ndarray:
     """The values of some rows."""
     if hasattr(values, "iloc"):
-        return as_column(name, values.iloc[rows])
+        return _as_array(argument, name, values.iloc[rows])
     if hasattr(values, "gather"):
-        return as_column(name, values.gather(rows))
-    return as_column(name, values)[rows]
+        return _as_array(argument, name, values.gather(rows))
+    return _as_array(argument, name, values)[rows]
 
 
-def as_column(name: str, values: Any) -> np.ndarray:
-    """The values of `by` as an array: of objects, if NumPy would change them."""
-    refuse_masked_arrays("`by`", values)
+def _as_array(argument: str, name: str, values: Any) -> np.ndarray:
+    """The values of a column as an array: of objects, if NumPy would change them."""
+    refuse_masked_arrays(f"`{argument}`", values)
     if hasattr(values, "isna") and not isinstance(values.dtype, np.dtype):
         array = values.to_numpy(dtype=object, na_value=None)
     elif hasattr(values, "null_count") and hasattr(values, "to_list"):  # of polars
@@ -216,7 +218,7 @@ def as_column(name: str, values: Any) -> np.ndarray:
         array = array.astype(unit).astype(object)
     if array.ndim != 1:
         raise ValueError(
-            f"`by` must hold columns. Received: {shortened(name)} of shape "
+            f"`{argument}` must hold columns. Received: {shortened(name)} of shape "
             f"{array.shape}."
         )
     return array
@@ -233,37 +235,14 @@ def values_by_id(rule: str, values: Mapping, ids: Sequence[Any]) -> np.ndarray:
     return as_objects([values[query] for query in ids])
 
 
-def as_objects(values: Sequence[Any]) -> np.ndarray:
-    """Values as an array `[values]`, each as it is: NumPy would change some."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
-
-
-def number(name: str, values: Any) -> Column:
-    """A column, with its different values in the order of appearance."""
-    array = as_column(name, values)
-    if array.dtype != object:
-        first, numbers = in_order_of_appearance(array)
-        distinct = array[first].tolist()
-        return Column([None if each != each else each for each in distinct], numbers)
-    array = array.copy()
-    array[np.array([is_missing(value) for value in array], bool)] = None
-    try:
-        distinct = [*dict.fromkeys(array.tolist())]
-    except TypeError as error:
-        raise ValueError(
-            f"`by` must hold hashable values. Received: {error} in {shortened(name)}."
-        ) from None
-    place = dict(zip(distinct, range(len(distinct)), strict=True))
-    numbers = np.fromiter(map(place.__getitem__, array.tolist()), int, len(array))
-    return Column(distinct, numbers)
-
-
-def in_order_of_appearance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each different value appears first, and the number of each value."""
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse]
+def column_of(argument: str, name: str, values: Any) -> Column:
+    """A column, with its distinct values in the order of appearance."""
+    array = _as_array(argument, name, values)
+    if array.dtype == object:
+        array = array.copy()
+        array[are_missing(array)] = None
+    first, numbers = factorize(
+        f"The values of {shortened(name)} in `{argument}`", array
+    )
+    distinct = array[first].tolist()
+    return Column([None if each != each else each for each in distinct], numbers)

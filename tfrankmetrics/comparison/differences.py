@@ -8,13 +8,24 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.comparison import Comparison, Difference, Mean
-from tfrankmetrics.frames import is_frame
-from tfrankmetrics.inputs.mistakes import warn
-from tfrankmetrics.options import check_option, listed, rule_of, shortened
-from tfrankmetrics.pairing import Model, has_weights, paired, read_models, samples_of
-from tfrankmetrics.results import QueryValues, described
-from tfrankmetrics.significance import (
+from tfrankmetrics.columns.frames import is_frame
+from tfrankmetrics.columns.slices import (
+    Column,
+    Slices,
+    by_columns,
+    columns_by_query,
+    slices_of,
+    values_by_id,
+)
+from tfrankmetrics.comparison.models import (
+    Model,
+    has_weights,
+    paired,
+    read_models,
+    samples_of,
+)
+from tfrankmetrics.comparison.result import Comparison, Difference, Mean
+from tfrankmetrics.comparison.significance import (
     Sample,
     bootstrap_test,
     half_widths,
@@ -22,14 +33,9 @@ from tfrankmetrics.significance import (
     standard_errors,
     t_test,
 )
-from tfrankmetrics.slices import (
-    Column,
-    Slices,
-    by_columns,
-    numbered,
-    slices_of,
-    values_by_id,
-)
+from tfrankmetrics.inputs.mistakes import warn
+from tfrankmetrics.results.values import QueryValues, described
+from tfrankmetrics.rules import check_option, listed, rule_of, shortened
 
 Test = Literal["randomization", "t", "bootstrap"]
 Correction = Literal["holm", "bonferroni"]
@@ -192,19 +198,19 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
             )
         rule = "`by` must have a slice for each query."
         of_ids = values_by_id(rule, by, first.ids)
-        return numbered({"slice": of_ids}, first.num_queries)
+        return columns_by_query({"slice": of_ids}, first.num_queries)
     is_names = isinstance(names, (list, tuple)) and len(names) > 0
     if is_names and all(isinstance(name, str) for name in names):
         if all(name in values and name not in first.metrics for name in names):
             columns = {name: values[name] for name in names}
-            return numbered(columns, first.num_queries)
+            return columns_by_query(columns, first.num_queries)
         if isinstance(by, str):
             raise ValueError(
                 "`by` must be a column, or the name of slices that the first model's "
                 f"values have. Received: {by!r}. Pass by={by!r} to evaluate, "
                 "evaluate_rows or evaluate_run, too."
             )
-    return numbered(by_columns(by), first.num_queries)
+    return columns_by_query(by_columns(by), first.num_queries)
 
 
 def _parts(

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrankmetrics.compiled import require_eager
+from tfrankmetrics.columns.slices import (
+    Slices,
+    by_columns,
+    columns_by_query,
+    slices_of,
+)
+from tfrankmetrics.engine.calls import require_eager
+from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import named_measures
-from tfrankmetrics.options import (
-    Options,
-    Separator,
-    check_option,
-    shortened,
-    takes_options,
-)
-from tfrankmetrics.results import SlicedValues, require_free_keys, summarize
+from tfrankmetrics.options import Options, Separator, takes_options
+from tfrankmetrics.results.values import SlicedValues, require_free_keys, summarize
 from tfrankmetrics.retrieval.candidates import (
     candidates_of,
     compiled,
@@ -30,7 +30,7 @@ from tfrankmetrics.retrieval.candidates import (
 from tfrankmetrics.retrieval.counting import count_ranks
 from tfrankmetrics.retrieval.lists import by_query, order_of
 from tfrankmetrics.retrieval.truth import Truth, read_truth, require_unique
-from tfrankmetrics.slices import Slices, by_columns, numbered, slices_of
+from tfrankmetrics.rules import check_option, shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -178,7 +178,7 @@ def weights_and_slices(
         weights = query_weights(sample_weight, tf.constant(truth.ids))
         require_valid_weights(weights)
     if slice_columns:
-        slices = slices_of(numbered(slice_columns, len(truth.ids)))
+        slices = slices_of(columns_by_query(slice_columns, len(truth.ids)))
     return weights, slices
 
 

@@ -10,25 +10,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.compiled import call_compiled, require_eager
-from tfrankmetrics.compute import parts_of, values_and_weights
-from tfrankmetrics.frames import column, exact_array, is_frame, is_missing
+from tfrankmetrics.columns.frames import column, is_frame
+from tfrankmetrics.columns.slices import by_columns, column_of_queries, slices_of
+from tfrankmetrics.columns.values import (
+    are_missing,
+    as_column,
+    as_numbers,
+    exact_array,
+    factorize,
+    require_labels,
+    require_weights,
+)
+from tfrankmetrics.engine.calls import call_compiled, require_eager
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import named_measures
+from tfrankmetrics.engine.values import parts_of, values_and_weights
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_if_queries_are_labels,
     warn_if_swapped,
 )
-from tfrankmetrics.inputs.tensors import (
-    first_index,
-    refuse_masked_arrays,
-    refuse_rounded_integers,
-)
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.measure import Measure, named_measures
-from tfrankmetrics.options import Options, Separator, shortened, takes_options
-from tfrankmetrics.results import SlicedValues, require_free_keys, summarize
-from tfrankmetrics.slices import by_columns, column_of_queries, slices_of
+from tfrankmetrics.options import Options, Separator, takes_options
+from tfrankmetrics.results.values import SlicedValues, require_free_keys, summarize
+from tfrankmetrics.rules import shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -137,7 +143,7 @@ def evaluate_rows(
         )
     num_rows = len(columns["labels"])
     if groups is None:
-        columns["query_ids"] = _column("query_ids", exact_array(query_ids))
+        columns["query_ids"] = as_column("query_ids", exact_array(query_ids))
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
@@ -148,7 +154,9 @@ def evaluate_rows(
     else:
         ids, queries = _queries_of_groups(groups, num_rows)
 
-    _require_values(columns)
+    require_labels(columns["labels"])
+    if sample_weight is not None:
+        require_weights(columns["sample_weight"])
     refuse_signed_labels(columns["labels"], "leave these rows out")
     warn_if_swapped(columns["labels"], columns["scores"])
     if groups is None:
@@ -255,69 +263,6 @@ def _weights_of(weights: np.ndarray, exists: np.ndarray) -> np.ndarray:
     return of_queries[:, 0] if is_same.all() and weights.shape[1] else weights
 
 
-def _column(name: str, column: Any) -> np.ndarray:
-    refuse_masked_arrays(f"`{name}`", column)
-    rule = f"`{name}` must be one column, with a value for each row."
-    try:
-        array = np.asarray(column)
-    except ValueError:
-        raise ValueError(f"{rule} Received: values of different shapes.") from None
-    if array.ndim != 1:
-        raise ValueError(f"{rule} Received: shape {array.shape}.")
-    return array
-
-
-def as_numbers(name: str, column: Any) -> np.ndarray:
-    """A column of numbers as an array."""
-    array = _column(name, column)
-    refuse_rounded_integers(f"`{name}`", column, array)
-    if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
-        return array.astype(np.float32)
-    if array.dtype.kind not in "biuf":
-        others = [(i, v) for i, v in enumerate(array.tolist()) if not _is_number(v)]
-        # Text that is no number explains why the whole column is text.
-        words = (each for each in others if not _is_number_as_text(each[1]))
-        row, value = next(words, (others or [(0, array.dtype)])[0])
-        remedy = "Replace text by numbers, and leave out rows with missing values."
-        if name == "labels":
-            remedy += " If these are the query ids, swap `query_ids` and `labels`."
-        raise ValueError(
-            f"`{name}` must hold numbers. Received: {shortened(value)} in row {row}. "
-            f"{remedy}"
-        )
-    return array
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real)
-
-
-def _is_number_as_text(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return isinstance(value, str)
-
-
-def _require_values(columns: dict[str, np.ndarray]) -> None:
-    """Raises an error for values that would make a metric's result NaN."""
-    labels, weights = columns["labels"], columns.get("sample_weight", np.zeros(1))
-    bad_labels = ~np.isfinite(labels) & ~(labels < 0)
-    if labels.dtype.kind in "iu":
-        bad_labels |= labels >= 2**53
-    for name, bad, rule in (
-        ("labels", bad_labels, "finite, and integers below 2^53"),
-        ("sample_weight", ~np.isfinite(weights) | (weights < 0), "finite, at least 0"),
-    ):
-        if bad.any():
-            row = first_index(bad)[0]
-            raise ValueError(
-                f"`{name}` must hold numbers that are {rule}. Received: "
-                f"{columns[name][row]} in row {row}. Leave such rows out."
-            )
-
-
 def queries_of_codes(codes: np.ndarray, num_queries: int) -> Queries:
     """The rows of queries that are numbered from 0."""
     lengths = np.bincount(codes, minlength=num_queries)
@@ -325,7 +270,7 @@ def queries_of_codes(codes: np.ndarray, num_queries: int) -> Queries:
 
 
 def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]:
-    lengths = _column("groups", groups)
+    lengths = as_column("groups", groups)
     if not np.issubdtype(lengths.dtype, np.integer) or (lengths < 0).any():
         raise ValueError(
             "`groups` must hold the number of rows of each query, integers of at least "
@@ -343,24 +288,32 @@ def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]
 
 
 def _queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, Queries]:
-    if ids.dtype == object:
-        missing = np.array([is_missing(each) for each in ids], bool)
-    else:
-        missing = ids != ids
-    if np.any(missing):
+    missing = are_missing(ids)
+    if missing.any():
         raise ValueError(
             "Every row must have a query id. Received a missing one in row "
             f"{np.flatnonzero(missing)[0]}."
         )
-    keys = _numbered(ids) if ids.dtype == object else ids
-    order = _stable_order(keys)
-    keys = keys[order]
+    if ids.dtype == object:
+        _require_one_type(ids)
+        first, codes = factorize("Query ids", ids)
+        return ids[first], queries_of_codes(codes, len(first))
+    order = _stable_order(ids)
+    keys = ids[order]
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
     lengths = np.diff(starts, append=len(keys))
     first = order[starts]
     appearance = np.argsort(first, kind="stable")
     queries = Queries(order, starts[appearance], lengths[appearance])
     return ids[first[appearance]], queries
+
+
+def _require_one_type(ids: np.ndarray) -> None:
+    """Raises ValueError for ids of several types, which would never be equal."""
+    kinds = {numbers.Number if isinstance(i, numbers.Number) else type(i) for i in ids}
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"Query ids must be of one type. Received: {names}.")
 
 
 def _stable_order(keys: np.ndarray) -> np.ndarray:
@@ -373,17 +326,3 @@ def _stable_order(keys: np.ndarray) -> np.ndarray:
         order = np.argsort(low.astype(np.uint16), kind="stable")
         return order[np.argsort(high[order], kind="stable")]
     return np.argsort(keys, kind="stable")
-
-
-def _numbered(ids: np.ndarray) -> np.ndarray:
-    """A number for each id, which may be of any type that a dict takes as a key."""
-    kinds = {numbers.Number if isinstance(i, numbers.Number) else type(i) for i in ids}
-    if len(kinds) > 1:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"Query ids must be of one type. Received: {names}.")
-    numbered: dict[Any, int] = {}
-    try:
-        found = [numbered.setdefault(query, len(numbered)) for query in ids]
-    except TypeError as error:
-        raise ValueError(f"Query ids must be hashable. Received: {error}.") from None
-    return np.array(found, int)

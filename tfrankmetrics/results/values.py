@@ -7,11 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.compute import means_of, require_finite
-from tfrankmetrics.measure import Measure
-from tfrankmetrics.options import listed, shortened
-from tfrankmetrics.report import Cell, Table, chosen_metrics, panels, require, whole
-from tfrankmetrics.slices import Slices
+from tfrankmetrics.columns.slices import Slices
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.values import means_of, require_finite
+from tfrankmetrics.results.tables import (
+    Cell,
+    Table,
+    chosen_metrics,
+    panels,
+    require,
+    whole,
+)
+from tfrankmetrics.rules import listed, shortened
 
 NUM_QUERIES = "num_queries"  # a key of results
 

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.frames import column_names, is_frame
-from tfrankmetrics.measure import Declaration, parse_name
-from tfrankmetrics.options import listed, shortened
-from tfrankmetrics.results import QueryValues
-from tfrankmetrics.significance import Sample
+from tfrankmetrics.columns.frames import column_names, is_frame
+from tfrankmetrics.comparison.significance import Sample
+from tfrankmetrics.engine.measure import Declaration
+from tfrankmetrics.engine.names import parse_name
+from tfrankmetrics.results.values import QueryValues
+from tfrankmetrics.rules import listed, shortened
 
 
 class Model(NamedTuple):

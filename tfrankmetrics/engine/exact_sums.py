@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.measure import Measure
+from tfrankmetrics.engine.measure import Measure
 
 
 class Sums(NamedTuple):

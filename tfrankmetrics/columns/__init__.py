@@ -1,0 +1,1 @@
+"""Columns of tables: read from frames and arrays, checked, and numbered."""

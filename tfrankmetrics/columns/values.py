@@ -1,0 +1,189 @@
+"""Values of columns: numbers and ids, checked, and without any change by NumPy."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics.rules import shortened
+
+# From here on, float64 does not hold every integer.
+FIRST_INEXACT = 2**53
+LABEL_RULE = "Labels must be finite numbers, and integers below 2^53."
+WEIGHT_RULE = "Weights must be finite numbers of at least 0."
+
+
+def exact_array(values: Any) -> Any:
+    """A list as an array: of objects, if NumPy would change its values.
+
+    It turns [1, "1"] and [NaN, "a"] into text, rounds large integers beside others,
+    drops zeros at the end of text, and makes two dimensions of tuples.
+    """
+    if not isinstance(values, (list, tuple)):
+        return values
+    try:
+        array = np.asarray(values)
+    except ValueError:  # tuples of different lengths
+        array = np.empty(0)
+    is_unchanged = array.ndim == 1 and array.tolist() == list(values)
+    return array if is_unchanged else np.fromiter(values, object, len(values))
+
+
+def as_objects(values: Sequence[Any]) -> np.ndarray:
+    """Values as an array `[values]`, each as it is: NumPy would change some."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def as_column(name: str, column: Any) -> np.ndarray:
+    """A column as an array `[rows]`."""
+    refuse_masked_arrays(f"`{name}`", column)
+    rule = f"`{name}` must be one column, with a value for each row."
+    try:
+        array = np.asarray(column)
+    except ValueError:
+        raise ValueError(f"{rule} Received: values of different shapes.") from None
+    if array.ndim != 1:
+        raise ValueError(f"{rule} Received: shape {array.shape}.")
+    return array
+
+
+def as_numbers(name: str, column: Any) -> np.ndarray:
+    """A column of numbers as an array."""
+    array = as_column(name, column)
+    refuse_rounded_integers(f"`{name}`", column, array)
+    if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
+        return array.astype(np.float32)
+    if array.dtype.kind not in "biuf":
+        others = [(i, v) for i, v in enumerate(array.tolist()) if not _is_number(v)]
+        # Text that is no number explains why the whole column is text.
+        words = (each for each in others if not _is_number_as_text(each[1]))
+        row, value = next(words, (others or [(0, array.dtype)])[0])
+        remedy = "Replace text by numbers, and leave out rows with missing values."
+        if name == "labels":
+            remedy += " If these are the query ids, swap `query_ids` and `labels`."
+        raise ValueError(
+            f"`{name}` must hold numbers. Received: {shortened(value)} in row {row}. "
+            f"{remedy}"
+        )
+    return array
+
+
+def require_labels(labels: np.ndarray, where: str = "") -> None:
+    """Raises ValueError for a label that breaks the rule; `where` ends with the table.
+
+    A label below 0 means that an item was not judged, so that -inf is one, too.
+    """
+    bad = ~np.isfinite(labels) & ~(labels < 0)
+    if labels.dtype.kind in "iu":
+        bad |= labels >= FIRST_INEXACT
+    _require(LABEL_RULE, labels, bad, where)
+
+
+def require_weights(weights: np.ndarray) -> None:
+    """Raises ValueError for a weight that breaks the rule."""
+    _require(WEIGHT_RULE, weights, ~np.isfinite(weights) | (weights < 0))
+
+
+def _require(rule: str, values: np.ndarray, bad: np.ndarray, where: str = "") -> None:
+    if bad.any():
+        row = first_index(bad)[0]
+        raise ValueError(
+            f"{rule} Received: {values[row]} in row {row}{where}. Leave such rows out."
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real)
+
+
+def _is_number_as_text(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(value, str)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas.NA, which compares as unknown."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return bool(np.all(value != value))
+
+
+def are_missing(values: np.ndarray) -> np.ndarray:
+    """Whether each value of a column is missing."""
+    if values.dtype == object:
+        return np.array([is_missing(each) for each in values], bool)
+    return np.not_equal(values, values)
+
+
+class Codes(dict):
+    """The code of each value: 0, 1, ... in the order of appearance."""
+
+    def __missing__(self, value: Any) -> int:
+        """The next code, for a new value."""
+        self[value] = len(self)
+        return self[value]
+
+
+def factorize(what: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each distinct value appears first, and the code of each value.
+
+    Codes are 0, 1, ... in the order of appearance. `what` names the values in the error
+    for one that is not hashable.
+    """
+    if values.dtype == object:
+        codes = Codes()
+        try:
+            numbered = [codes[value] for value in values.tolist()]
+        except TypeError as error:
+            raise ValueError(f"{what} must be hashable. Received: {error}.") from None
+        values = np.array(numbered, int)
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse]
+
+
+def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
+    """Raises ValueError for a list in which NumPy has rounded integers to float64."""
+    is_list = isinstance(data, (list, tuple)) and array.dtype.kind == "f"
+    if not is_list or not (np.abs(array) >= FIRST_INEXACT).any():
+        return
+    for number, rounded in zip(_flat(data), array.flat, strict=True):
+        if isinstance(number, int) and number != int(rounded):
+            raise ValueError(
+                f"{name} must not hold integers that float64 rounds, beside other "
+                f"numbers. Received: {number}, which became {rounded}. Pass an array "
+                "of int64."
+            )
+
+
+def _flat(data: Any) -> Iterator[Any]:
+    if np.ndim(data):  # also of tensors and of columns of a table
+        for each in data:
+            yield from _flat(each)
+    else:
+        yield data
+
+
+def refuse_masked_arrays(name: str, data: Any) -> None:
+    """Raises ValueError for an array whose mask NumPy would drop."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} must not be a masked array, whose mask would be lost. Received: a "
+            "numpy.ma.MaskedArray. Pass array.data, and in evaluate also "
+            "mask=~array.mask; in evaluate_rows, leave the masked rows out."
+        )
+
+
+def first_index(where: np.ndarray) -> list[int]:
+    """The index of the first True."""
+    return np.argwhere(where)[0].tolist()

@@ -1,0 +1,1 @@
+"""Which model is better: means, differences, intervals and tests."""

@@ -1,0 +1,165 @@
+"""Names of metrics such as "ndcg@10", and the lists of metrics that users pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tfrankmetrics.engine.measure import (
+    DECLARATIONS,
+    Declaration,
+    Measure,
+    check_inputs,
+    make_measure,
+)
+from tfrankmetrics.inputs.formats import InputFormat, input_format
+from tfrankmetrics.options import Separator
+from tfrankmetrics.rules import (
+    UnknownOptionError,
+    check_option,
+    did_you_mean,
+    listed,
+    shortened,
+)
+
+
+def parse_name(text: str) -> tuple[Declaration, int | None]:
+    """The metric and the cutoff that a string such as `"P@5"` means.
+
+    Accepts this library's names, and those of trec_eval and ir_measures
+    (`nDCG@10`, `AP`, `ndcg_cut_10`, `recip_rank`), in upper or lower case.
+    """
+    by_any_name = {
+        name.lower(): declaration
+        for declaration in DECLARATIONS.values()
+        for name in declaration.names
+    }
+    name, at, cutoff = text.partition("@")
+    if not at and name.lower() not in by_any_name:
+        suffix = re.fullmatch(r"(\w+?)(?:_cut)?_(\d+)", text)
+        name, cutoff = suffix.groups() if suffix else (name, "")
+    if (at or cutoff) and not re.fullmatch(r"[0-9]{1,100}", cutoff):
+        raise ValueError(
+            "The cutoff of a metric's name must be a whole number of at least 1, as in "
+            f"'ndcg@10'. Received: {shortened(text)}."
+        )
+    declaration = by_any_name.get(name.lower())
+    if declaration is None:
+        end = text.removeprefix(name)
+        names = {each: known.name + end for each, known in by_any_name.items()}
+        hint = did_you_mean(name, (), names)
+        if not hint:
+            hint = " Import the module that declares it, if the metric is your own."
+        raise ValueError(
+            f"A metric's name is one of {listed(DECLARATIONS)}, with '@k' for a "
+            f"cutoff. Received: {shortened(text)}.{hint}"
+        )
+    return declaration, int(cutoff) if cutoff else None
+
+
+def named_measures(
+    metrics: Iterable[Any],
+    options: Mapping[str, Any],
+    data: InputFormat | None = None,
+    separator: Separator = "@",
+) -> dict[str, Measure]:
+    """The measures of a list of names and metric objects, by the name of each.
+
+    Args:
+        metrics: Names of metrics, and metric objects other than `RankingMetrics`.
+        options: Options and a convention for the metrics given by name. Each applies to
+            the metrics with that option. Options that are None are ignored.
+        data: The input format of the data; labels by default.
+        separator: What is put between the name of a metric given by name, and its
+            cutoff.
+    """
+    if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
+        raise ValueError(
+            "`metrics` must be a list of names or metric objects, as in "
+            f"['ndcg@10', 'mrr']. Received: {shortened(metrics)}."
+        )
+    check_option("metrics", "separator", separator, Separator)
+    data = input_format() if data is None else data
+    options = {name: value for name, value in options.items() if value is not None}
+    _check_names(options)
+    unused = set(options)
+    named: dict[str, Measure] = {}
+    for metric in metrics:
+        if isinstance(metric, str):
+            measure = _measure_of_name(metric, options, unused)
+            name = measure.name_with(separator)
+        else:
+            measure, name = _measure_of_object(metric, data), metric.name
+        check_inputs(measure, data)
+        if name in named:
+            raise ValueError(
+                "The names of `metrics` must be unique, since each is a key of the "
+                f"result. Received: {shortened(name)} twice. Remove one, or give a "
+                "metric object another name, as in NDCG(k=10, name='linear_ndcg@10')."
+            )
+        named[name] = measure
+    if not named:
+        raise ValueError("`metrics` must name at least one metric. Received: [].")
+    if unused:
+        raise ValueError(
+            "Each option must apply to a metric that is given by name. Received: "
+            f"{listed(sorted(unused))}, which no such metric takes. Set it on a metric "
+            "object, or omit it."
+        )
+    return named
+
+
+def _measure_of_name(text: str, options: Mapping[str, Any], unused: set) -> Measure:
+    """The measure of a name; removes the options that it takes from the unused ones."""
+    declaration, k = parse_name(text)
+    taken = options.keys() & {"convention", *declaration.types}
+    taken -= {*declaration.unaffected_by}
+    unused -= taken
+    return make_measure(declaration, k, **{name: options[name] for name in taken})
+
+
+def _measure_of_object(metric: Any, data: InputFormat) -> Measure:
+    measure = getattr(metric, "measure", None)
+    if not isinstance(measure, Measure):
+        raise ValueError(
+            "`metrics` must hold names such as 'ndcg@10', or metric objects such as "
+            "NDCG(k=10): no classes, and no RankingMetrics. Received: "
+            f"{shortened(metric)}."
+        )
+    if metric.input_format not in (data, input_format()):
+        raise ValueError(
+            "All metrics in a list read the same data: omit `inputs` and `duplicates` "
+            f"on the metric objects. Received: {shortened(metric.name)} with "
+            f"{metric.input_format}, in a list for {data}."
+        )
+    return measure
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    """Raises an error for an option that no metric has, or only metric objects take."""
+    if "denominator" in options:
+        raise ValueError(
+            "`denominator` must be set on a metric object, since its choices differ "
+            "from metric to metric. Received: denominator="
+            f"{shortened(options['denominator'])}. Pass, for example, "
+            "MeanAveragePrecision(k=5, denominator='hits')."
+        )
+    known = {"convention"}.union(*(each.types for each in DECLARATIONS.values()))
+    for name in options:
+        if name not in known:
+            raise UnknownOptionError(
+                "A keyword must be an argument of the function or an option of a "
+                f"metric. Received: {shortened(name)}.{_hint_for(name, known)}"
+            )
+
+
+def _hint_for(name: str, known: Iterable[str]) -> str:
+    """What a user who wrote an unknown keyword probably wants."""
+    if name in ("k", "top_k", "topk", "topn", "cutoff"):
+        return " Write the cutoff in the name of a metric, as in 'ndcg@10'."
+    if name in ("weight", "weights", "sample_weights"):
+        return " Pass weights as `sample_weight`."
+    if name in ("mask", "inputs", "duplicates", "sample_weight", "per_query"):
+        return " It is an argument of `evaluate`, not of this function."
+    return did_you_mean(name, known)

@@ -1,0 +1,1 @@
+"""`evaluate`, `evaluate_rows` and `evaluate_run`: arrays and tables in, numbers out."""

@@ -1,0 +1,1 @@
+"""What the functions return, and how it is shown."""
