@@ -12,13 +12,8 @@ import re
 import griffe
 
 BASES = ("TopKMetric", "WholeListMetric", "SubtopicMetric", "SingleMetric")
-# These have another path: the one of their block on a page, since two modules have the
-# names of functions.
-PATHS = {
-    "Options": "options.Options",
-    "compare": "compare.compare",
-    "evaluate": "evaluate.evaluate",
-}
+# It has another path: the one of its block on a page.
+PATHS = {"Options": "options.Options"}
 NAME = re.compile(r"`(?:tfrankmetrics\.)?(\w+)`")
 EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
 FORMULAS = re.compile(r"(?<=\n\n)(?:[^\s>][^\n=]* = [^\n]*[^.\n](?:\n|$))+(?=\n|$)")
