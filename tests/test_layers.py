@@ -13,6 +13,7 @@ PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
     {"tensorflow_version", "rules"},
     {"options", "conventions", "graphs", "columns"},
+    {"arguments"},
     {"ranking"},
     {"inputs"},
     {"engine"},

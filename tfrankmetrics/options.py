@@ -7,10 +7,8 @@ types.
 
 from __future__ import annotations
 
-import inspect
-import typing
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, TypedDict
 
 from tfrankmetrics.rules import Conflict, Rule, UnknownOptionError, is_finite, is_int
 
@@ -38,7 +36,6 @@ __all__ = [
     "UnknownOptionError",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
 TensorFunction = Callable[[Any], Any]
 
 _ABOVE_0 = Rule("a finite number above 0", lambda x: is_finite(x) and x > 0)
@@ -188,25 +185,3 @@ CONFLICTS = (
 )
 # Choices that mean the same without a cutoff: k is then the length of the list.
 WITHOUT_CUTOFF = {("denominator", "k"): "list"}
-
-
-def takes_options(function: F) -> F:
-    """Shows every option in the signature of a function that takes `**options`.
-
-    Type checkers and editors read `Unpack[Options]`. `help()` and the tooltips of
-    notebooks read this signature.
-    """
-    # Unpack exists for type checkers only: nothing could evaluate it at run time.
-    del function.__annotations__["options"]
-    signature = inspect.signature(function, eval_str=True)
-    *parameters, _ = signature.parameters.values()
-    for name, annotation in typing.get_type_hints(Options).items():
-        parameter = inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=annotation | None,
-        )
-        parameters.append(parameter)
-    function.__signature__ = signature.replace(parameters=parameters)
-    return function

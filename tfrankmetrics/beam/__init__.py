@@ -17,6 +17,7 @@ except ImportError as error:
         'pip install "tfrankmetrics[beam]".'
     ) from error
 
+from tfrankmetrics.arguments import BeamRunArguments, KeyArguments, split, takes
 from tfrankmetrics.beam.columns import Columns, names_of_slices, require_names
 from tfrankmetrics.beam.combiners import (
     Combiner,
@@ -26,15 +27,9 @@ from tfrankmetrics.beam.combiners import (
 )
 from tfrankmetrics.engine.exact_sums import require_no_order
 from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.evaluation.runs import (
-    MissingQueries,
-    Unjudged,
-    UnjudgedQueries,
-    check_policies,
-)
+from tfrankmetrics.evaluation.runs import Policies
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.options import Options, Separator, takes_options
+from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import RunCounts
 from tfrankmetrics.rules import shortened
 
@@ -44,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["EvaluateRows", "EvaluateRun"]
 
 
+@takes(KeyArguments)
 class EvaluateRows(beam.PTransform):
     """Computes ranking metrics of rows with a query, a label and a score.
 
@@ -77,9 +73,7 @@ class EvaluateRows(beam.PTransform):
             the query; None for equal weights.
         by: The column of the slice of the query, such as its language, the same in all
             rows of the query. Or a list of columns, whose combinations are the slices.
-        separator: What is put between the name and the cutoff of a metric given by
-            name: "@" (the default), or "_" as in "ndcg_10", which BigQuery needs.
-        **options: Options for the metrics given by name, such as `gain="linear"` or
+        **arguments: Options for the metrics given by name, such as `gain="linear"` or
             `convention="tf_ranking"`. See `tfrankmetrics.Options`. Not ties="random"
             and ties="stable", since rows have no order on Beam.
 
@@ -97,7 +91,6 @@ class EvaluateRows(beam.PTransform):
             `tfrankmetrics.evaluate_rows` would raise an error.
     """
 
-    @takes_options
     def __init__(
         self,
         query_ids: str,
@@ -107,17 +100,14 @@ class EvaluateRows(beam.PTransform):
         *,
         sample_weight: str | None = None,
         by: str | Sequence[str] | None = None,
-        separator: Separator = "@",
-        **options: Unpack[Options],
+        **arguments: Unpack[KeyArguments],
     ) -> None:
         super().__init__()
         names = {"query_ids": query_ids, "labels": labels, "scores": scores}
         _require_names(names, sample_weight)
         by = names_of_slices(by)
-        named = named_measures(metrics, options, separator=separator)
-        require_no_order(named)
+        named = _named(KeyArguments, metrics, arguments, by)
         _refuse_stable_ties(named)
-        require_free_names(named, by)
         self._columns = Columns(
             "the table", query_ids, None, labels, scores, sample_weight, by
         )
@@ -131,6 +121,7 @@ class EvaluateRows(beam.PTransform):
         return _results(queries, self._combiner)
 
 
+@takes(BeamRunArguments)
 class EvaluateRun(beam.PTransform):
     """Computes ranking metrics of predictions (a run) by judgments (qrels).
 
@@ -154,24 +145,12 @@ class EvaluateRun(beam.PTransform):
 
     Args:
         metrics: Names and metric objects, as in `tfrankmetrics.evaluate`.
-        query: The column of the query ids, in both tables.
-        item: The column of the item ids, in both tables.
-        label: The column of the labels, in `qrels`. A label below 0 means that the item
-            was not judged.
-        score: The column of the scores, in `run`.
-        missing_queries: What to do with judged queries that have no predictions: they
-            count as "zero", an empty result (the default); "skip"; or "error".
-        unjudged_queries: What to do with predictions of queries that were not judged:
-            "skip" (the default) or "error".
-        unjudged: Whether items that were not judged are "irrelevant" (the default), or
-            "drop" leaves them out, as for condensed lists.
         sample_weight: The column of `qrels` with the weight of the query, the same in
             all rows of the query; None for equal weights.
         by: The column of `qrels` with the slice of the query, the same in all rows of
             the query. Or a list of columns, whose combinations are the slices.
-        separator: As in `EvaluateRows`.
-        **options: As in `EvaluateRows`. With `convention="trec_eval"`, ties are broken
-            as trec_eval does.
+        **arguments: As in `EvaluateRows`. With `convention="trec_eval"`, ties are
+            broken as trec_eval does.
 
     Returns:
         A PCollection of dicts, as that of `EvaluateRows`.
@@ -181,47 +160,32 @@ class EvaluateRun(beam.PTransform):
             pair of query and item twice, or the tables have no query in common.
     """
 
-    @takes_options
     def __init__(
         self,
         metrics: Sequence[str | StatefulMetric],
         *,
-        query: str = "query_id",
-        item: str = "item_id",
-        label: str = "label",
-        score: str = "score",
-        missing_queries: MissingQueries = "zero",
-        unjudged_queries: UnjudgedQueries = "skip",
-        unjudged: Unjudged = "irrelevant",
         sample_weight: str | None = None,
         by: str | Sequence[str] | None = None,
-        separator: Separator = "@",
-        **options: Unpack[Options],
+        **arguments: Unpack[BeamRunArguments],
     ) -> None:
         super().__init__()
+        given, options = split(BeamRunArguments, arguments)
+        query, item, label, score = (
+            given[name] for name in ("query", "item", "label", "score")
+        )
         names = {"query": query, "item": item, "label": label, "score": score}
         _require_names(names, sample_weight)
-        check_policies(missing_queries, unjudged_queries, unjudged)
         by = names_of_slices(by)
-        named = named_measures(metrics, options, separator=separator)
-        require_no_order(named)
+        policies = Policies.of(given)
+        named = _named(BeamRunArguments, metrics, arguments, by)
         is_trec_eval = options.get("convention") == "trec_eval"
         if not is_trec_eval:
             _refuse_stable_ties(named)
-        require_free_names(named, by)
         self._columns = {
             "qrels": Columns("`qrels`", query, item, label, None, sample_weight, by),
             "run": Columns("`run`", query, item, None, score),
         }
-        self._combiner = RunCombiner(
-            named,
-            by,
-            _of_query(by),
-            missing_queries=missing_queries,
-            unjudged_queries=unjudged_queries,
-            unjudged=unjudged,
-            is_trec_eval=is_trec_eval,
-        )
+        self._combiner = RunCombiner(named, by, _of_query(by), policies, is_trec_eval)
 
     def expand(self, tables: Any) -> Any:
         """The PCollection of results, from one of `qrels` and one of `run`."""
@@ -236,6 +200,16 @@ class EvaluateRun(beam.PTransform):
             for name, columns in self._columns.items()
         } | "Group" >> beam.CoGroupByKey()
         return _results(queries, self._combiner)
+
+
+def _named(
+    kind: Any, metrics: Any, arguments: Mapping[str, Any], by: Sequence[str]
+) -> Mapping[str, Measure]:
+    """The metrics by their columns in the result; none may need an order of rows."""
+    request, _ = read_request(kind, metrics, arguments)
+    require_no_order(request.named)
+    require_free_names(request.named, by)
+    return request.named
 
 
 def _require_names(columns: Mapping[str, Any], sample_weight: Any) -> None:

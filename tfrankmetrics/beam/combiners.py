@@ -19,6 +19,7 @@ from tfrankmetrics.engine.values import require_finite
 from tfrankmetrics.evaluation.join import Pairs, match_pairs, pair_twice
 from tfrankmetrics.evaluation.rows import Queries, by_query, queries_of_codes
 from tfrankmetrics.evaluation.runs import (
+    Policies,
     by_descending_item,
     count_pairs,
     in_precision_of_trec_eval,
@@ -222,17 +223,11 @@ class RunCombiner(Combiner):
         named: Mapping[str, Measure],
         by: tuple[str, ...],
         columns: Sequence[str],
-        *,
-        missing_queries: str,
-        unjudged_queries: str,
-        unjudged: str,
+        policies: Policies,
         is_trec_eval: bool,
     ) -> None:
         super().__init__(named, by, columns)
-        self._missing_queries = missing_queries
-        self._unjudged_queries = unjudged_queries
-        self._drops_unjudged = unjudged == "drop"
-        self._is_trec_eval = is_trec_eval
+        self._policies, self._is_trec_eval = policies, is_trec_eval
 
     def query(self, query: Any, rows: Mapping[str, Iterable[tuple]]) -> Query:
         """The judged and the predicted items of a query."""
@@ -261,10 +256,8 @@ class RunCombiner(Combiner):
         if self._is_trec_eval:
             scores = in_precision_of_trec_eval(scores)
         joined = match_pairs(judged, predicted)
-        refuse_by_policy(
-            joined, judged, predicted, self._missing_queries, self._unjudged_queries
-        )
-        counts = count_pairs(joined, labels, self._missing_queries)
+        refuse_by_policy(joined, judged, predicted, self._policies)
+        counts = count_pairs(joined, labels, self._policies.missing_queries)
         accumulator.counts = _counts_added(accumulator.counts, counts)
         _note_labels(accumulator.labels, np.unique(labels).tolist())
         # The queries by their codes.
@@ -279,9 +272,9 @@ class RunCombiner(Combiner):
         if not self._is_trec_eval:
             rows = rows._replace(order=_canonical(columns))
         values, weights = _in_fixed_widths(
-            self.named, rows, columns, self._drops_unjudged
+            self.named, rows, columns, self._policies.drops_unjudged
         )
-        if self._missing_queries == "skip":
+        if self._policies.missing_queries == "skip":
             counted = joined.has_predictions
             queries = [*itertools.compress(queries, counted)]
             values, weights = values[:, counted], weights[:, counted]
@@ -299,7 +292,7 @@ class RunCombiner(Combiner):
             )
         refuse_missing_queries(self.named, counts)
         warn_if_nothing_found(counts.retrieved, counts.unjudged)
-        if self._drops_unjudged:
+        if self._policies.drops_unjudged:
             labels = np.array([*accumulator.labels])
             refuse_signed_labels(labels, "leave these rows out")
 

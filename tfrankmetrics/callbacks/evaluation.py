@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import string
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.arguments import ScheduleArguments, shared_arguments
 from tfrankmetrics.keras import KerasCallback
-from tfrankmetrics.results.values import SlicedValues
+from tfrankmetrics.results.request import Request
+from tfrankmetrics.results.values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.rules import check_option, shortened
-
-Unit = Literal["epochs", "steps"]
 
 
 class Evaluation(KerasCallback):
@@ -24,30 +24,21 @@ class Evaluation(KerasCallback):
     A subclass has the method `_values`, which computes them.
     """
 
-    def __init__(
-        self,
-        names: Iterable[str],
-        output: Any,
-        every: int,
-        unit: Unit,
-        prefix: str,
-        batch_size: int | None,
-        num_queries: bool,
-    ) -> None:
+    def __init__(self, request: Request, given: Mapping[str, Any]) -> None:
         super().__init__()
-        name = type(self).__name__
-        check_option(name, "unit", unit, Unit)
-        check_option(name, "every", every, int)
-        check_option(name, "prefix", prefix, str)
-        if every < 1:
+        name, types = type(self).__name__, shared_arguments(ScheduleArguments)
+        for argument, (annotation, _) in types.items():
+            check_option(name, argument, given[argument], annotation)
+        self._every, self._unit = given["every"], given["unit"]
+        self._prefix, self._request = given["prefix"], request
+        if self._every < 1:
             raise ValueError(
-                f"`every` of `{name}` must be at least 1. Received: every={every}."
+                f"`every` of `{name}` must be at least 1. Received: "
+                f"every={self._every}."
             )
-        self._output, self._every, self._unit = output, every, unit
-        self._prefix, self._batch_size = prefix, batch_size
-        self._num_queries = num_queries
-        counts = ["num_queries"] * num_queries
-        self._keys = {prefix + name for name in [*names, *counts]}
+        self._output, self._batch_size = given.get("output"), given["batch_size"]
+        keys = [*request.named, *[NUM_QUERIES] * request.num_queries]
+        self._keys = {self._prefix + key for key in keys}
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}
 
     def _values(self) -> Any:
@@ -121,8 +112,8 @@ class Evaluation(KerasCallback):
                     f"parts of the keys of the logs. Received twice: {where[1:]!r}."
                 )
             parts[where], numbers[where] = of_slice, values.num_queries[key]
-        if self._num_queries:
-            parts = {w: {**p, "num_queries": numbers[w]} for w, p in parts.items()}
+        if self._request.num_queries:
+            parts = {w: {**p, NUM_QUERIES: numbers[w]} for w, p in parts.items()}
         return {
             f"{self._prefix}{name}{where}": value
             for where, part in parts.items()

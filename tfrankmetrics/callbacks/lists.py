@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrankmetrics.callbacks.evaluation import Evaluation, Unit, output_of
-from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.evaluation.lists import evaluate, evaluate_batches
+from tfrankmetrics.arguments import ListCallbackArguments, takes
+from tfrankmetrics.callbacks.evaluation import Evaluation, output_of
+from tfrankmetrics.evaluation.lists import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
-from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.inputs.mistakes import refuse_shuffled
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.options import Duplicates, Inputs, Options, Separator, takes_options
+from tfrankmetrics.results.request import read_request
 from tfrankmetrics.retrieval.candidates import rows_of
 from tfrankmetrics.rules import listed, shortened
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@takes(ListCallbackArguments)
 class EvaluateLists(Evaluation):
     """Evaluates a model of lists on all that `evaluate` knows, while it trains.
 
@@ -57,7 +57,6 @@ class EvaluateLists(Evaluation):
         y: What `evaluate` takes as `y_true`: labels, or relevant ids. Omit it if `x` is
             a dataset.
         metrics: Names and metric objects, as in `evaluate`.
-        inputs, duplicates, num_queries, separator: As in `evaluate`.
         mask, sample_weight: As in `evaluate`. A dataset holds its own: a mask in `y`,
             as `{"labels": ..., "mask": ...}`. Without one, the mask that Keras attaches
             to the scores counts, as in `compile`.
@@ -67,14 +66,9 @@ class EvaluateLists(Evaluation):
         output: The name or the number of the model's output that holds the scores, if
             it has several. If the `y` of a dataset is a dict or a tuple for all
             outputs, this output's is taken.
-        every: Evaluates after every so many epochs or steps.
-        unit: "epochs" (the default) or "steps" (batches). Steps are logged at the
-            batch, and the last values also at the end of the epoch. With
-            `steps_per_execution`, it is the first end of an execution after the step.
-        prefix: A string put before each key.
         batch_size: The batch size of the prediction, as for `model.predict`. A dataset
             has its own.
-        **options: Options for the metrics given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for the metrics given by name. See `tfrankmetrics.Options`.
 
     Raises:
         ValueError: `evaluate` refuses an argument, or a dataset is infinite, not of
@@ -82,31 +76,22 @@ class EvaluateLists(Evaluation):
             that reads the values stands in front of this one.
     """
 
-    @takes_options
     def __init__(
         self,
         x: Any,
         y: Any = None,
         metrics: Sequence[str | StatefulMetric] = (),
         *,
-        inputs: Inputs | None = None,
-        duplicates: Duplicates | None = None,
         mask: Any = None,
         sample_weight: Any = None,
-        by: Any = None,
-        num_queries: bool = False,
-        separator: Separator = "@",
-        output: str | int | None = None,
-        every: int = 1,
-        unit: Unit = "epochs",
-        prefix: str = "val_",
-        batch_size: int | None = None,
-        **options: Unpack[Options],
+        **arguments: Unpack[ListCallbackArguments],
     ) -> None:
+        request, given = read_request(ListCallbackArguments, metrics, arguments)
+        super().__init__(request, given)
         if isinstance(x, tf.data.Dataset):
             others = {"mask": mask, "sample_weight": sample_weight}
-            _require_batches_of_lists(x, y, {**others, "batch_size": batch_size})
-            if by is not None:
+            _require_batches_of_lists(x, y, {**others, "batch_size": self._batch_size})
+            if request.by is not None:
                 refuse_shuffled(x, "`by`")
         elif y is None:
             raise ValueError(
@@ -114,20 +99,8 @@ class EvaluateLists(Evaluation):
                 f"Received: y=None, and x={shortened(x)}. Pass y, or a tf.data.Dataset "
                 "of batches (x, y)."
             )
-        data = input_format(inputs, duplicates)
-        named = named_measures(metrics, options, data, separator)
-        super().__init__(named, output, every, unit, prefix, batch_size, num_queries)
         self._x, self._y, self._predict_step = x, y, None
         self._of_arrays = {"mask": mask, "sample_weight": sample_weight}
-        self._arguments = {
-            "metrics": metrics,
-            "inputs": inputs,
-            "duplicates": duplicates,
-            "by": by,
-            "num_queries": num_queries,
-            "separator": separator,
-            **options,
-        }
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Forgets the model of an earlier training."""
@@ -136,10 +109,10 @@ class EvaluateLists(Evaluation):
 
     def _values(self) -> Any:
         if isinstance(self._x, tf.data.Dataset):
-            return evaluate_batches(self._batches(), **self._arguments)
+            return evaluate_batches(self._request, self._batches())
         has_mask = self._has_mask()
         scores = self._masked_scores() if has_mask else self._predict(self._x)
-        return evaluate(self._y, scores, **self._of_arrays, **self._arguments)
+        return evaluate_lists(self._request, self._y, scores, **self._of_arrays)
 
     def _has_mask(self) -> bool:
         """Whether the scores of arrays have a mask, which `predict` drops."""

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
-from tfrankmetrics.columns.slices import by_columns
-from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.inputs.formats import input_format
+from tfrankmetrics.arguments import RetrievalCallbackArguments, takes
+from tfrankmetrics.callbacks.evaluation import Evaluation
 from tfrankmetrics.inputs.mistakes import warn_if_other_towers
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.options import (
-    Options,
-    Separator,
-    takes_options,
-)
-from tfrankmetrics.retrieval.candidates import compiled, number_of
+from tfrankmetrics.results.request import read_request
+from tfrankmetrics.retrieval.candidates import number_of
 from tfrankmetrics.retrieval.evaluation import (
-    evaluate_retrieval,
-    size_or,
+    RetrievalSettings,
+    evaluate_queries,
     weights_and_slices,
 )
 from tfrankmetrics.retrieval.truth import read_truth
@@ -30,6 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@takes(RetrievalCallbackArguments)
 class EvaluateRetrieval(Evaluation):
     """Evaluates a retrieval model over its whole catalogue, while it trains.
 
@@ -60,23 +55,16 @@ class EvaluateRetrieval(Evaluation):
         query_tower: A part of the model, such as `model.query_tower`, that makes
             vectors, or the inputs of `score`, out of queries. None if the queries are
             vectors already.
-        candidate_tower: The same for candidates.
-        score, exclude, candidate_ids, chunk_size: As in `evaluate_retrieval`.
-        sample_weight, by, num_queries, separator: As in `evaluate_retrieval`. A slice
-            has keys such as `val_ndcg@10/language:de`.
-        every: Evaluates after every so many epochs or steps.
-        unit: "epochs" (the default) or "steps" (batches). Steps are logged at the
-            batch, and the last values also at the end of the epoch.
-        prefix: A string put before each key.
-        batch_size: The number of queries at a time, as in `evaluate_retrieval`.
-        **options: Options for the metrics given by name. See `tfrankmetrics.Options`.
+        sample_weight: As in `evaluate_retrieval`.
+        by: As in `evaluate_retrieval`. A slice has keys such as
+            `val_ndcg@10/language:de`.
+        **arguments: Options for the metrics given by name. See `tfrankmetrics.Options`.
 
     Raises:
         ValueError: `evaluate_retrieval` refuses an argument. Or, when training starts,
             a callback that reads the values stands in front of this one.
     """
 
-    @takes_options
     def __init__(
         self,
         queries: Any,
@@ -84,59 +72,30 @@ class EvaluateRetrieval(Evaluation):
         relevant: Any,
         metrics: Sequence[str | StatefulMetric],
         *,
-        query_tower: Any = None,
-        candidate_tower: Any = None,
-        score: Callable[[Any, Any], Any] | None = None,
-        exclude: Any = None,
-        candidate_ids: Any = None,
-        chunk_size: int | None = None,
         sample_weight: Any = None,
-        by: Any = None,
-        num_queries: bool = False,
-        separator: Separator = "@",
-        every: int = 1,
-        unit: Unit = "epochs",
-        prefix: str = "val_",
-        batch_size: int | None = None,
-        **options: Unpack[Options],
+        **arguments: Unpack[RetrievalCallbackArguments],
     ) -> None:
-        named = named_measures(metrics, options, input_format("catalogue"), separator)
-        super().__init__(named, None, every, unit, prefix, batch_size, num_queries)
-        if query_tower is None and candidate_tower is None and score is None:
+        request, given = read_request(
+            RetrievalCallbackArguments, metrics, arguments, inputs="catalogue"
+        )
+        super().__init__(request, given)
+        towers = [given["query_tower"], given["candidate_tower"]]
+        if towers == [None, None] and given["score"] is None:
             raise ValueError(
                 "EvaluateRetrieval needs the parts of the model that score: "
                 "`query_tower`, `candidate_tower` or `score`. Received: none of them, "
                 "so that no value would change. Pass query_tower=model.query_tower."
             )
+        # Towers are compiled once, and not in each evaluation.
+        self._towers, self._settings = towers, RetrievalSettings.of(given)
+        self._truth = read_truth(relevant, given["exclude"], given["candidate_ids"])
         # Raises errors before the training.
-        size_or("batch_size", batch_size, 1)
-        size_or("chunk_size", chunk_size, 1)
-        truth = read_truth(relevant, exclude, candidate_ids)
-        weights_and_slices(truth, sample_weight, {} if by is None else by_columns(by))
+        weights_and_slices(request, self._truth, sample_weight)
         if not isinstance(queries, tf.data.Dataset):
-            truth.require_queries(number_of("queries", queries))
+            self._truth.require_queries(number_of("queries", queries))
         if not isinstance(candidates, tf.data.Dataset):
-            truth.require_candidates(number_of("candidates", candidates))
-        self._towers = [query_tower, candidate_tower]
-        self._arguments = {
-            "queries": queries,
-            "candidates": candidates,
-            "relevant": relevant,
-            "metrics": metrics,
-            # Compiled once, and not in each evaluation.
-            "query_tower": compiled(query_tower),
-            "candidate_tower": compiled(candidate_tower),
-            "score": score,
-            "exclude": exclude,
-            "candidate_ids": candidate_ids,
-            "batch_size": batch_size,
-            "chunk_size": chunk_size,
-            "sample_weight": sample_weight,
-            "by": by,
-            "num_queries": num_queries,
-            "separator": separator,
-            **options,
-        }
+            self._truth.require_candidates(number_of("candidates", candidates))
+        self._data = queries, candidates, sample_weight
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Warns if the towers are not those of the model."""
@@ -145,4 +104,6 @@ class EvaluateRetrieval(Evaluation):
 
     def _values(self) -> Any:
         is_verbose = (self.params or {}).get("verbose", 0) == 1
-        return evaluate_retrieval(**self._arguments, verbose=is_verbose)
+        return evaluate_queries(
+            self._request, self._settings, self._truth, *self._data, is_verbose
+        )

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
-from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.evaluation.rows import columns_of, evaluate_rows
+from tfrankmetrics.arguments import RowCallbackArguments, takes
+from tfrankmetrics.callbacks.evaluation import Evaluation
+from tfrankmetrics.evaluation.rows import columns_of, evaluate_table
 from tfrankmetrics.inputs.mistakes import RankingWarning, refuse_shuffled
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.options import Options, Separator, takes_options
+from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@takes(RowCallbackArguments)
 class EvaluateRows(Evaluation):
     """Evaluates a model of single items by query, while it trains.
 
@@ -47,25 +48,16 @@ class EvaluateRows(Evaluation):
         labels: The label of each row.
         query_ids: The query id of each row, or None with `groups`.
         metrics: Names and metric objects, as in `evaluate`.
-        data, groups, sample_weight, by, num_queries, separator: As in `evaluate_rows`.
-            With `data`, the other columns may be names. A slice has keys such as
-            `val_ndcg@10/language:de`.
-        output: The name or the number of the model's output that holds the scores, if
-            it has several.
-        every: Evaluates after every so many epochs or steps.
-        unit: "epochs" (the default) or "steps" (batches). Steps are logged at the
-            batch, and the last values also at the end of the epoch. With
-            `steps_per_execution`, it is the first end of an execution after the step.
-        prefix: A string put before each key.
-        batch_size: The batch size of the prediction, as for `model.predict`.
-        **options: Options for the metrics given by name. See `tfrankmetrics.Options`.
+        data, groups, sample_weight: As in `evaluate_rows`. With `data`, the other
+            columns may be names.
+        by: As in `evaluate_rows`. A slice has keys such as `val_ndcg@10/language:de`.
+        **arguments: Options for the metrics given by name. See `tfrankmetrics.Options`.
 
     Raises:
         ValueError: `evaluate_rows` refuses an argument. Or, when training starts, a
             callback that reads the values stands in front of this one.
     """
 
-    @takes_options
     def __init__(
         self,
         x: Any,
@@ -76,18 +68,10 @@ class EvaluateRows(Evaluation):
         data: Any = None,
         groups: Any = None,
         sample_weight: Any = None,
-        by: Any = None,
-        num_queries: bool = False,
-        separator: Separator = "@",
-        output: str | int | None = None,
-        every: int = 1,
-        unit: Unit = "epochs",
-        prefix: str = "val_",
-        batch_size: int | None = None,
-        **options: Unpack[Options],
+        **arguments: Unpack[RowCallbackArguments],
     ) -> None:
-        named = named_measures(metrics, options, separator=separator)
-        super().__init__(named, output, every, unit, prefix, batch_size, num_queries)
+        request, given = read_request(RowCallbackArguments, metrics, arguments)
+        super().__init__(request, given)
         if isinstance(x, tf.data.Dataset):
             refuse_shuffled(x, "Labels and query ids")
         columns = columns_of(data, {"query_ids": query_ids, "labels": labels})
@@ -97,25 +81,16 @@ class EvaluateRows(Evaluation):
                 "EvaluateRows needs a label for each row, and at least one row. "
                 f"Received: labels={shortened(self._labels)}."
             )
-        self._arguments = {
-            **columns,
-            "metrics": metrics,
-            "data": data,
-            "groups": groups,
-            "sample_weight": sample_weight,
-            "by": by,
-            "num_queries": num_queries,
-            "separator": separator,
-            **options,
-        }
+        self._columns = {**columns, "sample_weight": sample_weight}
+        self._table = {"data": data, "groups": groups}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankingWarning)
-            self._of_scores(
-                np.zeros(len(self._labels))
-            )  # raises errors before the training
+            # Raises errors before the training.
+            self._of_scores(np.zeros(len(self._labels)))
 
     def _of_scores(self, scores: np.ndarray) -> Any:
-        return evaluate_rows(scores=scores, **self._arguments)
+        columns = {**self._columns, "scores": scores}
+        return evaluate_table(self._request, columns, **self._table)
 
     def _values(self) -> Any:
         scores = np.asarray(self._predict(self._x))

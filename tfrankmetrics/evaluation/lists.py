@@ -2,68 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.columns.slices import (
-    by_columns,
-    columns_by_query,
-    slices_of,
-)
+from tfrankmetrics.arguments import ListArguments, takes
 from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, values_and_weights
-from tfrankmetrics.inputs.formats import (
-    InputFormat,
-    Lists,
-    input_format,
-    tensors_of,
-    with_tensors,
-)
-from tfrankmetrics.inputs.mistakes import (
-    DistinctLabels,
-    refuse_columns,
-    refuse_signed_labels,
-    warn_if_all_judged,
-    warn_if_no_ids,
-    warn_if_swapped,
-)
+from tfrankmetrics.inputs.formats import Lists, tensors_of, with_tensors
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.options import (
-    Duplicates,
-    Inputs,
-    Options,
-    Separator,
-    takes_options,
-)
-from tfrankmetrics.results.values import (
-    SlicedValues,
-    require_free_keys,
-    summarize,
-)
+from tfrankmetrics.results.request import Request, read_request
+from tfrankmetrics.results.values import SlicedValues
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@takes_options
+@takes(ListArguments)
 def evaluate(
     y_true: Any,
     y_pred: Any,
     metrics: Sequence[str | StatefulMetric],
     *,
-    inputs: Inputs | None = None,
-    duplicates: Duplicates | None = None,
     mask: Any = None,
     sample_weight: Any = None,
-    by: Any = None,
-    per_query: bool = False,
-    num_queries: bool = False,
-    separator: Separator = "@",
-    **options: Unpack[Options],
+    **arguments: Unpack[ListArguments],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of labels and scores, or of ids.
 
@@ -79,19 +44,15 @@ def evaluate(
             lists of unequal length; NumPy arrays, Python lists, dense or ragged
             tensors. For metrics of subtopics `[B, N, T]`. A label below 0 marks
             padding, unless there is a mask. A dict of `labels` and `mask` also works.
+            With inputs="ids" or "catalogue", ids: integers, strings or of another
+            hashable type, in nested lists. All must have the same type. Two flat lists
+            are one query.
         y_pred: Scores of the same form; the highest ranks first. Dense scores may also
             be `[B, N, 1]`. Any float or integer dtype, compared without rounding. NaN
             ranks below every number; -inf means that an item was not retrieved.
         metrics: Names (`"ndcg@10"`, `"mrr"`, or those of trec_eval and ir_measures such
             as `"P@5"`) and metric objects with their own options
             (`NDCG(k=10, gain="linear")`).
-        inputs: What `y_true` and `y_pred` are: "labels" and scores (the default);
-            relevant "ids" and recommended ids, best first; or relevant ids and the
-            scores of a whole "catalogue". `NDCG.update_state` describes the three
-            formats. Here ids may also be strings, or have another hashable type, in
-            nested lists. All must have the same type. Two flat lists are one query.
-        duplicates: How a repeated recommendation counts, with inputs="ids" only:
-            "first" (once, at its first position; the default) or "all" (each time).
         mask: Booleans of the labels' shape, True for the items that count. The mask
             alone decides: a negative label is then not padding, but not relevant.
         sample_weight: A scalar, `[B]` or `[B, 1]` (one weight per query), or of the
@@ -101,12 +62,7 @@ def evaluate(
             the slices.
         per_query: If True, returns the value of each query instead of the mean. (With
             average="micro", the default of ARP and OPA, the mean weighs the queries.)
-        num_queries: If True, the result also has the number of queries that count in
-            any of the metrics, with the key "num_queries".
-        separator: What is put between the name and the cutoff of a metric given by
-            name: "@" (the default) or "_", as in "ndcg_10", for trackers that refuse
-            "@". A metric object keeps its own name.
-        **options: Options for the metrics given by name, such as `gain="linear"` or
+        **arguments: Options for the metrics given by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
@@ -124,76 +80,51 @@ def evaluate(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate")
-    data = input_format(inputs, duplicates)
-    named = named_measures(metrics, options, data, separator)
-    if data.inputs == "labels":
-        refuse_columns(y_true, y_pred)
-    lists = data.read(y_true, y_pred, sample_weight, mask, ids_may_be_strings=True)
-    lists.require_valid_values()
-    if data.inputs == "labels" and mask is None and not isinstance(y_true, Mapping):
-        refuse_signed_labels(y_true, "pass mask=labels >= 0")
-        warn_if_swapped(y_true, y_pred)
-    _warn_of_mistakes(data, named.values(), lists, y_true)
-    slice_columns = {} if by is None else by_columns(by)
-    require_free_keys(named, slice_columns, per_query, num_queries)
-    slices = None
-    if by is not None:
-        slices = slices_of(columns_by_query(slice_columns, int(lists.num_queries)))
+    request, _ = read_request(ListArguments, metrics, arguments)
+    return evaluate_lists(request, y_true, y_pred, mask, sample_weight)
 
-    values, weights = _values_and_weights(tuple(named.values()), lists)
-    return summarize(named, values, weights, per_query, slices, num_queries=num_queries)
+
+def evaluate_lists(
+    request: Request, y_true: Any, y_pred: Any, mask: Any, sample_weight: Any
+) -> dict[str, Any] | SlicedValues:
+    """`evaluate` for a request: reads, checks, computes and shapes the result."""
+    request.data.refuse_mistakes(y_true, y_pred)
+    lists = request.data.read(
+        y_true, y_pred, sample_weight, mask, ids_may_be_strings=True
+    )
+    lists.require_valid_values()
+    request.data.check_mistakes(y_true, y_pred, mask, lists, request.reads_judgments)
+    slices = request.slices_of_queries(int(lists.num_queries))
+    values, weights = _values_and_weights(request.measures, lists)
+    return request.result(values, weights, slices)
 
 
 def evaluate_batches(
-    batches: Iterable[tuple[Any, Any, Any]],
-    metrics: Sequence[str | StatefulMetric],
-    *,
-    inputs: Inputs | None,
-    duplicates: Duplicates | None,
-    by: Any,
-    num_queries: bool,
-    separator: Separator,
-    **options: Any,
+    request: Request, batches: Iterable[tuple[Any, Any, Any]]
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate` for lists that come in batches, which may have different widths.
 
     A batch is the `y_true`, the `y_pred` and the `sample_weight` of some lists. Only
     their values are kept.
     """
-    data = input_format(inputs, duplicates)
-    named = named_measures(metrics, options, data, separator)
-    slice_columns = {} if by is None else by_columns(by)
-    require_free_keys(named, slice_columns, num_queries=num_queries)
-    measures, parts, number, labels = tuple(named.values()), [], 0, DistinctLabels()
+    check, parts, number = request.data.in_batches(), [], 0
     for y_true, y_pred, sample_weight in batches:
-        lists = data.read(y_true, y_pred, sample_weight, ids_may_be_strings=True)
+        lists = request.data.read(
+            y_true, y_pred, sample_weight, ids_may_be_strings=True
+        )
         lists.require_valid_values()
-        if data.inputs == "labels" and not isinstance(y_true, Mapping):
-            labels.add(y_true)
+        check.add(y_true)
         if not parts:
-            _warn_of_mistakes(data, measures, lists, y_true)
-        parts.append(_values_and_weights(measures, lists, number))
+            request.data.warn_of_mistakes(y_true, lists, request.reads_judgments)
+        parts.append(_values_and_weights(request.measures, lists, number))
         number += int(lists.num_queries)
     if not parts:
         raise ValueError("A dataset must have at least one batch. Received: none.")
-    refuse_signed_labels(
-        labels.distinct, 'pass {"labels": labels, "mask": labels >= 0}'
-    )
+    check.refuse_mistakes()
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )
-    slices = None if by is None else slices_of(columns_by_query(slice_columns, number))
-    return summarize(named, values, weights, False, slices, num_queries=num_queries)
-
-
-def _warn_of_mistakes(
-    data: InputFormat, measures: Iterable[Measure], lists: Lists, y_true: Any
-) -> None:
-    if data.inputs == "labels":
-        reads_judgments = any(m.declaration.unjudged == "keep" for m in measures)
-        warn_if_all_judged(reads_judgments, getattr(lists, "judged", None))
-    if data.inputs == "ids":
-        warn_if_no_ids(y_true)
+    return request.result(values, weights, request.slices_of_queries(number))
 
 
 def _values_and_weights(

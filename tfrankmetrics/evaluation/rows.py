@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.arguments import ResultArguments, takes
 from tfrankmetrics.columns.frames import column, is_frame
-from tfrankmetrics.columns.slices import by_columns, column_of_queries, slices_of
+from tfrankmetrics.columns.slices import column_of_queries
 from tfrankmetrics.columns.values import (
     are_missing,
     as_column,
@@ -23,7 +24,6 @@ from tfrankmetrics.columns.values import (
 )
 from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.engine.values import parts_of, values_and_weights
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.mistakes import (
@@ -32,8 +32,8 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_swapped,
 )
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.options import Options, Separator, takes_options
-from tfrankmetrics.results.values import SlicedValues, require_free_keys, summarize
+from tfrankmetrics.results.request import Request, read_request
+from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.rules import shortened
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Queries(NamedTuple):
         return (rows if self.order is None else self.order[rows]), exists
 
 
-@takes_options
+@takes(ResultArguments)
 def evaluate_rows(
     query_ids: Any,
     labels: Any,
@@ -67,11 +67,7 @@ def evaluate_rows(
     data: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
-    by: Any = None,
-    per_query: bool = False,
-    num_queries: bool = False,
-    separator: Separator = "@",
-    **options: Unpack[Options],
+    **arguments: Unpack[ResultArguments],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of the rows of a table.
 
@@ -107,13 +103,7 @@ def evaluate_rows(
             same in all rows of a query. Or a dict of columns, or a list of names of
             columns of `data`, whose combinations are the slices. Returns the metrics of
             each slice, too.
-        per_query: If True, returns the value of each query instead of the mean.
-        num_queries: If True, the result also has the number of queries that count in
-            any of the metrics, with the key "num_queries".
-        separator: What is put between the name and the cutoff of a metric given by
-            name: "@" (the default) or "_", as in "ndcg_10", for trackers that refuse
-            "@". A metric object keeps its own name.
-        **options: Options for the metrics given by name, such as `gain="linear"` or
+        **arguments: Options for the metrics given by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
@@ -126,14 +116,53 @@ def evaluate_rows(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_rows")
-    named = named_measures(metrics, options, separator=separator)
-    slice_columns = {} if by is None else by_columns(by, data)
-    require_free_keys(named, slice_columns, per_query, num_queries, has_ids=True)
-    given = {"query_ids": query_ids, "labels": labels, "scores": scores}
-    if sample_weight is not None:
-        given["sample_weight"] = sample_weight
-    given = columns_of(data, given)
+    request, _ = read_request(ResultArguments, metrics, arguments)
+    columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
+    columns["sample_weight"] = sample_weight
+    return evaluate_table(request, columns, data, groups)
+
+
+def evaluate_table(
+    request: Request, columns: dict[str, Any], data: Any, groups: Any
+) -> dict[str, Any] | SlicedValues:
+    """`evaluate_rows` for a request: reads, checks, computes and shapes the result."""
+    slice_columns = request.slice_columns(data, has_ids=True)
+    table = _read_table(columns_of(data, columns), groups)
+    _check_values(table)
+    slices = request.slices_of(
+        {
+            name: column_of_queries(
+                "by",
+                name,
+                values,
+                table.queries.order,
+                table.queries.starts,
+                len(table),
+            )
+            for name, values in slice_columns.items()
+        }
+    )
+    values, weights = by_query(request.named, table.queries, table.columns)
+    return request.result(values, weights, slices, table.ids)
+
+
+class _Table(NamedTuple):
+    """The columns of rows, and the rows of each query."""
+
+    columns: dict[str, np.ndarray]
+    ids: np.ndarray  # of the queries
+    queries: Queries
+    has_ids: bool  # rather than groups
+
+    def __len__(self) -> int:
+        return len(self.columns["labels"])
+
+
+def _read_table(given: dict[str, Any], groups: Any) -> _Table:
+    """Columns of numbers, and the queries by their ids or by groups."""
     query_ids = given.pop("query_ids")
+    if given["sample_weight"] is None:
+        del given["sample_weight"]
     columns = {name: as_numbers(name, values) for name, values in given.items()}
     if (query_ids is None) == (groups is None):
         raise ValueError(
@@ -141,7 +170,6 @@ def evaluate_rows(
             "rows of each query. Received: "
             + ("neither." if groups is None else "both.")
         )
-    num_rows = len(columns["labels"])
     if groups is None:
         columns["query_ids"] = as_column("query_ids", exact_array(query_ids))
     lengths = {name: len(column) for name, column in columns.items()}
@@ -152,34 +180,20 @@ def evaluate_rows(
     if groups is None:
         ids, queries = _queries_of_ids(columns.pop("query_ids"))
     else:
-        ids, queries = _queries_of_groups(groups, num_rows)
+        ids, queries = _queries_of_groups(groups, len(columns["labels"]))
+    return _Table(columns, ids, queries, groups is None)
 
-    require_labels(columns["labels"])
-    if sample_weight is not None:
-        require_weights(columns["sample_weight"])
-    refuse_signed_labels(columns["labels"], "leave these rows out")
-    warn_if_swapped(columns["labels"], columns["scores"])
-    if groups is None:
-        warn_if_queries_are_labels(ids, columns["labels"])
-    slices = None
-    if by is not None:
-        slice_columns = {
-            name: column_of_queries(
-                "by", name, values, queries.order, queries.starts, num_rows
-            )
-            for name, values in slice_columns.items()
-        }
-        slices = slices_of(slice_columns)
-    values, weights = by_query(named, queries, columns)
-    return summarize(
-        named,
-        values,
-        weights,
-        per_query,
-        slices,
-        {"query": ids},
-        num_queries=num_queries,
-    )
+
+def _check_values(table: _Table) -> None:
+    """Raises ValueError for invalid values, and warns of columns that are swapped."""
+    labels, scores = table.columns["labels"], table.columns["scores"]
+    require_labels(labels)
+    if "sample_weight" in table.columns:
+        require_weights(table.columns["sample_weight"])
+    refuse_signed_labels(labels, "leave these rows out")
+    warn_if_swapped(labels, scores)
+    if table.has_ids:
+        warn_if_queries_are_labels(table.ids, labels)
 
 
 def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:

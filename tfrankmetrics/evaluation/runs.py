@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.arguments import (
+    MissingQueries,
+    RunArguments,
+    Unjudged,
+    UnjudgedQueries,
+    shared_arguments,
+    takes,
+)
 from tfrankmetrics.columns.frames import column, is_frame
 from tfrankmetrics.columns.slices import (
     Column,
@@ -14,13 +22,11 @@ from tfrankmetrics.columns.slices import (
     column_of,
     column_of_queries,
     rows_of,
-    slices_of,
     values_by_id,
 )
 from tfrankmetrics.columns.values import WEIGHT_RULE, as_numbers, require_labels
 from tfrankmetrics.engine.calls import require_eager
 from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.evaluation.join import (
     Join,
     Pairs,
@@ -36,43 +42,26 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_swapped,
 )
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.options import Options, Separator, takes_options
+from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import (
     RunCounts,
     RunValues,
     SlicedValues,
-    require_free_keys,
-    summarize,
 )
 from tfrankmetrics.rules import check_option, shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-MissingQueries = Literal["zero", "skip", "error"]
-UnjudgedQueries = Literal["skip", "error"]
-Unjudged = Literal["irrelevant", "drop"]
 
-
-@takes_options
+@takes(RunArguments)
 def evaluate_run(
     qrels: Any,
     run: Any,
     metrics: Sequence[str | StatefulMetric],
     *,
-    query: str = "query_id",
-    item: str = "item_id",
-    label: str = "label",
-    score: str = "score",
-    missing_queries: MissingQueries = "zero",
-    unjudged_queries: UnjudgedQueries = "skip",
-    unjudged: Unjudged = "irrelevant",
     sample_weight: Any = None,
-    by: Any = None,
-    per_query: bool = False,
-    num_queries: bool = False,
-    separator: Separator = "@",
-    **options: Unpack[Options],
+    **arguments: Unpack[RunArguments],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of predictions (a run) by judgments (qrels).
 
@@ -94,30 +83,13 @@ def evaluate_run(
             score}}`; a dict of ranked lists of items, best first; or the path of a TREC
             file.
         metrics: Names and metric objects, as in `evaluate`.
-        query: The column of the query ids, in both frames.
-        item: The column of the item ids, in both frames.
-        label: The column of the labels, in `qrels`.
-        score: The column of the scores, in `run`.
-        missing_queries: What to do with judged queries that have no predictions: they
-            count as "zero", an empty result (the default); "skip"; or "error".
-        unjudged_queries: What to do with predictions of queries that were not judged:
-            "skip" (the default) or "error".
-        unjudged: Whether items that were not judged are "irrelevant" (the default), or
-            "drop" leaves them out, as for condensed lists. BPref always leaves them
-            out, by its definition.
         sample_weight: A weight for each query: a dict, or the name of a column of
             `qrels` that is the same in all rows of a query.
         by: A slice for each query: a dict `{query: slice}`; a frame with the column
             `query` and one column or more of slices; or the names of one or several
             columns of `qrels`, each the same in all rows of a query. Several columns
             are crossed.
-        per_query: If True, returns the value of each query instead of the mean.
-        num_queries: If True, the result also has the number of queries that count in
-            any of the metrics, with the key "num_queries".
-        separator: What is put between the name and the cutoff of a metric given by
-            name: "@" (the default) or "_", as in "ndcg_10", for trackers that refuse
-            "@". A metric object keeps its own name.
-        **options: Options for the metrics given by name. With
+        **arguments: Options for the metrics given by name. With
             `convention="trec_eval"`, ties are broken as trec_eval does: scores are
             rounded to float32, and of equal ones the later item id is first.
 
@@ -132,68 +104,83 @@ def evaluate_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_run")
-    check_policies(missing_queries, unjudged_queries, unjudged)
-    named = named_measures(metrics, options, separator=separator)
-    judged = read_judgments(qrels, query, item, label)
-    predicted = read_predictions(run, query, item, score)
-    labels = _finite_labels(judged)
+    request, given = read_request(RunArguments, metrics, arguments)
+    policies = Policies.of(given)
+    query, item = given["query"], given["item"]
+    judged = read_judgments(qrels, query, item, given["label"])
+    predicted = read_predictions(run, query, item, given["score"])
+    labels = _checked_labels(judged)
     scores = as_numbers("scores", predicted.numbers)
-    is_trec_eval = options.get("convention") == "trec_eval"
+    is_trec_eval = arguments.get("convention") == "trec_eval"
     if is_trec_eval:
         scores = in_precision_of_trec_eval(scores)
     joined = join(judged, predicted)
-    counts = count_pairs(joined, labels, missing_queries)
-    refuse_by_policy(joined, judged, predicted, missing_queries, unjudged_queries)
-    warn_if_nothing_found(counts.retrieved, counts.unjudged)
-    warn_if_swapped(labels, scores)
-    if unjudged == "drop":
-        refuse_signed_labels(labels, "leave these rows out")
+    counts = count_pairs(joined, labels, policies.missing_queries)
+    _check_pairs(joined, judged, predicted, policies, counts, labels, scores)
+    refuse_missing_queries(request.named, counts)
 
     ids = rows_of("query", "query", judged.queries, joined.first_rows)
-    refuse_missing_queries(named, counts)
     columns = rows_of_join(joined, labels, scores)
     if is_trec_eval:
         columns = by_descending_item(columns, judged.items, predicted.items)
     table = _QueryTable(qrels, query, ids, joined)
     if sample_weight is not None:
         columns["sample_weight"] = table.weights(sample_weight)[columns["query"]]
-    slice_columns = {} if by is None else table.columns(by)
-    require_free_keys(named, slice_columns, per_query, num_queries, has_ids=True)
-
-    queries = queries_of_codes(columns["query"], len(ids))
+    slice_columns = {} if request.by is None else table.columns(request.by)
+    request.require_free_keys(slice_columns, has_ids=True)
     values, weights = by_query(
-        named, queries, columns, drop_unjudged=unjudged == "drop"
+        request.named,
+        queries_of_codes(columns["query"], len(ids)),
+        columns,
+        drop_unjudged=policies.drops_unjudged,
     )
     counted = np.full(len(ids), True)
-    if missing_queries == "skip":
+    if policies.missing_queries == "skip":
         counted = joined.has_predictions
-    slices = None
-    if by is not None:
-        slice_columns = {n: column.of(counted) for n, column in slice_columns.items()}
-        slices = slices_of(slice_columns)
-    result = summarize(
-        named,
-        values[:, counted],
-        weights[:, counted],
-        per_query,
-        slices,
-        {"query": ids[counted]},
-        counts,
-        num_queries=num_queries,
+    slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
+    result = request.result(
+        values[:, counted], weights[:, counted], slices, ids[counted], counts
     )
-    if per_query or slices is not None:
-        return result
-    return RunValues(result, counts)
+    is_plain = not request.per_query and slices is None
+    return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
 
 
-def check_policies(missing_queries: Any, unjudged_queries: Any, unjudged: Any) -> None:
-    """Raises ValueError for an option that is not one of its choices."""
-    for name, value, annotation in (
-        ("missing_queries", missing_queries, MissingQueries),
-        ("unjudged_queries", unjudged_queries, UnjudgedQueries),
-        ("unjudged", unjudged, Unjudged),
-    ):
-        check_option("evaluate_run", name, value, annotation)
+class Policies(NamedTuple):
+    """What to do with queries and items that are in one of two tables only."""
+
+    missing_queries: MissingQueries
+    unjudged_queries: UnjudgedQueries
+    unjudged: Unjudged
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Policies:
+        """Raises ValueError for a value that is not one of its choices."""
+        types = shared_arguments(RunArguments)
+        for name in cls._fields:
+            check_option("evaluate_run", name, given[name], types[name][0])
+        return cls(*(given[name] for name in cls._fields))
+
+    @property
+    def drops_unjudged(self) -> bool:
+        """Whether unjudged items are left out of the lists."""
+        return self.unjudged == "drop"
+
+
+def _check_pairs(
+    joined: Join,
+    judged: Pairs,
+    predicted: Pairs,
+    policies: Policies,
+    counts: RunCounts,
+    labels: np.ndarray,
+    scores: np.ndarray,
+) -> None:
+    """Raises ValueError for queries that the policies refuse, and warns of mistakes."""
+    refuse_by_policy(joined, judged, predicted, policies)
+    warn_if_nothing_found(counts.retrieved, counts.unjudged)
+    warn_if_swapped(labels, scores)
+    if policies.drops_unjudged:
+        refuse_signed_labels(labels, "leave these rows out")
 
 
 def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> None:
@@ -212,7 +199,7 @@ def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> N
             )
 
 
-def _finite_labels(judged: Pairs) -> np.ndarray:
+def _checked_labels(judged: Pairs) -> np.ndarray:
     labels = as_numbers("labels", judged.numbers)
     require_labels(labels, " of `qrels`")
     return labels.astype(np.int64) if labels.dtype.kind == "u" else labels
@@ -237,15 +224,14 @@ def refuse_by_policy(
     joined: Join,
     judged: Pairs,
     predicted: Pairs,
-    missing_queries: str,
-    unjudged_queries: str,
+    policies: Policies,
 ) -> None:
     """Raises ValueError for queries in one table only, if they are to be an error."""
     has_predictions, is_judged_query = joined.has_predictions, joined.is_judged_query
-    if missing_queries == "error" and not has_predictions.all():
+    if policies.missing_queries == "error" and not has_predictions.all():
         rows = joined.first_rows[~has_predictions]
         _refuse("missing_queries", "predictions", judged.queries, rows)
-    if unjudged_queries == "error" and not is_judged_query.all():
+    if policies.unjudged_queries == "error" and not is_judged_query.all():
         rows = np.flatnonzero(~is_judged_query)
         _refuse("unjudged_queries", "judgments", predicted.queries, rows)
 

@@ -1,20 +1,37 @@
 """The input formats: what `inputs="labels"`, `"ids"` and `"catalogue"` mean.
 
-Each format has a module that checks what users pass and makes lists of it. All lists
-follow one protocol, so that whatever comes after does not depend on the format.
+Each format has a module that checks what users pass and makes lists of it. Its object
+knows how arrays are read, how queries that come one at a time are padded, and the
+likely mistakes. All lists follow one protocol, so that whatever comes after does not
+depend on the format.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
 from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.inputs.mistakes import (
+    DistinctLabels,
+    refuse_columns,
+    refuse_signed_labels,
+    warn_if_all_judged,
+    warn_if_no_ids,
+    warn_if_swapped,
+)
+from tfrankmetrics.inputs.padding import (
+    Arrays,
+    pad_ids,
+    pad_ids_of_catalogue,
+    pad_labels_and_scores,
+)
 from tfrankmetrics.options import Duplicates, Inputs
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
@@ -85,16 +102,28 @@ def with_tensors(lists: Any, tensors: Mapping[str, tf.Tensor]) -> Lists:
 
 @dataclasses.dataclass(frozen=True)
 class InputFormat:
-    """What a user passes, and how repeated ids count."""
+    """What a user passes: how it is read, and which mistakes are likely.
 
-    inputs: Inputs
-    duplicates: Duplicates
+    An object also holds the choices that only this format has.
+    """
+
+    inputs: ClassVar[str]  # its name, as in inputs="ids"
+    # Whether a model with one score for each example could be taken for lists.
+    may_be_pointwise: ClassVar[bool] = False
+    takes_query_key: ClassVar[bool] = False  # whether rows of a query may be apart
+    kinds: ClassVar[str] = "fiub"  # of the dtypes of labels or ids, and of scores
+    # What else makes a result NaN, and what the user can do.
+    causes_of_nan: ClassVar[str] = ""
+    hint_for_nan: ClassVar[str] = ""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that choose this format."""
+        return {"inputs": self.inputs}
 
     def __str__(self) -> str:
-        """The two as they are passed."""
-        shown = f"inputs={self.inputs!r}"
-        is_default = self.duplicates == "first"
-        return shown if is_default else f"{shown}, duplicates={self.duplicates!r}"
+        """The arguments as they are passed."""
+        return f"inputs={self.inputs!r}"
 
     def read(
         self,
@@ -106,31 +135,203 @@ class InputFormat:
         ids_may_be_strings: bool = False,
     ) -> Lists:
         """Checks what was passed and makes lists of it."""
-        if mask is not None and self.inputs != "labels":
+        raise NotImplementedError
+
+    def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Arrays of queries that came one at a time."""
+        raise NotImplementedError
+
+    def refuse_mistakes(self, y_true: Any, y_pred: Any) -> None:
+        """Raises ValueError for data that must be in another form, before reading."""
+
+    def check_mistakes(
+        self, y_true: Any, y_pred: Any, mask: Any, lists: Lists, reads_judgments: bool
+    ) -> None:
+        """Raises ValueError, or warns, for data that are probably a mistake."""
+        self.warn_of_mistakes(y_true, lists, reads_judgments)
+
+    def warn_of_mistakes(
+        self, y_true: Any, lists: Lists, reads_judgments: bool
+    ) -> None:
+        """Warns of data that are probably a mistake, as one batch shows."""
+
+    def in_batches(self) -> BatchCheck:
+        """A check of data that come in batches."""
+        return BatchCheck()
+
+    def require_positions(self, lists: Any) -> None:
+        """Raises ValueError for ids outside of a catalogue, in eager code."""
+
+    def _refuse_mask(self, mask: Any) -> None:
+        if mask is not None:
             raise ValueError(
                 "`mask` is for inputs='labels'; among ids, -1 is padding. Received: a "
                 f"mask with inputs={self.inputs!r}."
             )
-        if self.inputs == "ids":
-            if ids_may_be_strings:
-                y_true, y_pred = as_integer_ids(y_true, y_pred)
-            count_repeats = self.duplicates == "all"
-            return read_ids(y_true, y_pred, sample_weight, count_repeats=count_repeats)
-        if self.inputs == "catalogue":
-            return read_catalogue(y_true, y_pred, sample_weight)
+
+
+class BatchCheck:
+    """A check of data that come in batches; this one finds nothing."""
+
+    def add(self, y_true: Any) -> None:
+        """Notes what a batch holds."""
+
+    def refuse_mistakes(self) -> None:
+        """Raises ValueError for a mistake that only all batches together show."""
+
+
+class _LabelsOfBatches(BatchCheck):
+    def __init__(self) -> None:
+        self._labels = DistinctLabels()
+
+    def add(self, y_true: Any) -> None:
+        if not isinstance(y_true, Mapping):
+            self._labels.add(y_true)
+
+    def refuse_mistakes(self) -> None:
+        remedy = 'pass {"labels": labels, "mask": labels >= 0}'
+        refuse_signed_labels(self._labels.distinct, remedy)
+
+
+class LabelFormat(InputFormat):
+    """Labels and scores."""
+
+    inputs = "labels"
+    may_be_pointwise = True
+    takes_query_key = True
+
+    def read(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        sample_weight: Any,
+        mask: Any = None,
+        *,
+        ids_may_be_strings: bool = False,
+    ) -> Lists:
+        """Checks labels, scores, weights and mask."""
         return read_labels(y_true, y_pred, sample_weight, mask)
+
+    def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Labels and scores of queries that came one at a time."""
+        return pad_labels_and_scores(y_true, y_pred)
+
+    def refuse_mistakes(self, y_true: Any, y_pred: Any) -> None:
+        """Raises ValueError for columns of a frame."""
+        refuse_columns(y_true, y_pred)
+
+    def check_mistakes(
+        self, y_true: Any, y_pred: Any, mask: Any, lists: Lists, reads_judgments: bool
+    ) -> None:
+        """Checks for labels of -1 and 1, and for labels in the place of scores."""
+        if mask is None and not isinstance(y_true, Mapping):
+            refuse_signed_labels(y_true, "pass mask=labels >= 0")
+            warn_if_swapped(y_true, y_pred)
+        super().check_mistakes(y_true, y_pred, mask, lists, reads_judgments)
+
+    def warn_of_mistakes(self, y_true: Any, lists: Any, reads_judgments: bool) -> None:
+        """Warns if `judged` cannot tell unjudged items from padding."""
+        warn_if_all_judged(reads_judgments, lists.judged)
+
+    def in_batches(self) -> BatchCheck:
+        """A check for labels of -1 and 1."""
+        return _LabelsOfBatches()
+
+
+@dataclasses.dataclass(frozen=True)
+class IdFormat(InputFormat):
+    """Relevant ids and recommended ids, and how repeated ones count."""
+
+    duplicates: Duplicates = "first"
+    inputs = "ids"
+    kinds = "fiubSUO"  # ids may be text
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that choose this format."""
+        return {"inputs": self.inputs, "duplicates": self.duplicates}
+
+    def __str__(self) -> str:
+        """The arguments as they are passed."""
+        is_default = self.duplicates == "first"
+        shown = super().__str__()
+        return shown if is_default else f"{shown}, duplicates={self.duplicates!r}"
+
+    def read(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        sample_weight: Any,
+        mask: Any = None,
+        *,
+        ids_may_be_strings: bool = False,
+    ) -> Lists:
+        """Checks relevant and recommended ids, and weights."""
+        self._refuse_mask(mask)
+        if ids_may_be_strings:
+            y_true, y_pred = as_integer_ids(y_true, y_pred)
+        count_repeats = self.duplicates == "all"
+        return read_ids(y_true, y_pred, sample_weight, count_repeats=count_repeats)
+
+    def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Ids of queries that came one at a time."""
+        return pad_ids(y_true, y_pred)
+
+    def warn_of_mistakes(
+        self, y_true: Any, lists: Lists, reads_judgments: bool
+    ) -> None:
+        """Warns of a 0 or 1 for each item in the place of ids."""
+        warn_if_no_ids(y_true)
+
+
+class CatalogueFormat(InputFormat):
+    """Relevant ids and the scores of a whole catalogue."""
+
+    inputs = "catalogue"
+    causes_of_nan = "an id outside of the catalogue, "
+    hint_for_nan = (
+        "An id must be the position of an item in the scores. If the batch is the "
+        "catalogue, as in two-tower models, pass tf.range(batch size), not the ids of "
+        "the items. "
+    )
+
+    def read(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        sample_weight: Any,
+        mask: Any = None,
+        *,
+        ids_may_be_strings: bool = False,
+    ) -> Lists:
+        """Checks ids, scores and weights."""
+        self._refuse_mask(mask)
+        return read_catalogue(y_true, y_pred, sample_weight)
+
+    def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
+        """Ids and scores of queries that came one at a time."""
+        return pad_ids_of_catalogue(y_true, y_pred)
+
+    def require_positions(self, lists: Any) -> None:
+        """Raises ValueError for ids outside of the catalogue."""
+        lists.require_positions()
+
+
+FORMATS: dict[str, type[InputFormat]] = {
+    each.inputs: each for each in (LabelFormat, IdFormat, CatalogueFormat)
+}
 
 
 def input_format(
-    inputs: Inputs | None = None, duplicates: Duplicates | None = None
+    inputs: str | None = None, duplicates: Duplicates | None = None
 ) -> InputFormat:
-    """Checks the two options; None is the default, which is labels.
+    """The format of these two arguments; None is the default, which is labels.
 
     Raises:
-        ValueError: An option is not one of its choices, or `duplicates` is given
-            without ids.
+        ValueError: An argument is not one of its choices, or the format does not take
+            `duplicates`.
     """
-    inputs = "labels" if inputs is None else inputs
+    inputs = LabelFormat.inputs if inputs is None else inputs
     for name, value, annotation in (
         ("inputs", inputs, Inputs),
         ("duplicates", duplicates, Duplicates | None),
@@ -140,10 +341,18 @@ def input_format(
             raise ValueError(
                 f"`{name}` must be {rule.words}. Received: {name}={shortened(value)}."
             )
-    if duplicates is not None and inputs != "ids":
+    format_ = FORMATS[inputs]
+    if duplicates is None:
+        return format_()
+    if not takes_duplicates(inputs):
         raise ValueError(
             "`duplicates` is for inputs='ids', where it says how repeated "
             f"recommendations count. Received: duplicates={duplicates!r}, "
             f"inputs={inputs!r}."
         )
-    return InputFormat(inputs, duplicates or "first")
+    return dataclasses.replace(format_(), duplicates=duplicates)  # type: ignore[call-arg]
+
+
+def takes_duplicates(inputs: str) -> bool:
+    """Whether a format has the choice `duplicates`."""
+    return "duplicates" in FORMATS[inputs]().arguments

@@ -170,26 +170,15 @@ def warn_if_nothing_found(retrieved: int, unjudged: int) -> None:
         )
 
 
-def warn_if_invalid(sums: tf.Tensor, name: str, inputs: str) -> None:
+def warn_if_invalid(sums: tf.Tensor, name: str, more_causes: str, hint: str) -> None:
     """Warns if an update has made the sums of a metric NaN or infinite."""
     if np.isfinite(sums.numpy()).all():
         return
-    causes = (
-        "a label or weight that is NaN or infinite, a negative weight, or weights "
-        "whose sum overflows"
-    )
-    hint = ""
-    if inputs == "catalogue":
-        causes = f"an id outside of the catalogue, {causes}"
-        hint = (
-            "An id must be the position of an item in the scores. If the batch is the "
-            "catalogue, as in two-tower models, pass tf.range(batch size), not the ids "
-            "of the items. "
-        )
     warn(
         f"The result of {name!r} is NaN, since an update received invalid values: "
-        f"{causes}. {hint}Pass the same data to tfrankmetrics.evaluate to get an error "
-        "that says which."
+        f"{more_causes}a label or weight that is NaN or infinite, a negative weight, "
+        f"or weights whose sum overflows. {hint}Pass the same data to "
+        "tfrankmetrics.evaluate to get an error that says which."
     )
 
 

@@ -34,7 +34,7 @@ def check_use_in_keras(metric: StatefulMetric, y_pred: Any) -> None:
         # Keras itself tells single results apart, but for its own "loss".
         if metric.result_keys or metric.name == "loss":
             _refuse_lost_keys(model)
-    if metric.input_format.inputs == "labels":
+    if metric.input_format.may_be_pointwise:
         _refuse_single_items(y_pred, model)
 
 

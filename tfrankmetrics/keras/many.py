@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.inputs.formats import input_format
+from tfrankmetrics.arguments import KerasArguments, takes
 from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
-from tfrankmetrics.options import Duplicates, Inputs, Options, Separator, takes_options
-from tfrankmetrics.results.values import NUM_QUERIES, require_free_keys
-from tfrankmetrics.rules import check_option, shortened
+from tfrankmetrics.results.request import read_request
+from tfrankmetrics.results.values import NUM_QUERIES
+from tfrankmetrics.rules import shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
 @tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+@takes(KerasArguments)
 class RankingMetrics(StatefulMetric):
     """Several ranking metrics at once; `result` is a dict.
 
@@ -46,19 +46,9 @@ class RankingMetrics(StatefulMetric):
             (`NDCG(k=10, gain="linear", name="x")`) keeps its own options, and its name
             is the key.
         prefix: A string put before each key of the result.
-        inputs: The arguments of `update_state`: "labels" and scores (the default),
-            relevant "ids" and recommended ids, or relevant ids and the scores of
-            a whole "catalogue".
-        duplicates: How a repeated recommendation counts, with inputs="ids" only:
-            "first" (once, at its first position; the default) or "all" (each time).
-        num_queries: If True, the result also has the number of queries that count in
-            any of the metrics, with the key "num_queries".
-        separator: What is put between the name and the cutoff of a metric given by
-            name: "@" (the default) or "_", as in "ndcg_10", for trackers that refuse
-            "@". A metric object keeps its own name.
         name: The name of the metric itself, which the logs do not show.
         dtype: The dtype of the results, by default Keras's floatx.
-        **options: Options for the metrics given by name, such as `gain="linear"` or
+        **arguments: Options for the metrics given by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Raises:
@@ -66,46 +56,39 @@ class RankingMetrics(StatefulMetric):
             applies to none of the metrics given by name.
     """
 
-    @takes_options
     def __init__(
         self,
         metrics: Sequence[str | StatefulMetric],
         prefix: str = "",
         *,
-        inputs: Inputs | None = None,
-        duplicates: Duplicates | None = None,
-        num_queries: bool = False,
-        separator: Separator = "@",
         name: str | None = None,
         dtype: str | None = None,
-        **options: Unpack[Options],
+        **arguments: Unpack[KerasArguments],
     ) -> None:
         if not isinstance(prefix, str):
             raise ValueError(
                 f"`prefix` must be a string. Received: {shortened(prefix)}."
             )
         metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
-        data = input_format(inputs, duplicates)
-        named = named_measures(metrics, options, data, separator)
-        check_option("RankingMetrics", "num_queries", num_queries, bool)
-        if num_queries:
-            require_free_keys(named, [NUM_QUERIES])
+        request, given = read_request(KerasArguments, metrics, arguments)
+        request.require_free_keys((), has_ids=False)
         super().__init__(
-            list(named.values()), data, name, dtype, num_queries=num_queries
+            request.measures,
+            request.data,
+            name,
+            dtype,
+            num_queries=request.num_queries,
         )
-        given = [*metrics]
-        keys = [*named, NUM_QUERIES] if num_queries else named
+        keys = [*request.named, *[NUM_QUERIES] * request.num_queries]
         self._keys = tuple(prefix + key for key in keys)
         # A function, since Keras would track and wrap the metrics in a container. It
         # serializes late, so that only saving needs functions that are registered.
+        listed = [*metrics]
         self._arguments = lambda: {
-            "metrics": [to_config(metric) for metric in given],
+            "metrics": [to_config(metric) for metric in listed],
             "prefix": prefix,
-            "inputs": inputs,
-            "duplicates": duplicates,
-            "num_queries": num_queries,
-            "separator": separator,
-            **{name: to_config(value) for name, value in options.items()},
+            **given,
+            **{name: to_config(value) for name, value in arguments.items()},
         }
 
     @property

@@ -13,7 +13,6 @@ from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import means, weighted_sums, weighted_sums_and_queries
 from tfrankmetrics.graphs import once_per_graph
-from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
 from tfrankmetrics.keras import KerasMetric
@@ -122,10 +121,14 @@ class StatefulMetric(KerasMetric):
         """
         check_use_in_keras(self, y_pred)
         lists = once_per_graph(
-            InputFormat.read, self._input_format, y_true, y_pred, sample_weight
+            type(self._input_format).read,
+            self._input_format,
+            y_true,
+            y_pred,
+            sample_weight,
         )
-        if tf.executing_eagerly() and isinstance(lists, CatalogueLists):
-            lists.require_positions()  # else the result is NaN, which tells less
+        if tf.executing_eagerly():  # else the result is NaN, which tells less
+            self._input_format.require_positions(lists)
         first_query = 0
         if self._queries_seen is not None:
             first_query = tf.convert_to_tensor(self._queries_seen)
@@ -222,7 +225,8 @@ class StatefulMetric(KerasMetric):
         """
         sums = tf.convert_to_tensor(self._sums)
         if tf.executing_eagerly():
-            warn_if_invalid(sums, self.name, self._input_format.inputs)
+            data = self._input_format
+            warn_if_invalid(sums, self.name, data.causes_of_nan, data.hint_for_nan)
         values = tf.cast(means(sums[: len(self._measures)]), self.dtype)
         nan = tf.constant(float("nan"), values.dtype)
         return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))

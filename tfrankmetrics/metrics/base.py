@@ -94,12 +94,9 @@ class SingleMetric(StatefulMetric):
     def get_config(self) -> dict[str, Any]:
         """The arguments that make this metric again."""
         options = {name: to_config(value) for name, value in self.measure.options}
-        options["inputs"] = self.input_format.inputs
         if "k" in self.fields:
             options["k"] = self.measure.k
-        if options["inputs"] == "ids":
-            options["duplicates"] = self.input_format.duplicates
-        return {**super().get_config(), **options}
+        return {**super().get_config(), **options, **self.input_format.arguments}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SingleMetric:

@@ -35,6 +35,7 @@ from tfrankmetrics.engine.measure import (
     keyword_parameters,
     make_measure,
 )
+from tfrankmetrics.inputs.formats import takes_duplicates
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.metrics.trial import try_declaration
 from tfrankmetrics.options import CONFLICTS, Average
@@ -86,7 +87,8 @@ def with_fields(cls: type[T]) -> type[T]:
         else:
             setattr(cls, name, property(lambda self, name=name: _value(self, name)))
     declared.fields = {**inherited, **own}
-    if "inputs" in own and "ids" not in typing.get_args(own["inputs"].type):
+    formats = typing.get_args(own["inputs"].type) if "inputs" in own else ()
+    if formats and not any(map(takes_duplicates, formats)):
         declared.fields.pop("duplicates", None)
     declared.__signature__ = _signature(declared.fields)
     return cls
@@ -138,7 +140,7 @@ def _value(metric: Any, field: str) -> Any:
     if field == "k":
         return metric.measure.k
     if field in ("inputs", "duplicates"):
-        return getattr(metric.input_format, field)
+        return metric.input_format.arguments.get(field, "first")
     return metric.measure[field]
 
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
+from tfrankmetrics.arguments import RetrievalArguments, takes
 from tfrankmetrics.columns.slices import (
     Slices,
-    by_columns,
-    columns_by_query,
-    slices_of,
 )
 from tfrankmetrics.engine.calls import require_eager
-from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.keras.state import StatefulMetric
-from tfrankmetrics.options import Options, Separator, takes_options
-from tfrankmetrics.results.values import SlicedValues, require_free_keys, summarize
+from tfrankmetrics.results.request import Request, read_request
+from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.retrieval.candidates import (
     candidates_of,
     compiled,
@@ -42,27 +38,16 @@ BATCH_SIZE, CHUNK_SIZE = 256, 65_536
 OWN_BATCH_SIZE, OWN_CHUNK_SIZE = 64, 2_048
 
 
-@takes_options
+@takes(RetrievalArguments)
 def evaluate_retrieval(
     queries: Any,
     candidates: Any,
     relevant: Any,
     metrics: Sequence[str | StatefulMetric],
     *,
-    exclude: Any = None,
-    candidate_ids: Any = None,
-    score: Callable[[Any, Any], Any] | None = None,
-    query_tower: Any = None,
-    candidate_tower: Any = None,
-    batch_size: int | None = None,
-    chunk_size: int | None = None,
     sample_weight: Any = None,
-    by: Any = None,
-    per_query: bool = False,
-    num_queries: bool = False,
-    separator: Separator = "@",
     verbose: bool = False,
-    **options: Unpack[Options],
+    **arguments: Unpack[RetrievalArguments],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of relevant items among all candidates, of any number.
 
@@ -89,32 +74,10 @@ def evaluate_retrieval(
             dict of `ids` and their `relevance`, grades of the same shape. A query
             without any id does not count.
         metrics: Names and metric objects, as in `evaluate`.
-        exclude: Ids to leave out of each query's ranking, such as items that the user
-            has seen, `[B, E]` or lists of unequal length. An excluded item that is
-            relevant counts as missed.
-        candidate_ids: The id of each candidate, `[V]`, integers or strings. Then
-            `relevant` and `exclude` hold these ids, in place of positions. Rows of
-            strings have unequal length and no padding.
-        score: A function from queries and candidates, some rows of each, to their
-            scores `[B, C]`, made of TensorFlow operations. The score of a pair must not
-            depend on the other rows, of which the last ones are repeated. The default
-            is the dot product, in the wider of the two dtypes.
-        query_tower: A Keras model, a layer or a function that makes `queries` out of
-            inputs, each row by itself. The last row is repeated up to a multiple of 64.
-        candidate_tower: The same for `candidates`.
-        batch_size: The number of queries that are scored at a time, 256 by default, or
-            64 with `score`.
-        chunk_size: The number of candidates that are scored at a time, 65,536 by
-            default, or 2,048 with `score`. A dataset has batches of its own.
         sample_weight: A weight for each query: a scalar, `[B]` or `[B, 1]`.
         by: A slice for each query, `[B]`, or a dict of columns, as in `evaluate`.
-        per_query: If True, returns the value of each query instead of the mean.
-        num_queries: If True, the result also has the number of queries that count in
-            any of the metrics, with the key "num_queries".
-        separator: What is put between the name and the cutoff of a metric given by
-            name: "@" (the default) or "_".
         verbose: If True, shows a progress bar.
-        **options: Options for the metrics given by name, such as `ties="worst"`. See
+        **arguments: Options for the metrics given by name, such as `ties="worst"`. See
             `tfrankmetrics.Options`.
 
     Returns:
@@ -128,61 +91,97 @@ def evaluate_retrieval(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_retrieval")
-    named = named_measures(metrics, options, input_format("catalogue"), separator)
-    slice_columns = {} if by is None else by_columns(by)
-    require_free_keys(named, slice_columns, per_query, num_queries)
-    sizes = (OWN_BATCH_SIZE, OWN_CHUNK_SIZE) if score else (BATCH_SIZE, CHUNK_SIZE)
-    batch_size = size_or("batch_size", batch_size, sizes[0])
-    chunk_size = size_or("chunk_size", chunk_size, sizes[1])
-    truth = read_truth(relevant, exclude, candidate_ids)
-    for name, function in (
-        ("score", score),
-        ("query_tower", query_tower),
-        ("candidate_tower", candidate_tower),
-    ):
-        if function is not None and not callable(function):
-            raise ValueError(
-                f"`{name}` must be a function, a layer or a model. Received: "
-                f"{shortened(function)}."
-            )
-    query_tower, candidate_tower = compiled(query_tower), compiled(candidate_tower)
-    vectors = in_memory("queries", queries, query_tower, batch_size)
+    request, given = read_request(
+        RetrievalArguments, metrics, arguments, inputs="catalogue"
+    )
+    settings = RetrievalSettings.of(given)
+    truth = read_truth(relevant, given["exclude"], given["candidate_ids"])
+    return evaluate_queries(
+        request, settings, truth, queries, candidates, sample_weight, verbose
+    )
+
+
+class RetrievalSettings(NamedTuple):
+    """How queries and candidates are scored, checked."""
+
+    score: Callable[[Any, Any], Any]
+    query_tower: Any
+    candidate_tower: Any
+    batch_size: int
+    chunk_size: int
+    candidate_ids: Any
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> RetrievalSettings:
+        """Raises ValueError for arguments that are not functions or sizes."""
+        for name in ("score", "query_tower", "candidate_tower"):
+            if given[name] is not None and not callable(given[name]):
+                raise ValueError(
+                    f"`{name}` must be a function, a layer or a model. Received: "
+                    f"{shortened(given[name])}."
+                )
+        sizes = (BATCH_SIZE, CHUNK_SIZE)
+        if given["score"] is not None:
+            sizes = (OWN_BATCH_SIZE, OWN_CHUNK_SIZE)
+        return cls(
+            given["score"] or dot_product,
+            compiled(given["query_tower"]),
+            compiled(given["candidate_tower"]),
+            _size_or("batch_size", given["batch_size"], sizes[0]),
+            _size_or("chunk_size", given["chunk_size"], sizes[1]),
+            given["candidate_ids"],
+        )
+
+
+def evaluate_queries(
+    request: Request,
+    settings: RetrievalSettings,
+    truth: Truth,
+    queries: Any,
+    candidates: Any,
+    sample_weight: Any,
+    verbose: bool,
+) -> dict[str, Any] | SlicedValues:
+    """`evaluate_retrieval` for a request: reads, counts ranks, computes, shapes."""
+    vectors = in_memory("queries", queries, settings.query_tower, settings.batch_size)
     truth.require_queries(size_of("queries", vectors))
-    weights, slices = weights_and_slices(truth, sample_weight, slice_columns)
-    found = candidates_of(candidates, candidate_tower, truth.ids, chunk_size)
+    weights_of_queries, slices = weights_and_slices(request, truth, sample_weight)
+    found = candidates_of(
+        candidates, settings.candidate_tower, truth.ids, settings.chunk_size
+    )
     truth.require_candidates(found.number)
-    if candidate_ids is not None:
-        require_unique(candidate_ids, found.number)
+    if settings.candidate_ids is not None:
+        require_unique(settings.candidate_ids, found.number)
 
     items = truth.items()
-    orders = {order for m in named.values() if (order := order_of(m)) is not None}
+    orders = {order for m in request.measures if (order := order_of(m)) is not None}
     ranks = count_ranks(
         vectors,
         found,
         items,
-        score or dot_product,
+        settings.score,
         orders,
-        batch_size,
+        settings.batch_size,
         _progress_bar(found.number) if verbose else lambda number: None,
     )
-    values, weights = by_query(named, items, ranks, weights, found.number)
-    return summarize(named, values, weights, per_query, slices, num_queries=num_queries)
+    values, weights = by_query(
+        request.named, items, ranks, weights_of_queries, found.number
+    )
+    return request.result(values, weights, slices)
 
 
 def weights_and_slices(
-    truth: Truth, sample_weight: Any, slice_columns: Mapping[str, Any]
+    request: Request, truth: Truth, sample_weight: Any
 ) -> tuple[tf.Tensor | None, Slices | None]:
     """The weight and the slice of each query. None without any."""
-    weights = slices = None
+    weights = None
     if sample_weight is not None:
         weights = query_weights(sample_weight, tf.constant(truth.ids))
         require_valid_weights(weights)
-    if slice_columns:
-        slices = slices_of(columns_by_query(slice_columns, len(truth.ids)))
-    return weights, slices
+    return weights, request.slices_of_queries(len(truth.ids))
 
 
-def size_or(name: str, size: int | None, default: int) -> int:
+def _size_or(name: str, size: int | None, default: int) -> int:
     """A number of rows of at least 1, or the default for None."""
     if size is None:
         return default

@@ -22,12 +22,18 @@ except ImportError as error:
         'pip install "tfrankmetrics[tfx]", on Python 3.10 or 3.11.'
     ) from error
 
+from tfrankmetrics.arguments import TfmaArguments, split, takes
 from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.options import Duplicates, Inputs, Options, takes_options
+from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.results.values import NUM_QUERIES
 from tfrankmetrics.tfma.combiner import Combiner
 from tfrankmetrics.tfma.dataframe import as_dataframe
-from tfrankmetrics.tfma.keys import as_json, measures_by_key, own_modules
+from tfrankmetrics.tfma.keys import (
+    as_json,
+    input_format_of,
+    measures_by_key,
+    own_modules,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["RankMetrics", "as_dataframe", "eval_config"]
 
 
+@takes(TfmaArguments)
 class RankMetrics(metric_types.Metric):
     """Ranking metrics for TFMA, all computed in one pass over the queries.
 
@@ -57,14 +64,7 @@ class RankMetrics(metric_types.Metric):
             default. All metrics are computed in any case.
         modules: Modules to import first, which declare metrics outside this library.
             `eval_config` fills them in.
-        num_queries: If True, the results also have the number of queries that count in
-            any of the metrics, with the key "num_queries".
-        inputs: What labels and predictions are: "labels" and scores (the default);
-            "ids" of relevant and of recommended items; or ids of relevant items and the
-            scores of a whole "catalogue". See `eval_config`.
-        duplicates: How a repeated recommendation counts, with inputs="ids" only:
-            "first" (the default) or "all".
-        **options: Options for the metrics, such as `gain="linear"` or
+        **arguments: Options for the metrics, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`. No functions, and no
             ties="random", since queries have no order on Beam.
 
@@ -72,18 +72,15 @@ class RankMetrics(metric_types.Metric):
         ValueError: A name or option is unknown, or has no meaning here.
     """
 
-    @takes_options
     def __init__(
         self,
         metrics: Sequence[str],
         name: str | None = None,
         modules: Sequence[str] = (),
-        num_queries: bool = False,
-        inputs: Inputs | None = None,
-        duplicates: Duplicates | None = None,
-        **options: Unpack[Options],
+        **arguments: Unpack[TfmaArguments],
     ) -> None:
-        config = as_json(metrics, options, modules, inputs, duplicates)
+        given, options = split(TfmaArguments, arguments)
+        config = as_json(metrics, options, modules, given)
         self.key_names = [*measures_by_key(config)]
         name = name or self.key_names[0]
         if name not in self.key_names:
@@ -92,39 +89,22 @@ class RankMetrics(metric_types.Metric):
                 f"Received: {name!r}."
             )
         super().__init__(
-            _computations,
-            metrics=metrics,
-            name=name,
-            modules=modules,
-            num_queries=num_queries,
-            inputs=inputs,
-            duplicates=duplicates,
-            options=options,
+            _computations, config=config, name=name, num_queries=given["num_queries"]
         )
+        self._arguments = {"metrics": metrics, "modules": modules, **given, **options}
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make this metric again."""
-        arguments = {name: self.kwargs[name] for name in self.kwargs if name in _SAVED}
-        return {
-            **arguments,
-            "name": self.name,
-            "modules": self.kwargs["modules"],
-            **self.kwargs["options"],
-        }
+        return {**self._arguments, "name": self.name}
 
 
-_SAVED = ("metrics", "num_queries", "inputs", "duplicates")
 # TFMA forgets the module of a metric that it does not know itself.
 metric_types.register_metric(RankMetrics)
 
 
 def _computations(
-    metrics: Sequence[str],
-    modules: Sequence[str],
+    config: str,
     num_queries: bool,
-    inputs: Inputs | None,
-    duplicates: Duplicates | None,
-    options: Mapping[str, Any],
     name: str,
     eval_config: config_pb2.EvalConfig | None = None,
     model_names: Sequence[str] | None = None,
@@ -140,49 +120,43 @@ def _computations(
             "`binarize` and `aggregate` of a metrics spec have no meaning for ranking "
             "metrics: a cutoff is part of the name, as in 'ndcg@10'."
         )
-    _refuse_query_key(inputs, query_key)
-    config = as_json(metrics, options, modules, inputs, duplicates)
+    _refuse_query_key(input_format_of(config), query_key)
     key_names = [*measures_by_key(config), *[NUM_QUERIES] * num_queries]
     # TFMA passes labels, predictions and weights, but features only on demand.
     preprocessors = None
     if query_key:
         preprocessors = [metric_types.FeaturePreprocessor(feature_keys=[query_key])]
-    computations = []
-    for model_name in model_names or [""]:
-        for output_name in output_names or [""]:
-            keys = [
-                metric_types.MetricKey(
-                    name=key_name,
-                    model_name=model_name,
-                    output_name=output_name,
-                    example_weighted=example_weighted,
-                )
-                for key_name in key_names
-            ]
-            combiner = Combiner(
-                config,
-                keys,
-                eval_config,
-                model_name,
-                output_name,
-                example_weighted,
-                query_key,
+
+    def computation(model_name, output_name):
+        keys = [
+            metric_types.MetricKey(
+                name=key_name,
+                model_name=model_name,
+                output_name=output_name,
+                example_weighted=example_weighted,
             )
-            computations.append(
-                metric_types.MetricComputation(keys, preprocessors, combiner)
-            )
-    return computations
+            for key_name in key_names
+        ]
+        source = model_name, output_name, example_weighted, query_key
+        combiner = Combiner(config, keys, eval_config, *source)
+        return metric_types.MetricComputation(keys, preprocessors, combiner)
+
+    return [
+        computation(model_name, output_name)
+        for model_name in model_names or [""]
+        for output_name in output_names or [""]
+    ]
 
 
-def _refuse_query_key(inputs: Inputs | None, query_key: str | None) -> None:
-    if query_key and inputs not in (None, "labels"):
+def _refuse_query_key(data: InputFormat, query_key: str | None) -> None:
+    if query_key and not data.takes_query_key:
         raise ValueError(
-            f"With inputs={inputs!r}, each example holds a whole query, so that a "
-            f"`query_key` has no meaning. Received: query_key={query_key!r}. Omit it."
+            f"With {data}, each example holds a whole query, so that a `query_key` has "
+            f"no meaning. Received: query_key={query_key!r}. Omit it."
         )
 
 
-@takes_options
+@takes(TfmaArguments)
 def eval_config(
     metrics: Sequence[str],
     *,
@@ -193,10 +167,7 @@ def eval_config(
     slices: Iterable[Sequence[str] | str] = (),
     thresholds: Mapping[str, float] | None = None,
     change_thresholds: Mapping[str, float] | None = None,
-    num_queries: bool = False,
-    inputs: Inputs | None = None,
-    duplicates: Duplicates | None = None,
-    **options: Unpack[Options],
+    **arguments: Unpack[TfmaArguments],
 ) -> config_pb2.EvalConfig:
     """Makes a configuration for TFMA and for the TFX Evaluator.
 
@@ -224,16 +195,12 @@ def eval_config(
             that misses a threshold is not blessed.
         change_thresholds: The smallest improvement over the model named "baseline" that
             passes, overall and in every slice: 0.0 for "not worse".
-        num_queries: If True, the results also have the number of queries of each slice
-            that count in any of the metrics, with the key "num_queries".
         inputs: What labels and predictions are: "labels" and scores (the default);
             relevant "ids" and recommended ids, best first; or relevant ids and the
             scores of a whole "catalogue", `[V]`. With ids and catalogues an example is
             a query. Ids are integers, padded by -1; with inputs="ids" also text, padded
             by empty text. In a catalogue they are positions.
-        duplicates: How a repeated recommendation counts, with inputs="ids" only:
-            "first" (once, at its first position; the default) or "all" (each time).
-        **options: Options for the metrics, such as `gain="linear"` or
+        **arguments: Options for the metrics, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Raises:
@@ -242,73 +209,69 @@ def eval_config(
     keys = {
         "label_key": label_key,
         "prediction_key": prediction_key,
-        "query_key": query_key,
         "example_weight_key": example_weight_key,
     }
-    for name, key in keys.items():
-        is_missing = key is None and name != "label_key"
-        if not is_missing and not (isinstance(key, str) and key):
-            raise ValueError(f"`{name}` must name a feature. Received: {key!r}.")
-    if label_key == prediction_key:
-        raise ValueError(
-            "Labels and predictions must not be the same feature. Received: "
-            f"{label_key!r} for both."
-        )
-    slices = [[keys] if isinstance(keys, str) else keys for keys in slices]
-    if not all(isinstance(keys, list | tuple) for keys in slices):
-        raise ValueError(
-            "`slices` must be a list of features, or of lists of features to slice by "
-            f"together. Received: {slices!r}."
-        )
-    _refuse_query_key(inputs, query_key)
-    config = as_json(metrics, options, inputs=inputs, duplicates=duplicates)
+    _check_keys({**keys, "query_key": query_key})
+    slicing_specs = _slicing_specs(slices)
+    given, options = split(TfmaArguments, arguments)
+    config = as_json(metrics, options, given=given)
+    _refuse_query_key(input_format_of(config), query_key)
     measures = measures_by_key(config)
-    given = {"inputs": inputs, "duplicates": duplicates, "num_queries": num_queries}
-    given = {name: value for name, value in given.items() if value}
     minimum = _by_key(thresholds or {}, measures)
     min_change = _by_key(change_thresholds or {}, measures, are_changes=True)
     models = ["candidate", "baseline"] if min_change else [None]
     modules = own_modules(measures)
+    saved = {"metrics": [*metrics], **({"modules": modules} if modules else {})}
+    saved |= {name: value for name, value in given.items() if value} | options
+    specs = [
+        config_pb2.MetricConfig(
+            class_name=RankMetrics.__name__,
+            module=RankMetrics.__module__,
+            config=json.dumps({**saved, "name": key}),
+            threshold=_threshold(measure, minimum.get(key), min_change.get(key)),
+        )
+        for key, measure in measures.items()
+    ]
     return config_pb2.EvalConfig(
         model_specs=[
-            config_pb2.ModelSpec(
-                name=name,
-                is_baseline=name == "baseline",
-                label_key=label_key,
-                prediction_key=prediction_key,
-                example_weight_key=example_weight_key,
-            )
+            config_pb2.ModelSpec(name=name, is_baseline=name == "baseline", **keys)
             for name in models
         ],
-        slicing_specs=[
-            config_pb2.SlicingSpec(feature_keys=keys) for keys in [[], *slices]
-        ],
+        slicing_specs=slicing_specs,
         metrics_specs=[
             config_pb2.MetricsSpec(
-                metrics=[
-                    config_pb2.MetricConfig(
-                        class_name=RankMetrics.__name__,
-                        module=RankMetrics.__module__,
-                        config=json.dumps(
-                            {
-                                "metrics": [*metrics],
-                                "name": key,
-                                **({"modules": modules} if modules else {}),
-                                **given,
-                                **options,
-                            }
-                        ),
-                        threshold=_threshold(
-                            measure, minimum.get(key), min_change.get(key)
-                        ),
-                    )
-                    for key, measure in measures.items()
-                ],
+                metrics=specs,
                 query_key=query_key,
                 model_names=models if min_change else [],
             )
         ],
     )
+
+
+def _check_keys(keys: Mapping[str, Any]) -> None:
+    """Raises ValueError for keys that do not name features, or the same ones."""
+    for name, key in keys.items():
+        is_missing = key is None and name != "label_key"
+        if not is_missing and not (isinstance(key, str) and key):
+            raise ValueError(f"`{name}` must name a feature. Received: {key!r}.")
+    if keys["label_key"] == keys["prediction_key"]:
+        raise ValueError(
+            "Labels and predictions must not be the same feature. Received: "
+            f"{keys['label_key']!r} for both."
+        )
+
+
+def _slicing_specs(
+    slices: Iterable[Sequence[str] | str],
+) -> list[config_pb2.SlicingSpec]:
+    """All queries, and the slices by each feature or combination of features."""
+    together = [[keys] if isinstance(keys, str) else keys for keys in slices]
+    if not all(isinstance(keys, list | tuple) for keys in together):
+        raise ValueError(
+            "`slices` must be a list of features, or of lists of features to slice by "
+            f"together. Received: {together!r}."
+        )
+    return [config_pb2.SlicingSpec(feature_keys=keys) for keys in [[], *together]]
 
 
 def _by_key(

@@ -12,7 +12,6 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
-from tfrankmetrics.columns.values import Codes
 from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.exact_sums import Sums, added, means_of_sums, no_sums, sums_of
 from tfrankmetrics.engine.values import require_finite, values_and_weights
@@ -70,7 +69,7 @@ class Combiner(beam.CombineFn):
     ) -> None:
         self._config = config
         self._keys = keys  # of the metrics, and perhaps of the number of queries
-        self._inputs = input_format_of(config).inputs
+        self._data = input_format_of(config)
         self._is_weighted = example_weighted
         self._query_key = query_key
         self._is_nested = bool(model_name or output_name)
@@ -124,7 +123,7 @@ class Combiner(beam.CombineFn):
             raise ValueError(accumulator.mistake)
         num_lists = accumulator.num_lists
         all_of_one = num_lists >= MIN_LISTS_OF_ONE_ITEM and accumulator.longest == 1
-        if all_of_one and not self._query_key and self._inputs == "labels":
+        if all_of_one and not self._query_key and self._data.takes_query_key:
             raise ValueError(
                 "Lists must have more than one item for their order to mean anything. "
                 f"Received: {num_lists} lists of one item each. For data with a row "
@@ -179,9 +178,7 @@ class Combiner(beam.CombineFn):
         return found
 
     def _require_values(self, values: Any, name: str, option: str) -> None:
-        kinds = "fiub"
-        if self._inputs == "ids" and option != "example_weight_key":
-            kinds += "SUO"  # ids may be text
+        kinds = "fiub" if option == "example_weight_key" else self._data.kinds
         _require_numbers(values, name, option, kinds)
 
     def _added_up(
@@ -191,8 +188,10 @@ class Combiner(beam.CombineFn):
         if len(waiting) < min_waiting or accumulator.mistake:
             return accumulator
         weights = _weights(waiting) if self._is_weighted else None
-        labels, scores = _READERS[self._inputs](waiting)
-        lists = input_format_of(self._config).read(labels, scores, weights)
+        labels, scores = self._data.pad(
+            [query.labels for query in waiting], [query.scores for query in waiting]
+        )
+        lists = self._data.read(labels, scores, weights)
         lists.require_valid_values()
         named = measures_by_key(self._config)
         found = call_compiled(values_and_weights, tuple(named.values()), lists, 0)
@@ -204,68 +203,6 @@ class Combiner(beam.CombineFn):
             max(accumulator.longest, labels.shape[1]),
             [],
         )
-
-
-def _labels_and_scores(queries: Sequence[_Query]) -> tuple[np.ndarray, np.ndarray]:
-    labels, lengths = _as_rows([query.labels for query in queries], -1, np.float64)
-    scores, numbers = _as_rows([query.scores for query in queries], 0)
-    if (lengths != numbers).any():
-        first = np.argmax(lengths != numbers)
-        raise ValueError(
-            "A query must have as many labels as predictions. Received: "
-            f"{lengths[first]} labels and {numbers[first]} predictions. Check "
-            "`label_key`, `prediction_key` and the padding of lists."
-        )
-    return labels, scores
-
-
-def _ids_and_ids(queries: Sequence[_Query]) -> tuple[np.ndarray, np.ndarray]:
-    relevant = [query.labels for query in queries]
-    recommended = [query.scores for query in queries]
-    kinds = {_kind_of_ids(array) for array in (*relevant, *recommended) if array.size}
-    if len(kinds) > 1:
-        raise ValueError(
-            "Relevant and recommended ids must have the same type, or none match. "
-            f"Received: {' and '.join(sorted(kinds))}. Convert one of them."
-        )
-    if "text" in kinds:
-        relevant, recommended = _numbered(relevant, recommended)
-    return _as_rows(relevant, -1)[0], _as_rows(recommended, -1)[0]
-
-
-def _ids_and_catalogue(queries: Sequence[_Query]) -> tuple[np.ndarray, np.ndarray]:
-    scores, sizes = _as_rows([query.scores for query in queries], 0)
-    shapes = [query.scores.shape for query in queries]
-    if len({*sizes.tolist()}) > 1 or max(map(max, shapes)) != sizes[0]:
-        raise ValueError(
-            "With inputs='catalogue', the prediction for each query must be a score "
-            "for each item of the catalogue, [V]. Received: shapes "
-            f"{', '.join(map(str, sorted({*shapes})[:3]))}."
-        )
-    return _as_rows([query.labels for query in queries], -1)[0], scores
-
-
-# How the labels and predictions of queries are padded, by their format.
-_READERS = {
-    "labels": _labels_and_scores,
-    "ids": _ids_and_ids,
-    "catalogue": _ids_and_catalogue,
-}
-
-
-def _kind_of_ids(ids: np.ndarray) -> str:
-    return "numbers" if ids.dtype.kind in "fiub" else "text"
-
-
-def _numbered(*sides: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
-    """Numbers for ids that are text; -1 for empty text, which is padding."""
-    arrays = [np.ravel(array).astype(object) for side in sides for array in side]
-    ids = [each for array in arrays for each in array.tolist()]
-    codes = Codes({b"": -1, "": -1})
-    numbers = np.array([codes[each] for each in ids], int)
-    ends = np.cumsum([array.size for array in arrays])
-    parts = np.split(numbers, ends[:-1])
-    return [parts[: len(sides[0])], parts[len(sides[0]) :]]
 
 
 def _require_numbers(values: Any, name: str, option: str, kinds: str) -> None:
@@ -281,17 +218,6 @@ def _require_numbers(values: Any, name: str, option: str, kinds: str) -> None:
         f"Each row or list must have {name}, and they must be numbers. Received: "
         f"{received}. Check that `{option}` is a feature of all examples."
     )
-
-
-def _as_rows(
-    arrays: Sequence[np.ndarray], padding: int, dtype: type | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Arrays of any length as the rows of one, and their lengths."""
-    lengths = np.array([array.size for array in arrays])
-    values = np.concatenate(arrays, axis=None)
-    rows = np.full((len(arrays), lengths.max()), padding, dtype or values.dtype)
-    rows[np.arange(rows.shape[1]) < lengths[:, np.newaxis]] = values
-    return rows, lengths
 
 
 def _weights(queries: Sequence[_Query]) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,19 +12,20 @@ from tfrankmetrics.engine.exact_sums import require_no_order
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.inputs.formats import InputFormat, input_format
-from tfrankmetrics.options import Duplicates, Inputs
+
+NO_ARGUMENTS: Mapping[str, Any] = types.MappingProxyType({})
 
 
 def as_json(
     metrics: Sequence[str],
     options: Mapping[str, Any],
     modules: Sequence[str] = (),
-    inputs: Inputs | None = None,
-    duplicates: Duplicates | None = None,
+    given: Mapping[str, Any] = NO_ARGUMENTS,
 ) -> str:
     """Metrics and what else makes their measures, in the form that workers receive."""
     try:
-        return json.dumps([metrics, dict(options), [*modules], inputs, duplicates])
+        data = [given.get("inputs"), given.get("duplicates")]
+        return json.dumps([metrics, dict(options), [*modules], *data])
     except TypeError:
         raise ValueError(
             "TFMA stores metrics and their options as JSON, so they must be strings, "

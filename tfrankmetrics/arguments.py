@@ -1,0 +1,355 @@
+"""Arguments that several functions share: each with its type, default and meaning.
+
+A function declares them by one of the typed dicts below:
+
+    @takes(ListArguments)
+    def evaluate(y_true, y_pred, metrics, **arguments: Unpack[ListArguments]):
+
+Type checkers and editors read `Unpack`. `takes` puts the arguments into the signature
+and the docstring, which `help()` and notebooks show.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
+
+from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
+
+T = TypeVar("T", bound=Callable[..., Any])
+MissingQueries = Literal["zero", "skip", "error"]
+UnjudgedQueries = Literal["skip", "error"]
+Unjudged = Literal["irrelevant", "drop"]
+Unit = Literal["epochs", "steps"]
+
+
+class Argument(NamedTuple):
+    """What is stated of an argument beside its type."""
+
+    default: Any
+    meaning: str
+
+
+class FormatArguments(TypedDict, total=False):
+    """The input format."""
+
+    inputs: Annotated[
+        Inputs | None,
+        Argument(
+            None,
+            'What `y_true` and `y_pred` are: "labels" and scores (the default); '
+            'relevant "ids" and recommended ids, best first; or relevant ids and the '
+            'scores of a whole "catalogue". `NDCG.update_state` describes the three '
+            "formats.",
+        ),
+    ]
+    duplicates: Annotated[
+        Duplicates | None,
+        Argument(
+            None,
+            'How a repeated recommendation counts, with inputs="ids" only: "first" '
+            '(once, at its first position; the default) or "all" (each time).',
+        ),
+    ]
+
+
+class CountArguments(Options, total=False):
+    """The number of queries, and the options of metrics."""
+
+    num_queries: Annotated[
+        bool,
+        Argument(
+            False,
+            "If True, the result also has the number of queries that count in any of "
+            'the metrics, with the key "num_queries".',
+        ),
+    ]
+
+
+class KeyArguments(Options, total=False):
+    """The keys of results, and the options of metrics."""
+
+    separator: Annotated[
+        Separator,
+        Argument(
+            "@",
+            "What is put between the name and the cutoff of a metric given by name: "
+            '"@" (the default) or "_", as in "ndcg_10", for trackers that refuse "@". '
+            "A metric object keeps its own name.",
+        ),
+    ]
+
+
+class SliceArguments(CountArguments, KeyArguments, total=False):
+    """The slices, the keys of results, and the options of metrics."""
+
+    by: Annotated[
+        Any,
+        Argument(
+            None,
+            "A slice for each query, such as its language. Returns the metrics of each "
+            "slice, too. Or a dict of columns, whose combinations are the slices.",
+        ),
+    ]
+
+
+class ResultArguments(SliceArguments, total=False):
+    """The form of a result, and the options of metrics."""
+
+    per_query: Annotated[
+        bool,
+        Argument(
+            False, "If True, returns the value of each query instead of the mean."
+        ),
+    ]
+
+
+class ListArguments(ResultArguments, FormatArguments, total=False):
+    """The arguments of `evaluate`."""
+
+
+class KerasArguments(CountArguments, KeyArguments, FormatArguments, total=False):
+    """The arguments of `RankingMetrics`."""
+
+
+class RunColumns(TypedDict, total=False):
+    """Two tables: their columns, and what to do with queries and items in one only."""
+
+    query: Annotated[
+        str, Argument("query_id", "The column of the query ids, in both tables.")
+    ]
+    item: Annotated[
+        str, Argument("item_id", "The column of the item ids, in both tables.")
+    ]
+    label: Annotated[str, Argument("label", "The column of the labels, in `qrels`.")]
+    score: Annotated[str, Argument("score", "The column of the scores, in `run`.")]
+    missing_queries: Annotated[
+        MissingQueries,
+        Argument(
+            "zero",
+            "What to do with judged queries that have no predictions: they count as "
+            '"zero", an empty result (the default); "skip"; or "error".',
+        ),
+    ]
+    unjudged_queries: Annotated[
+        UnjudgedQueries,
+        Argument(
+            "skip",
+            "What to do with predictions of queries that were not judged: "
+            '"skip" (the default) or "error".',
+        ),
+    ]
+    unjudged: Annotated[
+        Unjudged,
+        Argument(
+            "irrelevant",
+            'Whether items that were not judged are "irrelevant" (the default), or '
+            '"drop" leaves them out, as for condensed lists. BPref always leaves them '
+            "out, by its definition.",
+        ),
+    ]
+
+
+class RunArguments(ResultArguments, RunColumns, total=False):
+    """The arguments of `evaluate_run`."""
+
+
+class BeamRunArguments(KeyArguments, RunColumns, total=False):
+    """The arguments of `EvaluateRun` on Beam."""
+
+
+class CatalogueArguments(TypedDict, total=False):
+    """Candidates and how they are scored."""
+
+    exclude: Annotated[
+        Any,
+        Argument(
+            None,
+            "Ids to leave out of each query's ranking, such as items that the user has "
+            "seen, `[B, E]` or lists of unequal length. An excluded item that is "
+            "relevant counts as missed.",
+        ),
+    ]
+    candidate_ids: Annotated[
+        Any,
+        Argument(
+            None,
+            "The id of each candidate, `[V]`, integers or strings. Then `relevant` and "
+            "`exclude` hold these ids, in place of positions. Rows of strings have "
+            "unequal length and no padding.",
+        ),
+    ]
+    score: Annotated[
+        Callable[[Any, Any], Any] | None,
+        Argument(
+            None,
+            "A function from queries and candidates, some rows of each, to their "
+            "scores `[B, C]`, made of TensorFlow operations. The score of a pair must "
+            "not depend on the other rows, of which the last ones are repeated. The "
+            "default is the dot product, in the wider of the two dtypes.",
+        ),
+    ]
+    query_tower: Annotated[
+        Any,
+        Argument(
+            None,
+            "A Keras model, a layer or a function that makes `queries` out of inputs, "
+            "each row by itself. The last row is repeated up to a multiple of 64.",
+        ),
+    ]
+    candidate_tower: Annotated[Any, Argument(None, "The same for `candidates`.")]
+    batch_size: Annotated[
+        int | None,
+        Argument(
+            None,
+            "The number of queries that are scored at a time, 256 by default, or 64 "
+            "with `score`.",
+        ),
+    ]
+    chunk_size: Annotated[
+        int | None,
+        Argument(
+            None,
+            "The number of candidates that are scored at a time, 65,536 by default, or "
+            "2,048 with `score`. A dataset has batches of its own.",
+        ),
+    ]
+
+
+class RetrievalArguments(ResultArguments, CatalogueArguments, total=False):
+    """The arguments of `evaluate_retrieval`."""
+
+
+class ScheduleArguments(TypedDict, total=False):
+    """When a callback evaluates, and the keys of its values in the logs."""
+
+    every: Annotated[int, Argument(1, "Evaluates after every so many epochs or steps.")]
+    unit: Annotated[
+        Unit,
+        Argument(
+            "epochs",
+            '"epochs" (the default) or "steps" (batches). Steps are logged at the '
+            "batch, and the last values also at the end of the epoch. With "
+            "`steps_per_execution`, it is the first end of an execution after the "
+            "step.",
+        ),
+    ]
+    prefix: Annotated[str, Argument("val_", "A string put before each key.")]
+
+
+class OutputArguments(ScheduleArguments, total=False):
+    """The predictions of a callback."""
+
+    output: Annotated[
+        str | int | None,
+        Argument(
+            None,
+            "The name or the number of the model's output that holds the scores, if it "
+            "has several.",
+        ),
+    ]
+    batch_size: Annotated[
+        int | None,
+        Argument(None, "The batch size of the prediction, as for `model.predict`."),
+    ]
+
+
+class RowCallbackArguments(SliceArguments, OutputArguments, total=False):
+    """The arguments of `EvaluateRows`."""
+
+
+class ListCallbackArguments(RowCallbackArguments, FormatArguments, total=False):
+    """The arguments of `EvaluateLists`."""
+
+
+class RetrievalCallbackArguments(
+    SliceArguments, CatalogueArguments, ScheduleArguments, total=False
+):
+    """The arguments of `EvaluateRetrieval`."""
+
+
+class TfmaArguments(CountArguments, FormatArguments, total=False):
+    """The arguments of metrics in TensorFlow Model Analysis."""
+
+
+def shared_arguments(kind: Any) -> dict[str, tuple[Any, Argument]]:
+    """The type of each argument of a typed dict, and what is stated of it.
+
+    The options of metrics are not among them.
+    """
+    hints = typing.get_type_hints(kind, include_extras=True)
+    pairs = {name: typing.get_args(hint) for name, hint in hints.items()}
+    return {
+        name: (pair[0], pair[1])
+        for name, pair in pairs.items()
+        if len(pair) == 2 and isinstance(pair[1], Argument)
+    }
+
+
+def split(kind: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments of a typed dict, or their defaults, and the options of metrics."""
+    shared = {
+        name: given.get(name, argument.default)
+        for name, (_, argument) in shared_arguments(kind).items()
+    }
+    return shared, {name: v for name, v in given.items() if name not in shared}
+
+
+def takes(kind: Any) -> Callable[[T], T]:
+    """Shows the arguments of a typed dict in the signature and the docstring."""
+
+    def show(documented: Any) -> Any:
+        is_class = isinstance(documented, type)
+        function: Any = vars(documented)["__init__"] if is_class else documented
+        shared = shared_arguments(kind)
+        function.__signature__ = _signature(function, kind, shared)
+        documented.__doc__ = _with_meanings(documented.__doc__ or "", shared)
+        return documented
+
+    return show
+
+
+def _signature(function: Any, kind: Any, shared: Mapping) -> inspect.Signature:
+    # Unpack exists for type checkers only: nothing could evaluate it at run time.
+    function.__annotations__.pop("arguments")
+    signature = inspect.signature(function, eval_str=True)
+    *parameters, _ = signature.parameters.values()
+    keyword_only = inspect.Parameter.KEYWORD_ONLY
+    for name, (annotation, argument) in shared.items():
+        parameters.append(
+            inspect.Parameter(
+                name, keyword_only, default=argument.default, annotation=annotation
+            )
+        )
+    if kind.__annotations__.keys() >= Options.__annotations__.keys():
+        for name, annotation in typing.get_type_hints(Options).items():
+            optional = annotation | None
+            parameters.append(
+                inspect.Parameter(name, keyword_only, default=None, annotation=optional)
+            )
+    return signature.replace(parameters=parameters)
+
+
+def _with_meanings(documentation: str, shared: Mapping) -> str:
+    """The docstring with the meaning of each argument before `**arguments`.
+
+    An argument that the docstring describes itself keeps that description.
+    """
+    place = re.search(r"^( +)\*\*arguments: ", documentation, re.MULTILINE)
+    if place is None:  # python -OO
+        return documentation
+    indent, lines = place[1], []
+    for name, (_, argument) in shared.items():
+        if not re.search(rf"^{indent}{name}: ", documentation, re.MULTILINE):
+            lines += textwrap.wrap(
+                f"{name}: {argument.meaning}",
+                88,
+                initial_indent=indent,
+                subsequent_indent=indent + "    ",
+            )
+    text = "".join(f"{line}\n" for line in lines)
+    return documentation[: place.start()] + text + documentation[place.start() :]

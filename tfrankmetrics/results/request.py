@@ -1,0 +1,130 @@
+"""A request: what a call asks for, checked once, and the form of its result."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics.arguments import split
+from tfrankmetrics.columns.slices import (
+    Column,
+    Slices,
+    by_columns,
+    columns_by_query,
+    slices_of,
+)
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import named_measures
+from tfrankmetrics.inputs.formats import InputFormat, input_format
+from tfrankmetrics.results.values import (
+    QueryValues,
+    RunCounts,
+    SlicedValues,
+    require_free_keys,
+    summarize,
+)
+from tfrankmetrics.rules import shortened
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """Metrics of data in some format, and the form of the result.
+
+    Every function that takes metrics makes one, and closes it by `result`.
+    """
+
+    named: Mapping[str, Measure]
+    data: InputFormat
+    by: Any = None
+    per_query: bool = False
+    num_queries: bool = False
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The metrics with their cutoffs and options."""
+        return (*self.named.values(),)
+
+    @property
+    def reads_judgments(self) -> bool:
+        """Whether a metric tells judged items from others."""
+        return any(each.declaration.unjudged == "keep" for each in self.measures)
+
+    def require_free_keys(self, columns: Iterable[str], *, has_ids: bool) -> None:
+        """Raises ValueError if a key of the result would have two meanings, or none."""
+        require_free_keys(
+            self.named, columns, self.per_query, self.num_queries, has_ids=has_ids
+        )
+
+    def slice_columns(self, table: Any = None, *, has_ids: bool = False) -> dict:
+        """The columns that `by` holds or, if there is a table, names."""
+        columns = {} if self.by is None else by_columns(self.by, table)
+        self.require_free_keys(columns, has_ids=has_ids)
+        return columns
+
+    def slices_of_queries(self, num_queries: int) -> Slices | None:
+        """The slices of queries by their positions."""
+        columns = self.slice_columns()
+        return self.slices_of(columns_by_query(columns, num_queries))
+
+    def slices_of(self, columns: Mapping[str, Column]) -> Slices | None:
+        """The slices of columns with a value for each query; None without `by`."""
+        return None if self.by is None else slices_of(columns)
+
+    def result(
+        self,
+        values: np.ndarray,
+        weights: np.ndarray,
+        slices: Slices | None = None,
+        ids: np.ndarray | None = None,
+        counts: RunCounts | None = None,
+    ) -> dict[str, Any] | SlicedValues | QueryValues:
+        """The result in the form that was asked for, from `[metrics, B]`."""
+        return summarize(
+            self.named,
+            values,
+            weights,
+            self.per_query,
+            slices,
+            None if ids is None else {"query": ids},
+            counts,
+            num_queries=self.num_queries,
+        )
+
+
+def read_request(
+    kind: Any,
+    metrics: Any,
+    arguments: Mapping[str, Any],
+    *,
+    inputs: str | None = None,
+) -> tuple[Request, dict[str, Any]]:
+    """Checks metrics, options and the form of the result, which all functions share.
+
+    Args:
+        kind: The typed dict of the arguments, from `arguments.py`.
+        metrics: Names of metrics and metric objects.
+        arguments: The arguments that were passed.
+        inputs: The input format of a function that has only one.
+
+    Returns:
+        The request, and all arguments of the typed dict with their defaults.
+    """
+    shared, options = split(kind, arguments)
+    data = input_format(shared.get("inputs", inputs), shared.get("duplicates"))
+    separator = shared.get("separator", "@")
+    for name in ("per_query", "num_queries"):
+        if not isinstance(value := shared.get(name, False), bool):
+            raise ValueError(
+                f"`{name}` must be True or False. Received: {shortened(value)}."
+            )
+    request = Request(
+        named_measures(metrics, options, data, separator),
+        data,
+        shared.get("by"),
+        shared.get("per_query", False),
+        shared.get("num_queries", False),
+    )
+    return request, shared
