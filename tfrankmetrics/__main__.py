@@ -116,18 +116,21 @@ def _run(options: argparse.Namespace) -> None:
         else:
             _print_one(qrels, run, options.per_query, arguments)
         return
-    values = {}
+    _print_comparison(qrels, options, arguments)
+
+
+def _print_comparison(
+    qrels: Any, options: argparse.Namespace, arguments: dict[str, Any]
+) -> None:
+    """Prints the comparison of several runs."""
+    values: dict[str, Any] = {}
     for path, name in zip(options.runs, _names(options.runs), strict=True):
         run = _table(path, options)
         values[name] = evaluate_run(qrels, run, per_query=True, **arguments)
         _note(described(values[name].counts), name)
     by = [*next(iter(values.values())).by] or None
-    print(
-        _formatted(
-            compare(values, by=by, test=options.test, unpaired=options.unpaired),
-            options.format,
-        )
-    )
+    compared = compare(values, by=by, test=options.test, unpaired=options.unpaired)
+    print(_formatted(compared, options.format))
 
 
 def _print_one(

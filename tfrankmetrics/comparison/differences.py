@@ -111,23 +111,9 @@ def compare(
     if slice_columns:
         of_kept = {name: column.of(kept) for name, column in slice_columns.items()}
         slices = slices_of(of_kept)
-    names, metrics = [model.name for model in models], models[0].metrics
-    lower = np.array([metric in models[0].lower_is_better for metric in metrics])
-    means: list[Mean] = []
-    differences: list[Difference] = []
-    for key, queries in _parts(slices, samples[0]):
-        parts = [Sample(*(each[queries] for each in sample)) for sample in samples]
-        for name, part in zip(names, parts, strict=True):
-            means += _means(key, name, metrics, part)
-        for one, other in itertools.combinations(range(len(parts)), 2):
-            differences += _differences(
-                key,
-                (names[one], names[other]),
-                metrics,
-                (parts[one], parts[other]),
-                lower,
-                _TestOptions(test, resamples, seed),
-            )
+    means, differences = _compared(
+        models, samples, slices, _TestOptions(test, resamples, seed)
+    )
     return Comparison(
         means,
         differences,
@@ -137,11 +123,32 @@ def compare(
         correction=correction,
         dropped=dropped,
         notes=[
-            f"{name}: {described(each.counts)}"
-            for name, each in zip(names, values.values(), strict=True)
+            f"{model.name}: {described(each.counts)}"
+            for model, each in zip(models, values.values(), strict=True)
             if isinstance(each, QueryValues) and each.counts and described(each.counts)
         ],
     )
+
+
+def _compared(
+    models: Sequence[Model],
+    samples: Sequence[Sample],
+    slices: Slices | None,
+    options: _TestOptions,
+) -> tuple[list[Mean], list[Difference]]:
+    """The means of all models and the differences of all pairs, in each slice."""
+    names, metrics = [model.name for model in models], models[0].metrics
+    lower = np.array([metric in models[0].lower_is_better for metric in metrics])
+    means: list[Mean] = []
+    differences: list[Difference] = []
+    for key, queries in _parts(slices, samples[0]):
+        parts = [Sample(*(each[queries] for each in sample)) for sample in samples]
+        for name, part in zip(names, parts, strict=True):
+            means += _means(key, name, metrics, part)
+        for one, other in itertools.combinations(range(len(parts)), 2):
+            pair, two = (names[one], names[other]), (parts[one], parts[other])
+            differences += _differences(key, pair, metrics, two, lower, options)
+    return means, differences
 
 
 def _check_options(
@@ -190,15 +197,7 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
             "dict(zip(frame[ids], frame[slices])), or pass `by` to evaluate_run."
         )
     if isinstance(by, Mapping) and by and not any(map(np.ndim, by.values())):
-        if first.ids is None:
-            raise ValueError(
-                "A dict of the slice of each query requires query ids. Received: "
-                "values without the key 'query'. Pass a column with a slice for each "
-                "query."
-            )
-        rule = "`by` must have a slice for each query."
-        of_ids = values_by_id(rule, by, first.ids)
-        return columns_by_query({"slice": of_ids}, first.num_queries)
+        return _column_by_id(by, first)
     is_names = isinstance(names, (list, tuple)) and len(names) > 0
     if is_names and all(isinstance(name, str) for name in names):
         if all(name in values and name not in first.metrics for name in names):
@@ -211,6 +210,18 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
                 "evaluate_rows or evaluate_run, too."
             )
     return columns_by_query(by_columns(by), first.num_queries)
+
+
+def _column_by_id(by: Mapping, first: Model) -> dict[str, Column]:
+    """The column of a dict with the slice of each query id."""
+    if first.ids is None:
+        raise ValueError(
+            "A dict of the slice of each query requires query ids. Received: values "
+            "without the key 'query'. Pass a column with a slice for each query."
+        )
+    rule = "`by` must have a slice for each query."
+    of_ids = values_by_id(rule, by, first.ids)
+    return columns_by_query({"slice": of_ids}, first.num_queries)
 
 
 def _parts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -54,18 +55,7 @@ def read_models(values: Any, by: Any) -> list[Model]:
     models = [_model(str(name), each, slices) for name, each in values.items()]
     first = models[0]
     for model in models[1:]:
-        if set(model.metrics) != set(first.metrics):
-            raise ValueError(
-                "All models must have the same metrics. Received: "
-                f"{listed(first.metrics)} for {first.name!r}, and "
-                f"{listed(model.metrics)} for {model.name!r}."
-            )
-        if (model.ids is None) != (first.ids is None):
-            raise ValueError(
-                "Either all models must have query ids, or none. Received: "
-                f"{first.name!r} and {model.name!r}, only one of which has the key "
-                "'query'."
-            )
+        _require_alike(first, model)
     order = [[model.metrics.index(name) for name in first.metrics] for model in models]
     return [
         model._replace(
@@ -75,6 +65,22 @@ def read_models(values: Any, by: Any) -> list[Model]:
         )
         for model, o in zip(models, order, strict=True)
     ]
+
+
+def _require_alike(first: Model, model: Model) -> None:
+    """Raises ValueError if two models have other metrics, or one has no query ids."""
+    if set(model.metrics) != set(first.metrics):
+        raise ValueError(
+            "All models must have the same metrics. Received: "
+            f"{listed(first.metrics)} for {first.name!r}, and "
+            f"{listed(model.metrics)} for {model.name!r}."
+        )
+    if (model.ids is None) != (first.ids is None):
+        raise ValueError(
+            "Either all models must have query ids, or none. Received: "
+            f"{first.name!r} and {model.name!r}, only one of which has the key "
+            "'query'."
+        )
 
 
 def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
@@ -88,11 +94,26 @@ def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
         )
     known = values if isinstance(values, QueryValues) else QueryValues(values, {})
     arrays = {
-        key: np.asarray(array)
+        key: _numbers(np.asarray(array))
         for key, array in known.items()
         if key not in ("query", *known.by, *slices)
     }
-    arrays = {key: _numbers(array) for key, array in arrays.items()}
+    _require_numbers(name, known, arrays)
+    matrix = np.stack([*arrays.values()], axis=1).astype(float)
+    weights = [known.weights.get(key, np.ones(len(matrix))) for key in arrays]
+    ids = np.asarray(known["query"]).tolist() if "query" in known else None
+    if ids is not None:
+        _require_distinct(name, ids)
+    lower = known.lower_is_better
+    if not isinstance(values, QueryValues):  # a plain dict: by the names of metrics
+        lower = frozenset(filter(_is_lower_better, arrays))
+    return Model(name, ids, matrix, np.stack(weights, axis=1), (*arrays,), lower)
+
+
+def _require_numbers(
+    name: str, known: QueryValues, arrays: Mapping[str, np.ndarray]
+) -> None:
+    """Raises ValueError unless there is one number for each query and metric."""
     texts = [key for key, array in arrays.items() if array.dtype.kind not in "biuf"]
     if texts:
         raise ValueError(
@@ -100,36 +121,29 @@ def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
             f"count. Received: others for {listed(texts)} of {name!r}. Leave them out, "
             "or name columns of slices in `by`."
         )
-    lengths = {key: np.shape(array) for key, array in arrays.items()}
+    shapes = {key: np.shape(array) for key, array in arrays.items()}
     for key, weights in known.weights.items():
-        lengths[f"the weights of {key}"] = np.shape(weights)
+        shapes[f"the weights of {key}"] = np.shape(weights)
     if "query" in known:
-        lengths["query"] = np.shape(known["query"])
-    if (
-        not arrays
-        or len({*lengths.values()}) > 1
-        or any(len(n) != 1 for n in lengths.values())
-    ):
+        shapes["query"] = np.shape(known["query"])
+    distinct = {*shapes.values()}
+    if not arrays or len(distinct) > 1 or any(len(shape) != 1 for shape in distinct):
         raise ValueError(
             "The values of a model must be one number for each query and metric, as "
-            f"from evaluate(..., per_query=True). Received: the shapes {lengths} for "
+            f"from evaluate(..., per_query=True). Received: the shapes {shapes} for "
             f"{name!r}."
         )
-    matrix = np.stack([*arrays.values()], axis=1).astype(float)
-    weights = [known.weights.get(key, np.ones(len(matrix))) for key in arrays]
-    ids = None
-    if "query" in known:
-        ids = np.asarray(known["query"]).tolist()
-        if len(set(ids)) < len(ids):
-            twice = next(i for i in ids if ids.count(i) > 1)
-            raise ValueError(
-                "A model must have each query once. Received: the query "
-                f"{shortened(twice)} more than once for {name!r}."
-            )
-    lower = known.lower_is_better
-    if not isinstance(values, QueryValues):  # a plain dict: by the names of metrics
-        lower = frozenset(filter(_is_lower_better, arrays))
-    return Model(name, ids, matrix, np.stack(weights, axis=1), (*arrays,), lower)
+
+
+def _require_distinct(name: str, ids: list[Any]) -> None:
+    """Raises ValueError for a query that a model has twice."""
+    if len(set(ids)) < len(ids):
+        numbers = collections.Counter(ids)
+        twice = next(query for query, number in numbers.items() if number > 1)
+        raise ValueError(
+            "A model must have each query once. Received: the query "
+            f"{shortened(twice)} more than once for {name!r}."
+        )
 
 
 def _numbers(array: np.ndarray) -> np.ndarray:
@@ -178,17 +192,8 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
                 )
         return models, np.full(first.num_queries, True), 0
     places = [{query: i for i, query in enumerate(model.ids or ())} for model in models]
-    for one, other in itertools.permutations(range(len(models)), 2):
-        lacking = places[one].keys() - places[other].keys()
-        if lacking and unpaired == "error":
-            examples = [q for q in places[one] if q in lacking][:3]
-            raise ValueError(
-                "All models must have the same queries. Received: "
-                f"{len(lacking)} queries of {models[one].name!r} that "
-                f"{models[other].name!r} does not have, such as "
-                f"{', '.join(map(shortened, examples))}. Pass unpaired='drop' to leave "
-                "them out."
-            )
+    if unpaired == "error":
+        _require_same_queries(models, places)
     kept = [all(query in place for place in places) for query in first.ids]
     ids = list(itertools.compress(first.ids, kept))
     if not ids:
@@ -205,6 +210,20 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
         )
     number = len(set().union(*places)) - len(ids)
     return result, np.array(kept), number
+
+
+def _require_same_queries(models: list[Model], places: list[dict[Any, int]]) -> None:
+    for one, other in itertools.permutations(range(len(models)), 2):
+        lacking = places[one].keys() - places[other].keys()
+        if lacking:
+            examples = [q for q in places[one] if q in lacking][:3]
+            raise ValueError(
+                "All models must have the same queries. Received: "
+                f"{len(lacking)} queries of {models[one].name!r} that "
+                f"{models[other].name!r} does not have, such as "
+                f"{', '.join(map(shortened, examples))}. Pass unpaired='drop' to leave "
+                "them out."
+            )
 
 
 def samples_of(models: list[Model], unpaired: str) -> tuple[list[Sample], int]:

@@ -222,32 +222,11 @@ class Comparison:
     def _table_of_means(self) -> Table:
         models = [*dict.fromkeys(each.model for each in self.means)]
         letters = {model: _letter(i) for i, model in enumerate(models)}
-        better: dict[tuple, set[str]] = {}
-        for each in self.differences:
-            if each.is_significant:
-                is_lower = each.metric in self._lower_is_better
-                first, second = each.models
-                if (each.difference < 0) != is_lower:
-                    first, second = second, first
-                key = each.slice, each.metric, second
-                better.setdefault(key, set()).add(letters[first])
+        better = self._models_that_each_beats(letters)
         by_row: dict[tuple, list[Mean]] = {}
         for each in self.means:
             by_row.setdefault((each.slice, each.metric), []).append(each)
-        rows = []
-        for (key, metric), means in by_row.items():
-            choose = min if metric in self._lower_is_better else max
-            values = [each.mean for each in means if not math.isnan(each.mean)]
-            best = choose(values) if len(models) > 1 and values else None
-            cells = [Cell(text) for text in (*self._slice(means[0]), metric)]
-            cells.append(Cell(f"{means[0].queries:,}"))
-            for each in means:
-                text = f"{each.mean:.4f}"
-                if not math.isnan(each.high):  # one query has no interval
-                    text += f" ± {each.high - each.mean:.4f}"
-                marks = "".join(sorted(better.get((key, metric, each.model), ())))
-                cells.append(Cell(text, each.mean == best, marks))
-            rows.append(cells)
+        rows = [self._row_of_means(means, better) for means in by_row.values()]
         names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
         note = "Mean ± 95% interval."
         if len(models) > 1:
@@ -259,6 +238,36 @@ class Comparison:
         return Table(
             [*self.by, "metric", "queries", *names], rows, len(self.by) + 1, note
         )
+
+    def _models_that_each_beats(self, letters: dict[str, str]) -> dict[tuple, set[str]]:
+        """The letters of the models that a model is significantly better than."""
+        better: dict[tuple, set[str]] = {}
+        for each in self.differences:
+            if each.is_significant:
+                is_lower = each.metric in self._lower_is_better
+                first, second = each.models
+                if (each.difference < 0) != is_lower:
+                    first, second = second, first
+                key = each.slice, each.metric, second
+                better.setdefault(key, set()).add(letters[first])
+        return better
+
+    def _row_of_means(
+        self, means: Sequence[Mean], better: dict[tuple, set[str]]
+    ) -> list[Cell]:
+        first = means[0]
+        choose = min if first.metric in self._lower_is_better else max
+        values = [each.mean for each in means if not math.isnan(each.mean)]
+        best = choose(values) if len(means) > 1 and values else None
+        cells = [Cell(text) for text in (*self._slice(first), first.metric)]
+        cells.append(Cell(f"{first.queries:,}"))
+        for each in means:
+            text = f"{each.mean:.4f}"
+            if not math.isnan(each.high):  # one query has no interval
+                text += f" ± {each.high - each.mean:.4f}"
+            marks = better.get((each.slice, each.metric, each.model), ())
+            cells.append(Cell(text, each.mean == best, "".join(sorted(marks))))
+        return cells
 
     def _table_of_differences(self) -> Table:
         is_corrected, rows = self._is_corrected, []

@@ -74,11 +74,7 @@ def named_measures(
         separator: What is put between the name of a metric given by name, and its
             cutoff.
     """
-    if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
-        raise ValueError(
-            "`metrics` must be a list of names or metric objects, as in "
-            f"['ndcg@10', 'mrr']. Received: {shortened(metrics)}."
-        )
+    _require_list(metrics)
     check_option("metrics", "separator", separator, Separator)
     data = input_format() if data is None else data
     options = {name: value for name, value in options.items() if value is not None}
@@ -108,6 +104,14 @@ def named_measures(
             "object, or omit it."
         )
     return named
+
+
+def _require_list(metrics: Any) -> None:
+    if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
+        raise ValueError(
+            "`metrics` must be a list of names or metric objects, as in "
+            f"['ndcg@10', 'mrr']. Received: {shortened(metrics)}."
+        )
 
 
 def _measure_of_name(text: str, options: Mapping[str, Any], unused: set) -> Measure:

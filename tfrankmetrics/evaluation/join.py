@@ -74,31 +74,9 @@ def _read(name: str, data: Any, columns: dict[str, str]) -> Pairs:
         )
     queries, items, values_of_queries = [], [], []
     for query, of_query in data.items():
-        if isinstance(of_query, Mapping):
-            values = [*of_query.values()]
-        elif isinstance(of_query, Iterable) and not isinstance(of_query, (str, bytes)):
-            if name == "run" and isinstance(of_query, (set, frozenset)):
-                raise ValueError(
-                    "A ranked list has an order, best first. Received: a set for the "
-                    f"query {shortened(query)}."
-                )
-            of_query = [*of_query]
-            values = np.ones(len(of_query))
-            if name == "run":
-                values = -np.arange(len(of_query))
-        else:
-            raise ValueError(
-                f"A dict of `{name}` must hold a dict of items, or a list of them, for "
-                f"each query. Received: {shortened(of_query)} for the query "
-                f"{shortened(query)}."
-            )
-        if name == "qrels" and not of_query:
-            raise ValueError(
-                "Each query of `qrels` must have an item. Received: none for the query "
-                f"{shortened(query)}. Leave it out, or give it an item of label 0."
-            )
-        queries += [query] * len(of_query)
-        items += of_query
+        found, values = _items_of(name, query, of_query)
+        queries += [query] * len(found)
+        items += found
         values_of_queries.append(_numbers_of(name, query, values))
     return Pairs(
         name,
@@ -106,6 +84,32 @@ def _read(name: str, data: Any, columns: dict[str, str]) -> Pairs:
         as_objects(items),
         np.concatenate(values_of_queries or [np.zeros(0)]),
     )
+
+
+def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
+    """The items of a query, and the label or score of each."""
+    if isinstance(of_query, Mapping):
+        items, values = [*of_query], [*of_query.values()]
+    elif isinstance(of_query, Iterable) and not isinstance(of_query, (str, bytes)):
+        if name == "run" and isinstance(of_query, (set, frozenset)):
+            raise ValueError(
+                "A ranked list has an order, best first. Received: a set for the "
+                f"query {shortened(query)}."
+            )
+        items = [*of_query]
+        values = np.ones(len(items)) if name == "qrels" else -np.arange(len(items))
+    else:
+        raise ValueError(
+            f"A dict of `{name}` must hold a dict of items, or a list of them, for "
+            f"each query. Received: {shortened(of_query)} for the query "
+            f"{shortened(query)}."
+        )
+    if name == "qrels" and not items:
+        raise ValueError(
+            "Each query of `qrels` must have an item. Received: none for the query "
+            f"{shortened(query)}. Leave it out, or give it an item of label 0."
+        )
+    return items, values
 
 
 def _numbers_of(name: str, query: Any, values: Any) -> np.ndarray:

@@ -196,25 +196,26 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
             "Relevant and recommended ids must have the same type, or none match. "
             f"Received: {' and '.join(kind.__name__ for kind in kinds)}."
         )
-    codes = Codes()
-
-    def number(data: Any) -> Any:
-        if isinstance(data, (list, tuple, np.ndarray)):
-            return [number(item) for item in data]
-        if not isinstance(data, (*kinds,)):
-            raise ValueError(
-                f"Ids must all have the same type. Received: {data!r} and others."
-            )
-        if not isinstance(data, Hashable):
-            raise ValueError(
-                "Ids must be integers, strings or of another hashable type. "
-                f"Received: {data!s:.200}."
-            )
-        return codes[data]
-
     if not {*kinds} <= {int}:
-        ids, y_pred = number(ids), number(y_pred)
+        codes = Codes()
+        ids, y_pred = (_coded(data, kinds[0], codes) for data in (ids, y_pred))
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
+
+
+def _coded(data: Any, kind: type, codes: Codes) -> Any:
+    """Nested lists of ids of one type as nested lists of their codes."""
+    if isinstance(data, (list, tuple, np.ndarray)):
+        return [_coded(item, kind, codes) for item in data]
+    if not isinstance(data, kind):
+        raise ValueError(
+            f"Ids must all have the same type. Received: {data!r} and others."
+        )
+    if not isinstance(data, Hashable):
+        raise ValueError(
+            "Ids must be integers, strings or of another hashable type. "
+            f"Received: {data!s:.200}."
+        )
+    return codes[data]
 
 
 def _is_set(data: Any) -> bool:

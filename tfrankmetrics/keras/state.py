@@ -38,13 +38,7 @@ class StatefulMetric(KerasMetric):
         *,
         num_queries: bool = False,
     ) -> None:
-        if tf.keras.backend.backend() != "tensorflow":
-            raise RuntimeError(
-                "tfrankmetrics' Keras metrics need Keras's TensorFlow backend. "
-                f"Received: the backend {tf.keras.backend.backend()!r}. Set "
-                "KERAS_BACKEND=tensorflow before importing Keras, or use "
-                "tfrankmetrics.evaluate on arrays."
-            )
+        _require_tensorflow_backend()
         if not (name is None or isinstance(name, str)):
             raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")
         try:
@@ -230,6 +224,16 @@ class StatefulMetric(KerasMetric):
         values = tf.cast(means(sums[: len(self._measures)]), self.dtype)
         nan = tf.constant(float("nan"), values.dtype)
         return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))
+
+
+def _require_tensorflow_backend() -> None:
+    if tf.keras.backend.backend() != "tensorflow":
+        raise RuntimeError(
+            "tfrankmetrics' Keras metrics need Keras's TensorFlow backend. "
+            f"Received: the backend {tf.keras.backend.backend()!r}. Set "
+            "KERAS_BACKEND=tensorflow before importing Keras, or use "
+            "tfrankmetrics.evaluate on arrays."
+        )
 
 
 def _add(variable: Any, amount: tf.Tensor) -> None:

@@ -24,11 +24,17 @@ import math
 import numbers
 import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import tensorflow as tf
 
+from tfrankmetrics.arguments import (
+    RetrievalArguments,
+    RowCallbackArguments,
+    RunArguments,
+    shared_arguments,
+)
 from tfrankmetrics.engine.measure import (
     DECLARATIONS,
     Declaration,
@@ -67,8 +73,9 @@ _SHARED += ("name", "dtype")
 # Fields that are not options of a measure.
 _NOT_OPTIONS = ("k", "convention", "inputs", "duplicates", "name", "dtype")
 # Arguments of the functions that take metrics by name.
-_ARGUMENTS = ("metrics", "prefix", "mask", "sample_weight", "per_query", "groups")
-_ARGUMENTS += ("data", "by", "num_queries", "separator")
+_ARGUMENTS = {"metrics", "mask", "sample_weight", "groups", "data"}
+_ARGUMENTS |= {*shared_arguments(RunArguments), *shared_arguments(RetrievalArguments)}
+_ARGUMENTS |= {*shared_arguments(RowCallbackArguments)}
 # Options that `engine/values.py` applies, rather than a formula.
 _COMPUTED = ("ties", "seed", "empty", "average")
 
@@ -106,24 +113,12 @@ def _own_fields(cls: type, inherited: dict[str, Field]) -> dict[str, Field]:
             raise TypeError(
                 f"A field must have a default. Received: `{name}` of {cls.__name__}."
             )
-        is_new = name not in inherited
-        is_attribute = hasattr(StatefulMetric, name) and name not in ("name", "dtype")
-        if is_new and (is_attribute or name in _ARGUMENTS):
-            raise TypeError(
-                "A field must not have the name of an attribute of Keras's metrics, or "
-                "of an argument of `evaluate`, `evaluate_rows` or `RankingMetrics`. "
-                f"Received: `{name}` of {cls.__name__}."
-            )
-        wider = Average if name == "average" else None
-        wider = wider if is_new else inherited[name].type
-        if typing.get_origin(wider) is typing.Literal:
-            choices, own_choices = typing.get_args(wider), typing.get_args(annotation)
-            is_literal = typing.get_origin(annotation) is typing.Literal
-            if not is_literal or not set(own_choices) <= set(choices):
-                raise TypeError(
-                    f"The type of `{name}` must be a Literal of some of "
-                    f"{listed(choices)}. Received: {annotation} in {cls.__name__}."
-                )
+        if name in inherited:
+            _require_known_choices(cls, name, annotation, inherited[name].type)
+        else:
+            _require_free_field(cls, name)
+            known = Average if name == "average" else None
+            _require_known_choices(cls, name, annotation, known)
         default = vars(cls)[name]
         if isinstance(default, dataclasses.Field):
             default = default.default
@@ -134,6 +129,29 @@ def _own_fields(cls: type, inherited: dict[str, Field]) -> dict[str, Field]:
             )
         own[name] = Field(annotation, default)
     return own
+
+
+def _require_free_field(cls: type, name: str) -> None:
+    """Raises TypeError for a field with a name that Keras or a function uses."""
+    is_attribute = hasattr(StatefulMetric, name) and name not in ("name", "dtype")
+    if is_attribute or name in _ARGUMENTS:
+        raise TypeError(
+            "A field must not have the name of an attribute of Keras's metrics, or of "
+            "an argument of `evaluate`, `evaluate_rows` or another function. Received: "
+            f"`{name}` of {cls.__name__}."
+        )
+
+
+def _require_known_choices(cls: type, name: str, declared: Any, known: Any) -> None:
+    """Raises TypeError for a field with other choices than it is known to have."""
+    if typing.get_origin(known) is not typing.Literal:
+        return
+    choices, own = typing.get_args(known), typing.get_args(declared)
+    if typing.get_origin(declared) is not typing.Literal or not {*own} <= {*choices}:
+        raise TypeError(
+            f"The type of `{name}` must be a Literal of some of {listed(choices)}. "
+            f"Received: {declared} in {cls.__name__}."
+        )
 
 
 def _value(metric: Any, field: str) -> Any:
@@ -245,7 +263,15 @@ def metric(
     _require_functions(name, formula, gain, aliases)
     _require_range(name, range)
     worst, best = reversed(range) if lower_is_better else range
-    worst = worst if math.isfinite(worst) else None
+    if without_results == "worst":
+        without_results = worst if math.isfinite(worst) else None
+    facts = {
+        "lower_is_better": lower_is_better,
+        "range": range,
+        "without_results": without_results,
+        "unjudged": unjudged,
+        "unaffected_by": unaffected_by,
+    }
 
     def declare(cls: type[T]) -> type[T]:
         declared: Any = with_fields(cls)
@@ -261,22 +287,14 @@ def metric(
             formula=formula,
             gain=gain,
             total=total,
-            lower_is_better=lower_is_better,
-            range=range,
-            without_results=worst if without_results == "worst" else without_results,
-            unjudged=unjudged,
-            unaffected_by=unaffected_by,
-            conflicts=(
-                *(c for c in CONFLICTS if {*c.options} <= fields.keys()),
-                *conflicts,
-            ),
+            conflicts=(*_shared_conflicts(fields), *conflicts),
             has_cutoff="k" in fields,
             has_subtopics=declared.has_subtopics,
             inputs=typing.get_args(fields["inputs"].type),
             defaults={option: fields[option].default for option in options},
-            types={option: fields[option].type for option in options}
-            | {"empty": _possible_empty(fields["empty"].type, best)},
+            types=_types_of(fields, options, best),
             cls=declared,
+            **facts,
         )
         make_measure(declaration)  # raises an error for an invalid default
         is_ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
@@ -322,12 +340,20 @@ def _require_range(name: str, range: Any) -> None:
         )
 
 
-def _possible_empty(declared: Any, best: float) -> Any:
-    """The choices of `empty`: "one" only if 1 is the best value."""
-    if best == 1:
-        return declared
-    choices = (each for each in typing.get_args(declared) if each != "one")
-    return Literal[tuple(choices)]
+def _shared_conflicts(fields: dict[str, Field]) -> Iterator[Conflict]:
+    """The conflicts between options that any metric may have."""
+    return (each for each in CONFLICTS if {*each.options} <= fields.keys())
+
+
+def _types_of(
+    fields: dict[str, Field], options: Iterable[str], best: float
+) -> dict[str, Any]:
+    """The types of options; `empty` may be "one" only if 1 is the best value."""
+    types = {option: fields[option].type for option in options}
+    if best != 1:
+        choices = (each for each in typing.get_args(types["empty"]) if each != "one")
+        types["empty"] = Literal[tuple(choices)]
+    return types
 
 
 def _require_free_names(cls: Any, names: list[str]) -> None:

@@ -26,19 +26,23 @@ OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
 def try_declaration(declaration: Declaration) -> None:
     """Raises TypeError for a formula that gives plausible, but wrong numbers.
 
-    It fails, counts padding, mixes the lists of a batch, is wrong without a cutoff, or
-    is wrong under ties.
+    It fails, counts padding, mixes the lists of a batch, is wrong without a cutoff,
+    breaks what the declaration says, or is wrong under ties.
     """
     name = declaration.name
     try:
         value = _values(declaration, [LABELS], [SCORES])
-        padded = _values(declaration, [[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
-        with_other = _values(declaration, [LABELS, OTHER_LABELS], [SCORES, SCORES])
-        at_the_end, whole = _values(
-            declaration, [LABELS], [SCORES], cutoffs=(len(LABELS), None)
-        )
-        without = _values(declaration, [[0.0] * 4, [-1.0] * 4], [SCORES, SCORES])
-        nothing_found = _values(declaration, [LABELS], [[-np.inf] * len(LABELS)])
+        for check in (
+            _require_no_padding,
+            _require_single_lists,
+            _require_no_cutoff_at_the_end,
+            _require_numbers,
+            _require_range,
+            _require_value_without_results,
+        ):
+            check(declaration, value)
+    except _TrialError as error:
+        raise TypeError(str(error)) from None
     except Exception as error:
         raise TypeError(
             f"The formula and the gain of `{name}` must compute the values of lists. "
@@ -46,50 +50,82 @@ def try_declaration(declaration: Declaration) -> None:
             f"{str(error).rstrip('.')}. help(tfrankmetrics.RankedLists) says what a "
             "formula can read, such as lists.expected(gain), the gains at each rank."
         ) from error
-    if not np.allclose(value, padded, rtol=1e-9, equal_nan=True):
-        raise TypeError(
-            f"The value of `{name}` must not depend on padding. Received: {value} for "
-            f"the labels {LABELS}, and {padded} with two more items of padding. Give "
-            "padding no gain, as in tf.where(items.valid, gains, 0), and do not count "
-            "items where lists.ranked.valid is False."
-        )
-    if not np.allclose(value, with_other[:, :1], rtol=1e-9, equal_nan=True):
-        raise TypeError(
-            f"The value of `{name}` must not depend on the other lists of a batch. "
-            f"Received: {value} for a list alone, and {with_other[:, :1]} beside "
-            "another one. Reduce over the ranks of each list, with axis=1."
-        )
-    if not np.allclose(at_the_end, whole, rtol=1e-9, equal_nan=True):
-        raise TypeError(
-            f"Without a cutoff, the value of `{name}` must be that of the cutoff "
-            f"k={len(LABELS)}, for a list of {len(LABELS)} items. Received: {whole} "
-            f"without a cutoff, and {at_the_end} with it. `lists.k` is infinite "
-            "without one: use tf.minimum(lists.k, lists.num_retrieved[:, None])."
-        )
-    if not np.isfinite(without).all():
-        raise TypeError(
-            f"The value of `{name}` must be a number for each list. Received: "
-            f"{without[:, 0]} for the labels {[0.0] * 4}, and {without[:, 1]} for a "
-            "list of padding. Divide by tf.math.divide_no_nan."
-        )
-    lowest, highest = declaration.range
-    in_range = (value >= lowest - 1e-9) & (value <= highest + 1e-9)
-    if not in_range.all():
-        raise TypeError(
-            f"The value of `{name}` must be in its range, {declaration.range}. "
-            f"Received: {value.ravel()} for the labels {LABELS}. Declare the range, as "
-            "in range=(0, math.inf), or mend the formula."
-        )
-    of_nothing = declaration.without_results
-    if of_nothing is not None and not np.allclose(nothing_found, of_nothing):
-        raise TypeError(
-            f"The value of `{name}` without results must be the declared one, "
-            f"{of_nothing}. Received: {nothing_found.ravel()}, for a list in which no "
-            "item was retrieved. Declare the value as `without_results`, or None if "
-            "such a list has no value."
-        )
     if "expected" in typing.get_args(declaration.types["ties"]):
         _require_exact_ties(declaration)
+
+
+class _TrialError(Exception):
+    """A value that breaks a rule, rather than a formula that fails."""
+
+
+def _require_no_padding(declaration: Declaration, value: np.ndarray) -> None:
+    padded = _values(declaration, [[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
+    if not _are_close(value, padded):
+        raise _TrialError(
+            f"The value of `{declaration.name}` must not depend on padding. Received: "
+            f"{value} for the labels {LABELS}, and {padded} with two more items of "
+            "padding. Give padding no gain, as in tf.where(items.valid, gains, 0), and "
+            "do not count items where lists.ranked.valid is False."
+        )
+
+
+def _require_single_lists(declaration: Declaration, value: np.ndarray) -> None:
+    with_other = _values(declaration, [LABELS, OTHER_LABELS], [SCORES, SCORES])
+    if not _are_close(value, with_other[:, :1]):
+        raise _TrialError(
+            f"The value of `{declaration.name}` must not depend on the other lists of "
+            f"a batch. Received: {value} for a list alone, and {with_other[:, :1]} "
+            "beside another one. Reduce over the ranks of each list, with axis=1."
+        )
+
+
+def _require_no_cutoff_at_the_end(declaration: Declaration, value: np.ndarray) -> None:
+    cutoffs = (len(LABELS), None)
+    at_the_end, whole = _values(declaration, [LABELS], [SCORES], cutoffs)
+    if not _are_close(at_the_end, whole):
+        raise _TrialError(
+            f"Without a cutoff, the value of `{declaration.name}` must be that of the "
+            f"cutoff k={len(LABELS)}, for a list of {len(LABELS)} items. Received: "
+            f"{whole} without a cutoff, and {at_the_end} with it. `lists.k` is "
+            "infinite without one: use tf.minimum(lists.k, "
+            "lists.num_retrieved[:, None])."
+        )
+
+
+def _require_numbers(declaration: Declaration, value: np.ndarray) -> None:
+    without = _values(declaration, [[0.0] * 4, [-1.0] * 4], [SCORES, SCORES])
+    if not np.isfinite(without).all():
+        raise _TrialError(
+            f"The value of `{declaration.name}` must be a number for each list. "
+            f"Received: {without[:, 0]} for the labels {[0.0] * 4}, and "
+            f"{without[:, 1]} for a list of padding. Divide by tf.math.divide_no_nan."
+        )
+
+
+def _require_range(declaration: Declaration, value: np.ndarray) -> None:
+    lowest, highest = declaration.range
+    if not ((value >= lowest - 1e-9) & (value <= highest + 1e-9)).all():
+        raise _TrialError(
+            f"The value of `{declaration.name}` must be in its range, "
+            f"{declaration.range}. Received: {value.ravel()} for the labels {LABELS}. "
+            "Declare the range, as in range=(0, math.inf), or mend the formula."
+        )
+
+
+def _require_value_without_results(declaration: Declaration, value: np.ndarray) -> None:
+    declared = declaration.without_results
+    found = _values(declaration, [LABELS], [[-np.inf] * len(LABELS)])
+    if declared is not None and not np.allclose(found, declared):
+        raise _TrialError(
+            f"The value of `{declaration.name}` without results must be the declared "
+            f"one, {declared}. Received: {found.ravel()}, for a list in which no item "
+            "was retrieved. Declare the value as `without_results`, or None if such a "
+            "list has no value."
+        )
+
+
+def _are_close(one: np.ndarray, other: np.ndarray) -> bool:
+    return np.allclose(one, other, rtol=1e-9, equal_nan=True)
 
 
 def _require_exact_ties(declaration: Declaration) -> None:
@@ -99,7 +135,7 @@ def _require_exact_ties(declaration: Declaration) -> None:
     mean = np.mean(by_order, axis=1, keepdims=True)
     tied = _values(declaration, [LABELS], [[1.0] * len(LABELS)])
     where = " at the cutoffs 1, 2 and none" if declaration.has_cutoff else ""
-    if not np.allclose(tied, mean, rtol=1e-9, equal_nan=True):
+    if not _are_close(tied, mean):
         raise TypeError(
             "With ties='expected', a value must be the mean over all orders of the "
             f"tied items. Received: `{declaration.name}` of tied items with the labels "

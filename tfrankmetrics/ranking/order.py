@@ -50,17 +50,7 @@ def rank_by_score(
         judged_of: A function from a boolean for each item, `[B, N]`, to a boolean for
             each judged item, `[B, J]`.
     """
-    before = None
-    if tie_breaking.ties == "random":
-        seed = tie_breaking.seed or 0
-        before = ties.random_order(is_retrieved(scores), seed, first_query)
-    elif tie_breaking.gain is not None:
-        best_first = tie_breaking.ties == "best"
-        before = tf.argsort(
-            gain_of(tie_breaking.gain),
-            direction="DESCENDING" if best_first else "ASCENDING",
-            stable=True,
-        )
+    before = _order_of_ties(scores, tie_breaking, first_query, gain_of)
 
     def sort(keys):
         if not tie_breaking.is_exact:
@@ -106,6 +96,26 @@ def rank_by_score(
 
     ranked, groups = tf.cond(may_exist, find, skip)
     return ranked, Ties(may_exist, groups)
+
+
+def _order_of_ties(
+    scores: tf.Tensor,
+    tie_breaking: TieBreaking,
+    first_query: tf.Tensor | int,
+    gain_of: Callable[[ItemGain], tf.Tensor],
+) -> tf.Tensor | None:
+    """The order that tied items keep, `[B, N]`; None for that of the list."""
+    if tie_breaking.ties == "random":
+        seed = tie_breaking.seed or 0
+        return ties.random_order(is_retrieved(scores), seed, first_query)
+    if tie_breaking.gain is None:
+        return None
+    best_first = tie_breaking.ties == "best"
+    return tf.argsort(
+        gain_of(tie_breaking.gain),
+        direction="DESCENDING" if best_first else "ASCENDING",
+        stable=True,
+    )
 
 
 def _nan_as_number(scores: tf.Tensor) -> tf.Tensor:

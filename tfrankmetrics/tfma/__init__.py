@@ -123,9 +123,8 @@ def _computations(
     _refuse_query_key(input_format_of(config), query_key)
     key_names = [*measures_by_key(config), *[NUM_QUERIES] * num_queries]
     # TFMA passes labels, predictions and weights, but features only on demand.
-    preprocessors = None
-    if query_key:
-        preprocessors = [metric_types.FeaturePreprocessor(feature_keys=[query_key])]
+    features = metric_types.FeaturePreprocessor(feature_keys=[query_key])
+    preprocessors = [features] if query_key else None
 
     def computation(model_name, output_name):
         keys = [
