@@ -11,6 +11,7 @@ and the docstring, which `help()` and notebooks show.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import textwrap
@@ -276,6 +277,7 @@ class TfmaArguments(CountArguments, FormatArguments, total=False):
     """The arguments of metrics in TensorFlow Model Analysis."""
 
 
+@functools.cache
 def shared_arguments(kind: Any) -> dict[str, tuple[Any, Argument]]:
     """The type of each argument of a typed dict, and what is stated of it.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import difflib
+import functools
 import math
 import numbers
 import types
@@ -56,6 +57,7 @@ class Conflict(NamedTuple):
     remedy: str
 
 
+@functools.cache
 def rule_of(annotation: Any) -> Rule:
     """The rule for the values of an option with this type."""
     origin = typing.get_origin(annotation)

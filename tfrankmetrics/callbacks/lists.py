@@ -99,6 +99,7 @@ class EvaluateLists(Evaluation):
                 f"Received: y=None, and x={shortened(x)}. Pass y, or a tf.data.Dataset "
                 "of batches (x, y)."
             )
+        request.slice_columns()  # raises errors before the training
         self._x, self._y, self._predict_step = x, y, None
         self._of_arrays = {"mask": mask, "sample_weight": sample_weight}
 

@@ -94,7 +94,7 @@ def evaluate_lists(
     )
     lists.require_valid_values()
     request.data.check_mistakes(y_true, y_pred, mask, lists, request.reads_judgments)
-    slices = request.slices_of_queries(int(lists.num_queries))
+    slices = request.slices_of_queries(lambda: int(lists.num_queries))
     values, weights = _values_and_weights(request.measures, lists)
     return request.result(values, weights, slices)
 
@@ -124,7 +124,7 @@ def evaluate_batches(
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )
-    return request.result(values, weights, request.slices_of_queries(number))
+    return request.result(values, weights, request.slices_of_queries(lambda: number))
 
 
 def _values_and_weights(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -64,10 +64,10 @@ class Request:
         self.require_free_keys(columns, has_ids=has_ids)
         return columns
 
-    def slices_of_queries(self, num_queries: int) -> Slices | None:
-        """The slices of queries by their positions."""
+    def slices_of_queries(self, count: Callable[[], int]) -> Slices | None:
+        """The slices of queries by their positions; `count` is called if needed."""
         columns = self.slice_columns()
-        return self.slices_of(columns_by_query(columns, num_queries))
+        return self.slices_of(columns_by_query(columns, count()) if columns else {})
 
     def slices_of(self, columns: Mapping[str, Column]) -> Slices | None:
         """The slices of columns with a value for each query; None without `by`."""

@@ -178,7 +178,7 @@ def weights_and_slices(
     if sample_weight is not None:
         weights = query_weights(sample_weight, tf.constant(truth.ids))
         require_valid_weights(weights)
-    return weights, request.slices_of_queries(len(truth.ids))
+    return weights, request.slices_of_queries(lambda: len(truth.ids))
 
 
 def _size_or(name: str, size: int | None, default: int) -> int:
