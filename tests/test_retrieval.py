@@ -566,6 +566,19 @@ def test_a_metric_of_ones_own():
         ({"exclude": [1, 1, 1]}, r"`exclude` must hold ids \[B, E\]"),
         ({"candidate_ids": [0, 2, 3]}, "an id for each candidate"),
         ({"candidate_ids": [0, 0, 2, 3]}, "must be unique. Received: 0 twice"),
+        ({"candidate_ids": [-5, 0, 2, 3]}, "must be at least 0.*Received: -5"),
+        (
+            {"candidate_ids": [0, 1, 2, 3], "relevant": [0, 1, 9]},
+            "must hold ids that are in `candidate_ids`",
+        ),
+        (
+            {"relevant": {"ids": [0, 1, 2], "relevance": [1, 1, np.nan]}},
+            "'relevance' must hold finite numbers",
+        ),
+        (
+            {"candidates": [[1.0, 0.0]] * 3, "relevant": [[0, 0, 1]] * 3},
+            "not a 0 or 1 for each candidate",
+        ),
         (
             {"candidate_ids": [10, 11, 12, 13]},
             "must hold ids that are in `candidate_ids`",
@@ -725,3 +738,10 @@ def test_the_callback_checks_its_arguments_before_the_training():
 def test_the_callback_needs_a_part_of_the_model():
     with pytest.raises(ValueError, match="the parts of the model that score"):
         tfr.EvaluateRetrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"])
+
+
+def test_repeated_positions_among_two_candidates_are_not_labels():
+    """With so few candidates, [0, 0] is as likely an id that comes twice."""
+    vectors = [[1.0, 0.0], [0.0, 1.0]]
+    found = tfr.evaluate_retrieval(vectors, vectors, [[0, 0], [1, 1]], ["mrr"])
+    assert found == {"mrr": 1.0}
