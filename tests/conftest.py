@@ -7,14 +7,24 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import pytest
 
+# The expected values say more about a mistake than any other test.
+FIRST = "values"
 # They take most of the time, so that they must not be the last ones of a worker.
 LONGEST = ["properties", "ties", "graph", "docs", "callbacks", "notebooks", "keras"]
-LONGEST += ["recommendation", "retrieval", "state", "values"]
+LONGEST += ["recommendation", "retrieval", "state"]
 
 
 def pytest_collection_modifyitems(items):
-    """Starts with the longest files. `--no-loadscope-reorder` keeps this order."""
-    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONGEST)
+    """Starts with the values and the longest files.
+
+    `--no-loadscope-reorder` keeps this order.
+    """
+
+    def place(item):
+        name = item.path.stem.removeprefix("test_")
+        return name != FIRST, name not in LONGEST
+
+    items.sort(key=place)
     for item in items:
         for mark in item.iter_markers("slow"):
             if not (len(mark.args) == 1 and isinstance(mark.args[0], str)):

@@ -46,10 +46,11 @@ def text_of(page):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples(module):
-    results = doctest.testmod(
-        importlib.import_module(module), optionflags=doctest.ELLIPSIS
-    )
-    assert results.failed == 0
+    report, runner = [], doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for example in doctest.DocTestFinder().find(importlib.import_module(module)):
+        runner.run(example, out=report.append)
+    if report:  # the example, and what was expected and received
+        pytest.fail("".join(report), pytrace=False)
 
 
 @pytest.mark.parametrize("name", sorted({*tfr.__all__} - {"CONVENTIONS"}))
