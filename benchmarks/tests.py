@@ -23,7 +23,7 @@ def main():
     unit = 1 if sys.platform == "darwin" else 1024  # macOS reports bytes
     print(f"wall time                    {wall:7.0f} s")
     print(f"CPU time                     {used.ru_utime + used.ru_stime:7.0f} s")
-    print(f"memory of the largest worker {used.ru_maxrss * unit / 1e9:7.1f} GB")
+    print(f"memory of the largest worker {used.ru_maxrss * unit / 1e9:7.2f} GB")
     sys.exit(run.returncode)
 
 

@@ -4,6 +4,8 @@ import gc
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# A worker reads it when it starts. The C library would keep the memory of each thread.
+os.environ.setdefault("MALLOC_ARENA_MAX", "2")
 
 import pytest
 

@@ -103,6 +103,7 @@ def test_the_randomization_test_is_that_of_scipy_but_for_chance():
             mean_difference,
             permutation_type="samples",
             n_resamples=20_000,
+            batch=1000,
             rng=np.random.default_rng(5),
         )
         error = np.sqrt(2 * expected.pvalue * (1 - expected.pvalue) / 20_000)
@@ -121,6 +122,7 @@ def test_the_bootstrap_interval_is_that_of_scipy_but_for_chance():
             np.mean,
             method="percentile",
             n_resamples=20_000,
+            batch=1000,
             rng=np.random.default_rng(3),
         )
         difference = one(comparison.differences, metric=metric)
