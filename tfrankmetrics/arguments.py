@@ -29,7 +29,7 @@ Unit = Literal["epochs", "steps"]
 
 
 class Argument(NamedTuple):
-    """What is stated of an argument beside its type."""
+    """The default and the meaning of an argument."""
 
     default: Any
     meaning: str
@@ -79,7 +79,7 @@ class KeyArguments(Options, total=False):
         Argument(
             "@",
             "What is put between the name and the cutoff of a metric given by name: "
-            '"@" (the default) or "_", as in "ndcg_10", for trackers that refuse "@". '
+            '"@" (the default) or "_", as in "ndcg_10", for trackers that reject "@". '
             "A metric object keeps its own name.",
         ),
     ]
@@ -149,8 +149,8 @@ class RunColumns(TypedDict, total=False):
         Argument(
             "irrelevant",
             'Whether items that were not judged are "irrelevant" (the default), or '
-            '"drop" leaves them out, as for condensed lists. BPref always leaves them '
-            "out, by its definition.",
+            '"drop" excludes them, as for condensed lists. BPref always excludes them, '
+            "by its definition.",
         ),
     ]
 
@@ -170,7 +170,7 @@ class CatalogueArguments(TypedDict, total=False):
         Any,
         Argument(
             None,
-            "Ids to leave out of each query's ranking, such as items that the user has "
+            "Ids to exclude from each query's ranking, such as items that the user has "
             "seen, `[B, E]` or lists of unequal length. An excluded item that is "
             "relevant counts as missed.",
         ),
@@ -180,7 +180,7 @@ class CatalogueArguments(TypedDict, total=False):
         Argument(
             None,
             "The id of each candidate, `[V]`, integers or strings. Then `relevant` and "
-            "`exclude` hold these ids, in place of positions. Rows of strings have "
+            "`exclude` hold these ids instead of positions. Rows of strings have "
             "unequal length and no padding.",
         ),
     ]
@@ -216,7 +216,7 @@ class CatalogueArguments(TypedDict, total=False):
         Argument(
             None,
             "The number of candidates that are scored at a time, 65,536 by default, or "
-            "2,048 with `score`. A dataset has batches of its own.",
+            "2,048 with `score`. A dataset keeps its batches.",
         ),
     ]
 

@@ -44,7 +44,7 @@ class Declaration:
     range: tuple[float, float]  # the lowest and the highest possible value
     without_results: float | None  # the value of an empty result; None if it has none
     unjudged: Literal["drop", "keep"] | None  # None: as `unjudged=` of a function says
-    unaffected_by: tuple[str, ...]  # options by name that are for the metrics beside it
+    unaffected_by: tuple[str, ...]  # options by name that apply only to other metrics
     conflicts: tuple[Conflict, ...]
     has_cutoff: bool
     has_subtopics: bool  # reads labels [B, N, T]

@@ -223,8 +223,8 @@ def by_query(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values and weights of all queries, `[metrics, queries]`.
 
-    An item with a label below 0 was not judged. It is left out, or not relevant, unless
-    the declaration of a metric says what becomes of it.
+    An item with a label below 0 was not judged. It is excluded, or not relevant, unless
+    the declaration of a metric decides.
     """
     values, weights = (np.zeros((len(named), len(queries.lengths))) for _ in range(2))
     policies = {"drop": True, "keep": False, None: drop_unjudged}

@@ -162,7 +162,7 @@ class Policies(NamedTuple):
 
     @property
     def drops_unjudged(self) -> bool:
-        """Whether unjudged items are left out of the lists."""
+        """Whether unjudged items are excluded from the lists."""
         return self.unjudged == "drop"
 
 
@@ -175,7 +175,7 @@ def _check_pairs(
     labels: np.ndarray,
     scores: np.ndarray,
 ) -> None:
-    """Raises ValueError for queries that the policies refuse, and warns of mistakes."""
+    """Raises ValueError for queries that a policy excludes, and warns of mistakes."""
     refuse_by_policy(joined, judged, predicted, policies)
     warn_if_nothing_found(counts.retrieved, counts.unjudged)
     warn_if_swapped(labels, scores)

@@ -239,12 +239,13 @@ def metric(
             highest one. Only a metric whose best value is 1 has the choice empty="one".
         without_results: The value of a query for which nothing was retrieved, as
             `evaluate_run` counts a missing query: a number, or "worst" (the worst end
-            of the range; the default). None if it has no value, as an average rank.
-        unjudged: What becomes of unjudged items in `evaluate_rows` and `evaluate_run`:
-            "drop" leaves them out, as BPref does; "keep" has them in the lists, as
-            `judged` does. By default the argument `unjudged` of the function decides.
-        unaffected_by: Options that, given by name, are only for the metrics beside
-            this one.
+            of the range; the default). None if it is undefined, as an average rank is.
+        unjudged: How `evaluate_rows` and `evaluate_run` treat unjudged items: "drop"
+            excludes them, as BPref requires; "keep" keeps them in the lists, as
+            `judged` requires. By default the argument `unjudged` of the function
+            decides.
+        unaffected_by: Options that, passed by name, apply only to the other metrics of
+            a list.
         conflicts: Options that contradict each other, as in `tfrankmetrics.options`.
 
     Returns:
