@@ -118,9 +118,14 @@ def is_missing(value: Any) -> bool:
 
 def are_missing(values: np.ndarray) -> np.ndarray:
     """Whether each value of a column is missing."""
-    if values.dtype == object:
-        return np.array([is_missing(each) for each in values], bool)
-    return np.not_equal(values, values)
+    if values.dtype != object:
+        return np.not_equal(values, values)
+    # Text and integers, which most ids are, need no comparison by NumPy.
+    present = (str, bytes, int)
+    missing = [
+        not isinstance(each, present) and is_missing(each) for each in values.tolist()
+    ]
+    return np.array(missing, bool)
 
 
 class Codes(dict):
@@ -139,12 +144,13 @@ def factorize(what: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for one that is not hashable.
     """
     if values.dtype == object:
-        codes = Codes()
+        numbers = Codes()
         try:
-            numbered = [codes[value] for value in values.tolist()]
+            codes = np.array([numbers[value] for value in values.tolist()], int)
         except TypeError as error:
             raise ValueError(f"{what} must be hashable. Received: {error}.") from None
-        values = np.array(numbered, int)
+        highest = np.maximum.accumulate(codes)
+        return np.flatnonzero(np.diff(highest, prepend=-1)), codes
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
