@@ -19,6 +19,7 @@ from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.mistakes import (
+    BatchCheck,
     DistinctLabels,
     refuse_columns,
     refuse_signed_labels,
@@ -170,29 +171,6 @@ class InputFormat:
             )
 
 
-class BatchCheck:
-    """A check of data that come in batches; this one finds nothing."""
-
-    def add(self, y_true: Any) -> None:
-        """Notes what a batch holds."""
-
-    def refuse_mistakes(self) -> None:
-        """Raises ValueError for a mistake that only all batches together show."""
-
-
-class _LabelsOfBatches(BatchCheck):
-    def __init__(self) -> None:
-        self._labels = DistinctLabels()
-
-    def add(self, y_true: Any) -> None:
-        if not isinstance(y_true, Mapping):
-            self._labels.add(y_true)
-
-    def refuse_mistakes(self) -> None:
-        remedy = 'pass {"labels": labels, "mask": labels >= 0}'
-        refuse_signed_labels(self._labels.distinct, remedy)
-
-
 class LabelFormat(InputFormat):
     """Labels and scores."""
 
@@ -235,7 +213,7 @@ class LabelFormat(InputFormat):
 
     def in_batches(self) -> BatchCheck:
         """A check for labels of -1 and 1."""
-        return _LabelsOfBatches()
+        return DistinctLabels()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -67,18 +67,33 @@ def refuse_shuffled(dataset: Any, by_position: str) -> None:
         refuse_shuffled(source, by_position)
 
 
-class DistinctLabels:
+class BatchCheck:
+    """A check of data that come in batches; this one finds nothing."""
+
+    def add(self, y_true: Any) -> None:
+        """Notes what a batch holds."""
+
+    def refuse_mistakes(self) -> None:
+        """Raises ValueError for a mistake that only all batches together show."""
+
+
+class DistinctLabels(BatchCheck):
     """The different labels of many batches, while they may all be -1 and 1."""
 
     def __init__(self) -> None:
-        self.distinct = np.empty(0)
+        self._distinct = np.empty(0)
 
-    def add(self, labels: Any) -> None:
+    def add(self, y_true: Any) -> None:
         """Adds the labels of a batch; looks no further once there was another one."""
-        if _are_signs(self.distinct):
-            numbers = _flat(labels)
+        if not isinstance(y_true, Mapping) and _are_signs(self._distinct):
+            numbers = _flat(y_true)
             others = np.zeros(1) if numbers is None else np.unique(numbers)
-            self.distinct = np.union1d(self.distinct, others)
+            self._distinct = np.union1d(self._distinct, others)
+
+    def refuse_mistakes(self) -> None:
+        """Raises ValueError if all labels were -1 and 1."""
+        remedy = 'pass {"labels": labels, "mask": labels >= 0}'
+        refuse_signed_labels(self._distinct, remedy)
 
 
 def warn_if_swapped(y_true: Any, y_pred: Any) -> None:

@@ -87,8 +87,7 @@ class RankingMetrics(StatefulMetric):
         self._arguments = lambda: {
             "metrics": [to_config(metric) for metric in listed],
             "prefix": prefix,
-            **given,
-            **{name: to_config(value) for name, value in arguments.items()},
+            **{name: to_config(v) for name, v in {**given, **arguments}.items()},
         }
 
     @property

@@ -158,7 +158,7 @@ def _value(metric: Any, field: str) -> Any:
     if field == "k":
         return metric.measure.k
     if field in ("inputs", "duplicates"):
-        return metric.input_format.arguments.get(field, "first")
+        return getattr(metric.input_format, field, metric.fields[field].default)
     return metric.measure[field]
 
 
