@@ -1,13 +1,16 @@
 """An extension of Griffe: what it cannot see in the source, which it does not run.
 
 *   The typed fields of a metric, and of `Options`, are the arguments of a call.
+*   So are the keys of the typed dicts that functions share, with their meanings.
 *   Examples with `>>>`, and formulas, are code.
 *   A public name in backticks is a link to its place in the reference.
 *   The rule of an option's type is its documentation.
 """
 
+import ast
 import functools
 import re
+import textwrap
 
 import griffe
 
@@ -28,6 +31,8 @@ class Declarations(griffe.Extension):
             return
         _describe_types(pkg["options"])
         objects = [*_objects(pkg)]
+        for each in objects:
+            _expand_arguments(each, pkg["arguments"])
         for each in objects:
             if each.docstring and "```" not in each.docstring.value:
                 # `beam` has names of its own that are also those of callbacks.
@@ -50,6 +55,50 @@ def _objects(parent):
             yield member
             if member.is_module or member.is_class:
                 yield from _objects(member)
+
+
+def _expand_arguments(documented, arguments):
+    """Adds what `takes` adds at run time: the keys of the typed dict in `Unpack`."""
+    function = documented
+    if documented.is_class:
+        function = documented.members.get("__init__")
+    is_function = function is not None and getattr(function, "is_function", False)
+    if not is_function or documented.docstring is None:
+        return  # the docstring of a class describes the arguments of its __init__
+    unpacked = next((p for p in function.parameters if p.name == "arguments"), None)
+    if unpacked is None or "Unpack[" not in str(unpacked.annotation):
+        return
+    shared = _keys_of(arguments, str(unpacked.annotation.slice))
+    own = [each for each in function.parameters if each is not unpacked]
+    for name, (annotation, default, _) in shared.items():
+        kind = griffe.ParameterKind.keyword_only
+        own.append(
+            griffe.Parameter(name, annotation=annotation, kind=kind, default=default)
+        )
+    function.parameters = griffe.Parameters(*own, unpacked)
+    text, lines = documented.docstring.value, []
+    place = re.search(r"^( +)\*\*arguments: ", text, re.MULTILINE)
+    for name, (*_, meaning) in shared.items():
+        if not re.search(rf"^{place[1]}{name}: ", text, re.MULTILINE):
+            entry = textwrap.indent(f"{name}: {meaning}", place[1])
+            lines.append(f"{entry}\n")
+    start = place.start()
+    documented.docstring.value = text[:start] + "".join(lines) + text[start:]
+
+
+def _keys_of(arguments, name):
+    """Type, default and meaning of each key of a typed dict and of its bases."""
+    if name not in arguments.members or arguments[name].is_alias:
+        return {}  # the options of metrics, which have a page
+    keys = {}
+    for base in arguments[name].bases:
+        keys |= _keys_of(arguments, str(base))
+    for member in arguments[name].members.values():
+        if member.is_attribute:
+            annotation, stated = member.annotation.slice.elements
+            default, meaning = stated.arguments
+            keys[member.name] = annotation, default, ast.literal_eval(str(meaning))
+    return keys
 
 
 def _link(public, found):
