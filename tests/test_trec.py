@@ -86,7 +86,7 @@ def test_results_that_were_not_judged(files):
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (RUN + b"q1 Q0 \xff 3 1.0 tag\n", r"must be UTF-8.*run', line 3: .*0xff"),
+        (RUN + b"q1 Q0 \xff 3 1.0 tag\n", r"must be UTF-8.*run', line 3: .*xff"),
         (
             RUN + b"q1 Q0 c 3 1.0\n",
             r"must have 6 fields.*run', line 3: 'q1 Q0 c 3 1.0'",

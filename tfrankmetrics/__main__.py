@@ -89,11 +89,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> None:
-    if options.per_query and (len(options.runs) > 1 or options.by):
+    is_table = len(options.runs) > 1 or options.by
+    if options.per_query and is_table:
         raise ValueError(
             "-q prints the queries of one run. Received: several runs, or --by."
         )
-    if options.format != "text" and len(options.runs) == 1 and not options.by:
+    if options.format != "text" and not is_table:
         raise ValueError(
             "--format is for tables. Received: one run, without --by, whose values are "
             "printed as lines."
@@ -109,14 +110,14 @@ def _run(options: argparse.Namespace) -> None:
         },
     }
     qrels = _table(options.qrels, options)
-    if len(options.runs) == 1:
-        run = _table(options.runs[0], options)
-        if options.by:
-            print(_formatted(evaluate_run(qrels, run, **arguments), options.format))
-        else:
-            _print_one(qrels, run, options.per_query, arguments)
+    if len(options.runs) > 1:
+        _print_comparison(qrels, options, arguments)
         return
-    _print_comparison(qrels, options, arguments)
+    run = _table(options.runs[0], options)
+    if is_table:
+        print(_formatted(evaluate_run(qrels, run, **arguments), options.format))
+    else:
+        _print_one(qrels, run, options.per_query, arguments)
 
 
 def _print_comparison(

@@ -14,7 +14,7 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 NO_OTHER_NAMES: Mapping[str, str] = types.MappingProxyType({})
@@ -60,31 +60,17 @@ class Conflict(NamedTuple):
 @functools.cache
 def rule_of(annotation: Any) -> Rule:
     """The rule for the values of an option with this type."""
-    origin = typing.get_origin(annotation)
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        base, *metadata = typing.get_args(annotation)
-        rules = [extra for extra in metadata if isinstance(extra, Rule)]
-        of_base = rule_of(base)
-        if not rules:
-            return of_base
-        return Rule(
-            rules[0].words,
-            lambda value: of_base.holds(value) and rules[0].holds(value),
-        )
+        return _narrowed(rule_of(parts[0]), parts[1:])
     if origin is Literal:
-        choices = typing.get_args(annotation)
         return Rule(
-            f"one of {listed(choices)}",
-            lambda value: isinstance(value, str) and value in choices,
-            choices,
+            f"one of {listed(parts)}",
+            lambda value: isinstance(value, str) and value in parts,
+            parts,
         )
     if origin in (typing.Union, types.UnionType):
-        rules = [rule_of(part) for part in typing.get_args(annotation)]
-        return Rule(
-            ", or ".join(rule.words for rule in rules),
-            lambda value: any(rule.holds(value) for rule in rules),
-            tuple(choice for rule in rules for choice in rule.choices),
-        )
+        return _any_of([rule_of(part) for part in parts])
     if origin is collections.abc.Callable:
         return Rule("a function of a tensor", callable)
     if annotation not in _RULES:
@@ -94,6 +80,22 @@ def rule_of(annotation: Any) -> Rule:
             f"Received: {annotation!r}."
         )
     return _RULES[annotation]
+
+
+def _narrowed(rule: Rule, metadata: Iterable[Any]) -> Rule:
+    """A rule and the one that an Annotated type adds to it, if any."""
+    added = next((each for each in metadata if isinstance(each, Rule)), None)
+    if added is None:
+        return rule
+    return Rule(added.words, lambda value: rule.holds(value) and added.holds(value))
+
+
+def _any_of(rules: Sequence[Rule]) -> Rule:
+    return Rule(
+        ", or ".join(rule.words for rule in rules),
+        lambda value: any(rule.holds(value) for rule in rules),
+        tuple(choice for rule in rules for choice in rule.choices),
+    )
 
 
 _RULES = {

@@ -43,10 +43,8 @@ def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
             a dict or a frame of columns.
         data: A frame, or None.
     """
-    if data is not None and isinstance(by, str):
-        by = [by]
-    if data is not None and isinstance(by, (list, tuple)):
-        by = {name: column(data, name, "by") for name in by}
+    if data is not None:
+        by = _named_columns(by, data)
     if isinstance(by, Mapping) or is_frame(by):
         columns = {name: by[name] for name in column_names(by)}
         if columns and all(isinstance(name, str) for name in columns):
@@ -58,6 +56,14 @@ def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
     raise ValueError(
         f"`by` must be {where}, or a dict of columns. Received: {shortened(by)}."
     )
+
+
+def _named_columns(by: Any, data: Any) -> Any:
+    """The columns of a frame that `by` names; `by` itself if it holds columns."""
+    names = [by] if isinstance(by, str) else by
+    if not isinstance(names, (list, tuple)):
+        return by
+    return {name: column(data, name, "by") for name in names}
 
 
 @dataclasses.dataclass(frozen=True)

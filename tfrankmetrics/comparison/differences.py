@@ -198,18 +198,24 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
         )
     if isinstance(by, Mapping) and by and not any(map(np.ndim, by.values())):
         return _column_by_id(by, first)
-    is_names = isinstance(names, (list, tuple)) and len(names) > 0
-    if is_names and all(isinstance(name, str) for name in names):
-        if all(name in values and name not in first.metrics for name in names):
-            columns = {name: values[name] for name in names}
-            return columns_by_query(columns, first.num_queries)
-        if isinstance(by, str):
-            raise ValueError(
-                "`by` must be a column, or the name of slices that the first model's "
-                f"values have. Received: {by!r}. Pass by={by!r} to evaluate, "
-                "evaluate_rows or evaluate_run, too."
-            )
+    if _are_slices_of(names, values, first.metrics):
+        columns = {name: values[name] for name in names}
+        return columns_by_query(columns, first.num_queries)
+    if isinstance(by, str):
+        raise ValueError(
+            "`by` must be a column, or the name of slices that the first model's "
+            f"values have. Received: {by!r}. Pass by={by!r} to evaluate, "
+            "evaluate_rows or evaluate_run, too."
+        )
     return columns_by_query(by_columns(by), first.num_queries)
+
+
+def _are_slices_of(names: Any, values: Mapping, metrics: Sequence[str]) -> bool:
+    """Whether names are keys of values other than metrics: of slices."""
+    if not isinstance(names, (list, tuple)) or not names:
+        return False
+    keys = {key for key in values if key not in metrics}
+    return all(isinstance(name, str) and name in keys for name in names)
 
 
 def _column_by_id(by: Mapping, first: Model) -> dict[str, Column]:

@@ -32,6 +32,21 @@ class Model(NamedTuple):
         """The number of queries."""
         return len(self.values)
 
+    def with_metrics(self, metrics: tuple[str, ...]) -> Model:
+        """The model with its metrics in this order."""
+        order = [self.metrics.index(name) for name in metrics]
+        return self._replace(
+            values=self.values[:, order],
+            weights=self.weights[:, order],
+            metrics=metrics,
+        )
+
+    def with_queries(self, ids: list[Any], rows: list[int]) -> Model:
+        """The model with only these of its queries."""
+        return self._replace(
+            ids=ids, values=self.values[rows], weights=self.weights[rows]
+        )
+
 
 def read_models(values: Any, by: Any) -> list[Model]:
     """Checks the values of models. Those of the keys `by` are slices."""
@@ -46,25 +61,17 @@ def read_models(values: Any, by: Any) -> list[Model]:
             "`values` must be a dict with the values of each model, as in "
             "{'A': evaluate(..., per_query=True)}. Received: " + shortened(values) + "."
         )
-    slices = by if isinstance(by, (list, tuple)) else []
-    slices = [name for name in slices if isinstance(name, str)]
     if len({*map(str, values)}) < len(values):
         raise ValueError(
             f"The names of models must differ as text. Received: {listed(values)}."
         )
+    slices = by if isinstance(by, (list, tuple)) else []
+    slices = [name for name in slices if isinstance(name, str)]
     models = [_model(str(name), each, slices) for name, each in values.items()]
     first = models[0]
     for model in models[1:]:
         _require_alike(first, model)
-    order = [[model.metrics.index(name) for name in first.metrics] for model in models]
-    return [
-        model._replace(
-            values=model.values[:, o],
-            weights=model.weights[:, o],
-            metrics=first.metrics,
-        )
-        for model, o in zip(models, order, strict=True)
-    ]
+    return [model.with_metrics(first.metrics) for model in models]
 
 
 def _require_alike(first: Model, model: Model) -> None:
@@ -182,14 +189,7 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
     """
     first = models[0]
     if first.ids is None:
-        for model in models[1:]:
-            if model.num_queries != first.num_queries:
-                raise ValueError(
-                    "Without query ids, models are paired by position, and must have "
-                    f"the same number of queries. Received: {first.num_queries} for "
-                    f"{first.name!r} and {model.num_queries} for {model.name!r}. Use "
-                    "evaluate_rows or evaluate_run, which keep the ids."
-                )
+        _require_same_number(models)
         return models, np.full(first.num_queries, True), 0
     places = [{query: i for i, query in enumerate(model.ids or ())} for model in models]
     if unpaired == "error":
@@ -200,16 +200,24 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
         raise ValueError(
             "Models must have queries in common. Received: none that all have."
         )
-    result = []
-    for model, place in zip(models, places, strict=True):
-        rows = [place[query] for query in ids]
-        result.append(
-            model._replace(
-                ids=ids, values=model.values[rows], weights=model.weights[rows]
-            )
-        )
+    result = [
+        model.with_queries(ids, [place[query] for query in ids])
+        for model, place in zip(models, places, strict=True)
+    ]
     number = len(set().union(*places)) - len(ids)
     return result, np.array(kept), number
+
+
+def _require_same_number(models: list[Model]) -> None:
+    first = models[0]
+    for model in models[1:]:
+        if model.num_queries != first.num_queries:
+            raise ValueError(
+                "Without query ids, models are paired by position, and must have "
+                f"the same number of queries. Received: {first.num_queries} for "
+                f"{first.name!r} and {model.num_queries} for {model.name!r}. Use "
+                "evaluate_rows or evaluate_run, which keep the ids."
+            )
 
 
 def _require_same_queries(models: list[Model], places: list[dict[Any, int]]) -> None:

@@ -176,12 +176,7 @@ class Comparison:
         ]
         axes = panels(chosen, names)
         for axis, metric in zip(axes, chosen, strict=True):
-            of_metric = (each for each in everything if each.metric == metric)
-            for row, each in enumerate(of_metric):
-                is_clear = isinstance(each, Mean) or each.is_significant
-                axis.plot([each.low, each.high], [row, row], color="C0", linewidth=2)
-                fill = "C0" if is_clear else "white"
-                axis.plot(each[3], row, "o", color="C0", markerfacecolor=fill)
+            _plot_intervals(axis, [e for e in everything if e.metric == metric])
             if self.differences:
                 axis.axvline(0, color="black", linewidth=0.8)
         title = "Mean, 95% interval (queries)"
@@ -293,6 +288,15 @@ class Comparison:
                 f"({self._correction})"
             )
         return Table(header, rows, len(self.by) + 2, f"{note}.")
+
+
+def _plot_intervals(axis: Any, rows: Sequence[Mean | Difference]) -> None:
+    """A line and a dot for each row; the dot of an uncertain difference is white."""
+    for row, each in enumerate(rows):
+        is_clear = isinstance(each, Mean) or each.is_significant
+        axis.plot([each.low, each.high], [row, row], color="C0", linewidth=2)
+        fill = "C0" if is_clear else "white"
+        axis.plot(each[3], row, "o", color="C0", markerfacecolor=fill)
 
 
 def _letter(number: int) -> str:

@@ -44,18 +44,24 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
             "The cutoff of a metric's name must be a whole number of at least 1, as in "
             f"'ndcg@10'. Received: {shortened(text)}."
         )
-    declaration = by_any_name.get(name.lower())
-    if declaration is None:
-        end = text.removeprefix(name)
-        names = {each: known.name + end for each, known in by_any_name.items()}
-        hint = did_you_mean(name, (), names)
-        if not hint:
-            hint = " Import the module that declares it, if the metric is your own."
-        raise ValueError(
-            f"A metric's name is one of {listed(DECLARATIONS)}, with '@k' for a "
-            f"cutoff. Received: {shortened(text)}.{hint}"
-        )
-    return declaration, int(cutoff) if cutoff else None
+    if name.lower() not in by_any_name:
+        raise _unknown_name(text, name, by_any_name)
+    return by_any_name[name.lower()], int(cutoff) if cutoff else None
+
+
+def _unknown_name(
+    text: str, name: str, by_any_name: Mapping[str, Declaration]
+) -> ValueError:
+    """The error for a name of no metric; `text` may have a cutoff, too."""
+    end = text.removeprefix(name)
+    names = {each: known.name + end for each, known in by_any_name.items()}
+    hint = did_you_mean(name, (), names)
+    if not hint:
+        hint = " Import the module that declares it, if the metric is your own."
+    return ValueError(
+        f"A metric's name is one of {listed(DECLARATIONS)}, with '@k' for a "
+        f"cutoff. Received: {shortened(text)}.{hint}"
+    )
 
 
 def named_measures(

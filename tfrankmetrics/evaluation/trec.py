@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import math
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -90,55 +91,70 @@ def read_trec(
         )
 
 
+class _Layout(NamedTuple):
+    """The fields of a line, separated by ASCII white space as trec_eval does."""
+
+    columns: int
+    may_go_on: bool  # whether more fields may follow
+    value: int  # the number of the field that holds it
+    must_be_finite: bool
+
+
+_QRELS = _Layout(columns=4, may_go_on=False, value=3, must_be_finite=True)
+_RUN = _Layout(columns=6, may_go_on=True, value=4, must_be_finite=False)
+
+
 def read_qrels(path: str | os.PathLike) -> dict[str, dict[str, float]]:
     """The relevance of each judged document of each query."""
-    return _read(path, columns=4, may_go_on=False, value=3, must_be_finite=True)
+    return _read(path, _QRELS)
 
 
 def read_run(path: str | os.PathLike) -> dict[str, dict[str, float]]:
     """The score of each document in the results of each query."""
-    return _read(path, columns=6, may_go_on=True, value=4, must_be_finite=False)
+    return _read(path, _RUN)
 
 
-def _read(
-    path: str | os.PathLike,
-    *,
-    columns: int,
-    may_go_on: bool,
-    value: int,
-    must_be_finite: bool,
-) -> dict[str, dict[str, float]]:
+def _read(path: str | os.PathLike, layout: _Layout) -> dict[str, dict[str, float]]:
     """The value of each document of each query."""
-    document = 2
     values: dict[str, dict[str, float]] = {}
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
-            place = f"Received in {os.fspath(path)!r}, line {number}"
-            try:
-                # Files that were joined may have a byte order mark in the middle.
-                fields = line.removeprefix(codecs.BOM_UTF8).decode().split()
-            except UnicodeDecodeError as error:
-                raise ValueError(f"A file must be UTF-8. {place}: {error}.") from None
-            if not fields or fields[0].startswith("#"):
+            # Files that were joined may have a byte order mark in the middle.
+            fields = line.removeprefix(codecs.BOM_UTF8).split()
+            if not fields or fields[0].startswith(b"#"):
                 continue
-            where = f"{place}: {' '.join(fields)!r:.200}."
-            if len(fields) < columns or (len(fields) > columns and not may_go_on):
-                raise ValueError(f"A line must have {columns} fields. {where}")
-            if len(fields[0]) > LONGEST_QUERY_ID:
-                raise ValueError(
-                    f"A query id must have at most {LONGEST_QUERY_ID} characters. "
-                    f"{where}"
-                )
-            of_query = values.setdefault(fields[0], {})
-            if fields[document] in of_query:
-                raise ValueError(f"A document must occur only once in a query. {where}")
             try:
-                number = float(fields[value])
-            except ValueError:
+                query, document, value = _entry(fields, layout)
+                of_query = values.setdefault(query, {})
+                if document in of_query:
+                    raise ValueError("A document must occur only once in a query.")
+            except ValueError as error:
+                text = b" ".join(fields).decode(errors="backslashreplace")
                 raise ValueError(
-                    f"Field {value + 1} of a line must be a number. {where}"
+                    f"{error} Received in {os.fspath(path)!r}, line {number}: "
+                    f"{text!r:.200}."
                 ) from None
-            if must_be_finite and not math.isfinite(number):
-                raise ValueError(f"A relevance must be a finite number. {where}")
-            of_query[fields[document]] = number
+            of_query[document] = value
     return values
+
+
+def _entry(fields: Sequence[bytes], layout: _Layout) -> tuple[str, str, float]:
+    """The query, the document and the value of a line."""
+    columns = layout.columns
+    if len(fields) < columns or (len(fields) > columns and not layout.may_go_on):
+        raise ValueError(f"A line must have {columns} fields.")
+    try:
+        query, document = fields[0].decode(), fields[2].decode()
+    except UnicodeDecodeError:
+        raise ValueError("A file must be UTF-8.") from None
+    if len(query) > LONGEST_QUERY_ID:
+        raise ValueError(f"A query id must have at most {LONGEST_QUERY_ID} characters.")
+    try:
+        value = float(fields[layout.value])
+    except ValueError:
+        raise ValueError(
+            f"Field {layout.value + 1} of a line must be a number."
+        ) from None
+    if layout.must_be_finite and not math.isfinite(value):
+        raise ValueError("A relevance must be a finite number.")
+    return query, document, value

@@ -38,7 +38,8 @@ from tfrankmetrics.inputs.weights import (
 from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
-from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
+from tfrankmetrics.ranking.ranked_items import depth_for
+from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking, Ties
 
 

@@ -27,7 +27,8 @@ from tfrankmetrics.inputs.relevant_ids import (
 from tfrankmetrics.inputs.tensors import first_value, require_shape
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.ranking.items import Items, count
-from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
+from tfrankmetrics.ranking.ranked_items import depth_for
+from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 
 
@@ -182,14 +183,13 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
         return y_true, y_pred  # an error that `from_dict` raises
-    ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
-    if isinstance(y_pred, (list, tuple)) and any(map(_is_set, y_pred)):
+    ids = _listed_sets(_as_rows(y_true["ids"] if is_dict else y_true))
+    y_pred = _as_rows(y_pred)
+    if _has_set(y_pred):
         raise ValueError(
             "Recommended ids must be in order, the best first. Received: a set, which "
             "has no order."
         )
-    if isinstance(ids, (list, tuple)):
-        ids = [list(row) if _is_set(row) else row for row in ids]
     kinds = [kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None]
     if len({*kinds}) > 1:
         raise ValueError(
@@ -216,6 +216,17 @@ def _coded(data: Any, kind: type, codes: Codes) -> Any:
             f"Received: {data!s:.200}."
         )
     return codes[data]
+
+
+def _has_set(rows: Any) -> bool:
+    return isinstance(rows, (list, tuple)) and any(map(_is_set, rows))
+
+
+def _listed_sets(rows: Any) -> Any:
+    """Rows with a list for each set."""
+    if not _has_set(rows):
+        return rows
+    return [list(row) if _is_set(row) else row for row in rows]
 
 
 def _is_set(data: Any) -> bool:

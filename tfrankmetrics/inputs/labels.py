@@ -30,7 +30,8 @@ from tfrankmetrics.inputs.tensors import (
 from tfrankmetrics.inputs.weights import query_or_item_weights, require_valid_weights
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score, select
 from tfrankmetrics.ranking.order import rank_by_score
-from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
+from tfrankmetrics.ranking.ranked_items import depth_for
+from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 
 

@@ -87,17 +87,21 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
         array = np.asarray(data)
     except ValueError:  # rows of unequal length
         array = np.empty(0, object)
-    if array.dtype != object:
-        refuse_rounded_integers(name, data, array)
-        is_long = array.dtype.kind == "f" and array.dtype.itemsize > 8
-        if is_long or array.dtype.kind in "SUMm":
-            raise ValueError(
-                f"{name} must hold real numbers of at most 64 bits. "
-                f"Received: {array.flat[:1].tolist()[0]!r}, of dtype {array.dtype}."
-                if array.size
-                else f"{name} must hold real numbers. Received: {array.dtype}."
-            )
-        return array
+    if array.dtype == object:
+        return _ragged(name, data)
+    refuse_rounded_integers(name, data, array)
+    is_long = array.dtype.kind == "f" and array.dtype.itemsize > 8
+    if is_long or array.dtype.kind in "SUMm":
+        first = f"{array.flat[:1].tolist()[0]!r}, of dtype " if array.size else ""
+        raise ValueError(
+            f"{name} must hold real numbers of at most 64 bits. Received: {first}"
+            f"{array.dtype}."
+        )
+    return array
+
+
+def _ragged(name: str, data: Any) -> tf.RaggedTensor:
+    """Rows of unequal length as a ragged tensor."""
     try:
         rows = [np.asarray(row) for row in data]
         values = np.concatenate([row for row in rows if row.size] or rows)

@@ -28,11 +28,7 @@ def query_or_item_weights(
         "have a last dimension of 1. "
         f"Received: shape {given.tensor.shape}."
     )
-    weights = _nan_if_negative(given.tensor)
-    if weights.shape.rank == 3 and weights.shape[2] == 1:  # as scores [B, N, 1]
-        weights = tf.squeeze(weights, axis=2)
-    if is_one_list and weights.shape.rank == 1:
-        weights = weights[tf.newaxis]
+    weights = _as_batch(_nan_if_negative(given.tensor), is_one_list)
     batch = tf.shape(labels.tensor)[:1]
     if weights.shape.rank == 0:
         return tf.fill(batch, weights), None
@@ -42,14 +38,28 @@ def query_or_item_weights(
     if weights.shape.rank == 1:
         return require_shape(weights, labels.tensor.shape[:1], batch, error), None
     if is_dense and weights.shape.rank == 2 and weights.shape[1] is None:
-        # [B, 1] and [B, N] look alike until the graph runs. As item weights, both give
-        # the same values.
-        shape = tf.shape(labels.tensor)
-        width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])
-        weights = reshaped_if_same(weights, tf.stack([shape[0], width]), error)
-        weights *= tf.ones_like(labels.tensor, tf.float64)
+        weights = _of_each_item(weights, labels.tensor, error)
     given = given._replace(tensor=weights)
     return None, with_shape_of(labels, given, "labels", error)
+
+
+def _as_batch(weights: tf.Tensor, is_one_list: bool) -> tf.Tensor:
+    """Weights `[B, N, 1]`, as of scores, or `[N]` of one list, as `[B, N]`."""
+    if weights.shape.rank == 3 and weights.shape[2] == 1:
+        return tf.squeeze(weights, axis=2)
+    return weights[tf.newaxis] if is_one_list and weights.shape.rank == 1 else weights
+
+
+def _of_each_item(weights: tf.Tensor, labels: tf.Tensor, error: str) -> tf.Tensor:
+    """Weights of unknown width as weights of items.
+
+    `[B, 1]` and `[B, N]` look alike until the graph runs. As weights of items, both
+    lead to the same values.
+    """
+    shape = tf.shape(labels)
+    width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])
+    weights = reshaped_if_same(weights, tf.stack([shape[0], width]), error)
+    return weights * tf.ones_like(labels, tf.float64)
 
 
 def query_weights(sample_weight: Any, queries: tf.Tensor) -> tf.Tensor:

@@ -16,15 +16,30 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import tensorflow as tf
 
-if TYPE_CHECKING:
-    from tfrankmetrics.keras.state import StatefulMetric
+from tfrankmetrics.inputs.formats import InputFormat
 
 
-def check_use_in_keras(metric: StatefulMetric, y_pred: Any) -> None:
+class Updated(Protocol):
+    """The metric that is updated: the part that this module reads."""
+
+    name: str
+
+    @property
+    def result_keys(self) -> tuple[str, ...]:
+        """The keys of its result, if that is a dict."""
+        ...
+
+    @property
+    def input_format(self) -> InputFormat:
+        """The input format of its data."""
+        ...
+
+
+def check_use_in_keras(metric: Updated, y_pred: Any) -> None:
     """Raises an error if Keras would turn the metric's result into a wrong number."""
     model, methods = _calling_model()
     if model is None:

@@ -109,26 +109,31 @@ def _own_fields(cls: type, inherited: dict[str, Field]) -> dict[str, Field]:
             continue
         if isinstance(annotation, dataclasses.InitVar):
             annotation = annotation.type
-        if name not in vars(cls):
-            raise TypeError(
-                f"A field must have a default. Received: `{name}` of {cls.__name__}."
-            )
         if name in inherited:
             _require_known_choices(cls, name, annotation, inherited[name].type)
         else:
             _require_free_field(cls, name)
             known = Average if name == "average" else None
             _require_known_choices(cls, name, annotation, known)
-        default = vars(cls)[name]
-        if isinstance(default, dataclasses.Field):
-            default = default.default
-        if name == "k" and default is not None:
-            raise TypeError(
-                "The default of `k` must be None, the whole list, as in the names of "
-                f"metrics. Received: {default!r} in {cls.__name__}."
-            )
-        own[name] = Field(annotation, default)
+        own[name] = Field(annotation, _default_of(cls, name))
     return own
+
+
+def _default_of(cls: type, name: str) -> Any:
+    """The default of a field; raises TypeError without one."""
+    if name not in vars(cls):
+        raise TypeError(
+            f"A field must have a default. Received: `{name}` of {cls.__name__}."
+        )
+    default = vars(cls)[name]
+    if isinstance(default, dataclasses.Field):
+        default = default.default
+    if name == "k" and default is not None:
+        raise TypeError(
+            "The default of `k` must be None, the whole list, as in the names of "
+            f"metrics. Received: {default!r} in {cls.__name__}."
+        )
+    return default
 
 
 def _require_free_field(cls: type, name: str) -> None:

@@ -1,50 +1,24 @@
 """Ranked lists: what every formula reads, whatever the input format was.
 
-The axes of all tensors: B queries, J judged items, D ranks down to the deepest cutoff
-(see `depth_for`), and C cutoffs.
-
-The D ranks are 1 ... D, with one exception: of a large catalogue without a cutoff, only
-some are read (see `some_ranks`).
+`ranking/ranked_items.py` explains the axes of the tensors.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any
 
 import tensorflow as tf
 
-from tfrankmetrics.graphs import current_graph, known_size
 from tfrankmetrics.ranking import stops, ties
 from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count, select
-
-if TYPE_CHECKING:
-    from tfrankmetrics.ranking.ties import TieGroups, Ties
-
-Method = TypeVar("Method", bound=Callable[..., Any])
+from tfrankmetrics.ranking.ranked_items import RankedItems, cached
+from tfrankmetrics.ranking.ties import TieGroups, Ties
 
 
-def cached(method: Method) -> Method:
-    """Caches the result of a method, for each gain: many metrics share one.
-
-    A formula may have branches and loops, which have graphs of their own.
-    """
-
-    @functools.wraps(method)
-    def from_cache(self: RankedLists, *gain: ItemGain) -> Any:
-        key = method.__name__, *gain, current_graph()
-        if key not in self.cache:
-            self.cache[key] = method(self, *gain)
-        return self.cache[key]
-
-    return cast(Method, from_cache)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class RankedLists:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class RankedLists(RankedItems):
     """Lists ranked by score down to the deepest cutoff: what a formula reads.
 
     A formula reads `k`, `cutoffs` and `ranks`, and calls `expected`, `sum_to_cutoffs`,
@@ -72,22 +46,11 @@ class RankedLists:
     ...     return tf.math.divide_no_nan(hits, lists.total(relevance)[:, tf.newaxis])
     """
 
-    ranked: Items  # [B, D]
-    judged: Items  # [B, J]
     ties: Ties | None  # None where ties were broken one by one
     query_weights: tf.Tensor | None  # [B]
-    deepest: int | None  # the deepest cutoff that can be read; None is the whole list
     num_retrieved: tf.Tensor  # [B] float64
     # [B] float64, the retrieved and the missed items. A list with 0 does not count.
     num_judged: tf.Tensor
-    # Ascending and unique, at most `deepest`; None, the whole list, is the last.
-    cutoffs: tuple[int | None, ...] = ()
-    # The ranks that are read, ascending, float64 [B, D], if they are not 1 ... D: those
-    # down to the deepest cutoff and to the number of relevant items, and below them
-    # only the ranks of the relevant items and of all that are tied with these. The
-    # other ranks add nothing to a sum.
-    some_ranks: tf.Tensor | None = None
-    cache: dict[tuple, Any] = dataclasses.field(default_factory=dict)
 
     def if_tied(self, exact: Callable[[TieGroups], Any], untied: Any) -> Any:
         """`exact(groups)` if there may be ties, and otherwise `untied`.
@@ -99,74 +62,6 @@ class RankedLists:
             return untied
         groups = self.ties.groups
         return tf.cond(self.ties.may_exist, lambda: exact(groups), lambda: untied)
-
-    @property
-    def k(self) -> tf.Tensor:
-        """The cutoffs, float64 `[C]`; infinity is the whole list."""
-        numbers = [math.inf if k is None else k for k in self.cutoffs]
-        return tf.constant(numbers, tf.float64)
-
-    @property
-    @cached
-    def depth(self) -> tf.Tensor | int:
-        """D, the number of ranks."""
-        known = known_size(self.ranked.valid)
-        return tf.shape(self.ranked.valid)[1] if known is None else known
-
-    @property
-    def ranks(self) -> tf.Tensor:
-        """The ranks 1 ... D, float64 `[D]`, or `some_ranks` `[B, D]`."""
-        return self.positions if self.some_ranks is None else self.some_ranks
-
-    @property
-    @cached
-    def positions(self) -> tf.Tensor:
-        """The numbers 1 ... D, float64 `[D]`.
-
-        They are also the ranks down to every cutoff.
-        """
-        if isinstance(self.depth, int):
-            return tf.constant([*range(1, self.depth + 1)], tf.float64)
-        return tf.range(1, tf.cast(self.depth, tf.float64) + 1, dtype=tf.float64)
-
-    def sum_to_cutoffs(self, values: tf.Tensor) -> tf.Tensor:
-        """Sum of float64 `values` `[B, D]` over ranks 1 ... k, `[B, C]`."""
-        if self._is_shallow:
-            is_counted = self.positions[:, tf.newaxis] <= self.k
-            return tf.matmul(values, tf.cast(is_counted, tf.float64))
-        parts = [values if k is None else values[:, :k] for k in self.cutoffs]
-        return tf.stack([tf.reduce_sum(part, axis=1) for part in parts], axis=1)
-
-    def running_sums(self, values: tf.Tensor) -> tf.Tensor:
-        """Sum of float64 `values` `[B, D]` down to each rank, `[B, D]`."""
-        if self._is_shallow:
-            return tf.matmul(values, self._is_down_to_each_rank)
-        return tf.cumsum(values, axis=1)
-
-    @property
-    @cached
-    def _is_down_to_each_rank(self) -> tf.Tensor:
-        """1 where the row, a rank, is at most the column, a rank, and 0 elsewhere."""
-        return tf.cast(self.positions[:, tf.newaxis] <= self.positions, tf.float64)
-
-    @property
-    def _is_shallow(self) -> bool:
-        """Whether at most 64 ranks are read.
-
-        There a product with a matrix of zeros and ones is faster than tf.cumsum.
-        """
-        if isinstance(self.depth, int):
-            return self.depth <= 64
-        return self.deepest is not None and self.deepest < 64
-
-    def at_cutoffs(self, curve: tf.Tensor) -> tf.Tensor:
-        """The value of a curve over the ranks, `[B, D]`, at each cutoff, `[B, C]`.
-
-        Below the end of a list the curve stays constant.
-        """
-        curve = tf.pad(curve, [[0, 0], [1, 0]])  # for lists without any item
-        ranks = tf.minimum(self.k, tf.cast(self.depth, tf.float64))
-        return tf.gather(curve, tf.cast(ranks, tf.int32), axis=1)
 
     @cached
     def at_ranks(self, gain: ItemGain) -> tf.Tensor:
@@ -357,16 +252,3 @@ def _top_float64(values: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
         lambda: best,
         lambda: tf.math.top_k(values, number)[0],
     )
-
-
-def depth_for(deepest: int | None, lists: tf.Tensor) -> tf.Tensor | int:
-    """How deep to rank lists `[B, N]` for the deepest cutoff, at most N.
-
-    One rank deeper: if the cutoff cuts a group of ties, the last two ranks have equal
-    scores.
-    """
-    size = known_size(lists)
-    if size is None:
-        size = tf.shape(lists)[1]
-        return size if deepest is None else tf.minimum(deepest, size - 1) + 1
-    return size if deepest is None else min(deepest + 1, size)

@@ -16,15 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfrankmetrics.ranking.items import ItemGain, count, select
+from tfrankmetrics.ranking.ranked_items import RankedItems
 from tfrankmetrics.ranking.ties import TieGroups, group_sums
-
-if TYPE_CHECKING:
-    from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 NEGLIGIBLE = 1e-24  # a probability that changes no digit of a sum
 MOST_CLASSES = 64
@@ -42,7 +40,7 @@ class Stops(NamedTuple):
 
 
 def first_stop(
-    lists: RankedLists, groups: TieGroups, stop: ItemGain, at_ranks: tf.Tensor
+    lists: RankedItems, groups: TieGroups, stop: ItemGain, at_ranks: tf.Tensor
 ) -> tf.Tensor:
     """Probability that a user stops at each rank, `[B, D]`.
 
@@ -67,7 +65,7 @@ def first_stop(
 
 
 def _stops_of(
-    lists: RankedLists, groups: TieGroups, stop: ItemGain, at_ranks: tf.Tensor
+    lists: RankedItems, groups: TieGroups, stop: ItemGain, at_ranks: tf.Tensor
 ) -> Stops:
     of_last = largest_of_last = number_of_last = None
     if groups.last_items is not None:
@@ -81,7 +79,7 @@ def _stops_of(
 
 
 def _item_by_item(
-    lists: RankedLists, groups: TieGroups, stops: Stops, number: tf.Tensor
+    lists: RankedItems, groups: TieGroups, stops: Stops, number: tf.Tensor
 ) -> tf.Tensor:
     """The chance to stop at each rank if the user reaches its group, `[B, D]`.
 
@@ -140,7 +138,7 @@ def _stops_by_group(
 
 
 def _rank_by_rank(
-    lists: RankedLists, groups: TieGroups, stops: Stops, is_read: tf.Tensor
+    lists: RankedItems, groups: TieGroups, stops: Stops, is_read: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Which ranks are done, and the chance to stop there if the user reaches the group.
 

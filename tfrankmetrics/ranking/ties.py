@@ -60,15 +60,12 @@ of precision, recall, F1, average precision, reciprocal rank and DCG.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfrankmetrics.ranking.items import count, is_retrieved
-
-if TYPE_CHECKING:
-    from tfrankmetrics.ranking.items import ItemGain
-    from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.items import ItemGain, count, is_retrieved
+from tfrankmetrics.ranking.ranked_items import RankedItems
 
 
 class TieBreaking(NamedTuple):
@@ -238,7 +235,7 @@ def random_numbers(seed: int, queries: tf.Tensor, items: tf.Tensor) -> tf.Tensor
 
 
 def group_sums(
-    lists: RankedLists,
+    lists: RankedItems,
     groups: TieGroups,
     gains: tf.Tensor,
     sum_of: Callable[[tf.Tensor], tf.Tensor],
@@ -267,7 +264,7 @@ def group_sums(
 
 
 def first_relevant(
-    lists: RankedLists, groups: TieGroups, relevant: tf.Tensor
+    lists: RankedItems, groups: TieGroups, relevant: tf.Tensor
 ) -> tf.Tensor:
     """Probability that the first relevant item is at each rank, `[B, D]`.
 
@@ -281,7 +278,7 @@ def first_relevant(
 
 
 def relevant_down_to(
-    lists: RankedLists, groups: TieGroups, relevant: tf.Tensor, expected: tf.Tensor
+    lists: RankedItems, groups: TieGroups, relevant: tf.Tensor, expected: tf.Tensor
 ) -> tf.Tensor:
     """Mean number of relevant items at ranks 1 ... p if the item at p is relevant.
 
@@ -294,7 +291,7 @@ def relevant_down_to(
 
 
 def _relevant_above_group(
-    lists: RankedLists, i: tf.Tensor, expected: tf.Tensor
+    lists: RankedItems, i: tf.Tensor, expected: tf.Tensor
 ) -> tf.Tensor:
     """Number of relevant items in all groups above that of each rank, `[B, D]`."""
     above = lists.running_sums(expected) - expected * i
@@ -302,7 +299,7 @@ def _relevant_above_group(
 
 
 def mean_over_hits(
-    lists: RankedLists,
+    lists: RankedItems,
     groups: TieGroups,
     relevant: tf.Tensor,
     expected: tf.Tensor,
@@ -374,7 +371,7 @@ def _hypergeometric(
 
 
 def irrelevant_above(
-    lists: RankedLists,
+    lists: RankedItems,
     groups: TieGroups,
     relevant: tf.Tensor,
     expected: tf.Tensor,
@@ -396,7 +393,7 @@ def irrelevant_above(
 
 
 def depends_on_order(
-    lists: RankedLists, groups: TieGroups, gains: tf.Tensor, judged: tf.Tensor
+    lists: RankedItems, groups: TieGroups, gains: tf.Tensor, judged: tf.Tensor
 ) -> tf.Tensor:
     """1 where the group of a rank has unequal gains or weights, otherwise 0, `[B, D]`.
 

@@ -246,24 +246,27 @@ def dot_product(queries: Any, candidates: Any) -> tf.Tensor:
             f"{_text('V', shapes[1])}. To score others, pass `score`, or towers that "
             "make vectors."
         )
-    dtypes = {queries.dtype, candidates.dtype}
-    for name, dtype in (
-        ("queries", queries.dtype),
-        ("candidates", candidates.dtype),
-    ):
+    dtype = _dtype_of_product(queries=queries.dtype, candidates=candidates.dtype)
+    queries, candidates = tf.cast(queries, dtype), tf.cast(candidates, dtype)
+    return tf.matmul(queries, candidates, transpose_b=True)
+
+
+def _dtype_of_product(**dtypes: tf.DType) -> tf.DType:
+    """The wider of two dtypes; int64 for integers, since a product of int32 overflows.
+
+    Raises ValueError for a dtype of other things than real numbers.
+    """
+    for name, dtype in dtypes.items():
         if not (dtype.is_floating or dtype.is_integer):
             raise ValueError(
                 f"`{name}` must be vectors of real numbers. Received: {dtype.name}."
             )
-    if any(dtype.is_integer for dtype in dtypes):
-        # A product of int32 overflows.
-        are_integers = all(dtype.is_integer for dtype in dtypes)
-        dtypes = {tf.int64 if are_integers else tf.float64}
-    elif len(dtypes) > 1:
-        dtypes = {tf.float64 if tf.float64 in dtypes else tf.float32}
-    (dtype,) = dtypes
-    queries, candidates = tf.cast(queries, dtype), tf.cast(candidates, dtype)
-    return tf.matmul(queries, candidates, transpose_b=True)
+    distinct = {*dtypes.values()}
+    if all(dtype.is_integer for dtype in distinct):
+        return tf.int64
+    if any(dtype.is_integer for dtype in distinct) or tf.float64 in distinct:
+        return tf.float64
+    return distinct.pop() if len(distinct) == 1 else tf.float32
 
 
 def _text(rows: str, shape: list[int]) -> str:

@@ -1,0 +1,137 @@
+"""Items ranked by score, and sums over their ranks.
+
+The axes of all tensors: B queries, J judged items, D ranks down to the deepest cutoff
+(see `depth_for`), and C cutoffs.
+
+The D ranks are 1 ... D, with one exception: of a large catalogue without a cutoff, only
+some are read (see `some_ranks`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import tensorflow as tf
+
+from tfrankmetrics.graphs import current_graph, known_size
+from tfrankmetrics.ranking.items import ItemGain, Items
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def cached(method: Method) -> Method:
+    """Caches the result of a method, for each gain: many metrics share one.
+
+    A formula may have branches and loops, which have graphs of their own.
+    """
+
+    @functools.wraps(method)
+    def from_cache(self: RankedItems, *gain: ItemGain) -> Any:
+        key = method.__name__, *gain, current_graph()
+        if key not in self.cache:
+            self.cache[key] = method(self, *gain)
+        return self.cache[key]
+
+    return cast(Method, from_cache)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class RankedItems:
+    """Items by rank, and all judged items; the base of `RankedLists`."""
+
+    ranked: Items  # [B, D]
+    judged: Items  # [B, J]
+    deepest: int | None  # the deepest cutoff that can be read; None is the whole list
+    # Ascending and unique, at most `deepest`; None, the whole list, is the last.
+    cutoffs: tuple[int | None, ...] = ()
+    # The ranks that are read, ascending, float64 [B, D], if they are not 1 ... D: those
+    # down to the deepest cutoff and to the number of relevant items, and below them
+    # only the ranks of the relevant items and of all that are tied with these. The
+    # other ranks add nothing to a sum.
+    some_ranks: tf.Tensor | None = None
+    cache: dict[tuple, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def k(self) -> tf.Tensor:
+        """The cutoffs, float64 `[C]`; infinity is the whole list."""
+        numbers = [math.inf if k is None else k for k in self.cutoffs]
+        return tf.constant(numbers, tf.float64)
+
+    @property
+    @cached
+    def depth(self) -> tf.Tensor | int:
+        """D, the number of ranks."""
+        known = known_size(self.ranked.valid)
+        return tf.shape(self.ranked.valid)[1] if known is None else known
+
+    @property
+    def ranks(self) -> tf.Tensor:
+        """The ranks 1 ... D, float64 `[D]`, or `some_ranks` `[B, D]`."""
+        return self.positions if self.some_ranks is None else self.some_ranks
+
+    @property
+    @cached
+    def positions(self) -> tf.Tensor:
+        """The numbers 1 ... D, float64 `[D]`.
+
+        They are also the ranks down to every cutoff.
+        """
+        if isinstance(self.depth, int):
+            return tf.constant([*range(1, self.depth + 1)], tf.float64)
+        return tf.range(1, tf.cast(self.depth, tf.float64) + 1, dtype=tf.float64)
+
+    def sum_to_cutoffs(self, values: tf.Tensor) -> tf.Tensor:
+        """Sum of float64 `values` `[B, D]` over ranks 1 ... k, `[B, C]`."""
+        if self._is_shallow:
+            is_counted = self.positions[:, tf.newaxis] <= self.k
+            return tf.matmul(values, tf.cast(is_counted, tf.float64))
+        parts = [values if k is None else values[:, :k] for k in self.cutoffs]
+        return tf.stack([tf.reduce_sum(part, axis=1) for part in parts], axis=1)
+
+    def running_sums(self, values: tf.Tensor) -> tf.Tensor:
+        """Sum of float64 `values` `[B, D]` down to each rank, `[B, D]`."""
+        if self._is_shallow:
+            return tf.matmul(values, self._is_down_to_each_rank)
+        return tf.cumsum(values, axis=1)
+
+    @property
+    @cached
+    def _is_down_to_each_rank(self) -> tf.Tensor:
+        """1 where the row, a rank, is at most the column, a rank, and 0 elsewhere."""
+        return tf.cast(self.positions[:, tf.newaxis] <= self.positions, tf.float64)
+
+    @property
+    def _is_shallow(self) -> bool:
+        """Whether at most 64 ranks are read.
+
+        There a product with a matrix of zeros and ones is faster than tf.cumsum.
+        """
+        if isinstance(self.depth, int):
+            return self.depth <= 64
+        return self.deepest is not None and self.deepest < 64
+
+    def at_cutoffs(self, curve: tf.Tensor) -> tf.Tensor:
+        """The value of a curve over the ranks, `[B, D]`, at each cutoff, `[B, C]`.
+
+        Below the end of a list the curve stays constant.
+        """
+        curve = tf.pad(curve, [[0, 0], [1, 0]])  # for lists without any item
+        ranks = tf.minimum(self.k, tf.cast(self.depth, tf.float64))
+        return tf.gather(curve, tf.cast(ranks, tf.int32), axis=1)
+
+
+def depth_for(deepest: int | None, lists: tf.Tensor) -> tf.Tensor | int:
+    """How deep to rank lists `[B, N]` for the deepest cutoff, at most N.
+
+    One rank deeper: if the cutoff cuts a group of ties, the last two ranks have equal
+    scores.
+    """
+    size = known_size(lists)
+    if size is None:
+        size = tf.shape(lists)[1]
+        return size if deepest is None else tf.minimum(deepest, size - 1) + 1
+    return size if deepest is None else min(deepest + 1, size)
