@@ -1,4 +1,4 @@
-.PHONY: test test-slow test-all measure-tests fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx docs serve-docs dist
+.PHONY: test test-slow test-all measure-tests fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx docs serve-docs tables dist
 
 test:
 	python -m pytest -n auto
@@ -40,6 +40,10 @@ docs:
 
 serve-docs:
 	NO_MKDOCS_2_WARNING=1 mkdocs serve
+
+# The tables of the documents that follow from the declarations of metrics.
+tables:
+	python tests/doc_tables.py
 
 # The package as PyPI gets it, in dist/.
 dist:

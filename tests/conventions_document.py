@@ -17,6 +17,8 @@ DOCUMENT = pathlib.Path(__file__).parent.parent / "docs" / "conventions.md"
 TOLERANCE = 5.1e-5
 
 
+# A call, and the table of its values.
+CHOICES = re.compile(r"^```py\n(.*?)^```\n+((?:^\|[^\n]*\n)+)", re.M | re.S)
 NAMES = {
     "INF": float("inf"),
     "NAN": float("nan"),
@@ -106,11 +108,7 @@ def numbers(cell):
 
 def choice_examples():
     """The examples in the section "The choices", each with the rows of its table."""
-    blocks = re.findall(
-        r"^```py\n(.*?)^```\n+((?:^\|[^\n]*\n)+)",
-        _section("The choices"),
-        re.MULTILINE | re.DOTALL,
-    )
+    blocks = CHOICES.findall(_section("The choices"))
     return [
         (
             _example(code),
@@ -125,6 +123,35 @@ def choice_examples():
         )
         for code, table in blocks
     ]
+
+
+def choices_with_conventions(text):
+    """The document with each convention in the row of the value that it leads to.
+
+    A value that no row has gets one, without tools.
+    """
+    for call, table in CHOICES.findall(text):
+        example = _example(call)
+        if example.lists_every_tool:
+            text = text.replace(table, _with_conventions(example, table))
+    return text
+
+
+def _with_conventions(example, table):
+    header, rule, *lines = table.strip().splitlines()
+    names = {}
+    for name, convention in tfr.CONVENTIONS.items():
+        if example.metric in convention.metrics:
+            value = f"{example.value(convention=name):.4f}"
+            names.setdefault(value, []).append(f'`"{name}"`')
+    for number, (value, tools, ours) in enumerate(_cells(table)):
+        options = re.findall(r"`[a-z_]+=.*?`", ours)
+        of_row = [f"{number:.4f}" for number in numbers(value)]
+        conventions = names.pop(of_row[0], []) if len(of_row) == 1 else []
+        ours = ", ".join([*conventions, *options])
+        lines[number] = f"| {value} | {tools} | {ours} |".replace("|  |", "| |")
+    lines += [f"| {value} | | {', '.join(ours)} |" for value, ours in names.items()]
+    return "\n".join([header, rule, *lines, ""])
 
 
 def difference_examples():

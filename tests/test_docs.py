@@ -4,15 +4,16 @@ import ast
 import doctest
 import importlib
 import inspect
+import itertools
 import pathlib
 import pkgutil
 import re
-import typing
 from unittest import mock
 
 import pytest
 from cases import METRICS
 from code_blocks import run_blocks
+from doc_tables import DOCUMENTS, groups, text_of, updated
 
 import tfrankmetrics as tfr
 from tfrankmetrics.engine.measure import DECLARATIONS
@@ -36,12 +37,6 @@ PAGES += sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"
 # `validation/test_beam.py` and `validation/test_tfma.py` run the blocks of these pages.
 NEED_OTHER_PACKAGES = ["docs/beam.md", "docs/tfx.md", "docs/start/tfx.md"]
 TRAINS_MODELS = pytest.mark.slow("the page trains models")
-# How the table of input formats names the ones of a metric with subtopics.
-SUBTOPICS = "`[B, N, T]`"
-
-
-def text_of(page):
-    return (ROOT / page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -118,15 +113,11 @@ def _cards():
     return text, [*CARD.finditer(text)]
 
 
-def test_each_metric_has_a_card_with_its_conventions():
-    """`docs/choosing.md` ends each card with the conventions that cover the metric."""
+def test_each_metric_has_a_card():
+    """The cards of `docs/choosing.md` have one form, and one order of metrics."""
     text, cards = _cards()
-    assert sorted(card["name"] for card in cards) == sorted(METRICS)
+    assert [card["name"] for card in cards] == [*itertools.chain(*groups().values())]
     assert len(cards) == text.count("\n### ")
-    for card in cards:
-        name = card["name"]
-        covering = {key for key, c in tfr.CONVENTIONS.items() if name in c.metrics}
-        assert {*re.findall(r"`(\w+)`", card["tools"])} == covering, name
 
 
 def test_each_symbol_of_a_formula_is_explained():
@@ -152,51 +143,6 @@ def test_formulas_in_sentences_have_nothing_that_markdown_changes():
     assert not re.search(r"\\[^a-zA-Z]|\*", " ".join(formulas))
 
 
-def test_table_of_input_formats_is_true():
-    """`docs/reference/options.md` says which formats a metric supports."""
-    rows = re.findall(
-        r"^\| (`.*`) \| (.*) \| ?(.*) \| ?(.*) \| ?(.*) \| ?(.*) \|$",
-        text_of("docs/reference/options.md").split("## Which metric supports")[1],
-        re.MULTILINE,
-    )
-    names = [re.findall(r"`(\w+)`", row[0]) for row in rows]
-    assert sorted(name for row in names for name in row) == sorted(METRICS)
-    for (_, *cells), of_row in zip(rows, names, strict=True):
-        labels, ids, catalogue, in_rows, cutoff = (cell.strip() for cell in cells)
-        for name in of_row:
-            declaration = METRICS[name]
-            has_subtopics = declaration.has_subtopics
-            assert labels == (SUBTOPICS if has_subtopics else "yes"), name
-            assert (ids == "yes") == ("ids" in declaration.inputs), name
-            assert (catalogue == "yes") == ("catalogue" in declaration.inputs), name
-            assert (in_rows == "yes") == (not has_subtopics), name
-            assert (cutoff == "yes") == declaration.has_cutoff, name
-
-
-def test_denominators_are_listed():
-    """`docs/reference/options.md` lists them, since `Options` does not have them."""
-    rows = re.findall(
-        r"^\| (`\w+`(?:, `\w+`)*) \| (`\".*`) \|$",
-        text_of("docs/reference/options.md"),
-        re.MULTILINE,
-    )
-    listed = {
-        cls: re.findall(r'"([^"]*)"', choices)
-        for classes, choices in rows
-        for cls in re.findall(r"`(\w+)`", classes)
-    }
-    declared = {
-        declaration.cls.__name__: [*typing.get_args(declaration.types["denominator"])]
-        for declaration in METRICS.values()
-        if "denominator" in declaration.types
-    }
-    assert listed == declared
-    for declaration in METRICS.values():
-        if "denominator" in declaration.types:
-            first = listed[declaration.cls.__name__][0]
-            assert declaration.defaults["denominator"] == first
-
-
 def test_links_point_to_files():
     # Others in the checkout, such as those of a virtual environment, are not ours.
     documents = [
@@ -214,7 +160,6 @@ def test_links_point_to_files():
                 assert f"def {title}(" in code
 
 
-def test_readme_names_every_metric():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    missing = [name for name in METRICS if not re.search(rf"`{name}(@k)?`", text)]
-    assert not missing
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_tables_are_those_of_the_declarations(document):
+    assert updated(document) == text_of(document), "Run `make tables`."

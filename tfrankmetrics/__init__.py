@@ -8,7 +8,10 @@ The public interface is `__all__` of this package, of `tfrankmetrics.options`, o
 `tfrankmetrics.tfma` and of `tfrankmetrics.beam`. All other modules may change.
 """
 
-from tfrankmetrics import tensorflow_version  # noqa: F401 (imported for its checks)
+from tfrankmetrics import (
+    metrics,
+    tensorflow_version,  # noqa: F401 (imported for its checks)
+)
 from tfrankmetrics.callbacks.lists import EvaluateLists
 from tfrankmetrics.callbacks.retrieval import EvaluateRetrieval
 from tfrankmetrics.callbacks.rows import EvaluateRows
@@ -21,31 +24,7 @@ from tfrankmetrics.evaluation.runs import evaluate_run
 from tfrankmetrics.evaluation.trec import read_trec
 from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.keras.many import RankingMetrics
-from tfrankmetrics.metrics import (
-    DCG,
-    NDCG,
-    AlphaDCG,
-    AverageRelevancePosition,
-    BPref,
-    ExpectedReciprocalRank,
-    F1AtK,
-    HitRateAtK,
-    JudgedAtK,
-    MeanAveragePrecision,
-    MeanReciprocalRank,
-    OrderedPairAccuracy,
-    PerQueryAUC,
-    PFound,
-    PrecisionAtK,
-    PrecisionIA,
-    PropensityScoredNDCG,
-    PropensityScoredPrecision,
-    RankBiasedPrecision,
-    RecallAtK,
-    RPrecision,
-    TiedQueries,
-    inverse_propensity,
-)
+from tfrankmetrics.metrics import *  # noqa: F403 (its `__all__`, below)
 from tfrankmetrics.metrics.base import SubtopicMetric, TopKMetric, WholeListMetric
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import BinaryGain, LabelGain
@@ -59,44 +38,22 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CONVENTIONS",
-    "DCG",
-    "NDCG",
-    "AlphaDCG",
-    "AverageRelevancePosition",
-    "BPref",
     "BinaryGain",
     "Comparison",
     "EvaluateLists",
     "EvaluateRetrieval",
     "EvaluateRows",
-    "ExpectedReciprocalRank",
-    "F1AtK",
-    "HitRateAtK",
     "ItemGain",
-    "JudgedAtK",
     "LabelGain",
-    "MeanAveragePrecision",
-    "MeanReciprocalRank",
     "Options",
-    "OrderedPairAccuracy",
-    "PFound",
-    "PerQueryAUC",
-    "PrecisionAtK",
-    "PrecisionIA",
-    "PropensityScoredNDCG",
-    "PropensityScoredPrecision",
     "QueryValues",
-    "RPrecision",
-    "RankBiasedPrecision",
     "RankedLists",
     "RankingMetrics",
     "RankingWarning",
-    "RecallAtK",
     "RunCounts",
     "RunValues",
     "SlicedValues",
     "SubtopicMetric",
-    "TiedQueries",
     "TopKMetric",
     "WholeListMetric",
     "compare",
@@ -104,10 +61,10 @@ __all__ = [
     "evaluate_retrieval",
     "evaluate_rows",
     "evaluate_run",
-    "inverse_propensity",
     "metric",
     "read_trec",
 ]
+__all__ += metrics.__all__
 
 
 def __dir__() -> list[str]:

@@ -20,9 +20,9 @@ except ImportError as error:
 from tfrankmetrics.arguments import BeamRunArguments, KeyArguments, split, takes
 from tfrankmetrics.beam.columns import Columns, names_of_slices, require_names
 from tfrankmetrics.beam.combiners import (
-    Combiner,
     RowsCombiner,
     RunCombiner,
+    TableCombiner,
     require_free_names,
 )
 from tfrankmetrics.engine.exact_sums import require_no_order
@@ -231,7 +231,7 @@ def _refuse_stable_ties(measures: Mapping[str, Measure]) -> None:
             )
 
 
-def _results(queries: Any, combiner: Combiner) -> Any:
+def _results(queries: Any, combiner: TableCombiner) -> Any:
     combine = beam.CombineGlobally(combiner)
     if not queries.windowing.is_default():
         combine = combine.without_defaults()  # a result for each window with queries

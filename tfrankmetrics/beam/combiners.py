@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +14,9 @@ import numpy as np
 from tfrankmetrics.beam.columns import kind_of
 from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.columns.values import FIRST_INEXACT
-from tfrankmetrics.engine.exact_sums import Sums, added, means_of_sums, no_sums, sums_of
+from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
+from tfrankmetrics.engine.exact_sums import Sums, means_of_sums
 from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.values import require_finite
 from tfrankmetrics.evaluation.join import Pairs, match_pairs, pair_twice
 from tfrankmetrics.evaluation.rows import Queries, by_query, queries_of_codes
 from tfrankmetrics.evaluation.runs import (
@@ -31,9 +32,6 @@ from tfrankmetrics.inputs.mistakes import refuse_signed_labels, warn_if_nothing_
 from tfrankmetrics.results.values import NUM_QUERIES, RunCounts
 from tfrankmetrics.rules import listed, shortened
 
-# Enough queries to make the cost of a call small, few enough to keep in memory.
-QUERIES_AT_A_TIME = 512
-ROWS_AT_A_TIME = 2**18
 OVERALL = "overall"  # a key of results by slice
 NARROWEST = 16  # all shorter lists are padded to this length
 MAX_LABELS = 3  # so many different labels show that they are not only -1 and 1
@@ -51,71 +49,73 @@ class Query(NamedTuple):
 
 
 @dataclasses.dataclass
-class Accumulator:
-    """The sums of each slice, the queries not added yet, and what to check at the end.
+class TableSums(Accumulator):
+    """The sums of each slice, and what to check when all queries are added."""
 
-    Only queries of one worker wait: others receive the rest.
-    """
-
-    waiting: list[Query] = dataclasses.field(default_factory=list)
-    num_rows: int = 0  # that wait
-    sums: dict[tuple, Sums] = dataclasses.field(default_factory=dict)
     kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
     labels: set[float] = dataclasses.field(default_factory=set)  # a few
     counts: RunCounts | None = None  # of two tables
 
+    def note_labels(self, labels: Iterable[float]) -> None:
+        """Keeps a few of the different labels."""
+        if len(self.labels) < MAX_LABELS:
+            self.labels.update(labels)
+            while len(self.labels) > MAX_LABELS:
+                self.labels.pop()
 
-class Combiner(beam.CombineFn):
-    """Adds up the queries of each slice, and returns the rows of the result.
+    def add_counts(self, counts: RunCounts | None) -> None:
+        """Adds the numbers of queries and items that two tables share or not."""
+        if self.counts is None or counts is None:
+            self.counts = self.counts or counts
+            return
+        numbers = [sum(pair) for pair in zip(self.counts[:5], counts[:5], strict=True)]
+        self.counts = RunCounts._make([*numbers, counts.missing_queries])
 
-    Beam calls the state between two calls an accumulator.
-    """
+
+class TableCombiner(Combiner[TableSums], beam.CombineFn):
+    """Adds up the queries of tables, and returns the rows of the result."""
 
     def __init__(
         self, named: Mapping[str, Measure], by: tuple[str, ...], columns: Sequence[str]
     ) -> None:
-        self.named = named
+        self._named = named
         self.by = by
         # What must be the same in all rows of a query, as errors name it.
         self.of_query = columns
 
-    def create_accumulator(self) -> Accumulator:
+    @property
+    def named(self) -> Mapping[str, Measure]:
+        """The metrics by their columns in the result."""
+        return self._named
+
+    def create_accumulator(self) -> TableSums:
         """No queries yet."""
-        return Accumulator()
+        return TableSums()
 
-    def add_input(self, accumulator: Accumulator, element: Any) -> Accumulator:
-        """Adds one query, which is a pair of its id and its rows."""
-        query = self.query(*element)
-        accumulator.waiting.append(query)
+    def query(self, element: tuple[Any, Any]) -> tuple[Query, int]:
+        """A query and the number of its rows, from its id and its rows."""
+        query = self.read(*element)
         columns = [*query.judged[:1], *query.predicted[:1]]
-        accumulator.num_rows += sum(map(len, columns))
-        is_many = len(accumulator.waiting) >= QUERIES_AT_A_TIME
-        if is_many or accumulator.num_rows >= ROWS_AT_A_TIME:
-            self._add_up(accumulator)
-        return accumulator
+        return query, sum(map(len, columns))
 
-    def merge_accumulators(self, accumulators: Iterable[Accumulator]) -> Accumulator:
-        """The sums of several workers as one."""
-        merged = self.create_accumulator()
-        for each in accumulators:
-            self._add_up(each)
-            for key, sums in each.sums.items():
-                _add_to(merged.sums, key, sums)
-            merged.kinds |= each.kinds
-            _note_labels(merged.labels, each.labels)
-            merged.counts = _counts_added(merged.counts, each.counts)
-        return merged
+    def evaluated(self, accumulator: TableSums) -> Evaluated:
+        """The metrics of the queries that wait and count."""
+        accumulator.kinds |= {kind_of(query.id) for query in accumulator.waiting}
+        queries, values, weights = self.values(accumulator)
+        ids, slices = [q.id for q in queries], [q.slice for q in queries]
+        return Evaluated(ids, slices, values, weights)
 
-    def compact(self, accumulator: Accumulator) -> Accumulator:
-        """Only sums are sent to other workers, no queries."""
-        self._add_up(accumulator)
-        return accumulator
+    def merge(self, merged: TableSums, other: TableSums) -> None:
+        """Adds what another worker sent."""
+        super().merge(merged, other)
+        merged.kinds |= other.kinds
+        merged.note_labels(other.labels)
+        merged.add_counts(other.counts)
 
-    def extract_output(
-        self, accumulator: Accumulator
+    def output(
+        self, accumulator: TableSums
     ) -> tuple[list[dict[str, Any]], RunCounts | None]:
         """The rows of the result, of all queries first. Raises ValueError for data."""
-        self._add_up(accumulator)
         if len(accumulator.kinds) > 1:
             raise ValueError(
                 "Query ids must be of one type. Received: "
@@ -123,7 +123,7 @@ class Combiner(beam.CombineFn):
             )
         self.require_valid(accumulator)
         keys = [*accumulator.sums]
-        sums = added([*accumulator.sums.values(), no_sums(len(self.named))])
+        sums = self.sums_of_all(accumulator)
         rows = [self._row((None,) * len(self.by), sums, is_whole=True)]
         if self.by:
             slices = [keys[number] for number in in_order(keys)]
@@ -132,17 +132,17 @@ class Combiner(beam.CombineFn):
             ]
         return rows, accumulator.counts
 
-    def query(self, query: Any, rows: Any) -> Query:
+    def read(self, query: Any, rows: Any) -> Query:
         """The rows of a query as columns."""
         raise NotImplementedError
 
-    def evaluated(
-        self, accumulator: Accumulator
+    def values(
+        self, accumulator: TableSums
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
         """The queries that count, and values and weights of each, `[metrics, B]`."""
         raise NotImplementedError
 
-    def require_valid(self, accumulator: Accumulator) -> None:
+    def require_valid(self, accumulator: TableSums) -> None:
         """Raises ValueError for a mistake that only all data together show."""
         raise NotImplementedError
 
@@ -154,19 +154,6 @@ class Combiner(beam.CombineFn):
             NUM_QUERIES: sums.num_queries,
             **dict(zip(self.named, means_of_sums(sums), strict=True)),
         }
-
-    def _add_up(self, accumulator: Accumulator) -> None:
-        if not accumulator.waiting:
-            return
-        accumulator.kinds |= {kind_of(query.id) for query in accumulator.waiting}
-        queries, values, weights = self.evaluated(accumulator)
-        require_finite(self.named, values, weights, [query.id for query in queries])
-        numbers: dict[tuple, list[int]] = {}
-        for number, query in enumerate(queries):
-            numbers.setdefault(query.slice, []).append(number)
-        for key, which in numbers.items():
-            _add_to(accumulator.sums, key, sums_of(values[:, which], weights[:, which]))
-        accumulator.waiting, accumulator.num_rows = [], 0
 
     def same_in_query(self, query: Any, of_query: Sequence[tuple]) -> tuple:
         """The weight and the slice, which all rows of the query must share."""
@@ -185,24 +172,24 @@ class Combiner(beam.CombineFn):
         return first[0], first[1:]
 
 
-class RowsCombiner(Combiner):
+class RowsCombiner(TableCombiner):
     """Adds up queries whose rows have a label and a score."""
 
-    def query(self, query: Any, rows: Iterable[tuple]) -> Query:
+    def read(self, query: Any, rows: Iterable[tuple]) -> Query:
         """The labels and scores of a query, in any order."""
         labels, scores, *of_query = zip(*rows, strict=True)
         weight, of_slice = self.same_in_query(query, *of_query or [()])
         return Query(query, [labels, _as_floats(scores)], [], weight, of_slice)
 
-    def evaluated(
-        self, accumulator: Accumulator
+    def values(
+        self, accumulator: TableSums
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
         """All waiting queries, and values and weights of each, `[metrics, B]`."""
         waiting = accumulator.waiting
         labels, scores = (
             _chained(query.judged[i] for query in waiting) for i in (0, 1)
         )
-        _note_labels(accumulator.labels, np.unique(labels).tolist())
+        accumulator.note_labels(np.unique(labels).tolist())
         lengths = np.array([len(query.judged[0]) for query in waiting])
         codes = np.repeat(np.arange(len(waiting)), lengths)
         columns = {"query": codes, "labels": labels, "scores": scores}
@@ -210,12 +197,12 @@ class RowsCombiner(Combiner):
         queries = Queries(_canonical(columns), np.cumsum(lengths) - lengths, lengths)
         return waiting, *_in_fixed_widths(self.named, queries, columns, True)
 
-    def require_valid(self, accumulator: Accumulator) -> None:
+    def require_valid(self, accumulator: TableSums) -> None:
         """Raises ValueError for labels that are only -1 and 1."""
         refuse_signed_labels(np.array([*accumulator.labels]), "leave these rows out")
 
 
-class RunCombiner(Combiner):
+class RunCombiner(TableCombiner):
     """Adds up queries with judgments of one table, and predictions of another one."""
 
     def __init__(
@@ -229,14 +216,15 @@ class RunCombiner(Combiner):
         super().__init__(named, by, columns)
         self._policies, self._is_trec_eval = policies, is_trec_eval
 
-    def query(self, query: Any, rows: Mapping[str, Iterable[tuple]]) -> Query:
+    def read(self, query: Any, rows: Mapping[str, Iterable[tuple]]) -> Query:
         """The judged and the predicted items of a query."""
         judged: list[Sequence] = [*zip(*rows["qrels"], strict=True)]
         predicted: list[Sequence] = [*zip(*rows["run"], strict=True)]
         for table, columns in (("qrels", judged), ("run", predicted)):
             items = columns[0] if columns else ()
             if len({*items}) < len(items):
-                twice = next(item for item in items if items.count(item) > 1)
+                times = collections.Counter(items)
+                twice = next(item for item in items if times[item] > 1)
                 raise ValueError(pair_twice(table, query, twice))
         weight, of_slice = self.same_in_query(query, *judged[2:] or [()])
         if predicted:
@@ -245,8 +233,8 @@ class RunCombiner(Combiner):
             predicted = [column[:1] for column in predicted]
         return Query(query, judged[:2], predicted, weight, of_slice)
 
-    def evaluated(
-        self, accumulator: Accumulator
+    def values(
+        self, accumulator: TableSums
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
         """The queries that count, and values and weights of each, `[metrics, B]`."""
         waiting = accumulator.waiting
@@ -258,8 +246,8 @@ class RunCombiner(Combiner):
         joined = match_pairs(judged, predicted)
         refuse_by_policy(joined, judged, predicted, self._policies)
         counts = count_pairs(joined, labels, self._policies.missing_queries)
-        accumulator.counts = _counts_added(accumulator.counts, counts)
-        _note_labels(accumulator.labels, np.unique(labels).tolist())
+        accumulator.add_counts(counts)
+        accumulator.note_labels(np.unique(labels).tolist())
         # The queries by their codes.
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in judged.queries[joined.first_rows]]
@@ -280,7 +268,7 @@ class RunCombiner(Combiner):
             values, weights = values[:, counted], weights[:, counted]
         return queries, values, weights
 
-    def require_valid(self, accumulator: Accumulator) -> None:
+    def require_valid(self, accumulator: TableSums) -> None:
         """Raises ValueError for tables that do not pair, and warns of poor pairs."""
         counts = accumulator.counts
         if counts is None or counts.queries == counts.without_predictions:
@@ -366,21 +354,3 @@ def _pairs(
         np.fromiter(items, object, len(items)),
         _chained(numbers for _, numbers in columns),
     )
-
-
-def _add_to(sums: dict[tuple, Sums], key: tuple, more: Sums) -> None:
-    sums[key] = added([sums[key], more]) if key in sums else more
-
-
-def _note_labels(labels: set[float], more: Iterable[float]) -> None:
-    if len(labels) < MAX_LABELS:
-        labels.update(more)
-        while len(labels) > MAX_LABELS:
-            labels.pop()
-
-
-def _counts_added(counts: RunCounts | None, more: RunCounts | None) -> RunCounts | None:
-    if counts is None or more is None:
-        return counts or more
-    numbers = [sum(pair) for pair in zip(counts[:5], more[:5], strict=True)]
-    return RunCounts._make([*numbers, counts.missing_queries])

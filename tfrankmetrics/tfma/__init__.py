@@ -26,7 +26,7 @@ from tfrankmetrics.arguments import TfmaArguments, split, takes
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.results.values import NUM_QUERIES
-from tfrankmetrics.tfma.combiner import Combiner
+from tfrankmetrics.tfma.combiner import TfmaCombiner
 from tfrankmetrics.tfma.dataframe import as_dataframe
 from tfrankmetrics.tfma.keys import (
     as_json,
@@ -137,7 +137,7 @@ def _computations(
             for key_name in key_names
         ]
         source = model_name, output_name, example_weighted, query_key
-        combiner = Combiner(config, keys, eval_config, *source)
+        combiner = TfmaCombiner(config, keys, eval_config, *source)
         return metric_types.MetricComputation(keys, preprocessors, combiner)
 
     return [

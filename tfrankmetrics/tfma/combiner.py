@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -13,12 +14,12 @@ from tensorflow_model_analysis.metrics import metric_types, metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
 from tfrankmetrics.engine.calls import call_compiled
-from tfrankmetrics.engine.exact_sums import Sums, added, means_of_sums, no_sums, sums_of
-from tfrankmetrics.engine.values import require_finite, values_and_weights
+from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
+from tfrankmetrics.engine.exact_sums import means_of_sums
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.values import values_and_weights
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
 
-# Enough queries to make the cost of a call small, few enough to keep in memory.
-QUERIES_AT_A_TIME = 512
 # Without a query key, a slice with this many lists, all of one item, consists of rows.
 MIN_LISTS_OF_ONE_ITEM = 5
 _UNIT_WEIGHT = np.ones(1)
@@ -39,23 +40,19 @@ class _Query(NamedTuple):
     weights: np.ndarray
 
 
-class _Accumulator(NamedTuple):
-    """Sums over queries, and the queries that are not added yet."""
+@dataclasses.dataclass
+class _Sums(Accumulator):
+    """The sums over queries, and what to check when all are added."""
 
-    sums: Sums
-    num_lists: int  # in the sums
-    longest: int  # the length of their longest list
-    waiting: list[_Query]
+    num_lists: int = 0  # in the sums
+    longest: int = 0  # the length of their longest list
     # An error in the data. TFMA would print the whole query before an error that
     # `add_input` raises, so it is raised at the end.
     mistake: str | None = None
 
 
-class Combiner(beam.CombineFn):
-    """Adds up queries. TFMA passes one element for each query.
-
-    Beam calls the state between two calls an accumulator.
-    """
+class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
+    """Adds up queries. TFMA passes one element for each query, and adds up slices."""
 
     def __init__(
         self,
@@ -80,45 +77,36 @@ class Combiner(beam.CombineFn):
             "example_weighted": example_weighted,
         }
 
-    def create_accumulator(self) -> _Accumulator:
+    @property
+    def named(self) -> Mapping[str, Measure]:
+        """The metrics by their keys in TFMA."""
+        return measures_by_key(self._config)
+
+    def create_accumulator(self) -> _Sums:
         """No queries yet."""
-        return _Accumulator(no_sums(len(measures_by_key(self._config))), 0, 0, [])
+        return _Sums()
 
     def add_input(
-        self, accumulator: _Accumulator, element: metric_types.StandardMetricInputs
-    ) -> _Accumulator:
-        """Adds one query."""
-        if accumulator.mistake:
-            return accumulator
-        try:
-            accumulator.waiting.append(self._query(element))
-            return self._added_up(accumulator, min_waiting=QUERIES_AT_A_TIME)
-        except ValueError as error:
-            return accumulator._replace(mistake=str(error))
+        self, accumulator: _Sums, element: metric_types.StandardMetricInputs
+    ) -> _Sums:
+        """Adds one query, unless one before it had an error."""
+        if not accumulator.mistake:
+            try:
+                super().add_input(accumulator, element)
+            except ValueError as error:
+                accumulator.mistake = str(error)
+                accumulator.waiting = []
+        return accumulator
 
-    def merge_accumulators(self, accumulators: Iterable[_Accumulator]) -> _Accumulator:
-        """The sums of several workers as one."""
-        merged = self.create_accumulator()
-        for sums, num_lists, longest, waiting, mistake in accumulators:
-            merged = _Accumulator(
-                added([merged.sums, sums]),
-                merged.num_lists + num_lists,
-                max(merged.longest, longest),
-                merged.waiting + waiting,
-                merged.mistake or mistake,
-            )
-            merged = self._added_up(merged, min_waiting=QUERIES_AT_A_TIME)
-        return merged
+    def merge(self, merged: _Sums, other: _Sums) -> None:
+        """Adds what another worker sent."""
+        super().merge(merged, other)
+        merged.num_lists += other.num_lists
+        merged.longest = max(merged.longest, other.longest)
+        merged.mistake = merged.mistake or other.mistake
 
-    def compact(self, accumulator: _Accumulator) -> _Accumulator:
-        """Only sums are sent to other workers, no queries."""
-        return self._added_up(accumulator)
-
-    def extract_output(
-        self, accumulator: _Accumulator
-    ) -> dict[metric_types.MetricKey, float]:
+    def output(self, accumulator: _Sums) -> dict[metric_types.MetricKey, float]:
         """The means. Raises ValueError for an error in the data."""
-        accumulator = self._added_up(accumulator)
         if accumulator.mistake:
             raise ValueError(accumulator.mistake)
         num_lists = accumulator.num_lists
@@ -129,11 +117,12 @@ class Combiner(beam.CombineFn):
                 f"Received: {num_lists} lists of one item each. For data with a row "
                 "for each query and document, name the `query_key`."
             )
-        sums = accumulator.sums
+        sums = self.sums_of_all(accumulator)
         values = [*means_of_sums(sums), float(sums.num_queries)]
         return dict(zip(self._keys, values, strict=False))
 
-    def _query(self, element: metric_types.StandardMetricInputs) -> _Query:
+    def query(self, element: metric_types.StandardMetricInputs) -> tuple[_Query, int]:
+        """A query and the number of its items."""
         if self._query_key and not np.size(element.features.get(self._query_key, ())):
             raise ValueError(
                 "Each row must have the feature of the query key, since TFMA makes one "
@@ -153,7 +142,8 @@ class Combiner(beam.CombineFn):
         if is_nested:
             found = self._found_in_mappings(element)
         labels, scores, *weights = found
-        return _Query(labels, scores, weights[0] if self._is_weighted else _UNIT_WEIGHT)
+        weight = weights[0] if self._is_weighted else _UNIT_WEIGHT
+        return _Query(labels, scores, weight), np.size(scores)
 
     def _found_in_mappings(self, element: metric_types.StandardMetricInputs) -> tuple:
         """TFMA's own lookup, for several models or outputs. It is slower."""
@@ -181,28 +171,20 @@ class Combiner(beam.CombineFn):
         kinds = "fiub" if option == "example_weight_key" else self._data.kinds
         _require_numbers(values, name, option, kinds)
 
-    def _added_up(
-        self, accumulator: _Accumulator, min_waiting: int = 1
-    ) -> _Accumulator:
+    def evaluated(self, accumulator: _Sums) -> Evaluated:
+        """The metrics of the queries that wait, all of one slice."""
         waiting = accumulator.waiting
-        if len(waiting) < min_waiting or accumulator.mistake:
-            return accumulator
         weights = _weights(waiting) if self._is_weighted else None
         labels, scores = self._data.pad(
             [query.labels for query in waiting], [query.scores for query in waiting]
         )
         lists = self._data.read(labels, scores, weights)
         lists.require_valid_values()
-        named = measures_by_key(self._config)
-        found = call_compiled(values_and_weights, tuple(named.values()), lists, 0)
-        values, weights = (each.numpy() for each in found)
-        require_finite(named, values, weights)
-        return _Accumulator(
-            added([accumulator.sums, sums_of(values, weights)]),
-            accumulator.num_lists + len(waiting),
-            max(accumulator.longest, labels.shape[1]),
-            [],
-        )
+        measures = tuple(self.named.values())
+        found = call_compiled(values_and_weights, measures, lists, 0)
+        accumulator.num_lists += len(waiting)
+        accumulator.longest = max(accumulator.longest, labels.shape[1])
+        return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in found))
 
 
 def _require_numbers(values: Any, name: str, option: str, kinds: str) -> None:

@@ -1,0 +1,194 @@
+"""Writes the tables of the documents that follow from declarations: `make tables`.
+
+A document marks such a text by comments: `<!-- make tables: metrics -->` before it and
+`<!-- end -->` after it. The groups and the order of metrics are those of the cards in
+`docs/choosing.md`. `test_docs.py` checks that nothing is out of date.
+"""
+
+import functools
+import pathlib
+import re
+import textwrap
+import typing
+
+from cases import METRICS
+from conventions_document import choices_with_conventions
+
+import tfrankmetrics as tfr
+
+ROOT = pathlib.Path(__file__).parent.parent
+CARDS = "docs/choosing.md"
+CONVENTIONS = "docs/conventions.md"
+DOCUMENTS = [
+    "README.md",
+    CARDS,
+    CONVENTIONS,
+    "docs/reference/metrics.md",
+    "docs/reference/options.md",
+]
+MARKED = re.compile(r"(<!-- make tables: ([\w ]+) -->\n\n).*?(\n\n<!-- end -->)", re.S)
+ALSO_IN = re.compile(r"^\*   \*\*Also in\*\* (?:[^.;]|\n)+", re.M)
+NO_CONVENTION = "no convention"
+
+
+def text_of(document):
+    return (ROOT / document).read_text(encoding="utf-8")
+
+
+def table(*rows):
+    """A Markdown table; the first row is the header."""
+    lines = [f"| {' | '.join(cells)} |" for cells in rows]
+    rule = "|".join(["---"] * len(rows[0]))
+    return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
+
+
+def listed(names):
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def at(name, cutoff):
+    return f"{name}@{cutoff}" if METRICS[name].has_cutoff else name
+
+
+@functools.cache
+def groups():
+    """The names of the metrics in each section of the cards, by its heading."""
+    found = {}
+    for heading, name in re.findall(
+        r"^## (.+)|^### `(\w+)", text_of(CARDS).split("## The cards")[1], re.M
+    ):
+        if heading:
+            section = found.setdefault(heading, [])
+        else:
+            section.append(name)
+    listed_names = [name for names in found.values() for name in names]
+    if sorted(listed_names) != sorted(METRICS):
+        raise ValueError(
+            f"{CARDS} must have one card for each metric. Received: one too many or too "
+            f"few of {sorted({*listed_names} ^ {*METRICS}) or listed_names}."
+        )
+    return found
+
+
+def metrics_by_group():
+    return table(
+        ["", ""],
+        *(
+            [heading.lower(), listed(at(name, "k") for name in names)]
+            for heading, names in groups().items()
+        ),
+        ["[your own](docs/how-to/own-metric.md)", OWN_METRIC],
+    )
+
+
+OWN_METRIC = "write one class, and use it like the built-in metrics"
+
+
+def names_of_metrics():
+    rows = []
+    for name in (name for names in groups().values() for name in names):
+        declaration = METRICS[name]
+        argument = "k=10" if declaration.has_cutoff else ""
+        summary, _, _ = declaration.cls.__doc__.partition("\n\n")
+        cells = [
+            f"`{at(name, 10)}`",
+            f"`{declaration.cls.__name__}({argument})`",
+            listed(at(name, 10).replace(name, alias) for alias in declaration.aliases),
+            " ".join(summary.split()).removesuffix("."),
+        ]
+        rows.append(cells)
+    return table(["key in the logs", "class", "other names", "meaning"], *rows)
+
+
+def blocks_of_metrics():
+    parts = []
+    for heading, names in groups().items():
+        parts.append(f"## {heading}")
+        for name in names:
+            cls = METRICS[name].cls.__name__
+            parts.append(
+                f"::: tfrankmetrics.{cls}\n    options:\n      heading_level: 3"
+            )
+    return "\n\n".join(parts)
+
+
+def denominators():
+    classes = {}
+    for declaration in METRICS.values():
+        if "denominator" in declaration.types:
+            choices = typing.get_args(declaration.types["denominator"])
+            assert choices[0] == declaration.defaults["denominator"]
+            quoted = tuple(f'"{choice}"' for choice in choices)
+            classes.setdefault(quoted, []).append(declaration.cls.__name__)
+    rows = [[listed(names), listed(choices)] for choices, names in classes.items()]
+    return table(["class", "`denominator`, the default first"], *rows)
+
+
+def inputs_of_metrics():
+    metrics = {}
+    for name, declaration in METRICS.items():
+        has_subtopics = declaration.has_subtopics
+        cells = (
+            "`[B, N, T]`" if has_subtopics else "yes",
+            "yes" if "ids" in declaration.inputs else "",
+            "yes" if "catalogue" in declaration.inputs else "",
+            "" if has_subtopics else "yes",
+            "yes" if declaration.has_cutoff else "",
+        )
+        metrics.setdefault(cells, []).append(name)
+    header = ["metric", "labels", "ids", "catalogue", "rows", "cutoff"]
+    return table(header, *([listed(names), *cells] for cells, names in metrics.items()))
+
+
+def blocks_of_types():
+    names = [name for name in tfr.options.__all__ if name != "Options"]
+    return "\n\n".join(
+        f"::: tfrankmetrics.options.{name}\n    options:\n      heading_level: 3"
+        for name in names
+    )
+
+
+def conventions():
+    rows = [
+        [convention.tools, f'`convention="{name}"`', ", ".join(convention.metrics)]
+        for name, convention in tfr.CONVENTIONS.items()
+    ]
+    return table(["your number comes from", "pass", "it covers"], *rows)
+
+
+TABLES = {
+    "metrics by group": metrics_by_group,
+    "names of metrics": names_of_metrics,
+    "blocks of metrics": blocks_of_metrics,
+    "denominators": denominators,
+    "inputs of metrics": inputs_of_metrics,
+    "blocks of types": blocks_of_types,
+    "conventions": conventions,
+}
+
+
+def with_conventions_of_cards(text):
+    """The cards, each with the conventions that cover its metric."""
+
+    def card(found):
+        covering = [
+            name for name, c in tfr.CONVENTIONS.items() if found["name"] in c.metrics
+        ]
+        line = f"*   **Also in** {listed(covering) or NO_CONVENTION}"
+        line = textwrap.fill(line, 100, subsequent_indent="    ")
+        return ALSO_IN.sub(line, found[0])
+
+    return re.sub(r"^### `(?P<name>\w+).*?(?=^##|\Z)", card, text, flags=re.M | re.S)
+
+
+def updated(document):
+    """The text of a document with its tables as the declarations have them."""
+    text = MARKED.sub(lambda m: m[1] + TABLES[m[2]]() + m[3], text_of(document))
+    if document == CARDS:
+        text = with_conventions_of_cards(text)
+    return choices_with_conventions(text) if document == CONVENTIONS else text
+
+
+if __name__ == "__main__":
+    for name in DOCUMENTS:
+        (ROOT / name).write_text(updated(name), encoding="utf-8")
