@@ -189,8 +189,10 @@ def test_an_empty_list_counts_as_one_only_if_that_is_the_best_value(name):
     best = metric.range[0 if metric.lower_is_better else 1]
     choices = typing.get_args(metric.types["empty"])
     assert best == 1 or "one" not in choices
-    # Type checkers read the annotations of the classes.
-    assert choices == typing.get_args(CLASSES[name].fields["empty"].type)
+    declared = typing.get_args(CLASSES[name].fields["empty"].type)
+    assert choices == declared, (
+        f"Declare `empty: Literal{[*choices]}` in the class, for type checkers."
+    )
 
 
 def test_a_range_decides_on_the_choices_of_empty(declarations):

@@ -8,10 +8,11 @@ The public interface is `__all__` of this package, of `tfrankmetrics.options`, o
 `tfrankmetrics.tfma` and of `tfrankmetrics.beam`. All other modules may change.
 """
 
-from tfrankmetrics import (
-    metrics,
-    tensorflow_version,  # noqa: F401 (imported for its checks)
-)
+# isort: off
+from tfrankmetrics import tensorflow_version  # noqa: F401 (first, for its checks)
+from tfrankmetrics import metrics
+
+# isort: on
 from tfrankmetrics.callbacks.lists import EvaluateLists
 from tfrankmetrics.callbacks.retrieval import EvaluateRetrieval
 from tfrankmetrics.callbacks.rows import EvaluateRows
