@@ -26,7 +26,7 @@ DOCUMENTS = [
     "docs/reference/metrics.md",
     "docs/reference/options.md",
 ]
-MARKED = re.compile(r"(<!-- make tables: ([\w ]+) -->\n\n).*?(\n\n<!-- end -->)", re.S)
+MARKED = re.compile(r"(<!-- make tables: ([\w ]+) -->\n\n).*?(<!-- end -->)", re.S)
 ALSO_IN = re.compile(r"^\*   \*\*Also in\*\* (?:[^.;]|\n)+", re.M)
 NO_CONVENTION = "no convention"
 
@@ -112,6 +112,26 @@ def blocks_of_metrics():
     return "\n\n".join(parts)
 
 
+def defaults_of_options():
+    """The metrics that take each option, in a row for each default."""
+    rows = []
+    for option in typing.get_type_hints(tfr.Options):
+        metrics = {}
+        for name, declaration in METRICS.items():
+            if option in declaration.types:
+                metrics.setdefault(declaration.defaults[option], []).append(name)
+        defaults = sorted(metrics, key=lambda default: len(metrics[default]))
+        for default in defaults:
+            of_default = listed(metrics[default])
+            if default == defaults[-1] and sum(map(len, metrics.values())) == len(
+                METRICS
+            ):
+                of_default = "all others" if len(defaults) > 1 else "all"
+            shown = f'"{default}"' if isinstance(default, str) else default
+            rows.append([f"`{option}`", of_default, f"`{shown}`"])
+    return table(["option", "metrics", "default"], *rows)
+
+
 def denominators():
     classes = {}
     for declaration in METRICS.values():
@@ -160,6 +180,7 @@ TABLES = {
     "metrics by group": metrics_by_group,
     "names of metrics": names_of_metrics,
     "blocks of metrics": blocks_of_metrics,
+    "defaults of options": defaults_of_options,
     "denominators": denominators,
     "inputs of metrics": inputs_of_metrics,
     "blocks of types": blocks_of_types,
@@ -183,7 +204,9 @@ def with_conventions_of_cards(text):
 
 def updated(document):
     """The text of a document with its tables as the declarations have them."""
-    text = MARKED.sub(lambda m: m[1] + TABLES[m[2]]() + m[3], text_of(document))
+    text = MARKED.sub(
+        lambda m: m[1] + TABLES[m[2]]() + "\n\n" + m[3], text_of(document)
+    )
     if document == CARDS:
         text = with_conventions_of_cards(text)
     return choices_with_conventions(text) if document == CONVENTIONS else text

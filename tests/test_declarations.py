@@ -5,7 +5,7 @@ import inspect
 import math
 import re
 import typing
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 import tensorflow as tf
@@ -144,11 +144,13 @@ def test_the_options_type_has_every_option_of_every_metric():
         assert description_of(documentation, option)
     for metric in METRICS.values():
         for option in metric.types.keys() - {"denominator"}:
-            known, own = types[option], metric.types[option]
+            base, *metadata = typing.get_args(types[option])
+            own = metric.types[option]
             if typing.get_origin(own) is Literal:
-                assert {*typing.get_args(own)} <= {*typing.get_args(known)}
+                assert {*typing.get_args(own)} <= {*typing.get_args(base)}
             else:
-                assert own == known
+                rules = [each for each in metadata if isinstance(each, options.Rule)]
+                assert own == (Annotated[(base, *rules)] if rules else base)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS_WITH_OPTIONS)

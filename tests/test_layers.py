@@ -11,7 +11,7 @@ import tfrankmetrics as tfr
 
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
-    {"tensorflow_version", "rules"},
+    {"tensorflow_version", "rules", "signatures"},
     {"options", "conventions", "graphs", "columns"},
     {"arguments"},
     {"ranking"},

@@ -1,38 +1,20 @@
 """Arguments that several functions share: each with its type, default and meaning.
 
-A function declares them by one of the typed dicts below:
-
-    @takes(ListArguments)
-    def evaluate(y_true, y_pred, metrics, **arguments: Unpack[ListArguments]):
-
-Type checkers and editors read `Unpack`. `takes` puts the arguments into the signature
-and the docstring, which `help()` and notebooks show.
+`signatures.py` explains how a function takes one of these typed dicts.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
-import re
-import textwrap
-import typing
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypedDict
 
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
+from tfrankmetrics.signatures import Argument
 
-T = TypeVar("T", bound=Callable[..., Any])
 MissingQueries = Literal["zero", "skip", "error"]
 UnjudgedQueries = Literal["skip", "error"]
 Unjudged = Literal["irrelevant", "drop"]
 Unit = Literal["epochs", "steps"]
-
-
-class Argument(NamedTuple):
-    """The default and the meaning of an argument."""
-
-    default: Any
-    meaning: str
 
 
 class FormatArguments(TypedDict, total=False):
@@ -275,83 +257,3 @@ class RetrievalCallbackArguments(
 
 class TfmaArguments(CountArguments, FormatArguments, total=False):
     """The arguments of metrics in TensorFlow Model Analysis."""
-
-
-@functools.cache
-def shared_arguments(kind: Any) -> dict[str, tuple[Any, Argument]]:
-    """The type of each argument of a typed dict, and what is stated of it.
-
-    The options of metrics are not among them.
-    """
-    hints = typing.get_type_hints(kind, include_extras=True)
-    pairs = {name: typing.get_args(hint) for name, hint in hints.items()}
-    return {
-        name: (pair[0], pair[1])
-        for name, pair in pairs.items()
-        if len(pair) == 2 and isinstance(pair[1], Argument)
-    }
-
-
-def split(kind: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments of a typed dict, or their defaults, and the options of metrics."""
-    shared = {
-        name: given.get(name, argument.default)
-        for name, (_, argument) in shared_arguments(kind).items()
-    }
-    return shared, {name: v for name, v in given.items() if name not in shared}
-
-
-def takes(kind: Any) -> Callable[[T], T]:
-    """Shows the arguments of a typed dict in the signature and the docstring."""
-
-    def show(documented: Any) -> Any:
-        is_class = isinstance(documented, type)
-        function: Any = vars(documented)["__init__"] if is_class else documented
-        shared = shared_arguments(kind)
-        function.__signature__ = _signature(function, kind, shared)
-        documented.__doc__ = _with_meanings(documented.__doc__ or "", shared)
-        return documented
-
-    return show
-
-
-def _signature(function: Any, kind: Any, shared: Mapping) -> inspect.Signature:
-    # Unpack exists for type checkers only: nothing could evaluate it at run time.
-    function.__annotations__.pop("arguments")
-    signature = inspect.signature(function, eval_str=True)
-    *parameters, _ = signature.parameters.values()
-    keyword_only = inspect.Parameter.KEYWORD_ONLY
-    for name, (annotation, argument) in shared.items():
-        parameters.append(
-            inspect.Parameter(
-                name, keyword_only, default=argument.default, annotation=annotation
-            )
-        )
-    if kind.__annotations__.keys() >= Options.__annotations__.keys():
-        for name, annotation in typing.get_type_hints(Options).items():
-            optional = annotation | None
-            parameters.append(
-                inspect.Parameter(name, keyword_only, default=None, annotation=optional)
-            )
-    return signature.replace(parameters=parameters)
-
-
-def _with_meanings(documentation: str, shared: Mapping) -> str:
-    """The docstring with the meaning of each argument before `**arguments`.
-
-    An argument that the docstring describes itself keeps that description.
-    """
-    place = re.search(r"^( +)\*\*arguments: ", documentation, re.MULTILINE)
-    if place is None:  # python -OO
-        return documentation
-    indent, lines = place[1], []
-    for name, (_, argument) in shared.items():
-        if not re.search(rf"^{indent}{name}: ", documentation, re.MULTILINE):
-            lines += textwrap.wrap(
-                f"{name}: {argument.meaning}",
-                88,
-                initial_indent=indent,
-                subsequent_indent=indent + "    ",
-            )
-    text = "".join(f"{line}\n" for line in lines)
-    return documentation[: place.start()] + text + documentation[place.start() :]

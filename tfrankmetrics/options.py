@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
 from tfrankmetrics.rules import Conflict, Rule, UnknownOptionError, is_finite, is_int
+from tfrankmetrics.signatures import Option, options_of, with_meanings
 
 __all__ = [
     "Alpha",
@@ -111,63 +112,116 @@ class Options(TypedDict, total=False):
     it on a metric object, as in `MeanAveragePrecision(k=5, denominator="hits")`.
 
     >>> options: Options = {"gain": "linear", "ties": "stable"}
-
-    Args:
-        gain: The gain of a label, in NDCG and DCG: "exponential" (2^label - 1; the
-            default), "linear" (the label itself), or a function from a float64 tensor
-            of labels to a tensor of gains of the same shape, finite and at least 0.
-        discount: The discount of a rank, in NDCG, DCG and alpha-DCG: "log2"
-            (1 / log2(1 + rank); the default), "jarvelin" (1 for ranks 1 and 2, then
-            1 / log2(rank)), or a function from a float64 tensor of ranks, starting at
-            1, to a tensor of discounts that do not grow with the rank.
-        ideal: The items in the ideal order of NDCG: all "judged" items, which are those
-            with a label (the default), or only "retrieved" items, whose score is not
-            -inf.
-        relevance_threshold: The lowest label that counts as relevant, above 0; 1.0 by
-            default. All metrics with binary relevance take it.
-        persistence: The probability that a user of RBP goes on from one item to the
-            next, between 0 and 1; 0.8 by default.
-        graded: Whether the gain of an item in RBP is its label, rather than 1 if it is
-            relevant; False by default.
-        max_label: The highest possible label, in ERR and PFound; 4.0 by default.
-        decay: The probability that a user of PFound gives up after each item, from 0
-            to below 1; 0.15 by default.
-        alpha: How much of its gain a subtopic loses each time it is repeated, in
-            alpha-DCG, from 0.001 to 1; 0.5 by default.
-        over: The relevant items in MRR: the "first" one (the default), or "all" of
-            them, whose reciprocal ranks are averaged.
-        average: The mean over queries, in ARP, OPA and AUC: "micro" (all pairs, or all
-            units of label, count alike; the default of ARP and OPA) or "macro" (all
-            queries count alike; the default of AUC). In AUC also "items" or "relevant"
-            (a query counts as often as it has items, or relevant items).
-        ties: How equal scores count: "expected" (the exact mean over all orders of the
-            tied items; the default), "stable" (in the order of the list), "random" (in
-            an order drawn from `seed`), "best" (the highest gain first) or "worst"
-            (the lowest gain first), both without weights per item.
-        seed: The seed of ties="random", an int; None is 0.
-        empty: The value of a list with nothing relevant in it, where all gains are 0:
-            "zero" (the default of most metrics), "one", or "skip", which leaves the
-            list out of the mean.
-        convention: A key of `CONVENTIONS`, such as "trec_eval": uses the settings of
-            that tool as defaults. Options that are passed explicitly win.
     """
 
-    gain: Gain
-    discount: Discount
-    ideal: Ideal
-    relevance_threshold: RelevanceThreshold
-    persistence: Persistence
-    graded: bool
-    max_label: MaxLabel
-    decay: Decay
-    alpha: Alpha
-    over: Over
-    average: Average
-    ties: Ties
-    seed: Seed
-    empty: Empty
-    convention: ConventionName | None
+    gain: Annotated[
+        Gain,
+        Option(
+            'The gain of a label: "exponential" (2^label - 1), "linear" (the label), '
+            "or a function from a float64 tensor of labels to a tensor of gains of the "
+            "same shape, finite and at least 0. Register a function with Keras to save "
+            "models with it."
+        ),
+    ]
+    discount: Annotated[
+        Discount,
+        Option(
+            'The discount of a rank: "log2" (1 / log2(1 + rank)), "jarvelin" (1 for '
+            "ranks 1 and 2, then 1 / log2(rank)), or a function from a float64 tensor "
+            "of ranks, starting at 1, to a tensor of discounts that do not grow with "
+            "the rank."
+        ),
+    ]
+    ideal: Annotated[
+        Ideal,
+        Option(
+            'The items in the ideal order: all "judged" items, which are those with a '
+            'label, or only "retrieved" items, whose score is not -inf.'
+        ),
+    ]
+    relevance_threshold: Annotated[
+        RelevanceThreshold, Option("The lowest label that counts as relevant, above 0.")
+    ]
+    persistence: Annotated[
+        Persistence,
+        Option(
+            "The probability that a user goes on from one item to the next, between 0 "
+            "and 1."
+        ),
+    ]
+    graded: Annotated[
+        bool,
+        Option(
+            "If True, the gain of an item is its label, whatever the threshold. Then "
+            "labels should be between 0 and 1."
+        ),
+    ]
+    max_label: Annotated[
+        MaxLabel,
+        Option(
+            "The highest possible label, above 0. A label above it makes the result "
+            "NaN, and is an error in `evaluate`."
+        ),
+    ]
+    decay: Annotated[
+        Decay,
+        Option(
+            "The probability that a user gives up after each item, from 0 to below 1."
+        ),
+    ]
+    alpha: Annotated[
+        Alpha,
+        Option(
+            "How much of its gain a subtopic loses each time it is repeated, from "
+            "0.001 to 1."
+        ),
+    ]
+    over: Annotated[
+        Over,
+        Option(
+            'The relevant items: the "first" one, or "all" of them, whose reciprocal '
+            "ranks are averaged."
+        ),
+    ]
+    average: Annotated[
+        Average,
+        Option(
+            'The mean over queries: "micro" (all pairs, or all units of label, count '
+            'alike) or "macro" (all queries count alike). In AUC also "items" or '
+            '"relevant" (a query counts as often as it has items, or relevant items).'
+        ),
+    ]
+    ties: Annotated[
+        Ties,
+        Option(
+            'How equal scores count: "expected" (the exact mean over all orders of the '
+            'tied items), "stable" (in the order of the list), "random" (in a '
+            'pseudo-random order, which `seed` reproduces), "best" (the highest gain '
+            'first) or "worst" (the lowest gain first), both without weights per item.'
+        ),
+    ]
+    seed: Annotated[Seed, Option('The seed of ties="random", an int; None is 0.')]
+    empty: Annotated[
+        Empty,
+        Option(
+            "The value of a list with nothing relevant in it, where all gains are 0: "
+            '"zero", "one" (only metrics whose best value is 1), or "skip", which '
+            "leaves the list out of the mean. A list of padding never counts."
+        ),
+    ]
+    convention: Annotated[
+        ConventionName | None,
+        Option(
+            'A key of `CONVENTIONS`, such as "trec_eval": uses the settings of that '
+            "tool as defaults. Options that are passed explicitly win."
+        ),
+    ]
 
+
+Options.__doc__ = with_meanings(
+    f"{Options.__doc__}\n    Args:\n",
+    {name: option.meaning for name, (_, option) in options_of(Options).items()},
+)
 
 CONFLICTS = (
     Conflict(

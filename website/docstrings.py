@@ -1,7 +1,8 @@
 """An extension of Griffe: what it cannot see in the source, which it does not run.
 
 *   The typed fields of a metric, and of `Options`, are the arguments of a call.
-*   So are the keys of the typed dicts that functions share, with their meanings.
+*   So are the keys of the typed dicts that functions share. They have the meanings that
+    the typed dicts state.
 *   Examples with `>>>`, and formulas, are code.
 *   A public name in backticks is a link to its place in the reference.
 *   The rule of an option's type is its documentation.
@@ -9,10 +10,17 @@
 
 import ast
 import functools
+import importlib.util
+import pathlib
 import re
-import textwrap
 
 import griffe
+
+# The module alone: the package needs TensorFlow, which the site does not.
+SIGNATURES = pathlib.Path(__file__).parent.parent / "tfrankmetrics" / "signatures.py"
+spec = importlib.util.spec_from_file_location("signatures", SIGNATURES)
+signatures = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(signatures)
 
 BASES = ("TopKMetric", "WholeListMetric", "SubtopicMetric", "SingleMetric")
 # It has another path: the one of its block on a page.
@@ -31,8 +39,13 @@ class Declarations(griffe.Extension):
             return
         _describe_types(pkg["options"])
         objects = [*_objects(pkg)]
+        # All fields are read first, since a class inherits those of its bases.
+        declared = [each for each in objects if each.is_class and _is_declared(each)]
+        fields = [_fields(cls) for cls in declared]
         for each in objects:
             _expand_arguments(each, pkg["arguments"])
+        for cls, its_fields in zip(declared, fields, strict=True):
+            _expand_options(cls, its_fields, pkg["options"])
         for each in objects:
             if each.docstring and "```" not in each.docstring.value:
                 # `beam` has names of its own that are also those of callbacks.
@@ -42,9 +55,6 @@ class Declarations(griffe.Extension):
                 link = functools.partial(_link, public)
                 text = NAME.sub(link, each.docstring.value)
                 each.docstring.value = _with_code(text)
-        # All fields are read first, since a class inherits those of its bases.
-        declared = [each for each in objects if each.is_class and _is_declared(each)]
-        fields = [_fields(cls) for cls in declared]
         for cls, its_fields in zip(declared, fields, strict=True):
             _add_init(cls, its_fields)
 
@@ -76,14 +86,49 @@ def _expand_arguments(documented, arguments):
             griffe.Parameter(name, annotation=annotation, kind=kind, default=default)
         )
     function.parameters = griffe.Parameters(*own, unpacked)
-    text, lines = documented.docstring.value, []
-    place = re.search(r"^( +)\*\*arguments: ", text, re.MULTILINE)
-    for name, (*_, meaning) in shared.items():
-        if not re.search(rf"^{place[1]}{name}: ", text, re.MULTILINE):
-            entry = textwrap.indent(f"{name}: {meaning}", place[1])
-            lines.append(f"{entry}\n")
-    start = place.start()
-    documented.docstring.value = text[:start] + "".join(lines) + text[start:]
+    meanings = {name: meaning for name, (*_, meaning) in shared.items()}
+    _add_meanings(documented, meanings)
+
+
+def _add_meanings(documented, meanings):
+    text = f"{documented.docstring.value}\n"
+    documented.docstring.value = signatures.with_meanings(text, meanings).rstrip()
+
+
+def _expand_options(cls, fields, options):
+    """Adds what `metric` adds at run time: what `Options` states of the fields."""
+    meanings = {}
+    for name, member in options["Options"].members.items():
+        if not member.is_attribute:
+            continue
+        any_type, stated = member.annotation.slice.elements
+        meaning = ast.literal_eval(str(stated.arguments[0]))
+        if cls.name == "Options":
+            meanings[name] = meaning
+        elif name in fields:
+            of_field = _type_of(fields[name])
+            choices = _choices_of(of_field, options)
+            few = choices and len(choices) < len(_choices_of(any_type, options))
+            only = f" Only {' or '.join(choices)}." if few else ""
+            default = str(_default_of(fields[name])).replace("'", '"')
+            meanings[name] = f"{meaning}{only} Default {default}."
+    if cls.name == "Options":
+        cls.docstring.value += "\n\nArgs:\n"
+    elif "Other arguments: See" in cls.docstring.value:
+        own = {*cls.members}
+        meanings = {name: meaning for name, meaning in meanings.items() if name in own}
+    _add_meanings(cls, meanings)
+
+
+def _choices_of(annotation, options):
+    """The choices of a Literal, or of a name for one, in quotes; none of others."""
+    named = options.members.get(str(annotation))
+    literal = annotation if named is None else named.value
+    if str(getattr(literal, "left", "")) != "Literal":
+        return []
+    chosen = literal.slice
+    choices = getattr(chosen, "elements", [chosen])
+    return [f'"{ast.literal_eval(str(choice))}"' for choice in choices]
 
 
 def _keys_of(arguments, name):
@@ -173,8 +218,10 @@ def _add_init(cls, fields):
 
 def _type_of(field):
     annotation = field.annotation
-    is_init_var = getattr(annotation, "canonical_name", "") == "InitVar"
-    return annotation.slice if is_init_var else annotation
+    kind = getattr(annotation, "canonical_name", "")
+    if kind == "Annotated":
+        return annotation.slice.elements[0]
+    return annotation.slice if kind == "InitVar" else annotation
 
 
 def _default_of(field):

@@ -17,7 +17,7 @@ except ImportError as error:
         'pip install "tfrankmetrics[beam]".'
     ) from error
 
-from tfrankmetrics.arguments import BeamRunArguments, KeyArguments, split, takes
+from tfrankmetrics.arguments import BeamRunArguments, KeyArguments
 from tfrankmetrics.beam.columns import Columns, names_of_slices, require_names
 from tfrankmetrics.beam.combiners import (
     RowsCombiner,
@@ -32,6 +32,7 @@ from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import RunCounts
 from tfrankmetrics.rules import shortened
+from tfrankmetrics.signatures import split, takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.arguments import ScheduleArguments, shared_arguments
+from tfrankmetrics.arguments import ScheduleArguments
 from tfrankmetrics.keras import KerasCallback
 from tfrankmetrics.results.request import Request
 from tfrankmetrics.results.values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.rules import check_option, shortened
+from tfrankmetrics.signatures import shared_arguments
 
 
 class Evaluation(KerasCallback):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrankmetrics.arguments import ListCallbackArguments, takes
+from tfrankmetrics.arguments import ListCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation, output_of
 from tfrankmetrics.evaluation.lists import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
@@ -17,6 +17,7 @@ from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.retrieval.candidates import rows_of
 from tfrankmetrics.rules import listed, shortened
+from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

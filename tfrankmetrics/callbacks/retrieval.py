@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrankmetrics.arguments import RetrievalCallbackArguments, takes
+from tfrankmetrics.arguments import RetrievalCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation
 from tfrankmetrics.inputs.mistakes import warn_if_other_towers
 from tfrankmetrics.keras.state import StatefulMetric
@@ -19,6 +19,7 @@ from tfrankmetrics.retrieval.evaluation import (
     weights_and_slices,
 )
 from tfrankmetrics.retrieval.truth import read_truth
+from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.arguments import RowCallbackArguments, takes
+from tfrankmetrics.arguments import RowCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation
 from tfrankmetrics.evaluation.rows import columns_of, evaluate_table
 from tfrankmetrics.inputs.mistakes import RankingWarning, refuse_shuffled
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import shortened
+from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

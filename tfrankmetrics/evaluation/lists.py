@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.arguments import ListArguments, takes
+from tfrankmetrics.arguments import ListArguments
 from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, values_and_weights
@@ -15,6 +15,7 @@ from tfrankmetrics.inputs.formats import Lists, tensors_of, with_tensors
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
+from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

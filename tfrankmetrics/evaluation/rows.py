@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.arguments import ResultArguments, takes
+from tfrankmetrics.arguments import ResultArguments
 from tfrankmetrics.columns.frames import column, is_frame
 from tfrankmetrics.columns.slices import column_of_queries
 from tfrankmetrics.columns.values import (
@@ -35,6 +35,7 @@ from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.rules import shortened
+from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -12,8 +12,6 @@ from tfrankmetrics.arguments import (
     RunArguments,
     Unjudged,
     UnjudgedQueries,
-    shared_arguments,
-    takes,
 )
 from tfrankmetrics.columns.frames import column, is_frame
 from tfrankmetrics.columns.slices import (
@@ -49,6 +47,7 @@ from tfrankmetrics.results.values import (
     SlicedValues,
 )
 from tfrankmetrics.rules import check_option, shortened
+from tfrankmetrics.signatures import shared_arguments, takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfrankmetrics.arguments import KerasArguments, takes
+from tfrankmetrics.arguments import KerasArguments
 from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import NUM_QUERIES
 from tfrankmetrics.rules import shortened
+from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

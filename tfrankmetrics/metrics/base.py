@@ -16,7 +16,7 @@ from tfrankmetrics.engine.measure import (
 )
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
-from tfrankmetrics.metrics.declared import Field, with_fields
+from tfrankmetrics.metrics.fields import Field, with_fields
 from tfrankmetrics.options import (
     ConventionName,
     Cutoff,
@@ -118,17 +118,6 @@ class TopKMetric(SingleMetric):
 
     Args:
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
-        ties: How equal scores count: "expected" (the exact mean over all orders of the
-            tied items; the default), "stable" (in the order of the list), "random" (in
-            a pseudo-random order, which `seed` reproduces), "best" (the highest gain
-            first) or "worst" (the lowest gain first), both without weights per item.
-        seed: The seed of ties="random", an int; None is 0.
-        empty: The value of a list with nothing relevant in it, where all gains are 0:
-            "zero" (the default of most metrics), "one", or "skip", which leaves the
-            list out of the mean. A list of padding never counts. Metrics whose best
-            value is not 1 do not take "one".
-        convention: A key of `CONVENTIONS`, such as "trec_eval": uses the settings of
-            that tool as defaults. Options that are passed explicitly win.
         inputs: The arguments of `update_state`: "labels" and scores (the default),
             relevant "ids" and recommended ids, or relevant ids and the scores of a
             whole "catalogue".

@@ -104,7 +104,6 @@ class MeanAveragePrecision(TopKMetric):
     0.833...
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         denominator: "relevant" (all relevant items of the list; the default),
             "min(k, relevant)" (at most as many of them as fit above the cutoff), or
             "hits" (the relevant items found above the cutoff).
@@ -133,8 +132,6 @@ class MeanReciprocalRank(TopKMetric):
     0.5
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
-        over: The relevant items that count: the "first" one (the default) or "all".
         Other arguments: See `TopKMetric`.
     """
 
@@ -156,7 +153,6 @@ class PrecisionAtK(TopKMetric):
     0.5
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
         Other arguments: See `TopKMetric`.
@@ -180,7 +176,6 @@ class RecallAtK(TopKMetric):
     0.5
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         Other arguments: See `TopKMetric`.
     """
 
@@ -202,7 +197,6 @@ class HitRateAtK(TopKMetric):
     1.0
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         Other arguments: See `TopKMetric`.
     """
 
@@ -224,7 +218,6 @@ class F1AtK(TopKMetric):
     0.4...
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         denominator: The denominator of precision: "list" (min(k, length of the list);
             the default), or "k", even for shorter lists.
         Other arguments: See `TopKMetric`.
@@ -251,7 +244,6 @@ class RPrecision(TopKMetric):
     0.5
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         Other arguments: See `TopKMetric`.
     """
 

@@ -69,15 +69,6 @@ class NDCG(TopKMetric):
     0.796...
 
     Args:
-        gain: The gain of a label: "exponential" (2^label - 1; the default), "linear"
-            (the label), or a function from a float64 tensor of labels to gains of its
-            shape, at least 0. Register a function with Keras to save models with it.
-        discount: The discount of a rank: "log2" (1 / log2(1 + rank); the default),
-            "jarvelin" (1 for ranks 1 and 2, then 1 / log2(rank)), or a function from a
-            float64 tensor of ranks, starting at 1, to discounts of its shape that do
-            not grow with the rank.
-        ideal: The items in the ideal order: all "judged" items, which are those with a
-            label (the default), or only "retrieved" items, whose score is not -inf.
         Other arguments: See `TopKMetric`.
     """
 
@@ -107,14 +98,6 @@ class DCG(TopKMetric):
     2.261...
 
     Args:
-        gain: The gain of a label: "exponential" (2^label - 1; the default), "linear"
-            (the label), or a function from a float64 tensor of labels to gains of its
-            shape, at least 0. Register a function with Keras to save models with it.
-        discount: The discount of a rank: "log2" (1 / log2(1 + rank); the default),
-            "jarvelin" (1 for ranks 1 and 2, then 1 / log2(rank)), or a function from a
-            float64 tensor of ranks, starting at 1, to discounts of its shape that do
-            not grow with the rank.
-        empty: "zero" (the default) or "skip": whether lists with no gain count.
         Other arguments: See `TopKMetric`.
     """
 

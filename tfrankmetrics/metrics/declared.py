@@ -9,181 +9,41 @@ formula:
 
         relevance_threshold: RelevanceThreshold = 1.0
 
-As with `dataclasses.dataclass`, the fields become the signature of the class with its
-defaults, and attributes of its objects. They are also the options that the formula and
-the gain receive as keywords. The class cannot be a dataclass, since Keras needs its own
-`__init__` and has its own `name` and `dtype`. The decorator is a `dataclass_transform`,
-so type checkers check calls of the class as they do for a dataclass.
+`fields.py` makes the fields arguments of the class, and options of the formula.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
 import numbers
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import tensorflow as tf
 
-from tfrankmetrics.arguments import (
-    RetrievalArguments,
-    RowCallbackArguments,
-    RunArguments,
-    shared_arguments,
-)
 from tfrankmetrics.engine.measure import (
     DECLARATIONS,
     Declaration,
     keyword_parameters,
     make_measure,
 )
-from tfrankmetrics.inputs.formats import takes_duplicates
-from tfrankmetrics.keras.state import StatefulMetric
+from tfrankmetrics.metrics.fields import Field, dataclass_transform, with_fields
 from tfrankmetrics.metrics.trial import try_declaration
-from tfrankmetrics.options import CONFLICTS, Average
+from tfrankmetrics.options import CONFLICTS
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.rules import Conflict, listed
 
 T = TypeVar("T")
 
-if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-else:
 
-    def dataclass_transform(**_):
-        """For type checkers only: it does nothing at run time."""
-        return lambda function: function
-
-
-class Field(NamedTuple):
-    """A typed field of a metric's class."""
-
-    type: Any
-    default: Any
-
-
-# Fields of the base classes, in the order of signatures.
-_SHARED = ("ties", "seed", "empty", "convention", "inputs", "duplicates")
-_SHARED += ("name", "dtype")
 # Fields that are not options of a measure.
 _NOT_OPTIONS = ("k", "convention", "inputs", "duplicates", "name", "dtype")
-# Arguments of the functions that take metrics by name.
-_ARGUMENTS = {"metrics", "mask", "sample_weight", "groups", "data"}
-_ARGUMENTS |= {*shared_arguments(RunArguments), *shared_arguments(RetrievalArguments)}
-_ARGUMENTS |= {*shared_arguments(RowCallbackArguments)}
 # Options that `engine/values.py` applies, rather than a formula.
 _COMPUTED = ("ties", "seed", "empty", "average")
-
-
-@dataclass_transform(
-    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field,)
-)
-def with_fields(cls: type[T]) -> type[T]:
-    """Turns the typed fields of a class into its signature and its attributes."""
-    declared: Any = cls
-    inherited = getattr(cls, "fields", {})
-    own = _own_fields(cls, inherited)
-    for name in own:
-        if name in ("convention", "name", "dtype"):
-            delattr(cls, name)  # a convention is not kept; Keras has the other two
-        else:
-            setattr(cls, name, property(lambda self, name=name: _value(self, name)))
-    declared.fields = {**inherited, **own}
-    formats = typing.get_args(own["inputs"].type) if "inputs" in own else ()
-    if formats and not any(map(takes_duplicates, formats)):
-        declared.fields.pop("duplicates", None)
-    declared.__signature__ = _signature(declared.fields)
-    return cls
-
-
-def _own_fields(cls: type, inherited: dict[str, Field]) -> dict[str, Field]:
-    """The fields that a class itself declares."""
-    own = {}
-    for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
-        if typing.get_origin(annotation) is typing.ClassVar:
-            continue
-        if isinstance(annotation, dataclasses.InitVar):
-            annotation = annotation.type
-        if name in inherited:
-            _require_known_choices(cls, name, annotation, inherited[name].type)
-        else:
-            _require_free_field(cls, name)
-            known = Average if name == "average" else None
-            _require_known_choices(cls, name, annotation, known)
-        own[name] = Field(annotation, _default_of(cls, name))
-    return own
-
-
-def _default_of(cls: type, name: str) -> Any:
-    """The default of a field; raises TypeError without one."""
-    if name not in vars(cls):
-        raise TypeError(
-            f"A field must have a default. Received: `{name}` of {cls.__name__}."
-        )
-    default = vars(cls)[name]
-    if isinstance(default, dataclasses.Field):
-        default = default.default
-    if name == "k" and default is not None:
-        raise TypeError(
-            "The default of `k` must be None, the whole list, as in the names of "
-            f"metrics. Received: {default!r} in {cls.__name__}."
-        )
-    return default
-
-
-def _require_free_field(cls: type, name: str) -> None:
-    """Raises TypeError for a field with a name that Keras or a function uses."""
-    is_attribute = hasattr(StatefulMetric, name) and name not in ("name", "dtype")
-    if is_attribute or name in _ARGUMENTS:
-        raise TypeError(
-            "A field must not have the name of an attribute of Keras's metrics, or of "
-            "an argument of `evaluate`, `evaluate_rows` or another function. Received: "
-            f"`{name}` of {cls.__name__}."
-        )
-
-
-def _require_known_choices(cls: type, name: str, declared: Any, known: Any) -> None:
-    """Raises TypeError for a field with other choices than it is known to have."""
-    if typing.get_origin(known) is not typing.Literal:
-        return
-    choices, own = typing.get_args(known), typing.get_args(declared)
-    if typing.get_origin(declared) is not typing.Literal or not {*own} <= {*choices}:
-        raise TypeError(
-            f"The type of `{name}` must be a Literal of some of {listed(choices)}. "
-            f"Received: {declared} in {cls.__name__}."
-        )
-
-
-def _value(metric: Any, field: str) -> Any:
-    if field == "k":
-        return metric.measure.k
-    if field in ("inputs", "duplicates"):
-        return getattr(metric.input_format, field, metric.fields[field].default)
-    return metric.measure[field]
-
-
-def _signature(fields: dict[str, Field]) -> inspect.Signature:
-    """`k` first, then the metric's own options, then those that all metrics share."""
-
-    def position(name):
-        return name != "k", _SHARED.index(name) if name in _SHARED else -1
-
-    kind = inspect.Parameter
-    return inspect.Signature(
-        [
-            inspect.Parameter(
-                name,
-                kind.POSITIONAL_OR_KEYWORD if name == "k" else kind.KEYWORD_ONLY,
-                default=fields[name].default,
-            )
-            for name in sorted(fields, key=position)
-        ]
-    )
 
 
 @dataclass_transform(

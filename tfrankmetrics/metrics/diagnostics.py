@@ -45,8 +45,6 @@ class TiedQueries(TopKMetric):
 
     Args:
         ties: "expected", the only choice: with other ones there are no ties left.
-        empty: "zero" (the default) or "skip": whether lists where all labels are 0
-            count.
         Other arguments: See `TopKMetric`.
     """
 
@@ -80,8 +78,6 @@ class JudgedAtK(TopKMetric):
     Args:
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
-        empty: "zero" (the default), "one" or "skip": the value of a list without any
-            judged item.
         inputs: "labels", the only input format that tells judged items from others.
         Other arguments: See `TopKMetric`.
     """

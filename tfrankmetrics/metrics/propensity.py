@@ -129,8 +129,6 @@ class PropensityScoredPrecision(TopKMetric):
     Args:
         average: "micro" (the ratio of the sums; the default) or "macro" (the mean of
             the ratios of the queries).
-        empty: "skip", the only choice: a query without a relevant item adds nothing to
-            either sum.
         Other arguments: See `TopKMetric`.
     """
 
@@ -162,8 +160,6 @@ class PropensityScoredNDCG(TopKMetric):
     Args:
         average: "micro" (the ratio of the sums; the default) or "macro" (the mean of
             the ratios of the queries).
-        empty: "skip", the only choice: a query without a relevant item adds nothing to
-            either sum.
         Other arguments: See `TopKMetric`.
     """
 

@@ -79,7 +79,6 @@ class PrecisionIA(SubtopicMetric):
     0.25
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
         Other arguments: See `SubtopicMetric`.
@@ -107,11 +106,6 @@ class AlphaDCG(SubtopicMetric):
     1.75
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
-        alpha: How much of its gain a subtopic loses each time it is repeated, from
-            0.001 to 1. Default 0.5.
-        discount: The discount of a rank, as in `NDCG`; "log2" is the default.
-        empty: "zero" (the default) or "skip": whether empty lists count.
         Other arguments: See `SubtopicMetric`.
     """
 

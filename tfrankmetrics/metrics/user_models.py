@@ -73,12 +73,6 @@ class RankBiasedPrecision(TopKMetric):
     0.625
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
-        graded: If True, the gain of an item is its label, whatever the threshold. Then
-            labels should be between 0 and 1. Default False.
-        persistence: The probability that the user goes on from one item to the next,
-            between 0 and 1. Default 0.8.
-        empty: "zero" (the default) or "skip": whether empty lists count.
         Other arguments: See `TopKMetric`.
     """
 
@@ -110,10 +104,6 @@ class ExpectedReciprocalRank(TopKMetric):
     0.583...
 
     Args:
-        max_label: The highest possible label, above 0. Default 4.0. A label above it
-            makes the result NaN, and is an error in `evaluate`.
-        empty: "zero" (the default) or "skip": whether lists where all labels are 0
-            count.
         Other arguments: See `TopKMetric`.
     """
 
@@ -139,12 +129,6 @@ class PFound(TopKMetric):
     0.786...
 
     Args:
-        max_label: The highest possible label, above 0. Default 4.0. A label above it
-            makes the result NaN, and is an error in `evaluate`.
-        decay: The probability that a user gives up after each item, from 0 to below 1.
-            Default 0.15.
-        empty: "zero" (the default) or "skip": whether lists where all labels are 0
-            count.
         Other arguments: See `TopKMetric`.
     """
 

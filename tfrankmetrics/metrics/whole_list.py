@@ -103,8 +103,6 @@ class AverageRelevancePosition(WholeListMetric):
     Args:
         average: "micro" (all units of label of all queries count alike; the default) or
             "macro" (all queries count alike).
-        empty: "skip", the only choice: a list where all labels are 0 has no such
-            position, and is left out of the mean.
         Other arguments: See `WholeListMetric`.
     """
 
@@ -171,7 +169,6 @@ class PerQueryAUC(WholeListMetric):
     0.5
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         average: "macro" (all queries count alike; the default), "micro" (all pairs
             count alike), "items" (a query counts as often as it has items, or
             impressions) or "relevant" (as often as it has relevant items).
@@ -203,7 +200,6 @@ class BPref(WholeListMetric):
     0.75
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant. Default 1.0.
         denominator: "min(relevant, irrelevant)" (the number of relevant items, or of
             irrelevant items if there are fewer; the default) or "relevant".
         inputs: "labels", the only input format with items known to be irrelevant.

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.arguments import split
 from tfrankmetrics.columns.slices import (
     Column,
     Slices,
@@ -27,6 +26,7 @@ from tfrankmetrics.results.values import (
     summarize,
 )
 from tfrankmetrics.rules import shortened
+from tfrankmetrics.signatures import split
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
-from tfrankmetrics.arguments import RetrievalArguments, takes
+from tfrankmetrics.arguments import RetrievalArguments
 from tfrankmetrics.columns.slices import (
     Slices,
 )
@@ -27,6 +27,7 @@ from tfrankmetrics.retrieval.counting import count_ranks
 from tfrankmetrics.retrieval.lists import by_query, order_of
 from tfrankmetrics.retrieval.truth import Truth, read_truth, require_unique
 from tfrankmetrics.rules import check_option, shortened
+from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

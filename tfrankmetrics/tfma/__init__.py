@@ -22,10 +22,11 @@ except ImportError as error:
         'pip install "tfrankmetrics[tfx]", on Python 3.10 or 3.11.'
     ) from error
 
-from tfrankmetrics.arguments import TfmaArguments, split, takes
+from tfrankmetrics.arguments import TfmaArguments
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.results.values import NUM_QUERIES
+from tfrankmetrics.signatures import split, takes
 from tfrankmetrics.tfma.combiner import TfmaCombiner
 from tfrankmetrics.tfma.dataframe import as_dataframe
 from tfrankmetrics.tfma.keys import (

@@ -1,0 +1,181 @@
+"""The typed fields of a metric's class: its arguments, attributes and documentation.
+
+As with `dataclasses.dataclass`, the fields become the signature of the class with its
+defaults, and attributes of its objects. They are also the options that the formula and
+the gain receive as keywords. The class cannot be a dataclass, since Keras needs its own
+`__init__` and has its own `name` and `dtype`. The decorator is a `dataclass_transform`,
+so type checkers check calls of the class as they do for a dataclass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from tfrankmetrics.arguments import (
+    RetrievalArguments,
+    RowCallbackArguments,
+    RunArguments,
+)
+from tfrankmetrics.inputs.formats import takes_duplicates
+from tfrankmetrics.keras.state import StatefulMetric
+from tfrankmetrics.options import Average, Options
+from tfrankmetrics.rules import listed
+from tfrankmetrics.signatures import options_of, shared_arguments, with_meanings
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_):
+        """For type checkers only: it does nothing at run time."""
+        return lambda function: function
+
+
+class Field(NamedTuple):
+    """A typed field of a metric's class."""
+
+    type: Any
+    default: Any
+
+
+# Fields of the base classes, in the order of signatures.
+_SHARED = ("ties", "seed", "empty", "convention", "inputs", "duplicates")
+_SHARED += ("name", "dtype")
+# Arguments of the functions that take metrics by name.
+_ARGUMENTS = {"metrics", "mask", "sample_weight", "groups", "data"}
+_ARGUMENTS |= {*shared_arguments(RunArguments), *shared_arguments(RetrievalArguments)}
+_ARGUMENTS |= {*shared_arguments(RowCallbackArguments)}
+
+
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field,)
+)
+def with_fields(cls: type[T]) -> type[T]:
+    """Turns the typed fields of a class into its signature and its attributes."""
+    declared: Any = cls
+    inherited = getattr(cls, "fields", {})
+    own = _own_fields(cls, inherited)
+    for name in own:
+        if name in ("convention", "name", "dtype"):
+            delattr(cls, name)  # a convention is not kept; Keras has the other two
+        else:
+            setattr(cls, name, property(lambda self, name=name: _value(self, name)))
+    declared.fields = {**inherited, **own}
+    formats = typing.get_args(own["inputs"].type) if "inputs" in own else ()
+    if formats and not any(map(takes_duplicates, formats)):
+        declared.fields.pop("duplicates", None)
+    declared.__signature__ = _signature(declared.fields)
+    documentation = cls.__doc__ or ""
+    # The fields of the base class are documented there.
+    documented = own if "Other arguments: See" in documentation else declared.fields
+    declared.__doc__ = with_meanings(documentation, _meanings(documented))
+    return cls
+
+
+def _meanings(fields: Mapping[str, Field]) -> dict[str, str]:
+    """What `Options` states of these fields, with their choices and defaults."""
+    known, meanings = options_of(Options), {}
+    for name, (of_field, default) in fields.items():
+        if name in known:
+            any_type, option = known[name]
+            choices = typing.get_args(of_field)
+            is_literal = typing.get_origin(of_field) is Literal
+            few = is_literal and len(choices) < len(typing.get_args(any_type))
+            only = f" Only {' or '.join(map(_quoted, choices))}." if few else ""
+            meanings[name] = f"{option.meaning}{only} Default {_quoted(default)}."
+    return meanings
+
+
+def _quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _own_fields(cls: type, inherited: dict[str, Field]) -> dict[str, Field]:
+    """The fields that a class itself declares."""
+    own = {}
+    for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
+        if typing.get_origin(annotation) is typing.ClassVar:
+            continue
+        if isinstance(annotation, dataclasses.InitVar):
+            annotation = annotation.type
+        if name in inherited:
+            _require_known_choices(cls, name, annotation, inherited[name].type)
+        else:
+            _require_free_field(cls, name)
+            known = Average if name == "average" else None
+            _require_known_choices(cls, name, annotation, known)
+        own[name] = Field(annotation, _default_of(cls, name))
+    return own
+
+
+def _default_of(cls: type, name: str) -> Any:
+    """The default of a field; raises TypeError without one."""
+    if name not in vars(cls):
+        raise TypeError(
+            f"A field must have a default. Received: `{name}` of {cls.__name__}."
+        )
+    default = vars(cls)[name]
+    if isinstance(default, dataclasses.Field):
+        default = default.default
+    if name == "k" and default is not None:
+        raise TypeError(
+            "The default of `k` must be None, the whole list, as in the names of "
+            f"metrics. Received: {default!r} in {cls.__name__}."
+        )
+    return default
+
+
+def _require_free_field(cls: type, name: str) -> None:
+    """Raises TypeError for a field with a name that Keras or a function uses."""
+    is_attribute = hasattr(StatefulMetric, name) and name not in ("name", "dtype")
+    if is_attribute or name in _ARGUMENTS:
+        raise TypeError(
+            "A field must not have the name of an attribute of Keras's metrics, or of "
+            "an argument of `evaluate`, `evaluate_rows` or another function. Received: "
+            f"`{name}` of {cls.__name__}."
+        )
+
+
+def _require_known_choices(cls: type, name: str, declared: Any, known: Any) -> None:
+    """Raises TypeError for a field with other choices than it is known to have."""
+    if typing.get_origin(known) is not typing.Literal:
+        return
+    choices, own = typing.get_args(known), typing.get_args(declared)
+    if typing.get_origin(declared) is not typing.Literal or not {*own} <= {*choices}:
+        raise TypeError(
+            f"The type of `{name}` must be a Literal of some of {listed(choices)}. "
+            f"Received: {declared} in {cls.__name__}."
+        )
+
+
+def _value(metric: Any, field: str) -> Any:
+    if field == "k":
+        return metric.measure.k
+    if field in ("inputs", "duplicates"):
+        return getattr(metric.input_format, field, metric.fields[field].default)
+    return metric.measure[field]
+
+
+def _signature(fields: dict[str, Field]) -> inspect.Signature:
+    """`k` first, then the metric's own options, then those that all metrics share."""
+
+    def position(name):
+        return name != "k", _SHARED.index(name) if name in _SHARED else -1
+
+    kind = inspect.Parameter
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                name,
+                kind.POSITIONAL_OR_KEYWORD if name == "k" else kind.KEYWORD_ONLY,
+                default=fields[name].default,
+            )
+            for name in sorted(fields, key=position)
+        ]
+    )
