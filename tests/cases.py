@@ -14,6 +14,7 @@ import tfrankmetrics as tfr
 from tfrankmetrics.engine.measure import DECLARATIONS
 from tfrankmetrics.metrics.dcg import DISCOUNTS
 from tfrankmetrics.metrics.gains import GAINS
+from tfrankmetrics.rules import rule_of
 
 # Only the metrics of this library, because some tests declare other metrics.
 METRICS = {
@@ -99,15 +100,21 @@ def labels_for(name, labels):
 OPTION_VALUES = {
     "gain": (*GAINS, plus_one),
     "discount": (*DISCOUNTS, inverse_rank),
-    "relevance_threshold": (1.0, 2.0),
-    "persistence": (0.8, 0.5),
-    "max_label": (4.0, 5.5),
-    "graded": (False, True),
-    "decay": (0.15, 0.0),
-    "alpha": (0.5, 0.2, 1.0),
 }
 # Options that have their own tests.
 TESTED_ELSEWHERE = {"ties", "seed", "empty"}
+
+
+def values_of(option, annotation, default):
+    """Values of an option: all choices, or another number that its rule allows."""
+    if option in OPTION_VALUES:
+        return OPTION_VALUES[option]
+    if isinstance(default, bool):
+        return (not default,)
+    if isinstance(default, float):
+        is_valid = rule_of(annotation).holds(2 * default)
+        return (2 * default if is_valid else default / 2,)
+    return typing.get_args(annotation)
 
 
 def cases_of_metric(name):
@@ -115,8 +122,9 @@ def cases_of_metric(name):
     yield Case(name)
     for option, annotation in METRICS[name].types.items():
         if option not in TESTED_ELSEWHERE:
-            for value in OPTION_VALUES.get(option) or typing.get_args(annotation):
-                if value != METRICS[name].defaults[option]:
+            default = METRICS[name].defaults[option]
+            for value in values_of(option, annotation, default):
+                if value != default:
                     yield Case(name, ((option, value),))
 
 
@@ -125,7 +133,10 @@ CASES += [
     Case("ndcg", (("gain", plus_one), ("discount", inverse_rank))),
     Case("ndcg", (("gain", "linear"), ("discount", "jarvelin"))),
     Case("alpha_dcg", (("alpha", 0.2), ("discount", "jarvelin"))),
+    Case("alpha_dcg", (("alpha", 0.2),)),
     Case("recall", (("relevance_threshold", 0.5),)),
+    Case("pfound", (("decay", 0.0),)),
+    Case("err", (("max_label", 5.5),)),
 ]
 
 # Metrics that read one label per item, and metrics that read one per subtopic.
