@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tfrankmetrics.engine.names import MetricObject
+
 try:
     import apache_beam as beam
 except ImportError as error:
@@ -28,7 +30,6 @@ from tfrankmetrics.beam.combiners import (
 from tfrankmetrics.engine.exact_sums import require_no_order
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.evaluation.runs import Policies
-from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import RunCounts
 from tfrankmetrics.rules import shortened
@@ -97,7 +98,7 @@ class EvaluateRows(beam.PTransform):
         query_ids: str,
         labels: str,
         scores: str,
-        metrics: Sequence[str | StatefulMetric],
+        metrics: Sequence[str | MetricObject],
         *,
         sample_weight: str | None = None,
         by: str | Sequence[str] | None = None,
@@ -163,7 +164,7 @@ class EvaluateRun(beam.PTransform):
 
     def __init__(
         self,
-        metrics: Sequence[str | StatefulMetric],
+        metrics: Sequence[str | MetricObject],
         *,
         sample_weight: str | None = None,
         by: str | Sequence[str] | None = None,

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from tfrankmetrics.arguments import ListCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation, output_of
+from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.lists import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.mistakes import refuse_shuffled
-from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.retrieval.candidates import rows_of
 from tfrankmetrics.rules import listed, shortened
@@ -81,7 +81,7 @@ class EvaluateLists(Evaluation):
         self,
         x: Any,
         y: Any = None,
-        metrics: Sequence[str | StatefulMetric] = (),
+        metrics: Sequence[str | MetricObject] = (),
         *,
         mask: Any = None,
         sample_weight: Any = None,

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfrankmetrics.arguments import RetrievalCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation
+from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.inputs.mistakes import warn_if_other_towers
-from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.retrieval.candidates import number_of
 from tfrankmetrics.retrieval.evaluation import (
@@ -71,7 +71,7 @@ class EvaluateRetrieval(Evaluation):
         queries: Any,
         candidates: Any,
         relevant: Any,
-        metrics: Sequence[str | StatefulMetric],
+        metrics: Sequence[str | MetricObject],
         *,
         sample_weight: Any = None,
         **arguments: Unpack[RetrievalCallbackArguments],

@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from tfrankmetrics.arguments import RowCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation
+from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.rows import columns_of, evaluate_table
 from tfrankmetrics.inputs.mistakes import RankingWarning, refuse_shuffled
-from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import shortened
 from tfrankmetrics.signatures import takes
@@ -64,7 +64,7 @@ class EvaluateRows(Evaluation):
         x: Any,
         labels: Any,
         query_ids: Any,
-        metrics: Sequence[str | StatefulMetric],
+        metrics: Sequence[str | MetricObject],
         *,
         data: Any = None,
         groups: Any = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from tfrankmetrics.engine.measure import (
     DECLARATIONS,
@@ -22,6 +22,20 @@ from tfrankmetrics.rules import (
     listed,
     shortened,
 )
+
+
+class MetricObject(Protocol):
+    """An object of a metric's class, such as `NDCG(k=10)`."""
+
+    @property
+    def measure(self) -> Measure:
+        """The metric with its cutoff and options."""
+        ...
+
+    @property
+    def input_format(self) -> InputFormat:
+        """The input format of its data."""
+        ...
 
 
 def parse_name(text: str) -> tuple[Declaration, int | None]:

@@ -10,9 +10,9 @@ import numpy as np
 from tfrankmetrics.arguments import ListArguments
 from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, values_and_weights
 from tfrankmetrics.inputs.formats import Lists, tensors_of, with_tensors
-from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.signatures import takes
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def evaluate(
     y_true: Any,
     y_pred: Any,
-    metrics: Sequence[str | StatefulMetric],
+    metrics: Sequence[str | MetricObject],
     *,
     mask: Any = None,
     sample_weight: Any = None,

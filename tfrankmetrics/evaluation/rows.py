@@ -24,6 +24,7 @@ from tfrankmetrics.columns.values import (
 )
 from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import parts_of, values_and_weights
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.mistakes import (
@@ -31,7 +32,6 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_queries_are_labels,
     warn_if_swapped,
 )
-from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.rules import shortened
@@ -63,7 +63,7 @@ def evaluate_rows(
     query_ids: Any,
     labels: Any,
     scores: Any,
-    metrics: Sequence[str | StatefulMetric],
+    metrics: Sequence[str | MetricObject],
     *,
     data: Any = None,
     groups: Any = None,

@@ -25,6 +25,7 @@ from tfrankmetrics.columns.slices import (
 from tfrankmetrics.columns.values import WEIGHT_RULE, as_numbers, require_labels
 from tfrankmetrics.engine.calls import require_eager
 from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.join import (
     Join,
     Pairs,
@@ -39,7 +40,6 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_nothing_found,
     warn_if_swapped,
 )
-from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import (
     RunCounts,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 def evaluate_run(
     qrels: Any,
     run: Any,
-    metrics: Sequence[str | StatefulMetric],
+    metrics: Sequence[str | MetricObject],
     *,
     sample_weight: Any = None,
     **arguments: Unpack[RunArguments],

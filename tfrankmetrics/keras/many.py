@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfrankmetrics.arguments import KerasArguments
+from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import NUM_QUERIES
@@ -59,7 +60,7 @@ class RankingMetrics(StatefulMetric):
 
     def __init__(
         self,
-        metrics: Sequence[str | StatefulMetric],
+        metrics: Sequence[str | MetricObject],
         prefix: str = "",
         *,
         name: str | None = None,

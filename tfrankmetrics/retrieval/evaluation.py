@@ -12,8 +12,8 @@ from tfrankmetrics.columns.slices import (
     Slices,
 )
 from tfrankmetrics.engine.calls import require_eager
+from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
-from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.retrieval.candidates import (
@@ -44,7 +44,7 @@ def evaluate_retrieval(
     queries: Any,
     candidates: Any,
     relevant: Any,
-    metrics: Sequence[str | StatefulMetric],
+    metrics: Sequence[str | MetricObject],
     *,
     sample_weight: Any = None,
     verbose: bool = False,
