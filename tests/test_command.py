@@ -133,7 +133,7 @@ def test_tables(capsys, form):
         (["qrels", "one", "-m", "map", "--by", "few"], "none for the query '3'"),
         (
             ["qrels", "one", "-m", "map", "--by", "twice"],
-            "in 'twice', line 2: '1 en', after 'de'",
+            "in 'twice', line 2: '1' with 'en', after 'de'",
         ),
         (["qrels", "one", "-m", "map", "--format", "latex"], "--format is for tables"),
         (

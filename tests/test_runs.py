@@ -362,7 +362,14 @@ ERRORS = {
         (QRELS, RUN, {"sample_weight": {"q1": 1, "q2": -2, "q3": 1}}),
         "Received: -2 for the query 'q2'",
     ),
-    "huge label": (({"q1": {"a": 2**60}}, RUN, {}), f"Received: {2**60} in row 0"),
+    "huge label": (
+        ({"q1": {"a": 2**60}}, RUN, {}),
+        f"Received: [{2**60}] for the query 'q1'",
+    ),
+    "huge label beside a float": (
+        ({"q1": {"a": 2**60 + 1, "b": 0.5}}, RUN, {}),
+        f"Received: [{2**60 + 1}, 0.5] for the query 'q1'",
+    ),
     "a set as a list": (
         (QRELS, {"q1": {"a", "b"}}, {}),
         "Received: a set for the query 'q1'",
@@ -421,6 +428,39 @@ def test_item_ids_that_never_match_are_a_warning():
         assert tfr.evaluate_run(QRELS, {"q1": {"A": 1.0}}, ["mrr"]) == {"mrr": 0.0}
 
 
-def test_large_integers_as_scores_are_not_rounded():
+# Of other queries, or in the same query.
+OTHERS = {
+    "alone": {},
+    "a float": {"q2": {"a": 0.5}},
+    "no result": {"q2": {}},
+    "a list": {"q2": ["a"]},
+    "above int64": {"q2": {"a": 2**70, "b": 2**70 + 1}},
+    "same query": {"q": {"d": 0.5, "e": -math.inf}},
+}
+
+
+@pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)
+def test_large_integers_as_scores_are_not_rounded(others, tmp_path):
+    large = {"a": 2**60, "b": 2**60 + 1}
+    run = {**others, "q": {**others.get("q", {}), **large}}
+    qrels = {"q": {"b": 1, "c": 1}, "q2": {"b": 1}}
+    found = tfr.evaluate_run(qrels, run, ["mrr"], per_query=True)
+    assert found["mrr"][0] == 1  # and not 3/4, as for a tie
+    if isinstance(others.get("q2"), dict):
+        assert found["mrr"][1] == (1 if "b" in others["q2"] else 0)
+        path = tmp_path / "run"
+        lines = [f"{q} Q0 {d} 1 {s} x" for q in run for d, s in run[q].items()]
+        path.write_text("\n".join(lines))
+        of_file = tfr.evaluate_run(qrels, path, ["mrr"], per_query=True)
+        assert of_file["mrr"].tolist() == found["mrr"].tolist()
+
+
+def test_trec_eval_rounds_large_integers():
+    """It reads scores in the precision of float32, where these are tied."""
     run = {"q": {"a": 2**60, "b": 2**60 + 1}}
-    assert tfr.evaluate_run({"q": {"b": 1, "c": 1}}, run, ["mrr"]) == {"mrr": 1.0}
+    options = {"convention": "trec_eval", "missing_queries": "skip"}
+    qrels = {"q": {"a": 1}, "q2": {"b": 1}}
+    run |= {"q2": {"c": 0.5, "b": 0.25}}
+    assert tfr.evaluate_run(qrels, run, ["mrr"], **options) == {
+        "mrr": (1 / 2 + 1 / 2) / 2
+    }

@@ -103,6 +103,19 @@ def test_malformed_files_raise(files, run, message):
     assert len(str(error.value)) < 1000
 
 
+@pytest.mark.parametrize(
+    "space", ["\xa0", "\u3000", "\u2009", "\x85", "\u2028", "\x1c"]
+)
+def test_only_ascii_space_separates_fields(files, space):
+    """As in C. The rank of a shifted line would be read as the score."""
+    name = f"a{space}b"
+    qrels = f"q1 0 {name} 1\nq1 0 c 0\n".encode()
+    run = f"q1 Q0 {name} 9 1.0 tag\nq1\tQ0\vc\f1 2.0 tag\r\n".encode()
+    rows = tfr.read_trec(*files(qrels, run))
+    assert rows.scores.tolist() == [2, 1]
+    assert rows.labels.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("relevance", [b"nan", b"inf", b"1e400", b"9" * 5000, b"x"])
 def test_a_relevance_must_be_a_finite_number(files, relevance):
     qrels = QRELS + b"q1 0 c " + relevance + b"\n"

@@ -88,6 +88,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+_ASCII_SPACE = " \t\n\v\f\r"
+
+
 def _run(options: argparse.Namespace) -> None:
     is_table = len(options.runs) > 1 or options.by
     if options.per_query and is_table:
@@ -177,20 +180,21 @@ def _slices(options: argparse.Namespace) -> Any:
     if pathlib.Path(options.by).suffix.lower() in READERS:
         return _table(options.by, options)
     slices = {}
-    with open(options.by, encoding="utf-8") as lines:
+    with open(options.by, "rb") as lines:
         for number, line in enumerate(lines, 1):
-            query, *others = line.split(maxsplit=1) or [""]
+            # As in TREC files, only ASCII white space separates the fields.
+            query, *others = [f.decode() for f in line.split(maxsplit=1)] or [""]
+            where = f"Received in {options.by!r}, line {number}: "
             if query and not others:
                 raise ValueError(
-                    "A line of slices must have a query and a slice. Received in "
-                    f"{options.by!r}, line {number}: {line.strip()!r:.200}."
+                    f"A line of slices must have a query and a slice. {where}"
+                    f"{query!r:.200}."
                 )
-            found = others[0].strip() if others else ""
+            found = others[0].rstrip(_ASCII_SPACE) if others else ""
             if query and slices.setdefault(query, found) != found:
                 raise ValueError(
-                    "A query must have one slice. Received in "
-                    f"{options.by!r}, line {number}: {line.strip()!r:.200}, after "
-                    f"{slices[query]!r}."
+                    f"A query must have one slice. {where}{query!r:.200} with "
+                    f"{found!r:.200}, after {slices[query]!r:.200}."
                 )
     return slices
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrankmetrics.beam.columns import kind_of
 from tfrankmetrics.columns.slices import in_order
-from tfrankmetrics.columns.values import FIRST_INEXACT
+from tfrankmetrics.columns.values import exact_scores
 from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.engine.exact_sums import Sums, means_of_sums
 from tfrankmetrics.engine.measure import Measure
@@ -179,7 +179,9 @@ class RowsCombiner(TableCombiner):
         """The labels and scores of a query, in any order."""
         labels, scores, *of_query = zip(*rows, strict=True)
         weight, of_slice = self.same_in_query(query, *of_query or [()])
-        return Query(query, [labels, _as_floats(scores)], [], weight, of_slice)
+        return Query(
+            query, [labels, exact_scores(scores).tolist()], [], weight, of_slice
+        )
 
     def values(
         self, accumulator: TableSums
@@ -228,7 +230,7 @@ class RunCombiner(TableCombiner):
                 raise ValueError(pair_twice(table, query, twice))
         weight, of_slice = self.same_in_query(query, *judged[2:] or [()])
         if predicted:
-            predicted[1] = _as_floats(predicted[1])
+            predicted[1] = exact_scores(predicted[1]).tolist()
         if not judged:  # the query is only counted
             predicted = [column[:1] for column in predicted]
         return Query(query, judged[:2], predicted, weight, of_slice)
@@ -324,16 +326,6 @@ def _in_fixed_widths(
             drop_unjudged=drop_unjudged,
         )
     return values, weights
-
-
-def _as_floats(scores: Sequence[float]) -> Sequence[float]:
-    """Scores that float64 holds exactly, in the same order: ranks of large integers."""
-    if not any(isinstance(each, int) and abs(each) >= FIRST_INEXACT for each in scores):
-        return scores
-    numbers = sorted({each for each in scores if each == each})
-    place: dict[float, float] = dict(zip(numbers, range(len(numbers)), strict=True))
-    place[-np.inf] = -np.inf  # still not retrieved
-    return [place.get(each, np.nan) for each in scores]
 
 
 def _chained(columns: Iterable[Iterable[float]]) -> np.ndarray:

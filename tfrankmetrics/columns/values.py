@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -71,6 +72,33 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
             f"{remedy}"
         )
     return array
+
+
+def exact_scores(scores: Any) -> np.ndarray:
+    """Numbers in the same order as float64; their ranks, if float64 would round some.
+
+    -inf, of items that were not retrieved, and NaN stay as they are.
+    """
+    array = np.asarray(scores)
+    if not has_large_int(scores, array):
+        return array
+    if array.dtype.kind in "iu":
+        return np.unique(array, return_inverse=True)[1]
+    finite = sorted({each for each in scores if each == each and each != -math.inf})
+    place: dict[Any, float] = dict(zip(finite, range(len(finite)), strict=True))
+    place[-math.inf] = -math.inf
+    return np.array([place.get(each, math.nan) for each in scores])
+
+
+def has_large_int(values: Any, array: np.ndarray) -> bool:
+    """Whether a value is an integer that float64 may round; `array` has the values."""
+    if array.dtype.kind != "O":
+        large = np.greater_equal(np.abs(array), FIRST_INEXACT)
+        if array.dtype.kind not in "iuf" or not large.any():
+            return False
+        if array.dtype.kind != "f" or isinstance(values, np.ndarray):
+            return array.dtype.kind != "f"
+    return any(isinstance(v, int) and abs(v) >= FIRST_INEXACT for v in values)
 
 
 def require_labels(labels: np.ndarray, where: str = "") -> None:

@@ -7,16 +7,27 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics.columns.frames import column, is_frame
 from tfrankmetrics.columns.slices import rows_of
-from tfrankmetrics.columns.values import are_missing, as_objects, factorize, is_missing
+from tfrankmetrics.columns.values import (
+    LABEL_RULE,
+    are_missing,
+    as_numbers,
+    as_objects,
+    factorize,
+    has_large_int,
+    is_missing,
+    require_labels,
+)
 from tfrankmetrics.evaluation.trec import read_qrels, read_run
 from tfrankmetrics.rules import shortened
+
+Conversion = Callable[[Any], np.ndarray]
 
 
 class Pairs(NamedTuple):
@@ -52,17 +63,30 @@ def read_judgments(qrels: Any, query: str, item: str, label: str) -> Pairs:
     """Judged pairs, from a path, a frame, or a dict of dicts or of relevant items."""
     if isinstance(qrels, (str, os.PathLike)):
         qrels = read_qrels(qrels)
-    return _read("qrels", qrels, {"query": query, "item": item, "label": label})
+    pairs = _read("qrels", qrels, {"query": query, "item": item, "label": label})
+    labels = as_numbers("labels", pairs.numbers)
+    require_labels(labels, " of `qrels`")
+    return pairs._replace(
+        numbers=labels.astype(np.int64) if labels.dtype.kind == "u" else labels
+    )
 
 
-def read_predictions(run: Any, query: str, item: str, score: str) -> Pairs:
-    """Predicted pairs, from a path, a frame, or a dict of dicts or of ranked lists."""
+def read_predictions(
+    run: Any, query: str, item: str, score: str, convert: Conversion
+) -> Pairs:
+    """Predicted pairs, from a path, a frame, or a dict of dicts or of ranked lists.
+
+    `convert` makes floats of the scores of a query in a dict, or of a column.
+    """
     if isinstance(run, (str, os.PathLike)):
         run = read_run(run)
-    return _read("run", run, {"query": query, "item": item, "score": score})
+    pairs = _read("run", run, {"query": query, "item": item, "score": score}, convert)
+    return pairs._replace(numbers=convert(as_numbers("scores", pairs.numbers)))
 
 
-def _read(name: str, data: Any, columns: dict[str, str]) -> Pairs:
+def _read(
+    name: str, data: Any, columns: dict[str, str], convert: Conversion = np.asarray
+) -> Pairs:
     arguments, names = [*columns], [*columns.values()]
     if is_frame(data):
         return Pairs(name, *(column(data, names[i], arguments[i]) for i in range(3)))
@@ -77,7 +101,8 @@ def _read(name: str, data: Any, columns: dict[str, str]) -> Pairs:
         found, values = _items_of(name, query, of_query)
         queries += [query] * len(found)
         items += found
-        values_of_queries.append(_numbers_of(name, query, values))
+        _require_numbers(name, query, values)
+        values_of_queries.append(convert(values))
     return Pairs(
         name,
         as_objects(queries),
@@ -112,15 +137,21 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
     return items, values
 
 
-def _numbers_of(name: str, query: Any, values: Any) -> np.ndarray:
+def _require_numbers(name: str, query: Any, values: Any) -> None:
+    """Raises ValueError for a value of a query that is not a number or not exact."""
     array = np.asarray(values)
-    others = [each for each in values if not isinstance(each, numbers.Real)]
-    if array.dtype.kind in "OUS" and others:
+    if array.dtype.kind in "OUS":
+        others = [each for each in values if not isinstance(each, numbers.Real)]
+        if others:
+            raise ValueError(
+                f"`{name}` must hold a number for each item. Received: "
+                f"{shortened(others[0])} for the query {shortened(query)}."
+            )
+    if name == "qrels" and has_large_int(values, array):
         raise ValueError(
-            f"`{name}` must hold a number for each item. Received: "
-            f"{shortened(others[0])} for the query {shortened(query)}."
+            f"{LABEL_RULE} Received: {shortened(values)} for the query "
+            f"{shortened(query)}."
         )
-    return array
 
 
 def join(judged: Pairs, predicted: Pairs) -> Join:

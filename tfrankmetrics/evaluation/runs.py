@@ -22,7 +22,7 @@ from tfrankmetrics.columns.slices import (
     rows_of,
     values_by_id,
 )
-from tfrankmetrics.columns.values import WEIGHT_RULE, as_numbers, require_labels
+from tfrankmetrics.columns.values import WEIGHT_RULE, as_numbers, exact_scores
 from tfrankmetrics.engine.calls import require_eager
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
@@ -107,12 +107,10 @@ def evaluate_run(
     policies = Policies.of(given)
     query, item = given["query"], given["item"]
     judged = read_judgments(qrels, query, item, given["label"])
-    predicted = read_predictions(run, query, item, given["score"])
-    labels = _checked_labels(judged)
-    scores = as_numbers("scores", predicted.numbers)
     is_trec_eval = arguments.get("convention") == "trec_eval"
-    if is_trec_eval:
-        scores = in_precision_of_trec_eval(scores)
+    convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
+    predicted = read_predictions(run, query, item, given["score"], convert)
+    labels, scores = judged.numbers, predicted.numbers
     joined = join(judged, predicted)
     counts = count_pairs(joined, labels, policies.missing_queries)
     _check_pairs(joined, judged, predicted, policies, counts, labels, scores)
@@ -198,12 +196,6 @@ def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> N
             )
 
 
-def _checked_labels(judged: Pairs) -> np.ndarray:
-    labels = as_numbers("labels", judged.numbers)
-    require_labels(labels, " of `qrels`")
-    return labels.astype(np.int64) if labels.dtype.kind == "u" else labels
-
-
 def count_pairs(joined: Join, labels: np.ndarray, missing_queries: str) -> RunCounts:
     """What did not pair."""
     is_judged_query = joined.is_judged_query
@@ -256,9 +248,6 @@ def rows_of_join(
     is_missed[joined.match[joined.match >= 0]] = False
     missed = np.flatnonzero(is_missed)
     match = joined.match[predicted]
-    if scores.dtype.kind in "iu":
-        # Only their order counts. Beside -inf they are float64, which may round them.
-        scores = np.unique(scores, return_inverse=True)[1]
     found = np.where(match >= 0, labels[match], -1) if len(labels) else match
     return {
         "query": np.append(
@@ -270,11 +259,11 @@ def rows_of_join(
     }
 
 
-def in_precision_of_trec_eval(scores: np.ndarray) -> np.ndarray:
+def in_precision_of_trec_eval(scores: Any) -> np.ndarray:
     """Scores rounded to float32; -inf still means that an item was not retrieved."""
     with np.errstate(over="ignore"):  # above the highest float32 is infinity
-        rounded = np.maximum(scores.astype(float), LOWEST_SCORE).astype(np.float32)
-    return np.where(scores == -np.inf, -np.inf, rounded)
+        rounded = np.maximum(np.asarray(scores, float), LOWEST_SCORE).astype(np.float32)
+    return np.where(np.equal(scores, -np.inf), -np.inf, rounded)
 
 
 def by_descending_item(

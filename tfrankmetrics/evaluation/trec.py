@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.columns.values import FIRST_INEXACT
+
 LOWEST_SCORE = float(np.finfo(np.float32).min)
 # The array of query ids gives each row the space of the longest id.
 LONGEST_QUERY_ID = 1000
@@ -138,6 +140,17 @@ def _read(path: str | os.PathLike, layout: _Layout) -> dict[str, dict[str, float
     return values
 
 
+def _number(text: bytes) -> float:
+    """A number; an integer that float64 may round stays an integer."""
+    value = float(text)
+    if abs(value) < FIRST_INEXACT or not math.isfinite(value):
+        return value
+    try:
+        return int(text)
+    except ValueError:  # such as 1e20
+        return value
+
+
 def _entry(fields: Sequence[bytes], layout: _Layout) -> tuple[str, str, float]:
     """The query, the document and the value of a line."""
     columns = layout.columns
@@ -150,7 +163,7 @@ def _entry(fields: Sequence[bytes], layout: _Layout) -> tuple[str, str, float]:
     if len(query) > LONGEST_QUERY_ID:
         raise ValueError(f"A query id must have at most {LONGEST_QUERY_ID} characters.")
     try:
-        value = float(fields[layout.value])
+        value = _number(fields[layout.value])
     except ValueError:
         raise ValueError(
             f"Field {layout.value + 1} of a line must be a number."
