@@ -17,6 +17,7 @@ from conventions_document import choices_with_conventions
 import tfrankmetrics as tfr
 
 ROOT = pathlib.Path(__file__).parent.parent
+INPUTS = typing.get_args(tfr.options.Inputs)  # "labels" is the first
 CARDS = "docs/choosing.md"
 CONVENTIONS = "docs/conventions.md"
 DOCUMENTS = [
@@ -148,15 +149,15 @@ def inputs_of_metrics():
     metrics = {}
     for name, declaration in METRICS.items():
         has_subtopics = declaration.has_subtopics
+        taken = ["yes" if each in declaration.inputs else "" for each in INPUTS[1:]]
         cells = (
             "`[B, N, T]`" if has_subtopics else "yes",
-            "yes" if "ids" in declaration.inputs else "",
-            "yes" if "catalogue" in declaration.inputs else "",
+            *taken,
             "" if has_subtopics else "yes",
             "yes" if declaration.has_cutoff else "",
         )
         metrics.setdefault(cells, []).append(name)
-    header = ["metric", "labels", "ids", "catalogue", "rows", "cutoff"]
+    header = ["metric", *INPUTS, "rows", "cutoff"]
     return table(header, *([listed(names), *cells] for cells, names in metrics.items()))
 
 

@@ -4,6 +4,7 @@
 """
 
 import tracemalloc
+import typing
 
 import hypothesis.strategies as st
 import numpy as np
@@ -25,6 +26,43 @@ CATALOGUE_OBJECTS = metric_objects(
     metrics_supporting("catalogue"), without_float_options=True
 )
 IDS = st.integers(0, 7)
+# For each format `y_true` and `y_pred`, and the same two lists as labels and scores.
+EXAMPLES = {
+    "labels": (
+        [[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]],
+        [[0.1, 0.2, 0.2], [0.9, 0.1, 0.5]],
+        [[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]],
+        [[0.1, 0.2, 0.2], [0.9, 0.1, 0.5]],
+    ),
+    "ids": (
+        [[7, 4], [5, -1]],
+        [[4, 1, 9], [2, 5, -1]],
+        [[1, 0, 0, 1], [0, 1, -1, -1]],
+        [[3, 2, 1, -INF], [2, 1, 0, 0]],
+    ),
+    "catalogue": (
+        [[1, 0], [2, -1]],
+        [[0.1, 0.2, 0.2], [0.9, 0.1, 0.5]],
+        [[1, 1, 0], [0, 0, 1]],
+        [[0.1, 0.2, 0.2], [0.9, 0.1, 0.5]],
+    ),
+}
+
+
+@pytest.mark.parametrize("inputs", typing.get_args(tfr.options.Inputs))
+def test_each_format_gives_the_values_of_labels_in_eager_code_and_in_graphs(inputs):
+    y_true, y_pred, labels, scores = EXAMPLES[inputs]
+    metrics = ["ndcg@2", "map", "mrr", "recall@1"]
+    expected = tfr.evaluate(labels, scores, metrics)
+    assert tfr.evaluate(y_true, y_pred, metrics, inputs=inputs) == expected
+    eager, compiled = (tfr.RankingMetrics(metrics, inputs=inputs) for _ in range(2))
+    tensors = tf.constant(y_true), tf.constant(y_pred)
+    eager.update_state(*tensors)
+    specs = [tf.TensorSpec([None, None], each.dtype) for each in tensors]
+    tf.function(compiled.update_state, input_signature=specs)(*tensors)
+    for metric in (eager, compiled):
+        values = {name: float(value) for name, value in metric.result().items()}
+        assert values == pytest.approx(expected, rel=1e-6)
 
 
 @st.composite

@@ -1,6 +1,9 @@
 """Tests `evaluate_retrieval` and its callback: exact ranks among all candidates."""
 
+import gc
+import pickle
 import warnings
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -185,6 +188,71 @@ def test_another_first_product_does_not_change_a_rank():
     shifted = tfr.evaluate_retrieval(*arguments, score=score, chunk_size=320)
     assert score.calls == 3  # the relevant items, and all candidates twice
     assert shifted == tfr.evaluate_retrieval(*arguments, chunk_size=320)
+
+
+def minus_squared_distance(queries, candidates):
+    squares = [tf.reduce_sum(each**2, axis=1) for each in (queries, candidates)]
+    products = tf.matmul(queries, candidates, transpose_b=True)
+    return 2 * products - squares[0][:, tf.newaxis] - squares[1]
+
+
+class ShiftedNearZero(ShiftedOnFewItems):
+    """Rounding of large terms that cancel, where the product has another shape."""
+
+    def __call__(self, queries, candidates):
+        self.calls += 1
+        scores = minus_squared_distance(queries, candidates)
+        return scores - (1e-3 if candidates.shape[0] < 300 else 0)
+
+
+def test_scores_near_zero_may_differ_by_rounding():
+    """The distance of an item from itself is 0, and its terms are about 1,000."""
+    vectors = 10 * np.random.default_rng(0).normal(size=(400, 8)).astype("float32")
+    score = ShiftedNearZero()
+    arguments = vectors[:5], vectors, np.arange(5), ["mrr"]
+    shifted = tfr.evaluate_retrieval(*arguments, score=score)
+    assert score.calls == 4  # the relevant items, all, one between copies of it, all
+    assert shifted == {"mrr": 1.0}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("size", [1024, 2048, None])
+def test_copies_in_every_chunk_are_tied(dtype, size):
+    """The last chunk may be narrow, where a product adds up in another order."""
+    rng = np.random.default_rng(0)
+    candidates = rng.normal(size=(2100, 1024)).astype(dtype)
+    queries = rng.normal(size=(3, 1024)).astype(dtype)
+    copies = [5, 1000, 2040, 2060, 2099]
+    candidates[copies] = candidates[0]
+    dataset = tf.data.Dataset.from_tensor_slices(candidates).batch(size or 700)
+    found = [
+        tfr.evaluate_retrieval(queries, data, [own] * 3, ["mrr", "tied"], **options)
+        for own in [0, *copies]
+        for data, options in ((candidates, {"chunk_size": size}), (dataset, {}))
+    ]
+    assert found[0]["tied"] == 1
+    assert all(each["mrr"] == found[0]["mrr"] for each in found)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "largest"), [("int64", 2**31), ("int64", -(2**63)), ("uint64", 2**63)]
+)
+def test_integer_products_that_overflow_raise(dtype, largest):
+    vectors = np.array([[largest, 1], [1, 1]], dtype)
+    with pytest.raises(ValueError, match=r"below 2\^63.* Cast them to float64"):
+        tfr.evaluate_retrieval(vectors, vectors, [0, 1], ["mrr"])
+    small = np.array([[2**30, 1], [1, 1]], "int64")
+    assert tfr.evaluate_retrieval(small, small, [0, 1], ["mrr"]) == {"mrr": 3 / 4}
+
+
+def test_a_score_that_reads_other_rows_is_refused():
+    def softmax(queries, candidates):
+        products = tf.matmul(queries, candidates, transpose_b=True)
+        return tf.nn.softmax(products)
+
+    vectors = np.random.default_rng(0).normal(size=(400, 8)).astype("float32")
+    with pytest.raises(ValueError, match="as a softmax over the candidates does"):
+        tfr.evaluate_retrieval(vectors[:5], vectors, range(5), ["mrr"], score=softmax)
 
 
 def test_a_random_score_is_refused():
@@ -745,3 +813,45 @@ def test_repeated_positions_among_two_candidates_are_not_labels():
     vectors = [[1.0, 0.0], [0.0, 1.0]]
     found = tfr.evaluate_retrieval(vectors, vectors, [[0, 0], [1, 1]], ["mrr"])
     assert found == {"mrr": 1.0}
+
+
+class CountsTraces(tf.keras.layers.Layer):
+    """A tower that counts how often it is traced."""
+
+    def __init__(self):
+        super().__init__()
+        self.traces = 0
+
+    def call(self, inputs):
+        self.traces += 1
+        return inputs
+
+
+def test_a_tower_is_compiled_once_and_is_freed():
+    queries, candidates = np.eye(5, 8, dtype="float32"), np.eye(8, dtype="float32")
+    towers = CountsTraces(), CountsTraces()
+    for _ in range(3):
+        value = tfr.evaluate_retrieval(
+            queries,
+            candidates,
+            range(5),
+            ["mrr"],
+            query_tower=towers[0],
+            candidate_tower=towers[1],
+        )
+        assert value == {"mrr": 1.0}
+    assert [tower.traces for tower in towers] == [1, 1]
+    remains = [weakref.ref(tower) for tower in towers]
+    del towers
+    gc.collect()
+    assert [each() for each in remains] == [None, None]
+
+
+def test_a_callback_with_towers_can_be_pickled():
+    dense = tf.keras.Sequential([tf.keras.Input([8]), tf.keras.layers.Dense(3)])
+    vectors = np.eye(8, dtype="float32")
+    callback = tfr.EvaluateRetrieval(
+        vectors, vectors, range(8), ["mrr"], query_tower=dense, candidate_tower=dense
+    )
+    copy = pickle.loads(pickle.dumps(callback))
+    assert copy._values() == callback._values()

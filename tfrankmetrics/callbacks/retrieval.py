@@ -87,7 +87,6 @@ class EvaluateRetrieval(Evaluation):
                 "`query_tower`, `candidate_tower` or `score`. Received: none of them, "
                 "so that no value would change. Pass query_tower=model.query_tower."
             )
-        # Towers are compiled once, and not in each evaluation.
         self._towers, self._settings = towers, RetrievalSettings.of(given)
         self._truth = read_truth(relevant, given["exclude"], given["candidate_ids"])
         # Raises errors before the training.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -12,10 +14,13 @@ from tfrankmetrics.columns.values import refuse_masked_arrays
 from tfrankmetrics.inputs.mistakes import refuse_shuffled
 from tfrankmetrics.rules import shortened
 
-# Within products of these multiples, TensorFlow computes every row and column in the
-# same way. Then equal vectors have equal scores, whatever the size of a batch. (In a
-# smaller remainder it adds up in another order, so that the last bits differ.)
+# In products of one shape, whose sizes are multiples of this number, TensorFlow
+# computes every row and column in the same way, so that equal vectors have equal
+# scores. (In a remainder, or in a narrower product, it adds up in another order: the
+# last bits differ.)
 ALIGNMENT = 64
+# In bfloat16, two products of the same vectors can differ by some percent.
+MOST_ROUNDING = 0.1
 
 
 _BY_POSITION = {
@@ -30,6 +35,7 @@ class Chunk(NamedTuple):
     start: int  # the position of the first
     size: int
     inputs: Any
+    width: int  # the rows to pad the inputs to, the same in all chunks
 
 
 class Candidates(Protocol):
@@ -50,8 +56,9 @@ class ArrayCandidates:
     """Candidates in memory."""
 
     def __init__(self, arrays: Any, chunk_size: int) -> None:
-        self._arrays, self._chunk_size = arrays, chunk_size
+        self._arrays = arrays
         self.number = size_of("candidates", arrays)
+        self._parts = even_parts(self.number, chunk_size)
 
     def at(self, positions: np.ndarray) -> Any:
         """The candidates at some positions."""
@@ -59,10 +66,10 @@ class ArrayCandidates:
 
     def chunks(self) -> Iterator[Chunk]:
         """All candidates in their order."""
-        for start in range(0, self.number, self._chunk_size):
-            size = min(self._chunk_size, self.number - start)
-            rows = rows_of(self._arrays, slice(start, start + size))
-            yield Chunk(start, size, rows)
+        width = len(self._parts[0])
+        for part in self._parts:
+            rows = rows_of(self._arrays, slice(part.start, part.stop))
+            yield Chunk(part.start, len(part), rows, width)
 
 
 class StreamedCandidates:
@@ -71,6 +78,7 @@ class StreamedCandidates:
     def __init__(self, dataset: Any, tower: Any, relevant: np.ndarray) -> None:
         self._dataset, self._tower = dataset, tower
         self._kept, kept, self.number = np.unique(relevant[relevant >= 0]), [], 0
+        self._width, self._rows = 0, None  # the width of the largest batch so far
         for chunk in self.chunks():
             self.number = chunk.start + chunk.size
             first, end = np.searchsorted(self._kept, [chunk.start, self.number])
@@ -86,11 +94,58 @@ class StreamedCandidates:
         """All candidates in their order, one batch of the dataset at a time."""
         start = 0
         for batch in self._dataset:
-            inputs = apply_tower(self._tower, batch)
+            self._width = max(self._width, size_of("candidates", batch))
+            inputs = apply_tower(self._tower, batch, self._width)
             size = size_of("candidates", inputs)
             if size > 0:
-                yield Chunk(start, size, inputs)
+                chunk = Chunk(start, size, inputs, self._width)
+                self._require_same_rows(chunk)
+                yield chunk
             start += size
+
+    def _require_same_rows(self, chunk: Chunk) -> None:
+        """Raises ValueError if relevant candidates differ from those of the first time.
+
+        Vectors of a tower may differ by rounding.
+        """
+        if self._rows is None:
+            return
+        first, end = np.searchsorted(
+            self._kept, [chunk.start, chunk.start + chunk.size]
+        )
+        positions = self._kept[first:end]
+        before = rows_of(self._rows, slice(first, end))
+        again = rows_of(chunk.inputs, positions - chunk.start)
+        pairs = zip(tf.nest.flatten(before), tf.nest.flatten(again), strict=True)
+        for one, other in pairs:
+            alike = _alike(np.asarray(one), np.asarray(other))
+            if not alike.all():
+                raise ValueError(
+                    "A dataset must give the candidates in the same order each time. "
+                    "Received: other values than before for the candidate at position "
+                    f"{positions[alike.argmin()]}."
+                )
+
+
+def _alike(one: np.ndarray, other: np.ndarray) -> Any:
+    """Whether each row has the same values; of floats, up to rounding."""
+    size = len(one), math.prod(one.shape[1:])
+    one, other = one.reshape(size), other.reshape(size)
+    if one.dtype.kind not in "fV":  # bfloat16 is not a dtype of NumPy itself
+        return np.equal(one, other).all(axis=1)
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    largest = np.abs(np.nan_to_num(one)).max(axis=1, initial=0, keepdims=True)
+    most = MOST_ROUNDING * largest
+    return np.isclose(one, other, rtol=0, atol=most, equal_nan=True).all(axis=1)
+
+
+def even_parts(number: int, most: int) -> list[range]:
+    """The numbers 0, 1, ... in as few ranges of at most `most` as possible.
+
+    They have the same length, but for the last one, which may be a little shorter.
+    """
+    size = -(-number // -(-number // most))
+    return [range(s, min(s + size, number)) for s in range(0, number, size)]
 
 
 def candidates_of(
@@ -115,10 +170,9 @@ def in_memory(name: str, data: Any, tower: Any, batch_size: int) -> Any:
     require_some(name, number)
     if tower is None:
         return arrays
-    starts = range(0, number, batch_size)
-    return concatenated(
-        [apply_tower(tower, rows_of(arrays, slice(s, s + batch_size))) for s in starts]
-    )
+    parts = even_parts(number, batch_size)
+    batches = (rows_of(arrays, slice(part.start, part.stop)) for part in parts)
+    return concatenated([apply_tower(tower, batch, len(parts[0])) for batch in batches])
 
 
 def as_arrays(name: str, data: Any) -> Any:
@@ -149,26 +203,35 @@ def number_of(name: str, data: Any) -> int:
 def compiled(tower: Any) -> Any:
     """A model or a layer as a compiled function, without dropout; others as they are.
 
-    (In Keras 3, `predict_on_batch` repeats the rows on replicas.)
+    A tower is compiled once, for as long as it exists. (In Keras 3, `predict_on_batch`
+    repeats the rows on replicas.)
     """
     if not isinstance(tower, tf.keras.layers.Layer):
         return tower
-    return tf.function(
-        lambda batch: tower(batch, training=False), reduce_retracing=True
-    )
+    if tower not in _COMPILED:
+        existing: Any = weakref.ref(tower)  # else the tower would exist forever
+        _COMPILED[tower] = tf.function(
+            lambda batch: existing()(batch, training=False), reduce_retracing=True
+        )
+    return _COMPILED[tower]
 
 
-def apply_tower(tower: Any, batch: Any) -> Any:
+_COMPILED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def apply_tower(tower: Any, batch: Any, width: int = 0) -> Any:
     """The outputs of a tower; without any, the batch itself.
 
-    The tower sees padded batches, so that equal inputs get equal vectors.
+    The tower sees batches that are padded to `width` rows at least, so that equal
+    inputs in batches of one width get equal vectors.
     """
     if tower is None:
         return batch
     number = size_of("inputs of a tower", batch)
+    tower = compiled(tower)
     if number == 0:
         return tower(tf.nest.map_structure(tf.convert_to_tensor, batch))
-    return rows_of(tower(padded(batch)), slice(0, number))
+    return rows_of(tower(padded(batch, width)), slice(0, number))
 
 
 def rows_of(arrays: Any, which: slice | np.ndarray) -> Any:
@@ -187,8 +250,8 @@ def concatenated(parts: list[Any]) -> Any:
     return tf.nest.map_structure(lambda *rows: tf.concat(rows, axis=0), *parts)
 
 
-def padded(inputs: Any, not_to: int | None = None) -> Any:
-    """Tensors with the last row repeated up to a multiple of `ALIGNMENT`.
+def padded(inputs: Any, width: int = 0, not_to: int | None = None) -> Any:
+    """Tensors with the last row repeated, to a multiple of `ALIGNMENT` from `width` on.
 
     The multiple is not `not_to`. So candidates do not become as many as queries, and a
     transposed score is noticed.
@@ -197,12 +260,13 @@ def padded(inputs: Any, not_to: int | None = None) -> Any:
     def pad(rows: Any) -> tf.Tensor:
         rows = tf.convert_to_tensor(rows)
         size = rows.shape[0]
-        lacking = -size % ALIGNMENT
-        if size + lacking == not_to:
-            lacking += ALIGNMENT
-        if lacking == 0:
+        least = max(size, width)
+        number = least + -least % ALIGNMENT
+        if number == not_to:
+            number += ALIGNMENT
+        if number == size:
             return rows
-        return tf.gather(rows, np.minimum(np.arange(size + lacking), size - 1))
+        return tf.gather(rows, np.minimum(np.arange(number), size - 1))
 
     return tf.nest.map_structure(pad, inputs)
 
@@ -247,8 +311,24 @@ def dot_product(queries: Any, candidates: Any) -> tf.Tensor:
             "make vectors."
         )
     dtype = _dtype_of_product(queries=queries.dtype, candidates=candidates.dtype)
+    if dtype == tf.int64:
+        _require_no_overflow(queries, candidates)
     queries, candidates = tf.cast(queries, dtype), tf.cast(candidates, dtype)
     return tf.matmul(queries, candidates, transpose_b=True)
+
+
+def _require_no_overflow(queries: tf.Tensor, candidates: tf.Tensor) -> None:
+    """Raises ValueError for integers whose products may not fit into int64."""
+    largest = [
+        max(abs(int(tf.reduce_max(each))), abs(int(tf.reduce_min(each))))
+        for each in (queries, candidates)
+    ]
+    if queries.shape[1] * largest[0] * largest[1] >= 2**63:
+        raise ValueError(
+            "Products of integer vectors must be below 2^63. Received: vectors of "
+            f"length {queries.shape[1]} with integers up to {largest[0]} and "
+            f"{largest[1]}. Cast them to float64."
+        )
 
 
 def _dtype_of_product(**dtypes: tf.DType) -> tf.DType:

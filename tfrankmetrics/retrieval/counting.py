@@ -26,6 +26,7 @@ import tensorflow as tf
 from tfrankmetrics.inputs.tensors import as_scores
 from tfrankmetrics.ranking.ties import random_numbers
 from tfrankmetrics.retrieval.candidates import (
+    MOST_ROUNDING,
     Candidates,
     Chunk,
     padded,
@@ -38,8 +39,6 @@ COMPARISONS_AT_A_TIME = 2**21
 RELEVANT_AT_A_TIME = 2**12
 # A comparison with each of more thresholds than these takes longer than a sort.
 MOST_COMPARISONS = 64
-# In bfloat16, two products of the same vectors can differ by some percent.
-MOST_ROUNDING = 0.1
 # Bytes that are added up without an overflow, as numbers of 8 bytes.
 BYTES_AT_A_TIME = 8 * 128
 
@@ -87,8 +86,7 @@ def count_ranks(
     if any(block.start_again() for block in again):
         raise ValueError(
             "A candidate must have the same score each time. Received: other scores "
-            "for the same queries and candidates. A dataset must give the candidates "
-            "in the same order each time, and `score` must not be random."
+            "for the same queries and candidates. `score` must not be random."
         )
     parts = [block.ranks(candidates.number) for block in blocks]
     place = np.argsort(by_number)
@@ -116,7 +114,7 @@ def _count(
             return block.product(chunk)
 
     def add(block: _Block, chunk: Chunk, scores: concurrent.futures.Future) -> None:
-        block.add(chunk.start, block.as_array(scores.result(), chunk), pool)
+        block.add(chunk, block.as_array(scores.result(), chunk), pool)
         if block is blocks[-1]:
             progress(chunk.size)
 
@@ -176,7 +174,7 @@ class _Block:
     def product(self, chunk: Chunk) -> tf.Tensor:
         """The scores of some candidates, `[B, C]`, with padding."""
         rows = tf.nest.flatten(self._inputs)[0].shape[0]
-        inputs = padded(chunk.inputs, not_to=rows)
+        inputs = padded(chunk.inputs, chunk.width, not_to=rows)
         shape = rows, tf.nest.flatten(inputs)[0].shape[0]
         scores = tf.convert_to_tensor(self._score(self._inputs, inputs))
         if scores.shape != shape:
@@ -194,7 +192,7 @@ class _Block:
         for start in range(0, len(unique), RELEVANT_AT_A_TIME):
             stop = start + RELEVANT_AT_A_TIME
             ids = unique[start:stop]
-            chunk = Chunk(start, len(ids), candidates.at(ids))
+            chunk = Chunk(start, len(ids), candidates.at(ids), len(ids))
             scores = self.as_array(self.product(chunk), chunk)
             thresholds = thresholds.astype(scores.dtype, copy=False)
             here = (place >= start) & (place < stop)
@@ -203,10 +201,11 @@ class _Block:
         return thresholds
 
     def add(
-        self, start: int, scores: np.ndarray, pool: concurrent.futures.Executor
+        self, chunk: Chunk, scores: np.ndarray, pool: concurrent.futures.Executor
     ) -> None:
-        """Counts the candidates from `start` on, with the scores `[B, C]`."""
-        stop, thresholds = start + scores.shape[1], self._thresholds
+        """Counts some candidates, with the scores `[B, C]`."""
+        start, stop = chunk.start, chunk.start + chunk.size
+        thresholds = self._thresholds
         above, not_below, lowest = _compare(scores, thresholds, self._num_ranked, pool)
         excluded, _, ids = self._excluded.within(start, stop)
         for counts, compare in ((above, np.greater), (not_below, np.greater_equal)):
@@ -218,6 +217,7 @@ class _Block:
         self._tied += tied
         rows, columns, own = self._own.within(start, stop)
         self._scores[rows, columns] = scores[rows, own - start]
+        self._require_scores_of_pairs(chunk, rows, columns, own - start)
         if not np.isfinite(lowest):
             self._count_special(start, scores)
         for order, before in self._before.items():
@@ -267,26 +267,39 @@ class _Block:
         """Whether a score was other than its threshold; then all counts start again."""
         if np.array_equal(self._scores, self._thresholds, equal_nan=True):
             return False
-        self._require_same_scores()
         self._thresholds = self._scores.copy()
         self._reset()
         return True
 
-    def _require_same_scores(self) -> None:
-        """Raises ValueError if scores differ by more than rounding can explain."""
-        is_number = np.isfinite(self._scores) & np.isfinite(self._thresholds)
-        scores = np.where(is_number, self._scores, 0).astype(np.float64)
-        thresholds = np.where(is_number, self._thresholds, 0).astype(np.float64)
-        difference = np.abs(scores - thresholds)
-        if difference.max() > MOST_ROUNDING * np.abs(thresholds).max():
-            row, column = np.unravel_index(difference.argmax(), difference.shape)
+    def _require_scores_of_pairs(
+        self, chunk: Chunk, rows: np.ndarray, columns: np.ndarray, places: np.ndarray
+    ) -> None:
+        """Raises ValueError if scores depend on more than a query and a candidate.
+
+        A score may differ from its threshold by rounding. This is much of a score whose
+        large terms cancel, such as the distance of an item from itself. So where it
+        differs by much, the candidate is scored again, between copies of itself.
+        """
+        scores, thresholds = (
+            np.nan_to_num(each[rows, columns].astype(np.float64), posinf=0, neginf=0)
+            for each in (self._scores, self._thresholds)
+        )
+        differences = np.abs(scores - thresholds)
+        if differences.max(initial=0) <= MOST_ROUNDING * np.abs(thresholds).max(
+            initial=0
+        ):
+            return
+        worst = differences.argmax()
+        copies = rows_of(chunk.inputs, np.full(chunk.size, places[worst]))
+        again = self.as_array(self.product(chunk._replace(inputs=copies)), chunk)
+        difference = np.abs(again[rows[worst]].astype(np.float64) - scores[worst])
+        if not (difference <= MOST_ROUNDING * np.abs(scores[worst])).all():
             raise ValueError(
                 "A candidate must have the same score each time, whatever stands "
-                f"beside it. Received: {thresholds[row, column]:.6g} and then "
-                f"{scores[row, column]:.6g} for the same query and candidate. A "
-                "dataset must give the candidates in the same order each time. "
-                "`score` must not be random, and must not read other rows, as a "
-                "softmax over the candidates does."
+                f"beside it. Received: {thresholds[worst]:.6g} and then "
+                f"{scores[worst]:.6g} for the same query and candidate. `score` must "
+                "not be random, and must not read other rows, as a softmax over the "
+                "candidates does."
             )
 
     def ranks(self, num_candidates: int) -> Ranks:

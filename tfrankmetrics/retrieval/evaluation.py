@@ -18,7 +18,6 @@ from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.retrieval.candidates import (
     candidates_of,
-    compiled,
     dot_product,
     in_memory,
     size_of,
@@ -126,8 +125,8 @@ class RetrievalSettings(NamedTuple):
             sizes = (OWN_BATCH_SIZE, OWN_CHUNK_SIZE)
         return cls(
             given["score"] or dot_product,
-            compiled(given["query_tower"]),
-            compiled(given["candidate_tower"]),
+            given["query_tower"],
+            given["candidate_tower"],
             _size_or("batch_size", given["batch_size"], sizes[0]),
             _size_or("chunk_size", given["chunk_size"], sizes[1]),
             given["candidate_ids"],
