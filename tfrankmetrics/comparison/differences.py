@@ -141,7 +141,7 @@ def _compared(
     lower = np.array([metric in models[0].lower_is_better for metric in metrics])
     means: list[Mean] = []
     differences: list[Difference] = []
-    for key, queries in _parts(slices, samples[0]):
+    for key, queries in _parts(slices):
         parts = [Sample(*(each[queries] for each in sample)) for sample in samples]
         for name, part in zip(names, parts, strict=True):
             means += _means(key, name, metrics, part)
@@ -231,12 +231,15 @@ def _column_by_id(by: Mapping, first: Model) -> dict[str, Column]:
 
 
 def _parts(
-    slices: Slices | None, sample: Sample
+    slices: Slices | None,
 ) -> Iterator[tuple[tuple | None, np.ndarray | slice]]:
     """The queries of each slice, and at last all queries, with the key None."""
     if slices is not None:
-        for number, key in enumerate(slices.keys):
-            yield key, slices.of_query == number
+        order = np.argsort(slices.of_query, kind="stable")
+        numbers = np.arange(len(slices.keys) + 1)
+        ends = np.searchsorted(slices.of_query[order], numbers)
+        for key, start, end in zip(slices.keys, ends[:-1], ends[1:], strict=True):
+            yield key, order[start:end]
     yield None, slice(None)
 
 

@@ -113,10 +113,10 @@ class Comparison:
         self._test, self._correction, self._notes = test, correction, [*notes]
 
     def __repr__(self) -> str:
-        return "\n\n".join(table.to_text() for table in self._tables())
+        return "\n\n".join(table.abridged().to_text() for table in self._tables())
 
     def _repr_html_(self) -> str:
-        return "\n".join(table.to_html() for table in self._tables())
+        return "\n".join(table.abridged().to_html() for table in self._tables())
 
     def to_markdown(self, content: Content | None = None) -> str:
         """The tables in Markdown: the "means", the "differences", or both."""

@@ -112,7 +112,8 @@ def randomization_test(
     # Swaps that give the observed difference but for rounding count as equal to it.
     # `differences` rounds alike in all swaps, so the observed one is that without any.
     observed = differences(np.zeros((1, num)))[0]
-    scale = np.abs(changes).sum(axis=0)[:num_metrics] / weights[0].sum(axis=0)
+    with np.errstate(invalid="ignore"):  # of a metric in which no query counts
+        scale = np.abs(changes).sum(axis=0)[:num_metrics] / weights[0].sum(axis=0)
     if changes.shape[1] > num_metrics:
         scale = np.abs(first.means) + np.abs(second.means)
     least = observed - 1e-12 * scale
@@ -145,12 +146,12 @@ def bootstrap_test(
     with np.errstate(invalid="ignore"):
         exceeds = np.abs(differences - observed) >= np.abs(observed) * (1 - 1e-12)
     p = (exceeds.sum(axis=0) + 1) / (resamples + 1)
-    low, high = np.nanquantile(
-        differences, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0
-    )
     is_many = first.numbers > 1
-    p, low, high = (np.where(is_many, each, np.nan) for each in (p, low, high))
-    return p, low, high
+    ends = np.full((2, len(is_many)), np.nan)
+    if is_many.any():
+        shares = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
+        ends[:, is_many] = np.nanquantile(differences[:, is_many], shares, axis=0)
+    return np.where(is_many, p, np.nan), *ends
 
 
 def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
@@ -177,8 +178,12 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
 
 
 def _all_swaps(num: int) -> Iterator[np.ndarray]:
-    numbers = np.arange(2**num)
-    yield ((numbers[:, np.newaxis] >> np.arange(num)) & 1).astype(float)
+    """Zeros and ones, float64 `[swaps, num]`, a block at a time."""
+    start = 0
+    for size in _blocks(num, 2**num):
+        numbers = np.arange(start, start + size)
+        yield ((numbers[:, np.newaxis] >> np.arange(num)) & 1).astype(float)
+        start += size
 
 
 def _random_swaps(num: int, resamples: int, seed: int) -> Iterator[np.ndarray]:

@@ -19,6 +19,8 @@ from tfrankmetrics.inputs.tensors import (
 )
 
 PADDING = -1
+# Up to so many ids, the comparison of all pairs is faster than a sort.
+MOST_COMPARED = 64
 
 
 def from_dict(y_true: Any, may_have: set[str]) -> tuple[Any, Any, Any]:
@@ -81,6 +83,12 @@ def is_repeated(ids: tf.Tensor) -> tf.Tensor:
     """True where the same id stands earlier in the row `[B, M]`."""
     if ids.shape[1] == 1:
         return tf.zeros_like(ids, tf.bool)
+    if ids.shape[1] is None or ids.shape[1] > MOST_COMPARED:
+        order = tf.argsort(ids, axis=1, stable=True)
+        in_order = tf.gather(ids, order, batch_dims=1)
+        is_same = tf.equal(in_order[:, 1:], in_order[:, :-1])
+        is_same = tf.pad(is_same, [[0, 0], [1, 0]])
+        return tf.gather(is_same, tf.argsort(order, axis=1), batch_dims=1)
     positions = tf.range(tf.shape(ids)[1])
     is_earlier = positions[tf.newaxis, :] < positions[:, tf.newaxis]
     is_same = tf.equal(ids[:, :, tf.newaxis], ids[:, tf.newaxis, :])

@@ -18,6 +18,10 @@ LATEX = {
 LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 
 
+MOST_ROWS = 60  # of a table that is shown in whole
+ROWS_SHOWN = 10  # of a longer one, at each end
+
+
 class Cell(NamedTuple):
     """A cell of a table."""
 
@@ -33,6 +37,17 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Cell]]
     num_labels: int
     note: str = ""
+
+    def abridged(self) -> Table:
+        """The first and the last rows of a long table, to be shown."""
+        number = len(self.rows)
+        if number <= MOST_ROWS:
+            return self
+        gap = [Cell("...") for _ in self.header]
+        rows = [*self.rows[:ROWS_SHOWN], gap, *self.rows[-ROWS_SHOWN:]]
+        note = f"{2 * ROWS_SHOWN} of {number:,} rows. `to_markdown` has all."
+        note = "\n".join([note, self.note] if self.note else [note])
+        return self._replace(rows=rows, note=note)
 
     def to_text(self) -> str:
         """Columns of text: the best values have a star, their marks follow."""

@@ -198,10 +198,10 @@ class SlicedValues(Mapping):
         return len(self._values)
 
     def __repr__(self) -> str:
-        return self._table().to_text()
+        return self._table().abridged().to_text()
 
     def _repr_html_(self) -> str:
-        return self._table().to_html()
+        return self._table().abridged().to_html()
 
     def to_markdown(self) -> str:
         """The table in Markdown."""
@@ -212,16 +212,22 @@ class SlicedValues(Mapping):
         return self._table().to_latex()
 
     def _table(self) -> Table:
-        rows = []
-        for key, values in [*self.items(), (None, self.whole)]:
-            labels = (whole(map(self._labels, self)), *[""] * (len(self.by) - 1))
-            number = self._all_queries
-            if values is not self.whole:
-                labels, number = self._labels(key), self.num_queries[key]
-            cells = [str(label) for label in labels] + [f"{number:,}"]
-            rows.append(
-                [*map(Cell, cells), *(Cell(f"{v:.4f}") for v in values.values())]
-            )
+        of_all = (whole(map(self._labels, self)), *[""] * (len(self.by) - 1))
+        entries = [
+            (self._labels(key), self.num_queries[key], values)
+            for key, values in self.items()
+        ]
+        rows = [
+            [
+                *(Cell(str(label)) for label in labels),
+                Cell(f"{number:,}"),
+                *(Cell(f"{value:.4f}") for value in values.values()),
+            ]
+            for labels, number, values in [
+                *entries,
+                (of_all, self._all_queries, self.whole),
+            ]
+        ]
         header = [*self.by, "queries", *self.whole]
         note = described(self.counts) if self.counts else ""
         return Table(header, rows, num_labels=len(self.by), note=note)

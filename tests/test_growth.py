@@ -1,0 +1,311 @@
+"""Tests that time and memory grow with the data, and not with their square.
+
+Each case doubles one size of the input of a function. The time and the peak of the
+memory may then grow by a factor of 2.6 at most: sorting takes a little more than twice
+as long, and a quadratic step four times.
+"""
+
+import contextlib
+import ctypes
+import pathlib
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import tfrankmetrics as tfr
+
+pytestmark = pytest.mark.slow("measures time and memory")
+
+MOST_GROWTH = 2.6
+# Below these, fixed costs and noise hide what the data cost.
+LEAST_SECONDS, LEAST_MIB = 0.1, 32
+PEAK = pathlib.Path("/proc/self/clear_refs")  # of Linux
+
+
+def labels_and_scores(*shape):
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 3, shape), rng.random(shape)
+
+
+def evaluate(n, *, queries=1, items=1, **options):
+    labels, scores = labels_and_scores(queries(n), items(n))
+    return lambda: tfr.evaluate(labels, scores, ["ndcg@10", "map", "auc"], **options)
+
+
+def evaluate_cutoffs(n):
+    labels, scores = labels_and_scores(2000, 50)
+    return lambda: tfr.evaluate(labels, scores, [f"ndcg@{k}" for k in range(1, n)])
+
+
+def evaluate_ids(n):
+    relevant = [range(n)] * 4
+    return lambda: tfr.evaluate(relevant, [range(100)] * 4, ["map"], inputs="ids")
+
+
+def evaluate_catalogue(n):
+    scores = np.random.default_rng(0).random((2, 20_000))
+    relevant = np.arange(2 * n).reshape(2, n)
+    return lambda: tfr.evaluate(relevant, scores, ["map@10"], inputs="catalogue")
+
+
+def rows(n, queries):
+    labels, scores = labels_and_scores(n)
+    ids = np.random.default_rng(1).integers(0, queries, n)
+    return ids, labels, scores
+
+
+def evaluate_rows(n):
+    columns = rows(n, n // 20)
+    return lambda: tfr.evaluate_rows(*columns, ["ndcg@10", "auc"])
+
+
+def evaluate_rows_of_one_query(n):
+    columns = rows(n, 1)
+    return lambda: tfr.evaluate_rows(*columns, ["ndcg@10", "auc"])
+
+
+def evaluate_rows_by_slice(n):
+    columns = rows(10 * n, n)
+    return lambda: tfr.evaluate_rows(*columns, ["ndcg@10"], by=columns[0])
+
+
+def rows_with_two_slices_in_a_query(n):
+    columns = rows(n, n // 20)
+    by = np.arange(n).astype(str)
+    return lambda: tfr.evaluate_rows(*columns, ["ndcg@10"], by=by)
+
+
+def run_of(n, items=20):
+    scores = np.random.default_rng(0).random((n, items)).tolist()
+    run = {
+        f"q{q}": {f"d{i}": s for i, s in enumerate(row)} for q, row in enumerate(scores)
+    }
+    return {q: {d: 1 for d in [*row][: items // 2]} for q, row in run.items()}, run
+
+
+def evaluate_run(n):
+    qrels, run = run_of(n)
+    return lambda: tfr.evaluate_run(qrels, run, ["ndcg@10"])
+
+
+def evaluate_run_of_one_query(n):
+    qrels, run = run_of(1, n)
+    return lambda: tfr.evaluate_run(qrels, run, ["ndcg@10"])
+
+
+def run_as_frame(n):
+    pairs = pd.DataFrame({"query_id": np.arange(n) // 20, "item_id": np.arange(n) % 20})
+    labels, scores = labels_and_scores(n)
+    return pairs.assign(label=labels), pairs.assign(score=scores)
+
+
+def evaluate_frames(n):
+    tables = run_as_frame(n)
+    return lambda: tfr.evaluate_run(*tables, ["ndcg@10"])
+
+
+def a_pair_twice(n):
+    judged, run = run_as_frame(n)
+    run = pd.concat([run, run.tail(1)])
+    return lambda: tfr.evaluate_run(judged, run, ["ndcg@10"])
+
+
+def queries_without_predictions(n):
+    qrels, run = run_of(n)
+    run = dict([*run.items()][:1])
+    return lambda: tfr.evaluate_run(qrels, run, ["mrr"], missing_queries="error")
+
+
+def models(n, number=2, metrics=1):
+    values = np.random.default_rng(0).random((number, metrics, n))
+    ids = np.arange(n)
+    return {
+        f"model {m}": {"query": ids} | {f"x{i}": v for i, v in enumerate(of_model)}
+        for m, of_model in enumerate(values)
+    }
+
+
+def compare(n):
+    values = models(n)
+    return lambda: tfr.compare(values, test="t")
+
+
+def compare_by_resampling(n):
+    values = models(n)
+    return lambda: tfr.compare(values, resamples=500)
+
+
+def compare_metrics(n):
+    values = models(1000, metrics=n)
+    return lambda: tfr.compare(values, resamples=200)
+
+
+def compare_slices(n):
+    values = models(5 * n)
+    by = dict(zip(range(5 * n), np.arange(5 * n) % n, strict=True))
+    return lambda: tfr.compare(values, by=by, test="t")
+
+
+def compare_all_swaps(n):
+    values = models(n.bit_length() - 1)  # with 2^(that number) swaps
+    return lambda: tfr.compare(values, resamples=n)
+
+
+def compare_with_an_id_twice(n):
+    values = models(n)
+    values["model 1"]["query"] = np.append(np.arange(n - 1), 0)
+    return lambda: tfr.compare(values)
+
+
+def compare_other_queries(n):
+    values = models(n)
+    values["model 1"]["query"] = np.arange(n) + n
+    return lambda: tfr.compare(values)
+
+
+def print_slices(n):
+    labels, scores = labels_and_scores(n, 2)
+    result = tfr.evaluate(labels, scores, ["mrr"], by=np.arange(n))
+    return lambda: (repr(result), result.to_markdown(), result._repr_html_())
+
+
+def print_comparison(n):
+    by = dict.fromkeys(range(n), "b") | {i: i for i in range(n // 2)}
+    by = {query: str(value) for query, value in by.items()}
+    result = tfr.compare(models(n), by=by, test="t")
+    return lambda: (repr(result), result.to_markdown(), result._repr_html_())
+
+
+def evaluate_retrieval(n, *, queries, candidates, relevant):
+    vectors = np.random.default_rng(0).normal(size=(candidates(n), 8)).astype("float32")
+    ids = np.arange(queries(n) * relevant(n)).reshape(queries(n), -1) % candidates(n)
+    of_queries = vectors[np.arange(queries(n)) % len(vectors)]
+    return lambda: tfr.evaluate_retrieval(of_queries, vectors, ids, ["map", "mrr@10"])
+
+
+def read_trec(n):
+    qrels, run = run_of(n)
+    folder = pathlib.Path("growth")
+    folder.mkdir(exist_ok=True)
+    judged = [f"{q} 0 {d} {v}" for q, row in qrels.items() for d, v in row.items()]
+    found = [f"{q} Q0 {d} 1 {v} x" for q, row in run.items() for d, v in row.items()]
+    paths = folder / "qrels", folder / "run"
+    for path, lines in zip(paths, (judged, found), strict=True):
+        path.write_text("\n".join(lines))
+    return lambda: tfr.read_trec(*paths)
+
+
+def update_state(n):
+    labels, scores = map(tf.constant, labels_and_scores(200, n))
+    metric = tfr.RankingMetrics(["ndcg@10", "map", "opa"])
+    return lambda: metric.update_state(labels, scores)
+
+
+def same(number):
+    return lambda n: number
+
+
+def itself(n):
+    return n
+
+
+def case(make, n, name="", **sizes):
+    build = (lambda size: make(size, **sizes)) if sizes else make
+    return pytest.param(build, n, id=f"{make.__name__}-{name}".rstrip("-"))
+
+
+@pytest.mark.parametrize(
+    ("build", "n"),
+    [
+        case(evaluate, 20_000, "queries", queries=itself, items=same(50)),
+        case(evaluate, 4_000, "items", queries=same(200), items=itself),
+        case(evaluate_cutoffs, 100),
+        case(evaluate_ids, 20_000),
+        case(evaluate_catalogue, 2_000),
+        case(evaluate_rows, 400_000),
+        case(evaluate_rows_of_one_query, 400_000),
+        case(evaluate_rows_by_slice, 10_000),
+        case(rows_with_two_slices_in_a_query, 400_000),
+        case(evaluate_run, 5_000),
+        case(evaluate_run_of_one_query, 50_000),
+        case(evaluate_frames, 400_000),
+        case(a_pair_twice, 400_000),
+        case(queries_without_predictions, 5_000),
+        case(compare, 200_000),
+        case(compare_by_resampling, 20_000),
+        case(compare_metrics, 100),
+        case(compare_slices, 500),
+        case(compare_all_swaps, 2**20),
+        case(compare_with_an_id_twice, 200_000),
+        case(compare_other_queries, 200_000),
+        case(print_slices, 20_000),
+        case(print_comparison, 1_000),
+        case(
+            evaluate_retrieval,
+            1_000,
+            "queries",
+            queries=itself,
+            candidates=same(20_000),
+            relevant=same(2),
+        ),
+        case(
+            evaluate_retrieval,
+            100_000,
+            "candidates",
+            queries=same(128),
+            candidates=itself,
+            relevant=same(2),
+        ),
+        case(
+            evaluate_retrieval,
+            2_000,
+            "relevant",
+            queries=same(4),
+            candidates=same(20_000),
+            relevant=itself,
+        ),
+        case(read_trec, 5_000),
+        case(update_state, 1_000),
+    ],
+)
+def test_twice_the_data_take_twice_the_time_and_memory(build, n, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    calls = build(n), build(2 * n)
+    for call in calls:  # the first call compiles
+        run(call)
+    seconds = [min(seconds_of(call) for _ in range(3)) for call in calls]
+    assert seconds[1] <= MOST_GROWTH * max(seconds[0], LEAST_SECONDS), seconds
+    peaks = [peak_of(call) for call in calls]
+    assert peaks[1] <= MOST_GROWTH * max(peaks[0], LEAST_MIB), peaks
+
+
+def run(call):
+    """Calls a function, which may raise its error for a mistake in the data."""
+    with contextlib.suppress(ValueError):
+        call()
+
+
+def seconds_of(call):
+    start = time.process_time()
+    run(call)
+    return time.process_time() - start
+
+
+def peak_of(call):
+    """How much the memory of the process grows during a call, in MiB; 0 elsewhere."""
+    if not PEAK.exists():
+        return 0
+    ctypes.CDLL(None).malloc_trim(0)
+    PEAK.write_text("5")  # the peak starts again
+    before = memory("VmRSS")
+    run(call)
+    return memory("VmHWM") - before
+
+
+def memory(name):
+    status = pathlib.Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith(name))
+    return int(line.split()[1]) / 1024
