@@ -1,8 +1,10 @@
 """`compare`: means, intervals and paired tests, against SciPy and by hand."""
 
 import itertools
+import math
 import re
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -588,3 +590,28 @@ def test_frames_and_any_names():
     assert {each.metric for each in tfr.compare(years, by="year").means} == {"mrr"}
     many = {f"model {i}": {"x": np.random.default_rng(i).random(5)} for i in range(28)}
     assert "model 26 (a1)" in repr(tfr.compare(many, test="t"))
+
+
+@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", None])
+def test_slices_in_which_no_query_counts_are_no_warning(test, correction):
+    nothing, some = [math.nan] * 2, [1.0, 0.5]
+    models = {
+        "a": {"x": [*nothing, *some], "y": [0.0, 1.0, 0.5, 0.2]},
+        "b": {"x": [*nothing, 0.5, 0.5], "y": [0.0, 1.0, 0.5, 0.2]},
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = tfr.compare(
+            models,
+            by=["none", "none", "one", "two"],
+            test=test,
+            correction=correction,
+            resamples=100,
+        )
+        result.to_pandas(), repr(result), result.to_latex()
+    of_none = [e for e in result.differences if e.slice == ("none",)]
+    assert [(e.metric, e.queries, math.isnan(e.difference)) for e in of_none] == [
+        ("x", 0, True),
+        ("y", 2, False),
+    ]

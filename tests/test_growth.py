@@ -224,7 +224,7 @@ def case(make, n, name="", **sizes):
         case(evaluate, 4_000, "items", queries=same(200), items=itself),
         case(evaluate_cutoffs, 100),
         case(evaluate_ids, 20_000),
-        case(evaluate_catalogue, 2_000),
+        case(evaluate_catalogue, 6_000),
         case(evaluate_rows, 400_000),
         case(evaluate_rows_of_one_query, 400_000),
         case(evaluate_rows_by_slice, 10_000),
@@ -241,7 +241,7 @@ def case(make, n, name="", **sizes):
         case(compare_all_swaps, 2**20),
         case(compare_with_an_id_twice, 200_000),
         case(compare_other_queries, 200_000),
-        case(print_slices, 20_000),
+        case(print_slices, 5_000),
         case(print_comparison, 1_000),
         case(
             evaluate_retrieval,

@@ -519,3 +519,13 @@ def test_custom_training_loop_with_labels_and_mask():
     step(labels, mask, scores)
     # The only relevant item of each list has rank 2.
     assert_same(metric.result(), {"ndcg@2": 1 / np.log2(3), "mrr": 1 / 2})
+
+
+def test_an_object_in_both_lists_of_metrics_raises():
+    metric = tfr.NDCG(k=2)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[metric], weighted_metrics=[metric])
+    features = np.ones((2, 3, 4), "float32")
+    labels = np.array([[0.0, 1, 0], [1, 0, 0]], "float32")
+    with pytest.raises(ValueError, match=r"in one place of `compile` only.*2 times"):
+        model.fit(features, labels, sample_weight=np.ones(2), verbose=0)

@@ -132,6 +132,16 @@ def test_batches_change_no_bit(monkeypatch, tmp_path):
         assert results_of(EvaluateRows(*COLUMNS, NAMES), rows, tmp_path) == expected
 
 
+def test_swapped_columns_are_a_warning(tmp_path):
+    rng = random.Random(0)
+    rows = [
+        {"query": n % 10, "label": rng.random(), "score": rng.randrange(3)}
+        for n in range(3000)
+    ]
+    with pytest.warns(tfr.RankingWarning, match="They are probably swapped"):
+        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
+
+
 class Row(NamedTuple):
     query: str
     label: int

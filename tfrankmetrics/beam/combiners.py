@@ -28,12 +28,17 @@ from tfrankmetrics.evaluation.runs import (
     refuse_missing_queries,
     rows_of_join,
 )
-from tfrankmetrics.inputs.mistakes import refuse_signed_labels, warn_if_nothing_found
+from tfrankmetrics.inputs.mistakes import (
+    refuse_signed_labels,
+    warn_if_nothing_found,
+    warn_if_swapped,
+)
 from tfrankmetrics.results.values import NUM_QUERIES, RunCounts
 from tfrankmetrics.rules import listed, shortened
 
 OVERALL = "overall"  # a key of results by slice
 NARROWEST = 16  # all shorter lists are padded to this length
+MAX_SAMPLE = 1000  # rows
 MAX_LABELS = 3  # so many different labels show that they are not only -1 and 1
 
 
@@ -55,6 +60,13 @@ class TableSums(Accumulator):
     kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
     labels: set[float] = dataclasses.field(default_factory=set)  # a few
     counts: RunCounts | None = None  # of two tables
+    # Some rows, to tell whether labels and scores are swapped.
+    sample: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+
+    def note_rows(self, labels: Iterable[float], scores: Iterable[float]) -> None:
+        """Keeps a few rows."""
+        lacking = MAX_SAMPLE - len(self.sample)
+        self.sample += itertools.islice(zip(labels, scores, strict=True), lacking)
 
     def note_labels(self, labels: Iterable[float]) -> None:
         """Keeps a few of the different labels."""
@@ -111,6 +123,7 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         merged.kinds |= other.kinds
         merged.note_labels(other.labels)
         merged.add_counts(other.counts)
+        merged.sample += other.sample[: MAX_SAMPLE - len(merged.sample)]
 
     def output(
         self, accumulator: TableSums
@@ -192,6 +205,7 @@ class RowsCombiner(TableCombiner):
             _chained(query.judged[i] for query in waiting) for i in (0, 1)
         )
         accumulator.note_labels(np.unique(labels).tolist())
+        accumulator.note_rows(labels.tolist(), scores.tolist())
         lengths = np.array([len(query.judged[0]) for query in waiting])
         codes = np.repeat(np.arange(len(waiting)), lengths)
         columns = {"query": codes, "labels": labels, "scores": scores}
@@ -200,7 +214,9 @@ class RowsCombiner(TableCombiner):
         return waiting, *_in_fixed_widths(self.named, queries, columns, True)
 
     def require_valid(self, accumulator: TableSums) -> None:
-        """Raises ValueError for labels that are only -1 and 1."""
+        """Raises ValueError for labels that are only -1 and 1; warns of swaps."""
+        labels, scores = np.array(accumulator.sample).reshape(-1, 2).T
+        warn_if_swapped(labels, scores)
         refuse_signed_labels(np.array([*accumulator.labels]), "leave these rows out")
 
 

@@ -54,9 +54,9 @@ class Sample(NamedTuple):
 
 def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The standard error of each metric, NaN for less than two queries."""
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factors = np.where(numbers > 1, numbers / (numbers - 1), np.nan)
-    return np.sqrt(factors * np.square(influences).sum(axis=0))
+        return np.sqrt(factors * np.square(influences).sum(axis=0))
 
 
 def half_widths(errors: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -151,7 +151,7 @@ def bootstrap_test(
     if is_many.any():
         shares = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
         ends[:, is_many] = np.nanquantile(differences[:, is_many], shares, axis=0)
-    return np.where(is_many, p, np.nan), *ends
+    return np.where(is_many, p, np.nan), ends[0], ends[1]
 
 
 def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:

@@ -46,6 +46,7 @@ def check_use_in_keras(metric: Updated, y_pred: Any) -> None:
         return
     if "compute_metrics" in methods:  # for the metrics that were given to `compile`
         _refuse_other_keras(model)
+        _refuse_second_use(model, metric)
         # Keras itself tells single results apart, but for its own "loss".
         if metric.result_keys or metric.name == "loss":
             _refuse_lost_keys(model)
@@ -76,6 +77,18 @@ def _refuse_other_keras(model: Any) -> None:
             "This metric was made for Keras 2, which tf.keras is here (TF_USE_LEGACY_"
             "KERAS=1), and the model is one of Keras 3. Build the model from tf.keras, "
             "or unset TF_USE_LEGACY_KERAS."
+        )
+
+
+def _refuse_second_use(model: Any, metric: Updated) -> None:
+    """Rejects an object that is among both the metrics and the weighted metrics."""
+    uses = [each for _, each in _prefixed_metrics(model) if each is metric]
+    if len(uses) > 1:
+        raise ValueError(
+            "A metric object must be in one place of `compile` only, since each use "
+            "adds every batch to its state, with weights or without. Received: "
+            f"{metric.name!r} {len(uses)} times. Make an object for each of `metrics` "
+            "and `weighted_metrics`, with different names."
         )
 
 
