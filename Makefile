@@ -13,9 +13,10 @@ test-all: test test-slow
 measure-tests:
 	python benchmarks/tests.py
 
-# Random lists against the oracle.
+# Random lists against the oracle, and random tables, models and catalogues.
 fuzz:
 	python tests/fuzz.py --seconds 600
+	python tests/fuzz_tables.py --seconds 600
 
 # Small changes of the package, each of which should make a test fail.
 mutate:

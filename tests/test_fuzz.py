@@ -1,4 +1,4 @@
-"""Runs the comparison of random lists with the oracle for a minute."""
+"""Runs the comparisons of random data with slow definitions, for a while each."""
 
 import pathlib
 import subprocess
@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-SCRIPT = pathlib.Path(__file__).with_name("fuzz.py")
+FOLDER = pathlib.Path(__file__).parent
 
 
-@pytest.mark.slow("draws random lists for a minute, eagerly, in graphs and under XLA")
-def test_random_lists_have_the_values_of_the_oracle():
-    process = subprocess.run(
-        [sys.executable, SCRIPT, "--seconds", "60"], capture_output=True, text=True
-    )
+@pytest.mark.slow("draws random data for a minute, eagerly, in graphs and under XLA")
+@pytest.mark.parametrize(("script", "seconds"), [("fuzz", 60), ("fuzz_tables", 20)])
+def test_random_data_have_the_values_of_slow_definitions(script, seconds):
+    command = [sys.executable, FOLDER / f"{script}.py", "--seconds", str(seconds)]
+    process = subprocess.run(command, capture_output=True, text=True)
     assert process.returncode == 0, process.stdout + process.stderr
     assert "s without a finding:" in process.stdout

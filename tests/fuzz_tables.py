@@ -1,0 +1,270 @@
+"""Compares random tables, models and catalogues with slow definitions.
+
+    python tests/fuzz_tables.py --seconds 600 --seed 1
+
+A round of "run" draws judgments and predictions with odd ids and large scores, passes
+them as dicts, frames and files, and compares every query with the oracle. A round of
+"compare" compares means, intervals, tests and counts with SciPy. A round of "catalogue"
+compares ranks in chunks with all scores at once, where each chunk has copies of the
+relevant item. What `fuzz.py` does with lists, this does with everything else.
+"""
+
+import argparse
+import collections
+import math
+import os
+import pathlib
+import tempfile
+import time
+import warnings
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import oracle
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import scipy.stats
+
+import tfrankmetrics as tfr
+
+METRICS = ("ndcg@3", "map", "mrr", "precision@2", "recall@3", "rbp", "bpref")
+# Ids that files, frames and Python may treat in an odd way.
+ODD_IDS = [
+    "1",
+    "01",
+    "1.0",
+    "NA",
+    "nan",
+    "#x",
+    "a\u00a0b",
+    "\u3000",
+    "\x85",
+    "é",
+    "e\u0301",
+]
+ODD_IDS += ["🙂", "'", '"', ",", "\\", "None", "-1", "a" * 300, "\u200b"]
+LARGE = 2**60
+
+
+KINDS = ("whole", "floats", "large", "mixed", "infinite")
+
+
+def draw_scores(rng, number, kind):
+    """Scores with ties: whole numbers, floats, large integers, or some of each."""
+    whole = rng.integers(0, 4, number).tolist()
+    kinds = {
+        "whole": whole,
+        "floats": [each / 7 for each in whole],
+        "large": [LARGE + each for each in whole],
+        "mixed": [LARGE + n if rng.random() < 0.5 else n / 7 for n in whole],
+        "infinite": [-math.inf if n == 0 else math.inf if n == 3 else n for n in whole],
+    }
+    return kinds[kind]
+
+
+def draw_tables(rng):
+    """Judgments and predictions as dicts of dicts."""
+    ids = [str(each) for each in rng.choice(ODD_IDS, 8, replace=False)]
+    queries = [str(each) for each in rng.choice(ODD_IDS, 6, replace=False)]
+    queries = [each for each in queries if not each.startswith("#")]  # a comment
+    qrels, run = {}, {}
+    one_kind = str(rng.choice(KINDS))
+    for query in queries[:-1]:
+        items = rng.choice(ids, rng.integers(1, 6), replace=False).tolist()
+        qrels[query] = dict(zip(items, rng.integers(-1, 4, len(items)).tolist()))
+    for query in queries[1:]:
+        items = rng.choice(ids, rng.integers(1, 6), replace=False).tolist()
+        kind = one_kind if rng.random() < 0.9 else str(rng.choice(KINDS))
+        run[query] = dict(zip(items, draw_scores(rng, len(items), kind)))
+    return qrels, run
+
+
+def rows_of(table, value):
+    rows = [(q, i, v) for q, of_query in table.items() for i, v in of_query.items()]
+    names = ["query_id", "item_id", value]
+    return dict(zip(names, map(list, zip(*rows)))) if rows else {n: [] for n in names}
+
+
+def forms_of(qrels, run, folder):
+    """The same tables in each form that holds their scores exactly."""
+    yield "dicts", qrels, run
+    judged, found = rows_of(qrels, "label"), rows_of(run, "score")
+    kinds = {type(score) for score in found["score"]}
+    if len(kinds) == 1:
+        for name, frame in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
+            yield name, frame(judged), frame(found)
+        yield "Arrow", pa.table(judged), pa.table(found)
+    paths = folder / "qrels", folder / "run"
+    lines = [
+        [f"{q} 0 {i} {v}" for q, i, v in zip(*judged.values())],
+        [f"{q} Q0 {i} 1 {v!r} x" for q, i, v in zip(*found.values())],
+    ]
+    for path, of_path in zip(paths, lines):
+        path.write_bytes("\n".join(of_path).encode())
+    yield "files", *paths
+
+
+def value_by_oracle(name, judged, found):
+    """The value of a query: items that were not predicted have no rank."""
+    metric, _, k = name.partition("@")
+    distinct = sorted({*found.values()})  # Python compares large integers exactly
+    labels, scores = [], []
+    for item in {**judged, **found}:
+        label = judged.get(item, -1)
+        if metric == "bpref" and label < 0:
+            continue
+        labels.append(max(label, 0))
+        score = found.get(item, -math.inf)
+        scores.append(score if score == -math.inf else distinct.index(score) + 1)
+    values, weight = oracle.of_orders(
+        metric,
+        labels,
+        scores,
+        mask=[True] * len(labels),
+        k=int(k) if k else None,
+    ) or ([], 0)
+    return float(sum(values) / len(values)) if weight else math.nan
+
+
+def check_run(rng, counts):
+    """Compares `evaluate_run` with the oracle, query by query, in each form."""
+    qrels, run = draw_tables(rng)
+    run = {query: found for query, found in run.items() if found}
+    if not {*qrels} & {*run}:
+        return
+    expected = {
+        name: [
+            value_by_oracle(name, judged, run.get(query, {}))
+            for query, judged in qrels.items()
+        ]
+        for name in METRICS
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for form, *tables in forms_of(qrels, run, pathlib.Path(folder)):
+            values = tfr.evaluate_run(*tables, METRICS, per_query=True)
+            assert values["query"].tolist() == [*qrels], form
+            for name in METRICS:
+                np.testing.assert_allclose(
+                    values[name], expected[name], rtol=1e-13, err_msg=f"{name}, {form}"
+                )
+            counts[f"queries of runs, {form}"] += len(qrels)
+
+
+def check_compare(rng, counts):
+    """Compares `compare` with SciPy, of two models without weights."""
+    number = int(rng.integers(2, 9))
+    first, second = rng.integers(0, 5, (2, number)) / 4
+    if rng.random() < 0.3:
+        first = rng.random(number)
+    models = {"a": {"x": first}, "b": {"x": second}}
+    by_t, by_swaps = (
+        tfr.compare(models, test=test).differences[0] for test in ("t", "randomization")
+    )
+    changes = second - first
+    assert by_t.wins == (changes > 0).sum()
+    assert by_t.losses == (changes < 0).sum()
+    np.testing.assert_allclose(by_t.difference, changes.mean(), rtol=1e-12, atol=1e-15)
+    if changes.std() > 1e-12:
+        expected = scipy.stats.ttest_rel(second, first)
+        np.testing.assert_allclose(by_t.p, expected.pvalue, rtol=1e-8, atol=1e-12)
+        interval = expected.confidence_interval(0.95)
+        np.testing.assert_allclose(
+            [by_t.low, by_t.high], interval, rtol=1e-8, atol=1e-9
+        )
+    exact = scipy.stats.permutation_test(
+        (second, first),
+        lambda one, other, axis: (one - other).mean(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=np.inf,
+    )
+    np.testing.assert_allclose(by_swaps.p, exact.pvalue, rtol=1e-9)
+    counts["comparisons"] += 1
+
+    ids = rng.permutation(number)
+    shuffled = {
+        name: {"query": ids[order], "x": model["x"][order]}
+        for name, model in models.items()
+        for order in [rng.permutation(number)]
+    }
+    by = {query: str(rng.integers(3)) for query in ids.tolist()}
+    sliced = tfr.compare(shuffled, by=by, test="t", correction=None)
+    for each in sliced.differences:
+        chosen = [each.slice is None or by[query] == each.slice[0] for query in ids]
+        alone = {name: {"x": model["x"][chosen]} for name, model in models.items()}
+        (expected,) = tfr.compare(alone, test="t", correction=None).differences
+        np.testing.assert_allclose(each[3:], expected[3:], rtol=1e-9, atol=1e-12)
+    counts["slices of comparisons"] += len(sliced.differences)
+
+
+def check_catalogue(rng, counts):
+    """Compares ranks in chunks with all scores at once; copies are in every chunk."""
+    number = int(rng.integers(2, 400))
+    length, queries = int(rng.integers(1, 70)), int(rng.integers(1, 6))
+    chunk = int(rng.integers(1, number + 50))
+    whole = rng.random() < 0.5
+    shape = (number + queries, length)
+    vectors = rng.integers(-2, 3, shape) if whole else rng.normal(size=shape)
+    dtype = str(rng.choice(["float32", "float64", "float16"]))
+    candidates, of_queries = np.split(vectors.astype(dtype), [number])
+    copies = rng.integers(0, number, 6)
+    candidates[copies] = candidates[copies[0]]
+    options = {"chunk_size": chunk, "batch_size": int(rng.integers(1, 9))}
+    metrics = ["mrr", "ndcg@5", "arp", "tied", "recall@7"]
+    found = [
+        tfr.evaluate_retrieval(
+            of_queries, candidates, [own] * queries, metrics, per_query=True, **options
+        )
+        for own in {*copies.tolist()}
+    ]
+    for values in found[1:]:
+        for name in metrics:
+            assert (values[name] == found[0][name]).all(), (name, options)
+    counts["copies in catalogues"] += len(found)
+    if whole:  # all sums are exact
+        relevant = rng.integers(-1, number, (queries, 3))
+        scores = of_queries.astype(float) @ candidates.astype(float).T
+        expected = tfr.evaluate(
+            relevant, scores, metrics, inputs="catalogue", per_query=True
+        )
+        values = tfr.evaluate_retrieval(
+            of_queries, candidates, relevant, metrics, per_query=True, **options
+        )
+        for name in metrics:
+            np.testing.assert_allclose(values[name], expected[name], rtol=1e-13)
+        counts["queries of catalogues"] += queries
+
+
+CHECKS = {"run": check_run, "compare": check_compare, "catalogue": check_catalogue}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--round", type=int, help="runs only this round")
+    arguments = parser.parse_args()
+    warnings.simplefilter("error")
+    warnings.simplefilter("ignore", tfr.RankingWarning)
+    start, counts = time.time(), collections.Counter()
+    number = arguments.round or 0
+    while time.time() - start < arguments.seconds:
+        check = [*CHECKS.values()][number % len(CHECKS)]
+        try:
+            check(np.random.default_rng([arguments.seed, number]), counts)
+        except BaseException:
+            command = f"--seed {arguments.seed} --round {number}"
+            print(f"To repeat: python tests/fuzz_tables.py {command}", flush=True)
+            raise
+        if arguments.round is not None:
+            break
+        number += 1
+    print(f"{time.time() - start:.0f} s without a finding:")
+    for what, count in sorted(counts.items()):
+        print(f"{count:12,}  {what}")
+
+
+if __name__ == "__main__":
+    main()
