@@ -3,7 +3,9 @@
 import copy
 import doctest
 import json
+import math
 import pathlib
+import pickle
 import random
 from typing import NamedTuple
 
@@ -122,6 +124,58 @@ def test_neither_order_nor_bundles_nor_workers_change_a_bit(tmp_path):
         random.Random(seed).shuffle(rows)
         assert results_of(transform, rows, tmp_path) == expected
     assert results_of(transform, rows, tmp_path, TWO_WORKERS) == expected
+
+
+def combined(combiner, elements, rng):
+    """What a combiner makes of elements, on a random number of workers."""
+    accumulators = [combiner.create_accumulator() for _ in range(rng.randint(1, 4))]
+    for element in elements:
+        number = rng.randrange(len(accumulators))
+        accumulators[number] = combiner.add_input(accumulators[number], element)
+    sent = [combiner.compact(each) for each in accumulators]
+    rng.shuffle(sent)
+    merged = combiner.merge_accumulators(pickle.loads(pickle.dumps(sent)))
+    return combiner.extract_output(merged)[0]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_tables_on_random_workers_give_the_values_of_evaluate_rows(seed):
+    rng = random.Random(seed)
+    ids = rng.choice([range(9), ["a", "b\u00a0c", "1", "é"], [(1, "x"), (1, "y")]])
+    scores = rng.choice([[0.1, 0.2, 0.3], [2**60, 2**60 + 1, 0.5], [0, 1, -math.inf]])
+    weights = {each: rng.choice([0, 1e-3, 1, 2.5]) for each in ids}
+    rows = [
+        {
+            "query": query,
+            "label": rng.choice([-1, 0, 1, 2, 0.5]),
+            "score": rng.choice(scores),
+            "weight": weights[query],
+            "language": "de" if query in [*ids][:2] else "en",
+        }
+        for query in rng.choices([*ids], k=rng.randint(4, 60))
+    ]
+    transform = EvaluateRows(*COLUMNS, NAMES, sample_weight="weight", by="language")
+    queries = {}
+    for query, row in map(transform._columns, rows):
+        queries.setdefault(query, []).append(row)
+    found = combined(transform._combiner, [*queries.items()], rng)
+    # Ranks of the scores, which evaluate_rows would refuse beside floats.
+    places = {score: place for place, score in enumerate(sorted({*scores}))}
+    places[-math.inf] = -math.inf
+    table = table_of([row | {"score": places[row["score"]]} for row in rows])
+    ids = [str(each) for each in table["query"]]
+    expected = tfr.evaluate_rows(
+        ids,
+        table["label"],
+        np.array(table["score"], float),
+        NAMES,
+        sample_weight=table["weight"],
+        by=table["language"],
+    )
+    for row in found:
+        values = expected.whole if row["overall"] else expected[row["language"]]
+        of_row = {name: row[name] for name in values}
+        assert of_row == pytest.approx(values, rel=1e-12, nan_ok=True)
 
 
 def test_batches_change_no_bit(monkeypatch, tmp_path):
