@@ -615,3 +615,31 @@ def test_slices_in_which_no_query_counts_are_no_warning(test, correction):
         ("x", 0, True),
         ("y", 2, False),
     ]
+
+
+def test_a_difference_that_no_random_swap_reaches_has_the_smallest_p():
+    """The observed difference counts as one of the draws: (0 + 1) / (99 + 1)."""
+    models = {"a": {"x": np.zeros(100)}, "b": {"x": np.linspace(1, 2, 100)}}
+    for test in ("randomization", "bootstrap"):
+        (difference,) = tfr.compare(models, test=test, resamples=99).differences
+        assert difference.p == 1 / 100
+
+
+def test_as_many_swaps_as_resamples_are_all_tried():
+    """Of 2^3 swaps, two differ as much as the observed one."""
+    models = {"a": {"x": [0.0, 0, 0]}, "b": {"x": [1.0, 2, 4]}}
+    (difference,) = tfr.compare(models, resamples=8).differences
+    assert difference.p == 2 / 8
+
+
+def test_the_bootstrap_p_value_is_about_that_of_the_normal_distribution():
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=400)
+    second = first + rng.normal(0.05, 0.5, 400)
+    change = second - first
+    z = change.mean() / (change.std(ddof=1) / 20)
+    expected = 2 * scipy.stats.norm.sf(abs(z))
+    models = {"a": {"x": first + 5}, "b": {"x": second + 5}}
+    (found,) = tfr.compare(models, test="bootstrap").differences
+    assert found.p == pytest.approx(expected, abs=0.02)
+    assert 0.02 < expected < 0.5

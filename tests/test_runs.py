@@ -464,3 +464,11 @@ def test_trec_eval_rounds_large_integers():
     assert tfr.evaluate_run(qrels, run, ["mrr"], **options) == {
         "mrr": (1 / 2 + 1 / 2) / 2
     }
+
+
+def test_tables_of_one_row():
+    judged = pd.DataFrame({"query_id": ["q"], "item_id": ["a"], "label": [1]})
+    found = pd.DataFrame({"query_id": ["q"], "item_id": ["a"], "score": [0.5]})
+    assert tfr.evaluate_run(judged, found, ["mrr"]) == {"mrr": 1.0}
+    with pytest.raises(ValueError, match="the same type in `qrels` and `run`"):
+        tfr.evaluate_run(judged, found.assign(item_id=[1]), ["mrr"])

@@ -336,3 +336,15 @@ def test_errors(case):
 def test_an_unknown_slice_is_a_key_error():
     with pytest.raises(KeyError, match=r"must be a slice by 'slice'\. Received: 'it'"):
         tfr.evaluate(LABELS, SCORES, METRICS, by=LANGUAGE)["it"]
+
+
+def test_integers_whose_last_16_bits_are_equal_are_two_slices():
+    by = np.array([-70_000, -70_000 + 2**16])
+    with pytest.raises(ValueError, match="the same value in all rows of a query"):
+        tfr.evaluate_rows([1, 1], [1, 0], [2.0, 1.0], ["mrr"], by=by)
+
+
+def test_a_column_without_a_text_as_its_name_raises():
+    by = {"language": ["de", "en"], 1: ["a", "b"]}
+    with pytest.raises(ValueError, match="or a dict of columns"):
+        tfr.evaluate([[1, 0]] * 2, [[2.0, 1.0]] * 2, ["mrr"], by=by)
