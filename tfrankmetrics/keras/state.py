@@ -31,9 +31,9 @@ class StatefulMetric(KerasMetric):
 
     The state is one float64 tensor `[measures, 2]`: the sums of weight * value and of
     weight. In float64 it stays exact to 1e-8 over 10^8 single updates, where float32 is
-    1% off after 10^6. Beside it are a few facts about the data, `inputs/evidence.py`.
-    All are additive, so the states of replicas and workers add up to the state of one
-    device.
+    1% off after 10^6. A second variable holds a few facts about the data, which
+    `inputs/evidence.py` explains. Both are additive, so the states of replicas and
+    workers add up to the state of one device.
     """
 
     def __init__(

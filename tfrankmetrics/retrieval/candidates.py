@@ -16,8 +16,8 @@ from tfrankmetrics.rules import shortened
 
 # In products of one shape, whose sizes are multiples of this number, TensorFlow
 # computes every row and column in the same way, so that equal vectors have equal
-# scores. (In a remainder, or in a narrower product, it adds up in another order: the
-# last bits differ.)
+# scores. In a remainder, or in a narrower product, it adds up in another order, and the
+# last bits differ.
 ALIGNMENT = 64
 # In bfloat16, two products of the same vectors can differ by some percent.
 MOST_ROUNDING = 0.1

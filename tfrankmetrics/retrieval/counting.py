@@ -276,8 +276,8 @@ class _Block:
     ) -> None:
         """Raises ValueError if scores depend on more than a query and a candidate.
 
-        A score may differ from its threshold by rounding. This is much of a score whose
-        large terms cancel, such as the distance of an item from itself. So where it
+        A score may differ from its threshold by rounding, which is a large part of a
+        score whose terms cancel, such as the distance of an item from itself. So if it
         differs by much, the candidate is scored again, between copies of itself.
         """
         scores, thresholds = (
