@@ -522,10 +522,17 @@ def test_custom_training_loop_with_labels_and_mask():
 
 
 def test_an_object_in_both_lists_of_metrics_raises():
+    """Keras 2 has an error of its own for it."""
     metric = tfr.NDCG(k=2)
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile("sgd", "mse", metrics=[metric], weighted_metrics=[metric])
     features = np.ones((2, 3, 4), "float32")
     labels = np.array([[0.0, 1, 0], [1, 0, 0]], "float32")
-    with pytest.raises(ValueError, match=r"in one place of `compile` only.*2 times"):
+
+    def train():
+        model.compile("sgd", "mse", metrics=[metric], weighted_metrics=[metric])
         model.fit(features, labels, sample_weight=np.ones(2), verbose=0)
+
+    with pytest.raises(
+        ValueError, match=r"in one place of `compile`.*2 times|uplicated"
+    ):
+        train()

@@ -230,7 +230,10 @@ def test_the_value_of_an_in_batch_catalogue_depends_on_the_batch():
 
 def updated(metric, y_true, y_pred, how):
     """The metric after an update of two batches."""
-    update = metric.update_state
+
+    def update(labels, scores):
+        metric.update_state(labels, scores)
+
     if how != "eagerly":
         update = tf.function(update, jit_compile=how == "under XLA")
     for part in (slice(0, 5), slice(5, None)):

@@ -12,6 +12,8 @@ import tensorflow as tf
 
 from tfrankmetrics.columns.frames import is_column_of_frame
 
+# Their lines are on the call stack between a warning and the user's code.
+LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
 MOST_VALUES = 10_000  # enough of the data to tell
 
 
@@ -206,10 +208,9 @@ def _are_grades(numbers: np.ndarray) -> np.ndarray:
 
 
 def warn(message: str) -> None:
-    """Warns at the line of the user's code: the first one outside this package."""
-    package, level = __name__.partition(".")[0], 1
-    frame: Any = sys._getframe()
-    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+    """Warns at the line of the user's code: the first one outside of libraries."""
+    level, frame = 1, sys._getframe()
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, RankingWarning, stacklevel=level)
 
