@@ -7,6 +7,8 @@ as long, and a quadratic step four times.
 
 import contextlib
 import ctypes
+import gc
+import math
 import pathlib
 import time
 
@@ -21,7 +23,8 @@ pytestmark = pytest.mark.slow("measures time and memory")
 
 MOST_GROWTH = 2.6
 # Below these, fixed costs and noise hide what the data cost.
-LEAST_SECONDS, LEAST_MIB = 0.1, 32
+LEAST_SECONDS, LEAST_MIB = 0.2, 32
+ATTEMPTS = 5
 PEAK = pathlib.Path("/proc/self/clear_refs")  # of Linux
 
 
@@ -241,8 +244,8 @@ def case(make, n, name="", **sizes):
         case(compare_all_swaps, 2**20),
         case(compare_with_an_id_twice, 200_000),
         case(compare_other_queries, 200_000),
-        case(print_slices, 5_000),
-        case(print_comparison, 1_000),
+        case(print_slices, 20_000),
+        case(print_comparison, 2_000),
         case(
             evaluate_retrieval,
             1_000,
@@ -276,10 +279,14 @@ def test_twice_the_data_take_twice_the_time_and_memory(build, n, tmp_path, monke
     calls = build(n), build(2 * n)
     for call in calls:  # the first call compiles
         run(call)
-    seconds = [min(seconds_of(call) for _ in range(3)) for call in calls]
-    assert seconds[1] <= MOST_GROWTH * max(seconds[0], LEAST_SECONDS), seconds
-    peaks = [peak_of(call) for call in calls]
-    assert peaks[1] <= MOST_GROWTH * max(peaks[0], LEAST_MIB), peaks
+    for measure, least in ((seconds_of, LEAST_SECONDS), (peak_of, LEAST_MIB)):
+        lowest = [math.inf, math.inf]
+        for _ in range(ATTEMPTS):  # others use the machine, too
+            lowest = [min(*pair) for pair in zip(lowest, map(measure, calls))]
+            is_small = lowest[1] <= MOST_GROWTH * max(lowest[0], least)
+            if is_small:
+                break
+        assert is_small, lowest
 
 
 def run(call):
@@ -289,9 +296,13 @@ def run(call):
 
 
 def seconds_of(call):
+    gc.collect()
+    gc.disable()  # a collection takes longer the more there is in the process
     start = time.process_time()
     run(call)
-    return time.process_time() - start
+    seconds = time.process_time() - start
+    gc.enable()
+    return seconds
 
 
 def peak_of(call):
