@@ -59,7 +59,12 @@ def test_each_format_gives_the_values_of_labels_in_eager_code_and_in_graphs(inpu
     tensors = tf.constant(y_true), tf.constant(y_pred)
     eager.update_state(*tensors)
     specs = [tf.TensorSpec([None, None], each.dtype) for each in tensors]
-    tf.function(compiled.update_state, input_signature=specs)(*tensors)
+
+    @tf.function(input_signature=specs)
+    def update(*arguments):
+        compiled.update_state(*arguments)
+
+    update(*tensors)
     for metric in (eager, compiled):
         values = {name: float(value) for name, value in metric.result().items()}
         assert values == pytest.approx(expected, rel=1e-6)
