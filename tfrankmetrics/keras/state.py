@@ -13,12 +13,6 @@ from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import means, weighted_sums, weighted_sums_and_queries
 from tfrankmetrics.graphs import once_per_graph
-from tfrankmetrics.inputs.evidence import (
-    Evidence,
-    are_in_order,
-    evidence_of,
-    warn_of_mistakes,
-)
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
 from tfrankmetrics.keras import KerasMetric
@@ -31,9 +25,8 @@ class StatefulMetric(KerasMetric):
 
     The state is one float64 tensor `[measures, 2]`: the sums of weight * value and of
     weight. In float64 it stays exact to 1e-8 over 10^8 single updates, where float32 is
-    1% off after 10^6. A second variable holds a few facts about the data, which
-    `inputs/evidence.py` explains. Both are additive, so the states of replicas and
-    workers add up to the state of one device.
+    1% off after 10^6. It is additive, so the states of replicas and workers add up to
+    the state of one device.
     """
 
     def __init__(
@@ -67,14 +60,6 @@ class StatefulMetric(KerasMetric):
             initializer="zeros",
             dtype="float64",
         )
-        self._facts = None
-        if input_format.has_evidence:
-            self._facts = self.add_weight(
-                name="facts",
-                shape=(len(Evidence._fields),),
-                initializer="zeros",
-                dtype="float64",
-            )
         self._queries_seen = None
         if any(measure["ties"] == "random" for measure in self._measures):
             self._queries_seen = self.add_weight(
@@ -138,8 +123,6 @@ class StatefulMetric(KerasMetric):
         )
         if tf.executing_eagerly():  # else the result is NaN, which tells less
             self._input_format.require_positions(lists)
-        if self._facts is not None and not lists.has_subtopics:
-            self._add_evidence(lists)
         first_query = 0
         if self._queries_seen is not None:
             first_query = tf.convert_to_tensor(self._queries_seen)
@@ -149,13 +132,6 @@ class StatefulMetric(KerasMetric):
         else:
             sums = self._update(self._measures, lists, first_query)
         _add(self._sums, sums)
-
-    def _add_evidence(self, lists: Any) -> None:
-        if tf.executing_eagerly():  # where each operation takes its time
-            facts = tf.convert_to_tensor(self._facts).numpy()
-            if are_in_order(facts):
-                return
-        _add(self._facts, once_per_graph(evidence_of, lists))
 
     def computations(self, *args: Any, **kwargs: Any) -> None:
         """Refuses to be a metric of TensorFlow Model Analysis, which calls this."""
@@ -245,8 +221,6 @@ class StatefulMetric(KerasMetric):
         if tf.executing_eagerly():
             data = self._input_format
             warn_if_invalid(sums, self.name, data.causes_of_nan, data.hint_for_nan)
-            if self._facts is not None:
-                warn_of_mistakes(tf.convert_to_tensor(self._facts).numpy(), self.name)
         values = tf.cast(means(sums[: len(self._measures)]), self.dtype)
         nan = tf.constant(float("nan"), values.dtype)
         return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))
