@@ -106,7 +106,7 @@ TESTED_ELSEWHERE = {"ties", "seed", "empty"}
 
 
 def values_of(option, annotation, default):
-    """Values of an option: all choices, or another number that its rule allows."""
+    """The values to test: every choice, or another number that the rule allows."""
     if option in OPTION_VALUES:
         return OPTION_VALUES[option]
     if isinstance(default, bool):

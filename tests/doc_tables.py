@@ -1,8 +1,8 @@
 """Writes the tables of the documents that follow from declarations: `make tables`.
 
-A document marks such a text by comments: `<!-- make tables: metrics -->` before it and
-`<!-- end -->` after it. The groups and the order of metrics are those of the cards in
-`docs/choosing.md`. `test_docs.py` checks that nothing is out of date.
+A document encloses each table in the comments `<!-- make tables: metrics -->` and
+`<!-- end -->`. Metrics are grouped and ordered like the cards in `docs/choosing.md`.
+`test_docs.py` checks that nothing is out of date.
 """
 
 import functools
@@ -78,11 +78,11 @@ def metrics_by_group():
             [heading.lower(), listed(at(name, "k") for name in names)]
             for heading, names in groups().items()
         ),
-        ["[your own](docs/how-to/own-metric.md)", OWN_METRIC],
+        [
+            "[your own](docs/how-to/own-metric.md)",
+            "write one class, and use it like the built-in metrics",
+        ],
     )
-
-
-OWN_METRIC = "write one class, and use it like the built-in metrics"
 
 
 def names_of_metrics():

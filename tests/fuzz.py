@@ -388,11 +388,17 @@ def fuzz_round(seed, counts):
         counts[f"odd arguments: {outcome}"] += 1
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def parser_of(documentation):
+    """The command line of a fuzzer."""
+    parser = argparse.ArgumentParser(description=documentation.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--round", type=int, help="runs only this round")
+    return parser
+
+
+def main():
+    parser = parser_of(__doc__)
     parser.add_argument(
         "--go-on", help=argparse.SUPPRESS
     )  # the state of the last process

@@ -9,7 +9,6 @@ compares ranks in chunks with all scores at once, where each chunk has copies of
 relevant item. What `fuzz.py` does with lists, this does with everything else.
 """
 
-import argparse
 import collections
 import math
 import os
@@ -26,6 +25,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import scipy.stats
+from fuzz import parser_of
 
 import tfrankmetrics as tfr
 
@@ -241,11 +241,7 @@ CHECKS = {"run": check_run, "compare": check_compare, "catalogue": check_catalog
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--round", type=int, help="runs only this round")
-    arguments = parser.parse_args()
+    arguments = parser_of(__doc__).parse_args()
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", tfr.RankingWarning)
     start, counts = time.time(), collections.Counter()

@@ -522,7 +522,7 @@ def test_custom_training_loop_with_labels_and_mask():
 
 
 def test_an_object_in_both_lists_of_metrics_raises():
-    """Keras 2 has an error of its own for it."""
+    """Keras 2 raises its own error."""
     metric = tfr.NDCG(k=2)
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     features = np.ones((2, 3, 4), "float32")

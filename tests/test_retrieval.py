@@ -218,7 +218,7 @@ def test_scores_near_zero_may_differ_by_rounding():
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("size", [1024, 2048, None])
 def test_copies_in_every_chunk_are_tied(dtype, size):
-    """The last chunk may be narrow, where a product adds up in another order."""
+    """A narrower product, as of a last chunk, would be summed in a different order."""
     rng = np.random.default_rng(0)
     candidates = rng.normal(size=(2100, 1024)).astype(dtype)
     queries = rng.normal(size=(3, 1024)).astype(dtype)

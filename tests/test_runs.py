@@ -366,7 +366,7 @@ ERRORS = {
         ({"q1": {"a": 2**60}}, RUN, {}),
         f"Received: [{2**60}] for the query 'q1'",
     ),
-    "huge label beside a float": (
+    "huge label and a float": (
         ({"q1": {"a": 2**60 + 1, "b": 0.5}}, RUN, {}),
         f"Received: [{2**60 + 1}, 0.5] for the query 'q1'",
     ),

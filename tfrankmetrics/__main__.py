@@ -88,9 +88,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_ASCII_SPACE = " \t\n\v\f\r"
-
-
 def _run(options: argparse.Namespace) -> None:
     is_table = len(options.runs) > 1 or options.by
     if options.per_query and is_table:
@@ -183,14 +180,15 @@ def _slices(options: argparse.Namespace) -> Any:
     with open(options.by, "rb") as lines:
         for number, line in enumerate(lines, 1):
             # As in TREC files, only ASCII white space separates the fields.
-            query, *others = [f.decode() for f in line.split(maxsplit=1)] or [""]
+            fields = line.strip().split(maxsplit=1)
+            query, *others = [field.decode() for field in fields] or [""]
             where = f"Received in {options.by!r}, line {number}: "
             if query and not others:
                 raise ValueError(
                     f"A line of slices must have a query and a slice. {where}"
                     f"{query!r:.200}."
                 )
-            found = others[0].rstrip(_ASCII_SPACE) if others else ""
+            found = others[0] if others else ""
             if query and slices.setdefault(query, found) != found:
                 raise ValueError(
                     f"A query must have one slice. {where}{query!r:.200} with "

@@ -7,6 +7,7 @@ types.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -204,9 +205,9 @@ class Options(TypedDict, total=False):
     empty: Annotated[
         Empty,
         Option(
-            "The value of a list with nothing relevant in it, where all gains are 0: "
+            "The value of a list without relevant items, in which all gains are 0: "
             '"zero", "one" (only metrics whose best value is 1), or "skip", which '
-            "leaves the list out of the mean. A list of padding never counts."
+            "excludes the list from the mean. A list of padding is always excluded."
         ),
     ]
     convention: Annotated[
@@ -219,7 +220,7 @@ class Options(TypedDict, total=False):
 
 
 Options.__doc__ = with_meanings(
-    f"{Options.__doc__}\n    Args:\n",
+    f"{inspect.cleandoc(Options.__doc__ or '')}\n\nArgs:\n",
     {name: option.meaning for name, (_, option) in options_of(Options).items()},
 )
 

@@ -31,7 +31,7 @@ class Argument(NamedTuple):
 
 
 class Option(NamedTuple):
-    """The meaning of an option of metrics, whose default is that of each metric."""
+    """The meaning of an option of metrics. Each metric declares its own default."""
 
     meaning: str
 
@@ -100,6 +100,12 @@ def _signature(function: Any, kind: Any, shared: Mapping) -> inspect.Signature:
             inspect.Parameter(name, keyword_only, default=default, annotation=hint)
         )
     return signature.replace(parameters=parameters)
+
+
+def described(meaning: str, choices: Iterable[str], default: str) -> str:
+    """The meaning of an option with its default, and its choices if it has only few."""
+    only = " or ".join(choices)
+    return f"{meaning}{f' Only {only}.' if only else ''} Default {default}."
 
 
 def with_meanings(documentation: str, meanings: Mapping[str, str]) -> str:

@@ -159,7 +159,7 @@ def test_random_tables_on_random_workers_give_the_values_of_evaluate_rows(seed):
     for query, row in map(transform._columns, rows):
         queries.setdefault(query, []).append(row)
     found = combined(transform._combiner, [*queries.items()], rng)
-    # Ranks of the scores, which evaluate_rows would refuse beside floats.
+    # evaluate_rows rejects large integers among floats, so it receives their ranks.
     places = {score: place for place, score in enumerate(sorted({*scores}))}
     places[-math.inf] = -math.inf
     table = table_of([row | {"score": places[row["score"]]} for row in rows])

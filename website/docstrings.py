@@ -108,10 +108,10 @@ def _expand_options(cls, fields, options):
         elif name in fields:
             of_field = _type_of(fields[name])
             choices = _choices_of(of_field, options)
-            few = choices and len(choices) < len(_choices_of(any_type, options))
-            only = f" Only {' or '.join(choices)}." if few else ""
+            few = len(choices) < len(_choices_of(any_type, options))
             default = str(_default_of(fields[name])).replace("'", '"')
-            meanings[name] = f"{meaning}{only} Default {default}."
+            only = choices if few else ()
+            meanings[name] = signatures.described(meaning, only, default)
     if cls.name == "Options":
         cls.docstring.value += "\n\nArgs:\n"
     elif "Other arguments: See" in cls.docstring.value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,13 @@ class Slices(NamedTuple):
     names: tuple[str, ...]  # what the slices are by, such as ("language", "market")
     keys: list[tuple]  # sorted, missing values last, if they can be compared
     of_query: np.ndarray  # the number of each query's slice, int [queries]
+
+    def grouped(self) -> tuple[np.ndarray, list[slice]]:
+        """The queries, sorted by slice, and where those of each slice are in them."""
+        order = np.argsort(self.of_query, kind="stable")
+        ends = np.cumsum(np.bincount(self.of_query, minlength=len(self.keys)))
+        starts = [0, *ends.tolist()]
+        return order, [slice(*pair) for pair in itertools.pairwise(starts)]
 
     def columns(self) -> dict[str, np.ndarray]:
         """Each name's value for each query."""

@@ -235,11 +235,9 @@ def _parts(
 ) -> Iterator[tuple[tuple | None, np.ndarray | slice]]:
     """The queries of each slice, and at last all queries, with the key None."""
     if slices is not None:
-        order = np.argsort(slices.of_query, kind="stable")
-        numbers = np.arange(len(slices.keys) + 1)
-        ends = np.searchsorted(slices.of_query[order], numbers)
-        for key, start, end in zip(slices.keys, ends[:-1], ends[1:], strict=True):
-            yield key, order[start:end]
+        order, places = slices.grouped()
+        for key, place in zip(slices.keys, places, strict=True):
+            yield key, order[place]
     yield None, slice(None)
 
 

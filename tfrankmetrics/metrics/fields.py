@@ -24,7 +24,12 @@ from tfrankmetrics.inputs.formats import takes_duplicates
 from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.options import Average, Options
 from tfrankmetrics.rules import listed
-from tfrankmetrics.signatures import options_of, shared_arguments, with_meanings
+from tfrankmetrics.signatures import (
+    described,
+    options_of,
+    shared_arguments,
+    with_meanings,
+)
 
 T = TypeVar("T")
 
@@ -87,8 +92,8 @@ def _meanings(fields: Mapping[str, Field]) -> dict[str, str]:
             choices = typing.get_args(of_field)
             is_literal = typing.get_origin(of_field) is Literal
             few = is_literal and len(choices) < len(typing.get_args(any_type))
-            only = f" Only {' or '.join(map(_quoted, choices))}." if few else ""
-            meanings[name] = f"{option.meaning}{only} Default {_quoted(default)}."
+            only = map(_quoted, choices) if few else ()
+            meanings[name] = described(option.meaning, only, _quoted(default))
     return meanings
 
 

@@ -26,7 +26,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def cached(method: Method) -> Method:
     """Caches the result of a method, for each gain: many metrics share one.
 
-    A formula may have branches and loops, which have graphs of their own.
+    The key includes the graph, because a branch or a loop of a formula has its own.
     """
 
     @functools.wraps(method)

@@ -171,15 +171,13 @@ class SlicedValues(Mapping):
     ):
         self.by, self.counts = slices.names, counts
         self.whole = means_of(named, values, weights)
-        order = np.argsort(slices.of_query, kind="stable")
-        sizes = np.bincount(slices.of_query, minlength=len(slices.keys))
+        order, places = slices.grouped()
         self._values, self.num_queries = {}, {}
-        ends = np.cumsum(sizes)
         values, weights = values.take(order, axis=1), weights.take(order, axis=1)
-        for key, start, end in zip(slices.keys, ends - sizes, ends, strict=True):
+        for key, place in zip(slices.keys, places, strict=True):
             name = key[0] if len(key) == 1 else key
-            part = weights[:, start:end]
-            self._values[name] = means_of(named, values[:, start:end], part)
+            part = weights[:, place]
+            self._values[name] = means_of(named, values[:, place], part)
             self.num_queries[name] = _num_queries(part)
         self._all_queries = _num_queries(weights)
 

@@ -16,7 +16,7 @@ from tfrankmetrics.rules import shortened
 
 # In products of one shape, whose sizes are multiples of this number, TensorFlow
 # computes every row and column in the same way, so that equal vectors have equal
-# scores. In a remainder, or in a narrower product, it adds up in another order, and the
+# scores. A remainder or a narrower product is summed in a different order, so that the
 # last bits differ.
 ALIGNMENT = 64
 # In bfloat16, two products of the same vectors can differ by some percent.
@@ -121,7 +121,7 @@ class StreamedCandidates:
             alike = _alike(np.asarray(one), np.asarray(other))
             if not alike.all():
                 raise ValueError(
-                    "A dataset must give the candidates in the same order each time. "
+                    "A dataset must return the candidates in the same order each time. "
                     "Received: other values than before for the candidate at position "
                     f"{positions[alike.argmin()]}."
                 )

@@ -295,8 +295,8 @@ class _Block:
         difference = np.abs(again[rows[worst]].astype(np.float64) - scores[worst])
         if not (difference <= MOST_ROUNDING * np.abs(scores[worst])).all():
             raise ValueError(
-                "A candidate must have the same score each time, whatever stands "
-                f"beside it. Received: {thresholds[worst]:.6g} and then "
+                "A candidate must have the same score each time, whatever the other "
+                f"candidates are. Received: {thresholds[worst]:.6g} and then "
                 f"{scores[worst]:.6g} for the same query and candidate. `score` must "
                 "not be random, and must not read other rows, as a softmax over the "
                 "candidates does."
