@@ -226,3 +226,71 @@ def test_the_value_of_an_in_batch_catalogue_depends_on_the_batch():
     # Two queries with the same item: the item is a wrong answer for both.
     twice = tfr.evaluate([0, 1], [[1.0, 1.0], [1.0, 1.0]], ["mrr"], inputs="catalogue")
     assert twice == {"mrr": (1 + 1 / 2) / 2}
+
+
+def updated(metric, y_true, y_pred, how):
+    """The metric after an update of two batches."""
+
+    def update(labels, scores):
+        metric.update_state(labels, scores)
+
+    if how != "eagerly":
+        update = tf.function(update, jit_compile=how == "under XLA")
+    for part in (slice(0, 5), slice(5, None)):
+        update(tf.constant(y_true[part]), tf.constant(y_pred[part]))
+    return metric
+
+
+HOW = [
+    "eagerly",
+    "in a graph",
+    pytest.param("under XLA", marks=pytest.mark.slow("XLA")),
+]
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("make", [tfr.NDCG, lambda: tfr.RankingMetrics(["mrr"])])
+def test_a_metric_object_warns_of_labels_and_scores_that_are_swapped(make, how):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, (10, 8)).astype("float32")
+    scores = rng.random((10, 8), "float32")
+    metric = updated(make(), scores, labels, how)
+    with pytest.warns(tfr.RankingWarning, match="They are probably swapped") as caught:
+        metric.result()
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric.reset_state()
+        metric.result()
+        updated(make(), labels, scores, how).result()
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_metric_object_warns_of_labels_of_minus_one_and_one(how):
+    rng = np.random.default_rng(0)
+    labels = rng.choice([-1.0, 1.0], (10, 8)).astype("float32")
+    scores = rng.random((10, 8), "float32")
+    metric = updated(tfr.NDCG(), labels, scores, how)
+    with pytest.warns(tfr.RankingWarning, match="pass labels > 0"):
+        metric.result()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labels[9, 0] = 0
+        updated(tfr.NDCG(), labels, scores, how).result()
+        labels[9, 0] = 1
+        masked = {"labels": tf.constant(labels), "mask": tf.constant(labels > -2)}
+        metric = tfr.NDCG()
+        metric.update_state(masked, scores)
+        metric.result()
+
+
+def test_fit_warns_of_labels_of_minus_one_and_one():
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(1), tf.keras.layers.Reshape([8])]
+    )
+    model.compile("sgd", "mse", metrics=[tfr.RankingMetrics(["ndcg"])])
+    rng = np.random.default_rng(0)
+    labels = rng.choice([-1.0, 1.0], (10, 8)).astype("float32")
+    features = rng.random((10, 8, 3)).astype("float32")
+    with pytest.warns(tfr.RankingWarning, match="pass labels > 0"):
+        model.fit(features, labels, verbose=0)

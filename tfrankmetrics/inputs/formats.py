@@ -111,6 +111,7 @@ class InputFormat:
     inputs: ClassVar[str]  # its name, as in inputs="ids"
     # Whether a model with one score for each example could be taken for lists.
     may_be_pointwise: ClassVar[bool] = False
+    has_evidence: ClassVar[bool] = False  # whether `evidence.py` knows its mistakes
     takes_query_key: ClassVar[bool] = False  # whether rows of a query may be apart
     kinds: ClassVar[str] = "fiub"  # of the dtypes of labels or ids, and of scores
     # What else makes a result NaN, and what the user can do.
@@ -176,6 +177,7 @@ class LabelFormat(InputFormat):
 
     inputs = "labels"
     may_be_pointwise = True
+    has_evidence = True
     takes_query_key = True
 
     def read(

@@ -187,9 +187,9 @@ def warn_if_nothing_found(retrieved: int, unjudged: int) -> None:
         )
 
 
-def warn_if_invalid(sums: tf.Tensor, name: str, more_causes: str, hint: str) -> None:
+def warn_if_invalid(sums: np.ndarray, name: str, more_causes: str, hint: str) -> None:
     """Warns if an update has made the sums of a metric NaN or infinite."""
-    if np.isfinite(sums.numpy()).all():
+    if np.isfinite(sums).all():
         return
     warn(
         f"The result of {name!r} is NaN, since an update received invalid values: "

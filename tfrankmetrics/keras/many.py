@@ -101,7 +101,7 @@ class RankingMetrics(StatefulMetric):
         """The weighted mean of each metric over the queries so far, by its key."""
         values = self._results()
         if len(self._keys) > len(values):
-            number = tf.convert_to_tensor(self._sums)[-1, 0]
+            number = tf.convert_to_tensor(self._sums)[len(values), 0]
             values.append(tf.cast(number, self.dtype))
         return dict(zip(self._keys, values, strict=True))
 

@@ -13,6 +13,12 @@ from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import means, weighted_sums, weighted_sums_and_queries
 from tfrankmetrics.graphs import once_per_graph
+from tfrankmetrics.inputs.evidence import (
+    NO_EVIDENCE,
+    are_in_order,
+    evidence_of,
+    warn_of_mistakes,
+)
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
 from tfrankmetrics.keras import KerasMetric
@@ -23,10 +29,12 @@ from tfrankmetrics.rules import shortened
 class StatefulMetric(KerasMetric):
     """A Keras metric whose state is the sums of some measures.
 
-    The state is one float64 tensor `[measures, 2]`: the sums of weight * value and of
-    weight. In float64 it stays exact to 1e-8 over 10^8 single updates, where float32 is
-    1% off after 10^6. It is additive, so the states of replicas and workers add up to
-    the state of one device.
+    The state is one float64 tensor. It has a row `[2]` for each measure: the sums of
+    weight * value and of weight. In float64 it stays exact to 1e-8 over 10^8 single
+    updates, where float32 is 1% off after 10^6. A row for the number of queries and
+    rows for evidence of mistakes may follow; they are rows because TFMA adds up the
+    state of a Keras 2 metric as one array. The state is additive, so the states of
+    replicas and workers add up to the state of one device.
     """
 
     def __init__(
@@ -54,9 +62,10 @@ class StatefulMetric(KerasMetric):
         self._measures = tuple(measures)
         self._input_format = input_format
         self._update = weighted_sums_and_queries if num_queries else weighted_sums
+        self._facts = slice(len(self._measures) + num_queries, None)
         self._sums = self.add_weight(
             name="sums",
-            shape=(len(self._measures) + num_queries, 2),
+            shape=(self._facts.start + len(NO_EVIDENCE) * input_format.has_evidence, 2),
             initializer="zeros",
             dtype="float64",
         )
@@ -131,7 +140,18 @@ class StatefulMetric(KerasMetric):
             sums = call_compiled(self._update, self._measures, lists, first_query)
         else:
             sums = self._update(self._measures, lists, first_query)
+        if self._input_format.has_evidence:
+            sums = tf.concat([sums, self._evidence_of(lists)], axis=0)
         _add(self._sums, sums)
+
+    def _evidence_of(self, lists: Any) -> tf.Tensor | np.ndarray:
+        if lists.has_subtopics:
+            return NO_EVIDENCE
+        if tf.executing_eagerly():  # where each operation takes its time
+            facts = tf.convert_to_tensor(self._sums).numpy()[self._facts]
+            if are_in_order(facts):
+                return NO_EVIDENCE
+        return once_per_graph(evidence_of, lists)
 
     def computations(self, *args: Any, **kwargs: Any) -> None:
         """Refuses to be a metric of TensorFlow Model Analysis, which calls this."""
@@ -219,8 +239,15 @@ class StatefulMetric(KerasMetric):
         """
         sums = tf.convert_to_tensor(self._sums)
         if tf.executing_eagerly():
-            data = self._input_format
-            warn_if_invalid(sums, self.name, data.causes_of_nan, data.hint_for_nan)
+            data, all_sums = self._input_format, sums.numpy()
+            warn_if_invalid(
+                all_sums[: self._facts.start],
+                self.name,
+                data.causes_of_nan,
+                data.hint_for_nan,
+            )
+            if data.has_evidence:
+                warn_of_mistakes(all_sums[self._facts], self.name)
         values = tf.cast(means(sums[: len(self._measures)]), self.dtype)
         nan = tf.constant(float("nan"), values.dtype)
         return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))
