@@ -1,31 +1,19 @@
 """Tests that time and memory grow with the data, and not with their square.
 
-Each case doubles one size of the input of a function. The time and the peak of the
-memory may then grow by a factor of 2.6 at most: sorting takes a little more than twice
-as long, and a quadratic step four times.
+Each case doubles one size of the input of a function.
 """
 
-import contextlib
-import ctypes
-import gc
-import math
 import pathlib
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
+from growth import require_growth_in_proportion, with_error
 
 import tfrankmetrics as tfr
 
 pytestmark = pytest.mark.slow("measures time and memory")
-
-MOST_GROWTH = 2.6
-# Below these, fixed costs and noise hide what the data cost.
-LEAST_SECONDS, LEAST_MIB = 0.2, 32
-ATTEMPTS = 5
-PEAK = pathlib.Path("/proc/self/clear_refs")  # of Linux
 
 
 def labels_and_scores(*shape):
@@ -49,7 +37,7 @@ def evaluate_ids(n):
 
 
 def evaluate_catalogue(n):
-    scores = np.random.default_rng(0).random((2, 20_000))
+    scores = np.random.default_rng(0).random((2, 40_000))
     relevant = np.arange(2 * n).reshape(2, n)
     return lambda: tfr.evaluate(relevant, scores, ["map@10"], inputs="catalogue")
 
@@ -78,7 +66,7 @@ def evaluate_rows_by_slice(n):
 def rows_with_two_slices_in_a_query(n):
     columns = rows(n, n // 20)
     by = np.arange(n).astype(str)
-    return lambda: tfr.evaluate_rows(*columns, ["ndcg@10"], by=by)
+    return with_error(lambda: tfr.evaluate_rows(*columns, ["ndcg@10"], by=by))
 
 
 def run_of(n, items=20):
@@ -113,13 +101,15 @@ def evaluate_frames(n):
 def a_pair_twice(n):
     judged, run = run_as_frame(n)
     run = pd.concat([run, run.tail(1)])
-    return lambda: tfr.evaluate_run(judged, run, ["ndcg@10"])
+    return with_error(lambda: tfr.evaluate_run(judged, run, ["ndcg@10"]))
 
 
 def queries_without_predictions(n):
     qrels, run = run_of(n)
     run = dict([*run.items()][:1])
-    return lambda: tfr.evaluate_run(qrels, run, ["mrr"], missing_queries="error")
+    return with_error(
+        lambda: tfr.evaluate_run(qrels, run, ["mrr"], missing_queries="error")
+    )
 
 
 def models(n, number=2, metrics=1):
@@ -160,13 +150,13 @@ def compare_all_swaps(n):
 def compare_with_an_id_twice(n):
     values = models(n)
     values["model 1"]["query"] = np.append(np.arange(n - 1), 0)
-    return lambda: tfr.compare(values)
+    return with_error(lambda: tfr.compare(values))
 
 
 def compare_other_queries(n):
     values = models(n)
     values["model 1"]["query"] = np.arange(n) + n
-    return lambda: tfr.compare(values)
+    return with_error(lambda: tfr.compare(values))
 
 
 def print_slices(n):
@@ -205,6 +195,41 @@ def update_state(n):
     labels, scores = map(tf.constant, labels_and_scores(200, n))
     metric = tfr.RankingMetrics(["ndcg@10", "map", "opa"])
     return lambda: metric.update_state(labels, scores)
+
+
+def after_an_epoch(callback, model=None):
+    """The call in which a callback evaluates a model."""
+    model = model or tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    callback.set_model(model)
+    callback.on_train_begin()
+    return lambda: callback.on_epoch_end(0, {})
+
+
+def callback_of_rows(n):
+    ids, labels, scores = rows(n, n // 20)
+    callback = tfr.EvaluateRows(
+        scores[:, None], labels, ids, ["ndcg@10", "auc"], batch_size=10_000
+    )
+    return after_an_epoch(callback)
+
+
+def callback_of_lists(n):
+    labels, scores = labels_and_scores(n, 50)
+    callback = tfr.EvaluateLists(
+        scores[..., None], labels, metrics=["ndcg@10", "auc"], batch_size=1000
+    )
+    return after_an_epoch(callback)
+
+
+def callback_of_retrieval(n):
+    vectors = np.random.default_rng(0).normal(size=(n, 8)).astype("float32")
+    tower = tf.keras.Sequential([tf.keras.layers.Dense(8)])
+    tower.build([None, 8])
+    callback = tfr.EvaluateRetrieval(
+        vectors[:100], vectors, np.arange(100), ["mrr"], query_tower=tower
+    )
+    return after_an_epoch(callback, tower)
 
 
 def same(number):
@@ -272,51 +297,11 @@ def case(make, n, name="", **sizes):
         ),
         case(read_trec, 5_000),
         case(update_state, 1_000),
+        case(callback_of_rows, 100_000),
+        case(callback_of_lists, 10_000),
+        case(callback_of_retrieval, 100_000),
     ],
 )
 def test_twice_the_data_take_twice_the_time_and_memory(build, n, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    calls = build(n), build(2 * n)
-    for call in calls:  # the first call compiles
-        run(call)
-    for measure, least in ((seconds_of, LEAST_SECONDS), (peak_of, LEAST_MIB)):
-        lowest = [math.inf, math.inf]
-        for _ in range(ATTEMPTS):  # others use the machine, too
-            lowest = [min(*pair) for pair in zip(lowest, map(measure, calls))]
-            is_small = lowest[1] <= MOST_GROWTH * max(lowest[0], least)
-            if is_small:
-                break
-        assert is_small, lowest
-
-
-def run(call):
-    """Calls a function, which may raise its error for a mistake in the data."""
-    with contextlib.suppress(ValueError):
-        call()
-
-
-def seconds_of(call):
-    gc.collect()
-    gc.disable()  # a collection takes longer the more there is in the process
-    start = time.process_time()
-    run(call)
-    seconds = time.process_time() - start
-    gc.enable()
-    return seconds
-
-
-def peak_of(call):
-    """How much the memory of the process grows during a call, in MiB; 0 elsewhere."""
-    if not PEAK.exists():
-        return 0
-    ctypes.CDLL(None).malloc_trim(0)
-    PEAK.write_text("5")  # the peak starts again
-    before = memory("VmRSS")
-    run(call)
-    return memory("VmHWM") - before
-
-
-def memory(name):
-    status = pathlib.Path("/proc/self/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith(name))
-    return int(line.split()[1]) / 1024
+    require_growth_in_proportion(build, n)

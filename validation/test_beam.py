@@ -2,6 +2,7 @@
 
 import copy
 import doctest
+import functools
 import json
 import math
 import pathlib
@@ -16,6 +17,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.testing.util import assert_that, equal_to
 from code_blocks import run_blocks
+from growth import require_growth_in_proportion, with_error
 
 import tfrankmetrics as tfr
 import tfrankmetrics.beam
@@ -176,6 +178,55 @@ def test_random_tables_on_random_workers_give_the_values_of_evaluate_rows(seed):
         values = expected.whole if row["overall"] else expected[row["language"]]
         of_row = {name: row[name] for name in values}
         assert of_row == pytest.approx(values, rel=1e-12, nan_ok=True)
+
+
+def rows_for_beam(queries, items, slices=1):
+    """The call that combines the rows of queries, with weights and slices."""
+    transform = EvaluateRows(*COLUMNS, NAMES, sample_weight="weight", by="language")
+    rng = random.Random(0)
+    rows = [
+        {
+            "query": query,
+            "label": rng.randrange(3),
+            "score": rng.random(),
+            "weight": 1.0,
+            "language": str(query % slices),
+        }
+        for query in range(queries)
+        for _ in range(items)
+    ]
+    elements = {}
+    for query, row in map(transform._columns, rows):
+        elements.setdefault(query, []).append(row)
+    return lambda: combined(transform._combiner, [*elements.items()], rng)
+
+
+def run_for_beam(items, twice=0):
+    """The call that combines a query's judgments and results, some of them twice."""
+    transform = EvaluateRun(NAMES)
+    rng, columns = random.Random(0), transform._columns
+    pairs = [{"query_id": 1, "item_id": item} for item in range(items)]
+    run = [columns["run"](pair | {"score": rng.random()})[1] for pair in pairs]
+    query = {
+        "qrels": [columns["qrels"](pair | {"label": 1})[1] for pair in pairs[::2]],
+        "run": run + run[:twice],
+    }
+    call = functools.partial(combined, transform._combiner, [(1, query)], rng)
+    return with_error(call) if twice else call
+
+
+@pytest.mark.parametrize(
+    ("build", "n"),
+    [
+        pytest.param(lambda n: rows_for_beam(n, 20), 2_000, id="queries"),
+        pytest.param(lambda n: rows_for_beam(1, n), 40_000, id="items"),
+        pytest.param(lambda n: rows_for_beam(n, 4, slices=n), 1_000, id="slices"),
+        pytest.param(run_for_beam, 40_000, id="items of a run"),
+        pytest.param(lambda n: run_for_beam(n, twice=n), 40_000, id="items twice"),
+    ],
+)
+def test_twice_the_rows_take_twice_the_time_and_memory(build, n):
+    require_growth_in_proportion(build, n)
 
 
 def test_batches_change_no_bit(monkeypatch, tmp_path):
