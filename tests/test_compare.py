@@ -12,6 +12,7 @@ import pytest
 import scipy.stats
 
 import tfrankmetrics as tfr
+from tfrankmetrics.comparison import significance
 from tfrankmetrics.comparison.significance import adjusted
 
 RNG = np.random.default_rng(0)
@@ -630,6 +631,58 @@ def test_as_many_swaps_as_resamples_are_all_tried():
     models = {"a": {"x": [0.0, 0, 0]}, "b": {"x": [1.0, 2, 4]}}
     (difference,) = tfr.compare(models, resamples=8).differences
     assert difference.p == 2 / 8
+
+
+def test_bootstrap_draws_that_are_as_far_but_for_rounding_count():
+    """Of four draws of two queries, one has the difference 0 and one twice 0.15."""
+    models = {"a": {"x": [0.1, 0.3]}, "b": {"x": [0.4, 0.3]}}
+    (difference,) = tfr.compare(models, test="bootstrap").differences
+    assert difference.p == pytest.approx(0.5, abs=0.05)
+
+
+def test_swaps_in_many_blocks_are_those_of_one_block(monkeypatch):
+    models = values(queries=slice(0, 8))
+    expected = [each.p for each in tfr.compare(models).differences]
+    monkeypatch.setattr(significance, "NUMBERS_AT_A_TIME", 30)
+    assert [each.p for each in tfr.compare(models).differences] == expected
+
+
+def test_the_p_value_by_swapping_needs_a_query_that_counts():
+    nothing, one_query = [math.nan, math.nan], [0.5, math.nan]
+    first = {"x": nothing, "y": one_query, "z": [0.1, 0.2]}
+    second = {"x": nothing, "y": [0.7, math.nan], "z": [0.1, 0.2]}
+    found = tfr.compare({"a": first, "b": second}).differences
+    assert [each.p for each in found] == pytest.approx([math.nan, 1, 1], nan_ok=True)
+
+
+def test_a_query_that_one_metric_lacks_is_no_pair():
+    first, second = values(queries=slice(0, 9)), values(queries=slice(0, 9))
+    second["B"]["mrr"][4] = math.nan
+    message = r"Received: 1 queries .* such as the query number 4, .* for 'B'"
+    with pytest.raises(ValueError, match=message):
+        tfr.compare({"A": first["A"], "B": second["B"]})
+
+
+def test_names_that_are_only_in_part_slices_are_columns():
+    found = values()
+    with pytest.raises(ValueError, match="`by` must"):
+        tfr.compare(found, by=["de", "en"])
+
+
+def test_the_row_of_all_queries_has_a_cell_for_each_column_of_slices():
+    by = {"market": np.arange(N) % 2, "language": np.arange(N) % 3}
+    comparison = tfr.compare(values(metrics=["mrr"]), by=by)
+    rows = comparison.to_markdown("means").splitlines()
+    assert {row.count("|") for row in rows if row.startswith("|")} == {7}
+    assert any(row.startswith("| all |  | mrr |") for row in rows)
+
+
+def test_notes_explain_letters_only_where_models_are_compared():
+    alone, both = repr(tfr.compare(values("A"))), repr(tfr.compare(values("AB")))
+    assert "Letters" in both
+    assert "Letters" not in alone
+    assert "A (a)" in both
+    assert "(a)" not in alone
 
 
 def test_the_bootstrap_p_value_is_about_that_of_the_normal_distribution():

@@ -489,6 +489,14 @@ def test_towers_make_the_vectors():
     assert found == pytest.approx(expected, rel=1e-12)
 
 
+def test_the_dropout_of_a_tower_is_off():
+    tower = tf.keras.Sequential([tf.keras.layers.Dropout(0.9)])
+    vectors = np.random.default_rng(0).normal(size=(50, 16)).astype("float32")
+    others = vectors, np.arange(50), ["arp", "mrr"]
+    found = tfr.evaluate_retrieval(vectors, *others, query_tower=tower)
+    assert found == tfr.evaluate_retrieval(vectors, *others)
+
+
 def test_towers_with_dropout_on_replicas():
     devices = [device.name for device in tf.config.list_logical_devices("CPU")]
     with tf.distribute.MirroredStrategy(devices).scope():
@@ -735,6 +743,46 @@ def test_vectors_of_two_dtypes():
         scores = np.array(QUERIES) @ np.asarray(candidates, float).T
         expected = tfr.evaluate(RELEVANT, scores, ["arp"], inputs="catalogue")
         assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_integers_and_floats_make_a_product_of_floats(swap):
+    floats = np.array([[0.25, 0.5], [0.75, 0.5]], "float32")
+    integers = np.array([[1, 0], [0, 1], [1, 1]])
+    queries, candidates = (integers, floats) if swap else (floats, integers)
+    found = tfr.evaluate_retrieval(
+        queries, candidates, np.zeros(len(queries), int), ["arp"], per_query=True
+    )
+    scores = queries.astype(float) @ candidates.T.astype(float)
+    above = (scores[:, 1:] > scores[:, :1]).sum(axis=1)
+    tied = (scores[:, 1:] == scores[:, :1]).sum(axis=1)
+    assert found["arp"].tolist() == (1 + above + tied / 2).tolist()
+
+
+def test_scores_of_minus_infinity_and_nan_are_found_in_every_row(monkeypatch):
+    rng = np.random.default_rng(0)
+    queries, candidates = rng.normal(size=(2, 40, 3)).astype("float32")
+    ids = np.arange(40)
+
+    def score(queries, candidates):
+        products = tf.matmul(queries, candidates, transpose_b=True)
+        odd = tf.where(products < 0, -np.inf, np.nan)
+        return tf.where(queries[:, :1] > 1, odd, products)
+
+    others = candidates, ids, ["mrr", "recall@5", "map"]
+    expected = tfr.evaluate(
+        ids, score(queries, candidates), others[2], inputs="catalogue"
+    )
+    monkeypatch.setattr(counting, "COMPARISONS_AT_A_TIME", 1)
+    found = tfr.evaluate_retrieval(queries, *others, score=score)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_batches_and_chunks_may_have_one_row():
+    found = tfr.evaluate_retrieval(
+        QUERIES, CANDIDATES, RELEVANT, ["arp"], batch_size=1, chunk_size=1
+    )
+    assert found == tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["arp"])
 
 
 def test_a_graph_is_refused():

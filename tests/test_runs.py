@@ -264,6 +264,26 @@ def test_ids_of_other_dtypes_do_not_collide():
     assert result.counts[:3] == (1, 0, 1)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "uint64"])
+def test_scores_of_any_dtype_are_compared_without_a_warning(dtype):
+    qrels = frame({"q": {"a": 1, "b": 0}}, "label")
+    run = frame({"q": {"a": 1.0, "b": 2.0}}, "score").astype({"score": dtype})
+    scores = [*map(np.dtype(dtype).type, (1, 2))]
+    as_dict = {"q": dict(zip("ab", scores, strict=True))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for given in (run, as_dict):
+            assert tfr.evaluate_run(qrels, given, ["mrr"]) == {"mrr": 0.5}
+
+
+def test_the_lowest_integers_are_exact():
+    scores = {"a": -(2**63), "b": -(2**63) + 1}
+    run = {"q1": scores, "q2": {"a": 0.5, "b": 0.25}}
+    qrels = {"q1": {"b": 1}, "q2": {"a": 1}}
+    result = tfr.evaluate_run(qrels, run, ["mrr", "tied@2"])
+    assert result == {"mrr": 1.0, "tied@2": 0.0}
+
+
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "uint16", "uint32", "uint64"])
 def test_labels_without_a_sign(dtype):
     labels = {"q": {"a": np.array(1, dtype)[()]}}

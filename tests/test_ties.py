@@ -378,3 +378,12 @@ def test_average_precision_over_hits_of_a_long_tie_is_exact(size, relevant, k):
     metric = tfr.MeanAveragePrecision(k=k, denominator="hits")
     (value,) = tfr.evaluate(labels, np.zeros(size), [metric]).values()
     assert value == pytest.approx(float(expected), rel=1e-14, abs=0)
+
+
+def test_err_of_long_ties_with_few_and_with_many_labels_in_one_batch():
+    few, many = np.tile([1.0, 2.0], 80), np.arange(1, 161) / 40
+    labels = np.stack([few, many])
+    found = tfr.evaluate(labels, np.zeros((2, 160)), ["err@70"], per_query=True)
+    stops = [[Fraction(2**label - 1) / 16 for label in row] for row in labels.tolist()]
+    expected = [exact_err(row, k=70) for row in stops]
+    assert found["err@70"] == pytest.approx(expected, rel=1e-12)

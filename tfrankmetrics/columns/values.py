@@ -92,13 +92,22 @@ def exact_scores(scores: Any) -> np.ndarray:
 
 def has_large_int(values: Any, array: np.ndarray) -> bool:
     """Whether a value is an integer that float64 may round; `array` has the values."""
-    if array.dtype.kind != "O":
-        large = np.greater_equal(np.abs(array), FIRST_INEXACT)
-        if array.dtype.kind not in "iuf" or not large.any():
-            return False
-        if array.dtype.kind != "f" or isinstance(values, np.ndarray):
-            return array.dtype.kind != "f"
-    return any(isinstance(v, int) and abs(v) >= FIRST_INEXACT for v in values)
+    if array.dtype.kind in "iu":
+        return _has_large(array)
+    # Other numbers may be integers only in a list, where NumPy makes them float64.
+    may_be_integers = array.dtype == object or (
+        array.dtype == np.float64
+        and not isinstance(values, np.ndarray)
+        and _has_large(array)
+    )
+    return may_be_integers and any(
+        isinstance(v, int) and abs(v) >= FIRST_INEXACT for v in values
+    )
+
+
+def _has_large(numbers: np.ndarray) -> bool:
+    large = (numbers >= FIRST_INEXACT) | (numbers <= -FIRST_INEXACT)
+    return bool(large.any())
 
 
 def require_labels(labels: np.ndarray, where: str = "") -> None:
@@ -188,8 +197,8 @@ def factorize(what: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
     """Raises ValueError for a list in which NumPy has rounded integers to float64."""
-    is_list = isinstance(data, (list, tuple)) and array.dtype.kind == "f"
-    if not is_list or not (np.abs(array) >= FIRST_INEXACT).any():
+    is_list = isinstance(data, (list, tuple)) and array.dtype == np.float64
+    if not is_list or not _has_large(array):
         return
     for number, rounded in zip(_flat(data), array.flat, strict=True):
         if isinstance(number, int) and number != int(rounded):
