@@ -13,6 +13,7 @@ PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
     {"tensorflow_version", "rules", "signatures"},
     {"options", "conventions", "graphs", "columns"},
+    {"arrays"},
     {"arguments"},
     {"ranking"},
     {"inputs"},
@@ -45,7 +46,7 @@ def imported_modules(tree):
         ):
             module = node.module.removeprefix(tfr.__name__).removeprefix(".")
             for alias in node.names:
-                inner = f"{module}.{alias.name}"
+                inner = f"{module}.{alias.name}".removeprefix(".")
                 yield inner if inner in MODULES else module
 
 

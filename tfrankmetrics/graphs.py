@@ -45,15 +45,6 @@ def keras_mask_of(tensor: Any) -> Any:
     return getattr(tensor, "_keras_mask", None)
 
 
-def known_size(lists: tf.Tensor) -> int | None:
-    """N of lists `[B, N]`, if a graph knows it.
-
-    None in eager code. It may be compiled later, for lists of any length, and must give
-    the same bits as the graph that does not know their length.
-    """
-    return None if current_graph() is None else lists.shape[1]
-
-
 def _may_change(argument: Any) -> bool:
     if isinstance(argument, Mapping):
         return any(map(_may_change, argument.values()))

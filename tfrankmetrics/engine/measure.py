@@ -11,8 +11,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-import tensorflow as tf
-
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS, Convention
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.options import WITHOUT_CUTOFF, ConventionName, Cutoff
@@ -35,11 +35,11 @@ class Declaration:
 
     name: str
     aliases: tuple[str, ...]  # the names that other tools use
-    formula: Callable[..., tf.Tensor]  # float64 [B, C], or [B] without a cutoff
+    formula: Callable[..., Array]  # float64 [B, C], or [B] without a cutoff
     gain: Callable[..., ItemGain]
     # The total gain of each list, [B], or another number that is 0 for an empty list;
     # or one for each cutoff, [B, C].
-    total: Callable[[RankedLists, ItemGain], tf.Tensor]
+    total: Callable[[RankedLists, ItemGain], Array]
     lower_is_better: bool
     range: tuple[float, float]  # the lowest and the highest possible value
     without_results: float | None  # the value of an empty result; None if it has none
@@ -104,7 +104,7 @@ class Measure:
             )
         return gain
 
-    def values(self, lists: RankedLists) -> tf.Tensor:
+    def values(self, lists: RankedLists) -> Array:
         """The metric's value at every cutoff of the lists, float64 `[B, C]`.
 
         `[B, 1]` for a metric without a cutoff.
@@ -112,12 +112,12 @@ class Measure:
         formula = self.declaration.formula
         values = formula(lists, self.gain, **self._options_of(formula))
         has_cutoff = self.declaration.has_cutoff
-        shape = tf.TensorShape([None, len(lists.cutoffs)] if has_cutoff else [None])
-        is_float64 = tf.is_tensor(values) and values.dtype == tf.float64
-        if not is_float64 or not values.shape.is_compatible_with(shape):
+        shape = (None, len(lists.cutoffs)) if has_cutoff else (None,)
+        is_float64 = hasattr(values, "dtype") and values.dtype == xp.float64
+        if not is_float64 or not xp.has_shape(values, shape):
             form = "[B, C], one for each cutoff," if has_cutoff else "[B]"
             received = repr(values)
-            if tf.is_tensor(values):
+            if hasattr(values, "dtype"):
                 received = f"{values.dtype.name} values of shape {values.shape}"
             raise TypeError(
                 f"The formula of `{self.declaration.name}` must return float64 values "
@@ -125,9 +125,9 @@ class Measure:
                 + " `lists.sum_to_cutoffs` sums over ranks."
                 * has_cutoff
             )
-        return values if has_cutoff else values[:, tf.newaxis]
+        return values if has_cutoff else values[:, xp.newaxis]
 
-    def total(self, lists: RankedLists) -> tf.Tensor:
+    def total(self, lists: RankedLists) -> Array:
         """The total gain of each list, `[B]` or `[B, C]`; 0 for an empty list."""
         return self.declaration.total(lists, self.gain)
 

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.graphs import once_per_graph
@@ -27,12 +28,11 @@ from tfrankmetrics.rules import shortened
 ELEMENTS_AT_A_TIME = 2**20
 
 
-@tf.autograph.experimental.do_not_convert
 def values_and_weights(
     measures: Sequence[Measure],
     lists: Lists,
-    first_query: tf.Tensor | int = 0,
-) -> tuple[tf.Tensor, tf.Tensor]:
+    first_query: Array | int = 0,
+) -> tuple[Array, Array]:
     """Each query's value and weight in each measure, float64 `[measures, B]`.
 
     Ranks once for all measures that break ties alike. A list that does not count (all
@@ -40,7 +40,7 @@ def values_and_weights(
     makes the query's weight NaN.
     """
     _check_labels(measures, lists)
-    columns: dict[Measure, tuple[tf.Tensor, tf.Tensor]] = {}
+    columns: dict[Measure, tuple[Array, Array]] = {}
     for tie_breaking, alike in _by_tie_breaking(measures).items():
         cutoffs = tuple(sorted({measure.k for measure in alike}, key=_none_last))
         ranked = _ranked(lists, cutoffs, tie_breaking, first_query)
@@ -48,23 +48,25 @@ def values_and_weights(
             value, weight = _apply_empty(measure, ranked, measure.values(ranked))
             has_cutoff = measure.declaration.has_cutoff
             own_cutoffs = cutoffs if has_cutoff else (None,)
-            values = tf.unstack(value, axis=1)
+            values = xp.unstack(value, axis=1)
             weights = [weight] * len(values)
-            if weight.shape.rank == 2:
-                weights = tf.unstack(weight, axis=1)
+            if weight.ndim == 2:
+                weights = xp.unstack(weight, axis=1)
             for k, *column in zip(own_cutoffs, values, weights, strict=True):
                 columns[dataclasses.replace(measure, k=k)] = tuple(column)
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     is_valid = once_per_graph(type(lists).has_valid_values, lists)
-    nan_if_invalid = tf.where(is_valid, tf.constant(0, tf.float64), float("nan"))
-    return tf.stack(values), tf.stack(weights) + nan_if_invalid
+    nan_if_invalid = xp.where(
+        is_valid, xp.asarray(0, xp.float64, like=is_valid), float("nan")
+    )
+    return xp.stack(values), xp.stack(weights) + nan_if_invalid
 
 
 def _ranked(
     lists: Lists,
     cutoffs: tuple[int | None, ...],
     tie_breaking: TieBreaking,
-    first_query: tf.Tensor | int,
+    first_query: Array | int,
 ) -> RankedLists:
     """The ranked lists, which separate metrics of one graph share.
 
@@ -111,31 +113,31 @@ def _none_last(k: int | None) -> tuple[bool, int]:
 
 
 def _apply_empty(
-    measure: Measure, ranked: RankedLists, value: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
+    measure: Measure, ranked: RankedLists, value: Array
+) -> tuple[Array, Array]:
     """A measure's values and weights, by its policy for empty lists.
 
     The values are `[B, C]`. The weights are `[B]`, or `[B, C]` if `total` is.
     """
     total = measure.total(ranked)
-    is_empty = tf.equal(total, 0)
+    is_empty = xp.equal(total, 0)
     weight = ranked.weights(measure.gain)
-    if total.shape.rank == 2:
-        weight = weight[:, tf.newaxis]
-    weight = tf.where(tf.math.is_finite(total), weight, float("nan"))
+    if total.ndim == 2:
+        weight = weight[:, xp.newaxis]
+    weight = xp.where(xp.isfinite(total), weight, float("nan"))
     options = dict(measure.options)
     if options["empty"] == "skip":
-        weight = tf.where(is_empty, tf.zeros_like(weight), weight)
+        weight = xp.where(is_empty, xp.zeros_like(weight), weight)
     if "average" in options:
         weight *= _times(measure, ranked, total)
     # In an empty list, formulas give 0 already.
     if options["empty"] == "one":
-        is_empty = is_empty[:, tf.newaxis] if total.shape.rank == 1 else is_empty
-        value = tf.where(is_empty, tf.ones_like(value), value)
+        is_empty = is_empty[:, xp.newaxis] if total.ndim == 1 else is_empty
+        value = xp.where(is_empty, xp.ones_like(value), value)
     return value, weight
 
 
-def _times(measure: Measure, ranked: RankedLists, total: tf.Tensor) -> tf.Tensor | int:
+def _times(measure: Measure, ranked: RankedLists, total: Array) -> Array | int:
     """How often each list counts in the mean, by the option `average`."""
     match measure["average"]:
         case "micro":
@@ -150,8 +152,8 @@ def _times(measure: Measure, ranked: RankedLists, total: tf.Tensor) -> tf.Tensor
 def weighted_sums(
     measures: Sequence[Measure],
     lists: Lists,
-    first_query: tf.Tensor | int = 0,
-) -> tf.Tensor:
+    first_query: Array | int = 0,
+) -> Array:
     """Sum of weight * value and sum of weight over the queries, `[measures, 2]`.
 
     This is the whole state of a metric. It adds up over batches, replicas and workers.
@@ -162,21 +164,21 @@ def weighted_sums(
 def weighted_sums_and_queries(
     measures: Sequence[Measure],
     lists: Lists,
-    first_query: tf.Tensor | int = 0,
-) -> tf.Tensor:
+    first_query: Array | int = 0,
+) -> Array:
     """`weighted_sums`, and a last row with the number of queries, twice.
 
     `[measures + 1, 2]`. A query is counted if it counts in any of the measures.
     """
     values, weights = values_and_weights(measures, lists, first_query)
-    is_counted = tf.reduce_any(tf.not_equal(weights, 0), axis=0)
-    number = tf.reduce_sum(tf.cast(is_counted, tf.float64))
-    return tf.concat([_sums(values, weights), tf.fill([1, 2], number)], axis=0)
+    is_counted = xp.any(xp.not_equal(weights, 0), axis=0)
+    number = xp.sum(xp.astype(is_counted, xp.float64))
+    return xp.concat([_sums(values, weights), xp.full([1, 2], number)], axis=0)
 
 
-def _sums(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    return tf.stack(
-        [tf.reduce_sum(weights * values, axis=1), tf.reduce_sum(weights, axis=1)],
+def _sums(values: Array, weights: Array) -> Array:
+    return xp.stack(
+        [xp.sum(weights * values, axis=1), xp.sum(weights, axis=1)],
         axis=1,
     )
 
@@ -199,13 +201,13 @@ def parts_of(order: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
         start += fit
 
 
-def means(sums: tf.Tensor) -> tf.Tensor:
+def means(sums: Array) -> Array:
     """The measures' values `[measures]` from `weighted_sums`.
 
     NaN if no query counted, or if a sum overflowed.
     """
-    is_finite = tf.reduce_all(tf.math.is_finite(sums), axis=1)
-    return tf.where(is_finite, sums[:, 0] / sums[:, 1], float("nan"))
+    is_finite = xp.all(xp.isfinite(sums), axis=1)
+    return xp.where(is_finite, sums[:, 0] / sums[:, 1], float("nan"))
 
 
 def means_of(

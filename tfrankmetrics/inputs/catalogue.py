@@ -374,7 +374,7 @@ def _excluding(scores: tf.Tensor, exclude: tf.Tensor) -> tf.Tensor:
     items = tf.where(is_item, exclude, size)
     queries = tf.range(tf.shape(exclude, out_type=tf.int64)[0])[:, tf.newaxis]
     indices = tf.stack([queries + tf.zeros_like(items), items], axis=2)
-    lowest = tf.constant(lowest_score(scores.dtype), scores.dtype)
+    lowest = tf.constant(lowest_score(scores), scores.dtype)
     excluded = tf.fill(tf.shape(items), lowest)
     wider = tf.pad(scores, [[0, 0], [0, 1]])
     return tf.tensor_scatter_nd_update(wider, indices, excluded)[:, :-1]

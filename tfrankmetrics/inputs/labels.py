@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
 from tfrankmetrics.columns.values import LABEL_RULE
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.tensors import (
@@ -28,7 +29,7 @@ from tfrankmetrics.inputs.tensors import (
     with_shape_of,
 )
 from tfrankmetrics.inputs.weights import query_or_item_weights, require_valid_weights
-from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score, select
+from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_items import depth_for
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -53,7 +54,7 @@ class LabelLists:
     @property
     def num_queries(self) -> tf.Tensor:
         """B, int64."""
-        return tf.shape(self.labels, out_type=tf.int64)[0]
+        return xp.shape(self.labels, out_type=xp.int64)[0]
 
     @property
     def elements_per_query(self) -> int:
@@ -63,16 +64,16 @@ class LabelLists:
     @property
     def has_subtopics(self) -> bool:
         """Whether an item has a label for each subtopic."""
-        return self.labels.shape.rank == 3
+        return self.labels.ndim == 3
 
     def has_valid_values(self) -> tf.Tensor:
         """Whether all labels of a query are finite, `[B]`."""
-        all_but_first = list(range(1, self.labels.shape.rank))
-        return tf.math.is_finite(tf.reduce_sum(self.labels, axis=all_but_first))
+        all_but_first = tuple(range(1, self.labels.ndim))
+        return xp.isfinite(xp.sum(self.labels, axis=all_but_first))
 
     def require_valid_values(self) -> None:
         """Raises ValueError for labels and weights that are not finite."""
-        invalid = ~np.isfinite(self.labels.numpy())
+        invalid = ~np.isfinite(np.asarray(self.labels))
         if invalid.any():
             raise ValueError(
                 f"{LABEL_RULE} Mark items without a label as padding, by a label below "
@@ -89,15 +90,18 @@ class LabelLists:
         first_query: tf.Tensor | int,
     ) -> RankedLists:
         """Ranks each list by descending score, down to the deepest cutoff."""
-        scores = select(self.valid, self.scores, lowest_score(self.scores.dtype))
+        scores = xp.select(self.valid, self.scores, lowest_score(self.scores))
         retrieved = is_retrieved(scores)
         num_retrieved = count(retrieved)
         depth = depth_for(deepest, scores)
-        is_ranked = tf.range(tf.cast(depth, tf.float64)) < num_retrieved[:, tf.newaxis]
+        is_ranked = (
+            xp.arange(xp.astype(depth, xp.float64, like=scores))
+            < num_retrieved[:, xp.newaxis]
+        )
 
         def items_at(order):
             labels, weights, judged = (
-                None if values is None else tf.gather(values, order, batch_dims=1)
+                None if values is None else xp.gather(values, order)
                 for values in (self.labels, self.item_weights, self.judged)
             )
             items = Items(labels, is_ranked, is_ranked, weights, judged)

@@ -6,8 +6,7 @@ import dataclasses
 import inspect
 from typing import Any, ClassVar, Literal
 
-import tensorflow as tf
-
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.measure import (
     Declaration,
     Measure,
@@ -87,7 +86,7 @@ class SingleMetric(StatefulMetric):
         """For callbacks of Keras 3 with mode="auto"."""
         return "down" if self.declaration.lower_is_better else "up"
 
-    def result(self) -> tf.Tensor:
+    def result(self) -> Array:
         """The weighted mean over the queries so far, a scalar; NaN if none counted."""
         return self._results()[0]
 

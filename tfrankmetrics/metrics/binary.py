@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-import tensorflow as tf
-
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import BinaryGain
@@ -17,11 +17,11 @@ from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 
-def depths(lists: RankedLists, denominator: str) -> tf.Tensor:
+def depths(lists: RankedLists, denominator: str) -> Array:
     """The denominator of precision: min(k, length of the list) `[B, C]`, or k `[C]`."""
     if denominator == "k":
         return lists.k
-    return tf.minimum(lists.k, lists.num_retrieved[:, tf.newaxis])
+    return xp.minimum(lists.k, lists.num_retrieved[:, xp.newaxis])
 
 
 def average_precision(
@@ -29,21 +29,19 @@ def average_precision(
     relevance: ItemGain,
     *,
     denominator: Literal["relevant", "min(k, relevant)", "hits"],
-) -> tf.Tensor:
+) -> Array:
     """AP@k = sum over ranks 1..k of precision@rank * relevance / denominator."""
     hits = lists.expected(lists.weighted(relevance))
     precision_here = hits * lists.relevant_down_to(relevance) / lists.ranks
     if denominator == "hits":
         return lists.mean_over_hits(relevance, precision_here)
-    divisor = lists.total(relevance)[:, tf.newaxis]
+    divisor = lists.total(relevance)[:, xp.newaxis]
     if denominator == "min(k, relevant)":
-        divisor = tf.minimum(lists.k, divisor)
-    return tf.math.divide_no_nan(lists.sum_to_cutoffs(precision_here), divisor)
+        divisor = xp.minimum(lists.k, divisor)
+    return xp.divide_no_nan(lists.sum_to_cutoffs(precision_here), divisor)
 
 
-def reciprocal_rank(
-    lists: RankedLists, relevance: ItemGain, *, over: Over
-) -> tf.Tensor:
+def reciprocal_rank(lists: RankedLists, relevance: ItemGain, *, over: Over) -> Array:
     """RR@k = 1 / rank of the first relevant item, 0 if none is in the top k.
 
     With over="all", the mean of 1 / rank over all relevant items, 0 below the top k.
@@ -51,42 +49,42 @@ def reciprocal_rank(
     if over == "first":
         return lists.sum_to_cutoffs(lists.first_relevant(relevance) / lists.ranks)
     all_of_them = lists.sum_to_cutoffs(lists.expected(relevance) / lists.ranks)
-    return tf.math.divide_no_nan(all_of_them, lists.total(relevance)[:, tf.newaxis])
+    return xp.divide_no_nan(all_of_them, lists.total(relevance)[:, xp.newaxis])
 
 
 def precision(
     lists: RankedLists, relevance: ItemGain, *, denominator: Literal["list", "k"]
-) -> tf.Tensor:
+) -> Array:
     """P@k = number of relevant items at ranks 1..k / denominator (see `depths`)."""
     hits = lists.sum_to_cutoffs(lists.expected(relevance))
-    return tf.math.divide_no_nan(hits, depths(lists, denominator))
+    return xp.divide_no_nan(hits, depths(lists, denominator))
 
 
-def recall(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+def recall(lists: RankedLists, relevance: ItemGain) -> Array:
     """R@k = number of relevant items at ranks 1..k / number of relevant items."""
     hits = lists.sum_to_cutoffs(lists.expected(relevance))
-    return tf.math.divide_no_nan(hits, lists.total(relevance)[:, tf.newaxis])
+    return xp.divide_no_nan(hits, lists.total(relevance)[:, xp.newaxis])
 
 
-def hit_rate(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+def hit_rate(lists: RankedLists, relevance: ItemGain) -> Array:
     """HR@k = 1 if any of the items at ranks 1..k is relevant, otherwise 0."""
     return lists.sum_to_cutoffs(lists.first_relevant(relevance))
 
 
 def f1(
     lists: RankedLists, relevance: ItemGain, *, denominator: Literal["list", "k"]
-) -> tf.Tensor:
+) -> Array:
     """F1@k = 2 P@k R@k / (P@k + R@k) = 2 * hits / (k + number of relevant items)."""
     hits = lists.sum_to_cutoffs(lists.expected(relevance))
-    relevant = lists.total(relevance)[:, tf.newaxis]
-    return tf.math.divide_no_nan(2 * hits, depths(lists, denominator) + relevant)
+    relevant = lists.total(relevance)[:, xp.newaxis]
+    return xp.divide_no_nan(2 * hits, depths(lists, denominator) + relevant)
 
 
-def r_precision(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+def r_precision(lists: RankedLists, relevance: ItemGain) -> Array:
     """R-precision@k = number of relevant items at ranks 1..min(k, R) / R."""
-    relevant = lists.total(relevance)[:, tf.newaxis]
-    hits = tf.where(lists.ranks <= relevant, lists.expected(relevance), 0)
-    return tf.math.divide_no_nan(lists.sum_to_cutoffs(hits), relevant)
+    relevant = lists.total(relevance)[:, xp.newaxis]
+    hits = xp.where(lists.ranks <= relevant, lists.expected(relevance), 0)
+    return xp.divide_no_nan(lists.sum_to_cutoffs(hits), relevant)
 
 
 @metric("map", formula=average_precision, gain=BinaryGain, aliases=("AP",))

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-import tensorflow as tf
-
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import LabelGain, call_function, only_retrieved
@@ -16,23 +16,23 @@ from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 DISCOUNTS: dict[str, Callable] = {
-    "log2": lambda ranks: math.log(2) / tf.math.log(1 + ranks),
-    "jarvelin": lambda ranks: math.log(2) / tf.math.log(tf.maximum(ranks, 2)),
+    "log2": lambda ranks: math.log(2) / xp.log(1 + ranks),
+    "jarvelin": lambda ranks: math.log(2) / xp.log(xp.maximum(ranks, 2)),
 }
 
 
-def discounts(lists: RankedLists, discount: Discount) -> tf.Tensor:
+def discounts(lists: RankedLists, discount: Discount) -> Array:
     """The discount of each rank, of the shape of `lists.ranks`."""
     if isinstance(discount, str):
         return DISCOUNTS[discount](lists.ranks)
     values = call_function("discount", discount, lists.ranks)
     # A discount that grows with the rank is a mistake: NaN, not an NDCG above 1.
-    falls = tf.reduce_all(values[..., 1:] <= values[..., :-1])
-    is_valid = falls & tf.reduce_all((values >= 0) & tf.math.is_finite(values))
-    return tf.where(is_valid, values, float("nan"))
+    falls = xp.all(values[..., 1:] <= values[..., :-1])
+    is_valid = falls & xp.all((values >= 0) & xp.isfinite(values))
+    return xp.where(is_valid, values, float("nan"))
 
 
-def dcg(lists: RankedLists, gain: ItemGain, *, discount: Discount) -> tf.Tensor:
+def dcg(lists: RankedLists, gain: ItemGain, *, discount: Discount) -> Array:
     """DCG@k = sum over ranks 1..k of gain * discount(rank)."""
     gains = lists.expected(lists.weighted(gain))
     return lists.sum_to_cutoffs(gains * discounts(lists, discount))
@@ -40,14 +40,14 @@ def dcg(lists: RankedLists, gain: ItemGain, *, discount: Discount) -> tf.Tensor:
 
 def ndcg(
     lists: RankedLists, gain: ItemGain, *, discount: Discount, ideal: Ideal
-) -> tf.Tensor:
+) -> Array:
     """NDCG@k = DCG@k / the largest DCG@k that any order of the items has."""
     if ideal == "retrieved":
         gain = only_retrieved(gain)
     ideal_gains = lists.ideal(lists.weighted(gain))
     ideal_dcg = lists.sum_to_cutoffs(ideal_gains * discounts(lists, discount))
-    value = tf.math.divide_no_nan(dcg(lists, gain, discount=discount), ideal_dcg)
-    return tf.where(tf.math.is_finite(ideal_dcg), value, float("nan"))
+    value = xp.divide_no_nan(dcg(lists, gain, discount=discount), ideal_dcg)
+    return xp.where(xp.isfinite(ideal_dcg), value, float("nan"))
 
 
 # As `total`, the largest gain tells empty lists from others faster than the sum.

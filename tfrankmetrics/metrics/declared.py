@@ -24,6 +24,7 @@ from typing import Any, Literal, TypeVar
 
 import tensorflow as tf
 
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.measure import (
     DECLARATIONS,
     Declaration,
@@ -52,9 +53,9 @@ _COMPUTED = ("ties", "seed", "empty", "average")
 def metric(
     name: str,
     *,
-    formula: Callable[..., tf.Tensor],
+    formula: Callable[..., Array],
     gain: Callable[..., ItemGain],
-    total: Callable[[RankedLists, ItemGain], tf.Tensor] = RankedLists.total,
+    total: Callable[[RankedLists, ItemGain], Array] = RankedLists.total,
     aliases: tuple[str, ...] = (),
     lower_is_better: bool = False,
     range: tuple[float, float] = (0, 1),

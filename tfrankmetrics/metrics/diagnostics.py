@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-import tensorflow as tf
-
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.binary import precision
 from tfrankmetrics.metrics.declared import metric
@@ -14,9 +14,9 @@ from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 
-def tied_queries(lists: RankedLists, label: ItemGain) -> tf.Tensor:
+def tied_queries(lists: RankedLists, label: ItemGain) -> Array:
     """tied@k = 1 if a rank of 1..k is in a tie of unequal labels, otherwise 0."""
-    return tf.minimum(lists.sum_to_cutoffs(lists.depends_on_order(label)), 1)
+    return xp.minimum(lists.sum_to_cutoffs(lists.depends_on_order(label)), 1)
 
 
 @metric(

@@ -11,21 +11,22 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.options import Gain
 from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count
 from tfrankmetrics.ranking.pairs import lower_labels
 
 
-def power_minus_one(labels: tf.Tensor) -> tf.Tensor:
+def power_minus_one(labels: Array) -> Array:
     """2^label - 1 = tanh(x / 2) (e^x + 1), where x = label * log(2).
 
     e^x - 1 would lose the digits of small labels, and TensorFlow's `expm1` takes three
     times as long.
     """
     x = labels * math.log(2)
-    return tf.tanh(x / 2) * (tf.exp(x) + 1)
+    return xp.tanh(x / 2) * (xp.exp(x) + 1)
 
 
 # Both give 0 for label 0, and so for padding; a user's own function may not.
@@ -62,16 +63,16 @@ class LabelGain(ItemGain):
             "must be finite numbers of at least 0 that do not grow with the rank."
         )
 
-    def __call__(self, items: Items) -> tf.Tensor:
+    def __call__(self, items: Items) -> Array:
         """The gain of each item."""
-        labels = tf.cast(items.labels, tf.float64)
+        labels = xp.astype(items.labels, xp.float64)
         if isinstance(self.gain, str):
             return GAINS[self.gain](labels)
         gains = call_function("gain", self.gain, labels)
         # An invalid gain makes the query's weight NaN, and so the result. It is marked
         # by infinity, since XLA's maximum over the items may lose NaN.
-        gains = tf.where(gains >= 0, gains, float("inf"))
-        return tf.where(items.valid, gains, 0)
+        gains = xp.where(gains >= 0, gains, float("inf"))
+        return xp.where(items.valid, gains, 0)
 
 
 def label_itself() -> ItemGain:
@@ -92,14 +93,14 @@ class BinaryGain(ItemGain):
 
     relevance_threshold: float
 
-    def _is_relevant(self, items: Items) -> tf.Tensor:
+    def _is_relevant(self, items: Items) -> Array:
         return items.labels >= lowest_relevant(self.relevance_threshold, items)
 
-    def __call__(self, items: Items) -> tf.Tensor:
+    def __call__(self, items: Items) -> Array:
         """1 for each relevant item, 0 for others."""
-        return tf.cast(self._is_relevant(items), tf.float64)
+        return xp.astype(self._is_relevant(items), xp.float64)
 
-    def sum(self, items: Items, which: tf.Tensor | None = None) -> tf.Tensor:
+    def sum(self, items: Items, which: Array | None = None) -> Array:
         """The number of relevant items, `[B]`."""
         relevant = self._is_relevant(items)
         return count(relevant if which is None else relevant & which)
@@ -116,17 +117,17 @@ def binary_or_graded(*, relevance_threshold: float, graded: bool) -> ItemGain:
 class JudgedItems(ItemGain):
     """1 for an item that was judged, 0 for others."""
 
-    def __call__(self, items: Items) -> tf.Tensor:
+    def __call__(self, items: Items) -> Array:
         """1 for each judged item, 0 for others."""
         judged = items.valid if items.judged is None else items.judged
-        return tf.cast(judged, tf.float64)
+        return xp.astype(judged, xp.float64)
 
 
 @dataclasses.dataclass(frozen=True)
 class NumLowerLabels(ItemGain):
     """The number of items in the list with a lower label, as in OPA."""
 
-    def __call__(self, items: Items) -> tf.Tensor:
+    def __call__(self, items: Items) -> Array:
         """The number for each item."""
         return lower_labels(items)
 
@@ -147,13 +148,13 @@ class StopProbability(ItemGain):
         """The rule for labels."""
         return f"Labels must be at most `max_label`, here {self.max_label}."
 
-    def __call__(self, items: Items) -> tf.Tensor:
+    def __call__(self, items: Items) -> Array:
         """The probability for each item; NaN for a label above `max_label`."""
-        labels = tf.cast(items.labels, tf.float64)
+        labels = xp.astype(items.labels, xp.float64)
         is_possible = labels <= self.max_label
-        return tf.where(is_possible, self.probability(labels), float("nan"))
+        return xp.where(is_possible, self.probability(labels), float("nan"))
 
-    def probability(self, labels: tf.Tensor) -> tf.Tensor:
+    def probability(self, labels: Array) -> Array:
         """The probability for each label."""
         return GAINS["exponential"](labels) / 2**self.max_label
 
@@ -162,7 +163,7 @@ class StopProbability(ItemGain):
 class ShareOfMaxLabel(StopProbability):
     """The probability that an item satisfies the user, as in PFound."""
 
-    def probability(self, labels: tf.Tensor) -> tf.Tensor:
+    def probability(self, labels: Array) -> Array:
         """The probability for each label."""
         return labels / self.max_label
 
@@ -173,16 +174,16 @@ class SubtopicGain(ItemGain):
 
     relevance_threshold: float
 
-    def __call__(self, items: Items) -> tf.Tensor:
+    def __call__(self, items: Items) -> Array:
         """1 if an item is relevant to any subtopic, otherwise 0, `[B, D]`."""
-        return tf.reduce_max(self.by_subtopic(items), axis=2)
+        return xp.max(self.by_subtopic(items), axis=2)
 
-    def by_subtopic(self, items: Items) -> tf.Tensor:
+    def by_subtopic(self, items: Items) -> Array:
         """1 for each subtopic that an item is relevant to, `[B, D, T]`."""
         lowest = lowest_relevant(self.relevance_threshold, items)
-        return tf.cast(items.labels >= lowest, tf.float64)
+        return xp.astype(items.labels >= lowest, xp.float64)
 
-    def for_subtopic(self, subtopic: tf.Tensor) -> ItemGain:
+    def for_subtopic(self, subtopic: Array) -> ItemGain:
         """1 if an item is relevant to this subtopic, otherwise 0."""
         relevance = BinaryGain(relevance_threshold=self.relevance_threshold)
         return DerivedGain(
@@ -196,7 +197,7 @@ def lowest_relevant(threshold: float, items: Items) -> np.floating:
     Rounded to the nearest number, the threshold could reach a lower label. It is above
     0 also where the threshold is denormal, which TensorFlow takes for 0.
     """
-    dtype = items.labels.dtype.as_numpy_dtype
+    dtype = xp.dtype_of(items.labels).type
     with np.errstate(over="ignore"):
         lowest = dtype(threshold)
     if float(lowest) < threshold:
@@ -206,20 +207,20 @@ def lowest_relevant(threshold: float, items: Items) -> np.floating:
 
 def only_retrieved(gain: ItemGain) -> ItemGain:
     """The same gain, but 0 for items that were not retrieved."""
-    return DerivedGain(lambda items: tf.where(items.retrieved, gain(items), 0))
+    return DerivedGain(lambda items: xp.where(items.retrieved, gain(items), 0))
 
 
-def call_function(option: str, function: Callable, argument: tf.Tensor) -> tf.Tensor:
+def call_function(option: str, function: Callable, argument: Array) -> Array:
     """Calls a user's function, which must return a tensor of its argument's shape."""
     rule = f"`{option}` must be a function that maps a tensor to one of the same shape"
     try:
-        result = tf.cast(function(argument), tf.float64)
+        result = xp.astype(function(argument), xp.float64, like=argument)
     except Exception as error:
         raise ValueError(
             f"{rule}, made of TensorFlow operations. Received: {function!r}, which "
             f"raised {type(error).__name__}: {error}"
         ) from error
-    if not result.shape.is_compatible_with(argument.shape):
+    if not xp.has_shape(result, argument.shape):
         raise ValueError(
             f"{rule}. Received: {function!r}, which returned shape {result.shape} for "
             f"an argument of shape {argument.shape}."

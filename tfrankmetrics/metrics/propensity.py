@@ -10,8 +10,9 @@ import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.dcg import discounts
@@ -71,38 +72,36 @@ def inverse_propensity(
     return 1 + (math.log(num_examples) - 1) * (b + 1) ** a * (counts + b) ** -a
 
 
-def _share_of_best(
-    lists: RankedLists, gain: ItemGain, discount: tf.Tensor
-) -> tf.Tensor:
+def _share_of_best(lists: RankedLists, gain: ItemGain, discount: Array) -> Array:
     """The discounted gains at ranks 1..k / the largest that any order has, `[B, C]`."""
     found = lists.sum_to_cutoffs(lists.expected(gain) * discount)
     best = lists.sum_to_cutoffs(lists.ideal(gain) * discount)
-    return tf.math.divide_no_nan(found, best)
+    return xp.divide_no_nan(found, best)
 
 
-def propensity_scored_precision(lists: RankedLists, gain: ItemGain) -> tf.Tensor:
+def propensity_scored_precision(lists: RankedLists, gain: ItemGain) -> Array:
     """PSP@k = sum of the gains at ranks 1..k / the largest of any order."""
-    return _share_of_best(lists, gain, tf.ones_like(lists.ranks))
+    return _share_of_best(lists, gain, xp.ones_like(lists.ranks))
 
 
-def best_precision(lists: RankedLists, gain: ItemGain) -> tf.Tensor:
+def best_precision(lists: RankedLists, gain: ItemGain) -> Array:
     """The largest sum of k gains, `[B, C]`."""
     return lists.sum_to_cutoffs(lists.ideal(gain))
 
 
-def propensity_scored_ndcg(lists: RankedLists, gain: ItemGain) -> tf.Tensor:
+def propensity_scored_ndcg(lists: RankedLists, gain: ItemGain) -> Array:
     """PSnDCG@k = sum of gain * discount at ranks 1..k / the largest of any order."""
     return _share_of_best(lists, gain, discounts(lists, "log2"))
 
 
-def best_ndcg(lists: RankedLists, gain: ItemGain) -> tf.Tensor:
+def best_ndcg(lists: RankedLists, gain: ItemGain) -> Array:
     """The largest DCG@k / the DCG@k of a binary list with all relevant items on top."""
     log2 = discounts(lists, "log2")
     best = lists.sum_to_cutoffs(lists.ideal(gain) * log2)
-    is_relevant = DerivedGain(lambda items: tf.cast(gain(items) > 0, tf.float64))
-    relevant = lists.total(is_relevant)[:, tf.newaxis]
-    binary = lists.sum_to_cutoffs(tf.where(lists.ranks <= relevant, log2, 0))
-    return tf.math.divide_no_nan(best, binary)
+    is_relevant = DerivedGain(lambda items: xp.astype(gain(items) > 0, xp.float64))
+    relevant = lists.total(is_relevant)[:, xp.newaxis]
+    binary = lists.sum_to_cutoffs(xp.where(lists.ranks <= relevant, log2, 0))
+    return xp.divide_no_nan(best, binary)
 
 
 @metric(

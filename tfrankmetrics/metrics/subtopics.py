@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-import tensorflow as tf
-
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import SubtopicMetric
 from tfrankmetrics.metrics.binary import depths
 from tfrankmetrics.metrics.dcg import discounts
@@ -19,20 +19,18 @@ from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 def intent_aware_precision(
     lists: RankedLists, relevance: SubtopicGain, *, denominator: Literal["list", "k"]
-) -> tf.Tensor:
+) -> Array:
     """P-IA@k = mean of P@k over the subtopics with any relevant item."""
-    has_relevant = tf.reduce_any(relevance.by_subtopic(lists.judged) > 0, axis=1)
-    subtopics = count(has_relevant)[:, tf.newaxis]
-    hits = DerivedGain(
-        lambda items: tf.reduce_sum(relevance.by_subtopic(items), axis=2)
-    )
+    has_relevant = xp.any(relevance.by_subtopic(lists.judged) > 0, axis=1)
+    subtopics = count(has_relevant)[:, xp.newaxis]
+    hits = DerivedGain(lambda items: xp.sum(relevance.by_subtopic(items), axis=2))
     all_hits = lists.sum_to_cutoffs(lists.expected(hits))
-    return tf.math.divide_no_nan(all_hits, depths(lists, denominator) * subtopics)
+    return xp.divide_no_nan(all_hits, depths(lists, denominator) * subtopics)
 
 
 def alpha_dcg(
     lists: RankedLists, relevance: SubtopicGain, *, alpha: float, discount: Discount
-) -> tf.Tensor:
+) -> Array:
     """Alpha-DCG@k = sum over ranks 1..k of novelty * discount(rank).
 
     Novelty is the sum over the item's subtopics of (1 - alpha)^(items above it that are
@@ -46,12 +44,12 @@ def alpha_dcg(
         stop = DerivedGain(lambda items: alpha * on_topic(items))
         # All relevant items of a tie have the same mean novelty, but their own weights.
         weighted = lists.expected(lists.weighted(on_topic, relevance))
-        weight = tf.math.divide_no_nan(weighted, lists.expected(on_topic))
+        weight = xp.divide_no_nan(weighted, lists.expected(on_topic))
         return novelty + lists.first_stop(stop) * (weight / alpha)
 
-    subtopics = tf.range(tf.shape(lists.ranked.labels)[2])
-    nothing = tf.zeros_like(lists.ranked.valid, tf.float64)
-    novelty = tf.foldl(add_subtopic, subtopics, nothing)
+    subtopics = xp.shape(lists.ranked.labels)[2]
+    nothing = xp.zeros_like(lists.ranked.valid, xp.float64)
+    novelty = xp.fold(add_subtopic, subtopics, nothing)
     return lists.sum_to_cutoffs(novelty * discounts(lists, discount))
 
 

@@ -64,7 +64,7 @@ def _require_no_padding(declaration: Declaration, value: np.ndarray) -> None:
         raise _TrialError(
             f"The value of `{declaration.name}` must not depend on padding. Received: "
             f"{value} for the labels {LABELS}, and {padded} with two more items of "
-            "padding. Give padding no gain, as in tf.where(items.valid, gains, 0), and "
+            "padding. Give padding no gain, as in xp.where(items.valid, gains, 0), and "
             "do not count items where lists.ranked.valid is False."
         )
 
@@ -87,7 +87,7 @@ def _require_no_cutoff_at_the_end(declaration: Declaration, value: np.ndarray) -
             f"Without a cutoff, the value of `{declaration.name}` must be that of the "
             f"cutoff k={len(LABELS)}, for a list of {len(LABELS)} items. Received: "
             f"{whole} without a cutoff, and {at_the_end} with it. `lists.k` is "
-            "infinite without one: use tf.minimum(lists.k, "
+            "infinite without one: use xp.minimum(lists.k, "
             "lists.num_retrieved[:, None])."
         )
 

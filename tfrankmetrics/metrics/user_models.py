@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-import tensorflow as tf
-
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import (
@@ -22,19 +21,19 @@ from tfrankmetrics.rules import Conflict
 
 def rank_biased_precision(
     lists: RankedLists, relevance: ItemGain, *, persistence: float
-) -> tf.Tensor:
+) -> Array:
     """RBP@k = (1 - b) * sum over ranks 1..k of relevance * b^(rank - 1)."""
     probability_of_look = persistence ** (lists.ranks - 1)
     seen = lists.sum_to_cutoffs(lists.expected(relevance) * probability_of_look)
     return (1 - persistence) * seen
 
 
-def expected_reciprocal_rank(lists: RankedLists, stop: ItemGain) -> tf.Tensor:
+def expected_reciprocal_rank(lists: RankedLists, stop: ItemGain) -> Array:
     """ERR@k = sum over ranks 1..k of P(the user stops there) / rank."""
     return lists.sum_to_cutoffs(lists.first_stop(stop) / lists.ranks)
 
 
-def pfound(lists: RankedLists, stop: ItemGain, *, decay: float) -> tf.Tensor:
+def pfound(lists: RankedLists, stop: ItemGain, *, decay: float) -> Array:
     """PFound@k = sum over ranks 1..k of P(a stop there) * (1 - decay)^(rank - 1)."""
     still_looks = (1 - decay) ** (lists.ranks - 1)
     return lists.sum_to_cutoffs(lists.first_stop(stop) * still_looks)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-import tensorflow as tf
-
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import WholeListMetric
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import BinaryGain, NumLowerLabels, label_itself
@@ -20,20 +20,20 @@ from tfrankmetrics.ranking.pairs import pairs_in_order
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 
-def average_relevance_position(lists: RankedLists, label: ItemGain) -> tf.Tensor:
+def average_relevance_position(lists: RankedLists, label: ItemGain) -> Array:
     """ARP = sum of label * rank / sum of labels."""
-    return tf.math.divide_no_nan(
+    return xp.divide_no_nan(
         _sum_of_ranks(lists, lists.weighted(label)), lists.total(label)
     )
 
 
-def ordered_pair_accuracy(lists: RankedLists, num_lower: ItemGain) -> tf.Tensor:
+def ordered_pair_accuracy(lists: RankedLists, num_lower: ItemGain) -> Array:
     """OPA = pairs with the higher label on top / pairs of unequal labels."""
     pairs = pairs_in_order(lists, lists.relative_weights(num_lower))
-    return tf.math.divide_no_nan(pairs, lists.total(num_lower))
+    return xp.divide_no_nan(pairs, lists.total(num_lower))
 
 
-def area_under_the_curve(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+def area_under_the_curve(lists: RankedLists, relevance: ItemGain) -> Array:
     """AUC = pairs with the relevant item on top / pairs of a relevant and another item.
 
     After Mann and Whitney: R relevant items at the top have ranks that add up to
@@ -41,22 +41,22 @@ def area_under_the_curve(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
     """
     relevant, pairs = lists.total(relevance), mixed_pairs(lists, relevance)
     lost = _sum_of_ranks(lists, relevance) - relevant * (relevant + 1) / 2
-    return tf.math.divide_no_nan(pairs - lost, pairs)
+    return xp.divide_no_nan(pairs - lost, pairs)
 
 
-def mixed_pairs(lists: RankedLists, relevance: ItemGain) -> tf.Tensor:
+def mixed_pairs(lists: RankedLists, relevance: ItemGain) -> Array:
     """Number of pairs of a relevant item and one that is not, `[B]`."""
     relevant = lists.total(relevance)
     return relevant * (lists.num_judged - relevant)
 
 
-def _sum_of_ranks(lists: RankedLists, gain: ItemGain) -> tf.Tensor:
+def _sum_of_ranks(lists: RankedLists, gain: ItemGain) -> Array:
     """Sum of gain * rank; items that were not retrieved share the last ranks."""
-    found = tf.reduce_sum(lists.expected(gain) * lists.ranks, axis=1)
-    missed = tf.where(~lists.judged.retrieved, gain(lists.judged), 0)
+    found = xp.sum(lists.expected(gain) * lists.ranks, axis=1)
+    missed = xp.where(~lists.judged.retrieved, gain(lists.judged), 0)
     num_missed = lists.num_judged - lists.num_retrieved
     mean_rank = lists.num_retrieved + (num_missed + 1) / 2
-    return found + tf.reduce_sum(missed, axis=1) * mean_rank
+    return found + xp.sum(missed, axis=1) * mean_rank
 
 
 def binary_preference(
@@ -64,20 +64,20 @@ def binary_preference(
     relevance: ItemGain,
     *,
     denominator: Literal["min(relevant, irrelevant)", "relevant"],
-) -> tf.Tensor:
+) -> Array:
     """BPref = mean over the relevant items of 1 - irrelevant above / denominator.
 
     At most as many irrelevant items are counted above an item as there are relevant
     items.
     """
-    relevant = lists.total(relevance)[:, tf.newaxis]
+    relevant = lists.total(relevance)[:, xp.newaxis]
     divisor = relevant
     if denominator == "min(relevant, irrelevant)":
-        divisor = tf.minimum(relevant, lists.num_judged[:, tf.newaxis] - relevant)
+        divisor = xp.minimum(relevant, lists.num_judged[:, xp.newaxis] - relevant)
     above = lists.irrelevant_above(relevance, maximum=relevant)
-    preference = 1 - tf.math.divide_no_nan(above, divisor)
-    preferences = tf.reduce_sum(lists.expected(relevance) * preference, axis=1)
-    return tf.math.divide_no_nan(preferences, relevant[:, 0])
+    preference = 1 - xp.divide_no_nan(above, divisor)
+    preferences = xp.sum(lists.expected(relevance) * preference, axis=1)
+    return xp.divide_no_nan(preferences, relevant[:, 0])
 
 
 @metric(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import tensorflow as tf
+import numpy as np
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking.items import Items, count
 from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
 
@@ -18,18 +20,18 @@ from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
 class RankCounts(NamedTuple):
     """The counts of each judged item among all items of its query, int64 `[B, J]`."""
 
-    above: tf.Tensor  # the items with a higher score
-    tied: tf.Tensor  # the items with the same score, with itself
+    above: Array  # the items with a higher score
+    tied: Array  # the items with the same score, with itself
     # The tied items that come first, which ties="stable" and "random" need.
-    tied_before: tf.Tensor | None = None
+    tied_before: Array | None = None
 
 
 def rank_by_counts(
     counts: RankCounts,
     judged: Items,
-    depth: tf.Tensor | int,
+    depth: Array | int,
     tie_breaking: TieBreaking,
-    some_ranks: tf.Tensor | None = None,
+    some_ranks: Array | None = None,
 ) -> tuple[Items, Ties | None]:
     """The items at ranks 1 ... D, and their ties unless these are broken.
 
@@ -44,105 +46,104 @@ def rank_by_counts(
     """
     counts = _without_missed(counts, judged.retrieved)
     order, ranks = _in_order(counts, judged, tie_breaking)
-    labels = tf.gather(judged.labels, order, batch_dims=1)
-    positions = tf.range(depth, dtype=tf.int64)
-    ranks_above = positions + tf.zeros_like(ranks[:, :1])
+    labels = xp.gather(judged.labels, order)
+    positions = xp.arange(depth, dtype=xp.int64, like=ranks)
+    ranks_above = positions + xp.zeros_like(ranks[:, :1])
     if some_ranks is not None:
-        ranks_above = tf.cast(some_ranks, tf.int64) - 1
+        ranks_above = xp.astype(some_ranks, xp.int64) - 1
     found = _last_up_to(ranks, ranks_above)
-    is_here = tf.equal(found(ranks), ranks_above)
-    labels = tf.where(is_here, found(labels), 0)
+    is_here = xp.equal(found(ranks), ranks_above)
+    labels = xp.where(is_here, found(labels), 0)
     ranked = Items(labels, is_here, is_here, None)
     if not tie_breaking.is_exact:
         return ranked, None
     return ranked, _ties(counts, judged, positions, ranks_above, some_ranks is not None)
 
 
-def num_judged(judged: Items, num_retrieved: tf.Tensor) -> tf.Tensor:
+def num_judged(judged: Items, num_retrieved: Array) -> Array:
     """The retrieved and the missed items of a catalogue, float64 `[B]`.
 
     An item that is excluded and not relevant is not part of the list. A query without
     any relevant id is a list of padding.
     """
     num_missed = count(~judged.retrieved & (judged.labels > 0))
-    is_list = tf.reduce_any(judged.valid, axis=1)
+    is_list = xp.any(judged.valid, axis=1)
     # A query whose ids all have the grade 0 counts even if nothing was retrieved.
-    return tf.where(is_list, tf.maximum(num_retrieved + num_missed, 1), 0)
+    return xp.where(is_list, xp.maximum(num_retrieved + num_missed, 1), 0)
 
 
-def _without_missed(counts: RankCounts, retrieved: tf.Tensor) -> RankCounts:
+def _without_missed(counts: RankCounts, retrieved: Array) -> RankCounts:
     """The counts, with items that were not retrieved far below all others."""
-    above = tf.where(retrieved, counts.above, tf.int64.max // 2)
-    return counts._replace(above=above, tied=tf.where(retrieved, counts.tied, 1))
+    above = xp.where(retrieved, counts.above, np.iinfo(np.int64).max // 2)
+    return counts._replace(above=above, tied=xp.where(retrieved, counts.tied, 1))
 
 
 def _in_order(
     counts: RankCounts, judged: Items, tie_breaking: TieBreaking
-) -> tuple[tf.Tensor, tf.Tensor]:
+) -> tuple[Array, Array]:
     """The judged items by rank, and the number of ranks above each, both `[B, J]`.
 
     With exact ties, tied items have the first ranks of their group, in any order.
     """
     if tie_breaking.ties in ("stable", "random"):
         ranks = counts.above + counts.tied_before
-        order = tf.argsort(ranks, axis=1, stable=True)
-        return order, tf.gather(ranks, order, batch_dims=1)
-    order = tf.argsort(counts.above, axis=1, stable=True)
+        order = xp.argsort(ranks, axis=1, stable=True)
+        return order, xp.gather(ranks, order)
+    order = xp.argsort(counts.above, axis=1, stable=True)
     if tie_breaking.gain is not None:
         best_first = tie_breaking.ties == "best"
-        direction = "DESCENDING" if best_first else "ASCENDING"
-        by_gain = tf.argsort(
-            tie_breaking.gain(judged), axis=1, direction=direction, stable=True
+        by_gain = xp.argsort(
+            tie_breaking.gain(judged), axis=1, descending=best_first, stable=True
         )
-        above = tf.gather(counts.above, by_gain, batch_dims=1)
-        order = tf.gather(by_gain, tf.argsort(above, axis=1, stable=True), batch_dims=1)
-    above = tf.gather(counts.above, order, batch_dims=1)
-    tied = tf.gather(counts.tied, order, batch_dims=1)
-    first = tf.searchsorted(above, above, out_type=tf.int64)
-    index = tf.range(tf.shape(above, out_type=tf.int64)[1])
+        above = xp.gather(counts.above, by_gain)
+        order = xp.gather(by_gain, xp.argsort(above, axis=1, stable=True))
+    above = xp.gather(counts.above, order)
+    tied = xp.gather(counts.tied, order)
+    first = xp.searchsorted(above, above, out_type=xp.int64)
+    index = xp.arange(xp.shape(above, out_type=xp.int64)[1], like=above)
     if tie_breaking.ties == "worst":  # the last ranks of the group
-        end = tf.searchsorted(above, above, side="right", out_type=tf.int64)
+        end = xp.searchsorted(above, above, side="right", out_type=xp.int64)
         return order, above + tied - (end - index)
     return order, above + index - first
 
 
-def _last_up_to(keys: tf.Tensor, values: tf.Tensor):
+def _last_up_to(keys: Array, values: Array):
     """A function that gathers, for each value, from the last key that is not above it.
 
     `keys` `[B, J]` are sorted. Where all keys are above, it gathers from the first.
     """
-    number = tf.searchsorted(keys, values, side="right")
-    index = tf.maximum(number - 1, 0)
-    return lambda columns: tf.gather(columns, index, batch_dims=1)
+    number = xp.searchsorted(keys, values, side="right")
+    index = xp.maximum(number - 1, 0)
+    return lambda columns: xp.gather(columns, index)
 
 
 def _ties(
     counts: RankCounts,
     judged: Items,
-    positions: tf.Tensor,
-    ranks_above: tf.Tensor,
+    positions: Array,
+    ranks_above: Array,
     are_complete: bool,
 ) -> Ties:
     """The groups of the judged items; every other item is a group of one."""
-    order = tf.argsort(counts.above, axis=1, stable=True)
-    above = tf.gather(counts.above, order, batch_dims=1)
+    order = xp.argsort(counts.above, axis=1, stable=True)
+    above = xp.gather(counts.above, order)
     found = _last_up_to(above, ranks_above)
-    start, tied = found(above), found(tf.gather(counts.tied, order, batch_dims=1))
+    start, tied = found(above), found(xp.gather(counts.tied, order))
     in_group = (ranks_above >= start) & (ranks_above < start + tied)
     # All ranks of a group stand side by side.
-    first = tf.where(in_group, positions - (ranks_above - start), positions)
-    end = tf.where(in_group, first + tied, positions + 1)
-    depth = tf.shape(positions, out_type=tf.int64)[0]
+    first = xp.where(in_group, positions - (ranks_above - start), positions)
+    end = xp.where(in_group, first + tied, positions + 1)
+    depth = xp.shape(positions, out_type=xp.int64)[0]
     last_items, last_size = None, None
     if not are_complete:
         is_last = (counts.above < depth) & (counts.above + counts.tied >= depth)
         last_items = is_last & judged.retrieved
-        size = tf.reduce_max(tf.where(last_items, counts.tied, 1), axis=1)
-        last_size = tf.cast(size, tf.float64)
+        size = xp.max(xp.where(last_items, counts.tied, 1), axis=1)
+        last_size = xp.astype(size, xp.float64)
     groups = TieGroups(
-        start=tf.cast(first, tf.int32),
-        end=tf.cast(tf.minimum(end, depth), tf.int32),
+        start=xp.astype(first, xp.int32),
+        end=xp.astype(xp.minimum(end, depth), xp.int32),
         last_items=last_items,
         last_size=last_size,
     )
-    return Ties(tf.reduce_any(in_group & (tied > 1)), groups)
+    return Ties(xp.any(in_group & (tied > 1)), groups)

@@ -6,33 +6,36 @@ import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
-import tensorflow as tf
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 
 
 class Items(NamedTuple):
     """Some items of each query: all that are judged, or those at ranks 1 ... D."""
 
-    labels: tf.Tensor  # [B, D], or [B, D, T] with T subtopics; 0 where not valid
-    valid: tf.Tensor  # [B, D] bool, False for padding
-    retrieved: tf.Tensor  # [B, D] bool, False also for a score of -inf
-    weights: tf.Tensor | None  # [B, D] float64
+    labels: Array  # [B, D], or [B, D, T] with T subtopics; 0 where not valid
+    valid: Array  # [B, D] bool, False for padding
+    retrieved: Array  # [B, D] bool, False also for a score of -inf
+    weights: Array | None  # [B, D] float64
     # [B, D] bool, False also for items that nobody judged; None if all were judged.
-    judged: tf.Tensor | None = None
+    judged: Array | None = None
 
-    def only(self, which: tf.Tensor) -> Items:
+    def only(self, which: Array) -> Items:
         """Turns all items but these into padding."""
         label_is_kept = which
-        if self.labels.shape.rank == 3:
-            shape = tf.shape(self.labels)
-            label_is_kept = tf.broadcast_to(which[..., tf.newaxis], shape)
-        labels = select(label_is_kept, self.labels, 0)
+        if self.labels.ndim == 3:
+            shape = xp.shape(self.labels)
+            label_is_kept = xp.broadcast_to(which[..., xp.newaxis], shape)
+        labels = xp.select(label_is_kept, self.labels, 0)
         judged = None if self.judged is None else self.judged & which
         return Items(labels, which, which, self.weights, judged)
 
     @classmethod
-    def retrieved_with(cls, labels: tf.Tensor) -> Items:
+    def retrieved_with(cls, labels: Array) -> Items:
         """Items with these labels that were all retrieved, without weights."""
-        all_true = tf.ones_like(labels, tf.bool)
+        all_true = xp.ones_like(labels, xp.bool)
         return cls(labels, all_true, all_true, None)
 
 
@@ -54,7 +57,7 @@ class ItemGain:
     ...     max_label: float
     ...
     ...     def __call__(self, items):
-    ...         return tf.cast(items.labels, tf.float64) / self.max_label
+    ...         return xp.astype(items.labels, xp.float64) / self.max_label
     """
 
     @property
@@ -67,57 +70,51 @@ class ItemGain:
         """The rule that is broken if the value of a metric is not finite."""
         return "The gains and the values of a metric must be finite."
 
-    def __call__(self, items: Items) -> tf.Tensor:
+    def __call__(self, items: Items) -> Array:
         """The gain of each item, float64 `[B, D]`, 0 for padding."""
         raise NotImplementedError
 
-    def sum(self, items: Items, which: tf.Tensor | None = None) -> tf.Tensor:
+    def sum(self, items: Items, which: Array | None = None) -> Array:
         """The sum of the gains of all items, or of those `which` are True, `[B]`."""
         gains = self(items)
         if which is not None:
-            gains = select(which, gains, 0)
-        return tf.reduce_sum(gains, axis=1)
+            gains = xp.select(which, gains, 0)
+        return xp.sum(gains, axis=1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DerivedGain(ItemGain):
     """A gain made from another one, by a function of the items."""
 
-    function: Callable[[Items], tf.Tensor]
+    function: Callable[[Items], Array]
 
-    def __call__(self, items: Items) -> tf.Tensor:
+    def __call__(self, items: Items) -> Array:
         """The gain of each item."""
         return self.function(items)
 
 
-def lowest_score(dtype: tf.DType) -> int | float:
+def lowest_score(scores: Array) -> int | float:
     """The score of items that were not retrieved: -inf, or the lowest integer.
 
     Users may pass -inf. A score equal to the lowest integer is raised by one, so that
     this number is free.
     """
-    return dtype.min if dtype.is_integer else -float("inf")
+    dtype = xp.dtype_of(scores)
+    return int(np.iinfo(dtype).min) if dtype.kind in "iu" else -float("inf")
 
 
-def is_retrieved(scores: tf.Tensor) -> tf.Tensor:
+def is_retrieved(scores: Array) -> Array:
     """True for retrieved items."""
-    return tf.not_equal(scores, lowest_score(scores.dtype))
+    return xp.not_equal(scores, lowest_score(scores))
 
 
-def count(where: tf.Tensor) -> tf.Tensor:
+def count(where: Array) -> Array:
     """How many are True in each row, float64 `[B]`."""
     # float32 is exact up to 2^24, and faster than float64.
-    number = tf.reduce_sum(tf.cast(where, tf.float32), axis=1)
-    return tf.cast(number, tf.float64)
+    number = xp.sum(xp.astype(where, xp.float32), axis=1)
+    return xp.astype(number, xp.float64)
 
 
-def without_negative_zero(keys: tf.Tensor) -> tf.Tensor:
+def without_negative_zero(keys: Array) -> Array:
     """The same numbers, to be sorted: XLA's sort puts -0.0 below 0.0."""
-    return tf.where(tf.not_equal(keys, 0), keys, 0)
-
-
-def select(which: tf.Tensor, values: tf.Tensor, otherwise: float) -> tf.Tensor:
-    """`values` where `which`, of the same shape, is True, and a number elsewhere."""
-    # tf.where is slower, since it may have to broadcast.
-    others = tf.fill(tf.shape(values), tf.cast(otherwise, values.dtype))
-    return tf.raw_ops.Select(condition=which, x=values, y=others)
+    return xp.where(xp.not_equal(keys, 0), keys, 0)

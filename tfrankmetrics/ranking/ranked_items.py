@@ -13,11 +13,12 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
-import tensorflow as tf
-
-from tfrankmetrics.graphs import current_graph, known_size
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.graphs import current_graph
 from tfrankmetrics.ranking.items import ItemGain, Items
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -52,57 +53,64 @@ class RankedItems:
     # down to the deepest cutoff and to the number of relevant items, and below them
     # only the ranks of the relevant items and of all that are tied with these. The
     # other ranks add nothing to a sum.
-    some_ranks: tf.Tensor | None = None
+    some_ranks: Array | None = None
     cache: dict[tuple, Any] = dataclasses.field(default_factory=dict)
 
     @property
-    def k(self) -> tf.Tensor:
+    def xp(self) -> ModuleType:
+        """The operations on arrays, for whichever library has the lists."""
+        return xp
+
+    @property
+    def k(self) -> Array:
         """The cutoffs, float64 `[C]`; infinity is the whole list."""
         numbers = [math.inf if k is None else k for k in self.cutoffs]
-        return tf.constant(numbers, tf.float64)
+        return xp.asarray(numbers, xp.float64, like=self.ranked.valid)
 
     @property
     @cached
-    def depth(self) -> tf.Tensor | int:
+    def depth(self) -> Array | int:
         """D, the number of ranks."""
-        known = known_size(self.ranked.valid)
-        return tf.shape(self.ranked.valid)[1] if known is None else known
+        known = xp.known_size(self.ranked.valid)
+        return xp.shape(self.ranked.valid)[1] if known is None else known
 
     @property
-    def ranks(self) -> tf.Tensor:
+    def ranks(self) -> Array:
         """The ranks 1 ... D, float64 `[D]`, or `some_ranks` `[B, D]`."""
         return self.positions if self.some_ranks is None else self.some_ranks
 
     @property
     @cached
-    def positions(self) -> tf.Tensor:
+    def positions(self) -> Array:
         """The numbers 1 ... D, float64 `[D]`.
 
         They are also the ranks down to every cutoff.
         """
         if isinstance(self.depth, int):
-            return tf.constant([*range(1, self.depth + 1)], tf.float64)
-        return tf.range(1, tf.cast(self.depth, tf.float64) + 1, dtype=tf.float64)
+            return xp.asarray(
+                [*range(1, self.depth + 1)], xp.float64, like=self.ranked.valid
+            )
+        return xp.arange(1, xp.astype(self.depth, xp.float64) + 1, dtype=xp.float64)
 
-    def sum_to_cutoffs(self, values: tf.Tensor) -> tf.Tensor:
+    def sum_to_cutoffs(self, values: Array) -> Array:
         """Sum of float64 `values` `[B, D]` over ranks 1 ... k, `[B, C]`."""
         if self._is_shallow:
-            is_counted = self.positions[:, tf.newaxis] <= self.k
-            return tf.matmul(values, tf.cast(is_counted, tf.float64))
+            is_counted = self.positions[:, xp.newaxis] <= self.k
+            return xp.matmul(values, xp.astype(is_counted, xp.float64))
         parts = [values if k is None else values[:, :k] for k in self.cutoffs]
-        return tf.stack([tf.reduce_sum(part, axis=1) for part in parts], axis=1)
+        return xp.stack([xp.sum(part, axis=1) for part in parts], axis=1)
 
-    def running_sums(self, values: tf.Tensor) -> tf.Tensor:
+    def running_sums(self, values: Array) -> Array:
         """Sum of float64 `values` `[B, D]` down to each rank, `[B, D]`."""
         if self._is_shallow:
-            return tf.matmul(values, self._is_down_to_each_rank)
-        return tf.cumsum(values, axis=1)
+            return xp.matmul(values, self._is_down_to_each_rank)
+        return xp.cumulative_sum(values, axis=1)
 
     @property
     @cached
-    def _is_down_to_each_rank(self) -> tf.Tensor:
+    def _is_down_to_each_rank(self) -> Array:
         """1 where the row, a rank, is at most the column, a rank, and 0 elsewhere."""
-        return tf.cast(self.positions[:, tf.newaxis] <= self.positions, tf.float64)
+        return xp.astype(self.positions[:, xp.newaxis] <= self.positions, xp.float64)
 
     @property
     def _is_shallow(self) -> bool:
@@ -114,24 +122,24 @@ class RankedItems:
             return self.depth <= 64
         return self.deepest is not None and self.deepest < 64
 
-    def at_cutoffs(self, curve: tf.Tensor) -> tf.Tensor:
+    def at_cutoffs(self, curve: Array) -> Array:
         """The value of a curve over the ranks, `[B, D]`, at each cutoff, `[B, C]`.
 
         Below the end of a list the curve stays constant.
         """
-        curve = tf.pad(curve, [[0, 0], [1, 0]])  # for lists without any item
-        ranks = tf.minimum(self.k, tf.cast(self.depth, tf.float64))
-        return tf.gather(curve, tf.cast(ranks, tf.int32), axis=1)
+        curve = xp.pad(curve, [[0, 0], [1, 0]])  # for lists without any item
+        ranks = xp.minimum(self.k, xp.astype(self.depth, xp.float64, like=curve))
+        return xp.take(curve, xp.astype(ranks, xp.int32), axis=1)
 
 
-def depth_for(deepest: int | None, lists: tf.Tensor) -> tf.Tensor | int:
+def depth_for(deepest: int | None, lists: Array) -> Array | int:
     """How deep to rank lists `[B, N]` for the deepest cutoff, at most N.
 
     One rank deeper: if the cutoff cuts a group of ties, the last two ranks have equal
     scores.
     """
-    size = known_size(lists)
+    size = xp.known_size(lists)
     if size is None:
-        size = tf.shape(lists)[1]
-        return size if deepest is None else tf.minimum(deepest, size - 1) + 1
+        size = xp.shape(lists)[1]
+        return size if deepest is None else xp.minimum(deepest, size - 1) + 1
     return size if deepest is None else min(deepest + 1, size)

@@ -9,10 +9,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking import stops, ties
-from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count, select
+from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count
 from tfrankmetrics.ranking.ranked_items import RankedItems, cached
 from tfrankmetrics.ranking.ties import TieGroups, Ties
 
@@ -40,36 +40,39 @@ class RankedLists(RankedItems):
     `ranking/ties.py` explains how. So a formula that is linear in these results is
     exact, too:
 
-    >>> import tensorflow as tf
     >>> def recall(lists, relevance):
     ...     hits = lists.sum_to_cutoffs(lists.expected(relevance))  # [B, C]
-    ...     return tf.math.divide_no_nan(hits, lists.total(relevance)[:, tf.newaxis])
+    ...     return lists.xp.divide_no_nan(hits, lists.total(relevance)[:, None])
+
+    The names and meanings of the operations in `xp` are those of the Python array API
+    standard; `divide_no_nan` returns 0 where the divisor is 0. TensorFlow's operations
+    work, too.
     """
 
     ties: Ties | None  # None where ties were broken one by one
-    query_weights: tf.Tensor | None  # [B]
-    num_retrieved: tf.Tensor  # [B] float64
+    query_weights: Array | None  # [B]
+    num_retrieved: Array  # [B] float64
     # [B] float64, the retrieved and the missed items. A list with 0 does not count.
-    num_judged: tf.Tensor
+    num_judged: Array
 
     def if_tied(self, exact: Callable[[TieGroups], Any], untied: Any) -> Any:
         """`exact(groups)` if there may be ties, and otherwise `untied`.
 
-        `exact` is built inside of a `tf.cond`, so it may use no cached method of this
+        `exact` is built inside of a `xp.cond`, so it may use no cached method of this
         class: a tensor from inside is not valid outside.
         """
         if self.ties is None:
             return untied
         groups = self.ties.groups
-        return tf.cond(self.ties.may_exist, lambda: exact(groups), lambda: untied)
+        return xp.cond(self.ties.may_exist, lambda: exact(groups), lambda: untied)
 
     @cached
-    def at_ranks(self, gain: ItemGain) -> tf.Tensor:
+    def at_ranks(self, gain: ItemGain) -> Array:
         """The gain of the item at each rank, in one order of tied items, `[B, D]`."""
         return gain(self.ranked)
 
     @cached
-    def group_sums(self, gain: ItemGain) -> tuple[tf.Tensor, tf.Tensor]:
+    def group_sums(self, gain: ItemGain) -> tuple[Array, Array]:
         """Sum and mean of the gains of all items tied with the one at each rank."""
         gains = self.at_ranks(gain)
 
@@ -80,32 +83,32 @@ class RankedLists(RankedItems):
             lambda groups: ties.group_sums(self, groups, gains, sum_of), (gains, gains)
         )
 
-    def expected(self, gain: ItemGain) -> tf.Tensor:
+    def expected(self, gain: ItemGain) -> Array:
         """Mean gain at each rank, `[B, D]`."""
         return self.group_sums(gain)[1]
 
-    def first_stop(self, stop: ItemGain) -> tf.Tensor:
+    def first_stop(self, stop: ItemGain) -> Array:
         """Probability that a user stops at each rank, `[B, D]`.
 
         The user reads from the top, and stops at an item with the probability `stop`.
         """
-        p = tf.where(self.ranked.retrieved, self.at_ranks(stop), 0)
+        p = xp.where(self.ranked.retrieved, self.at_ranks(stop), 0)
         return self.if_tied(
             lambda groups: stops.first_stop(self, groups, stop, p),
-            p * tf.math.cumprod(1 - p, axis=1, exclusive=True),
+            p * xp.cumulative_prod(1 - p, axis=1, exclusive=True),
         )
 
     @cached
-    def first_relevant(self, relevance: ItemGain) -> tf.Tensor:
+    def first_relevant(self, relevance: ItemGain) -> Array:
         """Probability that the first relevant item is at each rank, `[B, D]`."""
         relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)[0]
         return self.if_tied(
             lambda groups: ties.first_relevant(self, groups, sums),
-            select(self.running_sums(relevant) <= 1, relevant, 0),
+            xp.select(self.running_sums(relevant) <= 1, relevant, 0),
         )
 
     @cached
-    def relevant_down_to(self, relevance: ItemGain) -> tf.Tensor:
+    def relevant_down_to(self, relevance: ItemGain) -> Array:
         """Mean number of relevant items at ranks 1 ... p if the item at p is relevant.
 
         For each rank p, `[B, D]`.
@@ -116,7 +119,7 @@ class RankedLists(RankedItems):
             self.running_sums(relevant),
         )
 
-    def mean_over_hits(self, relevance: ItemGain, precisions: tf.Tensor) -> tf.Tensor:
+    def mean_over_hits(self, relevance: ItemGain, precisions: Array) -> Array:
         """(Sum of precisions down to a cutoff) / (relevant items down to it), `[B, C]`.
 
         `precisions` is the mean of precision * relevance at each rank, `[B, D]`.
@@ -124,7 +127,7 @@ class RankedLists(RankedItems):
         weights, _ = self.group_sums(self.weighted(relevance))
         sums = self.group_sums(relevance)
         hits = self.sum_to_cutoffs(sums[1])
-        untied = tf.math.divide_no_nan(self.sum_to_cutoffs(precisions), hits)
+        untied = xp.divide_no_nan(self.sum_to_cutoffs(precisions), hits)
         return self.if_tied(
             lambda groups: ties.mean_over_hits(
                 self, groups, *sums, weights, precisions, untied
@@ -132,7 +135,7 @@ class RankedLists(RankedItems):
             untied,
         )
 
-    def irrelevant_above(self, relevance: ItemGain, maximum: tf.Tensor) -> tf.Tensor:
+    def irrelevant_above(self, relevance: ItemGain, maximum: Array) -> Array:
         """Mean number of irrelevant items above a relevant item, at most `maximum`.
 
         For each rank, if its item is relevant, `[B, D]`; `maximum` is `[B, 1]`.
@@ -141,13 +144,13 @@ class RankedLists(RankedItems):
         above = self.ranks - self.running_sums(relevant)
         return self.if_tied(
             lambda groups: ties.irrelevant_above(self, groups, *sums, maximum),
-            tf.minimum(above, maximum),
+            xp.minimum(above, maximum),
         )
 
     @cached
-    def depends_on_order(self, gain: ItemGain) -> tf.Tensor:
+    def depends_on_order(self, gain: ItemGain) -> Array:
         """1 where a rank's group of ties has unequal gains, or weights, `[B, D]`."""
-        gains, untied = self.at_ranks(gain), tf.zeros_like(self.at_ranks(gain))
+        gains, untied = self.at_ranks(gain), xp.zeros_like(self.at_ranks(gain))
         return self.if_tied(
             lambda groups: ties.depends_on_order(
                 self, groups, gains, gain(self.judged)
@@ -156,43 +159,43 @@ class RankedLists(RankedItems):
         )
 
     @cached
-    def total(self, gain: ItemGain) -> tf.Tensor:
+    def total(self, gain: ItemGain) -> Array:
         """Sum of the gains of all judged items, `[B]`."""
         return gain.sum(self.judged)
 
     @cached
-    def largest(self, gain: ItemGain) -> tf.Tensor:
+    def largest(self, gain: ItemGain) -> Array:
         """The largest gain of a judged item, `[B]`."""
         # Without any item the maximum is -inf.
         if not gain.increases_with_label:
-            return tf.maximum(tf.reduce_max(gain(self.judged), axis=1), 0)
-        labels = tf.reduce_max(self.judged.labels, axis=1, keepdims=True)
-        return gain(Items.retrieved_with(tf.maximum(labels, 0)))[:, 0]
+            return xp.maximum(xp.max(gain(self.judged), axis=1), 0)
+        labels = xp.max(self.judged.labels, axis=1, keepdims=True)
+        return gain(Items.retrieved_with(xp.maximum(labels, 0)))[:, 0]
 
     @cached
-    def ideal(self, gain: ItemGain) -> tf.Tensor:
+    def ideal(self, gain: ItemGain) -> Array:
         """The gains of the ideal order: the D largest, descending, `[B, D]`."""
         if gain.increases_with_label:
             return gain(Items.retrieved_with(self._largest_labels()))
         return self._largest(gain(self.judged))
 
     @cached
-    def _largest_labels(self) -> tf.Tensor:
+    def _largest_labels(self) -> Array:
         """The D largest labels of the judged items, `[B, D]`."""
         return self._largest(self.judged.labels)
 
-    def _largest(self, values: tf.Tensor) -> tf.Tensor:
+    def _largest(self, values: Array) -> Array:
         """The D largest of the judged items' `values` in descending order, `[B, D]`."""
         # In a catalogue only the relevant items are judged, and there may be few.
-        number = tf.minimum(self.depth, tf.shape(values)[1])
-        if values.dtype == tf.float32:
-            best, _ = tf.math.top_k(values, number)
+        number = xp.minimum(self.depth, xp.shape(values)[1])
+        if values.dtype == xp.float32:
+            best, _ = xp.top_k(values, number)
         else:
             best = _top_float64(values, number)
-        return tf.pad(best, [[0, 0], [0, self.depth - number]])
+        return xp.pad(best, [[0, 0], [0, self.depth - number]])
 
     @cached
-    def weights(self, gain: ItemGain) -> tf.Tensor:
+    def weights(self, gain: ItemGain) -> Array:
         """Weight of each query, float64 `[B]`; 0 for a list of padding.
 
         With one weight w for each item it is sum(w * gain) / sum(gain), or the mean of
@@ -200,16 +203,16 @@ class RankedLists(RankedItems):
         """
         if self.judged.weights is not None:
             total = self.total(gain)
-            weighted = tf.reduce_sum(gain(self.judged) * self.judged.weights, axis=1)
-            mean = tf.math.divide_no_nan(
-                tf.reduce_sum(self.judged.weights, axis=1), self.num_judged
+            weighted = xp.sum(gain(self.judged) * self.judged.weights, axis=1)
+            mean = xp.divide_no_nan(
+                xp.sum(self.judged.weights, axis=1), self.num_judged
             )
-            weights = tf.where(tf.equal(total, 0), mean, weighted / total)
+            weights = xp.where(xp.equal(total, 0), mean, weighted / total)
         elif self.query_weights is not None:
             weights = self.query_weights
         else:
-            weights = tf.ones_like(self.num_retrieved)
-        return tf.where(self.num_judged > 0, weights, 0)
+            weights = xp.ones_like(self.num_retrieved)
+        return xp.where(self.num_judged > 0, weights, 0)
 
     def relative_weights(self, gain: ItemGain) -> ItemGain:
         """The item's weight divided by the query's weight; 1 without item weights.
@@ -218,11 +221,9 @@ class RankedLists(RankedItems):
         by it leaves the sum of the gains of a list unchanged.
         """
         if self.judged.weights is None:
-            return DerivedGain(lambda items: tf.cast(items.valid, tf.float64))
-        query_weights = self.weights(gain)[:, tf.newaxis]
-        return DerivedGain(
-            lambda items: tf.math.divide_no_nan(items.weights, query_weights)
-        )
+            return DerivedGain(lambda items: xp.astype(items.valid, xp.float64))
+        query_weights = self.weights(gain)[:, xp.newaxis]
+        return DerivedGain(lambda items: xp.divide_no_nan(items.weights, query_weights))
 
     @cached
     def weighted(self, gain: ItemGain, of_query: ItemGain | None = None) -> ItemGain:
@@ -236,19 +237,19 @@ class RankedLists(RankedItems):
         return DerivedGain(lambda items: gain(items) * weight(items))
 
 
-def _top_float64(values: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
+def _top_float64(values: Array, number: Array) -> Array:
     """The largest float64 `values` `[B, J]` in descending order, `[B, number]`.
 
     XLA has a fast top_k for float32 only. Rounding to float32 keeps the order, except
     among numbers that round to the same one: these few lists are sorted in float64.
     """
-    _, order = tf.math.top_k(tf.cast(values, tf.float32), number)
-    best = tf.gather(values, order, batch_dims=1)
-    lowest = tf.reduce_min(best, axis=1, keepdims=True)
-    is_sorted = tf.reduce_all(best[:, 1:] <= best[:, :-1])
-    is_complete = tf.reduce_all(tf.equal(count(values > lowest), count(best > lowest)))
-    return tf.cond(
+    _, order = xp.top_k(xp.astype(values, xp.float32), number)
+    best = xp.gather(values, order)
+    lowest = xp.min(best, axis=1, keepdims=True)
+    is_sorted = xp.all(best[:, 1:] <= best[:, :-1])
+    is_complete = xp.all(xp.equal(count(values > lowest), count(best > lowest)))
+    return xp.cond(
         is_sorted & is_complete,
         lambda: best,
-        lambda: tf.math.top_k(values, number)[0],
+        lambda: xp.top_k(values, number)[0],
     )

@@ -49,7 +49,7 @@ Groups that go on below the last rank
 
 When groups are computed
     Most batches have no tie above a cutoff, and the groups take half of the operations
-    of an update. So a `tf.cond` finds them only if a batch has ties, and so does each
+    of an update. So a `xp.cond` finds them only if a batch has ties, and so does each
     function below that reads them: `Ties`.
 
 The method comes from McSherry and Najork, "Computing Information Retrieval Performance
@@ -62,8 +62,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import tensorflow as tf
-
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking.items import ItemGain, count, is_retrieved
 from tfrankmetrics.ranking.ranked_items import RankedItems
 
@@ -84,32 +84,32 @@ class TieBreaking(NamedTuple):
 class TieGroups(NamedTuple):
     """For each rank, the group of tied items that its item belongs to."""
 
-    start: tf.Tensor  # [B, D] int32, the number of ranks above the group
-    end: tf.Tensor  # [B, D] int32, the last rank of the group that was ranked
+    start: Array  # [B, D] int32, the number of ranks above the group
+    end: Array  # [B, D] int32, the last rank of the group that was ranked
     # The group at the last rank: which judged items are in it, [B, J] bool, and its
     # size, [B] float64. None if the ranking is as deep as the lists.
-    last_items: tf.Tensor | None
-    last_size: tf.Tensor | None
+    last_items: Array | None
+    last_size: Array | None
 
     @property
-    def is_last(self) -> tf.Tensor:
+    def is_last(self) -> Array:
         """Whether the group is the one at the last rank, `[B, D]`."""
-        return tf.equal(self.end, tf.shape(self.end)[1])
+        return xp.equal(self.end, xp.shape(self.end)[1])
 
     @property
-    def sizes(self) -> tf.Tensor:
+    def sizes(self) -> Array:
         """n, `[B, D]` float64: also counts items below the last rank."""
-        size = tf.cast(self.end - self.start, tf.float64)
+        size = xp.astype(self.end - self.start, xp.float64)
         if self.last_size is None:
             return size
-        return tf.where(self.is_last, self.last_size[:, tf.newaxis], size)
+        return xp.where(self.is_last, self.last_size[:, xp.newaxis], size)
 
-    def rank_in_group(self, positions: tf.Tensor) -> tf.Tensor:
+    def rank_in_group(self, positions: Array) -> Array:
         """i, the place of each rank in its group, from 1, `[B, D]`.
 
         `positions` are the numbers 1 ... D.
         """
-        return positions - tf.cast(self.start, tf.float64)
+        return positions - xp.astype(self.start, xp.float64)
 
 
 class Ties(NamedTuple):
@@ -118,20 +118,18 @@ class Ties(NamedTuple):
     Without ties, `groups` holds other numbers, which nothing may read.
     """
 
-    may_exist: tf.Tensor  # bool
+    may_exist: Array  # bool
     groups: TieGroups
 
 
-def are_tied(sorted_keys: tf.Tensor) -> tf.Tensor:
+def are_tied(sorted_keys: Array) -> Array:
     """Whether each of the sorted keys `[B, D]` is tied with the next, `[B, D - 1]`."""
-    is_tied = tf.equal(sorted_keys[:, 1:], sorted_keys[:, :-1])
+    is_tied = xp.equal(sorted_keys[:, 1:], sorted_keys[:, :-1])
     # Items that were not retrieved have equal keys, but are not tied.
     return is_tied & is_retrieved(sorted_keys[:, 1:])
 
 
-def groups_of(
-    keys: tf.Tensor, sorted_keys: tf.Tensor, judged_of: Callable | None
-) -> TieGroups:
+def groups_of(keys: Array, sorted_keys: Array, judged_of: Callable | None) -> TieGroups:
     """The groups of equal keys among `sorted_keys` `[B, D]`, the largest of `keys`.
 
     `judged_of` is an argument of `rank_by_score`, or None if all keys were sorted.
@@ -139,37 +137,37 @@ def groups_of(
     start, end = _runs(are_tied(sorted_keys))
     if judged_of is None:
         return TieGroups(start, end, None, None)
-    lowest = tf.reduce_min(sorted_keys, axis=1, keepdims=True)
-    is_last = tf.equal(keys, lowest) & is_retrieved(keys)
-    size = tf.maximum(count(is_last), 1)  # a rank without an item is a group of one
+    lowest = xp.min(sorted_keys, axis=1, keepdims=True)
+    is_last = xp.equal(keys, lowest) & is_retrieved(keys)
+    size = xp.maximum(count(is_last), 1)  # a rank without an item is a group of one
     return TieGroups(start, end, judged_of(is_last), size)
 
 
-def _runs(is_tied: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _runs(is_tied: Array) -> tuple[Array, Array]:
     """Start and end of the run of ties that each rank is in, int32 `[B, D]`.
 
     `is_tied` is the result of `are_tied`.
     """
-    depth = tf.shape(is_tied)[1] + 1
-    is_first = tf.pad(~is_tied, [[0, 0], [1, 0]], constant_values=True)
-    is_last = tf.pad(~is_tied, [[0, 0], [0, 1]], constant_values=True)
+    depth = xp.shape(is_tied)[1] + 1
+    is_first = xp.pad(~is_tied, [[0, 0], [1, 0]], constant_values=True)
+    is_last = xp.pad(~is_tied, [[0, 0], [0, 1]], constant_values=True)
     # The start is the last position, up to this one, where a run starts. The end is
     # the same in the reversed list.
-    positions = tf.range(depth)
-    starts, reversed_starts = tf.unstack(
+    positions = xp.arange(depth, like=is_tied)
+    starts, reversed_starts = xp.unstack(
         _running_maximum(
-            tf.stack(
+            xp.stack(
                 [
-                    tf.where(is_first, positions, 0),
-                    tf.where(tf.reverse(is_last, axis=[1]), positions, 0),
+                    xp.where(is_first, positions, 0),
+                    xp.where(xp.flip(is_last, axis=[1]), positions, 0),
                 ]
             )
         )
     )
-    return starts, depth - tf.reverse(reversed_starts, axis=[1])
+    return starts, depth - xp.flip(reversed_starts, axis=[1])
 
 
-def _running_maximum(values: tf.Tensor) -> tf.Tensor:
+def _running_maximum(values: Array) -> Array:
     """Maximum of each value >= 0 and all values before it, along the last axis.
 
     TensorFlow has no cumulative maximum. This takes log2(D) shifted comparisons.
@@ -179,44 +177,43 @@ def _running_maximum(values: tf.Tensor) -> tf.Tensor:
         return _running_maximum_of_unknown_depth(values)
     shift = 1
     while shift < depth:
-        # Faster than tf.roll with a mask.
-        nothing = tf.zeros_like(values[..., :shift])
-        shifted = tf.concat([nothing, values[..., :-shift]], axis=-1)
-        values = tf.maximum(values, shifted)
+        # Faster than xp.roll with a mask.
+        nothing = xp.zeros_like(values[..., :shift])
+        shifted = xp.concat([nothing, values[..., :-shift]], axis=-1)
+        values = xp.maximum(values, shifted)
         shift *= 2
     return values
 
 
-def _running_maximum_of_unknown_depth(values: tf.Tensor) -> tf.Tensor:
-    positions = tf.range(tf.shape(values)[-1])
+def _running_maximum_of_unknown_depth(values: Array) -> Array:
+    positions = xp.arange(xp.shape(values)[-1], like=values)
 
     def widen(shift, values):
-        shifted = tf.roll(values, shift, axis=-1)  # XLA has no slices of unknown size
-        values = tf.where(positions >= shift, tf.maximum(values, shifted), values)
+        shifted = xp.roll(values, shift, axis=-1)  # XLA has no slices of unknown size
+        values = xp.where(positions >= shift, xp.maximum(values, shifted), values)
         return 2 * shift, values
 
-    return tf.while_loop(
-        lambda shift, _: shift < tf.shape(values)[-1], widen, [1, values]
+    return xp.while_loop(
+        lambda shift, _: shift < xp.shape(values)[-1], widen, [1, values]
     )[1]
 
 
-def random_order(
-    retrieved: tf.Tensor, seed: int, first_query: tf.Tensor | int
-) -> tf.Tensor:
+def random_order(retrieved: Array, seed: int, first_query: Array | int) -> Array:
     """A random order of the N items of each query, int32 `[B, N]`.
 
     Each item's number is a hash of the seed, the query's number and the item's position
     among the retrieved items. Unlike TensorFlow's random ops, this gives the same order
     in every mode and on every device, whatever the padding and the batch size.
     """
-    batch = tf.shape(retrieved, out_type=tf.int64)[0]
-    queries = tf.cast(first_query, tf.int64) + tf.range(batch)
-    items = tf.cumsum(tf.cast(retrieved, tf.int32), axis=1, exclusive=True)
-    numbers = random_numbers(seed, queries[:, tf.newaxis], items)
-    return tf.argsort(numbers, axis=1, stable=True)
+    batch = xp.shape(retrieved, out_type=xp.int64)[0]
+    queries = xp.arange(batch, like=retrieved)
+    queries = xp.astype(first_query, xp.int64, like=queries) + queries
+    items = xp.cumulative_sum(xp.astype(retrieved, xp.int32), axis=1, exclusive=True)
+    numbers = random_numbers(seed, queries[:, xp.newaxis], items)
+    return xp.argsort(numbers, axis=1, stable=True)
 
 
-def random_numbers(seed: int, queries: tf.Tensor, items: tf.Tensor) -> tf.Tensor:
+def random_numbers(seed: int, queries: Array, items: Array) -> Array:
     """A number for each item of a query, a hash of both and the seed, int32.
 
     `queries` and `items` are their numbers, of shapes that broadcast.
@@ -224,22 +221,22 @@ def random_numbers(seed: int, queries: tf.Tensor, items: tf.Tensor) -> tf.Tensor
 
     def scramble(bits):  # the 32-bit finalizer of Austin Appleby's MurmurHash3
         for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-            bits = tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, shift))
+            bits = xp.bitwise_xor(bits, xp.bitwise_right_shift(bits, shift))
             bits *= factor
-        return tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, 16))
+        return xp.bitwise_xor(bits, xp.bitwise_right_shift(bits, 16))
 
-    scrambled_seed = scramble(tf.constant(seed % 2**32, tf.uint32))
-    queries = scramble(scramble(tf.cast(queries, tf.uint32)) + scrambled_seed)
-    numbers = scramble(queries + scramble(tf.cast(items, tf.uint32)))
-    return tf.bitcast(numbers, tf.int32)
+    scrambled_seed = scramble(xp.asarray([seed % 2**32], xp.uint32, like=queries))
+    queries = scramble(scramble(xp.astype(queries, xp.uint32)) + scrambled_seed)
+    numbers = scramble(queries + scramble(xp.astype(items, xp.uint32)))
+    return xp.bitcast(numbers, xp.int32)
 
 
 def group_sums(
     lists: RankedItems,
     groups: TieGroups,
-    gains: tf.Tensor,
-    sum_of: Callable[[tf.Tensor], tf.Tensor],
-) -> tuple[tf.Tensor, tf.Tensor]:
+    gains: Array,
+    sum_of: Callable[[Array], Array],
+) -> tuple[Array, Array]:
     """Sum and mean of the gains of all items tied with the one at each rank, `[B, D]`.
 
     Args:
@@ -249,64 +246,58 @@ def group_sums(
         sum_of: The sum of the gains of some judged items, a function of a boolean for
             each, `[B, J]`.
     """
-    above = tf.pad(lists.running_sums(gains), [[0, 0], [1, 0]])
-    sums = tf.gather(above, groups.end, batch_dims=1) - tf.gather(
-        above, groups.start, batch_dims=1
-    )
+    above = xp.pad(lists.running_sums(gains), [[0, 0], [1, 0]])
+    sums = xp.gather(above, groups.end) - xp.gather(above, groups.start)
     n = groups.sizes
     # A group of one has its own gain, without the rounding errors of a difference, so
     # that ties in one list do not change another.
-    sums = tf.where(n > 1, sums, gains)
+    sums = xp.where(n > 1, sums, gains)
     if groups.last_items is not None:
-        last = sum_of(groups.last_items)[:, tf.newaxis]
-        sums = tf.where(groups.is_last, last, sums)
+        last = sum_of(groups.last_items)[:, xp.newaxis]
+        sums = xp.where(groups.is_last, last, sums)
     return sums, sums / n
 
 
-def first_relevant(
-    lists: RankedItems, groups: TieGroups, relevant: tf.Tensor
-) -> tf.Tensor:
+def first_relevant(lists: RankedItems, groups: TieGroups, relevant: Array) -> Array:
     """Probability that the first relevant item is at each rank, `[B, D]`.
 
     `relevant` is r, the number of relevant items in the group of each rank.
     """
     n, i = groups.sizes, groups.rank_in_group(lists.positions)
     # If no rank above has a relevant item, all r are among the n - i + 1 ranks left.
-    relevant_here = tf.minimum(tf.math.divide_no_nan(relevant, n - i + 1), 1)
-    none_above = tf.math.cumprod(1 - relevant_here, axis=1, exclusive=True)
+    relevant_here = xp.minimum(xp.divide_no_nan(relevant, n - i + 1), 1)
+    none_above = xp.cumulative_prod(1 - relevant_here, axis=1, exclusive=True)
     return none_above * relevant_here
 
 
 def relevant_down_to(
-    lists: RankedItems, groups: TieGroups, relevant: tf.Tensor, expected: tf.Tensor
-) -> tf.Tensor:
+    lists: RankedItems, groups: TieGroups, relevant: Array, expected: Array
+) -> Array:
     """Mean number of relevant items at ranks 1 ... p if the item at p is relevant.
 
     `relevant` is r, and `expected` is r / n, both `[B, D]`.
     """
     n, i = groups.sizes, groups.rank_in_group(lists.positions)
     # i - 1 of the n - 1 other ranks of the group are above it.
-    others_above = tf.math.divide_no_nan((i - 1) * (relevant - 1), n - 1)
+    others_above = xp.divide_no_nan((i - 1) * (relevant - 1), n - 1)
     return _relevant_above_group(lists, i, expected) + 1 + others_above
 
 
-def _relevant_above_group(
-    lists: RankedItems, i: tf.Tensor, expected: tf.Tensor
-) -> tf.Tensor:
+def _relevant_above_group(lists: RankedItems, i: Array, expected: Array) -> Array:
     """Number of relevant items in all groups above that of each rank, `[B, D]`."""
     above = lists.running_sums(expected) - expected * i
-    return tf.round(above)  # a whole number, so rounding removes errors
+    return xp.round(above)  # a whole number, so rounding removes errors
 
 
 def mean_over_hits(
     lists: RankedItems,
     groups: TieGroups,
-    relevant: tf.Tensor,
-    expected: tf.Tensor,
-    weights: tf.Tensor,
-    precisions: tf.Tensor,
-    untied: tf.Tensor,
-) -> tf.Tensor:
+    relevant: Array,
+    expected: Array,
+    weights: Array,
+    precisions: Array,
+    untied: Array,
+) -> Array:
     """(Sum of precisions down to a cutoff) / (relevant items down to it), `[B, C]`.
 
     If the cutoff is inside a group, the divisor depends on the order, too. Of the r
@@ -326,57 +317,58 @@ def mean_over_hits(
     i = groups.rank_in_group(lists.positions)
     # Over the ranks of the group down to each: the sum of 1 / rank, and of
     # (i - 1) / rank.
-    harmonic = tf.pad(tf.cumsum(1 / lists.positions), [[1, 0]])
-    sum_1 = harmonic[1:] - tf.gather(harmonic, groups.start)
-    sum_ranks = i - tf.cast(groups.start + 1, tf.float64) * sum_1
-    curves = [groups.sizes, i, relevant, tf.math.divide_no_nan(weights, relevant)]
+    harmonic = xp.pad(xp.cumulative_sum(1 / lists.positions), [[1, 0]])
+    sum_1 = harmonic[1:] - xp.take(harmonic, groups.start)
+    sum_ranks = i - xp.astype(groups.start + 1, xp.float64) * sum_1
+    curves = [groups.sizes, i, relevant, xp.divide_no_nan(weights, relevant)]
     curves += [_relevant_above_group(lists, i, expected), sum_1, sum_ranks]
     curves += [lists.running_sums(precisions)]
     # All of them at the cutoffs, [B, C, 1].
     n, i, r, mean_weight, above, sum_1, sum_ranks, total = (
-        lists.at_cutoffs(curve)[..., tf.newaxis] for curve in curves
+        lists.at_cutoffs(curve)[..., xp.newaxis] for curve in curves
     )
 
     def in_group(hits, ranks):
         """Sum of precisions down to the cutoff, with `hits` items spread evenly."""
-        others = tf.math.divide_no_nan(hits - 1, ranks - 1)
-        density = tf.math.divide_no_nan(mean_weight * hits, ranks)
+        others = xp.divide_no_nan(hits - 1, ranks - 1)
+        density = xp.divide_no_nan(mean_weight * hits, ranks)
         return density * ((above + 1) * sum_1 + others * sum_ranks)
 
     # The cutoff None is never inside a group.
     deepest = max([k for k in lists.cutoffs if k is not None], default=0)
-    most = tf.minimum(tf.cast(deepest, tf.float64), tf.cast(lists.depth, tf.float64))
-    h = tf.range(0, most + 1, dtype=tf.float64)
+    most = xp.minimum(
+        xp.astype(deepest, xp.float64, like=i),
+        xp.astype(lists.depth, xp.float64, like=i),
+    )
+    h = xp.arange(0, most + 1, dtype=xp.float64)
     total_above = total - in_group(r, n)
-    values = tf.math.divide_no_nan(total_above + in_group(h, i), above + h)
-    mean = tf.reduce_sum(_hypergeometric(h, n, r, i) * values, axis=2)
-    return tf.where((i < n)[:, :, 0], mean, untied)
+    values = xp.divide_no_nan(total_above + in_group(h, i), above + h)
+    mean = xp.sum(_hypergeometric(h, n, r, i) * values, axis=2)
+    return xp.where((i < n)[:, :, 0], mean, untied)
 
 
-def _hypergeometric(
-    h: tf.Tensor, n: tf.Tensor, r: tf.Tensor, i: tf.Tensor
-) -> tf.Tensor:
+def _hypergeometric(h: Array, n: Array, r: Array, i: Array) -> Array:
     """C(r, h) C(n-r, i-h) / C(n, i) for each number of hits h, `[..., H]`.
 
     All but h are `[..., 1]`. The chances are products of the ratios of neighbors, from
     the most likely number on: logarithms of factorials would lose digits.
     """
-    mode = tf.floor((r + 1) * (i + 1) / (n + 2))
+    mode = xp.floor((r + 1) * (i + 1) / (n + 2))
     above, below = (r - h) * (i - h), (h + 1) * (n - r - i + h + 1)
-    up = tf.where(h >= mode, tf.math.divide_no_nan(above, below), 1)
-    down = tf.where(h < mode, tf.math.divide_no_nan(below, above), 1)
-    chances = tf.math.cumprod(up, axis=-1, exclusive=True)
-    chances *= tf.math.cumprod(down, axis=-1, reverse=True)
-    return chances / tf.reduce_sum(chances, axis=-1, keepdims=True)
+    up = xp.where(h >= mode, xp.divide_no_nan(above, below), 1)
+    down = xp.where(h < mode, xp.divide_no_nan(below, above), 1)
+    chances = xp.cumulative_prod(up, axis=-1, exclusive=True)
+    chances *= xp.cumulative_prod(down, axis=-1, reverse=True)
+    return chances / xp.sum(chances, axis=-1, keepdims=True)
 
 
 def irrelevant_above(
     lists: RankedItems,
     groups: TieGroups,
-    relevant: tf.Tensor,
-    expected: tf.Tensor,
-    maximum: tf.Tensor,
-) -> tf.Tensor:
+    relevant: Array,
+    expected: Array,
+    maximum: Array,
+) -> Array:
     """Mean number of irrelevant items above a relevant item, at most `maximum`.
 
     For each rank, if its item is relevant, `[B, D]`. `relevant` is r, `expected` is
@@ -387,14 +379,14 @@ def irrelevant_above(
     # Of the irrelevant items tied with it, each number is equally often above it; only
     # `room` of them still count.
     irrelevant = groups.sizes - relevant
-    room = tf.clip_by_value(maximum - above, 0, irrelevant)
+    room = xp.clip(maximum - above, 0, irrelevant)
     of_group = room * (room + 1) / 2 + (irrelevant - room) * room
-    return tf.minimum(above, maximum) + of_group / (irrelevant + 1)
+    return xp.minimum(above, maximum) + of_group / (irrelevant + 1)
 
 
 def depends_on_order(
-    lists: RankedItems, groups: TieGroups, gains: tf.Tensor, judged: tf.Tensor
-) -> tf.Tensor:
+    lists: RankedItems, groups: TieGroups, gains: Array, judged: Array
+) -> Array:
     """1 where the group of a rank has unequal gains or weights, otherwise 0, `[B, D]`.
 
     `gains` `[B, D]` are by rank, and `judged` `[B, J]` are the gains of all items.
@@ -406,40 +398,35 @@ def depends_on_order(
         # The weight of an item without a gain changes no value.
         weights = lists.ranked.weights, lists.judged.weights
         values.append((gains * weights[0], judged * weights[1]))
-    differs = tf.zeros_like(lists.ranked.valid)
+    differs = xp.zeros_like(lists.ranked.valid)
     for by_rank, of_judged in values:
         differs |= _differs_in_group(groups, by_rank, of_judged)
-    return tf.cast(differs, tf.float64)
+    return xp.astype(differs, xp.float64)
 
 
-def _differs_in_group(
-    groups: TieGroups, by_rank: tf.Tensor, judged: tf.Tensor
-) -> tf.Tensor:
+def _differs_in_group(groups: TieGroups, by_rank: Array, judged: Array) -> Array:
     """Whether the items of each rank's group have unequal values, bool `[B, D]`."""
-    changes = tf.cast(tf.not_equal(by_rank[:, 1:], by_rank[:, :-1]), tf.int32)
+    changes = xp.astype(xp.not_equal(by_rank[:, 1:], by_rank[:, :-1]), xp.int32)
     # How often the value changes down to each rank: within a group, from its first
     # rank to its last.
-    number = tf.pad(tf.cumsum(changes, axis=1), [[0, 0], [1, 0]])
-    first, last = (
-        tf.gather(number, ranks, batch_dims=1)
-        for ranks in (groups.start, groups.end - 1)
-    )
-    differs = tf.not_equal(first, last)
+    number = xp.pad(xp.cumulative_sum(changes, axis=1), [[0, 0], [1, 0]])
+    first, last = (xp.gather(number, ranks) for ranks in (groups.start, groups.end - 1))
+    differs = xp.not_equal(first, last)
     if groups.last_items is None:
         return differs
     # The last group may go on below the last rank. Items that are not judged have the
     # value 0, in a catalogue.
     items, size = groups.last_items, groups.last_size
-    highest = tf.reduce_max(tf.where(items, judged, 0), axis=1)
-    lowest = tf.reduce_min(tf.where(items, judged, float("inf")), axis=1)
-    lowest = tf.where(count(items) < size, tf.zeros_like(lowest), lowest)
-    return tf.where(groups.is_last, (highest > lowest)[:, tf.newaxis], differs)
+    highest = xp.max(xp.where(items, judged, 0), axis=1)
+    lowest = xp.min(xp.where(items, judged, float("inf")), axis=1)
+    lowest = xp.where(count(items) < size, xp.zeros_like(lowest), lowest)
+    return xp.where(groups.is_last, (highest > lowest)[:, xp.newaxis], differs)
 
 
-def order_within_groups(start: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
+def order_within_groups(start: Array, order: Array) -> Array:
     """The position of each rank's item if tied items follow `order`, int32 `[B, D]`.
 
     `start` comes from `TieGroups`; `order` `[B, D]` is a permutation of the ranks.
     """
-    by_group = tf.argsort(tf.gather(start, order, batch_dims=1), axis=1, stable=True)
-    return tf.argsort(tf.gather(order, by_group, batch_dims=1), axis=1)
+    by_group = xp.argsort(xp.gather(start, order), axis=1, stable=True)
+    return xp.argsort(xp.gather(order, by_group), axis=1)

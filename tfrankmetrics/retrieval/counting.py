@@ -256,8 +256,8 @@ class _Block:
             others = start + np.flatnonzero(is_tied & ~is_excluded[row])
             is_before = others < own
             if order.is_random:
-                query, items = self._numbers[row], np.append(others, own)
-                numbers = random_numbers(order.seed, query, items).numpy()
+                query, items = self._numbers[[row]], np.append(others, own)
+                numbers = random_numbers(order.seed, query, items)
                 limit = numbers[-1]
                 is_before &= numbers[:-1] == limit
                 is_before |= numbers[:-1] < limit

@@ -1,0 +1,112 @@
+"""Operations on arrays, under one name for all array libraries.
+
+Formulas are written once, with these operations and with Python's operators. An
+operation runs in the library of its arguments: `arrays/tensorflow.py` implements it for
+tensors of TensorFlow, and `arrays/numpy.py` for arrays of NumPy and for Python's
+numbers. If the arguments are of both, the tensor decides.
+
+The names and meanings are those of the Python array API standard
+(https://data-apis.org/array-api/latest/), where it has the operation. `searchsorted`
+and `matmul` work on each row of `[B, N]`. The others are:
+
+divide_no_nan(x, y)
+    x / y, and 0 where y is 0.
+select(which, values, otherwise)
+    `values` where `which`, of the same shape, is True, and a number elsewhere.
+gather(values, index)
+    The elements `[B, D]` of each row of `values` `[B, N]` or `[B, N, T]`.
+top_k(values, k)
+    The k largest of each row in descending order, and their positions. Of equal values,
+    the first one comes first.
+pad(values, widths)
+    Zeros (or `constant_values`) before and after, by the pairs of widths of each axis.
+matvec(matrices, vectors)
+    The product of each matrix with its vector.
+bitcast(values, dtype)
+    The same bits as numbers of another dtype.
+shape(values)
+    The sizes. In a graph, those that only its run will know are tensors.
+known_size(lists)
+    N of lists `[B, N]`, if it is known before a graph runs.
+has_shape(values, sizes)
+    Whether the sizes may be these, where None stands for any.
+dtype_of(values), is_floating(values), lowest(values)
+    The dtype as one of NumPy, whether it is a float, and its lowest finite number.
+cond(condition, if_true, if_false)
+    The result of one of two functions.
+while_loop(condition, body, variables)
+    The last variables: `body` makes new ones as long as `condition` is true of them.
+fold(function, number, initial)
+    What `function(result, i)` makes of the last result, for i = 0 ... `number` - 1.
+unfold(step, state, number, depth, like_row)
+    The rows that `step(s, *state)` returns beside the next state, for s = 1 ...
+    `number`, as float64 `[depth, B]`. The other rows are 0.
+
+An operation that makes an array of numbers alone, such as `zeros`, takes an argument
+`like`: any array of the library in which it should run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics.arrays import numpy
+
+Array = Any  # of NumPy or TensorFlow
+
+newaxis = None
+int32, int64, uint32 = np.int32, np.int64, np.uint32
+float32, float64, bool = np.float32, np.float64, np.bool_
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """The operation of this name, which looks up the library in each call."""
+    of_numpy = getattr(numpy, name, None)
+    if not callable(of_numpy):
+        raise AttributeError(f"module {__name__!r} has no operation {name!r}")
+    of_type: dict[type, Callable[..., Any]] = {}  # for the first argument, if a tensor
+
+    def operation(*arguments: Any, like: Any = None, **options: Any) -> Any:
+        kind = type(arguments[0])
+        function = of_type.get(kind)
+        if function is None:
+            library = _library_of((*arguments, like))
+            function = of_numpy if library is None else getattr(library, name)
+            if _LIBRARIES.get(kind) is not None:
+                of_type[kind] = function
+        return function(*arguments, **options)
+
+    operation.__name__ = name
+    globals()[name] = operation
+    return operation
+
+
+def _library_of(arguments: Iterable[Any]) -> ModuleType | None:
+    """The module for the first tensor among the arguments; None without any."""
+    for argument in arguments:
+        kind = type(argument)
+        if kind in (list, tuple):
+            library = _library_of(argument)
+        elif kind in _LIBRARIES:
+            library = _LIBRARIES[kind]
+        else:
+            library = _LIBRARIES[kind] = _library_of_type(kind)
+        if library is not None:
+            return library
+    return None
+
+
+# By the types that have occurred.
+_LIBRARIES: dict[type, ModuleType | None] = {}
+
+
+def _library_of_type(kind: type) -> ModuleType | None:
+    if kind.__module__.partition(".")[0] not in ("tensorflow", "keras", "tf_keras"):
+        return None
+    from tfrankmetrics.arrays import tensorflow  # loaded already, as the argument
+
+    return tensorflow

@@ -1,0 +1,229 @@
+"""The operations of `tfrankmetrics.arrays` on arrays of NumPy.
+
+As in TensorFlow, no operation warns of numbers that overflow or are invalid, if it is
+called within `quiet`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+quiet = np.errstate(all="ignore")
+
+# Elementwise
+equal, not_equal = np.equal, np.not_equal
+minimum, maximum, clip = np.minimum, np.maximum, np.clip
+isfinite, isnan = np.isfinite, np.isnan
+round, floor, ceil = np.round, np.floor, np.ceil
+exp, log, log1p, tanh = np.exp, np.log, np.log1p, np.tanh
+where = np.where
+bitwise_xor, bitwise_right_shift = np.bitwise_xor, np.right_shift
+
+# Along an axis
+sum, mean, argmax = np.sum, np.mean, np.argmax
+any, all = np.any, np.all
+sort, flip, roll = np.sort, np.flip, np.roll
+
+# Products
+matmul = np.matmul
+
+# Shapes
+reshape, squeeze, broadcast_to = np.reshape, np.squeeze, np.broadcast_to
+concat, stack, tile = np.concatenate, np.stack, np.tile
+
+# New arrays
+asarray, arange = np.asarray, np.arange
+zeros, ones, full = np.zeros, np.ones, np.full
+zeros_like, ones_like = np.zeros_like, np.ones_like
+
+
+def astype(values: Any, dtype: Any) -> np.ndarray:
+    """Numbers of another dtype."""
+    return np.asarray(values).astype(dtype, copy=False)
+
+
+def bitcast(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """The same bits."""
+    return values.view(dtype)
+
+
+def divide_no_nan(x: Any, y: Any) -> np.ndarray:
+    """The quotients, 0 where the divisor is 0."""
+    x, y = np.broadcast_arrays(x, y)
+    return np.divide(x, y, out=np.zeros(x.shape), where=y != 0)
+
+
+def select(which: np.ndarray, values: np.ndarray, otherwise: float) -> np.ndarray:
+    """Values or a number."""
+    return np.where(which, values, values.dtype.type(otherwise))
+
+
+def max(values: np.ndarray, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The maximum; of nothing, the lowest number of the dtype."""
+    return np.max(values, axis=axis, keepdims=keepdims, initial=_limits(values)[0])
+
+
+def min(values: np.ndarray, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The minimum; of nothing, the highest number of the dtype."""
+    return np.min(values, axis=axis, keepdims=keepdims, initial=_limits(values)[1])
+
+
+def _limits(values: np.ndarray) -> tuple[Any, Any]:
+    if values.dtype.kind == "f":
+        return -np.inf, np.inf
+    limits = np.iinfo(values.dtype)
+    return limits.min, limits.max
+
+
+def cumulative_sum(
+    values: np.ndarray, axis: int = 0, exclusive: bool = False
+) -> np.ndarray:
+    """The running sums, without each element itself if `exclusive`."""
+    sums = np.cumsum(values, axis=axis, dtype=values.dtype)
+    return sums - values if exclusive else sums
+
+
+def cumulative_prod(
+    values: np.ndarray, axis: int = 0, exclusive: bool = False, reverse: bool = False
+) -> np.ndarray:
+    """The running products, without each element itself if `exclusive`."""
+    if reverse:
+        return np.flip(cumulative_prod(np.flip(values, axis), axis, exclusive), axis)
+    if exclusive and values.shape[axis]:
+        first = np.ones_like(values.take([0], axis))
+        values = np.concatenate([first, np.delete(values, -1, axis)], axis)
+    return np.cumprod(values, axis=axis)
+
+
+def argsort(
+    values: np.ndarray, axis: int = -1, descending: bool = False, stable: bool = True
+) -> np.ndarray:
+    """The order of the elements; that of equal ones stays."""
+    if not descending:
+        return np.argsort(values, axis, kind="stable")
+    order = np.argsort(np.flip(values, axis), axis, kind="stable")
+    return np.flip(values.shape[axis] - 1 - order, axis)
+
+
+def top_k(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest of each row, and their positions."""
+    order = argsort(values, descending=True)[:, :k]
+    return gather(values, order), order
+
+
+def searchsorted(
+    keys: np.ndarray, values: np.ndarray, side: str = "left", out_type: Any = np.int32
+) -> np.ndarray:
+    """How many of the sorted keys of each row are below each value, or not above it.
+
+    By one sort of keys and values together, which is stable: with side="left" a value
+    stands in front of the keys that are equal to it.
+    """
+    is_left = side == "left"
+    together = np.concatenate((values, keys) if is_left else (keys, values), axis=1)
+    order = np.argsort(together, axis=1, kind="stable")
+    num_keys, num_values = keys.shape[1], values.shape[1]
+    is_key = order >= num_values if is_left else order < num_keys
+    numbers = np.empty(order.shape, out_type)
+    np.put_along_axis(numbers, order, np.cumsum(is_key, axis=1, dtype=out_type), axis=1)
+    return numbers[:, :num_values] if is_left else numbers[:, num_keys:]
+
+
+def take(values: np.ndarray, index: np.ndarray, axis: int = 0) -> np.ndarray:
+    """The elements at some positions of an axis."""
+    return np.take(values, index, axis=axis)
+
+
+def gather(values: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """The elements of each row."""
+    return values[np.arange(len(values))[:, np.newaxis], index]
+
+
+def matvec(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """The product of each matrix with its vector."""
+    return np.matmul(matrices, vectors[..., np.newaxis])[..., 0]
+
+
+def matrix_transpose(values: np.ndarray) -> np.ndarray:
+    """The last two axes in the other order."""
+    return np.swapaxes(values, -1, -2)
+
+
+def unstack(values: np.ndarray, axis: int = 0) -> list[np.ndarray]:
+    """The parts along an axis, without it."""
+    return [*np.moveaxis(values, axis, 0)]
+
+
+def pad(
+    values: np.ndarray, widths: Sequence[Sequence[int]], constant_values: Any = 0
+) -> np.ndarray:
+    """The values within others. Faster than np.pad."""
+    sizes = [*zip(values.shape, widths, strict=True)]
+    padded = np.full([b + n + a for n, (b, a) in sizes], constant_values, values.dtype)
+    padded[tuple(slice(b, b + n) for n, (b, _) in sizes)] = values
+    return padded
+
+
+def cond(condition: Any, if_true: Callable, if_false: Callable, name: str = "") -> Any:
+    """The result of one of the functions."""
+    return if_true() if condition else if_false()
+
+
+def while_loop(condition: Callable, body: Callable, variables: Sequence) -> Any:
+    """The last variables."""
+    while condition(*variables):
+        variables = body(*variables)
+    return variables
+
+
+def fold(function: Callable, number: int, initial: Any) -> Any:
+    """The last result."""
+    result = initial
+    for i in range(number):
+        result = function(result, i)
+    return result
+
+
+def unfold(
+    step: Callable, state: tuple, number: float, depth: int, like_row: np.ndarray
+) -> np.ndarray:
+    """The rows."""
+    rows = np.zeros((depth, len(like_row)))
+    for s in range(1, int(number) + 1):
+        state, rows[s - 1] = step(np.float64(s), *state)
+    return rows
+
+
+def shape(values: np.ndarray, out_type: Any = None) -> tuple[int, ...]:
+    """The sizes."""
+    return values.shape
+
+
+def known_size(lists: np.ndarray) -> int:
+    """N."""
+    return lists.shape[1]
+
+
+def has_shape(values: np.ndarray, sizes: tuple[int | None, ...]) -> bool:
+    """Whether the sizes are these."""
+    return len(sizes) == values.ndim and not any(
+        [size not in (None, n) for size, n in zip(sizes, values.shape, strict=True)]
+    )
+
+
+def dtype_of(values: np.ndarray) -> np.dtype:
+    """The dtype."""
+    return values.dtype
+
+
+def is_floating(values: np.ndarray) -> bool:
+    """Whether the values are floats."""
+    return values.dtype.kind == "f"
+
+
+def lowest(values: np.ndarray) -> Any:
+    """The lowest number of the dtype."""
+    return np.finfo(values.dtype).min

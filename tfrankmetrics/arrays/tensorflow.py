@@ -1,0 +1,125 @@
+"""The operations of `tfrankmetrics.arrays` on tensors of TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.graphs import current_graph
+
+# Elementwise
+equal, not_equal = tf.equal, tf.not_equal
+minimum, maximum, clip = tf.minimum, tf.maximum, tf.clip_by_value
+isfinite, isnan = tf.math.is_finite, tf.math.is_nan
+round, floor, ceil = tf.round, tf.floor, tf.math.ceil
+exp, log, log1p, tanh = tf.exp, tf.math.log, tf.math.log1p, tf.tanh
+divide_no_nan, where = tf.math.divide_no_nan, tf.where
+bitwise_xor, bitwise_right_shift = tf.bitwise.bitwise_xor, tf.bitwise.right_shift
+astype, bitcast = tf.cast, tf.bitcast
+
+# Along an axis
+sum, mean = tf.reduce_sum, tf.reduce_mean
+max, min, argmax = tf.reduce_max, tf.reduce_min, tf.argmax
+any, all = tf.reduce_any, tf.reduce_all
+cumulative_sum, cumulative_prod = tf.cumsum, tf.math.cumprod
+sort, top_k, searchsorted = tf.sort, tf.math.top_k, tf.searchsorted
+flip, roll = tf.reverse, tf.roll
+
+# Products
+matmul, matvec = tf.matmul, tf.linalg.matvec
+
+# Shapes
+shape, reshape, squeeze, broadcast_to = (
+    tf.shape,
+    tf.reshape,
+    tf.squeeze,
+    tf.broadcast_to,
+)
+concat, stack, unstack, tile, pad = tf.concat, tf.stack, tf.unstack, tf.tile, tf.pad
+matrix_transpose = tf.linalg.matrix_transpose
+
+# New tensors
+asarray, arange = tf.constant, tf.range
+zeros, ones, full = tf.zeros, tf.ones, tf.fill
+zeros_like, ones_like = tf.zeros_like, tf.ones_like
+
+# Branches and loops
+cond, while_loop = tf.cond, tf.while_loop
+
+
+def argsort(
+    values: Any, axis: int = -1, descending: bool = False, stable: bool = True
+) -> tf.Tensor:
+    """The order of the elements."""
+    direction = "DESCENDING" if descending else "ASCENDING"
+    return tf.argsort(values, axis, direction, stable=stable)
+
+
+def take(values: Any, index: Any, axis: int = 0) -> tf.Tensor:
+    """The elements at some positions of an axis."""
+    return tf.gather(values, index, axis=axis)
+
+
+def gather(values: Any, index: Any) -> tf.Tensor:
+    """The elements of each row."""
+    return tf.gather(values, index, batch_dims=1)
+
+
+def select(which: Any, values: Any, otherwise: float) -> tf.Tensor:
+    """Values or a number. Faster than tf.where, which may have to broadcast."""
+    others = tf.fill(tf.shape(values), tf.cast(otherwise, values.dtype))
+    return tf.raw_ops.Select(condition=which, x=values, y=others)
+
+
+def fold(function: Callable, number: Any, initial: Any) -> Any:
+    """The last result."""
+    return tf.foldl(function, tf.range(number), initial)
+
+
+def unfold(
+    step: Callable, state: tuple, number: Any, depth: Any, like_row: Any
+) -> tf.Tensor:
+    """The rows."""
+    rows = tf.TensorArray(tf.float64, depth, element_shape=like_row.shape)
+    rows = rows.unstack(tf.zeros([depth, tf.shape(like_row)[0]], tf.float64))
+
+    def add_row(s, state, rows):
+        state, row = step(s, *state)
+        return s + 1, state, rows.write(tf.cast(s, tf.int32) - 1, row)
+
+    *_, rows = tf.while_loop(
+        lambda s, *_: s <= number, add_row, [tf.ones([], tf.float64), state, rows]
+    )
+    return rows.stack()
+
+
+def known_size(lists: tf.Tensor) -> int | None:
+    """N, if a graph knows it.
+
+    None in eager code. It may be compiled later, for lists of any length, and must give
+    the same bits as the graph that does not know their length.
+    """
+    return None if current_graph() is None else lists.shape[1]
+
+
+def has_shape(values: tf.Tensor, sizes: tuple[int | None, ...]) -> bool:
+    """Whether the sizes may be these."""
+    return values.shape.is_compatible_with(sizes)
+
+
+def dtype_of(values: tf.Tensor) -> np.dtype:
+    """The dtype of NumPy."""
+    return np.dtype(values.dtype.as_numpy_dtype)
+
+
+def is_floating(values: tf.Tensor) -> bool:
+    """Whether the values are floats."""
+    return values.dtype.is_floating
+
+
+def lowest(values: tf.Tensor) -> Any:
+    """The lowest number of the dtype."""
+    return dtype_of(values).type(values.dtype.min)
