@@ -1,17 +1,18 @@
 """The operations of `tfrankmetrics.arrays` on arrays of NumPy.
 
 As in TensorFlow, no operation warns of numbers that overflow or are invalid, if it is
-called within `quiet`.
+called within `quiet()`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-quiet = np.errstate(all="ignore")
+quiet = functools.partial(np.errstate, all="ignore")
 
 # Elementwise
 equal, not_equal = np.equal, np.not_equal

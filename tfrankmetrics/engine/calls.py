@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import Lists, tensors_of
 
@@ -24,11 +25,15 @@ def call_compiled(
     """`function(measures, lists, first_query)`, run as a graph if it is called often.
 
     Running op by op is many times slower, but starts at once. Both give the same bits.
+    Lists of NumPy arrays need no graph.
     """
+    tensors = tensors_of(lists)
+    if not tensors:
+        with quiet():
+            return function(measures, lists, first_query)
     if any(callable(value) for measure in measures for _, value in measure.options):
         # A cached graph would not notice that a user's function behaves differently.
         return function(measures, lists, first_query)
-    tensors = tensors_of(lists)
     signature = tuple((name, _spec(tensor)) for name, tensor in tensors.items())
     others = tuple((n, v) for n, v in vars(lists).items() if n not in tensors)
     calls = _calls(function, tuple(measures), type(lists), others, signature)

@@ -26,7 +26,7 @@ from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import parts_of, values_and_weights
-from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.inputs.labels import lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_if_queries_are_labels,
@@ -255,13 +255,13 @@ def _in_lists(
     for part in parts_of(by_length, queries.lengths):
         rows, exists = queries.rows(part)
         labels = columns["labels"][rows]
-        lists = read_labels(
+        lists = lists_of_arrays(
             labels,
             columns["scores"][rows],
+            exists & ~(drop_unjudged & (labels < 0)),
             _weights_of(columns["sample_weight"][rows], exists)
             if "sample_weight" in columns
             else None,
-            exists & ~(drop_unjudged & (labels < 0)),  # NaN is not padding
         )
         if drop_unjudged:
             lists = dataclasses.replace(lists, judged=None)

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import LABEL_RULE
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.tensors import (
@@ -28,7 +29,11 @@ from tfrankmetrics.inputs.tensors import (
     require_keys,
     with_shape_of,
 )
-from tfrankmetrics.inputs.weights import query_or_item_weights, require_valid_weights
+from tfrankmetrics.inputs.weights import (
+    as_weights,
+    query_or_item_weights,
+    require_valid_weights,
+)
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_items import depth_for
@@ -165,7 +170,7 @@ def read_labels(
         mask, mask_name = keras_mask, "The Keras mask of `y_pred`"
 
     labels, subtopics, scores, is_one_list = _labels_and_scores(y_true, y_pred)
-    valid = judged = query_weights = item_weights = None
+    valid = query_weights = item_weights = None
     if mask is not None:
         valid = _mask(mask_name, mask, labels, is_one_list)
     if sample_weight is not None:
@@ -174,15 +179,54 @@ def read_labels(
         )
 
     values = labels.tensor if subtopics is None else subtopics
-    values = tf.maximum(values, 0)  # NaN stays NaN, which is an error
+    return _as_lists(values, labels.tensor, scores, valid, query_weights, item_weights)
+
+
+def lists_of_arrays(
+    labels: np.ndarray,
+    scores: np.ndarray,
+    valid: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> LabelLists:
+    """Lists of NumPy arrays, which NumPy ranks: labels and scores `[B, N]`.
+
+    Args:
+        labels: Labels that `require_labels` accepts.
+        scores: Scores of any dtype.
+        valid: True for the items that count.
+        weights: Valid weights of the queries, `[B]`, or of the items, `[B, N]`.
+    """
+    labels, of_queries = _as_labels(labels), None
+    if weights is not None:
+        weights = as_weights(weights)
+        if weights.ndim == 1:
+            of_queries, weights = weights, None
+    return _as_lists(labels, labels, as_scores(scores), valid, of_queries, weights)
+
+
+def _as_lists(
+    values: Array,
+    labels: Array,
+    scores: Array,
+    valid: Array | None,
+    query_weights: Array | None,
+    item_weights: Array | None,
+) -> LabelLists:
+    """Lists in which padding has no label and no weight.
+
+    `values` are the labels `[B, N]`, or those of subtopics, of which `labels` are the
+    highest.
+    """
+    judged = None
+    values = xp.maximum(values, 0)  # NaN stays NaN, which is an error
     if valid is None:
-        valid = labels.tensor >= 0
+        valid = labels >= 0
     else:
-        judged = valid & (labels.tensor >= 0)
-        is_valid = valid if subtopics is None else valid[..., tf.newaxis]
-        values = tf.where(is_valid, values, 0)
+        judged = valid & (labels >= 0)
+        is_valid = valid if values.ndim == 2 else valid[..., xp.newaxis]
+        values = xp.where(is_valid, values, 0)
     if item_weights is not None:
-        item_weights = tf.where(valid, item_weights, 0)
+        item_weights = xp.where(valid, item_weights, 0)
     return LabelLists(values, scores, valid, query_weights, item_weights, judged)
 
 
@@ -262,13 +306,16 @@ def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> tf.Tensor:
     return valid & tf.sequence_mask(labels.row_lengths, tf.shape(valid)[1])
 
 
-def _as_labels(labels: Any) -> Any:
-    dtype = labels.dtype
-    if not (dtype.is_floating or dtype.is_integer or dtype.is_bool):
-        raise ValueError(f"Labels must be real numbers. Received dtype: {dtype.name}.")
+def _as_labels(labels: Array) -> Array:
+    dtype = xp.dtype_of(labels)
+    is_floating = xp.is_floating(labels)
+    if not (is_floating or dtype.kind in "iub"):
+        raise ValueError(
+            f"Labels must be real numbers. Received dtype: {labels.dtype.name}."
+        )
     # In float32, 2^24 and 2^24 + 1 are the same label.
-    is_wide = dtype == tf.float64 or (dtype.is_integer and dtype.size > 2)
-    return as_float64(labels) if is_wide else tf.cast(labels, tf.float32)
+    is_wide = dtype == np.float64 or (dtype.kind in "iu" and dtype.itemsize > 2)
+    return as_float64(labels) if is_wide else xp.astype(labels, xp.float32)
 
 
 def _as_mask(mask: Any) -> Any:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import (
     FIRST_INEXACT,
     first_index,
@@ -58,26 +60,27 @@ def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Den
     return Dense(name, convert(tensor), padding)
 
 
-def as_float64(numbers: tf.Tensor) -> tf.Tensor:
+def as_float64(numbers: Array) -> Array:
     """Numbers as float64; NaN for an integer that float64 may round: 2^53 or more."""
-    converted = tf.cast(numbers, tf.float64)
-    if numbers.dtype.is_integer and numbers.dtype.size == 8:
-        return tf.where(converted < FIRST_INEXACT, converted, float("nan"))
+    converted, dtype = xp.astype(numbers, xp.float64), xp.dtype_of(numbers)
+    if dtype.kind in "iu" and dtype.itemsize == 8:
+        return xp.where(converted < FIRST_INEXACT, converted, float("nan"))
     return converted
 
 
-def as_scores(scores: tf.Tensor) -> tf.Tensor:
+def as_scores(scores: Array) -> Array:
     """Scores in a dtype that holds them exactly, so that rounding makes no ties."""
-    dtype = scores.dtype
-    if dtype.is_floating:
-        return scores if dtype == tf.float64 else tf.cast(scores, tf.float32)
-    if not dtype.is_integer or dtype == tf.uint64:
-        hint = " Cast them to int64." if dtype == tf.uint64 else ""
+    dtype = xp.dtype_of(scores)
+    if xp.is_floating(scores):
+        return xp.astype(scores, xp.float64 if dtype == xp.float64 else xp.float32)
+    if dtype.kind not in "iu" or dtype == np.uint64:
+        hint = " Cast them to int64." if dtype == np.uint64 else ""
         raise ValueError(
-            f"Scores must be floats or integers. Received dtype: {dtype.name}.{hint}"
+            "Scores must be floats or integers. Received dtype: "
+            f"{scores.dtype.name}.{hint}"
         )
     # The lowest number stands for items that were not retrieved.
-    return tf.maximum(tf.cast(scores, tf.int64), tf.int64.min + 1)
+    return xp.maximum(xp.astype(scores, xp.int64), np.iinfo(np.int64).min + 1)
 
 
 def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:

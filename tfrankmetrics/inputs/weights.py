@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.inputs.tensors import (
     Dense,
@@ -101,14 +103,14 @@ def _nan_if_negative(weights: tf.Tensor) -> tf.Tensor:
     return tf.where(weights < 0, tf.constant(float("nan"), tf.float64), weights)
 
 
-def as_weights(weights: tf.Tensor) -> tf.Tensor:
+def as_weights(weights: Array) -> Array:
     """Weights as float64."""
-    if not (weights.dtype.is_floating or weights.dtype.is_integer):
+    if not (xp.is_floating(weights) or xp.dtype_of(weights).kind in "iu"):
         raise ValueError(
             "`sample_weight` must hold real numbers. To leave items out of the "
             f"ranking, use a mask. Received dtype: {weights.dtype.name}."
         )
-    return tf.cast(weights, tf.float64)
+    return xp.astype(weights, xp.float64)
 
 
 def require_valid_weights(weights: tf.Tensor | None) -> None:
