@@ -151,6 +151,7 @@ def check_each_list(rng, setting, metrics, lists):
     found = evaluate(setting, lists, metrics=objects, per_query=True)
     queries = found.pop("query", np.arange(len(lists.labels)))
     check_alone(rng, setting, objects, lists, found)
+    check_numpy(setting, objects, lists, found)
     of_oracle = {key: m.arguments_of_oracle(lists) for key, m in metrics.items()}
     number = min(3 if setting.items < 64 else 1, len(metrics))
     for row, query in enumerate(queries):
@@ -165,6 +166,16 @@ def check_each_list(rng, setting, metrics, lists):
             assert any(is_same(value, each) for each in expected), (
                 f"{value} instead of {expected} for {arguments}"
             )
+
+
+def check_numpy(setting, objects, lists, found):
+    """Compares the values of labels by NumPy with those by TensorFlow."""
+    if setting.inputs not in ("labels", "subtopics") or lists.keras_mask is not None:
+        return
+    of_numpy = tfr.evaluate(**lists.arguments, metrics=objects, per_query=True)
+    for name, values in of_numpy.items():
+        same = is_same(values, found[name])
+        assert same.all(), f"{name} of {lists.arguments}: {values} and {found[name]}"
 
 
 def check_alone(rng, setting, objects, lists, found):

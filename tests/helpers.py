@@ -4,6 +4,7 @@ import collections
 import ctypes
 import gc
 import math
+import typing
 from unittest import mock
 
 import hypothesis.strategies as st
@@ -15,6 +16,7 @@ from cases import (
     LABEL_METRICS,
     METRICS,
     SUBTOPIC_METRICS,
+    cases_of_metrics,
     labels_for,
     with_cutoffs,
 )
@@ -71,6 +73,25 @@ XLA = pytest.param("xla", marks=pytest.mark.slow("compiles a program with XLA"))
 judged_without_mask = pytest.mark.filterwarnings("ignore:`judged` needs a mask")
 # For tests of values, which are compiled for every setting only in the slow tests.
 EAGER_GRAPH_XLA = ["eager", pytest.param("graph", marks=SWEEP), XLA]
+
+
+def metrics_with_formula_options(names):
+    """These metrics with every option that selects a branch of a formula."""
+    branches = {"ideal", "denominator", "average"}
+    cases = (
+        case for case in cases_of_metrics(names) if {*dict(case.options)} <= branches
+    )
+    return [case.metric(3, name=str(case)) for case in cases]
+
+
+def metrics_with_ties(names, *all_ties):
+    """These metrics at two cutoffs, one beyond the lists, with each way to break ties."""
+    return [
+        make(name, k, ties=ties, name=f"{name}@{k}, {ties}")
+        for name, k in with_cutoffs(names, (3, 40))
+        for ties in all_ties
+        if ties in typing.get_args(METRICS[name].types["ties"])
+    ]
 
 
 def run_as(way, function):

@@ -9,11 +9,8 @@ import pytest
 import tensorflow as tf
 from cases import (
     LABEL_METRICS,
-    METRICS,
     SUBTOPIC_METRICS,
-    cases_of_metrics,
     labels_for,
-    make_metric,
     metric_name,
     random_lists,
     with_cutoffs,
@@ -25,6 +22,8 @@ from helpers import (
     XLA,
     count_optimized_ops,
     judged_without_mask,
+    metrics_with_formula_options,
+    metrics_with_ties,
     results,
     run_as,
     run_compiled,
@@ -37,25 +36,6 @@ from tfrankmetrics.engine import calls
 from tfrankmetrics.options import Ties
 
 pytestmark = judged_without_mask
-
-
-def metrics_with_formula_options(names):
-    """These metrics with every option that selects a branch of a formula."""
-    branches = {"ideal", "denominator", "average"}
-    cases = (
-        case for case in cases_of_metrics(names) if {*dict(case.options)} <= branches
-    )
-    return [case.metric(3, name=str(case)) for case in cases]
-
-
-def metrics_with_ties(names, *all_ties):
-    """These metrics at two cutoffs, one beyond the lists, with each way to break ties."""
-    return [
-        make_metric(name, k, ties=ties, name=f"{name}@{k}, {ties}")
-        for name, k in with_cutoffs(names, (3, 40))
-        for ties in all_ties
-        if ties in typing.get_args(METRICS[name].types["ties"])
-    ]
 
 
 # These suffice for options that change only the ranking: score dtypes, random ties.
@@ -315,7 +295,7 @@ def test_separate_metrics_with_the_same_cutoff_share_their_sorts():
 
 
 def test_changing_shapes_do_not_retrace():
-    labels, scores = random_lists(0, queries=20, size=20)
+    labels, scores = map(tf.constant, random_lists(0, queries=20, size=20))
     metric = tfr.DCG(k=3)
     calls._calls.cache_clear()
     with run_compiled():
@@ -340,7 +320,7 @@ def test_the_first_calls_give_the_bits_of_compiled_ones(metrics):
     """The first calls with some options run op by op."""
     for ties in (False, True):
         labels, scores = random_lists(3, queries=30, size=15, ties=ties)
-        labels = labels_for(metrics[0].declaration.name, labels)
+        labels = tf.constant(labels_for(metrics[0].declaration.name, labels))
         with run_eagerly():
             first = tfr.evaluate(labels, scores, metrics, per_query=True)
         with run_compiled():
@@ -351,7 +331,8 @@ def test_the_first_calls_give_the_bits_of_compiled_ones(metrics):
 
 def test_calls_are_compiled_when_they_are_frequent():
     calls._calls.cache_clear()
-    values = [tfr.evaluate([[1, 0]], [[1.0, 2.0]], ["rbp@7"]) for _ in range(10)]
+    lists = tf.constant([[1, 0]]), tf.constant([[1.0, 2.0]])
+    values = [tfr.evaluate(*lists, ["rbp@7"]) for _ in range(10)]
     assert values == [values[0]] * 10
     (graph,) = [o for o in gc.get_objects() if isinstance(o, calls._Calls)]
     assert "graph" in vars(graph)

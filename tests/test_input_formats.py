@@ -261,12 +261,12 @@ def test_rows_are_padded_with_others_of_similar_length(monkeypatch):
     labels[0] = 0  # the first of the four items of the first query
     shapes = []
 
-    def read_labels(labels, *others):
+    def lists_of_arrays(labels, *others):
         shapes.append(labels.shape)
         return read_all_labels(labels, *others)
 
-    read_all_labels = rows.read_labels
-    monkeypatch.setattr(rows, "read_labels", read_labels)
+    read_all_labels = rows.lists_of_arrays
+    monkeypatch.setattr(rows, "lists_of_arrays", lists_of_arrays)
     monkeypatch.setattr(values, "ELEMENTS_AT_A_TIME", 12)
     found = tfr.evaluate_rows(
         None, labels, -np.arange(len(labels)), ["mrr"], groups=lengths, per_query=True

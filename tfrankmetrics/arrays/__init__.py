@@ -85,6 +85,11 @@ def __getattr__(name: str) -> Callable[..., Any]:
     return operation
 
 
+def is_tensor(value: Any) -> Any:
+    """Whether a value is of TensorFlow; a list of tensors is not."""
+    return not isinstance(value, (list, tuple)) and _library_of([value]) is not None
+
+
 def _library_of(arguments: Iterable[Any]) -> ModuleType | None:
     """The module for the first tensor among the arguments; None without any."""
     for argument in arguments:

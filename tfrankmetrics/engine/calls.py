@@ -8,9 +8,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.inputs.formats import Lists, tensors_of
+from tfrankmetrics.inputs.formats import Lists, arrays_of
 
 # To make a graph takes as long as some 20 calls without one.
 CALLS_WITHOUT_GRAPH = 8
@@ -27,8 +28,8 @@ def call_compiled(
     Running op by op is many times slower, but starts at once. Both give the same bits.
     Lists of NumPy arrays need no graph.
     """
-    tensors = tensors_of(lists)
-    if not tensors:
+    tensors = arrays_of(lists)
+    if not any(map(xp.is_tensor, tensors.values())):
         with quiet():
             return function(measures, lists, first_query)
     if any(callable(value) for measure in measures for _, value in measure.options):

@@ -12,7 +12,7 @@ from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, values_and_weights
-from tfrankmetrics.inputs.formats import Lists, tensors_of, with_tensors
+from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.signatures import takes
@@ -90,9 +90,7 @@ def evaluate_lists(
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate` for a request: reads, checks, computes and shapes the result."""
     request.data.refuse_mistakes(y_true, y_pred)
-    lists = request.data.read(
-        y_true, y_pred, sample_weight, mask, ids_may_be_strings=True
-    )
+    lists = request.data.read(y_true, y_pred, sample_weight, mask, for_arrays=True)
     lists.require_valid_values()
     request.data.check_mistakes(y_true, y_pred, mask, lists, request.reads_judgments)
     slices = request.slices_of_queries(lambda: int(lists.num_queries))
@@ -110,9 +108,7 @@ def evaluate_batches(
     """
     check, parts, number = request.data.in_batches(), [], 0
     for y_true, y_pred, sample_weight in batches:
-        lists = request.data.read(
-            y_true, y_pred, sample_weight, ids_may_be_strings=True
-        )
+        lists = request.data.read(y_true, y_pred, sample_weight, for_arrays=True)
         lists.require_valid_values()
         check.add(y_true)
         if not parts:
@@ -135,8 +131,8 @@ def _values_and_weights(
     step, parts = max(1, ELEMENTS_AT_A_TIME // max(1, lists.elements_per_query)), []
     for start in range(0, max(1, int(lists.num_queries)), step):
         rows = slice(start, start + step)
-        part = {name: tensor[rows] for name, tensor in tensors_of(lists).items()}
-        part = with_tensors(lists, part)
+        part = {name: array[rows] for name, array in arrays_of(lists).items()}
+        part = with_arrays(lists, part)
         parts.append(
             call_compiled(values_and_weights, measures, part, first_query + start)
         )

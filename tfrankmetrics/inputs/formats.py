@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import tensorflow as tf
 
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
 from tfrankmetrics.inputs.labels import read_labels
@@ -33,6 +33,7 @@ from tfrankmetrics.inputs.padding import (
     pad_ids_of_catalogue,
     pad_labels_and_scores,
 )
+from tfrankmetrics.inputs.tensors import has_tensor
 from tfrankmetrics.options import Duplicates, Inputs
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
@@ -47,7 +48,7 @@ class Lists(Protocol):
     """
 
     @property
-    def query_weights(self) -> tf.Tensor | None:
+    def query_weights(self) -> Array | None:
         """The weights of the queries, `[B]` float64."""
         ...
 
@@ -57,7 +58,7 @@ class Lists(Protocol):
         ...
 
     @property
-    def num_queries(self) -> tf.Tensor:
+    def num_queries(self) -> Array:
         """B, int64."""
         ...
 
@@ -66,7 +67,7 @@ class Lists(Protocol):
         """Roughly how many numbers one query takes in memory."""
         ...
 
-    def has_valid_values(self) -> tf.Tensor:
+    def has_valid_values(self) -> Array:
         """Whether the labels or ids of each query are valid, bool `[B]`."""
         ...
 
@@ -78,7 +79,7 @@ class Lists(Protocol):
         self,
         deepest: int | None,
         tie_breaking: TieBreaking,
-        first_query: tf.Tensor | int,
+        first_query: Array | int,
     ) -> RankedLists:
         """Ranks each list, down to the deepest cutoff that will be read.
 
@@ -91,14 +92,14 @@ class Lists(Protocol):
         ...
 
 
-def tensors_of(lists: Lists) -> dict[str, tf.Tensor]:
-    """The tensors of some lists, by the name of their field."""
-    return {name: value for name, value in vars(lists).items() if tf.is_tensor(value)}
+def arrays_of(lists: Lists) -> dict[str, Array]:
+    """The arrays of some lists, by the name of their field."""
+    return {n: value for n, value in vars(lists).items() if hasattr(value, "dtype")}
 
 
-def with_tensors(lists: Any, tensors: Mapping[str, tf.Tensor]) -> Lists:
-    """The same lists with other tensors in these fields."""
-    return dataclasses.replace(lists, **tensors)
+def with_arrays(lists: Any, arrays: Mapping[str, Array]) -> Lists:
+    """The same lists with other arrays in these fields."""
+    return dataclasses.replace(lists, **arrays)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,9 +135,13 @@ class InputFormat:
         sample_weight: Any,
         mask: Any = None,
         *,
-        ids_may_be_strings: bool = False,
+        for_arrays: bool = False,
     ) -> Lists:
-        """Checks what was passed and makes lists of it."""
+        """Checks what was passed and makes lists of it.
+
+        `for_arrays` is True in functions, and False in metric objects: then ids may be
+        strings, and NumPy ranks what holds no tensor.
+        """
         raise NotImplementedError
 
     def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
@@ -187,10 +192,11 @@ class LabelFormat(InputFormat):
         sample_weight: Any,
         mask: Any = None,
         *,
-        ids_may_be_strings: bool = False,
+        for_arrays: bool = False,
     ) -> Lists:
         """Checks labels, scores, weights and mask."""
-        return read_labels(y_true, y_pred, sample_weight, mask)
+        as_tensors = not for_arrays or has_tensor(y_true, y_pred, sample_weight, mask)
+        return read_labels(y_true, y_pred, sample_weight, mask, as_tensors=as_tensors)
 
     def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Labels and scores of queries that came one at a time."""
@@ -244,11 +250,11 @@ class IdFormat(InputFormat):
         sample_weight: Any,
         mask: Any = None,
         *,
-        ids_may_be_strings: bool = False,
+        for_arrays: bool = False,
     ) -> Lists:
         """Checks relevant and recommended ids, and weights."""
         self._refuse_mask(mask)
-        if ids_may_be_strings:
+        if for_arrays:
             y_true, y_pred = as_integer_ids(y_true, y_pred)
         count_repeats = self.duplicates == "all"
         return read_ids(y_true, y_pred, sample_weight, count_repeats=count_repeats)
@@ -282,7 +288,7 @@ class CatalogueFormat(InputFormat):
         sample_weight: Any,
         mask: Any = None,
         *,
-        ids_may_be_strings: bool = False,
+        for_arrays: bool = False,
     ) -> Lists:
         """Checks ids, scores and weights."""
         self._refuse_mask(mask)

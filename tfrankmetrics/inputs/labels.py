@@ -143,7 +143,12 @@ class LabelLists:
 
 @tf.autograph.experimental.do_not_convert
 def read_labels(
-    y_true: Any, y_pred: Any, sample_weight: Any = None, mask: Any = None
+    y_true: Any,
+    y_pred: Any,
+    sample_weight: Any = None,
+    mask: Any = None,
+    *,
+    as_tensors: bool = True,
 ) -> LabelLists:
     """Checks labels, scores, weights and mask.
 
@@ -156,6 +161,8 @@ def read_labels(
             query) or of the labels' shape (one per item).
         mask: None, or booleans of the labels' shape, True for the items that count.
             Without a mask, a label below 0 marks padding.
+        as_tensors: Whether TensorFlow ranks the lists, or NumPy, which needs arguments
+            without a tensor.
 
     Raises:
         ValueError: A shape or dtype is not one of these.
@@ -169,13 +176,15 @@ def read_labels(
     if mask is None and keras_mask is not None:
         mask, mask_name = keras_mask, "The Keras mask of `y_pred`"
 
-    labels, subtopics, scores, is_one_list = _labels_and_scores(y_true, y_pred)
+    labels, subtopics, scores, is_one_list = _labels_and_scores(
+        y_true, y_pred, as_tensors
+    )
     valid = query_weights = item_weights = None
     if mask is not None:
-        valid = _mask(mask_name, mask, labels, is_one_list)
+        valid = _mask(mask_name, mask, labels, is_one_list, as_tensors)
     if sample_weight is not None:
         query_weights, item_weights = query_or_item_weights(
-            sample_weight, labels, is_one_list
+            sample_weight, labels, is_one_list, as_tensor=as_tensors
         )
 
     values = labels.tensor if subtopics is None else subtopics
@@ -196,12 +205,12 @@ def lists_of_arrays(
         valid: True for the items that count.
         weights: Valid weights of the queries, `[B]`, or of the items, `[B, N]`.
     """
-    labels, of_queries = _as_labels(labels), None
-    if weights is not None:
-        weights = as_weights(weights)
-        if weights.ndim == 1:
-            of_queries, weights = weights, None
-    return _as_lists(labels, labels, as_scores(scores), valid, of_queries, weights)
+    labels, of_queries, of_items = _as_labels(labels), None, None
+    if weights is not None and weights.ndim == 1:
+        of_queries = as_weights(weights)
+    elif weights is not None:
+        of_items = as_weights(weights)
+    return _as_lists(labels, labels, as_scores(scores), valid, of_queries, of_items)
 
 
 def _as_lists(
@@ -240,27 +249,27 @@ def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any]:
 
 
 def _labels_and_scores(
-    y_true: Any, y_pred: Any
-) -> tuple[Dense, tf.Tensor | None, tf.Tensor, bool]:
+    y_true: Any, y_pred: Any, as_tensors: bool
+) -> tuple[Dense, Array | None, Array, bool]:
     """Labels, labels of subtopics, and scores, in the dtypes to compute with.
 
     Labels and scores are `[B, N]`. With labels `[B, N, T]` of subtopics, an item's
     label is the highest of them. The last value says whether labels and scores came as
     one list, `[N]`.
     """
-    labels = dense("`y_true`", y_true, _as_labels, padding=-1)
-    scores = dense("`y_pred`", y_pred, as_scores, padding=0)
+    labels = dense("`y_true`", y_true, _as_labels, padding=-1, as_tensor=as_tensors)
+    scores = dense("`y_pred`", y_pred, as_scores, padding=0, as_tensor=as_tensors)
     received = (
         f"Received: y_true of shape {labels.tensor.shape}, "
         f"y_pred of shape {scores.tensor.shape}."
     )
-    ranks = labels.tensor.shape.rank, scores.tensor.shape.rank
+    ranks = labels.tensor.ndim, scores.tensor.ndim
     is_one_list = ranks == (1, 1)
     if is_one_list:
-        labels = labels._replace(tensor=labels.tensor[tf.newaxis])
-        scores = scores._replace(tensor=scores.tensor[tf.newaxis])
+        labels = labels._replace(tensor=labels.tensor[xp.newaxis])
+        scores = scores._replace(tensor=scores.tensor[xp.newaxis])
     elif ranks in ((2, 3), (3, 3)) and scores.tensor.shape[2] == 1:
-        scores = scores._replace(tensor=tf.squeeze(scores.tensor, axis=2))
+        scores = scores._replace(tensor=xp.squeeze(scores.tensor, axis=2))
     elif ranks not in ((2, 2), (3, 2)):
         hint = ""
         if ranks in ((1, 2), (2, 3)):
@@ -275,13 +284,13 @@ def _labels_and_scores(
         if isinstance(y_pred, (list, tuple)):
             scores = as_ragged(scores)
         else:
-            labels = padded_to(labels, tf.shape(scores.tensor)[1])
+            labels = padded_to(labels, xp.shape(scores.tensor)[1])
     subtopics = None
     if ranks[0] == 3:
         subtopics = labels.tensor
         if subtopics.shape[2] == 0:
             raise ValueError(f"Labels [B, N, T] need at least 1 subtopic. {received}")
-        labels = labels._replace(tensor=tf.reduce_max(subtopics, axis=2))
+        labels = labels._replace(tensor=xp.max(subtopics, axis=2))
     error = f"Labels and scores must be of the same shape. {received}"
     return (
         labels,
@@ -291,19 +300,22 @@ def _labels_and_scores(
     )
 
 
-def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> tf.Tensor:
+def _mask(
+    name: str, mask: Any, labels: Dense, is_one_list: bool, as_tensor: bool
+) -> Array:
     """Which items count, `[B, N]`."""
-    given = dense(name, mask, _as_mask, padding=False)
+    given = dense(name, mask, _as_mask, padding=False, as_tensor=as_tensor)
     error = (
         f"{name} must be of the labels' shape, {labels.tensor.shape}. "
         f"Received: shape {given.tensor.shape}."
     )
-    if is_one_list and given.tensor.shape.rank == 1:
-        given = given._replace(tensor=given.tensor[tf.newaxis])
+    if is_one_list and given.tensor.ndim == 1:
+        given = given._replace(tensor=given.tensor[xp.newaxis])
     valid = with_shape_of(labels, given, "labels", error)
     if labels.row_lengths is None:
         return valid
-    return valid & tf.sequence_mask(labels.row_lengths, tf.shape(valid)[1])
+    positions = xp.arange(xp.shape(valid, out_type=xp.int64)[1], like=valid)
+    return valid & (positions < labels.row_lengths[:, xp.newaxis])
 
 
 def _as_labels(labels: Array) -> Array:
@@ -319,7 +331,7 @@ def _as_labels(labels: Array) -> Array:
 
 
 def _as_mask(mask: Any) -> Any:
-    if not mask.dtype.is_bool:
+    if xp.dtype_of(mask) != np.bool_:
         raise ValueError(
             "A mask must be boolean, True for the items that count. "
             f"Received dtype: {mask.dtype.name}."

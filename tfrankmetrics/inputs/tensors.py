@@ -1,4 +1,4 @@
-"""Anything array-like as dense tensors, with shapes checked as early as possible.
+"""Anything array-like as dense arrays, with shapes checked as early as possible.
 
 Where the graph knows a dimension, it is checked while tracing, and otherwise when the
 graph runs.
@@ -25,18 +25,42 @@ from tfrankmetrics.columns.values import (
 
 
 class Dense(NamedTuple):
-    """One argument as a dense tensor, with its row lengths if it was ragged."""
+    """One argument as a dense array, with its row lengths if it was ragged."""
 
     name: str
-    tensor: tf.Tensor
+    tensor: Array
     padding: float | bool
-    row_lengths: tf.Tensor | None = None
+    row_lengths: Array | None = None
 
 
-def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Dense:
-    """Converts anything array-like; rows of unequal length are padded."""
+def has_tensor(*arguments: Any) -> bool:
+    """Whether TensorFlow has an argument, or a value of an argument that is a dict."""
+    return any(
+        has_tensor(*argument.values())
+        if isinstance(argument, Mapping)
+        else xp.is_tensor(argument)
+        for argument in arguments
+    )
+
+
+def dense(
+    name: str,
+    data: Any,
+    convert: Callable,
+    padding: float | bool,
+    *,
+    as_tensor: bool = True,
+) -> Dense:
+    """Converts anything array-like; rows of unequal length are padded.
+
+    The result is a tensor, or an array of NumPy.
+    """
     if not tf.is_tensor(data):
         data = _array_or_rows(name, data)
+        if not as_tensor:
+            return _dense_array(name, data, convert, padding)
+        if isinstance(data, _Rows):
+            data = tf.RaggedTensor.from_row_lengths(data.values, data.lengths)
     if isinstance(data, tf.SparseTensor):
         raise ValueError(
             f"{name} must be dense or ragged. Received a SparseTensor: convert it with "
@@ -58,6 +82,18 @@ def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Den
             "tf.ensure_shape(). Received: a tensor of unknown rank."
         )
     return Dense(name, convert(tensor), padding)
+
+
+def _dense_array(
+    name: str, data: np.ndarray | _Rows, convert: Callable, padding: float | bool
+) -> Dense:
+    if isinstance(data, np.ndarray):
+        return Dense(name, convert(data), padding)
+    values, lengths = convert(data.values), data.lengths
+    shape = len(lengths), lengths.max(initial=0), *values.shape[1:]
+    array = np.full(shape, padding, values.dtype)
+    array[np.arange(shape[1]) < lengths[:, np.newaxis]] = values
+    return Dense(name, array, padding, lengths)
 
 
 def as_float64(numbers: Array) -> Array:
@@ -83,15 +119,22 @@ def as_scores(scores: Array) -> Array:
     return xp.maximum(xp.astype(scores, xp.int64), np.iinfo(np.int64).min + 1)
 
 
-def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
-    """Array-like data as an array, or ragged if its rows are of unequal length."""
+class _Rows(NamedTuple):
+    """Rows of unequal length."""
+
+    values: np.ndarray  # of all rows, one after the other
+    lengths: np.ndarray
+
+
+def _array_or_rows(name: str, data: Any) -> np.ndarray | _Rows:
+    """Array-like data as an array, or as rows if they are of unequal length."""
     refuse_masked_arrays(name, data)
     try:
         array = np.asarray(data)
     except ValueError:  # rows of unequal length
         array = np.empty(0, object)
     if array.dtype == object:
-        return _ragged(name, data)
+        return _rows(name, data)
     refuse_rounded_integers(name, data, array)
     is_long = array.dtype.kind == "f" and array.dtype.itemsize > 8
     if is_long or array.dtype.kind in "SUMm":
@@ -103,8 +146,7 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | tf.RaggedTensor:
     return array
 
 
-def _ragged(name: str, data: Any) -> tf.RaggedTensor:
-    """Rows of unequal length as a ragged tensor."""
+def _rows(name: str, data: Any) -> _Rows:
     try:
         rows = [np.asarray(row) for row in data]
         values = np.concatenate([row for row in rows if row.size] or rows)
@@ -117,7 +159,7 @@ def _ragged(name: str, data: Any) -> tf.RaggedTensor:
             f"{name} must be an array of numbers, or a list of lists of numbers. "
             f"Received: {data!s:.200}.{hint}"
         ) from None
-    return tf.RaggedTensor.from_row_lengths(values, [len(row) for row in rows])
+    return _Rows(values, np.array([len(row) for row in rows], np.int64))
 
 
 def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
@@ -133,30 +175,30 @@ def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
         )
 
 
-def padded_to(argument: Dense, width: tf.Tensor) -> Dense:
-    """Pads a ragged tensor to the width of a dense one."""
-    missing = tf.maximum(width - tf.shape(argument.tensor)[1], 0)
-    padding = tf.cast(argument.padding, argument.tensor.dtype)
-    paddings = [[0, 0]] * argument.tensor.shape.rank
-    paddings[1] = [0, missing]
-    padded = tf.pad(argument.tensor, paddings, constant_values=padding)
+def padded_to(argument: Dense, width: Array) -> Dense:
+    """Pads a ragged array to the width of a dense one."""
+    array = argument.tensor
+    missing = xp.maximum(width - xp.shape(array)[1], 0)
+    padding = xp.astype(argument.padding, array.dtype, like=array)
+    widths = [[0, 0]] * array.ndim
+    widths[1] = [0, missing]
+    padded = xp.pad(array, widths, constant_values=padding)
     return argument._replace(tensor=padded)
 
 
 def as_ragged(argument: Dense) -> Dense:
     """Marks rows of equal length as ragged: Python lists carry no padding."""
-    size = tf.shape(argument.tensor, out_type=tf.int64)
-    return argument._replace(row_lengths=tf.fill(size[:1], size[1]))
+    size = xp.shape(argument.tensor, out_type=xp.int64)
+    lengths = xp.full(size[:1], size[1], like=argument.tensor)
+    return argument._replace(row_lengths=lengths)
 
 
-def with_shape_of(
-    other: Dense, argument: Dense, contents: str, error: str
-) -> tf.Tensor:
-    """The tensor of `argument`, which must have the shape and rows of `other`.
+def with_shape_of(other: Dense, argument: Dense, contents: str, error: str) -> Array:
+    """The array of `argument`, which must have the shape and rows of `other`.
 
     `contents` says what the other holds, for the errors about rows.
     """
-    shape = tf.shape(other.tensor)
+    shape = xp.shape(other.tensor)
     if argument.row_lengths is None:
         return require_shape(argument.tensor, other.tensor.shape, shape, error)
     with _required_same_rows(argument, other, contents):
@@ -164,13 +206,14 @@ def with_shape_of(
         return require_shape(tensor, other.tensor.shape, shape, error)
 
 
-def require_shape(
-    tensor: tf.Tensor, known: tf.TensorShape, shape: tf.Tensor, error: str
-) -> tf.Tensor:
-    """Checks the shape of a tensor: known sizes now, others when the graph runs."""
-    if not tensor.shape.is_compatible_with(known):
+def require_shape(tensor: Array, known: Any, shape: Array, error: str) -> Array:
+    """Checks the shape of an array: known sizes now, others when the graph runs."""
+    if not xp.has_shape(tensor, known):
         raise ValueError(error)
-    if tensor.shape.is_fully_defined() and known.is_fully_defined():
+    is_known = isinstance(tensor, np.ndarray) or (
+        tensor.shape.is_fully_defined() and known.is_fully_defined()
+    )
+    if is_known:
         return tensor
     return tf.ensure_shape(reshaped_if_same(tensor, shape, error), known)
 
@@ -197,13 +240,14 @@ def _required_same_rows(
     )
     lengths: tuple[Any, Any] = (other.row_lengths, argument.row_lengths)
     if tf.executing_eagerly():
-        rows = zip_longest(*(each.numpy() for each in lengths))
+        rows = zip_longest(*map(np.asarray, lengths))
         for row, (expected, received) in enumerate(rows):
             if expected != received:
                 raise ValueError(
                     f"{error} Received: in row {row}, {expected} {contents} and "
                     f"{received} values of {argument.name}."
                 )
+        return nullcontext()
     with required(tf.equal(*map(tf.size, lengths)), error, *lengths):
         same_lengths = tf.equal(*lengths)
     return required(tf.reduce_all(same_lengths), error, *lengths)
@@ -225,7 +269,7 @@ def required(
     return nullcontext()
 
 
-def first_value(where: np.ndarray, values: tf.Tensor) -> str:
+def first_value(where: np.ndarray, values: Array) -> str:
     """The value at the first True, and its index."""
     index = first_index(where)
-    return f"{values.numpy()[tuple(index)]} at index {index}"
+    return f"{np.asarray(values)[tuple(index)]} at index {index}"

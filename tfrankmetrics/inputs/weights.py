@@ -20,10 +20,12 @@ from tfrankmetrics.inputs.tensors import (
 
 
 def query_or_item_weights(
-    sample_weight: Any, labels: Dense, is_one_list: bool
-) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+    sample_weight: Any, labels: Dense, is_one_list: bool, *, as_tensor: bool
+) -> tuple[Array | None, Array | None]:
     """The weights of labels: one per query, `[B]`, or one per item, `[B, N]`."""
-    given = dense("`sample_weight`", sample_weight, as_weights, padding=0)
+    given = dense(
+        "`sample_weight`", sample_weight, as_weights, padding=0, as_tensor=as_tensor
+    )
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1] (one weight per query), or of "
         f"the labels' shape (one per item), here {labels.tensor.shape}; the latter may "
@@ -31,25 +33,25 @@ def query_or_item_weights(
         f"Received: shape {given.tensor.shape}."
     )
     weights = _as_batch(_nan_if_negative(given.tensor), is_one_list)
-    batch = tf.shape(labels.tensor)[:1]
-    if weights.shape.rank == 0:
-        return tf.fill(batch, weights), None
+    batch = xp.shape(labels.tensor)[:1]
+    if weights.ndim == 0:
+        return xp.full(batch, weights, like=weights), None
     is_dense = given.row_lengths is None
-    if is_dense and weights.shape.rank == 2 and weights.shape[1] == 1:
-        weights = tf.squeeze(weights, axis=1)
-    if weights.shape.rank == 1:
+    if is_dense and weights.ndim == 2 and weights.shape[1] == 1:
+        weights = xp.squeeze(weights, axis=1)
+    if weights.ndim == 1:
         return require_shape(weights, labels.tensor.shape[:1], batch, error), None
-    if is_dense and weights.shape.rank == 2 and weights.shape[1] is None:
+    if is_dense and weights.ndim == 2 and weights.shape[1] is None:
         weights = _of_each_item(weights, labels.tensor, error)
     given = given._replace(tensor=weights)
     return None, with_shape_of(labels, given, "labels", error)
 
 
-def _as_batch(weights: tf.Tensor, is_one_list: bool) -> tf.Tensor:
+def _as_batch(weights: Array, is_one_list: bool) -> Array:
     """Weights `[B, N, 1]`, as of scores, or `[N]` of one list, as `[B, N]`."""
-    if weights.shape.rank == 3 and weights.shape[2] == 1:
-        return tf.squeeze(weights, axis=2)
-    return weights[tf.newaxis] if is_one_list and weights.shape.rank == 1 else weights
+    if weights.ndim == 3 and weights.shape[2] == 1:
+        return xp.squeeze(weights, axis=2)
+    return weights[xp.newaxis] if is_one_list and weights.ndim == 1 else weights
 
 
 def _of_each_item(weights: tf.Tensor, labels: tf.Tensor, error: str) -> tf.Tensor:
@@ -99,8 +101,9 @@ def dense_weights(sample_weight: Any) -> tf.Tensor:
     return given.tensor
 
 
-def _nan_if_negative(weights: tf.Tensor) -> tf.Tensor:
-    return tf.where(weights < 0, tf.constant(float("nan"), tf.float64), weights)
+def _nan_if_negative(weights: Array) -> Array:
+    nan = xp.asarray(float("nan"), xp.float64, like=weights)
+    return xp.where(weights < 0, nan, weights)
 
 
 def as_weights(weights: Array) -> Array:
@@ -113,11 +116,11 @@ def as_weights(weights: Array) -> Array:
     return xp.astype(weights, xp.float64)
 
 
-def require_valid_weights(weights: tf.Tensor | None) -> None:
+def require_valid_weights(weights: Array | None) -> None:
     """Raises ValueError for a weight that is not finite; negative ones are NaN."""
     if weights is None:
         return
-    numbers = weights.numpy()
+    numbers = np.asarray(weights)
     is_denormal = (numbers > 0) & (numbers < np.finfo(numbers.dtype).tiny)
     bad_weights = ~np.isfinite(numbers) | is_denormal
     if bad_weights.any():

@@ -1,0 +1,215 @@
+"""Tests that NumPy and TensorFlow give the same values, and which of them computes."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from cases import LABEL_METRICS, SUBTOPIC_METRICS, labels_for, random_lists
+from helpers import metrics_with_formula_options, metrics_with_ties, run_eagerly
+
+import tfrankmetrics as tfr
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import numpy as of_numpy
+from tfrankmetrics.arrays import tensorflow as of_tensorflow
+
+NUMBERS = np.array([[3.0, 1.0, 2.0, 2.0], [0.5, -1.0, 0.0, 4.0]])
+INTEGERS = np.array([[3, 1, 2, 2], [0, 1, 0, 3]])
+SORTED = np.sort(NUMBERS, axis=1)
+# Arguments and options of some calls of each operation.
+CALLS = {
+    "arange": [((4,), {"dtype": np.float64}), ((2, 7), {"dtype": np.int64})],
+    "argmax": [((NUMBERS,), {"axis": 1})],
+    "argsort": [
+        ((NUMBERS,), {"axis": 1}),
+        ((NUMBERS,), {"axis": 1, "descending": True}),
+    ],
+    "asarray": [(([1, 2], np.float64), {})],
+    "astype": [((INTEGERS, np.float64), {}), ((True, np.float64), {})],
+    "bitcast": [((INTEGERS.astype(np.uint32), np.int32), {})],
+    "bitwise_right_shift": [((INTEGERS, 1), {})],
+    "bitwise_xor": [((INTEGERS, INTEGERS + 1), {})],
+    "broadcast_to": [((NUMBERS[..., np.newaxis], (2, 4, 3)), {})],
+    "clip": [((NUMBERS, 0, 2), {})],
+    "concat": [(([NUMBERS, SORTED],), {"axis": 1})],
+    "cond": [((c, lambda: NUMBERS, lambda: SORTED), {}) for c in (True, False)],
+    "cumulative_prod": [
+        ((NUMBERS,), {"axis": axis, "exclusive": exclusive, "reverse": reverse})
+        for axis in (1, -1)
+        for exclusive in (False, True)
+        for reverse in (False, True)
+    ],
+    "cumulative_sum": [
+        ((INTEGERS,), {"axis": 1, "exclusive": exclusive})
+        for exclusive in (False, True)
+    ],
+    "divide_no_nan": [((NUMBERS, NUMBERS[:, ::-1]), {}), ((NUMBERS, 0.0), {})],
+    "flip": [((NUMBERS,), {"axis": [1]})],
+    "fold": [((lambda result, i: 2 * result, 3, NUMBERS), {})],
+    "full": [(([2, 3], 1.5), {})],
+    "gather": [((NUMBERS, INTEGERS), {}), ((NUMBERS[..., np.newaxis], INTEGERS), {})],
+    "matmul": [((NUMBERS, SORTED.T), {})],
+    "matrix_transpose": [((NUMBERS,), {})],
+    "matvec": [((NUMBERS[:, np.newaxis], SORTED), {})],
+    "max": [
+        ((NUMBERS,), {"axis": 1, "keepdims": True}),
+        ((NUMBERS[:, :0],), {"axis": 1}),
+    ],
+    "mean": [((NUMBERS,), {"axis": 0})],
+    "min": [((INTEGERS,), {"axis": 1}), ((NUMBERS[:, :0],), {"axis": 1})],
+    "pad": [
+        ((NUMBERS, [[0, 0], [1, 2]]), {}),
+        ((NUMBERS > 1, [[0, 0], [1, 0]]), {"constant_values": True}),
+    ],
+    "reshape": [((NUMBERS, [4, -1]), {})],
+    "roll": [((NUMBERS, 1), {"axis": 1})],
+    "searchsorted": [((SORTED, NUMBERS), {"side": side}) for side in ("left", "right")],
+    "select": [((NUMBERS > 1, NUMBERS, 0), {})],
+    "sort": [((NUMBERS,), {"axis": 1})],
+    "squeeze": [((NUMBERS[:, np.newaxis],), {"axis": 1})],
+    "stack": [(([NUMBERS, SORTED],), {"axis": 1})],
+    "take": [((NUMBERS, [2, 0]), {"axis": 1}), ((NUMBERS, [1]), {})],
+    "tile": [((NUMBERS, [2, 1]), {})],
+    "top_k": [((NUMBERS, 3), {}), ((INTEGERS, 4), {})],
+    "unfold": [
+        (
+            (lambda s, v: ((2 * v,), s * v), (NUMBERS[:, 0],), 3.0, 5, NUMBERS[:, 0]),
+            {},
+        )
+    ],
+    "unstack": [((NUMBERS,), {"axis": 1})],
+    "where": [((NUMBERS > 1, NUMBERS, 0), {})],
+    "while_loop": [
+        ((lambda i, _: i < 3, lambda i, x: (i + 1, 2 * x), [0, NUMBERS]), {})
+    ],
+    "ones": [(([2], np.float64), {})],
+    "zeros": [(([2], np.float64), {})],
+}
+ELEMENTWISE = ["ceil", "exp", "floor", "isfinite", "isnan", "log", "log1p", "round"]
+ELEMENTWISE += ["tanh", "zeros_like", "ones_like"]
+CALLS |= {name: [((SORTED,), {})] for name in ELEMENTWISE}
+CALLS |= {
+    name: [((NUMBERS, SORTED), {})]
+    for name in ("equal", "maximum", "minimum", "not_equal")
+}
+CALLS |= {
+    name: [((NUMBERS > 1,), {"axis": 1}), ((NUMBERS > -2,), {})]
+    for name in ("all", "any")
+}
+CALLS["sum"] = [((NUMBERS,), {"axis": 1, "keepdims": True})]
+# What an operation may tell of an array, which differs between libraries.
+FACTS = {"dtype_of", "has_shape", "is_floating", "known_size", "lowest", "shape"}
+
+
+def operations(module):
+    """The names of the operations that a module defines."""
+    others = {"Any", "Callable", "Sequence", "annotations", "current_graph", "quiet"}
+    others |= {"functools", "np", "tf"}
+    return {name for name in vars(module) if not name.startswith("_")} - others
+
+
+def test_both_libraries_have_all_operations():
+    assert operations(of_numpy) == operations(of_tensorflow) == CALLS.keys() | FACTS
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_an_operation_gives_the_same_in_both_libraries(name):
+    for arguments, options in CALLS[name]:
+        as_tensors = [
+            tf.constant(each) if isinstance(each, np.ndarray) else each
+            for each in arguments
+        ]
+        with of_numpy.quiet():
+            found = getattr(xp, name)(*arguments, **options)
+        expected = getattr(xp, name)(*as_tensors, like=tf.zeros([]), **options)
+        for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected)):
+            np.testing.assert_allclose(one, other, rtol=1e-15, strict=False)
+            assert not tf.is_tensor(one)
+
+
+def test_other_names_are_no_operations():
+    with pytest.raises(AttributeError, match="no operation 'wheer'"):
+        xp.wheer  # noqa: B018
+
+
+def lists_with(kind, name):
+    """Labels, scores and other arguments of lists with a kind of difficulty."""
+    labels, scores = random_lists(5, queries=25, size=15, ties=kind != "no ties")
+    labels, rng = labels_for(name, labels), np.random.default_rng(0)
+    options = {}
+    if kind == "NaN, infinity, masks":
+        scores = scores.copy()
+        odd = rng.random(scores.shape)
+        scores[odd < 0.1], scores[odd > 0.95] = np.nan, -np.inf
+        options["mask"] = rng.random(scores.shape) < 0.8
+    if kind == "weights of items":
+        options["sample_weight"] = rng.random(scores.shape)
+    if kind == "weights of queries":
+        options["sample_weight"] = rng.random(len(scores))
+    return labels, scores, options
+
+
+KINDS = ["no ties", "ties", "NaN, infinity, masks", "weights of items"]
+KINDS += ["weights of queries"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("names", [LABEL_METRICS, SUBTOPIC_METRICS])
+@pytest.mark.filterwarnings("ignore:`judged` needs a mask")
+def test_numpy_and_tensorflow_give_the_same_values(names, kind):
+    objects = metrics_with_formula_options(names)
+    labels, scores, options = lists_with(kind, objects[0].declaration.name)
+    with run_eagerly():
+        found = tfr.evaluate(labels, scores, objects, per_query=True, **options)
+        expected = tfr.evaluate(
+            tf.constant(labels), tf.constant(scores), objects, per_query=True, **options
+        )
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, 1e-13, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore:`judged` needs a mask")
+@pytest.mark.parametrize("ties", ["stable", "random", "best", "worst"])
+def test_numpy_and_tensorflow_break_ties_alike(ties):
+    labels, scores = random_lists(5, queries=25, size=15, ties=True)
+    objects = metrics_with_ties(LABEL_METRICS, ties)
+    with run_eagerly():
+        found = tfr.evaluate(labels, scores, objects, per_query=True)
+        labels = tf.constant(labels)
+        expected = tfr.evaluate(labels, scores, objects, per_query=True)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, 1e-13, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ([[1.0, 0.0]], np.ndarray),
+        (np.array([[1.0, 0.0]]), np.ndarray),
+        ([[1.0, 0.0], [2.0]], np.ndarray),
+        (tf.constant([[1.0, 0.0]]), tf.Tensor),
+        (tf.ragged.constant([[1.0, 0.0], [2.0]]), tf.Tensor),
+    ],
+)
+def test_the_arguments_decide_which_library_computes(labels, kind):
+    received = []
+
+    def gain(values):
+        received.append(values)
+        return values
+
+    tfr.evaluate(labels, labels, ["dcg"], gain=gain)
+    assert received
+    assert all(isinstance(values, kind) for values in received)
+
+
+def test_a_table_is_computed_by_numpy_and_a_metric_object_by_tensorflow():
+    received = []
+
+    def gain(values):
+        received.append(type(values))
+        return values
+
+    tfr.evaluate_rows([1, 1], [1, 0], [0.5, 0.2], ["dcg"], gain=gain)
+    assert {*received} == {np.ndarray}
+    received.clear()
+    tfr.DCG(gain=gain).update_state([[1, 0]], [[0.5, 0.2]])
+    assert all(issubclass(kind, tf.Tensor) for kind in received)
