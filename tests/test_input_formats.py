@@ -17,7 +17,6 @@ from hypothesis import assume, given
 from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine import values
 from tfrankmetrics.evaluation import rows
 
 INF = float("inf")
@@ -267,7 +266,7 @@ def test_rows_are_padded_with_others_of_similar_length(monkeypatch):
 
     read_all_labels = rows.lists_of_arrays
     monkeypatch.setattr(rows, "lists_of_arrays", lists_of_arrays)
-    monkeypatch.setattr(values, "ELEMENTS_AT_A_TIME", 12)
+    monkeypatch.setattr(rows, "ELEMENTS_IN_CACHE", 12)
     found = tfr.evaluate_rows(
         None, labels, -np.arange(len(labels)), ["mrr"], groups=lengths, per_query=True
     )
@@ -281,7 +280,7 @@ def test_random_ties_of_rows_that_do_not_fit_at_once(monkeypatch):
     arguments = (None, [1, 0, 0, 0, 0] * 20, np.zeros(100), ["mrr"])
     options = {"groups": [5] * 20, "per_query": True, "ties": "random"}
     at_once = tfr.evaluate_rows(*arguments, **options)
-    monkeypatch.setattr(values, "ELEMENTS_AT_A_TIME", 20)
+    monkeypatch.setattr(rows, "ELEMENTS_IN_CACHE", 20)
     in_parts = tfr.evaluate_rows(*arguments, **options)
     np.testing.assert_array_equal(in_parts["mrr"], at_once["mrr"])
 

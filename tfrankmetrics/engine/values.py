@@ -23,9 +23,11 @@ from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import shortened
 
-# How many items, or pairs of ids, `evaluate` and `evaluate_rows` read at a time: enough
-# to keep the cores busy, few enough to take little memory.
+# How many items, or pairs of ids, TensorFlow reads at a time: enough to keep the cores
+# busy, few enough to take little memory.
 ELEMENTS_AT_A_TIME = 2**20
+# How many NumPy reads at a time, so that its arrays fit into the cache.
+ELEMENTS_IN_CACHE = 2**16
 
 
 def values_and_weights(
@@ -183,8 +185,8 @@ def _sums(values: Array, weights: Array) -> Array:
     )
 
 
-def parts_of(order: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """Queries in this order, as many at a time as fit in memory.
+def parts_of(order: np.ndarray, lengths: np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """Queries in this order, with at most `most` elements at a time, if they fit.
 
     All of a part are padded to the longest of them. Without any query there is one
     empty part.
@@ -193,10 +195,10 @@ def parts_of(order: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
     while start < max(1, len(order)):
         # At most this many fit, since all are padded to the first one at least.
         first = max(1, lengths[order[start : start + 1]].sum())
-        part = order[start : start + max(1, ELEMENTS_AT_A_TIME // first)]
+        part = order[start : start + max(1, most // first)]
         longest = np.maximum.accumulate(lengths[part])
         elements = longest * np.arange(1, len(part) + 1)
-        fit = max(1, int(np.searchsorted(elements, ELEMENTS_AT_A_TIME, side="right")))
+        fit = max(1, int(np.searchsorted(elements, most, side="right")))
         yield part[:fit]
         start += fit
 

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfrankmetrics import arrays as xp
 from tfrankmetrics.arguments import ListArguments
 from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
-from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, values_and_weights
+from tfrankmetrics.engine.values import (
+    ELEMENTS_AT_A_TIME,
+    ELEMENTS_IN_CACHE,
+    values_and_weights,
+)
 from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
@@ -128,11 +133,13 @@ def _values_and_weights(
     measures: tuple[Measure, ...], lists: Lists, first_query: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Each query's value and weight, of as many lists as fit in memory at a time."""
-    step, parts = max(1, ELEMENTS_AT_A_TIME // max(1, lists.elements_per_query)), []
+    arrays, parts = arrays_of(lists), []
+    has_tensors = any(map(xp.is_tensor, arrays.values()))
+    most = ELEMENTS_AT_A_TIME if has_tensors else ELEMENTS_IN_CACHE
+    step = max(1, most // max(1, lists.elements_per_query))
     for start in range(0, max(1, int(lists.num_queries)), step):
         rows = slice(start, start + step)
-        part = {name: array[rows] for name, array in arrays_of(lists).items()}
-        part = with_arrays(lists, part)
+        part = with_arrays(lists, {n: array[rows] for n, array in arrays.items()})
         parts.append(
             call_compiled(values_and_weights, measures, part, first_query + start)
         )

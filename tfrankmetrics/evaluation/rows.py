@@ -25,7 +25,7 @@ from tfrankmetrics.columns.values import (
 from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
-from tfrankmetrics.engine.values import parts_of, values_and_weights
+from tfrankmetrics.engine.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
 from tfrankmetrics.inputs.labels import lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
@@ -252,7 +252,7 @@ def _in_lists(
     if any(measure["ties"] == "random" for measure in measures):
         by_length = np.arange(num_queries)  # random ties depend on the query's number
     start = 0
-    for part in parts_of(by_length, queries.lengths):
+    for part in parts_of(by_length, queries.lengths, ELEMENTS_IN_CACHE):
         rows, exists = queries.rows(part)
         labels = columns["labels"][rows]
         lists = lists_of_arrays(

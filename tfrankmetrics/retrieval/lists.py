@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.values import parts_of, values_and_weights
+from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, parts_of, values_and_weights
 from tfrankmetrics.inputs.relevant_ids import require_finite_relevance
 from tfrankmetrics.inputs.weights import require_valid_weights
 from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
@@ -126,7 +126,7 @@ class SomeRanks:
     def parts(self) -> Iterator[np.ndarray]:
         """The queries, as many at a time as fit in memory, those of like length."""
         lengths = self._sizes.sum(axis=1) + self._down_to + self._width
-        return parts_of(np.argsort(lengths, kind="stable"), lengths)
+        return parts_of(np.argsort(lengths, kind="stable"), lengths, ELEMENTS_AT_A_TIME)
 
     def of(self, queries: np.ndarray) -> np.ndarray:
         """The ranks of some queries, ascending, float64 `[B, D]`.
