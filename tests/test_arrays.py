@@ -97,6 +97,7 @@ CALLS |= {
 CALLS["sum"] = [((NUMBERS,), {"axis": 1, "keepdims": True})]
 # What an operation may tell of an array, which differs between libraries.
 FACTS = {"dtype_of", "has_shape", "is_floating", "known_size", "lowest", "shape"}
+FACTS |= {"without_denormals"}
 
 
 def operations(module):
@@ -177,6 +178,18 @@ def test_numpy_and_tensorflow_break_ties_alike(ties):
         expected = tfr.evaluate(labels, scores, objects, per_query=True)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, 1e-13, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_denormal_numbers_are_zero_in_both_libraries(dtype):
+    tiny = np.finfo(dtype).tiny
+    labels = np.array([[0, tiny / 4, tiny, 1]], dtype)
+    scores = np.array([[tiny, 0, tiny / 4, -tiny / 4]], dtype)
+    names = ["dcg", "ndcg", "tied@4", "arp"]
+    found = tfr.evaluate(labels, scores, names, gain="linear")
+    expected = tfr.evaluate(tf.constant(labels), scores, names, gain="linear")
+    assert found == pytest.approx(expected, rel=1e-13)
+    assert found["tied@4"] == 1
 
 
 @pytest.mark.parametrize(

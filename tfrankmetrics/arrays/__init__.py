@@ -32,6 +32,8 @@ has_shape(values, sizes)
     Whether the sizes may be these, where None stands for any.
 dtype_of(values), is_floating(values), lowest(values)
     The dtype as one of NumPy, whether it is a float, and its lowest finite number.
+without_denormals(values)
+    The values with 0 for denormal numbers, which TensorFlow's operations take for 0.
 cond(condition, if_true, if_false)
     The result of one of two functions.
 while_loop(condition, body, variables)

@@ -225,6 +225,13 @@ def is_floating(values: np.ndarray) -> bool:
     return values.dtype.kind == "f"
 
 
+def without_denormals(values: np.ndarray) -> np.ndarray:
+    """The values, with 0 for denormal numbers."""
+    if values.dtype.kind != "f":
+        return values
+    return np.where(np.abs(values) < np.finfo(values.dtype).tiny, 0, values)
+
+
 def lowest(values: np.ndarray) -> Any:
     """The lowest number of the dtype."""
     return np.finfo(values.dtype).min

@@ -327,7 +327,8 @@ def _as_labels(labels: Array) -> Array:
         )
     # In float32, 2^24 and 2^24 + 1 are the same label.
     is_wide = dtype == np.float64 or (dtype.kind in "iu" and dtype.itemsize > 2)
-    return as_float64(labels) if is_wide else xp.astype(labels, xp.float32)
+    wide = as_float64(labels) if is_wide else xp.astype(labels, xp.float32)
+    return xp.without_denormals(wide)
 
 
 def _as_mask(mask: Any) -> Any:

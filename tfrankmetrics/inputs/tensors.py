@@ -108,7 +108,8 @@ def as_scores(scores: Array) -> Array:
     """Scores in a dtype that holds them exactly, so that rounding makes no ties."""
     dtype = xp.dtype_of(scores)
     if xp.is_floating(scores):
-        return xp.astype(scores, xp.float64 if dtype == xp.float64 else xp.float32)
+        kept = xp.float64 if dtype == xp.float64 else xp.float32
+        return xp.without_denormals(xp.astype(scores, kept))
     if dtype.kind not in "iu" or dtype == np.uint64:
         hint = " Cast them to int64." if dtype == np.uint64 else ""
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,11 @@ class Items(NamedTuple):
     weights: Array | None  # [B, D] float64
     # [B, D] bool, False also for items that nobody judged; None if all were judged.
     judged: Array | None = None
+
+    @property
+    def xp(self) -> ModuleType:
+        """The operations on arrays, for whichever library has the items."""
+        return xp
 
     def only(self, which: Array) -> Items:
         """Turns all items but these into padding."""
@@ -51,7 +57,6 @@ class ItemGain:
     two metrics with the same options have equal gains, which are computed once.
 
     >>> import dataclasses
-    >>> import tensorflow as tf
     >>> @dataclasses.dataclass(frozen=True)
     ... class ShareOfMaximum(ItemGain):
     ...     max_label: float
