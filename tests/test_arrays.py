@@ -180,6 +180,18 @@ def test_numpy_and_tensorflow_break_ties_alike(ties):
         np.testing.assert_allclose(found[name], values, 1e-13, err_msg=name)
 
 
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", "float16", "float32", "float64", "int8", "int64", "uint32"]
+)
+def test_numpy_and_tensorflow_read_the_same_dtypes(dtype):
+    dtype = tf.as_dtype(dtype)
+    labels, scores = random_lists(0, queries=5, size=9, ties=True)
+    labels, scores = tf.cast(labels, dtype), tf.cast(9 * scores + 99, dtype)
+    names = ["ndcg", "map@3", "tied@5", "arp"]
+    found = tfr.evaluate(labels.numpy(), scores.numpy(), names)
+    assert found == pytest.approx(tfr.evaluate(labels, scores, names), rel=1e-13)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_denormal_numbers_are_zero_in_both_libraries(dtype):
     tiny = np.finfo(dtype).tiny

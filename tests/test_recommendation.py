@@ -406,7 +406,8 @@ def test_queries_that_do_not_fit_in_memory_at_once(inputs, y_pred, monkeypatch):
 
     call = module.call_compiled
     monkeypatch.setattr(module, "call_compiled", call_compiled)
-    monkeypatch.setattr(module, "ELEMENTS_AT_A_TIME", 30)
+    for most in ("ELEMENTS_AT_A_TIME", "ELEMENTS_IN_CACHE"):
+        monkeypatch.setattr(module, most, 30)
     y_true = [[1, 2], [0, 2], [3, 1], [3, 9], [1, 3]]
     if inputs == "labels":
         y_true = np.eye(10)[y_true].sum(axis=1)

@@ -221,8 +221,8 @@ def dtype_of(values: np.ndarray) -> np.dtype:
 
 
 def is_floating(values: np.ndarray) -> bool:
-    """Whether the values are floats."""
-    return values.dtype.kind == "f"
+    """Whether the values are floats, or bfloat16, which is no dtype of NumPy itself."""
+    return "float" in values.dtype.name
 
 
 def without_denormals(values: np.ndarray) -> np.ndarray:
