@@ -7,6 +7,7 @@ needs, or another way to write the same.
     python tests/mutate.py --sample 100 --seed 1      # 100 mutants of all modules
     python tests/mutate.py --again --budget 300       # more tests for the survivors
     python tests/mutate.py --again --tests inputs     # only tests/test_inputs.py
+    python tests/mutate.py beam --tests validation/test_beam.py    # where Beam is
 
 The results are kept in a file, and another run goes on where the last one stopped.
 
@@ -142,7 +143,8 @@ def tests_by_line(files):
 
         result = in_a_fork(run, timeout=3600)
         if isinstance(result, str) or result[2]:
-            raise SystemExit(f"All tests must pass at first. Received: {result}.")
+            failed = result if isinstance(result, str) else result[2]
+            raise SystemExit(f"All tests must pass at first. Received: {failed}.")
         cache.parent.mkdir(exist_ok=True)
         cache.write_text(json.dumps(result))
     return json.loads(cache.read_text())[:2]
@@ -204,7 +206,9 @@ def main():
     parser.add_argument("--sample", type=int, help="how many mutants, at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--budget", type=float, default=30, help="seconds per mutant")
-    parser.add_argument("--tests", nargs="+", default=TESTS, help="names of test files")
+    parser.add_argument(
+        "--tests", nargs="+", default=TESTS, help="names, or paths, of test files"
+    )
     parser.add_argument("--results", default="build/mutants.jsonl", help="a file")
     parser.add_argument("--again", action="store_true", help="judge survivors again")
     options, paths = parser.parse_args(), []
@@ -220,7 +224,10 @@ def main():
     results.parent.mkdir(exist_ok=True)
     if results.exists():
         known = {(r := json.loads(line))["mutant"]: r for line in results.open()}
-    files = [ROOT / "tests" / f"test_{name}.py" for name in options.tests]
+    files = [
+        ROOT / name if name.endswith(".py") else ROOT / "tests" / f"test_{name}.py"
+        for name in options.tests
+    ]
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import hypothesis

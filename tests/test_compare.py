@@ -413,7 +413,8 @@ def test_plots_show_the_differences_and_intervals():
 
 ERRORS = {
     "nothing": ({}, {}, "Received: {}"),
-    "a list": ([1], {}, "Received: [1]"),
+    "a list": ([1], {}, "`values` must be a dict with the values of each model"),
+    "no arrays": ({"A": [1]}, {}, "The values of a model must be a dict of arrays"),
     "means": ({"A": {"mrr": 0.5}}, {}, "Received: the shapes {'mrr': ()}"),
     "lengths": ({"A": {"mrr": [1.0], "map": [1.0, 0.5]}}, {}, "'map': (2,)"),
     "numbers of queries": (
@@ -663,10 +664,12 @@ def test_a_query_that_one_metric_lacks_is_no_pair():
         tfr.compare({"A": first["A"], "B": second["B"]})
 
 
-def test_names_that_are_only_in_part_slices_are_columns():
-    found = values()
+@pytest.mark.parametrize("names", [["de", "en"], ["slice", "other"]])
+def test_all_names_of_slices_must_be_in_the_values(names):
+    found = values(by=np.arange(N) % 2)
+    tfr.compare(found, by=["slice"])
     with pytest.raises(ValueError, match="`by` must"):
-        tfr.compare(found, by=["de", "en"])
+        tfr.compare(found, by=names)
 
 
 def test_the_row_of_all_queries_has_a_cell_for_each_column_of_slices():
@@ -677,9 +680,18 @@ def test_the_row_of_all_queries_has_a_cell_for_each_column_of_slices():
     assert any(row.startswith("| all |  | mrr |") for row in rows)
 
 
+def test_numbers_of_the_tables_stand_on_the_right():
+    comparison = tfr.compare(values("AB", ["mrr"]))
+    lines = comparison.to_markdown("differences").splitlines()
+    assert lines[1].startswith("| --- | --- | ---: |")
+
+
 def test_notes_explain_letters_only_where_models_are_compared():
     alone, both = repr(tfr.compare(values("A"))), repr(tfr.compare(values("AB")))
     assert "Letters" in both
+    assert "better than that model (corrected p < 0.05)" in both
+    one_test = repr(tfr.compare(values("AB", ["mrr"])))
+    assert "better than that model (p < 0.05)" in one_test
     assert "Letters" not in alone
     assert "A (a)" in both
     assert "(a)" not in alone

@@ -759,17 +759,25 @@ def test_integers_and_floats_make_a_product_of_floats(swap):
     assert found["arp"].tolist() == (1 + above + tied / 2).tolist()
 
 
-def test_scores_of_minus_infinity_and_nan_are_found_in_every_row(monkeypatch):
+def test_a_product_of_integers_and_floats_is_a_float64():
+    integers = np.array([[2**24], [2**24 + 1]])  # equal in float32
+    floats = np.ones((1, 1), "float32")
+    found = tfr.evaluate_retrieval(floats, integers, [0], ["mrr"])
+    assert found == {"mrr": 0.5}
+
+
+@pytest.mark.parametrize("odd", range(4))
+def test_scores_of_minus_infinity_are_found_in_every_row(odd, monkeypatch):
     rng = np.random.default_rng(0)
     queries, candidates = rng.normal(size=(2, 40, 3)).astype("float32")
-    ids = np.arange(40)
+    ids, of_odd = np.arange(40), queries[odd]
 
     def score(queries, candidates):
         products = tf.matmul(queries, candidates, transpose_b=True)
-        odd = tf.where(products < 0, -np.inf, np.nan)
-        return tf.where(queries[:, :1] > 1, odd, products)
+        is_odd = tf.reduce_all(queries == of_odd, axis=1, keepdims=True)
+        return tf.where(is_odd & (products < 0.5), -np.inf, products)
 
-    others = candidates, ids, ["mrr", "recall@5", "map"]
+    others = candidates, ids, ["mrr", "recall@5", "precision@40", "auc"]
     expected = tfr.evaluate(
         ids, score(queries, candidates), others[2], inputs="catalogue"
     )
