@@ -64,8 +64,8 @@ def _require_no_padding(declaration: Declaration, value: np.ndarray) -> None:
         raise _TrialError(
             f"The value of `{declaration.name}` must not depend on padding. Received: "
             f"{value} for the labels {LABELS}, and {padded} with two more items of "
-            "padding. Give padding no gain, as in xp.where(items.valid, gains, 0), and "
-            "do not count items where lists.ranked.valid is False."
+            "padding. Give padding no gain, as in items.xp.where(items.valid, gains, "
+            "0), and do not count items where lists.ranked.valid is False."
         )
 
 
@@ -87,7 +87,7 @@ def _require_no_cutoff_at_the_end(declaration: Declaration, value: np.ndarray) -
             f"Without a cutoff, the value of `{declaration.name}` must be that of the "
             f"cutoff k={len(LABELS)}, for a list of {len(LABELS)} items. Received: "
             f"{whole} without a cutoff, and {at_the_end} with it. `lists.k` is "
-            "infinite without one: use xp.minimum(lists.k, "
+            "infinite without one: use lists.xp.minimum(lists.k, "
             "lists.num_retrieved[:, None])."
         )
 
@@ -98,7 +98,8 @@ def _require_numbers(declaration: Declaration, value: np.ndarray) -> None:
         raise _TrialError(
             f"The value of `{declaration.name}` must be a number for each list. "
             f"Received: {without[:, 0]} for the labels {[0.0] * 4}, and "
-            f"{without[:, 1]} for a list of padding. Divide by tf.math.divide_no_nan."
+            f"{without[:, 1]} for a list of padding. Divide with "
+            "lists.xp.divide_no_nan."
         )
 
 
