@@ -78,6 +78,14 @@ def test_two_sources_of_one_key_are_an_error():
     assert {"val_mrr", "dev_mrr"} <= set(fit(row_model(), callbacks))
 
 
+def test_two_sources_may_both_be_nan():
+    nothing = np.zeros(len(CLICKS))
+    callbacks = [
+        tfr.EvaluateRows(X, nothing, USERS, ["mrr"], empty="skip") for _ in range(2)
+    ]
+    assert np.isnan(fit(row_model(), callbacks)["val_mrr"]).all()
+
+
 def test_two_sources_of_one_key_are_an_error_with_steps():
     def callback(**arguments):
         return tfr.EvaluateRows(X, CLICKS, USERS, ["map"], unit="steps", **arguments)

@@ -348,3 +348,17 @@ def test_a_column_without_a_text_as_its_name_raises():
     by = {"language": ["de", "en"], 1: ["a", "b"]}
     with pytest.raises(ValueError, match="or a dict of columns"):
         tfr.evaluate([[1, 0]] * 2, [[2.0, 1.0]] * 2, ["mrr"], by=by)
+
+
+def test_no_queries_have_no_slices():
+    none = np.zeros((0, 3))
+    found = tfr.evaluate(none, none, ["mrr"], by=[], per_query=True)
+    assert {name: len(column) for name, column in found.items()} == {
+        "slice": 0,
+        "mrr": 0,
+    }
+
+
+def test_the_error_for_a_name_says_whose_column_is_meant():
+    with pytest.raises(ValueError, match="`by` must be a frame's column, or a dict"):
+        tfr.evaluate([[1]], [[1.0]], ["mrr"], by="language")
