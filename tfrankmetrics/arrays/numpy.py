@@ -144,8 +144,11 @@ def gather(values: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def matvec(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """The product of each matrix with its vector."""
-    return np.matmul(matrices, vectors[..., np.newaxis])[..., 0]
+    """The product of each matrix with its vector.
+
+    Without BLAS, which adds in another order on each kind of processor.
+    """
+    return np.sum(matrices * vectors[..., np.newaxis, :], axis=-1)
 
 
 def matrix_transpose(values: np.ndarray) -> np.ndarray:

@@ -114,10 +114,14 @@ class RankedItems:
 
     @property
     def _is_shallow(self) -> bool:
-        """Whether at most 64 ranks are read.
+        """Whether TensorFlow reads at most 64 ranks.
 
-        There a product with a matrix of zeros and ones is faster than tf.cumsum.
+        There a product with a matrix of zeros and ones is faster than tf.cumsum. NumPy
+        would leave the product to BLAS, which adds in another order on each kind of
+        processor.
         """
+        if not xp.is_tensor(self.ranked.valid):
+            return False
         if isinstance(self.depth, int):
             return self.depth <= 64
         return self.deepest is not None and self.deepest < 64
