@@ -222,9 +222,11 @@ def means_of(
     # Scaled by a power of 2, which changes no bit of the mean, no sum overflows.
     _, exponents = np.frexp(np.max(weights, axis=1, initial=0))
     scale = np.ldexp(1.0, np.clip(-exponents, -1022, 1022))  # both ends are normal
-    weights = weights * scale[:, np.newaxis]
+    # NumPy adds the numbers of a row in one order only if they stand side by side.
+    weights = np.ascontiguousarray(weights * scale[:, np.newaxis])
+    sums = np.sum(np.ascontiguousarray(weights * values), axis=1)
     with np.errstate(invalid="ignore"):  # without any query: 0 / 0, NaN
-        averages = np.sum(weights * values, axis=1) / np.sum(weights, axis=1)
+        averages = sums / np.sum(weights, axis=1)
     return dict(zip(named, averages.tolist(), strict=True))
 
 
