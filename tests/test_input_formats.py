@@ -53,7 +53,8 @@ def test_each_format_gives_the_values_of_labels_in_eager_code_and_in_graphs(inpu
     y_true, y_pred, labels, scores = EXAMPLES[inputs]
     metrics = ["ndcg@2", "map", "mrr", "recall@1"]
     expected = tfr.evaluate(labels, scores, metrics)
-    assert tfr.evaluate(y_true, y_pred, metrics, inputs=inputs) == expected
+    found = tfr.evaluate(y_true, y_pred, metrics, inputs=inputs)
+    assert found == pytest.approx(expected, rel=1e-14)
     eager, compiled = (tfr.RankingMetrics(metrics, inputs=inputs) for _ in range(2))
     tensors = tf.constant(y_true), tf.constant(y_pred)
     eager.update_state(*tensors)

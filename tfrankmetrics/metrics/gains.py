@@ -156,7 +156,7 @@ class StopProbability(ItemGain):
 
     def probability(self, labels: Array) -> Array:
         """The probability for each label."""
-        return GAINS["exponential"](labels) / 2**self.max_label
+        return GAINS["exponential"](labels) / 2.0**self.max_label
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
