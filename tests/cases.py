@@ -106,7 +106,7 @@ TESTED_ELSEWHERE = {"ties", "seed", "empty"}
 
 
 def values_of(option, annotation, default):
-    """The values to test: every choice, or another number that the rule allows."""
+    """Every choice of an option; for a number, a second value that the rule allows."""
     if option in OPTION_VALUES:
         return OPTION_VALUES[option]
     if isinstance(default, bool):

@@ -1,4 +1,4 @@
-"""Tests that NumPy and TensorFlow give the same values, and which of them computes."""
+"""Tests that NumPy and TensorFlow return the same values, and when each is used."""
 
 import numpy as np
 import pytest

@@ -207,7 +207,8 @@ class Options(TypedDict, total=False):
         Option(
             "The value of a list without relevant items, in which all gains are 0: "
             '"zero", "one" (only metrics whose best value is 1), or "skip", which '
-            "excludes the list from the mean. A list of padding is always excluded."
+            "excludes the list from the mean. Lists that consist entirely of padding "
+            "are always excluded."
         ),
     ]
     convention: Annotated[

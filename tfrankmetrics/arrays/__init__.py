@@ -5,9 +5,9 @@ operation runs in the library of its arguments: `arrays/tensorflow.py` implement
 tensors of TensorFlow, and `arrays/numpy.py` for arrays of NumPy and for Python's
 numbers. If the arguments are of both, the tensor decides.
 
-The names and meanings are those of the Python array API standard
-(https://data-apis.org/array-api/latest/), where it has the operation. `searchsorted`
-and `matmul` work on each row of `[B, N]`. The others are:
+Operations that the Python array API standard defines have the same names and semantics
+as in the standard (https://data-apis.org/array-api/latest/), except that `searchsorted`
+works on each row of `[B, N]`. The others are:
 
 divide_no_nan(x, y)
     x / y, and 0 where y is 0.
@@ -41,8 +41,8 @@ while_loop(condition, body, variables)
 fold(function, number, initial)
     What `function(result, i)` makes of the last result, for i = 0 ... `number` - 1.
 unfold(step, state, number, depth, like_row)
-    The rows that `step(s, *state)` returns beside the next state, for s = 1 ...
-    `number`, as float64 `[depth, B]`. The other rows are 0.
+    Calls `step(s, *state)` for s = 1 ... `number`. Each call returns the next state and
+    a row. Returns the rows as float64 `[depth, B]`; the remaining rows are 0.
 
 An operation that makes an array of numbers alone, such as `zeros`, takes an argument
 `like`: any array of the library in which it should run.

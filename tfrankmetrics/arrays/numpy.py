@@ -52,7 +52,7 @@ def bitcast(values: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def divide_no_nan(x: Any, y: Any) -> np.ndarray:
-    """The quotients, 0 where the divisor is 0."""
+    """The quotient, or 0 where the denominator is 0."""
     x, y = np.broadcast_arrays(x, y)
     return np.divide(x, y, out=np.zeros(x.shape), where=y != 0)
 
@@ -99,10 +99,8 @@ def cumulative_prod(
     return np.cumprod(values, axis=axis)
 
 
-def argsort(
-    values: np.ndarray, axis: int = -1, descending: bool = False, stable: bool = True
-) -> np.ndarray:
-    """The order of the elements; that of equal ones stays."""
+def argsort(values: np.ndarray, axis: int = -1, descending: bool = False) -> np.ndarray:
+    """The order of the elements; equal ones keep theirs."""
     if not descending:
         return np.argsort(values, axis, kind="stable")
     order = np.argsort(np.flip(values, axis), axis, kind="stable")
@@ -146,7 +144,7 @@ def gather(values: np.ndarray, index: np.ndarray) -> np.ndarray:
 def matvec(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """The product of each matrix with its vector.
 
-    Without BLAS, which adds in another order on each kind of processor.
+    This avoids BLAS, because its order of summation depends on the processor.
     """
     return np.sum(matrices * vectors[..., np.newaxis, :], axis=-1)
 

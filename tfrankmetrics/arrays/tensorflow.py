@@ -50,12 +50,10 @@ zeros_like, ones_like = tf.zeros_like, tf.ones_like
 cond, while_loop = tf.cond, tf.while_loop
 
 
-def argsort(
-    values: Any, axis: int = -1, descending: bool = False, stable: bool = True
-) -> tf.Tensor:
-    """The order of the elements."""
+def argsort(values: Any, axis: int = -1, descending: bool = False) -> tf.Tensor:
+    """The order of the elements; equal ones keep theirs."""
     direction = "DESCENDING" if descending else "ASCENDING"
-    return tf.argsort(values, axis, direction, stable=stable)
+    return tf.argsort(values, axis, direction, stable=True)
 
 
 def take(values: Any, index: Any, axis: int = 0) -> tf.Tensor:

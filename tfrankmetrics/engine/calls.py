@@ -8,10 +8,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import Lists, arrays_of
+from tfrankmetrics.inputs.tensors import has_tensor
 
 # To make a graph takes as long as some 20 calls without one.
 CALLS_WITHOUT_GRAPH = 8
@@ -29,7 +29,7 @@ def call_compiled(
     Lists of NumPy arrays need no graph.
     """
     tensors = arrays_of(lists)
-    if not any(map(xp.is_tensor, tensors.values())):
+    if not has_tensor(tensors):
         with quiet():
             return function(measures, lists, first_query)
     if any(callable(value) for measure in measures for _, value in measure.options):

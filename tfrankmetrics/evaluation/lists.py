@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics import arrays as xp
 from tfrankmetrics.arguments import ListArguments
 from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
@@ -18,6 +17,7 @@ from tfrankmetrics.engine.values import (
     values_and_weights,
 )
 from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
+from tfrankmetrics.inputs.tensors import has_tensor
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.signatures import takes
@@ -134,8 +134,7 @@ def _values_and_weights(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Each query's value and weight, of as many lists as fit in memory at a time."""
     arrays, parts = arrays_of(lists), []
-    has_tensors = any(map(xp.is_tensor, arrays.values()))
-    most = ELEMENTS_AT_A_TIME if has_tensors else ELEMENTS_IN_CACHE
+    most = ELEMENTS_AT_A_TIME if has_tensor(arrays) else ELEMENTS_IN_CACHE
     step = max(1, most // max(1, lists.elements_per_query))
     for start in range(0, max(1, int(lists.num_queries)), step):
         rows = slice(start, start + step)

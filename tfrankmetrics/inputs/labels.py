@@ -320,15 +320,14 @@ def _mask(
 
 def _as_labels(labels: Array) -> Array:
     dtype = xp.dtype_of(labels)
-    is_floating = xp.is_floating(labels)
-    if not (is_floating or dtype.kind in "iub"):
+    if not (xp.is_floating(labels) or dtype.kind in "iub"):
         raise ValueError(
             f"Labels must be real numbers. Received dtype: {labels.dtype.name}."
         )
     # In float32, 2^24 and 2^24 + 1 are the same label.
     is_wide = dtype == np.float64 or (dtype.kind in "iu" and dtype.itemsize > 2)
-    wide = as_float64(labels) if is_wide else xp.astype(labels, xp.float32)
-    return xp.without_denormals(wide)
+    converted = as_float64(labels) if is_wide else xp.astype(labels, xp.float32)
+    return xp.without_denormals(converted)
 
 
 def _as_mask(mask: Any) -> Any:

@@ -35,10 +35,10 @@ def average_precision(
     precision_here = hits * lists.relevant_down_to(relevance) / lists.ranks
     if denominator == "hits":
         return lists.mean_over_hits(relevance, precision_here)
-    divisor = lists.total(relevance)[:, xp.newaxis]
+    total = lists.total(relevance)[:, xp.newaxis]
     if denominator == "min(k, relevant)":
-        divisor = xp.minimum(lists.k, divisor)
-    return xp.divide_no_nan(lists.sum_to_cutoffs(precision_here), divisor)
+        total = xp.minimum(lists.k, total)
+    return xp.divide_no_nan(lists.sum_to_cutoffs(precision_here), total)
 
 
 def reciprocal_rank(lists: RankedLists, relevance: ItemGain, *, over: Over) -> Array:
@@ -231,7 +231,7 @@ class RPrecision(TopKMetric):
 
     R-precision = number of relevant items at ranks 1..R / R,
     where R is the number of relevant items. With a cutoff k below R, only the items at
-    ranks 1..k are counted, and the divisor is still R.
+    ranks 1..k are counted, and the denominator is still R.
 
     The value is between 0 and 1. Source: Buckley and Voorhees, "Retrieval System
     Evaluation", in "TREC: Experiment and Evaluation in Information Retrieval", 2005.

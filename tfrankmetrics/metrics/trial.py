@@ -98,8 +98,8 @@ def _require_numbers(declaration: Declaration, value: np.ndarray) -> None:
         raise _TrialError(
             f"The value of `{declaration.name}` must be a number for each list. "
             f"Received: {without[:, 0]} for the labels {[0.0] * 4}, and "
-            f"{without[:, 1]} for a list of padding. Divide with "
-            "lists.xp.divide_no_nan."
+            f"{without[:, 1]} for a list of padding. Use "
+            "lists.xp.divide_no_nan for the division."
         )
 
 

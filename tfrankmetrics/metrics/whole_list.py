@@ -71,11 +71,11 @@ def binary_preference(
     items.
     """
     relevant = lists.total(relevance)[:, xp.newaxis]
-    divisor = relevant
+    total = relevant
     if denominator == "min(relevant, irrelevant)":
-        divisor = xp.minimum(relevant, lists.num_judged[:, xp.newaxis] - relevant)
+        total = xp.minimum(relevant, lists.num_judged[:, xp.newaxis] - relevant)
     above = lists.irrelevant_above(relevance, maximum=relevant)
-    preference = 1 - xp.divide_no_nan(above, divisor)
+    preference = 1 - xp.divide_no_nan(above, total)
     preferences = xp.sum(lists.expected(relevance) * preference, axis=1)
     return xp.divide_no_nan(preferences, relevant[:, 0])
 

@@ -87,16 +87,14 @@ def _in_order(
     """
     if tie_breaking.ties in ("stable", "random"):
         ranks = counts.above + counts.tied_before
-        order = xp.argsort(ranks, axis=1, stable=True)
+        order = xp.argsort(ranks, axis=1)
         return order, xp.gather(ranks, order)
-    order = xp.argsort(counts.above, axis=1, stable=True)
+    order = xp.argsort(counts.above, axis=1)
     if tie_breaking.gain is not None:
         best_first = tie_breaking.ties == "best"
-        by_gain = xp.argsort(
-            tie_breaking.gain(judged), axis=1, descending=best_first, stable=True
-        )
+        by_gain = xp.argsort(tie_breaking.gain(judged), axis=1, descending=best_first)
         above = xp.gather(counts.above, by_gain)
-        order = xp.gather(by_gain, xp.argsort(above, axis=1, stable=True))
+        order = xp.gather(by_gain, xp.argsort(above, axis=1))
     above = xp.gather(counts.above, order)
     tied = xp.gather(counts.tied, order)
     first = xp.searchsorted(above, above, out_type=xp.int64)
@@ -125,7 +123,7 @@ def _ties(
     are_complete: bool,
 ) -> Ties:
     """The groups of the judged items; every other item is a group of one."""
-    order = xp.argsort(counts.above, axis=1, stable=True)
+    order = xp.argsort(counts.above, axis=1)
     above = xp.gather(counts.above, order)
     found = _last_up_to(above, ranks_above)
     start, tied = found(above), found(xp.gather(counts.tied, order))

@@ -113,7 +113,6 @@ def _order_of_ties(
     return xp.argsort(
         gain_of(tie_breaking.gain),
         descending=best_first,
-        stable=True,
     )
 
 

@@ -45,12 +45,12 @@ def _ranked_pairs(lists: RankedLists, weights: Array) -> Array:
     """
     labels = without_negative_zero(lists.ranked.labels)
     labels = xp.where(lists.ranked.retrieved, labels, float("inf"))
-    by_label = xp.argsort(labels, axis=1, stable=True)
+    by_label = xp.argsort(labels, axis=1)
     weights = xp.gather(weights, by_label)
 
     def mean_of_worst_and_best(groups):
         worst = order_within_groups(groups.start, by_label)
-        best = xp.argsort(labels, axis=1, descending=True, stable=True)
+        best = xp.argsort(labels, axis=1, descending=True)
         best = order_within_groups(groups.start, best)
         positions = [xp.gather(each, by_label) for each in (worst, best)]
         both = _inversions(xp.concat(positions, axis=0), xp.tile(weights, [2, 1]))

@@ -117,7 +117,7 @@ class RankedItems:
         """Whether TensorFlow reads at most 64 ranks.
 
         There a product with a matrix of zeros and ones is faster than tf.cumsum. NumPy
-        would leave the product to BLAS, which adds in another order on each kind of
+        would compute the product with BLAS, whose order of summation depends on the
         processor.
         """
         if not xp.is_tensor(self.ranked.valid):

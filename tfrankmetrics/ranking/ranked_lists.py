@@ -44,9 +44,9 @@ class RankedLists(RankedItems):
     ...     hits = lists.sum_to_cutoffs(lists.expected(relevance))  # [B, C]
     ...     return lists.xp.divide_no_nan(hits, lists.total(relevance)[:, None])
 
-    The names and meanings of the operations in `xp` are those of the Python array API
-    standard; `divide_no_nan` returns 0 where the divisor is 0. TensorFlow's operations
-    work, too.
+    `lists.xp` provides array operations that follow the Python array API standard, and
+    `divide_no_nan`, which returns 0 where the denominator is 0. TensorFlow operations
+    can also be used.
     """
 
     ties: Ties | None  # None where ties were broken one by one

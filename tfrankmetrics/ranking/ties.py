@@ -30,7 +30,7 @@ What the metrics need of them
     Relevant items above a relevant item (average precision)
         It has above it all relevant items of the groups above, and its share of the
         r - 1 others in its own group: `relevant_down_to`.
-    A divisor that depends on the order, too (average precision over hits)
+    A denominator that depends on the order, too (average precision over hits)
         Where a cutoff is inside a group, the number of hits above it is
         hypergeometric: `mean_over_hits`.
     A user who stops at an item with some probability (ERR, alpha-DCG)
@@ -210,7 +210,7 @@ def random_order(retrieved: Array, seed: int, first_query: Array | int) -> Array
     queries = xp.astype(first_query, xp.int64, like=queries) + queries
     items = xp.cumulative_sum(xp.astype(retrieved, xp.int32), axis=1, exclusive=True)
     numbers = random_numbers(seed, queries[:, xp.newaxis], items)
-    return xp.argsort(numbers, axis=1, stable=True)
+    return xp.argsort(numbers, axis=1)
 
 
 def random_numbers(seed: int, queries: Array, items: Array) -> Array:
@@ -300,7 +300,7 @@ def mean_over_hits(
 ) -> Array:
     """(Sum of precisions down to a cutoff) / (relevant items down to it), `[B, C]`.
 
-    If the cutoff is inside a group, the divisor depends on the order, too. Of the r
+    If the cutoff is inside a group, the denominator depends on the order, too. Of the r
     relevant items, h are at the first i ranks of the group with the hypergeometric
     probability C(r, h) C(n-r, i-h) / C(n, i). Given h, they are spread evenly over
     these ranks.
@@ -428,5 +428,5 @@ def order_within_groups(start: Array, order: Array) -> Array:
 
     `start` comes from `TieGroups`; `order` `[B, D]` is a permutation of the ranks.
     """
-    by_group = xp.argsort(xp.gather(start, order), axis=1, stable=True)
+    by_group = xp.argsort(xp.gather(start, order), axis=1)
     return xp.argsort(xp.gather(order, by_group), axis=1)
