@@ -8,10 +8,10 @@ loops and other functions are graphs of their own: nothing is shared between the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
-
-import tensorflow as tf
 
 Result = TypeVar("Result")
 
@@ -34,9 +34,24 @@ def once_per_graph(make: Callable[..., Result], *arguments: Any) -> Result:
     return results[key]
 
 
+def executing_eagerly() -> bool:
+    """Whether no graph is being made, as when TensorFlow was never imported."""
+    tensorflow = sys.modules.get("tensorflow")
+    return tensorflow is None or tensorflow.executing_eagerly()
+
+
+def outside_of_graphs() -> AbstractContextManager:
+    """Computes what is called within eagerly, also while a graph is being made."""
+    if executing_eagerly():
+        return nullcontext()
+    return sys.modules["tensorflow"].init_scope()
+
+
 def current_graph() -> Any:
     """The graph of the function that is being traced, or None in eager code."""
-    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    if executing_eagerly():
+        return None
+    graph = sys.modules["tensorflow"].compat.v1.get_default_graph()
     return graph if getattr(graph, "building_function", False) else None
 
 
@@ -48,16 +63,20 @@ def keras_mask_of(tensor: Any) -> Any:
 def _may_change(argument: Any) -> bool:
     if isinstance(argument, Mapping):
         return any(map(_may_change, argument.values()))
-    return not (tf.is_tensor(argument) or isinstance(argument, Hashable))
+    return not (_is_tensor(argument) or isinstance(argument, Hashable))
 
 
 def _identity(argument: Any) -> Hashable:
     if isinstance(argument, Mapping):
         return tuple((name, _identity(value)) for name, value in argument.items())
-    if tf.is_tensor(argument):
+    if _is_tensor(argument):
         mask = keras_mask_of(argument)
         return _Same(argument), _Same(mask)
     return argument
+
+
+def _is_tensor(argument: Any) -> bool:
+    return sys.modules["tensorflow"].is_tensor(argument)  # which makes the graph
 
 
 class _Same:

@@ -15,6 +15,11 @@ select(which, values, otherwise)
     `values` where `which`, of the same shape, is True, and a number elsewhere.
 gather(values, index)
     The elements `[B, D]` of each row of `values` `[B, N]` or `[B, N, T]`.
+scatter(values, index, number), scatter_max(values, index, numbers)
+    The values of each row with a number at the positions `[B, D]`; or with the maximum
+    of the value and the number there.
+count_nonzero(where)
+    How many are True in each row of `[B, N]`, float64. Faster than a sum for long rows.
 top_k(values, k)
     The k largest of each row in descending order, and their positions. Of equal values,
     the first one comes first.

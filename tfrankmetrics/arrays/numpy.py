@@ -109,6 +109,16 @@ def argsort(values: np.ndarray, axis: int = -1, descending: bool = False) -> np.
 
 def top_k(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The largest of each row, and their positions."""
+    length = values.shape[1]
+    if 0 < k <= length // 4:
+        kth = np.partition(values, length - k, axis=1)[:, length - k, np.newaxis]
+        is_above, is_equal = values > kth, values == kth
+        few = k - np.count_nonzero(is_above, axis=1)[:, np.newaxis]
+        chosen = is_above | (is_equal & (np.cumsum(is_equal, axis=1) <= few))
+        if np.count_nonzero(chosen) == k * len(values):  # there are fewer beside NaN
+            first = np.nonzero(chosen)[1].reshape(len(values), k)
+            order = gather(first, argsort(gather(values, first), descending=True))
+            return gather(values, order), order
     order = argsort(values, descending=True)[:, :k]
     return gather(values, order), order
 
@@ -139,6 +149,27 @@ def take(values: np.ndarray, index: np.ndarray, axis: int = 0) -> np.ndarray:
 def gather(values: np.ndarray, index: np.ndarray) -> np.ndarray:
     """The elements of each row."""
     return values[np.arange(len(values))[:, np.newaxis], index]
+
+
+def scatter(values: np.ndarray, index: np.ndarray, number: Any) -> np.ndarray:
+    """The values with a number at some positions of each row."""
+    changed = values.copy()
+    changed[np.arange(len(values))[:, np.newaxis], index] = number
+    return changed
+
+
+def scatter_max(
+    values: np.ndarray, index: np.ndarray, numbers: np.ndarray
+) -> np.ndarray:
+    """The maximum of values and numbers at some positions of each row."""
+    changed = values.copy()
+    np.maximum.at(changed, (np.arange(len(values))[:, np.newaxis], index), numbers)
+    return changed
+
+
+def count_nonzero(where: np.ndarray) -> np.ndarray:
+    """How many are True in each row."""
+    return np.count_nonzero(where, axis=1).astype(np.float64)
 
 
 def matvec(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from tfrankmetrics import tensorflow_version  # noqa: F401 (first, for its checks)
+
+# isort: split
 import tensorflow as tf
 
 from tfrankmetrics.graphs import current_graph
@@ -70,6 +74,34 @@ def select(which: Any, values: Any, otherwise: float) -> tf.Tensor:
     """Values or a number. Faster than tf.where, which may have to broadcast."""
     others = tf.fill(tf.shape(values), tf.cast(otherwise, values.dtype))
     return tf.raw_ops.Select(condition=which, x=values, y=others)
+
+
+def scatter(values: Any, index: Any, number: Any) -> tf.Tensor:
+    """The values with a number at some positions of each row."""
+    numbers = tf.fill(tf.shape(index), tf.constant(number, values.dtype))
+    return tf.tensor_scatter_nd_update(values, _indices(index), numbers)
+
+
+def scatter_max(values: Any, index: Any, numbers: Any) -> tf.Tensor:
+    """The maximum of values and numbers at some positions of each row."""
+    return tf.tensor_scatter_nd_max(values, _indices(index), numbers)
+
+
+def _indices(index: Any) -> tf.Tensor:
+    """Positions in rows `[B, D]` as pairs of a row and a position, `[B, D, 2]`."""
+    rows = tf.range(tf.shape(index, out_type=tf.int64)[0])[:, tf.newaxis]
+    return tf.stack([rows + tf.zeros_like(index), index], axis=2)
+
+
+def count_nonzero(where: Any) -> tf.Tensor:
+    """How many are True in each row."""
+    # Sums of up to 250 bytes fit into a byte, which is faster than adding up floats.
+    # (On a GPU without XLA, TensorFlow adds up bytes on the CPU.)
+    queries, items = tf.unstack(tf.shape(where))
+    parts = -(-items // 250)
+    bytes_ = tf.pad(tf.cast(where, tf.uint8), [[0, 0], [0, 250 * parts - items]])
+    sums = tf.reduce_sum(tf.reshape(bytes_, [queries, parts, 250]), axis=2)
+    return tf.reduce_sum(tf.cast(sums, tf.float64), axis=1)
 
 
 def fold(function: Callable, number: Any, initial: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.arguments import ScheduleArguments
-from tfrankmetrics.keras import KerasCallback
+from tfrankmetrics.keras.bases import KerasCallback
 from tfrankmetrics.results.request import Request
 from tfrankmetrics.results.values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.rules import check_option, shortened

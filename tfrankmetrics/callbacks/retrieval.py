@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfrankmetrics.arguments import RetrievalCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation
 from tfrankmetrics.engine.names import MetricObject
-from tfrankmetrics.inputs.mistakes import warn_if_other_towers
+from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.retrieval.candidates import number_of
 from tfrankmetrics.retrieval.evaluation import (
@@ -100,10 +100,22 @@ class EvaluateRetrieval(Evaluation):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Warns if the towers are not those of the model."""
         super().on_train_begin(logs)
-        warn_if_other_towers(self._towers, self.model)
+        _warn_if_other_towers(self._towers, self.model)
 
     def _values(self) -> Any:
         is_verbose = (self.params or {}).get("verbose", 0) == 1
         return evaluate_queries(
             self._request, self._settings, self._truth, *self._data, is_verbose
+        )
+
+
+def _warn_if_other_towers(towers: Iterable[Any], model: Any) -> None:
+    """Warns if no layer among the towers has a weight of the model that trains."""
+    layers = [each for each in towers if isinstance(each, tf.keras.layers.Layer)]
+    weights = {id(each) for layer in layers for each in layer.trainable_variables}
+    if weights and not weights & {id(each) for each in model.trainable_variables}:
+        warn(
+            "The towers must be parts of the model that trains, or their values stay "
+            "the same. Received: towers that have none of its weights. Pass those of "
+            "the model, such as query_tower=model.query_tower."
         )

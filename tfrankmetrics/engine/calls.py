@@ -1,114 +1,38 @@
-"""Calls from eager code, compiled to graphs if they are frequent."""
+"""Calls with arrays of NumPy, or with tensors, which frequent calls compile."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.graphs import executing_eagerly
+from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.formats import Lists, arrays_of
-from tfrankmetrics.inputs.tensors import has_tensor
-
-# To make a graph takes as long as some 20 calls without one.
-CALLS_WITHOUT_GRAPH = 8
 
 
 def call_compiled(
     function: Callable,
     measures: tuple[Measure, ...],
     lists: Lists,
-    first_query: tf.Tensor | int,
+    first_query: Array | int,
 ) -> Any:
-    """`function(measures, lists, first_query)`, run as a graph if it is called often.
-
-    Running op by op is many times slower, but starts at once. Both give the same bits.
-    Lists of NumPy arrays need no graph.
-    """
-    tensors = arrays_of(lists)
-    if not has_tensor(tensors):
+    """`function(measures, lists, first_query)`; tensors may run as a graph."""
+    needs_tensors = any(measure.declaration.needs_tensors for measure in measures)
+    if not needs_tensors and not has_tensor(arrays_of(lists)):
         with quiet():
             return function(measures, lists, first_query)
-    if any(callable(value) for measure in measures for _, value in measure.options):
-        # A cached graph would not notice that a user's function behaves differently.
-        return function(measures, lists, first_query)
-    signature = tuple((name, _spec(tensor)) for name, tensor in tensors.items())
-    others = tuple((n, v) for n, v in vars(lists).items() if n not in tensors)
-    calls = _calls(function, tuple(measures), type(lists), others, signature)
-    return calls(lists, tensors, first_query)
+    from tfrankmetrics.engine.graph_calls import call_with_tensors
+
+    return call_with_tensors(function, measures, lists, first_query)
 
 
 def require_eager(function: str) -> None:
     """Raises RuntimeError inside a `tf.function`."""
-    if not tf.executing_eagerly():
+    if not executing_eagerly():
         raise RuntimeError(
             f"{function}() must be called eagerly, since it returns numbers. Received: "
             "a call inside tf.function. Update a metric object there instead."
         )
-
-
-def _spec(tensor: tf.Tensor) -> tf.TensorSpec:
-    """The tensor's type, with all sizes unknown except a last dimension of 1.
-
-    A graph that knows this dimension is faster.
-    """
-    shape = [None] * tensor.shape.rank
-    if len(shape) > 1 and tensor.shape[-1] == 1:
-        shape[-1] = 1
-    return tf.TensorSpec(shape, tensor.dtype)
-
-
-class _Calls:
-    """All calls with the same measures and dtypes: one graph serves all shapes.
-
-    Only a last dimension of 1 has its own.
-    """
-
-    def __init__(self, function, measures, lists_type, others, signature):
-        self.number = 0
-        self.run = functools.partial(function, measures)
-        self.make = functools.partial(lists_type, **dict(others))
-        self.signature = dict(signature)
-
-    def __call__(self, lists, tensors, first_query):
-        self.number += 1
-        if self.number <= CALLS_WITHOUT_GRAPH:
-            return self.run(lists, first_query)
-        outputs = tf.raw_ops.PartitionedCall(
-            args=[*tf.nest.flatten(tensors), tf.cast(first_query, tf.int64)],
-            Tout=[tensor.dtype for tensor in self.graph.outputs],
-            f=self.graph,
-            config_proto=_AS_WRITTEN,
-        )
-        return tf.nest.pack_sequence_as(self.graph.structured_outputs, outputs)
-
-    @functools.cached_property
-    def graph(self):
-        """The function for tensors of these types."""
-
-        def ranking_metrics(tensors, first_query):
-            return self.run(self.make(**tensors), first_query)
-
-        return tf.function(ranking_metrics, autograph=False).get_concrete_function(
-            self.signature, tf.TensorSpec([], tf.int64, name="first_query")
-        )
-
-
-_calls = functools.lru_cache(maxsize=64)(_Calls)
-
-
-def _without_rewriting() -> bytes:
-    """Options to run a graph as it is written.
-
-    TensorFlow would rewrite some formulas, such as x / 3 to x * (1 / 3): these graphs
-    would give other bits than the ops one by one. It would not make them faster.
-    """
-    config = tf.compat.v1.ConfigProto()
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    return config.SerializeToString()
-
-
-_AS_WRITTEN = _without_rewriting()

@@ -52,6 +52,7 @@ class Declaration:
     defaults: Mapping[str, Any]  # of its options
     types: Mapping[str, Any]  # of its options
     cls: type[Any]
+    needs_tensors: bool = False  # whether only TensorFlow computes the formula
 
     @property
     def names(self) -> tuple[str, ...]:

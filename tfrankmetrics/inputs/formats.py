@@ -33,7 +33,7 @@ from tfrankmetrics.inputs.padding import (
     pad_ids_of_catalogue,
     pad_labels_and_scores,
 )
-from tfrankmetrics.inputs.tensors import has_tensor
+from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.options import Duplicates, Inputs
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
@@ -256,8 +256,13 @@ class IdFormat(InputFormat):
         self._refuse_mask(mask)
         if for_arrays:
             y_true, y_pred = as_integer_ids(y_true, y_pred)
-        count_repeats = self.duplicates == "all"
-        return read_ids(y_true, y_pred, sample_weight, count_repeats=count_repeats)
+        return read_ids(
+            y_true,
+            y_pred,
+            sample_weight,
+            count_repeats=self.duplicates == "all",
+            as_tensors=not for_arrays or has_tensor(y_true, y_pred, sample_weight),
+        )
 
     def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Ids of queries that came one at a time."""
@@ -292,7 +297,8 @@ class CatalogueFormat(InputFormat):
     ) -> Lists:
         """Checks ids, scores and weights."""
         self._refuse_mask(mask)
-        return read_catalogue(y_true, y_pred, sample_weight)
+        as_tensors = not for_arrays or has_tensor(y_true, y_pred, sample_weight)
+        return read_catalogue(y_true, y_pred, sample_weight, as_tensors=as_tensors)
 
     def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Ids and scores of queries that came one at a time."""

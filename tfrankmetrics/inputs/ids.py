@@ -12,9 +12,11 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import Codes
+from tfrankmetrics.inputs.dense import first_value, require_shape
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -24,7 +26,6 @@ from tfrankmetrics.inputs.relevant_ids import (
     relevance_of,
     require_finite_relevance,
 )
-from tfrankmetrics.inputs.tensors import first_value, require_shape
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.ranking.items import Items, count
 from tfrankmetrics.ranking.ranked_items import depth_for
@@ -36,17 +37,17 @@ from tfrankmetrics.ranking.ties import TieBreaking
 class IdLists:
     """Relevant and recommended ids, checked."""
 
-    relevant: tf.Tensor  # [B, M] int64
-    relevance: tf.Tensor  # [B, M] float64
-    recommended: tf.Tensor  # [B, K] int64, best first
-    query_weights: tf.Tensor | None  # [B] float64
+    relevant: Array  # [B, M] int64
+    relevance: Array  # [B, M] float64
+    recommended: Array  # [B, K] int64, best first
+    query_weights: Array | None  # [B] float64
     count_repeats: bool  # whether a repeated recommendation counts each time
     has_subtopics = False
 
     @property
-    def num_queries(self) -> tf.Tensor:
+    def num_queries(self) -> Array:
         """B, int64."""
-        return tf.shape(self.recommended, out_type=tf.int64)[0]
+        return xp.shape(self.recommended, out_type=xp.int64)[0]
 
     @property
     def elements_per_query(self) -> int:
@@ -54,25 +55,25 @@ class IdLists:
         relevant, recommended = self.relevant.shape[1], self.recommended.shape[1]
         return relevant * (relevant + recommended)
 
-    def has_valid_values(self) -> tf.Tensor:
+    def has_valid_values(self) -> Array:
         """Whether all ids and grades of a query are valid, `[B]`."""
-        are_ids = tf.reduce_all(self.relevant >= PADDING, axis=1) & tf.reduce_all(
+        are_ids = xp.all(self.relevant >= PADDING, axis=1) & xp.all(
             self.recommended >= PADDING, axis=1
         )
-        has_gaps = tf.reduce_any(_follows_padding(self.recommended), axis=1)
-        are_finite = tf.math.is_finite(tf.reduce_sum(self.relevance, axis=1))
+        has_gaps = xp.any(_follows_padding(self.recommended), axis=1)
+        are_finite = xp.isfinite(xp.sum(self.relevance, axis=1))
         return are_ids & ~has_gaps & are_finite
 
     def require_valid_values(self) -> None:
         """Raises ValueError for invalid ids, grades and weights."""
         for name, ids in (("y_true", self.relevant), ("y_pred", self.recommended)):
-            invalid = ids.numpy() < PADDING
+            invalid = np.asarray(ids) < PADDING
             if invalid.any():
                 raise ValueError(
                     "Ids must be at least 0, or -1 for padding. Received in "
                     f"`{name}`: {first_value(invalid, ids)}."
                 )
-        gaps = _follows_padding(self.recommended).numpy()
+        gaps = np.asarray(_follows_padding(self.recommended))
         if gaps.any():
             raise ValueError(
                 "Recommended ids must be padded at the end: no id may follow a -1. "
@@ -85,30 +86,30 @@ class IdLists:
         self,
         deepest: int | None,
         tie_breaking: TieBreaking,
-        first_query: tf.Tensor | int,
+        first_query: Array | int,
     ) -> RankedLists:
         """The recommended items in their order, and the relevant items they miss."""
         is_first = (self.relevant != PADDING) & ~is_repeated(self.relevant)
-        matches = tf.equal(
-            self.recommended[:, :, tf.newaxis], self.relevant[:, tf.newaxis, :]
+        matches = xp.equal(
+            self.recommended[:, :, xp.newaxis], self.relevant[:, xp.newaxis, :]
         )
-        matches &= is_first[:, tf.newaxis, :]  # [B, K, M]
+        matches &= is_first[:, xp.newaxis, :]  # [B, K, M]
         if not self.count_repeats:
-            size = tf.shape(matches)[1]
-            positions = tf.range(size)[:, tf.newaxis]
-            first_match = tf.reduce_min(
-                tf.where(matches, positions, size), axis=1, keepdims=True
+            size = xp.shape(matches)[1]
+            positions = xp.arange(size, like=matches)[:, xp.newaxis]
+            first_match = xp.min(
+                xp.where(matches, positions, size), axis=1, keepdims=True
             )
-            matches &= tf.equal(positions, first_match)
-        relevance = tf.where(matches, self.relevance[:, tf.newaxis, :], 0)
-        is_missed = is_first & ~tf.reduce_any(matches, axis=1)
+            matches &= xp.equal(positions, first_match)
+        relevance = xp.where(matches, self.relevance[:, xp.newaxis, :], 0)
+        is_missed = is_first & ~xp.any(matches, axis=1)
         is_recommended = self.recommended != PADDING
-        labels = tf.concat(
-            [tf.reduce_sum(relevance, axis=2), tf.where(is_missed, self.relevance, 0)],
+        labels = xp.concat(
+            [xp.sum(relevance, axis=2), xp.where(is_missed, self.relevance, 0)],
             axis=1,
         )
-        valid = tf.concat([is_recommended, is_missed], axis=1)
-        retrieved = tf.concat([is_recommended, tf.zeros_like(is_missed)], axis=1)
+        valid = xp.concat([is_recommended, is_missed], axis=1)
+        retrieved = xp.concat([is_recommended, xp.zeros_like(is_missed)], axis=1)
         depth = depth_for(deepest, labels)
         is_ranked = retrieved[:, :depth]
         ranked = Items(labels[:, :depth], is_ranked, is_ranked, None)
@@ -123,13 +124,17 @@ class IdLists:
         )
 
 
-def _follows_padding(ids: tf.Tensor) -> tf.Tensor:
+def _follows_padding(ids: Array) -> Array:
     return (ids[:, 1:] != PADDING) & (ids[:, :-1] == PADDING)
 
 
-@tf.autograph.experimental.do_not_convert
 def read_ids(
-    y_true: Any, y_pred: Any, sample_weight: Any = None, *, count_repeats: bool = False
+    y_true: Any,
+    y_pred: Any,
+    sample_weight: Any = None,
+    *,
+    count_repeats: bool = False,
+    as_tensors: bool = True,
 ) -> IdLists:
     """Checks relevant and recommended ids.
 
@@ -140,12 +145,15 @@ def read_ids(
             Both may be `[M]` and `[K]`, for one query.
         sample_weight: None, a scalar, `[B]` or `[B, 1]`.
         count_repeats: Whether a repeated recommendation counts each time.
+        as_tensors: Whether TensorFlow computes, or NumPy, which needs arguments without
+            a tensor.
 
     Raises:
         ValueError: A shape or dtype is not one of these.
     """
     y_true, relevance, _ = from_dict(y_true, {"relevance"})
-    relevant, recommended = as_ids("`y_true`", y_true), as_ids("`y_pred`", y_pred)
+    relevant = as_ids("`y_true`", y_true, as_tensor=as_tensors)
+    recommended = as_ids("`y_pred`", y_pred, as_tensor=as_tensors)
     if relevance is not None:
         relevance = as_relevance(relevance, relevant)
     relevant, recommended = relevant.tensor, recommended.tensor
@@ -153,19 +161,19 @@ def read_ids(
         f"Received: y_true of shape {relevant.shape}, y_pred of shape "
         f"{recommended.shape}."
     )
-    if recommended.shape.rank == 1 and relevant.shape.rank == 1:
-        relevant, recommended = relevant[tf.newaxis], recommended[tf.newaxis]
-    elif relevant.shape.rank == 1:
-        relevant = relevant[:, tf.newaxis]
-    if relevant.shape.rank != 2 or recommended.shape.rank != 2:
+    if recommended.ndim == 1 and relevant.ndim == 1:
+        relevant, recommended = relevant[xp.newaxis], recommended[xp.newaxis]
+    elif relevant.ndim == 1:
+        relevant = relevant[:, xp.newaxis]
+    if relevant.ndim != 2 or recommended.ndim != 2:
         raise ValueError(
             "With inputs='ids', relevant ids must be of shape [B, M] and recommended "
             f"ids of shape [B, K], or [M] and [K] for one query. {received}"
         )
     relevant = require_shape(
         relevant,
-        tf.TensorShape([recommended.shape[0], None]),
-        tf.stack([tf.shape(recommended)[0], tf.shape(relevant)[1]]),
+        (recommended.shape[0], None),
+        xp.stack([xp.shape(recommended)[0], xp.shape(relevant)[1]], like=relevant),
         "Relevant and recommended ids must be for the same number of queries. "
         f"{received}",
     )
@@ -235,9 +243,8 @@ def _is_set(data: Any) -> bool:
 
 def _as_rows(data: Any) -> Any:
     """Columns of a table and tensors of strings as arrays or lists."""
-    if isinstance(data, (tf.Tensor, tf.RaggedTensor)) and data.dtype == tf.string:
-        rows = data.to_list() if isinstance(data, tf.RaggedTensor) else data.numpy()
-        return _decoded(rows)
+    if xp.is_tensor(data) and data.dtype.name == "string":
+        return _decoded(data.to_list() if hasattr(data, "to_list") else data.numpy())
     if hasattr(data, "to_numpy"):
         data = data.to_numpy()
     if isinstance(data, np.ndarray) and data.dtype.kind == "O":
@@ -256,7 +263,7 @@ def _kind_of(data: Any) -> type | None:
     """The type of the first id: `int`, `str` or another; None without any id."""
     if data is None:
         return None
-    if hasattr(data, "dtype") and data.dtype not in (object, tf.string):
+    if hasattr(data, "dtype") and data.dtype != object:
         is_text = getattr(data.dtype, "kind", "") == "U"
         return str if is_text else int  # `as_ids` checks for floats
     if isinstance(data, (list, tuple, np.ndarray)):

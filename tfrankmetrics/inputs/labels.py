@@ -12,14 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import LABEL_RULE
 from tfrankmetrics.graphs import keras_mask_of
-from tfrankmetrics.inputs.tensors import (
-    Dense,
+from tfrankmetrics.inputs.dense import (
     as_float64,
     as_ragged,
     as_scores,
@@ -29,6 +27,7 @@ from tfrankmetrics.inputs.tensors import (
     require_keys,
     with_shape_of,
 )
+from tfrankmetrics.inputs.rows import Dense
 from tfrankmetrics.inputs.weights import (
     as_weights,
     query_or_item_weights,
@@ -49,15 +48,15 @@ class LabelLists:
     without looking at `valid`.
     """
 
-    labels: tf.Tensor  # [B, N] or [B, N, T] float32 or float64, >= 0
-    scores: tf.Tensor  # [B, N] float32, float64 or int64
-    valid: tf.Tensor  # [B, N] bool, False for padding
-    query_weights: tf.Tensor | None = None  # [B] float64
-    item_weights: tf.Tensor | None = None  # [B, N] float64, 0 in padding
-    judged: tf.Tensor | None = None  # [B, N] bool; None if all valid items were judged
+    labels: Array  # [B, N] or [B, N, T] float32 or float64, >= 0
+    scores: Array  # [B, N] float32, float64 or int64
+    valid: Array  # [B, N] bool, False for padding
+    query_weights: Array | None = None  # [B] float64
+    item_weights: Array | None = None  # [B, N] float64, 0 in padding
+    judged: Array | None = None  # [B, N] bool; None if all valid items were judged
 
     @property
-    def num_queries(self) -> tf.Tensor:
+    def num_queries(self) -> Array:
         """B, int64."""
         return xp.shape(self.labels, out_type=xp.int64)[0]
 
@@ -71,7 +70,7 @@ class LabelLists:
         """Whether an item has a label for each subtopic."""
         return self.labels.ndim == 3
 
-    def has_valid_values(self) -> tf.Tensor:
+    def has_valid_values(self) -> Array:
         """Whether all labels of a query are finite, `[B]`."""
         all_but_first = tuple(range(1, self.labels.ndim))
         return xp.isfinite(xp.sum(self.labels, axis=all_but_first))
@@ -92,7 +91,7 @@ class LabelLists:
         self,
         deepest: int | None,
         tie_breaking: TieBreaking,
-        first_query: tf.Tensor | int,
+        first_query: Array | int,
     ) -> RankedLists:
         """Ranks each list by descending score, down to the deepest cutoff."""
         scores = xp.select(self.valid, self.scores, lowest_score(self.scores))
@@ -141,7 +140,6 @@ class LabelLists:
         )
 
 
-@tf.autograph.experimental.do_not_convert
 def read_labels(
     y_true: Any,
     y_pred: Any,

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tfrankmetrics.columns.frames import is_column_of_frame
 
@@ -154,18 +153,6 @@ def warn_of_labels(shape: tuple[int, ...]) -> None:
     )
 
 
-def warn_if_other_towers(towers: Iterable[Any], model: Any) -> None:
-    """Warns if no layer among the towers has a weight of the model that trains."""
-    layers = [each for each in towers if isinstance(each, tf.keras.layers.Layer)]
-    weights = {id(each) for layer in layers for each in layer.trainable_variables}
-    if weights and not weights & {id(each) for each in model.trainable_variables}:
-        warn(
-            "The towers must be parts of the model that trains, or their values stay "
-            "the same. Received: towers that have none of its weights. Pass those of "
-            "the model, such as query_tower=model.query_tower."
-        )
-
-
 def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
     """Warns if `judged` is computed of lists that cannot have unjudged items."""
     if reads_judgments and judged is None:
@@ -217,8 +204,7 @@ def warn(message: str) -> None:
 
 def _flat(data: Any) -> np.ndarray | None:
     """All values in one dimension; None if they are not numbers."""
-    if isinstance(data, tf.RaggedTensor):
-        data = data.flat_values
+    data = getattr(data, "flat_values", data)  # of a ragged tensor
     try:
         numbers = np.asarray(data)
     except ValueError:  # lists of unequal length

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from tfrankmetrics.inputs.tensors import (
-    Dense,
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.inputs.dense import (
     as_float64,
     as_ragged,
     dense,
@@ -17,6 +17,7 @@ from tfrankmetrics.inputs.tensors import (
     require_keys,
     with_shape_of,
 )
+from tfrankmetrics.inputs.rows import Dense
 
 PADDING = -1
 # Up to so many ids, the comparison of all pairs is faster than a sort.
@@ -31,73 +32,75 @@ def from_dict(y_true: Any, may_have: set[str]) -> tuple[Any, Any, Any]:
     return y_true["ids"], y_true.get("relevance"), y_true.get("exclude")
 
 
-def as_ids(name: str, data: Any) -> Dense:
+def as_ids(name: str, data: Any, *, as_tensor: bool) -> Dense:
     """Ids as int64; rows of unequal length are padded with -1."""
 
     def convert(ids: Any) -> Any:
-        if not ids.dtype.is_integer or ids.dtype == tf.uint64:
-            if ids.shape.num_elements() == 0:  # an empty list has no dtype
-                return tf.cast(ids, tf.int64)
-            hint = " Cast them to int64." if ids.dtype == tf.uint64 else ""
+        dtype = xp.dtype_of(ids)
+        if dtype.kind not in "iu" or dtype == np.uint64:
+            if 0 in tuple(ids.shape):  # an empty list has no dtype
+                return xp.astype(ids, xp.int64)
+            hint = " Cast them to int64." if dtype == np.uint64 else ""
             raise ValueError(
                 f"{name} must hold ids: integers of at least 0, with -1 for padding. "
                 f"Received dtype: {ids.dtype.name}.{hint}"
             )
-        return tf.cast(ids, tf.int64)
+        return xp.astype(ids, xp.int64)
 
-    return dense(name, data, convert, padding=PADDING)
+    return dense(name, data, convert, padding=PADDING, as_tensor=as_tensor)
 
 
-def as_relevance(relevance: Any, ids: Dense) -> tf.Tensor:
+def as_relevance(relevance: Any, ids: Dense) -> Array:
     """The grades of ids, float64; a negative grade is 0, not relevant."""
 
     def convert(grades: Any) -> Any:
-        if not (grades.dtype.is_floating or grades.dtype.is_integer):
+        if not (xp.is_floating(grades) or xp.dtype_of(grades).kind in "iu"):
             raise ValueError(
                 f"'relevance' must hold real numbers. Received: {grades.dtype.name}."
             )
-        return as_float64(grades)
+        return xp.without_denormals(as_float64(grades))
 
-    given = dense("'relevance'", relevance, convert, padding=0)
+    as_tensor = xp.is_tensor(ids.tensor)
+    given = dense("'relevance'", relevance, convert, padding=0, as_tensor=as_tensor)
     error = (
         f"'relevance' must be of the shape of 'ids', {ids.tensor.shape}. "
         f"Received: shape {given.tensor.shape}."
     )
-    if given.tensor.shape.rank != ids.tensor.shape.rank:
+    if given.tensor.ndim != ids.tensor.ndim:
         raise ValueError(error)
     if ids.row_lengths is not None and given.row_lengths is None:
         given = as_ragged(given)
     grades = with_shape_of(ids, given, "ids", error)
-    return tf.where(grades < 0, tf.zeros_like(grades), grades)
+    return xp.where(grades < 0, xp.zeros_like(grades), grades)
 
 
-def relevance_of(relevant: tf.Tensor, relevance: tf.Tensor | None) -> tf.Tensor:
+def relevance_of(relevant: Array, relevance: Array | None) -> Array:
     """The relevance of each id: its grade, or 1 without grades; 0 for padding."""
     if relevance is None:
-        return tf.cast(relevant != PADDING, tf.float64)
-    relevance = tf.reshape(relevance, tf.shape(relevant))
-    return tf.where(relevant != PADDING, relevance, 0)
+        return xp.astype(relevant != PADDING, xp.float64)
+    relevance = xp.reshape(relevance, xp.shape(relevant))
+    return xp.where(relevant != PADDING, relevance, 0)
 
 
-def is_repeated(ids: tf.Tensor) -> tf.Tensor:
+def is_repeated(ids: Array) -> Array:
     """True where the same id stands earlier in the row `[B, M]`."""
     if ids.shape[1] == 1:
-        return tf.zeros_like(ids, tf.bool)
+        return xp.zeros_like(ids, xp.bool)
     if ids.shape[1] is None or ids.shape[1] > MOST_COMPARED:
-        order = tf.argsort(ids, axis=1, stable=True)
-        in_order = tf.gather(ids, order, batch_dims=1)
-        is_same = tf.equal(in_order[:, 1:], in_order[:, :-1])
-        is_same = tf.pad(is_same, [[0, 0], [1, 0]])
-        return tf.gather(is_same, tf.argsort(order, axis=1), batch_dims=1)
-    positions = tf.range(tf.shape(ids)[1])
-    is_earlier = positions[tf.newaxis, :] < positions[:, tf.newaxis]
-    is_same = tf.equal(ids[:, :, tf.newaxis], ids[:, tf.newaxis, :])
-    return tf.reduce_any(is_same & is_earlier, axis=2)
+        order = xp.argsort(ids, axis=1)
+        in_order = xp.gather(ids, order)
+        is_same = xp.equal(in_order[:, 1:], in_order[:, :-1])
+        is_same = xp.pad(is_same, [[0, 0], [1, 0]])
+        return xp.gather(is_same, xp.argsort(order, axis=1))
+    positions = xp.arange(xp.shape(ids)[1], like=ids)
+    is_earlier = positions[xp.newaxis, :] < positions[:, xp.newaxis]
+    is_same = xp.equal(ids[:, :, xp.newaxis], ids[:, xp.newaxis, :])
+    return xp.any(is_same & is_earlier, axis=2)
 
 
-def require_finite_relevance(relevance: tf.Tensor) -> None:
+def require_finite_relevance(relevance: Array) -> None:
     """Raises ValueError for a grade that is NaN or infinite."""
-    invalid = ~np.isfinite(relevance.numpy())
+    invalid = ~np.isfinite(np.asarray(relevance))
     if invalid.any():
         raise ValueError(
             "'relevance' must hold finite numbers, and integers below 2^53. "

@@ -1,66 +1,26 @@
-"""Anything array-like as dense arrays, with shapes checked as early as possible.
+"""Tensors, ragged tensors and arrays as dense tensors of TensorFlow.
 
 Where the graph knows a dimension, it is checked while tracing, and otherwise when the
-graph runs.
+graph runs. Only calls with tensors import this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics import arrays as xp
-from tfrankmetrics.arrays import Array
-from tfrankmetrics.columns.values import (
-    FIRST_INEXACT,
-    first_index,
-    refuse_masked_arrays,
-    refuse_rounded_integers,
-)
+from tfrankmetrics.inputs.rows import Dense, Rows
+
+identity = tf.identity
 
 
-class Dense(NamedTuple):
-    """One argument as a dense array, with its row lengths if it was ragged."""
-
-    name: str
-    tensor: Array
-    padding: float | bool
-    row_lengths: Array | None = None
-
-
-def has_tensor(*arguments: Any) -> bool:
-    """Whether TensorFlow has an argument, or a value of an argument that is a dict."""
-    return any(
-        has_tensor(*argument.values())
-        if isinstance(argument, Mapping)
-        else xp.is_tensor(argument)
-        for argument in arguments
-    )
-
-
-def dense(
-    name: str,
-    data: Any,
-    convert: Callable,
-    padding: float | bool,
-    *,
-    as_tensor: bool = True,
-) -> Dense:
-    """Converts anything array-like; rows of unequal length are padded.
-
-    The result is a tensor, or an array of NumPy.
-    """
-    if not tf.is_tensor(data):
-        data = _array_or_rows(name, data)
-        if not as_tensor:
-            return _dense_array(name, data, convert, padding)
-        if isinstance(data, _Rows):
-            data = tf.RaggedTensor.from_row_lengths(data.values, data.lengths)
+def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Dense:
+    """Converts a tensor, an array of NumPy, or rows of unequal length."""
+    if isinstance(data, Rows):
+        data = tf.RaggedTensor.from_row_lengths(data.values, data.lengths)
     if isinstance(data, tf.SparseTensor):
         raise ValueError(
             f"{name} must be dense or ragged. Received a SparseTensor: convert it with "
@@ -84,142 +44,15 @@ def dense(
     return Dense(name, convert(tensor), padding)
 
 
-def _dense_array(
-    name: str, data: np.ndarray | _Rows, convert: Callable, padding: float | bool
-) -> Dense:
-    if isinstance(data, np.ndarray):
-        return Dense(name, convert(data), padding)
-    values, lengths = convert(data.values), data.lengths
-    shape = len(lengths), lengths.max(initial=0), *values.shape[1:]
-    array = np.full(shape, padding, values.dtype)
-    array[np.arange(shape[1]) < lengths[:, np.newaxis]] = values
-    return Dense(name, array, padding, lengths)
-
-
-def as_float64(numbers: Array) -> Array:
-    """Numbers as float64; NaN for an integer that float64 may round: 2^53 or more."""
-    converted, dtype = xp.astype(numbers, xp.float64), xp.dtype_of(numbers)
-    if dtype.kind in "iu" and dtype.itemsize == 8:
-        return xp.where(converted < FIRST_INEXACT, converted, float("nan"))
-    return converted
-
-
-def as_scores(scores: Array) -> Array:
-    """Scores in a dtype that holds them exactly, so that rounding makes no ties."""
-    dtype = xp.dtype_of(scores)
-    if xp.is_floating(scores):
-        kept = xp.float64 if dtype == xp.float64 else xp.float32
-        return xp.without_denormals(xp.astype(scores, kept))
-    if dtype.kind not in "iu" or dtype == np.uint64:
-        hint = " Cast them to int64." if dtype == np.uint64 else ""
-        raise ValueError(
-            "Scores must be floats or integers. Received dtype: "
-            f"{scores.dtype.name}.{hint}"
-        )
-    # The lowest number stands for items that were not retrieved.
-    return xp.maximum(xp.astype(scores, xp.int64), np.iinfo(np.int64).min + 1)
-
-
-class _Rows(NamedTuple):
-    """Rows of unequal length."""
-
-    values: np.ndarray  # of all rows, one after the other
-    lengths: np.ndarray
-
-
-def _array_or_rows(name: str, data: Any) -> np.ndarray | _Rows:
-    """Array-like data as an array, or as rows if they are of unequal length."""
-    refuse_masked_arrays(name, data)
-    try:
-        array = np.asarray(data)
-    except ValueError:  # rows of unequal length
-        array = np.empty(0, object)
-    if array.dtype == object:
-        return _rows(name, data)
-    refuse_rounded_integers(name, data, array)
-    is_long = array.dtype.kind == "f" and array.dtype.itemsize > 8
-    if is_long or array.dtype.kind in "SUMm":
-        first = f"{array.flat[:1].tolist()[0]!r}, of dtype " if array.size else ""
-        raise ValueError(
-            f"{name} must hold real numbers of at most 64 bits. Received: {first}"
-            f"{array.dtype}."
-        )
-    return array
-
-
-def _rows(name: str, data: Any) -> _Rows:
-    try:
-        rows = [np.asarray(row) for row in data]
-        values = np.concatenate([row for row in rows if row.size] or rows)
-        if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
-            raise ValueError
-    except (TypeError, ValueError):
-        is_array = isinstance(data, np.ndarray)
-        hint = " It has the dtype object: convert it to float." if is_array else ""
-        raise ValueError(
-            f"{name} must be an array of numbers, or a list of lists of numbers. "
-            f"Received: {data!s:.200}.{hint}"
-        ) from None
-    return _Rows(values, np.array([len(row) for row in rows], np.int64))
-
-
-def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
-    """Raises ValueError for a dict without the key, or with others than these."""
-    if key not in y_true or not y_true.keys() <= {key, *may_have}:
-        received = [*map(str, y_true)]
-        more = f", and {len(received) - 5} more" if len(received) > 5 else ""
-        raise ValueError(
-            f"A dict `y_true` must have the key {key!r} and may have "
-            f"{', '.join(map(repr, sorted(may_have)))}, no other. Received the keys "
-            f"{', '.join(map(repr, received[:5]))}{more}. If the keys are queries, use "
-            "evaluate_run."
-        )
-
-
-def padded_to(argument: Dense, width: Array) -> Dense:
-    """Pads a ragged array to the width of a dense one."""
-    array = argument.tensor
-    missing = xp.maximum(width - xp.shape(array)[1], 0)
-    padding = xp.astype(argument.padding, array.dtype, like=array)
-    widths = [[0, 0]] * array.ndim
-    widths[1] = [0, missing]
-    padded = xp.pad(array, widths, constant_values=padding)
-    return argument._replace(tensor=padded)
-
-
-def as_ragged(argument: Dense) -> Dense:
-    """Marks rows of equal length as ragged: Python lists carry no padding."""
-    size = xp.shape(argument.tensor, out_type=xp.int64)
-    lengths = xp.full(size[:1], size[1], like=argument.tensor)
-    return argument._replace(row_lengths=lengths)
-
-
-def with_shape_of(other: Dense, argument: Dense, contents: str, error: str) -> Array:
-    """The array of `argument`, which must have the shape and rows of `other`.
-
-    `contents` says what the other holds, for the errors about rows.
-    """
-    shape = xp.shape(other.tensor)
-    if argument.row_lengths is None:
-        return require_shape(argument.tensor, other.tensor.shape, shape, error)
-    with _required_same_rows(argument, other, contents):
-        tensor = padded_to(argument, shape[1]).tensor
-        return require_shape(tensor, other.tensor.shape, shape, error)
-
-
-def require_shape(tensor: Array, known: Any, shape: Array, error: str) -> Array:
-    """Checks the shape of an array: known sizes now, others when the graph runs."""
-    if not xp.has_shape(tensor, known):
-        raise ValueError(error)
-    is_known = isinstance(tensor, np.ndarray) or (
-        tensor.shape.is_fully_defined() and known.is_fully_defined()
-    )
-    if is_known:
+def require_shape(tensor: Any, known: Any, shape: Any, error: str) -> tf.Tensor:
+    """The tensor, if it has this shape; sizes that the graph knows were checked."""
+    known = tf.TensorShape(known)
+    if tensor.shape.is_fully_defined() and known.is_fully_defined():
         return tensor
     return tf.ensure_shape(reshaped_if_same(tensor, shape, error), known)
 
 
-def reshaped_if_same(tensor: tf.Tensor, shape: tf.Tensor, error: str) -> tf.Tensor:
+def reshaped_if_same(tensor: tf.Tensor, shape: Any, error: str) -> tf.Tensor:
     """`tensor`, if it has this shape when the graph runs; otherwise an error."""
     received = tf.shape(tensor)
     same = tf.equal(received, shape)
@@ -228,30 +61,27 @@ def reshaped_if_same(tensor: tf.Tensor, shape: tf.Tensor, error: str) -> tf.Tens
         return tf.reshape(tensor, tf.where(same, shape, -2))
 
 
-def _required_same_rows(
-    argument: Dense, other: Dense, contents: str
+def weights_of_items(
+    weights: tf.Tensor, labels: tf.Tensor, error: str
+) -> tf.Tensor:
+    """Weights of unknown width as weights of items.
+
+    `[B, 1]` and `[B, N]` look alike until the graph runs. As weights of items, both
+    lead to the same values.
+    """
+    shape = tf.shape(labels)
+    width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])
+    weights = reshaped_if_same(weights, tf.stack([shape[0], width]), error)
+    return weights * tf.ones_like(labels, tf.float64)
+
+
+def required_same_lengths(
+    one: tf.Tensor, other: tf.Tensor, error: str
 ) -> AbstractContextManager:
-    if other.row_lengths is None:
-        raise ValueError(
-            f"If ragged, {argument.name} needs ragged {contents} with rows of the same "
-            f"lengths. Received: dense {contents} of shape {other.tensor.shape}."
-        )
-    error = (
-        f"The rows of {argument.name} must be as long as the rows of the {contents}."
-    )
-    lengths: tuple[Any, Any] = (other.row_lengths, argument.row_lengths)
-    if tf.executing_eagerly():
-        rows = zip_longest(*map(np.asarray, lengths))
-        for row, (expected, received) in enumerate(rows):
-            if expected != received:
-                raise ValueError(
-                    f"{error} Received: in row {row}, {expected} {contents} and "
-                    f"{received} values of {argument.name}."
-                )
-        return nullcontext()
-    with required(tf.equal(*map(tf.size, lengths)), error, *lengths):
-        same_lengths = tf.equal(*lengths)
-    return required(tf.reduce_all(same_lengths), error, *lengths)
+    """Requires in a graph that two ragged tensors have the same row lengths."""
+    with required(tf.equal(tf.size(one), tf.size(other)), error, one, other):
+        same_lengths = tf.equal(one, other)
+    return required(tf.reduce_all(same_lengths), error, one, other)
 
 
 def required(
@@ -268,9 +98,3 @@ def required(
     if not condition:
         raise ValueError(error)
     return nullcontext()
-
-
-def first_value(where: np.ndarray, values: Array) -> str:
-    """The value at the first True, and its index."""
-    index = first_index(where)
-    return f"{np.asarray(values)[tuple(index)]} at index {index}"

@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import first_index
-from tfrankmetrics.inputs.tensors import (
-    Dense,
-    dense,
-    require_shape,
-    reshaped_if_same,
-    with_shape_of,
-)
+from tfrankmetrics.inputs.dense import dense, require_shape, with_shape_of
+from tfrankmetrics.inputs.rows import Dense
 
 
 def query_or_item_weights(
@@ -42,7 +36,9 @@ def query_or_item_weights(
     if weights.ndim == 1:
         return require_shape(weights, labels.tensor.shape[:1], batch, error), None
     if is_dense and weights.ndim == 2 and weights.shape[1] is None:
-        weights = _of_each_item(weights, labels.tensor, error)
+        from tfrankmetrics.inputs.tensors import weights_of_items
+
+        weights = weights_of_items(weights, labels.tensor, error)
     given = given._replace(tensor=weights)
     return None, with_shape_of(labels, given, "labels", error)
 
@@ -54,45 +50,31 @@ def _as_batch(weights: Array, is_one_list: bool) -> Array:
     return weights[xp.newaxis] if is_one_list and weights.ndim == 1 else weights
 
 
-def _of_each_item(weights: tf.Tensor, labels: tf.Tensor, error: str) -> tf.Tensor:
-    """Weights of unknown width as weights of items.
-
-    `[B, 1]` and `[B, N]` look alike until the graph runs. As weights of items, both
-    lead to the same values.
-    """
-    shape = tf.shape(labels)
-    width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])
-    weights = reshaped_if_same(weights, tf.stack([shape[0], width]), error)
-    return weights * tf.ones_like(labels, tf.float64)
-
-
-def query_weights(sample_weight: Any, queries: tf.Tensor) -> tf.Tensor:
-    """The weights of `queries`, `[B, ...]`, as float64 `[B]`."""
-    weights = dense_weights(sample_weight)
+def query_weights(sample_weight: Any, queries: Array) -> Array:
+    """The weights of `queries`, `[B, ...]`, as float64 `[B]`, in their library."""
+    weights = dense_weights(sample_weight, as_tensor=xp.is_tensor(queries))
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1]: one weight per query. "
         f"Received: shape {weights.shape} for scores or ids of shape {queries.shape}."
     )
     weights = _nan_if_negative(weights)
-    batch = tf.shape(queries)[:1]
-    if weights.shape.rank == 0:
-        return tf.fill(batch, weights)
-    if weights.shape.rank == 2 and weights.shape[1] in (1, None):
-        column = require_shape(
-            weights,
-            tf.TensorShape([queries.shape[0], 1]),
-            tf.concat([batch, [1]], axis=0),
-            error,
-        )
-        return tf.squeeze(column, axis=1)
-    if weights.shape.rank != 1:
+    batch = xp.shape(queries)[:1]
+    if weights.ndim == 0:
+        return xp.full(batch, weights, like=weights)
+    if weights.ndim == 2 and weights.shape[1] in (1, None):
+        shape = xp.concat([batch, [1]], axis=0)
+        known = (queries.shape[0], 1)
+        return xp.squeeze(require_shape(weights, known, shape, error), axis=1)
+    if weights.ndim != 1:
         raise ValueError(error)
     return require_shape(weights, queries.shape[:1], batch, error)
 
 
-def dense_weights(sample_weight: Any) -> tf.Tensor:
+def dense_weights(sample_weight: Any, *, as_tensor: bool) -> Array:
     """Weights as float64, in rows of equal length."""
-    given = dense("`sample_weight`", sample_weight, as_weights, padding=0)
+    given = dense(
+        "`sample_weight`", sample_weight, as_weights, padding=0, as_tensor=as_tensor
+    )
     if given.row_lengths is not None:
         raise ValueError(
             "`sample_weight` must have rows of equal length, unless the labels are "

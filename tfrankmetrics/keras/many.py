@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
-
 from tfrankmetrics.arguments import KerasArguments
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.names import MetricObject
-from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
+from tfrankmetrics.keras.lazy import LazyKerasMetric
+from tfrankmetrics.keras.registration import registered
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import NUM_QUERIES
 from tfrankmetrics.rules import shortened
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@tf.keras.utils.register_keras_serializable(package="tfrankmetrics")
+@registered("tfrankmetrics")
 @takes(KerasArguments)
-class RankingMetrics(StatefulMetric):
+class RankingMetrics(LazyKerasMetric):
     """Several ranking metrics at once; `result` is a dict.
 
     All of them read from one ranking of the lists, so ten metrics and cutoffs cost
@@ -83,36 +83,28 @@ class RankingMetrics(StatefulMetric):
         )
         keys = [*request.named, *[NUM_QUERIES] * request.num_queries]
         self._keys = tuple(prefix + key for key in keys)
-        # A function, since Keras would track and wrap the metrics in a container. It
-        # serializes late, so that only saving needs functions that are registered.
+        # A function, since Keras would track and wrap the metrics in a container.
         listed = [*metrics]
         self._arguments = lambda: {
-            "metrics": [to_config(metric) for metric in listed],
+            "metrics": listed,
             "prefix": prefix,
-            **{name: to_config(v) for name, v in {**given, **arguments}.items()},
+            **given,
+            **arguments,
         }
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that make this metric again, but for its name and dtype."""
+        return self._arguments()
 
     @property
     def result_keys(self) -> tuple[str, ...]:
         """The keys of the result."""
         return self._keys
 
-    def result(self) -> dict[str, tf.Tensor]:
+    def result(self) -> dict[str, Array]:
         """The weighted mean of each metric over the queries so far, by its key."""
         values = self._results()
         if len(self._keys) > len(values):
-            number = tf.convert_to_tensor(self._sums)[len(values), 0]
-            values.append(tf.cast(number, self.dtype))
+            values.append(self._num_queries())
         return dict(zip(self._keys, values, strict=True))
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments that make this metric again."""
-        return {**super().get_config(), **self._arguments()}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> RankingMetrics:
-        """Makes the metric from the result of `get_config`."""
-        config = {name: from_config(value) for name, value in config.items()}
-        if isinstance(config.get("metrics"), (list, tuple)):
-            config["metrics"] = [from_config(metric) for metric in config["metrics"]]
-        return cls(**config)

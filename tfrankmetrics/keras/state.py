@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -21,13 +21,15 @@ from tfrankmetrics.inputs.evidence import (
 )
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
-from tfrankmetrics.keras import KerasMetric
+from tfrankmetrics.keras.bases import KerasMetric
+from tfrankmetrics.keras.configs import require_registered
 from tfrankmetrics.keras.guards import check_use_in_keras
+from tfrankmetrics.keras.lazy import require_name
 from tfrankmetrics.rules import shortened
 
 
 class StatefulMetric(KerasMetric):
-    """A Keras metric whose state is the sums of some measures.
+    """A Keras metric whose state is the sums of some measures: a base of all metrics.
 
     The state is one float64 tensor. It has a row `[2]` for each measure: the sums of
     weight * value and of weight. In float64 it stays exact to 1e-8 over 10^8 single
@@ -36,6 +38,8 @@ class StatefulMetric(KerasMetric):
     state of a Keras 2 metric as one array. The state is additive, so the states of
     replicas and workers add up to the state of one device.
     """
+
+    _written_class: ClassVar[type[Any]]
 
     def __init__(
         self,
@@ -47,8 +51,7 @@ class StatefulMetric(KerasMetric):
         num_queries: bool = False,
     ) -> None:
         _require_tensorflow_backend()
-        if not (name is None or isinstance(name, str)):
-            raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")
+        require_name(name)
         try:
             super().__init__(name=name, dtype=dtype)
             is_float = tf.as_dtype(self.dtype).is_floating
@@ -219,7 +222,7 @@ class StatefulMetric(KerasMetric):
         for measure in self._measures:
             for option, value in measure.options:
                 if callable(value):
-                    _require_registered(option, value)
+                    require_registered(option, value)
         return super().get_config()
 
     def __repr__(self) -> str:
@@ -230,7 +233,7 @@ class StatefulMetric(KerasMetric):
     def __reduce__(self) -> tuple:
         """Copies and pickles by config and state, in Keras 2 and 3 alike."""
         state = [tf.convert_to_tensor(variable).numpy() for variable in self.variables]
-        return _restore, (type(self), self.get_config(), state)
+        return _restore, (type(self)._written_class, self.get_config(), state)
 
     def _results(self) -> list[tf.Tensor]:
         """The value of each measure, in the metric's dtype.
@@ -251,6 +254,11 @@ class StatefulMetric(KerasMetric):
         values = tf.cast(means(sums[: len(self._measures)]), self.dtype)
         nan = tf.constant(float("nan"), values.dtype)
         return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))
+
+    def _num_queries(self) -> tf.Tensor:
+        """The number of queries so far, if it is part of the state."""
+        number = tf.convert_to_tensor(self._sums)[len(self._measures), 0]
+        return tf.cast(number, self.dtype)
 
 
 def _require_tensorflow_backend() -> None:
@@ -285,48 +293,3 @@ def _restore(
     for variable, value in zip(metric.variables, state, strict=True):
         variable.assign(value)
     return metric
-
-
-def _require_registered(option: str, function: Any) -> None:
-    """Raises ValueError for a function that could not be loaded again."""
-    name = tf.keras.utils.get_registered_name(function)
-    if tf.keras.utils.get_registered_object(name) is not function:
-        raise ValueError(
-            f"To save or copy a metric, `{option}` must be a registered function. "
-            f"Received: {function!r}. Decorate the function with "
-            "@tf.keras.utils.register_keras_serializable()."
-        )
-
-
-def to_config(value: Any) -> Any:
-    """A function or metric as Keras serializes it; anything else as plain Python."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if callable(value):
-        return tf.keras.utils.serialize_keras_object(value)
-    return value
-
-
-def from_config(value: Any) -> Any:
-    """The inverse of `to_config`. Raises ValueError for an object not registered.
-
-    Some versions of Keras would import any module that a config names.
-    """
-    if not isinstance(value, dict) or "class_name" not in value:
-        return value
-    is_function = value["class_name"] == "function"
-    name = value.get("config" if is_function else "registered_name")
-    if not isinstance(name, str) or not _is_registered(name):
-        raise ValueError(
-            "A config must hold only registered functions and metrics. Received: "
-            f"{shortened(value)}. Import the module that registers it first."
-        )
-    return tf.keras.utils.deserialize_keras_object(value)
-
-
-def _is_registered(name: str) -> bool:
-    # Keras up to 3.6 saved functions without their package.
-    known = tf.keras.utils.get_custom_objects()
-    return tf.keras.utils.get_registered_object(name) is not None or any(
-        other.endswith(f">{name}") for other in known
-    )

@@ -14,8 +14,9 @@ from tfrankmetrics.engine.measure import (
     make_measure,
 )
 from tfrankmetrics.inputs.formats import input_format
-from tfrankmetrics.keras.state import StatefulMetric, from_config, to_config
+from tfrankmetrics.keras.lazy import LazyKerasMetric, WithoutKeras
 from tfrankmetrics.metrics.fields import Field, with_fields
+from tfrankmetrics.metrics.trial import require_free_fields, try_in_tensorflow
 from tfrankmetrics.options import (
     ConventionName,
     Cutoff,
@@ -29,7 +30,7 @@ from tfrankmetrics.rules import UnknownOptionError, did_you_mean, shortened
 
 
 @with_fields
-class SingleMetric(StatefulMetric):
+class SingleMetric(LazyKerasMetric):
     """A Keras metric with one measure: the base of the three classes below."""
 
     ties: Ties = "expected"
@@ -43,12 +44,16 @@ class SingleMetric(StatefulMetric):
     declaration: ClassVar[Declaration]
     fields: ClassVar[dict[str, Field]]
 
-    def __init__(self, *args: Any, **given: Any) -> None:
-        if not hasattr(self, "declaration"):
+    def __new__(cls, *args: Any, **given: Any) -> Any:
+        """An object of the subclass that is a Keras metric."""
+        if not hasattr(cls, "declaration"):
             raise TypeError(
                 f"A metric must be declared with @tfrankmetrics.metric. Received: the "
-                f"class {type(self).__name__}, which is not."
+                f"class {cls.__name__}, which is not."
             )
+        return super().__new__(cls, *args, **given)
+
+    def __init__(self, *args: Any, **given: Any) -> None:
         given = self._bind(*args, **given)
         name, dtype = given.pop("name", None), given.pop("dtype", None)
         data = input_format(given.pop("inputs", None), given.pop("duplicates", None))
@@ -90,17 +95,22 @@ class SingleMetric(StatefulMetric):
         """The weighted mean over the queries so far, a scalar; NaN if none counted."""
         return self._results()[0]
 
-    def get_config(self) -> dict[str, Any]:
-        """The arguments that make this metric again."""
-        options = {name: to_config(value) for name, value in self.measure.options}
-        if "k" in self.fields:
-            options["k"] = self.measure.k
-        return {**super().get_config(), **options, **self.input_format.arguments}
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that make this metric again, but for its name and dtype."""
+        cutoff = {"k": self.measure.k} if "k" in self.fields else {}
+        return {**dict(self.measure.options), **cutoff, **self.input_format.arguments}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> SingleMetric:
-        """Makes the metric from the result of `get_config`."""
-        return cls(**{name: from_config(value) for name, value in config.items()})
+    def require_use_in_keras(cls) -> None:
+        """Raises TypeError for a name of a field that Keras uses, or a wrong formula."""
+        require_free_fields(cls)
+        try_in_tensorflow(cls.declaration)
+
+    @classmethod
+    def without_keras(cls) -> type[Any]:
+        """The second base class where there is no TensorFlow."""
+        return WithoutKeras
 
 
 @with_fields

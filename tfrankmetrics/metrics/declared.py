@@ -22,8 +22,6 @@ import typing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeVar
 
-import tensorflow as tf
-
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.measure import (
     DECLARATIONS,
@@ -31,8 +29,9 @@ from tfrankmetrics.engine.measure import (
     keyword_parameters,
     make_measure,
 )
+from tfrankmetrics.keras.registration import is_keras_loaded, registered
 from tfrankmetrics.metrics.fields import Field, dataclass_transform, with_fields
-from tfrankmetrics.metrics.trial import try_declaration
+from tfrankmetrics.metrics.trial import require_free_fields, try_declaration
 from tfrankmetrics.options import CONFLICTS
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -166,11 +165,12 @@ def metric(
         make_measure(declaration)  # raises an error for an invalid default
         is_ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
         if not is_ours:
-            try_declaration(declaration)
+            declaration = try_declaration(declaration)
+            if is_keras_loaded():
+                require_free_fields(cls)
         declared.declaration = DECLARATIONS[name] = declaration
         # The names of metrics are unique, unlike the names of classes.
-        registered = ("tfrankmetrics", None) if is_ours else ("Custom", name)
-        return tf.keras.utils.register_keras_serializable(*registered)(cls)
+        return registered(*(("tfrankmetrics",) if is_ours else ("Custom", name)))(cls)
 
     return declare
 

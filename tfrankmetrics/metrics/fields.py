@@ -21,7 +21,6 @@ from tfrankmetrics.arguments import (
     RunArguments,
 )
 from tfrankmetrics.inputs.formats import takes_duplicates
-from tfrankmetrics.keras.state import StatefulMetric
 from tfrankmetrics.options import Average, Options
 from tfrankmetrics.rules import listed
 from tfrankmetrics.signatures import (
@@ -137,13 +136,12 @@ def _default_of(cls: type, name: str) -> Any:
 
 
 def _require_free_field(cls: type, name: str) -> None:
-    """Raises TypeError for a field with a name that Keras or a function uses."""
-    is_attribute = hasattr(StatefulMetric, name) and name not in ("name", "dtype")
-    if is_attribute or name in _ARGUMENTS:
+    """Raises TypeError for a field with the name of an argument of a function."""
+    if name in _ARGUMENTS:
         raise TypeError(
-            "A field must not have the name of an attribute of Keras's metrics, or of "
-            "an argument of `evaluate`, `evaluate_rows` or another function. Received: "
-            f"`{name}` of {cls.__name__}."
+            "A field must not have the name of an argument of `evaluate`, "
+            f"`evaluate_rows` or another function. Received: `{name}` of "
+            f"{cls.__name__}."
         )
 
 

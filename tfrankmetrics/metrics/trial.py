@@ -6,16 +6,22 @@ that counts padding, or is not exact under ties, would give plausible numbers.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
+import sys
 import typing
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tfrankmetrics.engine.measure import Declaration, make_measure
 from tfrankmetrics.engine.values import values_and_weights
+from tfrankmetrics.graphs import outside_of_graphs
 from tfrankmetrics.inputs.labels import read_labels
+
+Values = Callable[..., np.ndarray]  # of labels, scores and perhaps cutoffs
 
 # Valid for binary and for graded metrics.
 LABELS = [1.0, 0.0, 0.5, 1.0]
@@ -23,15 +29,49 @@ SCORES = [4.0, 3.0, 2.0, 1.0]
 OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
 
 
-def try_declaration(declaration: Declaration) -> None:
-    """Raises TypeError for a formula that gives plausible, but wrong numbers.
+def try_declaration(declaration: Declaration) -> Declaration:
+    """Raises TypeError for a formula that returns plausible, but wrong numbers.
 
     It fails, counts padding, mixes the lists of a batch, is wrong without a cutoff,
-    breaks what the declaration says, or is wrong under ties.
+    breaks what the declaration says, or is wrong under ties. NumPy tries it; and so
+    does TensorFlow, here if it is loaded, and otherwise when Keras needs the metric.
+    Returns the declaration, which notes whether only TensorFlow computes the formula.
     """
-    name = declaration.name
+    is_loaded = "tensorflow" in sys.modules
     try:
-        value = _values(declaration, [LABELS], [SCORES])
+        _try(declaration, as_tensors=False)
+    except _FormulaError:
+        if not is_loaded:
+            raise
+        declaration = dataclasses.replace(declaration, needs_tensors=True)
+    if is_loaded:
+        try_in_tensorflow(declaration)
+    return declaration
+
+
+@functools.cache
+def try_in_tensorflow(declaration: Declaration) -> None:
+    """The same in TensorFlow. This library's own metrics have tests."""
+    if declaration.cls.__module__.partition(".")[0] != __name__.partition(".")[0]:
+        _try(declaration, as_tensors=True)
+
+
+def require_free_fields(cls: Any) -> None:
+    """Raises TypeError for a field with the name of an attribute of Keras's metrics."""
+    from tfrankmetrics.keras.state import StatefulMetric
+
+    for name in cls.fields.keys() - {"name", "dtype"}:
+        if hasattr(StatefulMetric, name):
+            raise TypeError(
+                "A field must not have the name of an attribute of Keras's metrics. "
+                f"Received: `{name}` of {cls.__name__}."
+            )
+
+
+def _try(declaration: Declaration, *, as_tensors: bool) -> None:
+    values = functools.partial(_values, declaration, as_tensors)
+    try:
+        value = values([LABELS], [SCORES])
         for check in (
             _require_no_padding,
             _require_single_lists,
@@ -40,26 +80,33 @@ def try_declaration(declaration: Declaration) -> None:
             _require_range,
             _require_value_without_results,
         ):
-            check(declaration, value)
+            check(declaration, value, values)
     except _TrialError as error:
         raise TypeError(str(error)) from None
     except Exception as error:
-        raise TypeError(
-            f"The formula and the gain of `{name}` must compute the values of lists. "
-            f"Received, for a list of {len(LABELS)} items: {type(error).__name__}: "
-            f"{str(error).rstrip('.')}. help(tfrankmetrics.RankedLists) says what a "
-            "formula can read, such as lists.expected(gain), the gains at each rank."
+        raise _FormulaError(
+            f"The formula and the gain of `{declaration.name}` must compute the values "
+            f"of lists. Received, for a list of {len(LABELS)} items: "
+            f"{type(error).__name__}: {str(error).rstrip('.')}. "
+            "help(tfrankmetrics.RankedLists) describes what a formula can read, such "
+            "as lists.expected(gain), the gains at each rank."
         ) from error
     if "expected" in typing.get_args(declaration.types["ties"]):
-        _require_exact_ties(declaration)
+        _require_exact_ties(declaration, values)
+
+
+class _FormulaError(TypeError):
+    """A formula that fails."""
 
 
 class _TrialError(Exception):
     """A value that breaks a rule, rather than a formula that fails."""
 
 
-def _require_no_padding(declaration: Declaration, value: np.ndarray) -> None:
-    padded = _values(declaration, [[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
+def _require_no_padding(
+    declaration: Declaration, value: np.ndarray, values: Values
+) -> None:
+    padded = values([[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
     if not _are_close(value, padded):
         raise _TrialError(
             f"The value of `{declaration.name}` must not depend on padding. Received: "
@@ -69,8 +116,10 @@ def _require_no_padding(declaration: Declaration, value: np.ndarray) -> None:
         )
 
 
-def _require_single_lists(declaration: Declaration, value: np.ndarray) -> None:
-    with_other = _values(declaration, [LABELS, OTHER_LABELS], [SCORES, SCORES])
+def _require_single_lists(
+    declaration: Declaration, value: np.ndarray, values: Values
+) -> None:
+    with_other = values([LABELS, OTHER_LABELS], [SCORES, SCORES])
     if not _are_close(value, with_other[:, :1]):
         raise _TrialError(
             f"The value of `{declaration.name}` must not depend on the other lists of "
@@ -79,9 +128,11 @@ def _require_single_lists(declaration: Declaration, value: np.ndarray) -> None:
         )
 
 
-def _require_no_cutoff_at_the_end(declaration: Declaration, value: np.ndarray) -> None:
+def _require_no_cutoff_at_the_end(
+    declaration: Declaration, value: np.ndarray, values: Values
+) -> None:
     cutoffs = (len(LABELS), None)
-    at_the_end, whole = _values(declaration, [LABELS], [SCORES], cutoffs)
+    at_the_end, whole = values([LABELS], [SCORES], cutoffs)
     if not _are_close(at_the_end, whole):
         raise _TrialError(
             f"Without a cutoff, the value of `{declaration.name}` must be that of the "
@@ -92,8 +143,10 @@ def _require_no_cutoff_at_the_end(declaration: Declaration, value: np.ndarray) -
         )
 
 
-def _require_numbers(declaration: Declaration, value: np.ndarray) -> None:
-    without = _values(declaration, [[0.0] * 4, [-1.0] * 4], [SCORES, SCORES])
+def _require_numbers(
+    declaration: Declaration, value: np.ndarray, values: Values
+) -> None:
+    without = values([[0.0] * 4, [-1.0] * 4], [SCORES, SCORES])
     if not np.isfinite(without).all():
         raise _TrialError(
             f"The value of `{declaration.name}` must be a number for each list. "
@@ -103,7 +156,9 @@ def _require_numbers(declaration: Declaration, value: np.ndarray) -> None:
         )
 
 
-def _require_range(declaration: Declaration, value: np.ndarray) -> None:
+def _require_range(
+    declaration: Declaration, value: np.ndarray, values: Values
+) -> None:
     lowest, highest = declaration.range
     if not ((value >= lowest - 1e-9) & (value <= highest + 1e-9)).all():
         raise _TrialError(
@@ -113,9 +168,11 @@ def _require_range(declaration: Declaration, value: np.ndarray) -> None:
         )
 
 
-def _require_value_without_results(declaration: Declaration, value: np.ndarray) -> None:
+def _require_value_without_results(
+    declaration: Declaration, value: np.ndarray, values: Values
+) -> None:
     declared = declaration.without_results
-    found = _values(declaration, [LABELS], [[-np.inf] * len(LABELS)])
+    found = values([LABELS], [[-np.inf] * len(LABELS)])
     if declared is not None and not np.allclose(found, declared):
         raise _TrialError(
             f"The value of `{declaration.name}` without results must be the declared "
@@ -129,12 +186,12 @@ def _are_close(one: np.ndarray, other: np.ndarray) -> bool:
     return np.allclose(one, other, rtol=1e-9, equal_nan=True)
 
 
-def _require_exact_ties(declaration: Declaration) -> None:
+def _require_exact_ties(declaration: Declaration, values: Values) -> None:
     """Compares the value of tied items with the mean over all their orders."""
     orders = np.array(list(itertools.permutations(LABELS)))
-    by_order = _values(declaration, orders, [SCORES] * len(orders))
+    by_order = values(orders, [SCORES] * len(orders))
     mean = np.mean(by_order, axis=1, keepdims=True)
-    tied = _values(declaration, [LABELS], [[1.0] * len(LABELS)])
+    tied = values([LABELS], [[1.0] * len(LABELS)])
     where = " at the cutoffs 1, 2 and none" if declaration.has_cutoff else ""
     if not _are_close(tied, mean):
         raise TypeError(
@@ -150,6 +207,7 @@ def _require_exact_ties(declaration: Declaration) -> None:
 
 def _values(
     declaration: Declaration,
+    as_tensors: bool,
     labels: Any,
     scores: Any,
     cutoffs: tuple[int | None, ...] = (1, 2, None),
@@ -162,6 +220,6 @@ def _values(
     labels = np.array(labels)
     if declaration.has_subtopics:
         labels = np.stack([labels, np.where(labels < 0, -1, 1 - labels)], axis=2)
-    with tf.init_scope():
-        lists = read_labels(labels, np.array(scores))
-        return values_and_weights(measures, lists)[0].numpy()
+    with outside_of_graphs():
+        lists = read_labels(labels, np.array(scores), as_tensors=as_tensors)
+        return np.asarray(values_and_weights(measures, lists)[0])

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics.inputs.tensors import as_scores
+from tfrankmetrics.inputs.dense import as_scores
 from tfrankmetrics.ranking.ties import random_numbers
 from tfrankmetrics.retrieval.candidates import (
     MOST_ROUNDING,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfrankmetrics.arguments import RetrievalArguments
@@ -172,11 +173,11 @@ def evaluate_queries(
 
 def weights_and_slices(
     request: Request, truth: Truth, sample_weight: Any
-) -> tuple[tf.Tensor | None, Slices | None]:
+) -> tuple[np.ndarray | None, Slices | None]:
     """The weight and the slice of each query. None without any."""
     weights = None
     if sample_weight is not None:
-        weights = query_weights(sample_weight, tf.constant(truth.ids))
+        weights = np.asarray(query_weights(sample_weight, truth.ids))
         require_valid_weights(weights)
     return weights, request.slices_of_queries(lambda: len(truth.ids))
 

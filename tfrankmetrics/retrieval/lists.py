@@ -7,8 +7,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, parts_of, values_and_weights
@@ -26,31 +27,31 @@ from tfrankmetrics.retrieval.truth import RelevantItems
 class CountedLists:
     """The relevant items of each query and the counts of their ranks, checked."""
 
-    relevance: tf.Tensor  # [B, M] float64, 0 for padding
-    valid: tf.Tensor  # [B, M] bool, False for padding
-    retrieved: tf.Tensor  # [B, M] bool
-    above: tf.Tensor  # [B, M] int64, see `RankCounts`
-    tied: tf.Tensor  # [B, M] int64
-    tied_before: tf.Tensor  # [B, M] int64
-    num_retrieved: tf.Tensor  # [B] int64, of all candidates
-    some_ranks: tf.Tensor  # [B, D] float64, see `RankedLists`
+    relevance: Array  # [B, M] float64, 0 for padding
+    valid: Array  # [B, M] bool, False for padding
+    retrieved: Array  # [B, M] bool
+    above: Array  # [B, M] int64, see `RankCounts`
+    tied: Array  # [B, M] int64
+    tied_before: Array  # [B, M] int64
+    num_retrieved: Array  # [B] int64, of all candidates
+    some_ranks: Array  # [B, D] float64, see `RankedLists`
     num_candidates: int
-    query_weights: tf.Tensor | None = None  # [B] float64
+    query_weights: Array | None = None  # [B] float64
     has_subtopics = False
 
     @property
-    def num_queries(self) -> tf.Tensor:
+    def num_queries(self) -> Array:
         """B, int64."""
-        return tf.shape(self.relevance, out_type=tf.int64)[0]
+        return xp.shape(self.relevance, out_type=xp.int64)[0]
 
     @property
     def elements_per_query(self) -> int:
         """Roughly how many numbers one query takes in memory."""
         return self.relevance.shape[1] + self.some_ranks.shape[1]
 
-    def has_valid_values(self) -> tf.Tensor:
+    def has_valid_values(self) -> Array:
         """Whether all grades of a query are valid, `[B]`."""
-        return tf.math.is_finite(tf.reduce_sum(self.relevance, axis=1))
+        return xp.isfinite(xp.sum(self.relevance, axis=1))
 
     def require_valid_values(self) -> None:
         """Raises ValueError for invalid grades and weights."""
@@ -61,18 +62,18 @@ class CountedLists:
         self,
         deepest: int | None,
         tie_breaking: TieBreaking,
-        first_query: tf.Tensor | int,
+        first_query: Array | int,
     ) -> RankedLists:
         """The relevant items by rank, down to the deepest cutoff."""
         if deepest is None:
             some_ranks = self.some_ranks
-            depth = tf.shape(some_ranks, out_type=tf.int64)[1]
+            depth = xp.shape(some_ranks, out_type=xp.int64)[1]
         else:
             some_ranks, depth = None, min(deepest + 1, self.num_candidates)
         judged = Items(self.relevance, self.valid, self.retrieved, None)
         counts = RankCounts(self.above, self.tied, self.tied_before)
         ranked, ties = rank_by_counts(counts, judged, depth, tie_breaking, some_ranks)
-        num_retrieved = tf.cast(self.num_retrieved, tf.float64)
+        num_retrieved = xp.astype(self.num_retrieved, xp.float64)
         return RankedLists(
             ranked=ranked,
             judged=judged,
@@ -157,7 +158,7 @@ def by_query(
     named: Mapping[str, Measure],
     items: RelevantItems,
     ranks: Ranks,
-    query_weights: tf.Tensor | None,
+    query_weights: np.ndarray | None,
     num_candidates: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values and weights of all queries, `[metrics, B]`."""
@@ -180,10 +181,10 @@ def by_query(
                 "num_retrieved": ranks.num_retrieved,
             }
             if query_weights is not None:
-                columns["query_weights"] = query_weights.numpy()
+                columns["query_weights"] = query_weights
             lists = CountedLists(
-                **{name: tf.constant(each[part]) for name, each in columns.items()},
-                some_ranks=tf.constant(some_ranks.of(part)),
+                **{name: each[part] for name, each in columns.items()},
+                some_ranks=some_ranks.of(part),
                 num_candidates=num_candidates,
             )
             found = call_compiled(values_and_weights, chosen, lists, 0)

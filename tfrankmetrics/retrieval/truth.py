@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from tfrankmetrics.inputs.ids import as_integer_ids
 from tfrankmetrics.inputs.mistakes import warn_of_labels
@@ -17,7 +16,7 @@ from tfrankmetrics.inputs.relevant_ids import (
     relevance_of,
     require_finite_relevance,
 )
-from tfrankmetrics.inputs.tensors import Dense
+from tfrankmetrics.inputs.rows import Dense
 from tfrankmetrics.rules import shortened
 
 
@@ -99,27 +98,27 @@ def read_truth(relevant: Any, exclude: Any, candidate_ids: Any) -> Truth:
     exclude = excluded if exclude is None else exclude
     given = _positions_of("`relevant`", ids, candidate_ids)
     relevance = None if grades is None else as_relevance(grades, given)
-    if given.tensor.shape.rank not in (1, 2):
+    if given.tensor.ndim not in (1, 2):
         raise ValueError(
             "`relevant` must hold ids [B] or [B, M]. Received: shape "
             f"{tuple(given.tensor.shape)}."
         )
     ids = given.tensor
-    relevance = relevance_of(ids, relevance)
+    relevance = np.asarray(relevance_of(ids, relevance))
     require_finite_relevance(relevance)
-    if ids.shape.rank == 1:
-        ids, relevance = ids[:, tf.newaxis], relevance[:, tf.newaxis]
+    if ids.ndim == 1:
+        ids, relevance = ids[:, np.newaxis], relevance[:, np.newaxis]
     if ids.shape[1] == 0:  # no query has a relevant item
-        ids = tf.fill([len(ids), 1], tf.constant(PADDING, tf.int64))
-        relevance = tf.zeros(ids.shape, tf.float64)
+        ids = np.full((len(ids), 1), PADDING, np.int64)
+        relevance = np.zeros(ids.shape)
     left_out = np.zeros((len(ids), 0), np.int64)
     if exclude is not None:
-        left_out = _positions_of("`exclude`", exclude, candidate_ids).tensor.numpy()
+        left_out = _positions_of("`exclude`", exclude, candidate_ids).tensor
         if left_out.ndim != 2:
             raise ValueError(
                 f"`exclude` must hold ids [B, E]. Received: shape {left_out.shape}."
             )
-    return Truth(ids.numpy(), relevance.numpy(), left_out)
+    return Truth(ids, relevance, left_out)
 
 
 def _each_once(ids: np.ndarray) -> np.ndarray:
@@ -149,25 +148,34 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
     Without `candidate_ids`, ids are positions already.
     """
     if candidate_ids is None:
-        return as_ids(name, data)
+        return _ids_of_arrays(name, data)
     integers, numbers = as_integer_ids(data, candidate_ids)
-    given, numbers = as_ids(name, integers), as_ids("`candidate_ids`", numbers).tensor
-    numbers = np.asarray(numbers)
+    given = _ids_of_arrays(name, integers)
+    numbers = _ids_of_arrays("`candidate_ids`", numbers).tensor
     order = np.argsort(numbers, kind="stable")
-    ascending, ids = numbers[order], np.asarray(given.tensor)
+    ascending, ids = numbers[order], given.tensor
     place = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
     is_padding = ids == PADDING
     unknown = (ascending[place] != ids) & ~is_padding
     if unknown.any():
         row = int(np.argwhere(unknown)[0][0])
-        rows = data.to_list() if isinstance(data, tf.RaggedTensor) else data
+        rows = data.to_list() if hasattr(data, "row_lengths") else data
         raise ValueError(
             f"{name} must hold ids that are in `candidate_ids`, or -1 for padding "
             "beside integers. Received another one in row "
             f"{row}: {shortened([*rows][row])}. Leave out items that are no candidates."
         )
     positions = np.where(is_padding, PADDING, order[place])
-    return given._replace(tensor=tf.constant(positions, tf.int64))
+    return given._replace(tensor=positions)
+
+
+def _ids_of_arrays(name: str, data: Any) -> Dense:
+    """Ids as arrays of NumPy, whatever held them."""
+    given = as_ids(name, data, as_tensor=False)
+    lengths = given.row_lengths
+    if lengths is not None:
+        lengths = np.asarray(lengths)
+    return given._replace(tensor=np.asarray(given.tensor), row_lengths=lengths)
 
 
 def require_unique(candidate_ids: Any, number: int) -> None:

@@ -1,0 +1,67 @@
+"""Configs: options and metrics as Keras saves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfrankmetrics.rules import shortened
+
+
+def require_registered(option: str, function: Any) -> None:
+    """Raises ValueError for a function that could not be loaded again."""
+    name = tf.keras.utils.get_registered_name(function)
+    if tf.keras.utils.get_registered_object(name) is not function:
+        raise ValueError(
+            f"To save or copy a metric, `{option}` must be a registered function. "
+            f"Received: {function!r}. Decorate the function with "
+            "@tf.keras.utils.register_keras_serializable()."
+        )
+
+
+def to_config(value: Any) -> Any:
+    """A function or metric as Keras serializes it; anything else as plain Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return [to_config(each) for each in value]
+    if callable(value):
+        return tf.keras.utils.serialize_keras_object(value)
+    return value
+
+
+def from_config(value: Any) -> Any:
+    """The inverse of `to_config`. Raises ValueError for an object not registered.
+
+    Some versions of Keras would import any module that a config names.
+    """
+    if isinstance(value, (list, tuple)):
+        return [from_config(each) for each in value]
+    if not isinstance(value, dict) or "class_name" not in value:
+        return value
+    is_function = value["class_name"] == "function"
+    name = value.get("config" if is_function else "registered_name")
+    if not isinstance(name, str) or not _is_registered(name):
+        raise ValueError(
+            "A config must hold only registered functions and metrics. Received: "
+            f"{shortened(value)}. Import the module that registers it first."
+        )
+    return tf.keras.utils.deserialize_keras_object(value)
+
+
+def _is_registered(name: str) -> bool:
+    # Keras up to 3.6 saved functions without their package.
+    known = tf.keras.utils.get_custom_objects()
+    return tf.keras.utils.get_registered_object(name) is not None or any(
+        other.endswith(f">{name}") for other in known
+    )
+
+
+def register_like(known: type[Any], cls: type[Any]) -> None:
+    """Gives a class the registered name of another one, if that has any."""
+    registered = tf.keras.utils.get_registered_name(known)
+    if tf.keras.utils.get_registered_object(registered) is known:
+        package, _, name = registered.partition(">")
+        tf.keras.utils.register_keras_serializable(package, name)(cls)

@@ -1,0 +1,132 @@
+"""Metrics whose classes exist without Keras, and whose objects are Keras metrics.
+
+A class that derives from one of Keras needs Keras, and so TensorFlow, to be defined:
+seconds and hundreds of megabytes that arrays and tables do not need. So the classes of
+metrics derive from `LazyKerasMetric`. Making an object imports Keras, and the object is
+of a subclass that also derives from `StatefulMetric`. Where there is no TensorFlow, the
+object of a single metric has its options only, which functions such as `evaluate` read.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import types
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tfrankmetrics.rules import shortened
+
+if TYPE_CHECKING:  # as the objects are
+    from tfrankmetrics.keras.state import StatefulMetric as _Base
+else:
+    _Base = object
+
+
+class LazyKerasMetric(_Base):
+    """The base of all metrics."""
+
+    _written_class: ClassVar[type[Any]]  # the class in the code, without Keras
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        """An object of the subclass that is a Keras metric."""
+        kind = with_keras(cls)
+        return super(LazyKerasMetric, kind).__new__(kind)
+
+    @classmethod
+    def require_use_in_keras(cls) -> None:
+        """Raises TypeError for a class that cannot be a Keras metric."""
+
+    @classmethod
+    def without_keras(cls) -> type[Any]:
+        """The second base class where there is no TensorFlow."""
+        raise ImportError(_needs_tensorflow(cls.__name__))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that make this metric again, but for its name and dtype."""
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make this metric again."""
+        from tfrankmetrics.keras.configs import to_config
+
+        arguments = {name: to_config(value) for name, value in self.arguments.items()}
+        return {**super().get_config(), **arguments}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the metric from the result of `get_config`."""
+        from tfrankmetrics.keras.configs import from_config
+
+        return cls(**{name: from_config(value) for name, value in config.items()})
+
+
+@functools.cache
+def with_keras(cls: Any) -> Any:
+    """The subclass of a metric's class that is also a Keras metric."""
+    if "_written_class" in vars(cls):  # it is one
+        return cls
+    if importlib.util.find_spec("tensorflow") is None:
+        return _subclass(cls, cls.without_keras())
+    from tfrankmetrics.keras.configs import register_like
+    from tfrankmetrics.keras.state import StatefulMetric
+
+    cls.require_use_in_keras()
+    kind = _subclass(cls, StatefulMetric)
+    register_like(cls, kind)
+    return kind
+
+
+def _subclass(cls: type[Any], base: type[Any]) -> type[Any]:
+    facts = {
+        "_written_class": cls,
+        "__doc__": cls.__doc__,
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+    }
+    return types.new_class(cls.__name__, (cls, base), {}, lambda it: it.update(facts))
+
+
+class WithoutKeras:
+    """What a metric has without TensorFlow: a name and options."""
+
+    def __init__(self, measures: Any, data: Any, name: Any, dtype: Any) -> None:
+        require_name(name)
+        self.name, self.dtype = name, dtype
+        self._measures, self._input_format = measures, data
+
+    @property
+    def input_format(self) -> Any:
+        """The input format of its data."""
+        return self._input_format
+
+    def get_config(self) -> dict[str, Any]:
+        """The name and the dtype."""
+        return {"name": self.name, "dtype": self.dtype}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}, without TensorFlow>"
+
+    def __reduce__(self) -> tuple:
+        """Copies and pickles by the config."""
+        return type(self)._written_class.from_config, (self.get_config(),)
+
+    def update_state(self, *_: Any, **__: Any) -> None:
+        """Raises ImportError, as do the other methods of Keras metrics."""
+        raise ImportError(_needs_tensorflow(f"{type(self).__name__}.update_state"))
+
+    result = reset_state = merge_state = __call__ = update_state
+
+
+def require_name(name: Any) -> None:
+    """Raises ValueError for a name of a metric that is not a string."""
+    if not (name is None or isinstance(name, str)):
+        raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")
+
+
+def _needs_tensorflow(name: str) -> str:
+    return (
+        f"`{name}` needs TensorFlow, for Keras. Received: none is installed. Run "
+        "`pip install tfrankmetrics[tensorflow]`, or compute arrays with "
+        "tfrankmetrics.evaluate, which needs NumPy only."
+    )

@@ -1,0 +1,79 @@
+"""Makes classes known to Keras, which loads models by names, whenever it is imported.
+
+Importing this library does not import Keras. But `load_model` must find its metrics,
+and those that users declare, if Keras is imported later. So this module looks for the
+import of Keras, and then registers them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+KERAS = ("keras", "tf_keras")  # Keras 3, or 2 in old versions of TensorFlow; Keras 2
+# The modules with the classes that this library registers.
+MODULES = ("tfrankmetrics.metrics", "tfrankmetrics.keras.many")
+
+_names: dict[type, tuple[str, str | None]] = {}
+
+
+def registered(package: str, name: str | None = None) -> Callable[[type[T]], type[T]]:
+    """The decorator `register_keras_serializable`, also for a Keras imported later."""
+
+    def register(cls: type[T]) -> type[T]:
+        _names[cls] = package, name
+        for module in KERAS:
+            if module in sys.modules:
+                _register(sys.modules[module], cls)
+        return cls
+
+    return register
+
+
+def register_soon() -> None:
+    """Registers all classes in each Keras: at once, or when it has been imported."""
+    sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
+    if any(module in sys.modules for module in KERAS):
+        _import_classes()
+
+
+def is_keras_loaded() -> bool:
+    """Whether there is a Keras to register classes in."""
+    return any(module in sys.modules for module in KERAS)
+
+
+def _import_classes() -> None:
+    for module in MODULES:
+        importlib.import_module(module)
+
+
+def _register(keras: Any, cls: type) -> None:
+    keras.utils.register_keras_serializable(*_names[cls])(cls)
+
+
+class _Finder:
+    """Finds Keras as the other finders do, and registers the classes afterwards."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: Any, target: Any = None) -> Any:
+        """The specification of a module, for Python's import; None for the others."""
+        if name not in KERAS:
+            return None
+        others = (each for each in sys.meta_path if each is not cls)
+        specs = (each.find_spec(name, path, target) for each in others)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module):
+                execute(module)
+                _import_classes()
+                for each in [*_names]:
+                    _register(module, each)
+
+            spec.loader.exec_module = execute_and_register
+        return spec
