@@ -169,10 +169,13 @@ def check_each_list(rng, setting, metrics, lists):
 
 
 def check_numpy(setting, objects, lists, found):
-    """Compares the values of labels by NumPy with those by TensorFlow."""
-    if setting.inputs not in ("labels", "subtopics") or lists.keras_mask is not None:
+    """Compares the values by NumPy with those by TensorFlow."""
+    if setting.inputs == "rows" or lists.keras_mask is not None:
         return
-    of_numpy = tfr.evaluate(**lists.arguments, metrics=objects, per_query=True)
+    arguments = lists.arguments | {"metrics": objects, "per_query": True}
+    if setting.format != "labels":
+        arguments["inputs"] = setting.format
+    of_numpy = tfr.evaluate(**arguments)
     for name, values in of_numpy.items():
         same = is_same(values, found[name])
         assert same.all(), f"{name} of {lists.arguments}: {values} and {found[name]}"

@@ -41,6 +41,7 @@ CALLS = {
         ((INTEGERS,), {"axis": 1, "exclusive": exclusive})
         for exclusive in (False, True)
     ],
+    "count_nonzero": [((NUMBERS > 1,), {}), ((NUMBERS[:, :0] > 1,), {})],
     "divide_no_nan": [((NUMBERS, NUMBERS[:, ::-1]), {}), ((NUMBERS, 0.0), {})],
     "flip": [((NUMBERS,), {"axis": [1]})],
     "fold": [((lambda result, i: 2 * result, 3, NUMBERS), {})],
@@ -61,6 +62,8 @@ CALLS = {
     ],
     "reshape": [((NUMBERS, [4, -1]), {})],
     "roll": [((NUMBERS, 1), {"axis": 1})],
+    "scatter": [((NUMBERS, INTEGERS, 7.0), {})],
+    "scatter_max": [((NUMBERS, INTEGERS, SORTED), {})],
     "searchsorted": [((SORTED, NUMBERS), {"side": side}) for side in ("left", "right")],
     "select": [((NUMBERS > 1, NUMBERS, 0), {})],
     "sort": [((NUMBERS,), {"axis": 1})],
@@ -68,7 +71,7 @@ CALLS = {
     "stack": [(([NUMBERS, SORTED],), {"axis": 1})],
     "take": [((NUMBERS, [2, 0]), {"axis": 1}), ((NUMBERS, [1]), {})],
     "tile": [((NUMBERS, [2, 1]), {})],
-    "top_k": [((NUMBERS, 3), {}), ((INTEGERS, 4), {})],
+    "top_k": [((NUMBERS, 3), {}), ((INTEGERS, 4), {}), ((NUMBERS, 0), {})],
     "unfold": [
         (
             (lambda s, v: ((2 * v,), s * v), (NUMBERS[:, 0],), 3.0, 5, NUMBERS[:, 0]),
@@ -126,6 +129,24 @@ def test_an_operation_gives_the_same_in_both_libraries(name):
             assert not tf.is_tensor(one)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("k", [1, 5, 25, 26])
+def test_the_top_of_long_rows(k, dtype):
+    """Few of many are found by partition: of equal values, the first come first."""
+    rows = np.random.default_rng(k).integers(0, 12, (50, 100)).astype(dtype)
+    rows[0] = 7
+    found = xp.top_k(rows, k)
+    for one, other in zip(found, xp.top_k(tf.constant(rows), k)):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_top_of_rows_with_nan_is_of_that_length():
+    rows = np.ones((3, 40))
+    rows[1, 3:39] = np.nan
+    _, order = xp.top_k(rows, 5)
+    assert order.shape == (3, 5)
+
+
 def test_other_names_are_no_operations():
     with pytest.raises(AttributeError, match="no operation 'wheer'"):
         xp.wheer  # noqa: B018
@@ -165,6 +186,68 @@ def test_numpy_and_tensorflow_give_the_same_values(names, kind):
         )
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, 1e-13, err_msg=name)
+
+
+def ids_and_catalogues():
+    """Arguments of `evaluate` in these formats, with every difficulty they have."""
+    rng = np.random.default_rng(3)
+    relevant = np.argsort(rng.random((25, 12)), axis=1)[:, :4]
+    relevant[rng.random(relevant.shape) < 0.3] = -1
+    grades = rng.integers(0, 4, relevant.shape)
+    recommended = np.argsort(rng.random((25, 12)), axis=1)[:, :6]
+    recommended[5:9, 4] = recommended[5:9, 1]
+    recommended[9:12, 4:] = -1
+    scores = rng.integers(0, 5, (25, 12)).astype("float32")
+    scores[3, 2:5], scores[7, 1], scores[8] = np.nan, -np.inf, np.nan
+    weights = rng.random(25)
+    graded = {"ids": relevant, "relevance": grades}
+    exclude = rng.integers(-1, 12, (25, 3))
+    steps = scores.reshape(5, 5, 12)
+    yield "ids", (relevant, recommended, None)
+    yield "ids", (graded, recommended, weights)
+    yield "ids", ([[1], [2, 2, 3]], [[3, 1], [5, 2, 3]], None)
+    yield "ids", ([1, 2], [3, 2], 2.0)
+    yield "ids", (np.tile(np.arange(70), (2, 1)), [[3, 80, 69], [90, 90, 0]], None)
+    yield "catalogue", (relevant, scores, weights)
+    yield "catalogue", (relevant[:, :1], scores, weights[:, np.newaxis])
+    yield "catalogue", (relevant[:, 0], np.nan_to_num(scores, neginf=0), None)
+    yield (
+        "catalogue",
+        (relevant[:, 0], np.nan_to_num(scores, neginf=0).astype("int32"), 0.5),
+    )
+    yield "catalogue", ({**graded, "exclude": exclude}, scores, None)
+    yield "catalogue", (relevant.reshape(5, 5, 4), steps, weights.reshape(5, 5))
+    yield "catalogue", (relevant[:, 0].reshape(5, 5), steps, weights[:5])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"ties": "stable"}, {"ties": "random"}], ids=str
+)
+@pytest.mark.parametrize("arguments", [*ids_and_catalogues()])
+def test_numpy_and_tensorflow_agree_on_ids_and_catalogues(arguments, options):
+    inputs, data = arguments
+    names = ["ndcg@3", "ndcg", "mrr", "map@4", "recall@5", "hit_rate@1", "rbp"]
+    names += ["arp", "auc"] if inputs == "catalogue" else []
+    options = {**options, "inputs": inputs, "per_query": True}
+    found = tfr.evaluate(data[0], data[1], names, sample_weight=data[2], **options)
+    with run_eagerly():
+        as_tensors = map(as_tensor, data)
+        relevant, scores, weights = as_tensors
+        expected = tfr.evaluate(
+            relevant, scores, names, sample_weight=weights, **options
+        )
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, 1e-13, err_msg=name)
+
+
+def as_tensor(data):
+    """The same data as tensors; lists of unequal length as ragged ones."""
+    if data is None:
+        return None
+    if isinstance(data, dict):
+        return {name: tf.constant(values) for name, values in data.items()}
+    is_ragged = isinstance(data, list) and len({np.size(row) for row in data}) > 1
+    return tf.ragged.constant(data) if is_ragged else tf.constant(data)
 
 
 @pytest.mark.filterwarnings("ignore:`judged` needs a mask")
@@ -225,6 +308,23 @@ def test_the_arguments_decide_which_library_computes(labels, kind):
     tfr.evaluate(labels, labels, ["dcg"], gain=gain)
     assert received
     assert all(isinstance(values, kind) for values in received)
+
+
+@pytest.mark.parametrize(
+    ("relevant", "other", "inputs"),
+    [([[1]], [[3, 1]], "ids"), ([[1]], [[0.5, 0.2]], "catalogue")],
+)
+def test_numpy_computes_ids_and_catalogues(relevant, other, inputs):
+    received = []
+
+    def discount(ranks):
+        received.append(type(ranks))
+        return 1 / ranks
+
+    for relevant_ids, kind in ((relevant, np.ndarray), (tf.constant(relevant), None)):
+        received.clear()
+        tfr.evaluate(relevant_ids, other, ["dcg"], inputs=inputs, discount=discount)
+        assert all((each is np.ndarray) == (kind is not None) for each in received)
 
 
 def test_a_table_is_computed_by_numpy_and_a_metric_object_by_tensorflow():

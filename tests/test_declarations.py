@@ -473,7 +473,7 @@ def test_metrics_with_the_same_class_name_are_told_apart(declarations):
     second = declare("half_b", formula=lambda lists, gain: 2 * half(lists, gain))
     for cls in (first, second):
         again = tf.keras.metrics.deserialize(tf.keras.metrics.serialize(cls(k=2)))
-        assert type(again) is cls
+        assert isinstance(again, cls)
 
 
 def test_a_class_may_be_declared_again(declarations):

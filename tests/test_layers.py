@@ -66,6 +66,17 @@ def test_there_are_no_import_cycles():
     assert {*graphlib.TopologicalSorter(graph).static_order()} == set(MODULES)
 
 
+def test_type_checkers_see_the_public_names():
+    stub = ast.parse(PACKAGE.joinpath("__init__.pyi").read_text("utf-8"))
+    imports = [node for node in ast.walk(stub) if isinstance(node, ast.ImportFrom)]
+    shown = {alias.name: node.module for node in imports for alias in node.names}
+    for name, module in tfr._MODULES.items():
+        assert shown.pop(name).startswith(f"{tfr.__name__}.{module}")
+    assert not shown
+    (listed,) = (node for node in stub.body if isinstance(node, ast.Assign))
+    assert sorted(ast.literal_eval(listed.value)) == tfr.__all__
+
+
 def test_dir_lists_the_public_names():
     assert dir(tfr) == sorted([*tfr.__all__, "__version__"])
     for name in tfr.__all__:

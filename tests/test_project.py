@@ -59,10 +59,13 @@ def test_the_version_is_a_release_of_the_changelog_and_of_the_citation():
     assert released[1] == tfr.__version__
 
 
-def import_beside(tmp_path, tensorflow):
-    """Imports the package where `tensorflow` is another module, or missing."""
-    (tmp_path / "tensorflow.py").write_text(tensorflow)
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import tfrankmetrics"
+def run_with(tmp_path, tensorflow, code):
+    """Runs code where `tensorflow` is another module, or missing."""
+    start = "import sys; sys.modules['tensorflow'] = sys.modules['keras'] = None\n"
+    if tensorflow is not None:
+        (tmp_path / "tensorflow.py").write_text(tensorflow)
+        start = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    code = f"{start}import tfrankmetrics as tfr\n{code}"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 
@@ -70,9 +73,9 @@ def import_beside(tmp_path, tensorflow):
     ("tensorflow", "message"),
     [
         (
-            "raise ModuleNotFoundError('No module', name='tensorflow')",
-            r"ModuleNotFoundError: tfrankmetrics needs TensorFlow 2\.15 or later\. "
-            r"Received: none is installed\. Run `pip install tensorflow`",
+            None,
+            r"ModuleNotFoundError: `RankingMetrics` needs TensorFlow 2\.15 or later\. "
+            r"Received: none is installed\. Run `pip install tfrankmetrics\[tensorflow",
         ),
         ("__version__ = '2.14.1'", r"ImportError: .*Received: TensorFlow 2\.14\.1\."),
         ("import not_there", r"ModuleNotFoundError: No module named 'not_there'"),
@@ -80,6 +83,40 @@ def import_beside(tmp_path, tensorflow):
     ids=["none", "too old", "broken"],
 )
 def test_a_missing_or_old_tensorflow_raises(tmp_path, tensorflow, message):
-    process = import_beside(tmp_path, tensorflow)
+    process = run_with(tmp_path, tensorflow, "tfr.RankingMetrics(['ndcg'])")
     assert process.returncode != 0
     assert re.search(message, process.stderr), process.stderr
+
+
+def test_arrays_and_tables_need_no_tensorflow(tmp_path):
+    """Metric objects carry options to functions, and are copied, without it."""
+    process = run_with(tmp_path, None, WITHOUT_TENSORFLOW)
+    assert process.returncode == 0, process.stderr
+
+
+WITHOUT_TENSORFLOW = """
+import copy, pickle
+lists = [[1, 0, 1]], [[3.0, 2.0, 1.0]]
+hits = tfr.MeanAveragePrecision(k=2, denominator="hits")
+assert tfr.evaluate(*lists, [hits]) == {"map@2": 1.0}
+assert tfr.evaluate([[5, 7]], [[5, 6]], ["recall@2"], inputs="ids") == {"recall@2": 0.5}
+scores = [[3.0, 2.0, 1.0]]
+assert tfr.evaluate([[1]], scores, ["mrr"], inputs="catalogue") == {"mrr": 0.5}
+assert tfr.evaluate_rows([1, 1], [0, 1], [0.2, 0.1], ["mrr"]) == {"mrr": 0.5}
+run = {"q": {"a": 1.0, "b": 0.5}}
+values = tfr.evaluate_run({"q": {"b": 1}}, run, ["mrr"], per_query=True)
+assert values["mrr"] == [0.5]
+tfr.compare({"one": values, "other": values}, resamples=10)
+for again in (copy.deepcopy(hits), pickle.loads(pickle.dumps(hits))):
+    assert isinstance(again, tfr.MeanAveragePrecision)
+    assert (again.k, again.denominator, again.name) == (2, "hits", "map@2")
+calls = [lambda: hits.update_state(*lists), lambda: hits(*lists), hits.result]
+for call in [*calls, hits.reset_state, hits.get_config]:
+    try:
+        call()
+    except ImportError as error:
+        assert "pip install tfrankmetrics[tensorflow]" in str(error)
+    else:
+        raise AssertionError(call)
+assert "tensorflow" not in {name for name, module in sys.modules.items() if module}
+"""

@@ -8,67 +8,12 @@ The public interface is `__all__` of this package, of `tfrankmetrics.options`, o
 `tfrankmetrics.tfma` and of `tfrankmetrics.beam`. All other modules may change.
 
 Each name is imported when it is first used, and TensorFlow when something needs it.
+`__init__.pyi` shows type checkers and editors where they come from.
 """
 
 import importlib
-from typing import TYPE_CHECKING
 
 from tfrankmetrics.keras import registration
-
-if TYPE_CHECKING:
-    from tfrankmetrics.callbacks.lists import EvaluateLists
-    from tfrankmetrics.callbacks.retrieval import EvaluateRetrieval
-    from tfrankmetrics.callbacks.rows import EvaluateRows
-    from tfrankmetrics.comparison.differences import compare
-    from tfrankmetrics.comparison.result import Comparison
-    from tfrankmetrics.conventions import CONVENTIONS
-    from tfrankmetrics.evaluation.lists import evaluate
-    from tfrankmetrics.evaluation.rows import evaluate_rows
-    from tfrankmetrics.evaluation.runs import evaluate_run
-    from tfrankmetrics.evaluation.trec import read_trec
-    from tfrankmetrics.inputs.mistakes import RankingWarning
-    from tfrankmetrics.keras.many import RankingMetrics
-    from tfrankmetrics.metrics.base import SubtopicMetric, TopKMetric, WholeListMetric
-    from tfrankmetrics.metrics.binary import (
-        F1AtK,
-        HitRateAtK,
-        MeanAveragePrecision,
-        MeanReciprocalRank,
-        PrecisionAtK,
-        RecallAtK,
-        RPrecision,
-    )
-    from tfrankmetrics.metrics.dcg import DCG, NDCG
-    from tfrankmetrics.metrics.declared import metric
-    from tfrankmetrics.metrics.diagnostics import JudgedAtK, TiedQueries
-    from tfrankmetrics.metrics.gains import BinaryGain, LabelGain
-    from tfrankmetrics.metrics.propensity import (
-        PropensityScoredNDCG,
-        PropensityScoredPrecision,
-        inverse_propensity,
-    )
-    from tfrankmetrics.metrics.subtopics import AlphaDCG, PrecisionIA
-    from tfrankmetrics.metrics.user_models import (
-        ExpectedReciprocalRank,
-        PFound,
-        RankBiasedPrecision,
-    )
-    from tfrankmetrics.metrics.whole_list import (
-        AverageRelevancePosition,
-        BPref,
-        OrderedPairAccuracy,
-        PerQueryAUC,
-    )
-    from tfrankmetrics.options import Options
-    from tfrankmetrics.ranking.items import ItemGain
-    from tfrankmetrics.ranking.ranked_lists import RankedLists
-    from tfrankmetrics.results.values import (
-        QueryValues,
-        RunCounts,
-        RunValues,
-        SlicedValues,
-    )
-    from tfrankmetrics.retrieval.evaluation import evaluate_retrieval
 
 __version__ = "0.1.0"
 
@@ -120,7 +65,7 @@ _NAMES = {
     "retrieval.evaluation": ["evaluate_retrieval"],
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = sorted(_MODULES)  # noqa: PLE0605
+__all__ = sorted(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import tfrankmetrics.metrics  # noqa: F401 (declares them)
 from tfrankmetrics.comparison.differences import compare
 from tfrankmetrics.conventions import CONVENTIONS
 from tfrankmetrics.evaluation.runs import evaluate_run

@@ -1,25 +1,38 @@
 """Checks that a TensorFlow is installed, and that it is new enough.
 
-The package does not require the distribution `tensorflow`: it would be installed beside
-tensorflow-cpu or tf-nightly, and overwrite their files.
+The package does not require the distribution `tensorflow`: arrays and tables do not
+need it, and it would be installed beside tensorflow-cpu or tf-nightly, and overwrite
+their files.
 """
 
+from __future__ import annotations
+
+import importlib.util
+
 OLDEST = (2, 15)
-_RULE = f"tfrankmetrics needs TensorFlow {OLDEST[0]}.{OLDEST[1]} or later."
 
-try:
+
+def require_tensorflow(needed_by: str) -> None:
+    """Imports TensorFlow; raises ImportError if there is none, or an old one."""
+    rule = f"{needed_by} needs TensorFlow {OLDEST[0]}.{OLDEST[1]} or later."
+    if not is_installed():
+        raise ModuleNotFoundError(
+            f"{rule} Received: none is installed. Run "
+            "`pip install tfrankmetrics[tensorflow]`, or `pip install tensorflow-cpu`, "
+            "which is smaller. Functions of arrays and tables, such as "
+            "tfrankmetrics.evaluate, need NumPy only.",
+            name="tensorflow",
+        )
     import tensorflow as tf
-except ModuleNotFoundError as error:
-    if error.name != "tensorflow":
-        raise
-    raise ModuleNotFoundError(
-        f"{_RULE} Received: none is installed. Run `pip install tensorflow`, or "
-        "`pip install tensorflow-cpu`, which is smaller.",
-        name="tensorflow",
-    ) from None
 
-if tuple(int(part) for part in tf.__version__.split(".")[:2]) < OLDEST:
-    raise ImportError(
-        f"{_RULE} Received: TensorFlow {tf.__version__}. "
-        "Run `pip install --upgrade tensorflow`, or upgrade the variant that you use."
-    )
+    if tuple(int(part) for part in tf.__version__.split(".")[:2]) < OLDEST:
+        raise ImportError(
+            f"{rule} Received: TensorFlow {tf.__version__}. "
+            "Run `pip install --upgrade tensorflow`, or upgrade the variant that you "
+            "use."
+        )
+
+
+def is_installed() -> bool:
+    """Whether there is a TensorFlow to import."""
+    return importlib.util.find_spec("tensorflow") is not None

@@ -62,6 +62,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics.arrays import numpy
+from tfrankmetrics.tensorflow_version import require_tensorflow
 
 Array = Any  # of NumPy or TensorFlow
 
@@ -119,6 +120,7 @@ _LIBRARIES: dict[type, ModuleType | None] = {}
 def _library_of_type(kind: type) -> ModuleType | None:
     if kind.__module__.partition(".")[0] not in ("tensorflow", "keras", "tf_keras"):
         return None
-    from tfrankmetrics.arrays import tensorflow  # loaded already, as the argument
+    require_tensorflow("A tensor")
+    from tfrankmetrics.arrays import tensorflow
 
     return tensorflow

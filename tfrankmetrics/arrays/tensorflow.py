@@ -6,10 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from tfrankmetrics import tensorflow_version  # noqa: F401 (first, for its checks)
-
-# isort: split
 import tensorflow as tf
 
 from tfrankmetrics.graphs import current_graph

@@ -187,3 +187,9 @@ def _hint_for(name: str, known: Iterable[str]) -> str:
     if name in ("mask", "inputs", "duplicates", "sample_weight", "per_query"):
         return " It is an argument of `evaluate`, not of this function."
     return did_you_mean(name, known)
+
+
+def require_name(name: Any) -> None:
+    """Raises ValueError for a name of a metric object that is not a string."""
+    if not (name is None or isinstance(name, str)):
+        raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")

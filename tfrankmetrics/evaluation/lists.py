@@ -16,8 +16,8 @@ from tfrankmetrics.engine.values import (
     ELEMENTS_IN_CACHE,
     values_and_weights,
 )
-from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 from tfrankmetrics.inputs.dense import has_tensor
+from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.signatures import takes

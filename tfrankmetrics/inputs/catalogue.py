@@ -174,7 +174,9 @@ class CatalogueLists:
         # NaN ranks below every number.
         num_numbers = counts.num_retrieved - counts.num_nan
         above = xp.where(
-            relevant_is_nan, num_numbers, xp.count_nonzero(self.scores > relevant_scores)
+            relevant_is_nan,
+            num_numbers,
+            xp.count_nonzero(self.scores > relevant_scores),
         )
         tied = xp.count_nonzero(self.scores >= relevant_scores) - above
         tied = xp.where(relevant_is_nan, counts.num_nan, tied)

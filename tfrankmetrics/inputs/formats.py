@@ -16,6 +16,7 @@ import numpy as np
 
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.inputs.catalogue import read_catalogue
+from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.mistakes import (
@@ -33,7 +34,6 @@ from tfrankmetrics.inputs.padding import (
     pad_ids_of_catalogue,
     pad_labels_and_scores,
 )
-from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.options import Duplicates, Inputs
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking

@@ -61,9 +61,7 @@ def reshaped_if_same(tensor: tf.Tensor, shape: Any, error: str) -> tf.Tensor:
         return tf.reshape(tensor, tf.where(same, shape, -2))
 
 
-def weights_of_items(
-    weights: tf.Tensor, labels: tf.Tensor, error: str
-) -> tf.Tensor:
+def weights_of_items(weights: tf.Tensor, labels: tf.Tensor, error: str) -> tf.Tensor:
     """Weights of unknown width as weights of items.
 
     `[B, 1]` and `[B, N]` look alike until the graph runs. As weights of items, both

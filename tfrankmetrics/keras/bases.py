@@ -2,10 +2,11 @@
 
 import os
 
-from tfrankmetrics import tensorflow_version  # noqa: F401 (first, for its checks)
+from tfrankmetrics.tensorflow_version import require_tensorflow
 
-# isort: split
-import tensorflow as tf
+require_tensorflow("A Keras metric")
+
+import tensorflow as tf  # noqa: E402
 
 try:
     KerasMetric = tf.keras.metrics.Metric

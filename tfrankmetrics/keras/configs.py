@@ -22,14 +22,13 @@ def require_registered(option: str, function: Any) -> None:
 
 
 def to_config(value: Any) -> Any:
-    """A function or metric as Keras serializes it; anything else as plain Python."""
-    if isinstance(value, np.generic):
-        return value.item()
+    """A function or metric as Keras serializes it; anything else as plain Python.
+
+    Or a list of these, as of the metrics of `RankingMetrics`.
+    """
     if isinstance(value, (list, tuple)):
-        return [to_config(each) for each in value]
-    if callable(value):
-        return tf.keras.utils.serialize_keras_object(value)
-    return value
+        return [_serialized(each) for each in value]
+    return _serialized(value)
 
 
 def from_config(value: Any) -> Any:
@@ -38,7 +37,19 @@ def from_config(value: Any) -> Any:
     Some versions of Keras would import any module that a config names.
     """
     if isinstance(value, (list, tuple)):
-        return [from_config(each) for each in value]
+        return [_deserialized(each) for each in value]
+    return _deserialized(value)
+
+
+def _serialized(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if callable(value):
+        return tf.keras.utils.serialize_keras_object(value)
+    return value
+
+
+def _deserialized(value: Any) -> Any:
     if not isinstance(value, dict) or "class_name" not in value:
         return value
     is_function = value["class_name"] == "function"
@@ -62,6 +73,11 @@ def _is_registered(name: str) -> bool:
 def register_like(known: type[Any], cls: type[Any]) -> None:
     """Gives a class the registered name of another one, if that has any."""
     registered = tf.keras.utils.get_registered_name(known)
-    if tf.keras.utils.get_registered_object(registered) is known:
-        package, _, name = registered.partition(">")
-        tf.keras.utils.register_keras_serializable(package, name)(cls)
+    latest = tf.keras.utils.get_registered_object(registered)
+    if latest is None:
+        return
+    package, _, name = registered.partition(">")
+    register = tf.keras.utils.register_keras_serializable(package, name)
+    register(cls)
+    if latest is not known:  # a class that was declared again, as in a notebook
+        register(latest)

@@ -10,11 +10,11 @@ object of a single metric has its options only, which functions such as `evaluat
 from __future__ import annotations
 
 import functools
-import importlib.util
 import types
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tfrankmetrics.rules import shortened
+from tfrankmetrics.engine.names import require_name
+from tfrankmetrics.tensorflow_version import is_installed, require_tensorflow
 
 if TYPE_CHECKING:  # as the objects are
     from tfrankmetrics.keras.state import StatefulMetric as _Base
@@ -29,7 +29,8 @@ class LazyKerasMetric(_Base):
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         """An object of the subclass that is a Keras metric."""
-        kind = with_keras(cls)
+        written: Any = cls
+        kind = with_keras(written)
         return super(LazyKerasMetric, kind).__new__(kind)
 
     @classmethod
@@ -38,8 +39,9 @@ class LazyKerasMetric(_Base):
 
     @classmethod
     def without_keras(cls) -> type[Any]:
-        """The second base class where there is no TensorFlow."""
-        raise ImportError(_needs_tensorflow(cls.__name__))
+        """The second base class where there is no TensorFlow, if there is any."""
+        require_tensorflow(f"`{cls.__name__}`")
+        raise AssertionError("is called where there is no TensorFlow")
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -48,10 +50,10 @@ class LazyKerasMetric(_Base):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make this metric again."""
+        config = super().get_config()
         from tfrankmetrics.keras.configs import to_config
 
-        arguments = {name: to_config(value) for name, value in self.arguments.items()}
-        return {**super().get_config(), **arguments}
+        return {**config, **{name: to_config(v) for name, v in self.arguments.items()}}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
@@ -66,7 +68,7 @@ def with_keras(cls: Any) -> Any:
     """The subclass of a metric's class that is also a Keras metric."""
     if "_written_class" in vars(cls):  # it is one
         return cls
-    if importlib.util.find_spec("tensorflow") is None:
+    if not is_installed():
         return _subclass(cls, cls.without_keras())
     from tfrankmetrics.keras.configs import register_like
     from tfrankmetrics.keras.state import StatefulMetric
@@ -87,8 +89,15 @@ def _subclass(cls: type[Any], base: type[Any]) -> type[Any]:
     return types.new_class(cls.__name__, (cls, base), {}, lambda it: it.update(facts))
 
 
+def _made(cls: type[Any], arguments: dict[str, Any]) -> Any:
+    return cls(**arguments)
+
+
 class WithoutKeras:
     """What a metric has without TensorFlow: a name and options."""
+
+    _written_class: ClassVar[type[Any]]
+    arguments: dict[str, Any]
 
     def __init__(self, measures: Any, data: Any, name: Any, dtype: Any) -> None:
         require_name(name)
@@ -100,33 +109,16 @@ class WithoutKeras:
         """The input format of its data."""
         return self._input_format
 
-    def get_config(self) -> dict[str, Any]:
-        """The name and the dtype."""
-        return {"name": self.name, "dtype": self.dtype}
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}, without TensorFlow>"
 
     def __reduce__(self) -> tuple:
-        """Copies and pickles by the config."""
-        return type(self)._written_class.from_config, (self.get_config(),)
+        """Copies and pickles by its arguments."""
+        arguments = {**self.arguments, "name": self.name, "dtype": self.dtype}
+        return _made, (self._written_class, arguments)
 
     def update_state(self, *_: Any, **__: Any) -> None:
         """Raises ImportError, as do the other methods of Keras metrics."""
-        raise ImportError(_needs_tensorflow(f"{type(self).__name__}.update_state"))
+        require_tensorflow(f"A method of Keras, as of {self!r},")
 
-    result = reset_state = merge_state = __call__ = update_state
-
-
-def require_name(name: Any) -> None:
-    """Raises ValueError for a name of a metric that is not a string."""
-    if not (name is None or isinstance(name, str)):
-        raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")
-
-
-def _needs_tensorflow(name: str) -> str:
-    return (
-        f"`{name}` needs TensorFlow, for Keras. Received: none is installed. Run "
-        "`pip install tfrankmetrics[tensorflow]`, or compute arrays with "
-        "tfrankmetrics.evaluate, which needs NumPy only."
-    )
+    reset_state = merge_state = get_config = __call__ = _results = update_state

@@ -26,9 +26,8 @@ def registered(package: str, name: str | None = None) -> Callable[[type[T]], typ
 
     def register(cls: type[T]) -> type[T]:
         _names[cls] = package, name
-        for module in KERAS:
-            if module in sys.modules:
-                _register(sys.modules[module], cls)
+        for keras in _loaded():
+            _register(keras, cls)
         return cls
 
     return register
@@ -37,13 +36,17 @@ def registered(package: str, name: str | None = None) -> Callable[[type[T]], typ
 def register_soon() -> None:
     """Registers all classes in each Keras: at once, or when it has been imported."""
     sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
-    if any(module in sys.modules for module in KERAS):
+    if is_keras_loaded():
         _import_classes()
 
 
 def is_keras_loaded() -> bool:
     """Whether there is a Keras to register classes in."""
-    return any(module in sys.modules for module in KERAS)
+    return bool(_loaded())
+
+
+def _loaded() -> list[Any]:
+    return [sys.modules[name] for name in KERAS if sys.modules.get(name)]
 
 
 def _import_classes() -> None:

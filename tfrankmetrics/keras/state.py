@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import require_name
 from tfrankmetrics.engine.values import means, weighted_sums, weighted_sums_and_queries
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.evidence import (
@@ -24,7 +25,6 @@ from tfrankmetrics.inputs.mistakes import warn_if_invalid
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import require_registered
 from tfrankmetrics.keras.guards import check_use_in_keras
-from tfrankmetrics.keras.lazy import require_name
 from tfrankmetrics.rules import shortened
 
 

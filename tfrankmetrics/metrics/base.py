@@ -103,7 +103,7 @@ class SingleMetric(LazyKerasMetric):
 
     @classmethod
     def require_use_in_keras(cls) -> None:
-        """Raises TypeError for a name of a field that Keras uses, or a wrong formula."""
+        """Raises TypeError for a field that Keras has, or a wrong formula."""
         require_free_fields(cls)
         try_in_tensorflow(cls.declaration)
 

@@ -142,6 +142,9 @@ def metric(
     def declare(cls: type[T]) -> type[T]:
         declared: Any = with_fields(cls)
         _require_free_names(declared, [name, *aliases])
+        is_ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+        if is_keras_loaded() and not is_ours:  # otherwise when Keras needs the metric
+            require_free_fields(cls)
         fields: dict[str, Field] = declared.fields
         taken = [*keyword_parameters(gain), *keyword_parameters(formula)]
         _require_same_options(name, taken, fields.keys() - {*_NOT_OPTIONS, *_COMPUTED})
@@ -163,11 +166,8 @@ def metric(
             **facts,
         )
         make_measure(declaration)  # raises an error for an invalid default
-        is_ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
         if not is_ours:
             declaration = try_declaration(declaration)
-            if is_keras_loaded():
-                require_free_fields(cls)
         declared.declaration = DECLARATIONS[name] = declaration
         # The names of metrics are unique, unlike the names of classes.
         return registered(*(("tfrankmetrics",) if is_ours else ("Custom", name)))(cls)

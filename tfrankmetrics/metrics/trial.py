@@ -156,9 +156,7 @@ def _require_numbers(
         )
 
 
-def _require_range(
-    declaration: Declaration, value: np.ndarray, values: Values
-) -> None:
+def _require_range(declaration: Declaration, value: np.ndarray, values: Values) -> None:
     lowest, highest = declaration.range
     if not ((value >= lowest - 1e-9) & (value <= highest + 1e-9)).all():
         raise _TrialError(

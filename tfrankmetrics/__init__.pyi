@@ -1,0 +1,104 @@
+"""The public names, for type checkers and editors; `__init__.py` imports them."""
+
+from tfrankmetrics.callbacks.lists import EvaluateLists
+from tfrankmetrics.callbacks.retrieval import EvaluateRetrieval
+from tfrankmetrics.callbacks.rows import EvaluateRows
+from tfrankmetrics.comparison.differences import compare
+from tfrankmetrics.comparison.result import Comparison
+from tfrankmetrics.conventions import CONVENTIONS
+from tfrankmetrics.evaluation.lists import evaluate
+from tfrankmetrics.evaluation.rows import evaluate_rows
+from tfrankmetrics.evaluation.runs import evaluate_run
+from tfrankmetrics.evaluation.trec import read_trec
+from tfrankmetrics.inputs.mistakes import RankingWarning
+from tfrankmetrics.keras.many import RankingMetrics
+from tfrankmetrics.metrics.base import SubtopicMetric, TopKMetric, WholeListMetric
+from tfrankmetrics.metrics.binary import (
+    F1AtK,
+    HitRateAtK,
+    MeanAveragePrecision,
+    MeanReciprocalRank,
+    PrecisionAtK,
+    RecallAtK,
+    RPrecision,
+)
+from tfrankmetrics.metrics.dcg import DCG, NDCG
+from tfrankmetrics.metrics.declared import metric
+from tfrankmetrics.metrics.diagnostics import JudgedAtK, TiedQueries
+from tfrankmetrics.metrics.gains import BinaryGain, LabelGain
+from tfrankmetrics.metrics.propensity import (
+    PropensityScoredNDCG,
+    PropensityScoredPrecision,
+    inverse_propensity,
+)
+from tfrankmetrics.metrics.subtopics import AlphaDCG, PrecisionIA
+from tfrankmetrics.metrics.user_models import (
+    ExpectedReciprocalRank,
+    PFound,
+    RankBiasedPrecision,
+)
+from tfrankmetrics.metrics.whole_list import (
+    AverageRelevancePosition,
+    BPref,
+    OrderedPairAccuracy,
+    PerQueryAUC,
+)
+from tfrankmetrics.options import Options
+from tfrankmetrics.ranking.items import ItemGain
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.results.values import QueryValues, RunCounts, RunValues, SlicedValues
+from tfrankmetrics.retrieval.evaluation import evaluate_retrieval
+
+__version__: str
+
+__all__ = [
+    "CONVENTIONS",
+    "DCG",
+    "NDCG",
+    "AlphaDCG",
+    "AverageRelevancePosition",
+    "BPref",
+    "BinaryGain",
+    "Comparison",
+    "EvaluateLists",
+    "EvaluateRetrieval",
+    "EvaluateRows",
+    "ExpectedReciprocalRank",
+    "F1AtK",
+    "HitRateAtK",
+    "ItemGain",
+    "JudgedAtK",
+    "LabelGain",
+    "MeanAveragePrecision",
+    "MeanReciprocalRank",
+    "Options",
+    "OrderedPairAccuracy",
+    "PFound",
+    "PerQueryAUC",
+    "PrecisionAtK",
+    "PrecisionIA",
+    "PropensityScoredNDCG",
+    "PropensityScoredPrecision",
+    "QueryValues",
+    "RPrecision",
+    "RankBiasedPrecision",
+    "RankedLists",
+    "RankingMetrics",
+    "RankingWarning",
+    "RecallAtK",
+    "RunCounts",
+    "RunValues",
+    "SlicedValues",
+    "SubtopicMetric",
+    "TiedQueries",
+    "TopKMetric",
+    "WholeListMetric",
+    "compare",
+    "evaluate",
+    "evaluate_retrieval",
+    "evaluate_rows",
+    "evaluate_run",
+    "inverse_propensity",
+    "metric",
+    "read_trec",
+]
