@@ -1,5 +1,8 @@
 """`python -m tfrankmetrics`."""
 
+import bz2
+import gzip
+import lzma
 import pathlib
 import subprocess
 import sys
@@ -164,6 +167,41 @@ def test_a_mistake_is_a_line_and_not_a_traceback(capsys, arguments, message):
     assert (status, out) == (2, "")
     assert err.startswith("error: ")
     assert message in err
+
+
+@pytest.mark.parametrize(
+    ("suffix", "module"), [(".gz", gzip), (".bz2", bz2), (".XZ", lzma)]
+)
+def test_compressed_files(capsys, suffix, module):
+    tables = {"t.csv": "query_id,item_id,score\n1,b,9.5\n1,a,8\n2,a,3\n"}
+    for name in ("qrels", "one", "two", "by", *tables):
+        text = tables.get(name) or pathlib.Path(name).read_text()
+        pathlib.Path(name + suffix).write_bytes(module.compress(text.encode()))
+    files = [name + suffix for name in ("qrels", "one", "t.csv", "two")]
+    arguments = ["-m", "map", "--by", f"by{suffix}"]
+    _, out, _ = run(capsys, *files[:2], *arguments)
+    assert out == run(capsys, "qrels", "one", *arguments[:2], "--by", "by")[1]
+    _, out, _ = run(capsys, *files, "-m", "map")
+    pathlib.Path("t.csv").write_text(tables["t.csv"])
+    assert out == run(capsys, "qrels", "one", "t.csv", "two", "-m", "map")[1]
+
+
+def test_help_and_wrong_arguments_import_neither_numpy_nor_tensorflow():
+    code = """if 1:
+        import sys
+        from tfrankmetrics.__main__ import main
+        for arguments in (["--help"], ["qrels"], ["qrels", "one", "-m", "map", "--x"]):
+            try:
+                main(arguments)
+            except SystemExit:
+                continue
+            raise AssertionError(arguments)
+        assert not {"numpy", "tensorflow", "keras"} & {*sys.modules}
+        main(["qrels", "one", "-m", "ndcg@10", "--by", "by"])
+        assert "numpy" in sys.modules
+        assert not {"tensorflow", "keras", "pandas", "scipy"} & {*sys.modules}
+        """
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_missing_slices_of_a_table(capsys):

@@ -1,4 +1,7 @@
-"""The command `python -m tfrankmetrics qrels.txt run.txt -m ndcg@10`."""
+"""The command `python -m tfrankmetrics qrels.txt run.txt -m ndcg@10`.
+
+Only a run imports NumPy: help and wrong arguments must not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import tfrankmetrics.metrics  # noqa: F401 (declares them)
-from tfrankmetrics.comparison.differences import compare
+import tfrankmetrics as tfr
 from tfrankmetrics.conventions import CONVENTIONS
-from tfrankmetrics.evaluation.runs import evaluate_run
-from tfrankmetrics.inputs.mistakes import RankingWarning
-from tfrankmetrics.results.tables import require
-from tfrankmetrics.results.values import described
 
 DESCRIPTION = """\
 Computes ranking metrics of runs (what was predicted) by qrels (what is relevant). With
@@ -24,9 +22,11 @@ one run it prints lines like those of trec_eval, and with several runs it compar
 """
 EPILOG = """\
 Files are in the formats of TREC. Files that end in .csv, .tsv or .parquet are tables
-with named columns, which pandas reads (Parquet with pyarrow).
+with named columns, which pandas reads (Parquet with pyarrow). Text may be compressed:
+.gz, .bz2 or .xz follows then, as in run.txt.gz and run.csv.gz.
 """
 READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
+COMPRESSED = (".gz", ".bz2", ".xz")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -116,7 +116,7 @@ def _run(options: argparse.Namespace) -> None:
         return
     run = _table(options.runs[0], options)
     if is_table:
-        print(_formatted(evaluate_run(qrels, run, **arguments), options.format))
+        print(_formatted(tfr.evaluate_run(qrels, run, **arguments), options.format))
     else:
         _print_one(qrels, run, options.per_query, arguments)
 
@@ -128,10 +128,10 @@ def _print_comparison(
     values: dict[str, Any] = {}
     for path, name in zip(options.runs, _names(options.runs), strict=True):
         run = _table(path, options)
-        values[name] = evaluate_run(qrels, run, per_query=True, **arguments)
-        _note(described(values[name].counts), name)
+        values[name] = tfr.evaluate_run(qrels, run, per_query=True, **arguments)
+        _note(values[name].counts, name)
     by = [*next(iter(values.values())).by] or None
-    compared = compare(values, by=by, test=options.test, unpaired=options.unpaired)
+    compared = tfr.compare(values, by=by, test=options.test, unpaired=options.unpaired)
     print(_formatted(compared, options.format))
 
 
@@ -139,10 +139,12 @@ def _print_one(
     qrels: Any, run: Any, per_query: bool, arguments: dict[str, Any]
 ) -> None:
     """Prints lines of a metric, a query or "all", and a value, as trec_eval does."""
-    values = evaluate_run(qrels, run, **arguments)
-    _note(described(values.counts))  # type: ignore[union-attr]
+    values = tfr.evaluate_run(qrels, run, **arguments)
+    _note(values.counts)  # type: ignore[union-attr]
     if per_query:
-        by_query: dict[str, Any] = evaluate_run(qrels, run, per_query=True, **arguments)  # type: ignore[assignment]
+        by_query: dict[str, Any] = tfr.evaluate_run(
+            qrels, run, per_query=True, **arguments
+        )  # type: ignore[assignment]
         for number, query in enumerate(by_query["query"]):
             for metric in values:
                 print(f"{metric:<22}\t{query}\t{by_query[metric][number]:.4f}")
@@ -158,9 +160,11 @@ def _formatted(result: Any, form: str) -> str:
 
 def _table(path: str, options: argparse.Namespace) -> Any:
     """A path of a TREC file, or a frame; its ids are text, as in TREC files."""
-    suffix = pathlib.Path(path).suffix.lower()
+    suffix = _uncompressed(path).suffix.lower()
     if suffix not in READERS:
         return path
+    from tfrankmetrics.results.tables import require
+
     pandas = require("pandas", "compare", "A table")
     separator = {".csv": {"sep": ","}, ".tsv": {"sep": "\t"}}.get(suffix, {})
     types: dict[str, Any] = {}
@@ -175,10 +179,12 @@ def _table(path: str, options: argparse.Namespace) -> Any:
 
 
 def _slices(options: argparse.Namespace) -> Any:
-    if pathlib.Path(options.by).suffix.lower() in READERS:
+    if _uncompressed(options.by).suffix.lower() in READERS:
         return _table(options.by, options)
+    from tfrankmetrics.evaluation.trec import open_lines
+
     slices = {}
-    with open(options.by, "rb") as lines:
+    with open_lines(options.by) as lines:
         for number, line in enumerate(lines, 1):
             # As in TREC files, only ASCII white space separates the fields.
             fields = line.strip().split(maxsplit=1)
@@ -198,9 +204,15 @@ def _slices(options: argparse.Namespace) -> Any:
     return slices
 
 
+def _uncompressed(path: str) -> pathlib.Path:
+    """The path without the suffix of a compressed file."""
+    plain = pathlib.Path(path)
+    return plain.with_suffix("") if plain.suffix.lower() in COMPRESSED else plain
+
+
 def _names(paths: Sequence[str]) -> list[str]:
     """A name for each run: that of its file or, if two are the same, its path."""
-    names = [pathlib.Path(path).stem for path in paths]
+    names = [_uncompressed(path).stem for path in paths]
     if len(set(names)) == len(names):
         return names
     if len(set(paths)) < len(paths):
@@ -208,13 +220,15 @@ def _names(paths: Sequence[str]) -> list[str]:
     return list(paths)
 
 
-def _note(text: str, name: str = "") -> None:
-    if text:
+def _note(counts: tfr.RunCounts, name: str = "") -> None:
+    from tfrankmetrics.results.values import described
+
+    if text := described(counts):
         print(f"{name}: {text}" if name else text, file=sys.stderr)
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    if issubclass(category, RankingWarning):
+    if issubclass(category, tfr.RankingWarning):
         print(f"warning: {message}", file=sys.stderr)
 
 

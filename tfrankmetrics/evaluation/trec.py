@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import math
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -57,7 +58,8 @@ def read_trec(
     {'map': 0.25, 'recall@5': 0.5}
 
     Args:
-        qrels: The path of the judgments.
+        qrels: The path of the judgments. Files that end in .gz, .bz2 or .xz are
+            decompressed.
         run: The path of the results.
         complete: Whether a judged query without results counts, as a query where
             nothing was found (trec_eval's `-c`). By default it is left out.
@@ -72,24 +74,34 @@ def read_trec(
             id has more than 1000 characters.
     """
     judged, found = read_qrels(qrels), read_run(run)
-    queries, labels, scores = [], [], []
-    for query in judged:
-        results = found.get(query, {})
-        if not results and not complete:
-            continue
-        for document in sorted({*judged[query], *results}, reverse=True):
-            # Negative judgments mark documents outside the pool that was judged.
-            label = judged[query].get(document, -1.0)
-            if label >= 0 or not judged_only:
-                queries.append(query)
-                labels.append(max(label, 0.0))
-                score = results.get(document)
-                # Only a document without a score was not retrieved: others keep a
-                # score that float32, the precision of trec_eval, can hold.
-                scores.append(-np.inf if score is None else max(score, LOWEST_SCORE))
+    queries = [query for query in judged if complete or found.get(query)]
+    numbers, labels, scores, are_found = [], [], [], []
+    for query in queries:
+        of_judged, of_found = judged[query], found.get(query, {})
+        documents = sorted({*of_judged, *of_found}, reverse=True)
+        numbers.append(len(documents))
+        # Negative judgments mark documents outside the pool that was judged.
+        labels += map(of_judged.get, documents, itertools.repeat(-1.0))
+        scores += map(of_found.get, documents, itertools.repeat(0.0))
+        are_found += map(of_found.__contains__, documents)
+    rows = TrecRows(
+        np.repeat(np.array(queries, str), numbers),
+        np.array(labels, float),
+        _scores(np.array(scores, float), np.array(are_found, bool)),
+    )
+    if judged_only:
+        rows = TrecRows(*(column[rows.labels >= 0] for column in rows))
+    return rows._replace(labels=np.maximum(rows.labels, 0))
+
+
+def _scores(scores: np.ndarray, are_found: np.ndarray) -> np.ndarray:
+    """Scores in float32, the precision of trec_eval; -inf for what was not retrieved.
+
+    Only that is -inf: others keep a score that float32 can hold.
+    """
     with np.errstate(over="ignore"):  # above the highest float32 is infinity
-        return TrecRows(
-            np.array(queries, dtype=str), np.array(labels), np.array(scores, np.float32)
+        return np.where(are_found, np.maximum(scores, LOWEST_SCORE), -np.inf).astype(
+            np.float32
         )
 
 
@@ -119,7 +131,7 @@ def read_run(path: str | os.PathLike) -> dict[str, dict[str, float]]:
 def _read(path: str | os.PathLike, layout: _Layout) -> dict[str, dict[str, float]]:
     """The value of each document of each query."""
     values: dict[str, dict[str, float]] = {}
-    with open(path, "rb") as lines:
+    with open_lines(path) as lines:
         for number, line in enumerate(lines, 1):
             # Files that were joined may have a byte order mark in the middle.
             fields = line.removeprefix(codecs.BOM_UTF8).split()
@@ -138,6 +150,20 @@ def _read(path: str | os.PathLike, layout: _Layout) -> dict[str, dict[str, float
                 ) from None
             of_query[document] = value
     return values
+
+
+def open_lines(path: str | os.PathLike) -> IO[bytes]:
+    """Opens a text file to read bytes; .gz, .bz2 and .xz are decompressed."""
+    match os.path.splitext(os.fspath(path))[1].lower():
+        case ".gz":
+            import gzip as module
+        case ".bz2":
+            import bz2 as module
+        case ".xz":
+            import lzma as module
+        case _:
+            return open(path, "rb")
+    return module.open(path, "rb")
 
 
 def _number(text: bytes) -> float:
