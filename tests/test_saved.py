@@ -8,6 +8,8 @@ loads `saved/eval_config.pbtxt`.
 import json
 import pathlib
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -41,6 +43,27 @@ def test_a_loaded_model_gives_the_saved_values(saved):
     logs = {re.sub(r"^([a-z]+_)\1", r"\1", name): value for name, value in logs.items()}
     assert len(logs) >= 28
     assert logs == pytest.approx(saved["logs"], rel=1e-6)
+
+
+@pytest.mark.parametrize("first", ["tfrankmetrics", "tensorflow"])
+def test_metrics_are_known_to_keras_whatever_is_imported_first(first):
+    """Importing this library does not import Keras, which must find its metrics."""
+    code = f"""if 1:
+        import json, sys
+        import {first}
+        if {first!r} == "tensorflow":
+            tensorflow.keras.Model
+        import tfrankmetrics
+        assert {first!r} == "tensorflow" or "numpy" not in sys.modules
+        import tensorflow as tf
+        for config in json.loads(sys.argv[1]):
+            print(type(tf.keras.metrics.deserialize(config)).__name__)
+        """
+    saved_metrics = json.loads((FOLDER / f"{NAME}.json").read_text("utf-8"))
+    configs = json.dumps(saved_metrics["metrics of ids"])
+    command = [sys.executable, "-c", code, configs]
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert process.stdout.split() == ["NDCG", "RankingMetrics"], process.stderr
 
 
 def test_metrics_load_from_saved_configs(saved):

@@ -6,8 +6,9 @@ import codecs
 import itertools
 import math
 import os
-from collections.abc import Sequence
-from typing import IO, NamedTuple
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 import numpy as np
 
@@ -152,7 +153,7 @@ def _read(path: str | os.PathLike, layout: _Layout) -> dict[str, dict[str, float
     return values
 
 
-def open_lines(path: str | os.PathLike) -> IO[bytes]:
+def open_lines(path: str | os.PathLike) -> AbstractContextManager[Iterable[bytes]]:
     """Opens a text file to read bytes; .gz, .bz2 and .xz are decompressed."""
     match os.path.splitext(os.fspath(path))[1].lower():
         case ".gz":
