@@ -13,8 +13,8 @@ from cases import METRICS
 
 import tfrankmetrics as tfr
 from tfrankmetrics.engine.measure import DECLARATIONS
-from tfrankmetrics.retrieval import candidates as reading
-from tfrankmetrics.retrieval import counting
+from tfrankmetrics.retrieval import comparing
+from tfrankmetrics.retrieval import inputs as reading
 
 QUERIES = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
 CANDIDATES = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.6], [0.3, 0.3]]
@@ -272,9 +272,11 @@ def test_comparisons_and_sorts_count_alike(number, monkeypatch):
     numbers = np.sort(rng.integers(0, number + 1, 30))[::-1]
     counted = {}
     for most in (0, 1000):
-        monkeypatch.setattr(counting, "MOST_COMPARISONS", most)
-        with counting.concurrent.futures.ThreadPoolExecutor(2) as pool:
-            counted[most] = counting._compare(scores, thresholds, numbers, pool)
+        monkeypatch.setattr(comparing, "MOST_COMPARISONS", most)
+        with comparing.concurrent.futures.ThreadPoolExecutor(2) as pool:
+            counted[most] = comparing.compare(
+                scores, thresholds, thresholds, numbers, pool
+            )
     for row, many in enumerate(numbers):
         limits, own = thresholds[row, :many, np.newaxis], scores[row]
         for counts in counted.values():
@@ -781,7 +783,7 @@ def test_scores_of_minus_infinity_are_found_in_every_row(odd, monkeypatch):
     expected = tfr.evaluate(
         ids, score(queries, candidates), others[2], inputs="catalogue"
     )
-    monkeypatch.setattr(counting, "COMPARISONS_AT_A_TIME", 1)
+    monkeypatch.setattr(comparing, "COMPARISONS_AT_A_TIME", 1)
     found = tfr.evaluate_retrieval(queries, *others, score=score)
     assert found == pytest.approx(expected, rel=1e-12)
 
@@ -804,7 +806,7 @@ def test_a_graph_is_refused():
 
 def test_a_progress_bar(capsys):
     tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"], verbose=True)
-    assert "4/4" in capsys.readouterr().out
+    assert capsys.readouterr().err.endswith("4 of 4 candidates\n")
 
 
 class TwoTowers(tf.keras.Model):

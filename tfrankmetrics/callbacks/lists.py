@@ -15,7 +15,7 @@ from tfrankmetrics.evaluation.lists import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.mistakes import refuse_shuffled
 from tfrankmetrics.results.request import read_request
-from tfrankmetrics.retrieval.candidates import rows_of
+from tfrankmetrics.retrieval.inputs import rows_of
 from tfrankmetrics.rules import listed, shortened
 from tfrankmetrics.signatures import takes
 

@@ -12,12 +12,12 @@ from tfrankmetrics.callbacks.evaluation import Evaluation
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.results.request import read_request
-from tfrankmetrics.retrieval.candidates import number_of
 from tfrankmetrics.retrieval.evaluation import (
     RetrievalSettings,
     evaluate_queries,
     weights_and_slices,
 )
+from tfrankmetrics.retrieval.inputs import number_of
 from tfrankmetrics.retrieval.truth import read_truth
 from tfrankmetrics.signatures import takes
 

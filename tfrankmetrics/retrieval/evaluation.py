@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from tfrankmetrics.arguments import RetrievalArguments
 from tfrankmetrics.columns.slices import (
@@ -18,13 +18,15 @@ from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.retrieval.candidates import (
+    ArrayCandidates,
     candidates_of,
-    dot_product,
     in_memory,
-    size_of,
 )
+from tfrankmetrics.retrieval.chunks import Candidates
 from tfrankmetrics.retrieval.counting import count_ranks
+from tfrankmetrics.retrieval.inputs import size_of
 from tfrankmetrics.retrieval.lists import by_query, order_of
+from tfrankmetrics.retrieval.products import dot_product
 from tfrankmetrics.retrieval.truth import Truth, read_truth, require_unique
 from tfrankmetrics.rules import check_option, shortened
 from tfrankmetrics.signatures import takes
@@ -163,7 +165,8 @@ def evaluate_queries(
         settings.score,
         orders,
         settings.batch_size,
-        _progress_bar(found.number) if verbose else lambda number: None,
+        _progress(found.number) if verbose else lambda number: None,
+        as_tensors=not _are_arrays(settings, vectors, found),
     )
     values, weights = by_query(
         request.named, items, ranks, weights_of_queries, found.number
@@ -192,6 +195,25 @@ def _size_or(name: str, size: int | None, default: int) -> int:
     return size
 
 
-def _progress_bar(total: int) -> Callable[[int], None]:
-    bar = tf.keras.utils.Progbar(total, unit_name="candidate")
-    return bar.add
+def _are_arrays(
+    settings: RetrievalSettings, queries: Any, candidates: Candidates
+) -> bool:
+    """Whether all are vectors in arrays of NumPy, which then computes the scores."""
+    are_arrays = isinstance(queries, np.ndarray) and (
+        isinstance(candidates, ArrayCandidates)
+        and isinstance(candidates.inputs, np.ndarray)
+    )
+    return are_arrays and settings.score is dot_product
+
+
+def _progress(total: int) -> Callable[[int], None]:
+    """Prints how many candidates were scored."""
+    scored = 0
+
+    def add(number: int) -> None:
+        nonlocal scored
+        scored += number
+        end = "\n" if scored >= total else ""
+        print(f"\r{scored:,} of {total:,} candidates", end=end, file=sys.stderr)
+
+    return add

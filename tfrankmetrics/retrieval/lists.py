@@ -19,7 +19,7 @@ from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
-from tfrankmetrics.retrieval.counting import Order, Ranks
+from tfrankmetrics.retrieval.blocks import Order, Ranks
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 

@@ -1,0 +1,248 @@
+"""Blocks of queries, with the counts of their relevant items among the candidates.
+
+The score of an item itself must come from the very product that scores the others.
+Another product differs in its last bits, and the item would not even be tied with
+itself. But the chunk with the item may come last. So a first product, of the relevant
+items alone, gives a threshold for each. It nearly always has the same bits. If the
+chunk with the item shows other bits, all chunks are counted again with the right
+threshold.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.inputs.dense import as_scores
+from tfrankmetrics.ranking.ties import random_numbers
+from tfrankmetrics.retrieval.chunks import MOST_ROUNDING, Candidates, Chunk
+from tfrankmetrics.retrieval.comparing import compare
+from tfrankmetrics.retrieval.inputs import flattened, padded, rows_of
+from tfrankmetrics.retrieval.truth import RelevantItems
+
+RELEVANT_AT_A_TIME = 2**12
+
+
+class Order(NamedTuple):
+    """An order of tied candidates: by position, or at random with a seed."""
+
+    is_random: bool
+    seed: int = 0
+
+
+class Ranks(NamedTuple):
+    """What was counted for each relevant item, `[B, M]`; see `RankCounts`."""
+
+    retrieved: np.ndarray
+    above: np.ndarray
+    tied: np.ndarray
+    tied_before: dict[Order, np.ndarray]
+    num_retrieved: np.ndarray  # [B]
+
+
+class Block:
+    """Some queries, with the counts of their relevant items."""
+
+    def __init__(
+        self,
+        inputs: Any,
+        relevant: RelevantItems,
+        numbers: np.ndarray,
+        candidates: Candidates,
+        score: Callable[[Any, Any], Any],
+        orders: Iterable[Order],
+    ) -> None:
+        self._inputs, self._score = inputs, score
+        self._relevant, self._numbers = relevant, numbers
+        self._num_ranked = relevant.is_ranked.sum(axis=1)
+        self._own = Pairs(relevant.ids, relevant.is_ranked)
+        self._excluded = Pairs(relevant.exclude, relevant.exclude >= 0)
+        self._thresholds = self._first_thresholds(candidates)
+        self._scores = self._thresholds.copy()
+        self._orders = tuple(orders)
+        self._reset()
+
+    def _reset(self) -> None:
+        shape = self._relevant.ids.shape
+        self._above, self._tied = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._before = {order: np.zeros(shape, np.int64) for order in self._orders}
+        # Of the candidates that are not excluded.
+        self._num_nan = np.zeros(shape[0], np.int64)
+        self._num_lowest = np.zeros(shape[0], np.int64)
+
+    def as_array(self, scores: Array, chunk: Chunk) -> np.ndarray:
+        """Scores without padding."""
+        return np.asarray(scores)[: len(self._relevant.ids), : chunk.size]
+
+    def product(self, chunk: Chunk) -> Array:
+        """The scores of some candidates, `[B, C]`, with padding."""
+        import tensorflow as tf
+
+        rows = flattened(self._inputs)[0].shape[0]
+        inputs = padded(chunk.inputs, chunk.width, not_to=rows)
+        shape = rows, flattened(inputs)[0].shape[0]
+        scores = tf.convert_to_tensor(self._score(self._inputs, inputs))
+        if scores.shape != shape:
+            raise ValueError(
+                "`score` must return a score for each query and candidate, [B, C], "
+                f"here {shape} (the last rows are repeated, to compute all in "
+                f"the same way). Received: shape {tuple(scores.shape)}."
+            )
+        return as_scores(scores)
+
+    def _compared(
+        self, chunk: Chunk, scores: np.ndarray, pool: concurrent.futures.Executor
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """How many scores are above, and not below, each threshold; and the lowest."""
+        return compare(
+            scores, self._thresholds, self._thresholds, self._num_ranked, pool
+        )
+
+    def _first_thresholds(self, candidates: Any) -> np.ndarray:
+        """The score of each relevant item, from a product of its own."""
+        thresholds, own = np.zeros(self._relevant.ids.shape, np.float32), self._own
+        unique, place = np.unique(own.ids, return_inverse=True)
+        for start in range(0, len(unique), RELEVANT_AT_A_TIME):
+            stop = start + RELEVANT_AT_A_TIME
+            ids = unique[start:stop]
+            chunk = Chunk(start, len(ids), candidates.at(ids), len(ids))
+            scores = self.as_array(self.product(chunk), chunk)
+            thresholds = thresholds.astype(scores.dtype, copy=False)
+            here = (place >= start) & (place < stop)
+            rows, columns = own.rows[here], own.columns[here]
+            thresholds[rows, columns] = scores[rows, place[here] - start]
+        return thresholds
+
+    def add(
+        self, chunk: Chunk, scores: np.ndarray, pool: concurrent.futures.Executor
+    ) -> None:
+        """Counts some candidates, with the scores `[B, C]`."""
+        start, stop = chunk.start, chunk.start + chunk.size
+        thresholds = self._thresholds
+        above, not_below, lowest = self._compared(chunk, scores, pool)
+        excluded, _, ids = self._excluded.within(start, stop)
+        for counts, operation in ((above, np.greater), (not_below, np.greater_equal)):
+            of_excluded = scores[excluded, ids - start][:, np.newaxis]
+            is_counted = operation(of_excluded, thresholds[excluded])
+            np.subtract.at(counts, excluded, is_counted.astype(np.int64))
+        tied = not_below - above
+        self._above += above
+        self._tied += tied
+        rows, columns, own = self._own.within(start, stop)
+        self._scores[rows, columns] = scores[rows, own - start]
+        self._require_scores_of_pairs(chunk, rows, columns, own - start)
+        if not np.isfinite(lowest):
+            self._count_special(start, scores)
+        for order, before in self._before.items():
+            self._count_before(order, before, start, scores, tied)
+
+    def _count_special(self, start: int, scores: np.ndarray) -> None:
+        """Counts NaN and -inf, which a comparison does not."""
+        excluded, _, ids = self._excluded.within(start, start + scores.shape[1])
+        for counts, special in (
+            (self._num_nan, np.isnan(scores)),
+            (self._num_lowest, np.isneginf(scores)),
+        ):
+            special[excluded, ids - start] = False
+            counts += special.sum(axis=1)
+
+    def _count_before(
+        self,
+        order: Order,
+        before: np.ndarray,
+        start: int,
+        scores: np.ndarray,
+        tied: np.ndarray,
+    ) -> None:
+        """Counts the candidates that are tied with a relevant item and come first."""
+        excluded, _, ids = self._excluded.within(start, start + scores.shape[1])
+        is_excluded = np.zeros(scores.shape, bool)
+        is_excluded[excluded, ids - start] = True
+        has_ties = self._relevant.is_ranked & ((tied > 0) | np.isnan(self._thresholds))
+        for row, column in zip(*np.nonzero(has_ties), strict=True):
+            threshold, own = (
+                each[row, column] for each in (self._thresholds, self._relevant.ids)
+            )
+            is_tied = scores[row] == threshold
+            if np.isnan(threshold):
+                is_tied = np.isnan(scores[row])
+            others = start + np.flatnonzero(is_tied & ~is_excluded[row])
+            is_before = others < own
+            if order.is_random:
+                query, items = self._numbers[[row]], np.append(others, own)
+                numbers = random_numbers(order.seed, query, items)
+                limit = numbers[-1]
+                is_before &= numbers[:-1] == limit
+                is_before |= numbers[:-1] < limit
+            before[row, column] += np.count_nonzero(is_before)
+
+    def start_again(self) -> bool:
+        """Whether a score was other than its threshold; then all counts start again."""
+        if np.array_equal(self._scores, self._thresholds, equal_nan=True):
+            return False
+        self._thresholds = self._scores.copy()
+        self._reset()
+        return True
+
+    def _require_scores_of_pairs(
+        self, chunk: Chunk, rows: np.ndarray, columns: np.ndarray, places: np.ndarray
+    ) -> None:
+        """Raises ValueError if scores depend on more than a query and a candidate.
+
+        A score may differ from its threshold by rounding, which is a large part of a
+        score whose terms cancel, such as the distance of an item from itself. So if it
+        differs by much, the candidate is scored again, between copies of itself.
+        """
+        scores, thresholds = (
+            np.nan_to_num(each[rows, columns].astype(np.float64), posinf=0, neginf=0)
+            for each in (self._scores, self._thresholds)
+        )
+        differences = np.abs(scores - thresholds)
+        if differences.max(initial=0) <= MOST_ROUNDING * np.abs(thresholds).max(
+            initial=0
+        ):
+            return
+        worst = differences.argmax()
+        copies = rows_of(chunk.inputs, np.full(chunk.size, places[worst]))
+        again = self.as_array(self.product(chunk._replace(inputs=copies)), chunk)
+        difference = np.abs(again[rows[worst]].astype(np.float64) - scores[worst])
+        if not (difference <= MOST_ROUNDING * np.abs(scores[worst])).all():
+            raise ValueError(
+                "A candidate must have the same score each time, whatever the other "
+                f"candidates are. Received: {thresholds[worst]:.6g} and then "
+                f"{scores[worst]:.6g} for the same query and candidate. `score` must "
+                "not be random, and must not read other rows, as a softmax over the "
+                "candidates does."
+            )
+
+    def ranks(self, num_candidates: int) -> Ranks:
+        """The counts of all candidates."""
+        num_left = num_candidates - (self._relevant.exclude >= 0).sum(axis=1)
+        num_retrieved = num_left - self._num_lowest
+        num_numbers = (num_retrieved - self._num_nan)[:, np.newaxis]
+        is_nan = np.isnan(self._scores)
+        above = np.where(is_nan, num_numbers, self._above)
+        tied = np.where(is_nan, self._num_nan[:, np.newaxis], self._tied)
+        retrieved = self._relevant.is_ranked & ~np.isneginf(self._scores)
+        return Ranks(retrieved, above, tied, self._before, num_retrieved)
+
+
+class Pairs:
+    """Pairs of a query and a candidate, sorted by the candidate."""
+
+    def __init__(self, ids: np.ndarray, exists: np.ndarray) -> None:
+        rows, columns = np.nonzero(exists)
+        order = np.argsort(ids[rows, columns], kind="stable")
+        self.rows, self.columns = rows[order], columns[order]
+        self.ids = ids[self.rows, self.columns]
+
+    def within(
+        self, start: int, stop: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The queries, columns and candidates of the pairs from `start` to `stop`."""
+        first, end = np.searchsorted(self.ids, [start, stop])
+        return self.rows[first:end], self.columns[first:end], self.ids[first:end]

@@ -1,0 +1,123 @@
+"""Inputs of products and towers: arrays, tensors, or structures of these.
+
+Only functions of tensors and structures import TensorFlow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.columns.values import refuse_masked_arrays
+
+# In products of one shape, whose sizes are multiples of this number, TensorFlow
+# computes every row and column in the same way, so that equal vectors have equal
+# scores. A remainder or a narrower product is summed in a different order, so that the
+# last bits differ.
+ALIGNMENT = 64
+
+
+def map_arrays(function: Callable[..., Any], *inputs: Any) -> Any:
+    """`function` of each array of some inputs that have the same structure."""
+    if isinstance(inputs[0], np.ndarray):
+        return function(*inputs)
+    import tensorflow as tf
+
+    return tf.nest.map_structure(function, *inputs)
+
+
+def flattened(inputs: Any) -> list[Any]:
+    """The arrays of inputs."""
+    if isinstance(inputs, np.ndarray):
+        return [inputs]
+    import tensorflow as tf
+
+    return tf.nest.flatten(inputs)
+
+
+def is_dataset(data: Any) -> bool:
+    """Whether data are a `tf.data.Dataset`."""
+    return xp.is_tensor(data) and hasattr(data, "cardinality")
+
+
+def as_arrays(name: str, data: Any) -> Any:
+    """A tensor or an array, or a dict of these."""
+    if isinstance(data, Mapping):
+        return {key: as_arrays(name, values) for key, values in data.items()}
+    if xp.is_tensor(data):
+        return data
+    refuse_masked_arrays(f"`{name}`", data)
+    rule = f"`{name}` must be arrays with a row for each."
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise ValueError(f"{rule} Received: rows of different lengths.") from None
+    vectors = (np.ndarray, list, tuple)
+    if array.dtype == object and any(isinstance(each, vectors) for each in array):
+        raise ValueError(
+            f"{rule} Received: a column of vectors. Pass np.stack(column)."
+        )
+    return array
+
+
+def number_of(name: str, data: Any) -> int:
+    """The number of rows of data in memory."""
+    return size_of(name, as_arrays(name, data))
+
+
+def rows_of(inputs: Any, which: slice | np.ndarray) -> Any:
+    """Some rows of each array."""
+
+    def rows(array: Any) -> Any:
+        if isinstance(which, np.ndarray) and xp.is_tensor(array):
+            return xp.take(array, which)
+        return array[which]
+
+    return map_arrays(rows, inputs)
+
+
+def concatenated(parts: list[Any]) -> Any:
+    """The rows of all parts."""
+    return map_arrays(lambda *rows: xp.concat(rows, axis=0), *parts)
+
+
+def padded(inputs: Any, width: int = 0, not_to: int | None = None) -> Any:
+    """Tensors with the last row repeated, to a multiple of `ALIGNMENT` from `width` on.
+
+    The multiple is not `not_to`. So candidates do not become as many as queries, and a
+    transposed score is noticed.
+    """
+    import tensorflow as tf
+
+    def pad(rows: Any) -> Any:
+        rows = tf.convert_to_tensor(rows)
+        size = rows.shape[0]
+        least = max(size, width)
+        number = least + -least % ALIGNMENT
+        if number == not_to:
+            number += ALIGNMENT
+        if number == size:
+            return rows
+        return tf.gather(rows, np.minimum(np.arange(number), size - 1))
+
+    return map_arrays(pad, inputs)
+
+
+def size_of(name: str, arrays: Any) -> int:
+    """The number of rows, the same in all arrays."""
+    shapes = [tuple(array.shape) for array in flattened(arrays)]
+    if not shapes or () in shapes or len({shape[0] for shape in shapes}) > 1:
+        raise ValueError(
+            f"`{name}` must be arrays with a row for each, all with the same number of "
+            f"rows. Received: {shapes or 'none'} as their shapes."
+        )
+    return shapes[0][0]
+
+
+def require_some(name: str, number: int) -> None:
+    """Raises ValueError if the number is 0."""
+    if number == 0:
+        raise ValueError(f"`{name}` must not be empty. Received: none.")

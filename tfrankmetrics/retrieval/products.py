@@ -1,0 +1,143 @@
+"""The score of `evaluate_retrieval` by default: dot products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays.numpy import quiet
+from tfrankmetrics.columns.values import FIRST_INEXACT
+
+
+def dot_product(queries: Any, candidates: Any) -> Array:
+    """The scores of the candidates `[C, d]` for the queries `[B, d]`, `[B, C]`."""
+    shapes = [[*getattr(each, "shape", [])] for each in (queries, candidates)]
+    if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
+        raise ValueError(
+            "For a dot product, queries and candidates must be vectors of the same "
+            f"length, [B, d] and [V, d]. Received: {_text('B', shapes[0])} and "
+            f"{_text('V', shapes[1])}. To score others, pass `score`, or towers that "
+            "make vectors."
+        )
+    dtype = _dtype_of_product(queries=queries, candidates=candidates)
+    if dtype == np.int64:
+        _require_no_overflow(queries, candidates)
+    if not xp.is_tensor(queries):
+        return _product_of_arrays(queries, candidates, dtype)
+    import tensorflow as tf
+
+    queries, candidates = tf.cast(queries, dtype), tf.cast(candidates, dtype)
+    return tf.matmul(queries, candidates, transpose_b=True)
+
+
+def _product_of_arrays(
+    queries: np.ndarray, candidates: np.ndarray, dtype: np.dtype
+) -> np.ndarray:
+    """The product in the dtype of scores, rounded to `dtype`, which may be narrower."""
+    computed_in = _computed_in(dtype)
+    if dtype == np.int64:
+        largest = [float(np.abs(each).max(initial=0)) for each in (queries, candidates)]
+        if queries.shape[1] * largest[0] * largest[1] < FIRST_INEXACT:
+            computed_in = np.dtype(np.float64)  # exact, and much faster
+    queries = queries.astype(computed_in, copy=False)
+    candidates = candidates.astype(computed_in, copy=False)
+    with quiet():
+        return _rounded(queries @ candidates.T, dtype)
+
+
+def dot_products_of_pairs(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """The product of each query `[P, d]` with its candidate `[P, d]`, `[P]`.
+
+    It depends on the two vectors alone.
+    """
+    dtype = _dtype_of_product(queries=queries, candidates=candidates)
+    wide = np.promote_types(_computed_in(dtype), np.float64)
+    if dtype == np.int64:
+        wide = dtype
+    one, other = (np.ascontiguousarray(each, wide) for each in (queries, candidates))
+    with quiet():
+        return _rounded(np.sum(one * other, axis=1), dtype)
+
+
+def _computed_in(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy multiplies: not in half precision, which is slow."""
+    return dtype if dtype == np.int64 else np.promote_types(dtype, np.float32)
+
+
+def _rounded(scores: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Scores that are rounded to a dtype, as float32, float64 or int64."""
+    return scores.astype(dtype, copy=False).astype(_computed_in(dtype), copy=False)
+
+
+def norms_of(vectors: np.ndarray) -> np.ndarray:
+    """The lengths of vectors; 0 for those that are not finite."""
+    wide = vectors.astype(np.float64)
+    with quiet():
+        norms = np.sqrt(np.sum(wide * wide, axis=tuple(range(1, wide.ndim))))
+    return np.where(np.isfinite(norms), norms, 0)
+
+
+def most_rounding(
+    queries: np.ndarray,
+    candidates: np.ndarray,
+    largest_norm: float,
+    scores: np.ndarray,
+) -> np.ndarray:
+    """How much a score near one of `scores` `[B, M]` may differ by rounding.
+
+    A dot product of length d, added up in any order, is wrong by at most d * eps / 2
+    times the norms of the two vectors (Higham, "Accuracy and Stability of Numerical
+    Algorithms", section 3.1). This is twice as much, and the rounding of the result.
+    """
+    dtype = _dtype_of_product(queries=queries, candidates=candidates)
+    if dtype == np.int64:
+        return np.zeros(scores.shape, np.int64)
+    computed_in, length = np.finfo(_computed_in(dtype)), queries.shape[1] + 2
+    of_terms = length * float(computed_in.eps) * norms_of(queries) * largest_norm
+    eps = 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
+    tiny = float(computed_in.tiny) if dtype == computed_in.dtype else 1e-4
+    sizes = np.where(np.isfinite(scores), np.abs(scores), 0).astype(np.float64)
+    return of_terms[:, np.newaxis] * (1 + 2 * eps) + 2 * eps * sizes + tiny
+
+
+def _require_no_overflow(queries: Array, candidates: Array) -> None:
+    """Raises ValueError for integers whose products may not fit into int64."""
+    largest = [
+        max(abs(int(xp.max(each))), abs(int(xp.min(each))))
+        for each in (queries, candidates)
+    ]
+    if queries.shape[1] * largest[0] * largest[1] >= 2**63:
+        raise ValueError(
+            "Products of integer vectors must be below 2^63. Received: vectors of "
+            f"length {queries.shape[1]} with integers up to {largest[0]} and "
+            f"{largest[1]}. Cast them to float64."
+        )
+
+
+def _dtype_of_product(**vectors: Array) -> np.dtype:
+    """The wider of two dtypes; int64 for integers, since a product of int32 overflows.
+
+    Raises ValueError for a dtype of other things than real numbers.
+    """
+    for name, each in vectors.items():
+        if not (xp.is_floating(each) or xp.dtype_of(each).kind in "iu"):
+            raise ValueError(
+                f"`{name}` must be vectors of real numbers. Received: "
+                f"{each.dtype.name}."
+            )
+    distinct = {xp.dtype_of(each) for each in vectors.values()}
+    are_integers = [dtype.kind in "iu" for dtype in distinct]
+    if all(are_integers):
+        return np.dtype(np.int64)
+    if any(are_integers) or np.dtype(np.float64) in distinct:
+        return np.dtype(np.float64)
+    return distinct.pop() if len(distinct) == 1 else np.dtype(np.float32)
+
+
+def _text(rows: str, shape: list[int]) -> str:
+    if not shape:
+        return "a structure of arrays"
+    return f"[{', '.join([rows, *map(str, shape[1:])])}]"
