@@ -13,7 +13,7 @@ from cases import METRICS
 
 import tfrankmetrics as tfr
 from tfrankmetrics.engine.measure import DECLARATIONS
-from tfrankmetrics.retrieval import comparing
+from tfrankmetrics.retrieval import array_blocks, comparing, products
 from tfrankmetrics.retrieval import inputs as reading
 
 QUERIES = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
@@ -215,9 +215,10 @@ def test_scores_near_zero_may_differ_by_rounding():
     assert shifted == {"mrr": 1.0}
 
 
+@pytest.mark.parametrize("kind", [np.asarray, tf.constant])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("size", [1024, 2048, None])
-def test_copies_in_every_chunk_are_tied(dtype, size):
+def test_copies_in_every_chunk_are_tied(dtype, size, kind):
     """A narrower product, as of a last chunk, would be summed in a different order."""
     rng = np.random.default_rng(0)
     candidates = rng.normal(size=(2100, 1024)).astype(dtype)
@@ -225,13 +226,78 @@ def test_copies_in_every_chunk_are_tied(dtype, size):
     copies = [5, 1000, 2040, 2060, 2099]
     candidates[copies] = candidates[0]
     dataset = tf.data.Dataset.from_tensor_slices(candidates).batch(size or 700)
-    found = [
-        tfr.evaluate_retrieval(queries, data, [own] * 3, ["mrr", "tied"], **options)
-        for own in [0, *copies]
-        for data, options in ((candidates, {"chunk_size": size}), (dataset, {}))
-    ]
-    assert found[0]["tied"] == 1
-    assert all(each["mrr"] == found[0]["mrr"] for each in found)
+    queries, vectors = kind(queries), kind(candidates)
+    for data, options in ((vectors, {"chunk_size": size}), (dataset, {})):
+        found = [
+            tfr.evaluate_retrieval(queries, data, [own] * 3, ["mrr", "tied"], **options)
+            for own in [0, *copies]
+        ]
+        assert found[0]["tied"] == 1
+        assert all(each == found[0] for each in found)
+
+
+def vectors_with_copies(rng, dtype, width):
+    """Vectors, some of which are copies, or nearly, or hold large or no numbers."""
+    vectors = rng.normal(size=(300, width)).astype(dtype)
+    vectors[200:] = vectors[rng.integers(0, 100, 100)]
+    vectors[280:] += (1e-7 * vectors[280:]).astype(dtype)
+    vectors[40:44] *= 100
+    vectors[44] = 0
+    vectors[45, 0], vectors[46, 0], vectors[47] = np.nan, np.inf, 1e-30
+    return vectors
+
+
+@pytest.mark.parametrize("sizes", [{}, {"batch_size": 5, "chunk_size": 70}], ids=str)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("width", [2, 33, 500])
+def test_rounding_in_the_product_of_arrays_changes_no_rank(
+    monkeypatch, dtype, width, sizes
+):
+    """Libraries round in other ways on other processors; scores that matter do not."""
+    dtype, rng = tf.as_dtype(dtype).as_numpy_dtype, np.random.default_rng(width)
+    queries, candidates = (vectors_with_copies(rng, dtype, width) for _ in range(2))
+    queries = queries[::12]
+    relevant = rng.integers(0, 300, (len(queries), 70 if sizes else 3))
+    names = ["arp", "mrr", "ndcg@10", "tied"]
+    arguments = queries, candidates, relevant, names
+    options = {"per_query": True, "ties": "stable"}
+    found = tfr.evaluate_retrieval(*arguments, **options)
+    wide = (each.astype(np.float64) for each in (queries, candidates))
+    with np.errstate(all="ignore"):
+        exact = np.stack([(query * next_).sum(axis=1) for query, next_ in pairs(*wide)])
+        exact = exact.astype(dtype).astype(np.float64)
+    expected = tfr.evaluate(relevant, exact, names, inputs="catalogue", **options)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
+
+    original = products.product_of_arrays
+
+    def with_other_rounding(queries, candidates, memory):
+        scores = original(queries, candidates, memory)
+        sizes = [np.linalg.norm(v.astype(float), axis=1) for v in (queries, candidates)]
+        most = width * np.finfo(scores.dtype).eps / 2.01 * np.outer(*sizes)
+        noise = rng.uniform(-1, 1, scores.shape) * np.nan_to_num(most, posinf=0)
+        with np.errstate(all="ignore"):
+            return (scores + noise).astype(dtype).astype(scores.dtype)
+
+    monkeypatch.setattr(array_blocks, "product_of_arrays", with_other_rounding)
+    shifted = tfr.evaluate_retrieval(*arguments, **options, **sizes)
+    for name, values in found.items():
+        np.testing.assert_array_equal(shifted[name], values, err_msg=name)
+
+
+def pairs(queries, candidates):
+    return ((query, candidates) for query in queries)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_arrays_and_tensors_have_the_same_values(dtype):
+    rng = np.random.default_rng(1)
+    queries, candidates = (9 * rng.normal(size=(2, 400, 24))).astype(dtype)
+    arguments = rng.integers(-1, 400, (400, 3)), ["ndcg@10", "mrr", "arp", "tied"]
+    found = tfr.evaluate_retrieval(queries, candidates, *arguments)
+    expected = tfr.evaluate_retrieval(tf.constant(queries), candidates, *arguments)
+    assert found == pytest.approx(expected, rel=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -274,9 +340,7 @@ def test_comparisons_and_sorts_count_alike(number, monkeypatch):
     for most in (0, 1000):
         monkeypatch.setattr(comparing, "MOST_COMPARISONS", most)
         with comparing.concurrent.futures.ThreadPoolExecutor(2) as pool:
-            counted[most] = comparing.compare(
-                scores, thresholds, thresholds, numbers, pool
-            )
+            counted[most] = comparing.compare(scores, thresholds, numbers, pool)
     for row, many in enumerate(numbers):
         limits, own = thresholds[row, :many, np.newaxis], scores[row]
         for counts in counted.values():

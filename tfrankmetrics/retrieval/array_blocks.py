@@ -16,22 +16,28 @@ import numpy as np
 
 from tfrankmetrics.retrieval.blocks import Block
 from tfrankmetrics.retrieval.chunks import Chunk
-from tfrankmetrics.retrieval.comparing import compare
+from tfrankmetrics.retrieval.comparing import Near, compare
 from tfrankmetrics.retrieval.products import (
+    Memory,
     dot_product,
     dot_products_of_pairs,
     most_rounding,
+    product_of_arrays,
 )
 
-PAIRS_AT_A_TIME = 2**12
+TERMS_AT_A_TIME = 2**15  # of pairs of vectors, so that they fit into the cache
 
 
 class ArrayBlock(Block):
     """Some queries as an array of vectors, with the counts of their relevant items."""
 
+    def __init__(self, *arguments: Any, memory: Memory) -> None:
+        self._memory = memory  # that all blocks share
+        super().__init__(*arguments)
+
     def product(self, chunk: Chunk) -> np.ndarray:
         """The scores of some candidates, `[B, C]`; their last bits may be wrong."""
-        return dot_product(self._inputs, chunk.inputs)
+        return product_of_arrays(self._inputs, chunk.inputs, self._memory)
 
     def _first_thresholds(self, candidates: Any) -> np.ndarray:
         """The score of each relevant item."""
@@ -39,21 +45,17 @@ class ArrayBlock(Block):
         thresholds = dot_product(self._inputs, vectors[:1])  # for its dtype and errors
         thresholds = np.zeros(self._relevant.ids.shape, thresholds.dtype)
         thresholds[own.rows, own.columns] = self._of_pairs(own.rows, vectors, own.ids)
-        rounding = most_rounding(
-            self._inputs, vectors, candidates.largest_norm, thresholds
-        )
-        self._lower, self._upper = thresholds - rounding, thresholds + rounding
-        if thresholds.dtype.kind == "f":  # their own rounding
-            self._lower = np.nextafter(self._lower, -np.inf).astype(thresholds.dtype)
-            self._upper = np.nextafter(self._upper, np.inf).astype(thresholds.dtype)
+        rounding = most_rounding(self._inputs, vectors, candidates.norms, thresholds)
+        self._lower, self._upper = _limits(thresholds, rounding)
         return thresholds
 
     def _of_pairs(
         self, rows: np.ndarray, vectors: np.ndarray, ids: np.ndarray
     ) -> np.ndarray:
         """The score of each pair of a query and a vector."""
-        starts = range(0, max(1, len(ids)), PAIRS_AT_A_TIME)
-        parts = (slice(start, start + PAIRS_AT_A_TIME) for start in starts)
+        step = max(1, TERMS_AT_A_TIME // max(1, vectors.shape[1]))
+        starts = range(0, max(1, len(ids)), step)
+        parts = (slice(start, start + step) for start in starts)
         return np.concatenate(
             [
                 dot_products_of_pairs(self._inputs[rows[part]], vectors[ids[part]])
@@ -68,34 +70,28 @@ class ArrayBlock(Block):
 
         Corrects the scores that are near a threshold.
         """
-        numbers = self._num_ranked
-        above, not_below, lowest = compare(
-            scores, self._upper, self._lower, numbers, pool
-        )
+
+        def correct(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
+            return self._of_pairs(rows, chunk.inputs, places)
+
         rows, columns, ids = self._own.within(chunk.start, chunk.start + chunk.size)
         scores[rows, ids - chunk.start] = self._thresholds[rows, columns]
-        is_near = not_below - above
-        is_near[rows, columns] -= 1  # the item itself
-        wrong = np.flatnonzero(is_near.any(axis=1))
-        for row in wrong:
-            self._correct(chunk, scores[row], row, np.flatnonzero(is_near[row]))
-        if len(wrong):
-            thresholds = self._thresholds[wrong]
-            above[wrong], not_below[wrong], lowest_of_wrong = compare(
-                scores[wrong], thresholds, thresholds, numbers[wrong], pool
-            )
-            lowest = np.minimum(lowest, lowest_of_wrong)
-        return above, not_below, lowest
+        known = np.zeros(self._thresholds.shape, np.int64)
+        known[rows, columns] = 1
+        near = Near(self._lower, self._upper, known, correct)
+        return compare(scores, self._thresholds, self._num_ranked, pool, near)
 
-    def _correct(
-        self, chunk: Chunk, scores: np.ndarray, row: np.intp, columns: np.ndarray
-    ) -> None:
-        """Computes the scores of a query that are near some thresholds again."""
-        is_near = np.zeros(len(scores), bool)
-        for column in columns:
-            is_near |= (scores >= self._lower[row, column]) & (
-                scores <= self._upper[row, column]
-            )
-        places = np.flatnonzero(is_near)
-        rows = np.full(len(places), row)
-        scores[places] = self._of_pairs(rows, chunk.inputs, places)
+
+def _limits(
+    thresholds: np.ndarray, rounding: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest scores that rounding may make of the thresholds."""
+    if thresholds.dtype.kind != "f":  # products of integers are exact
+        return thresholds, thresholds
+
+    def limit(end: float) -> np.ndarray:
+        far = thresholds + np.sign(end) * rounding
+        far = np.where(np.isinf(rounding), end, far).astype(thresholds.dtype)
+        return np.nextafter(far, thresholds.dtype.type(end))
+
+    return limit(-np.inf), limit(np.inf)

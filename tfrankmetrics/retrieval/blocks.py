@@ -98,9 +98,7 @@ class Block:
         self, chunk: Chunk, scores: np.ndarray, pool: concurrent.futures.Executor
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """How many scores are above, and not below, each threshold; and the lowest."""
-        return compare(
-            scores, self._thresholds, self._thresholds, self._num_ranked, pool
-        )
+        return compare(scores, self._thresholds, self._num_ranked, pool)
 
     def _first_thresholds(self, candidates: Any) -> np.ndarray:
         """The score of each relevant item, from a product of its own."""

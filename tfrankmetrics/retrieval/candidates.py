@@ -29,11 +29,10 @@ class ArrayCandidates:
         self._parts = even_parts(self.number, chunk_size)
 
     @functools.cached_property
-    def largest_norm(self) -> float:
-        """The largest length of a vector; vectors that are not finite do not count."""
+    def norms(self) -> np.ndarray:
+        """Bounds of the norms of vectors; NaN for a vector that is not finite."""
         parts = (self.inputs[part.start : part.stop] for part in self._parts)
-        norms = (norms_of(part).max(initial=0) for part in parts)
-        return max(norms)
+        return np.concatenate([norms_of(part) for part in parts])
 
     def at(self, positions: np.ndarray) -> Any:
         """The candidates at some positions."""

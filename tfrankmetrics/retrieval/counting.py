@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +22,7 @@ from tfrankmetrics.retrieval.array_blocks import ArrayBlock
 from tfrankmetrics.retrieval.blocks import Block, Order, Ranks
 from tfrankmetrics.retrieval.chunks import Candidates, Chunk
 from tfrankmetrics.retrieval.inputs import padded, rows_of
+from tfrankmetrics.retrieval.products import Memory
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 
@@ -41,14 +43,16 @@ def count_ranks(
     """
     # Queries with more relevant items first, so that a block has similar ones.
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
-    blocks = []
+    make: Any = Block
+    if not as_tensors:
+        make = functools.partial(ArrayBlock, memory=Memory())
+    blocks: list[Block] = []
     for start in range(0, len(by_number), block_size):
         numbers = by_number[start : start + block_size]
         inputs, of_block = rows_of(queries, numbers), relevant.of(numbers)
-        kind: type[Block] = ArrayBlock
         if as_tensors:
-            kind, inputs = Block, padded(inputs)
-        blocks.append(kind(inputs, of_block, numbers, candidates, score, orders))
+            inputs = padded(inputs)
+        blocks.append(make(inputs, of_block, numbers, candidates, score, orders))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         _count(blocks, candidates, progress, pool, as_tensors)
         again = [block for block in blocks if block.start_again()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,17 +27,36 @@ def dot_product(queries: Any, candidates: Any) -> Array:
     if dtype == np.int64:
         _require_no_overflow(queries, candidates)
     if not xp.is_tensor(queries):
-        return _product_of_arrays(queries, candidates, dtype)
+        return product_of_arrays(queries, candidates)
     import tensorflow as tf
 
     queries, candidates = tf.cast(queries, dtype), tf.cast(candidates, dtype)
     return tf.matmul(queries, candidates, transpose_b=True)
 
 
-def _product_of_arrays(
-    queries: np.ndarray, candidates: np.ndarray, dtype: np.dtype
+class Memory:
+    """Memory for products, which is used in turns.
+
+    To use it again is faster than to ask for more. While the scores of one product are
+    counted, the next one is computed: so there are two.
+    """
+
+    def __init__(self) -> None:
+        self._used, self._other = np.empty(0), np.empty(0)
+
+    def array(self, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+        """An array for the next product, in place of the product before the last."""
+        self._used, self._other = self._other, self._used
+        if self._used.dtype != dtype or self._used.size < math.prod(shape):
+            self._used = np.empty(math.prod(shape), dtype)
+        return self._used[: math.prod(shape)].reshape(shape)
+
+
+def product_of_arrays(
+    queries: np.ndarray, candidates: np.ndarray, memory: Memory | None = None
 ) -> np.ndarray:
-    """The product in the dtype of scores, rounded to `dtype`, which may be narrower."""
+    """The scores of arrays of vectors, `[B, C]`, in float32, float64 or int64."""
+    dtype = _dtype_of_product(queries=queries, candidates=candidates)
     computed_in = _computed_in(dtype)
     if dtype == np.int64:
         largest = [float(np.abs(each).max(initial=0)) for each in (queries, candidates)]
@@ -44,8 +64,10 @@ def _product_of_arrays(
             computed_in = np.dtype(np.float64)  # exact, and much faster
     queries = queries.astype(computed_in, copy=False)
     candidates = candidates.astype(computed_in, copy=False)
+    memory = Memory() if memory is None else memory
+    out = memory.array((len(queries), len(candidates)), computed_in)
     with quiet():
-        return _rounded(queries @ candidates.T, dtype)
+        return _rounded(np.matmul(queries, candidates.T, out=out), dtype)
 
 
 def dot_products_of_pairs(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
@@ -73,34 +95,41 @@ def _rounded(scores: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def norms_of(vectors: np.ndarray) -> np.ndarray:
-    """The lengths of vectors; 0 for those that are not finite."""
-    wide = vectors.astype(np.float64)
+    """Bounds of the norms of vectors; NaN for a vector that is not finite."""
+    wide = vectors.astype(_computed_in(vectors.dtype), copy=False)
     with quiet():
-        norms = np.sqrt(np.sum(wide * wide, axis=tuple(range(1, wide.ndim))))
-    return np.where(np.isfinite(norms), norms, 0)
+        norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)).astype(np.float64) * 1.001
+        unsure = ~((norms > 1e-15) & (norms < 1e15))  # squares may have overflowed
+        largest = np.abs(wide[unsure].astype(np.float64)).max(axis=1, initial=0)
+        norms[unsure] = largest * np.sqrt(wide.shape[1])
+    norms[unsure] = np.where(np.isfinite(largest), norms[unsure], np.nan)
+    return norms
 
 
 def most_rounding(
     queries: np.ndarray,
     candidates: np.ndarray,
-    largest_norm: float,
+    norms: np.ndarray,
     scores: np.ndarray,
 ) -> np.ndarray:
     """How much a score near one of `scores` `[B, M]` may differ by rounding.
 
-    A dot product of length d, added up in any order, is wrong by at most d * eps / 2
-    times the norms of the two vectors (Higham, "Accuracy and Stability of Numerical
-    Algorithms", section 3.1). This is twice as much, and the rounding of the result.
+    A dot product of length d, added up in any order, is wrong by little more than
+    d * eps / 2 times the norms of the two vectors at most (Higham, "Accuracy and
+    Stability of Numerical Algorithms", section 3.1). The result is rounded, too.
     """
     dtype = _dtype_of_product(queries=queries, candidates=candidates)
     if dtype == np.int64:
         return np.zeros(scores.shape, np.int64)
     computed_in, length = np.finfo(_computed_in(dtype)), queries.shape[1] + 2
-    of_terms = length * float(computed_in.eps) * norms_of(queries) * largest_norm
     eps = 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
     tiny = float(computed_in.tiny) if dtype == computed_in.dtype else 1e-4
-    sizes = np.where(np.isfinite(scores), np.abs(scores), 0).astype(np.float64)
-    return of_terms[:, np.newaxis] * (1 + 2 * eps) + 2 * eps * sizes + tiny
+    with quiet():
+        of_terms = length * float(computed_in.eps) / 2 * norms_of(queries)
+        of_terms = of_terms[:, np.newaxis] * (1 + 2 * eps) * np.fmax.reduce(norms)
+        rounding = of_terms + 2 * eps * np.abs(scores.astype(np.float64)) + tiny
+    # Without a norm, or a score, that is finite, the score is infinite or NaN.
+    return np.where(np.isnan(rounding) | ~np.isfinite(scores), 0, rounding)
 
 
 def _require_no_overflow(queries: Array, candidates: Array) -> None:
