@@ -107,6 +107,8 @@ run = {"q": {"a": 1.0, "b": 0.5}}
 values = tfr.evaluate_run({"q": {"b": 1}}, run, ["mrr"], per_query=True)
 assert values["mrr"] == [0.5]
 tfr.compare({"one": values, "other": values}, resamples=10)
+vectors = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
+assert tfr.evaluate_retrieval(vectors[:2], vectors, [0, 2], ["mrr"]) == {"mrr": 0.75}
 for again in (copy.deepcopy(hits), pickle.loads(pickle.dumps(hits))):
     assert isinstance(again, tfr.MeanAveragePrecision)
     assert (again.k, again.denominator, again.name) == (2, "hits", "map@2")

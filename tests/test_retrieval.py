@@ -241,7 +241,7 @@ def vectors_with_copies(rng, dtype, width):
     vectors = rng.normal(size=(300, width)).astype(dtype)
     vectors[200:] = vectors[rng.integers(0, 100, 100)]
     vectors[280:] += (1e-7 * vectors[280:]).astype(dtype)
-    vectors[40:44] *= 100
+    vectors[40:44] *= 2
     vectors[44] = 0
     vectors[45, 0], vectors[46, 0], vectors[47] = np.nan, np.inf, 1e-30
     return vectors

@@ -26,6 +26,10 @@ class Near(NamedTuple):
     # From rows and columns of `scores` to the correct scores.
     correct: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
+    def limits_of(self, some: tuple[slice, slice]) -> tuple[np.ndarray, np.ndarray]:
+        """The upper and the lower limits of some rows and thresholds."""
+        return self.upper[some], self.lower[some]
+
 
 def compare(
     scores: np.ndarray,
@@ -63,9 +67,8 @@ def compare(
             if number > 0 and near is None:
                 limits = thresholds[some], thresholds[some]
                 count(scores[rows], *limits, above[some], not_below[some])
-            elif number > 0:
-                limits = near.upper[some], near.lower[some]
-                counts = above[some], not_below[some]
+            elif number > 0 and near is not None:
+                limits, counts = near.limits_of(some), (above[some], not_below[some])
                 found = count(scores[rows], *limits, *counts, near.known[some])
                 _correct(start, scores, thresholds, found, near, above, not_below)
             lowest = np.minimum(lowest, scores[rows].min())
