@@ -113,7 +113,12 @@ for again in (copy.deepcopy(hits), pickle.loads(pickle.dumps(hits))):
     assert isinstance(again, tfr.MeanAveragePrecision)
     assert (again.k, again.denominator, again.name) == (2, "hits", "map@2")
 calls = [lambda: hits.update_state(*lists), lambda: hits(*lists), hits.result]
-for call in [*calls, hits.reset_state, hits.get_config]:
+calls += [hits.reset_state, hits.get_config, lambda: tfr.EvaluateRows]
+calls += [
+    lambda: tfr.evaluate_retrieval({"a": vectors}, vectors, [0, 1, 2], ["mrr"]),
+    lambda: tfr.evaluate_retrieval(vectors, vectors, [0], ["mrr"], query_tower=len),
+]
+for call in calls:
     try:
         call()
     except ImportError as error:

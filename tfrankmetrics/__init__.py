@@ -13,6 +13,7 @@ Each name is imported when it is first used, and TensorFlow when something needs
 
 import importlib
 
+from tfrankmetrics import tensorflow_version
 from tfrankmetrics.keras import registration
 
 __version__ = "0.1.0"
@@ -71,6 +72,8 @@ __all__ = sorted(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _MODULES[name].startswith("callbacks."):
+        tensorflow_version.require_tensorflow(f"`{name}`")
     # All metrics are declared before one of them, or its name, is used.
     importlib.import_module(f"{__name__}.metrics")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")

@@ -30,6 +30,7 @@ from tfrankmetrics.retrieval.products import dot_product
 from tfrankmetrics.retrieval.truth import Truth, read_truth, require_unique
 from tfrankmetrics.rules import check_option, shortened
 from tfrankmetrics.signatures import takes
+from tfrankmetrics.tensorflow_version import require_tensorflow
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -123,6 +124,8 @@ class RetrievalSettings(NamedTuple):
                     f"`{name}` must be a function, a layer or a model. Received: "
                     f"{shortened(given[name])}."
                 )
+            if given[name] is not None:
+                require_tensorflow(f"`{name}`")
         sizes = (BATCH_SIZE, CHUNK_SIZE)
         if given["score"] is not None:
             sizes = (OWN_BATCH_SIZE, OWN_CHUNK_SIZE)

@@ -12,6 +12,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.columns.values import refuse_masked_arrays
+from tfrankmetrics.tensorflow_version import require_tensorflow
 
 # In products of one shape, whose sizes are multiples of this number, TensorFlow
 # computes every row and column in the same way, so that equal vectors have equal
@@ -46,6 +47,7 @@ def is_dataset(data: Any) -> bool:
 def as_arrays(name: str, data: Any) -> Any:
     """A tensor or an array, or a dict of these."""
     if isinstance(data, Mapping):
+        require_tensorflow(f"`{name}` of several arrays")
         return {key: as_arrays(name, values) for key, values in data.items()}
     if xp.is_tensor(data):
         return data
