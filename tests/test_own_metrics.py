@@ -16,6 +16,7 @@ from helpers import XLA, run_as, update_function
 from own_metric import GradedRBP
 
 import tfrankmetrics as tfr
+from tfrankmetrics.engine import measure
 
 NAMES = ["graded_rbp", "graded_rbp@2"]
 
@@ -212,3 +213,61 @@ def test_empty_lists_with_a_function_as_gain(gain, label, other, empty, of_empty
     values = tfr.evaluate(labels, [[2, 1], [2, 1]], [ndcg], per_query=True)
     expected = [of_empty, 1 / math.log2(3)]
     assert values["ndcg"] == pytest.approx(expected, nan_ok=True)
+
+
+def declared(name, formula):
+    class Own(tfr.TopKMetric):
+        """A metric of this test."""
+
+        relevance_threshold: float = 1.0
+
+    facts = {"gain": tfr.BinaryGain, "range": (0, math.inf)}
+    return tfr.metric(name, formula=formula, **facts)(Own)
+
+
+def forget(name):
+    measure.DECLARATIONS.pop(name)
+
+
+def test_only_tensorflow_computes_a_formula_that_needs_tensors():
+    """Its lists become tensors, also if they are arrays or rows."""
+    received = []
+
+    def hits(lists, relevance):
+        gains = lists.expected(relevance)
+        received.append(type(gains))
+        assert gains.shape.rank == 2  # an attribute of tensors
+        return lists.sum_to_cutoffs(tf.stop_gradient(gains))
+
+    cls = declared("hits_of_tensors", hits)
+    try:
+        assert cls.declaration.needs_tensors
+        received.clear()
+        found = tfr.evaluate([[1, 0, 1]], [[3, 2, 1]], ["hits_of_tensors@3", "mrr"])
+        assert found == {"hits_of_tensors@3": 2.0, "mrr": 1.0}
+        rows = [5, 5], [0, 1], [0.2, 0.1]
+        assert tfr.evaluate_rows(*rows, [cls(k=2)]) == {"hits_of_tensors@2": 1.0}
+        assert all(issubclass(kind, tf.Tensor) for kind in received)
+    finally:
+        forget("hits_of_tensors")
+
+
+def test_both_libraries_try_a_formula_when_it_is_declared():
+    def of_numpy(lists, relevance):
+        return lists.sum_to_cutoffs(lists.expected(relevance).clip(0, 1))
+
+    with pytest.raises(TypeError, match=r"must compute the values.*'clip'"):
+        declared("of_numpy", of_numpy)
+
+    def hits(lists, relevance):
+        return lists.sum_to_cutoffs(lists.expected(relevance))
+
+    def wrong_in_tensorflow(lists, relevance):
+        factor = 1.0 if isinstance(lists.ranks, np.ndarray) else lists.num_retrieved[0]
+        return hits(lists, relevance) * factor
+
+    with pytest.raises(TypeError, match="the same for arrays of NumPy"):
+        declared("wrong_in_tensorflow", wrong_in_tensorflow)
+    assert not {"of_numpy", "wrong_in_tensorflow"} & measure.DECLARATIONS.keys()
+    assert not declared("hits", hits).declaration.needs_tensors
+    forget("hits")

@@ -52,8 +52,18 @@ def try_declaration(declaration: Declaration) -> Declaration:
 @functools.cache
 def try_in_tensorflow(declaration: Declaration) -> None:
     """The same in TensorFlow. This library's own metrics have tests."""
-    if declaration.cls.__module__.partition(".")[0] != __name__.partition(".")[0]:
-        _try(declaration, as_tensors=True)
+    if declaration.cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return
+    value = _try(declaration, as_tensors=True)
+    if declaration.needs_tensors:
+        return
+    of_arrays = _values(declaration, False, [LABELS], [SCORES])
+    if not _are_close(value, of_arrays):
+        raise TypeError(
+            f"The value of `{declaration.name}` must be the same for arrays of NumPy "
+            f"and for tensors. Received: {of_arrays.ravel()} and {value.ravel()}, for "
+            f"the labels {LABELS}. Write the formula with `lists.xp`."
+        )
 
 
 def require_free_fields(cls: Any) -> None:
@@ -68,7 +78,8 @@ def require_free_fields(cls: Any) -> None:
             )
 
 
-def _try(declaration: Declaration, *, as_tensors: bool) -> None:
+def _try(declaration: Declaration, *, as_tensors: bool) -> np.ndarray:
+    """Raises TypeError for a wrong formula. Returns the values of one list."""
     values = functools.partial(_values, declaration, as_tensors)
     try:
         value = values([LABELS], [SCORES])
@@ -93,6 +104,7 @@ def _try(declaration: Declaration, *, as_tensors: bool) -> None:
         ) from error
     if "expected" in typing.get_args(declaration.types["ties"]):
         _require_exact_ties(declaration, values)
+    return value
 
 
 class _FormulaError(TypeError):
