@@ -58,6 +58,25 @@ def test_modules_import_only_their_own_folder_and_earlier_layers(name):
         assert other == own or LEVEL[other] < LEVEL[own], module
 
 
+WITH_TENSORFLOW = {"arrays.tensorflow", "engine.graph_calls", "inputs.tensors"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_few_modules_import_tensorflow(name):
+    """Arrays and tables never import these modules."""
+    tree = ast.parse(MODULES[name].read_text("utf-8"))
+    imports = {each for node in tree.body for each in ast.walk(node)}
+    roots = {
+        alias.name.partition(".")[0]
+        for node in imports
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    may_import = ("keras", "callbacks", "retrieval", "tfma", "tensorflow_version")
+    if name.partition(".")[0] not in may_import and name not in WITH_TENSORFLOW:
+        assert not roots & {"tensorflow", "keras", "tf_keras"}
+
+
 def test_there_are_no_import_cycles():
     graph = {}
     for name, path in MODULES.items():

@@ -14,16 +14,16 @@ from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import require_name
 from tfrankmetrics.engine.values import means, weighted_sums, weighted_sums_and_queries
 from tfrankmetrics.graphs import once_per_graph
-from tfrankmetrics.inputs.evidence import (
+from tfrankmetrics.inputs.formats import InputFormat
+from tfrankmetrics.inputs.mistakes import warn_if_invalid
+from tfrankmetrics.keras.bases import KerasMetric
+from tfrankmetrics.keras.configs import require_registered
+from tfrankmetrics.keras.evidence import (
     NO_EVIDENCE,
     are_in_order,
     evidence_of,
     warn_of_mistakes,
 )
-from tfrankmetrics.inputs.formats import InputFormat
-from tfrankmetrics.inputs.mistakes import warn_if_invalid
-from tfrankmetrics.keras.bases import KerasMetric
-from tfrankmetrics.keras.configs import require_registered
 from tfrankmetrics.keras.guards import check_use_in_keras
 from tfrankmetrics.rules import shortened
 

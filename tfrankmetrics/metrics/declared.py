@@ -92,7 +92,8 @@ def metric(
         formula: A function of `RankedLists` and the gain of the items. It returns the
             values at the C cutoffs, float64 `[B, C]`, or `[B]` for a metric without a
             cutoff. Its keyword-only parameters are options of the metric. It uses only
-            TensorFlow operations, and returns 0 for an empty list.
+            the operations of `lists.xp`, or those of TensorFlow, and returns 0 for an
+            empty list.
         gain: What each item contributes: an `ItemGain` class, such as `LabelGain` and
             `BinaryGain`. Its fields are options of the metric.
         total: A function of the same two arguments that returns float64 `[B]`, or
