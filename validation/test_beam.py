@@ -270,6 +270,15 @@ def test_values_of_numpy_and_large_integers(tmp_path):
     ]
     (found,) = results_of(EvaluateRows(*COLUMNS, ["mrr", "P@3"]), rows, tmp_path)
     assert found == {"num_queries": 1, "mrr": 1.0, "precision@3": 1 / 3}
+    rows = [
+        {"query": 1, "label": np.float32(0.5), "score": np.float64(0.75)},
+        {"query": 1, "label": np.int8(3), "score": np.float32(0.5)},
+        {"query": 1, "label": 0, "score": 2**63 - 1},
+        {"query": 1, "label": 0, "score": -(2**63)},
+    ]
+    transform = EvaluateRows(*COLUMNS, ["dcg@3"], gain="linear", discount=np.reciprocal)
+    (found,) = results_of(transform, rows, tmp_path)
+    assert found == {"num_queries": 1, "dcg@3": 0.5 / 2 + 3 / 3}
 
 
 def test_without_rows_nothing_counts(tmp_path):
@@ -425,6 +434,7 @@ def test_invalid_arguments_raise_at_once(make, message):
         ({"score": None}, "`scores` must hold numbers. Received: None"),
         ({"score": 2**63}, "`scores` must hold floats, or integers of at most 64"),
         ({"weight": -1.0}, "Weights must be finite numbers"),
+        ({"weight": float("inf")}, "Weights must be finite numbers"),
         ({"weight": 9.0}, "`sample_weight` must have the same value"),
         ({"language": "it"}, "'language', must have the same value in all rows"),
         ({"language": ["de"]}, "`by` must hold hashable values"),
@@ -443,7 +453,8 @@ def test_invalid_rows_raise(change, message, tmp_path):
 
 
 def test_a_missing_column_raises(tmp_path):
-    with pytest.raises(Exception, match=r"without 'label'\. Did you mean 'labels'"):
+    columns = r"a dict with the columns 'query', 'labels', 'score', without 'label'"
+    with pytest.raises(Exception, match=rf"{columns}\. Did you mean 'labels'"):
         results_of(
             EvaluateRows(*COLUMNS, ["mrr"]),
             [{"query": 1, "labels": 1, "score": 1}],
@@ -457,12 +468,23 @@ def test_labels_that_are_only_signs_raise(tmp_path):
         results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
 
 
+def unpaired(qrels, run):
+    return qrels, [{**run[0], "query": "x"}]
+
+
+def signed(qrels, run):
+    rows = enumerate(qrels)
+    return [{**row, "label": 2 * (number % 2) - 1} for number, row in rows], run
+
+
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [
         (lambda q, r: (q, r + r[:1]), {}, "in `run` only once.*'query"),
         (lambda q, r: (q + q[:1], r), {}, "in `qrels` only once"),
-        (lambda q, r: (q, [{**row, "query": "x"} for row in r[:1]]), {}, "in common"),
+        (unpaired, {}, "Received: 9 judged queries, and 1 other"),
+        (lambda q, r: ([], []), {}, "Received: 0 judged queries, and 0 other"),
+        (signed, {"unjudged": "drop"}, "only -1 and 1"),
         (lambda q, r: (q, [{**row, "item": 1.5} for row in r[:1]]), {}, "same type"),
         (lambda q, r: (q, r), {"missing_queries": "error"}, "'query 5'"),
         (lambda q, r: (q, r), {"unjudged_queries": "error"}, "'query 7'"),

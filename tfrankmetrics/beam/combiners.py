@@ -327,8 +327,8 @@ def _in_fixed_widths(
 ) -> tuple[np.ndarray, np.ndarray]:
     """`by_query`, with bits that do not depend on the other queries of the batch.
 
-    TensorFlow adds up a padded list in another order if its padding is longer. So the
-    length of the padding depends on the length of the list alone.
+    A list may be added up in another order if its padding is longer. So the length of
+    the padding depends on the length of the list alone.
     """
     lengths = queries.lengths
     values, weights = (np.zeros((len(named), len(lengths))) for _ in range(2))
