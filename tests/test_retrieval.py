@@ -304,9 +304,10 @@ def test_arrays_and_tensors_have_the_same_values(dtype):
     ("dtype", "largest"), [("int64", 2**31), ("int64", -(2**63)), ("uint64", 2**63)]
 )
 def test_integer_products_that_overflow_raise(dtype, largest):
-    vectors = np.array([[largest, 1], [1, 1]], dtype)
-    with pytest.raises(ValueError, match=r"below 2\^63.* Cast them to float64"):
-        tfr.evaluate_retrieval(vectors, vectors, [0, 1], ["mrr"])
+    vectors = np.array([[1, 1], [largest, 1]], dtype)
+    for candidates in (vectors, vectors[::-1], tf.constant(vectors)):
+        with pytest.raises(ValueError, match=r"below 2\^63.* Cast them to float64"):
+            tfr.evaluate_retrieval(vectors, candidates, [0, 1], ["mrr"])
     small = np.array([[2**30, 1], [1, 1]], "int64")
     assert tfr.evaluate_retrieval(small, small, [0, 1], ["mrr"]) == {"mrr": 3 / 4}
 

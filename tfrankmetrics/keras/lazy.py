@@ -1,10 +1,10 @@
 """Metrics whose classes exist without Keras, and whose objects are Keras metrics.
 
-A class that derives from one of Keras needs Keras, and so TensorFlow, to be defined:
+To define a class that derives from one of Keras takes Keras, and therefore TensorFlow:
 seconds and hundreds of megabytes that arrays and tables do not need. So the classes of
 metrics derive from `LazyKerasMetric`. Making an object imports Keras, and the object is
-of a subclass that also derives from `StatefulMetric`. Where there is no TensorFlow, the
-object of a single metric has its options only, which functions such as `evaluate` read.
+of a subclass that also derives from `StatefulMetric`. Without TensorFlow, the object of
+a single metric only holds its options, which functions such as `evaluate` read.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class LazyKerasMetric(_Base):
     """The base of all metrics."""
 
     _written_class: ClassVar[type[Any]]  # the class in the code, without Keras
+    needs_keras: ClassVar[bool] = True  # or whether functions read its options
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         """An object of the subclass that is a Keras metric."""
@@ -36,12 +37,6 @@ class LazyKerasMetric(_Base):
     @classmethod
     def require_use_in_keras(cls) -> None:
         """Raises TypeError for a class that cannot be a Keras metric."""
-
-    @classmethod
-    def without_keras(cls) -> type[Any]:
-        """The second base class where there is no TensorFlow, if there is any."""
-        require_tensorflow(f"`{cls.__name__}`")
-        raise AssertionError("is called where there is no TensorFlow")
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -68,8 +63,10 @@ def with_keras(cls: Any) -> Any:
     """The subclass of a metric's class that is also a Keras metric."""
     if "_written_class" in vars(cls):  # it is one
         return cls
-    if not is_installed():
-        return _subclass(cls, cls.without_keras())
+    if cls.needs_keras:
+        require_tensorflow(f"`{cls.__name__}`")
+    elif not is_installed():
+        return _subclass(cls, WithoutKeras)
     from tfrankmetrics.keras.configs import register_like
     from tfrankmetrics.keras.state import StatefulMetric
 
@@ -119,6 +116,6 @@ class WithoutKeras:
 
     def update_state(self, *_: Any, **__: Any) -> None:
         """Raises ImportError, as do the other methods of Keras metrics."""
-        require_tensorflow(f"A method of Keras, as of {self!r},")
+        require_tensorflow(f"The use of {self!r} as a Keras metric")
 
     reset_state = merge_state = get_config = __call__ = _results = update_state

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-KERAS = ("keras", "tf_keras")  # Keras 3, or 2 in old versions of TensorFlow; Keras 2
+KERAS = ("keras", "tf_keras")  # the packages that may be tf.keras
 # The modules with the classes that this library registers.
 MODULES = ("tfrankmetrics.metrics", "tfrankmetrics.keras.many")
 

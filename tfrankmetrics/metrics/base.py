@@ -14,7 +14,7 @@ from tfrankmetrics.engine.measure import (
     make_measure,
 )
 from tfrankmetrics.inputs.formats import input_format
-from tfrankmetrics.keras.lazy import LazyKerasMetric, WithoutKeras
+from tfrankmetrics.keras.lazy import LazyKerasMetric
 from tfrankmetrics.metrics.fields import Field, with_fields
 from tfrankmetrics.metrics.trial import require_free_fields, try_in_tensorflow
 from tfrankmetrics.options import (
@@ -40,6 +40,7 @@ class SingleMetric(LazyKerasMetric):
     name: str | None = None
     dtype: str | None = None
 
+    needs_keras: ClassVar[bool] = False
     has_subtopics: ClassVar[bool] = False
     declaration: ClassVar[Declaration]
     fields: ClassVar[dict[str, Field]]
@@ -106,11 +107,6 @@ class SingleMetric(LazyKerasMetric):
         """Raises TypeError for a field that Keras has, or a wrong formula."""
         require_free_fields(cls)
         try_in_tensorflow(cls.declaration)
-
-    @classmethod
-    def without_keras(cls) -> type[Any]:
-        """The second base class where there is no TensorFlow."""
-        return WithoutKeras
 
 
 @with_fields

@@ -1,10 +1,11 @@
 """Blocks of queries whose vectors are arrays of NumPy, which computes their scores.
 
 The library that multiplies matrices for NumPy adds up the terms of a score in an order
-that depends on the place in the matrix, on the processor and on the threads. So the
-last bits of its scores say nothing, and copies of a candidate would not be tied. But
-they only matter for a score near that of a relevant item. Such a score, and that of the
-relevant item, are therefore computed again, from the two vectors alone.
+that depends on the place in the matrix, on the processor and on the threads. So equal
+vectors may have scores that differ in their last bits, and copies of a candidate would
+not be tied. However, the last bits only matter for a score near that of a relevant
+item. Therefore such a score, and that of the relevant item, are computed again, from
+the two vectors alone.
 """
 
 from __future__ import annotations

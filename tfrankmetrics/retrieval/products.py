@@ -24,10 +24,10 @@ def dot_product(queries: Any, candidates: Any) -> Array:
             "make vectors."
         )
     dtype = _dtype_of_product(queries=queries, candidates=candidates)
-    if dtype == np.int64:
-        _require_no_overflow(queries, candidates)
     if not xp.is_tensor(queries):
         return product_of_arrays(queries, candidates)
+    if dtype == np.int64:
+        _require_no_overflow(queries, candidates)
     import tensorflow as tf
 
     queries, candidates = tf.cast(queries, dtype), tf.cast(candidates, dtype)
@@ -59,6 +59,7 @@ def product_of_arrays(
     dtype = _dtype_of_product(queries=queries, candidates=candidates)
     computed_in = _computed_in(dtype)
     if dtype == np.int64:
+        _require_no_overflow(queries, candidates)
         largest = [float(np.abs(each).max(initial=0)) for each in (queries, candidates)]
         if queries.shape[1] * largest[0] * largest[1] < FIRST_INEXACT:
             computed_in = np.dtype(np.float64)  # exact, and much faster
