@@ -78,7 +78,8 @@ bench-tfma:
 # These targets compare this library with the installed tools.
 peers:
 	python -m pytest -n auto --dist load validation/test_tools.py validation/test_runs.py \
-		validation/test_trackers.py validation/test_moving.py validation/test_pitfalls.py
+		validation/test_trackers.py validation/test_moving.py validation/test_pitfalls.py \
+		validation/test_torch_and_jax.py
 
 tf-ranking:
 	python -m pytest -n auto --dist load validation/test_tf_ranking.py \

@@ -15,6 +15,7 @@ from tfrankmetrics.columns.values import (
     as_objects,
     exact_array,
     factorize,
+    from_pytorch,
     refuse_masked_arrays,
 )
 from tfrankmetrics.rules import shortened
@@ -210,6 +211,7 @@ def _codes_of(argument: str, name: str, values: Any) -> np.ndarray:
 
 def rows_of(argument: str, name: str, values: Any, rows: Any) -> np.ndarray:
     """The values of some rows."""
+    values = from_pytorch(values)
     if hasattr(values, "iloc"):
         return _as_array(argument, name, values.iloc[rows])
     if hasattr(values, "gather"):
@@ -220,6 +222,7 @@ def rows_of(argument: str, name: str, values: Any, rows: Any) -> np.ndarray:
 def _as_array(argument: str, name: str, values: Any) -> np.ndarray:
     """The values of a column as an array: of objects, if NumPy would change them."""
     refuse_masked_arrays(f"`{argument}`", values)
+    values = from_pytorch(values)
     if hasattr(values, "isna") and not isinstance(values.dtype, np.dtype):
         array = values.to_numpy(dtype=object, na_value=None)
     elif hasattr(values, "null_count") and hasattr(values, "to_list"):  # of polars

@@ -17,6 +17,20 @@ LABEL_RULE = "Labels must be finite numbers, and integers below 2^53."
 WEIGHT_RULE = "Weights must be finite numbers of at least 0."
 
 
+def from_pytorch(data: Any) -> Any:
+    """A tensor of PyTorch, or a list of them, as NumPy's; other data as they are.
+
+    NumPy itself refuses tensors that require a gradient, are on a GPU or are bfloat16.
+    """
+    if isinstance(data, (list, tuple)):
+        is_list_of_them = data and hasattr(data[0], "detach")
+        return [*map(from_pytorch, data)] if is_list_of_them else data
+    if not hasattr(data, "detach"):
+        return data
+    tensor = data.detach().cpu()
+    return (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()
+
+
 def exact_array(values: Any) -> Any:
     """A list as an array: of objects, if NumPy would change its values.
 
@@ -45,7 +59,7 @@ def as_column(name: str, column: Any) -> np.ndarray:
     refuse_masked_arrays(f"`{name}`", column)
     rule = f"`{name}` must be one column, with a value for each row."
     try:
-        array = np.asarray(column)
+        array = np.asarray(from_pytorch(column))
     except ValueError:
         raise ValueError(f"{rule} Received: values of different shapes.") from None
     if array.ndim != 1:

@@ -15,6 +15,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import (
     FIRST_INEXACT,
     first_index,
+    from_pytorch,
     refuse_masked_arrays,
     refuse_rounded_integers,
 )
@@ -97,6 +98,7 @@ def as_scores(scores: Array) -> Array:
 def _array_or_rows(name: str, data: Any) -> np.ndarray | Rows:
     """Array-like data as an array, or as rows if they are of unequal length."""
     refuse_masked_arrays(name, data)
+    data = from_pytorch(data)
     try:
         array = np.asarray(data)
     except ValueError:  # rows of unequal length
@@ -118,6 +120,8 @@ def _rows(name: str, data: Any) -> Rows:
     try:
         rows = [np.asarray(row) for row in data]
         values = np.concatenate([row for row in rows if row.size] or rows)
+        if values.dtype.name == "bfloat16":  # not a dtype of NumPy itself
+            values = values.astype(np.float32)
         if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
             raise ValueError
     except (TypeError, ValueError):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics.columns.frames import is_column_of_frame
+from tfrankmetrics.columns.values import from_pytorch
 
 # Their lines are on the call stack between a warning and the user's code.
 LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
@@ -204,7 +205,7 @@ def warn(message: str) -> None:
 
 def _flat(data: Any) -> np.ndarray | None:
     """All values in one dimension; None if they are not numbers."""
-    data = getattr(data, "flat_values", data)  # of a ragged tensor
+    data = from_pytorch(getattr(data, "flat_values", data))  # of a ragged tensor
     try:
         numbers = np.asarray(data)
     except ValueError:  # lists of unequal length

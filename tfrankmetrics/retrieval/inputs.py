@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.columns.values import refuse_masked_arrays
+from tfrankmetrics.columns.values import from_pytorch, refuse_masked_arrays
 from tfrankmetrics.tensorflow_version import require_tensorflow
 
 # In products of one shape, whose sizes are multiples of this number, TensorFlow
@@ -54,7 +54,7 @@ def as_arrays(name: str, data: Any) -> Any:
     refuse_masked_arrays(f"`{name}`", data)
     rule = f"`{name}` must be arrays with a row for each."
     try:
-        array = np.asarray(data)
+        array = np.asarray(from_pytorch(data))
     except ValueError:
         raise ValueError(f"{rule} Received: rows of different lengths.") from None
     vectors = (np.ndarray, list, tuple)
