@@ -140,6 +140,19 @@ def test_the_top_of_long_rows(k, dtype):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("shape", [(4, 63), (4, 64), (0, 64)])
+def test_a_search_in_short_and_long_rows(shape, side):
+    rng = np.random.default_rng(0)
+    keys = np.sort(rng.integers(0, 9, (shape[0], 7)), axis=1)
+    values = rng.integers(-1, 10, shape)
+    found = xp.searchsorted(keys, values, side=side)
+    compare = np.less if side == "left" else np.less_equal
+    expected = compare(keys[:, np.newaxis], values[..., np.newaxis]).sum(axis=2)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == np.int32
+
+
 def test_the_top_of_rows_with_nan_is_of_that_length():
     rows = np.ones((3, 40))
     rows[1, 3:39] = np.nan

@@ -74,8 +74,6 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if _MODULES[name].startswith("callbacks."):
         tensorflow_version.require_tensorflow(f"`{name}`")
-    # All metrics are declared before one of them, or its name, is used.
-    importlib.import_module(f"{__name__}.metrics")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     globals()[name] = getattr(module, name)
     return globals()[name]

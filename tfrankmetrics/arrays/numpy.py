@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+# From this length on, a loop over rows is faster than one sort of all of them.
+_LONG_ROW = 64
+
 quiet = functools.partial(np.errstate, all="ignore")
 
 # Elementwise
@@ -128,9 +131,14 @@ def searchsorted(
 ) -> np.ndarray:
     """How many of the sorted keys of each row are below each value, or not above it.
 
-    By one sort of keys and values together, which is stable: with side="left" a value
-    stands in front of the keys that are equal to it.
+    Short rows by one sort of keys and values together, which is stable: with
+    side="left" a value stands in front of the keys that are equal to it. Long rows one
+    by one, by binary search.
     """
+    if values.shape[1] >= _LONG_ROW:
+        rows = zip(keys, values, strict=True)
+        numbers = [np.searchsorted(*row, side) for row in rows]
+        return np.array(numbers, out_type).reshape(values.shape)
     is_left = side == "left"
     together = np.concatenate((values, keys) if is_left else (keys, values), axis=1)
     order = np.argsort(together, axis=1, kind="stable")

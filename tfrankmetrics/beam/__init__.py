@@ -19,7 +19,6 @@ except ImportError as error:
         'pip install "tfrankmetrics[beam]".'
     ) from error
 
-import tfrankmetrics.metrics  # noqa: F401 (declares them)
 from tfrankmetrics.arguments import BeamRunArguments, KeyArguments
 from tfrankmetrics.beam.columns import Columns, names_of_slices, require_names
 from tfrankmetrics.beam.combiners import (

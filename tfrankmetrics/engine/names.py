@@ -38,6 +38,17 @@ class MetricObject(Protocol):
         ...
 
 
+def known_metrics() -> dict[str, Declaration]:
+    """All metrics by name: those of this library, and those that users have declared.
+
+    The former are declared when their modules are imported, which happens here, since
+    an unpickled function may be the first thing that a process imports.
+    """
+    import tfrankmetrics.metrics  # noqa: F401
+
+    return DECLARATIONS
+
+
 def parse_name(text: str) -> tuple[Declaration, int | None]:
     """The metric and the cutoff that a string such as `"P@5"` means.
 
@@ -46,7 +57,7 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
     """
     by_any_name = {
         name.lower(): declaration
-        for declaration in DECLARATIONS.values()
+        for declaration in known_metrics().values()
         for name in declaration.names
     }
     name, at, cutoff = text.partition("@")
@@ -73,7 +84,7 @@ def _unknown_name(
     if not hint:
         hint = " Import the module that declares it, if the metric is your own."
     return ValueError(
-        f"A metric's name is one of {listed(DECLARATIONS)}, with '@k' for a "
+        f"A metric's name is one of {listed(known_metrics())}, with '@k' for a "
         f"cutoff. Received: {shortened(text)}.{hint}"
     )
 
@@ -169,7 +180,7 @@ def _check_names(options: Mapping[str, Any]) -> None:
             f"{shortened(options['denominator'])}. Pass, for example, "
             "MeanAveragePrecision(k=5, denominator='hits')."
         )
-    known = {"convention"}.union(*(each.types for each in DECLARATIONS.values()))
+    known = {"convention"}.union(*(each.types for each in known_metrics().values()))
     for name in options:
         if name not in known:
             raise UnknownOptionError(

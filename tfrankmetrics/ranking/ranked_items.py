@@ -16,6 +16,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.graphs import current_graph
@@ -87,9 +89,8 @@ class RankedItems:
         They are also the ranks down to every cutoff.
         """
         if isinstance(self.depth, int):
-            return xp.asarray(
-                [*range(1, self.depth + 1)], xp.float64, like=self.ranked.valid
-            )
+            ranks = np.arange(1, self.depth + 1)
+            return xp.asarray(ranks, xp.float64, like=self.ranked.valid)
         return xp.arange(1, xp.astype(self.depth, xp.float64) + 1, dtype=xp.float64)
 
     def sum_to_cutoffs(self, values: Array) -> Array:

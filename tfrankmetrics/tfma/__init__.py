@@ -22,7 +22,6 @@ except ImportError as error:
         'pip install "tfrankmetrics[tfx]", on Python 3.10 or 3.11.'
     ) from error
 
-import tfrankmetrics.metrics  # noqa: F401 (declares them)
 from tfrankmetrics.arguments import TfmaArguments
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import InputFormat
