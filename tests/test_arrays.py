@@ -106,7 +106,7 @@ FACTS |= {"without_denormals"}
 def operations(module):
     """The names of the operations that a module defines."""
     others = {"Any", "Callable", "Sequence", "annotations", "current_graph", "quiet"}
-    others |= {"functools", "np", "tf"}
+    others |= {"Literal", "functools", "np", "tf"}
     return {name for name in vars(module) if not name.startswith("_")} - others
 
 

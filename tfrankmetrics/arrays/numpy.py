@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -127,7 +127,10 @@ def top_k(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def searchsorted(
-    keys: np.ndarray, values: np.ndarray, side: str = "left", out_type: Any = np.int32
+    keys: np.ndarray,
+    values: np.ndarray,
+    side: Literal["left", "right"] = "left",
+    out_type: Any = np.int32,
 ) -> np.ndarray:
     """How many of the sorted keys of each row are below each value, or not above it.
 
@@ -137,7 +140,7 @@ def searchsorted(
     """
     if values.shape[1] >= _LONG_ROW:
         rows = zip(keys, values, strict=True)
-        numbers = [np.searchsorted(*row, side) for row in rows]
+        numbers = [np.searchsorted(key, value, side) for key, value in rows]
         return np.array(numbers, out_type).reshape(values.shape)
     is_left = side == "left"
     together = np.concatenate((values, keys) if is_left else (keys, values), axis=1)
