@@ -28,11 +28,16 @@ class LazyKerasMetric(_Base):
     _written_class: ClassVar[type[Any]]  # the class in the code, without Keras
     needs_keras: ClassVar[bool] = True  # or whether functions read its options
 
-    def __new__(cls, *_: Any, **__: Any) -> Any:
-        """An object of the subclass that is a Keras metric."""
-        written: Any = cls
-        kind = with_keras(written)
-        return super(LazyKerasMetric, kind).__new__(kind)
+    if not TYPE_CHECKING:  # type checkers check calls by the fields of a class
+
+        def __new__(cls, *_: Any, **__: Any) -> Any:
+            """An object of the subclass that is a Keras metric."""
+            kind = with_keras(cls)
+            return super(LazyKerasMetric, kind).__new__(kind)
+
+    @classmethod
+    def require_declaration(cls) -> None:
+        """Raises TypeError for a class without a declaration, if it needs one."""
 
     @classmethod
     def require_use_in_keras(cls) -> None:
@@ -63,6 +68,7 @@ def with_keras(cls: Any) -> Any:
     """The subclass of a metric's class that is also a Keras metric."""
     if "_written_class" in vars(cls):  # it is one
         return cls
+    cls.require_declaration()
     if cls.needs_keras:
         require_tensorflow(f"`{cls.__name__}`")
     elif not is_installed():

@@ -45,15 +45,6 @@ class SingleMetric(LazyKerasMetric):
     declaration: ClassVar[Declaration]
     fields: ClassVar[dict[str, Field]]
 
-    def __new__(cls, *args: Any, **given: Any) -> Any:
-        """An object of the subclass that is a Keras metric."""
-        if not hasattr(cls, "declaration"):
-            raise TypeError(
-                f"A metric must be declared with @tfrankmetrics.metric. Received: the "
-                f"class {cls.__name__}, which is not."
-            )
-        return super().__new__(cls, *args, **given)
-
     def __init__(self, *args: Any, **given: Any) -> None:
         given = self._bind(*args, **given)
         name, dtype = given.pop("name", None), given.pop("dtype", None)
@@ -101,6 +92,15 @@ class SingleMetric(LazyKerasMetric):
         """The arguments that make this metric again, but for its name and dtype."""
         cutoff = {"k": self.measure.k} if "k" in self.fields else {}
         return {**dict(self.measure.options), **cutoff, **self.input_format.arguments}
+
+    @classmethod
+    def require_declaration(cls) -> None:
+        """Raises TypeError for a class without `@metric`."""
+        if not hasattr(cls, "declaration"):
+            raise TypeError(
+                f"A metric must be declared with @tfrankmetrics.metric. Received: the "
+                f"class {cls.__name__}, which is not."
+            )
 
     @classmethod
     def require_use_in_keras(cls) -> None:
