@@ -49,9 +49,9 @@ def check_keras() -> str:
 
 
 if sys.argv[1:]:
-    beside = check_keras()
+    library = check_keras()
 else:
-    beside = "no TensorFlow"
+    library = "no TensorFlow"
     for needs_tensorflow in (
         lambda: tfr.RankingMetrics(["ndcg"]),
         lambda: tfr.NDCG().update_state(labels, scores),
@@ -65,4 +65,4 @@ else:
         raise AssertionError(needs_tensorflow)
 
 python = sys.version.split()[0]
-print(f"tfrankmetrics {tfr.__version__} works on Python {python}, with {beside}")
+print(f"tfrankmetrics {tfr.__version__} works on Python {python}, with {library}")

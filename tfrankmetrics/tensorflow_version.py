@@ -1,8 +1,8 @@
 """Checks that a TensorFlow is installed, and that it is new enough.
 
 The package does not require the distribution `tensorflow`: arrays and tables do not
-need it, and it would be installed beside tensorflow-cpu or tf-nightly, and overwrite
-their files.
+need it, and pip would install it in addition to tensorflow-cpu or tf-nightly, and
+overwrite their files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ OLDEST = (2, 15)
 
 
 def require_tensorflow(needed_by: str) -> None:
-    """Imports TensorFlow; raises ImportError if there is none, or an old one."""
+    """Imports TensorFlow; raises ImportError if it is missing or too old."""
     rule = f"{needed_by} needs TensorFlow {OLDEST[0]}.{OLDEST[1]} or later."
     if not is_installed():
         raise ModuleNotFoundError(

@@ -1,6 +1,6 @@
 """Tests that functions take arrays of PyTorch and JAX, whatever holds the numbers.
 
-NumPy refuses tensors of PyTorch that require a gradient, and those in bfloat16.
+NumPy cannot convert PyTorch tensors that require a gradient or are in bfloat16.
 """
 
 import jax.numpy as jnp

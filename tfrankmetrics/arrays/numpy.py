@@ -118,7 +118,7 @@ def top_k(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         is_above, is_equal = values > kth, values == kth
         few = k - np.count_nonzero(is_above, axis=1)[:, np.newaxis]
         chosen = is_above | (is_equal & (np.cumsum(is_equal, axis=1) <= few))
-        if np.count_nonzero(chosen) == k * len(values):  # there are fewer beside NaN
+        if np.count_nonzero(chosen) == k * len(values):  # fewer if there is NaN
             first = np.nonzero(chosen)[1].reshape(len(values), k)
             order = gather(first, argsort(gather(values, first), descending=True))
             return gather(values, order), order

@@ -20,7 +20,7 @@ WEIGHT_RULE = "Weights must be finite numbers of at least 0."
 def from_pytorch(data: Any) -> Any:
     """A tensor of PyTorch, or a list of them, as NumPy's; other data as they are.
 
-    NumPy itself refuses tensors that require a gradient, are on a GPU or are bfloat16.
+    NumPy cannot convert tensors that require a gradient, are on a GPU or are bfloat16.
     """
     if isinstance(data, (list, tuple)):
         is_list_of_them = data and hasattr(data[0], "detach")

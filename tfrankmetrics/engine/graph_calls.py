@@ -27,7 +27,7 @@ def call_with_tensors(
 ) -> Any:
     """`function(measures, lists, first_query)`, run as a graph if it is called often.
 
-    Running op by op is many times slower, but starts at once. Both give the same bits.
+    Running op by op is many times slower, but starts at once. The bits are the same.
     """
     tensors = {n: tf.convert_to_tensor(array) for n, array in arrays_of(lists).items()}
     lists = with_arrays(lists, tensors)
@@ -94,7 +94,7 @@ def _without_rewriting() -> bytes:
     """Options to run a graph as it is written.
 
     TensorFlow would rewrite some formulas, such as x / 3 to x * (1 / 3): these graphs
-    would give other bits than the ops one by one. It would not make them faster.
+    would compute other bits than the ops one by one. It would not make them faster.
     """
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True

@@ -3,7 +3,7 @@
 The score of an item itself must come from the very product that scores the others.
 Another product differs in its last bits, and the item would not even be tied with
 itself. But the chunk with the item may come last. So a first product, of the relevant
-items alone, gives a threshold for each. It nearly always has the same bits. If the
+items alone, computes a threshold for each. It nearly always has the same bits. If the
 chunk with the item shows other bits, all chunks are counted again with the right
 threshold.
 """
@@ -101,7 +101,7 @@ class Block:
         return compare(scores, self._thresholds, self._num_ranked, pool)
 
     def _first_thresholds(self, candidates: Any) -> np.ndarray:
-        """The score of each relevant item, from a product of its own."""
+        """The score of each relevant item, from a separate product."""
         thresholds, own = np.zeros(self._relevant.ids.shape, np.float32), self._own
         unique, place = np.unique(own.ids, return_inverse=True)
         for start in range(0, len(unique), RELEVANT_AT_A_TIME):

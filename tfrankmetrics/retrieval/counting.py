@@ -37,7 +37,7 @@ def count_ranks(
     *,
     as_tensors: bool,
 ) -> Ranks:
-    """Counts the candidates above and beside each relevant item.
+    """Counts the candidates that score above, or as high as, each relevant item.
 
     `as_tensors` is False if NumPy computes the scores, of vectors that are its arrays.
     """
@@ -68,7 +68,7 @@ def count_ranks(
 
 
 def _joined(parts: list[Ranks], order: np.ndarray) -> Ranks:
-    """The counts of all parts, in another order of the queries."""
+    """The counts of all parts as one, with the queries reordered."""
 
     def join(each: Iterable[np.ndarray]) -> np.ndarray:
         return np.concatenate([*each])[order]

@@ -27,7 +27,7 @@ def dot_product(queries: Any, candidates: Any) -> Array:
     if not xp.is_tensor(queries):
         return product_of_arrays(queries, candidates)
     if dtype == np.int64:
-        _require_no_overflow(queries, candidates)
+        _largest_product(queries, candidates)  # for its error
     import tensorflow as tf
 
     queries, candidates = tf.cast(queries, dtype), tf.cast(candidates, dtype)
@@ -45,7 +45,7 @@ class Memory:
         self._used, self._other = np.empty(0), np.empty(0)
 
     def array(self, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-        """An array for the next product, in place of the product before the last."""
+        """An array for the next product, which overwrites the second-last one."""
         self._used, self._other = self._other, self._used
         if self._used.dtype != dtype or self._used.size < math.prod(shape):
             self._used = np.empty(math.prod(shape), dtype)
@@ -58,11 +58,8 @@ def product_of_arrays(
     """The scores of arrays of vectors, `[B, C]`, in float32, float64 or int64."""
     dtype = _dtype_of_product(queries=queries, candidates=candidates)
     computed_in = _computed_in(dtype)
-    if dtype == np.int64:
-        _require_no_overflow(queries, candidates)
-        largest = [float(np.abs(each).max(initial=0)) for each in (queries, candidates)]
-        if queries.shape[1] * largest[0] * largest[1] < FIRST_INEXACT:
-            computed_in = np.dtype(np.float64)  # exact, and much faster
+    if dtype == np.int64 and _largest_product(queries, candidates) < FIRST_INEXACT:
+        computed_in = np.dtype(np.float64)  # exact, and much faster
     queries = queries.astype(computed_in, copy=False)
     candidates = candidates.astype(computed_in, copy=False)
     memory = Memory() if memory is None else memory
@@ -133,18 +130,20 @@ def most_rounding(
     return np.where(np.isnan(rounding) | ~np.isfinite(scores), 0, rounding)
 
 
-def _require_no_overflow(queries: Array, candidates: Array) -> None:
-    """Raises ValueError for integers whose products may not fit into int64."""
+def _largest_product(queries: Array, candidates: Array) -> int:
+    """A bound of the products of integers; ValueError if it does not fit into int64."""
     largest = [
         max(abs(int(xp.max(each))), abs(int(xp.min(each))))
         for each in (queries, candidates)
     ]
-    if queries.shape[1] * largest[0] * largest[1] >= 2**63:
+    bound = queries.shape[1] * largest[0] * largest[1]
+    if bound >= 2**63:
         raise ValueError(
             "Products of integer vectors must be below 2^63. Received: vectors of "
             f"length {queries.shape[1]} with integers up to {largest[0]} and "
             f"{largest[1]}. Cast them to float64."
         )
+    return bound
 
 
 def _dtype_of_product(**vectors: Array) -> np.dtype:
