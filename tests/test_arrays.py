@@ -1,4 +1,6 @@
-"""Tests that NumPy and TensorFlow return the same values, and when each is used."""
+"""Tests that all array libraries return the same values, and when each is used."""
+
+import importlib.util
 
 import numpy as np
 import pytest
@@ -9,7 +11,6 @@ from helpers import metrics_with_formula_options, metrics_with_ties, run_eagerly
 import tfrankmetrics as tfr
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import numpy as of_numpy
-from tfrankmetrics.arrays import tensorflow as of_tensorflow
 
 NUMBERS = np.array([[3.0, 1.0, 2.0, 2.0], [0.5, -1.0, 0.0, 4.0]])
 INTEGERS = np.array([[3, 1, 2, 2], [0, 1, 0, 3]])
@@ -100,33 +101,49 @@ CALLS |= {
 CALLS["sum"] = [((NUMBERS,), {"axis": 1, "keepdims": True})]
 # What an operation may tell of an array, which differs between libraries.
 FACTS = {"dtype_of", "has_shape", "is_floating", "known_size", "lowest", "shape"}
-FACTS |= {"without_denormals"}
+FACTS |= {"size", "without_denormals"}
+OTHERS = [
+    "tensorflow",
+    pytest.param(
+        "jax",
+        marks=pytest.mark.skipif(
+            importlib.util.find_spec("jax") is None, reason="JAX is not installed"
+        ),
+    ),
+]
 
 
 def operations(module):
     """The names of the operations that a module defines."""
     others = {"Any", "Callable", "Sequence", "annotations", "current_graph", "quiet"}
-    others |= {"Literal", "functools", "np", "tf"}
+    others |= {"Literal", "functools", "np", "tf", "jax", "jnp", "lax"}
+    others |= {"exact", "new_scope"}
     return {name for name in vars(module) if not name.startswith("_")} - others
 
 
-def test_both_libraries_have_all_operations():
-    assert operations(of_numpy) == operations(of_tensorflow) == CALLS.keys() | FACTS
+@pytest.mark.parametrize("library", OTHERS)
+def test_all_libraries_have_all_operations(library):
+    module = importlib.import_module(f"tfrankmetrics.arrays.{library}")
+    assert operations(of_numpy) == operations(module) == CALLS.keys() | FACTS
 
 
+@pytest.mark.parametrize("library", OTHERS)
 @pytest.mark.parametrize("name", sorted(CALLS))
-def test_an_operation_gives_the_same_in_both_libraries(name):
+def test_an_operation_gives_the_same_in_all_libraries(name, library):
     for arguments, options in CALLS[name]:
-        as_tensors = [
-            tf.constant(each) if isinstance(each, np.ndarray) else each
-            for each in arguments
-        ]
-        with of_numpy.quiet():
-            found = getattr(xp, name)(*arguments, **options)
-        expected = getattr(xp, name)(*as_tensors, like=tf.zeros([]), **options)
-        for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected)):
-            np.testing.assert_allclose(one, other, rtol=1e-15)
-            assert not tf.is_tensor(one)
+        with xp.computing_in("numpy"):
+            expected = getattr(xp, name)(*arguments, **options)
+        with xp.computing_in(library):
+            others = [
+                xp.in_library(library, each) if isinstance(each, np.ndarray) else each
+                for each in arguments
+            ]
+            like = xp.in_library(library, np.zeros(()))
+            found = getattr(xp, name)(*others, like=like, **options)
+        for one, other in zip(tf.nest.flatten(expected), tf.nest.flatten(found)):
+            np.testing.assert_allclose(other, one, rtol=1e-15)
+            assert xp.library_of(one) == "numpy"
+            assert xp.library_of(other) in (library, "numpy")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])

@@ -19,12 +19,15 @@ import tfrankmetrics as tfr
 from tfrankmetrics.engine.measure import DECLARATIONS
 
 ROOT = pathlib.Path(__file__).parent.parent
+# The modules of JAX and of Keras's other backends have no examples.
+OTHER_LIBRARIES = ("arrays.jax", "engine.jax_calls", "keras.other_variables")
 # `validation/test_tfma.py` and `validation/test_beam.py` test these modules in a separate
 # environment.
 MODULES = [
     name
     for _, name, _ in pkgutil.walk_packages(tfr.__path__, "tfrankmetrics.")
     if not name.startswith(("tfrankmetrics.tfma", "tfrankmetrics.beam"))
+    and not name.endswith(OTHER_LIBRARIES)
 ]
 
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)

@@ -266,7 +266,7 @@ def test_both_libraries_try_a_formula_when_it_is_declared():
         factor = 1.0 if isinstance(lists.ranks, np.ndarray) else lists.num_retrieved[0]
         return hits(lists, relevance) * factor
 
-    with pytest.raises(TypeError, match="the same for arrays of NumPy"):
+    with pytest.raises(TypeError, match="the same in NumPy and in tensorflow"):
         declared("wrong_in_tensorflow", wrong_in_tensorflow)
     assert not {"of_numpy", "wrong_in_tensorflow"} & measure.DECLARATIONS.keys()
     assert not declared("hits", hits).declaration.needs_tensors

@@ -8,7 +8,9 @@ loops and other functions are graphs of their own: nothing is shared between the
 
 from __future__ import annotations
 
+import functools
 import sys
+import threading
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
@@ -53,6 +55,37 @@ def current_graph() -> Any:
         return None
     graph = sys.modules["tensorflow"].compat.v1.get_default_graph()
     return graph if getattr(graph, "building_function", False) else None
+
+
+class _Scopes(threading.local):
+    """The innermost branch or loop of JAX that is being traced, in each thread."""
+
+    current: object = None
+
+
+_scopes = _Scopes()
+
+
+def new_scope(function: Callable[..., Result]) -> Callable[..., Result]:
+    """The function, as a branch or a loop that JAX traces apart from all else."""
+
+    @functools.wraps(function)
+    def in_new_scope(*arguments: Any) -> Result:
+        outer, _scopes.current = _scopes.current, object()
+        try:
+            return function(*arguments)
+        finally:
+            _scopes.current = outer
+
+    return in_new_scope
+
+
+def current_scope() -> Any:
+    """The graph, branch or loop that is being traced, or None in eager code.
+
+    Its results are unknown outside of it.
+    """
+    return _scopes.current or current_graph()
 
 
 def keras_mask_of(tensor: Any) -> Any:

@@ -2,8 +2,8 @@
 
 Formulas are written once, with these operations and with Python's operators. An
 operation runs in the library of its arguments: `arrays/tensorflow.py` implements it for
-tensors of TensorFlow, and `arrays/numpy.py` for arrays of NumPy and for Python's
-numbers. If the arguments are of both, the tensor decides.
+tensors of TensorFlow, `arrays/jax.py` for arrays of JAX, and `arrays/numpy.py` for
+arrays of NumPy and for Python's numbers. Arrays of NumPy may be mixed with the others.
 
 Operations that the Python array API standard defines have the same names and semantics
 as in the standard (https://data-apis.org/array-api/latest/), except that `searchsorted`
@@ -29,8 +29,9 @@ matvec(matrices, vectors)
     The product of each matrix with its vector.
 bitcast(values, dtype)
     The same bits as numbers of another dtype.
-shape(values)
-    The sizes. In a graph, those that only its run will know are tensors.
+shape(values), size(values)
+    The sizes, and their product. In a graph, those that only its run will know are
+    tensors.
 known_size(lists)
     N of lists `[B, N]`, if it is known before a graph runs.
 has_shape(values, sizes)
@@ -55,16 +56,19 @@ An operation that makes an array of numbers alone, such as `zeros`, takes an arg
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from tfrankmetrics.arrays import numpy
 from tfrankmetrics.tensorflow_version import require_tensorflow
 
-Array = Any  # of NumPy or TensorFlow
+Array = Any  # of NumPy, TensorFlow or JAX
+Library = Literal["numpy", "tensorflow", "jax"]
 
 newaxis = None
 int32, int64, uint32 = np.int32, np.int64, np.uint32
@@ -93,13 +97,32 @@ def __getattr__(name: str) -> Callable[..., Any]:
     return operation
 
 
+def library_of(*arguments: Any) -> Library:
+    """The library that computes with the arguments."""
+    module = _library_of(arguments)
+    name = "numpy" if module is None else module.__name__.rpartition(".")[2]
+    return cast(Library, name)
+
+
 def is_tensor(value: Any) -> Any:
     """Whether a value is of TensorFlow; a list of tensors is not."""
-    return not isinstance(value, (list, tuple)) and _library_of([value]) is not None
+    return not isinstance(value, (list, tuple)) and library_of(value) == "tensorflow"
+
+
+def in_library(library: Library, array: Any) -> Array:
+    """An array of NumPy, or of the library itself, as an array of the library."""
+    return _MODULES[library]().asarray(array)
+
+
+def computing_in(library: Library) -> AbstractContextManager:
+    """What surrounds the operations of a library."""
+    if library == "tensorflow":
+        return nullcontext()
+    return numpy.quiet() if library == "numpy" else _jax().exact()
 
 
 def _library_of(arguments: Iterable[Any]) -> ModuleType | None:
-    """The module for the first tensor among the arguments; None without any."""
+    """The module for the first array that is not NumPy's; None without any."""
     for argument in arguments:
         kind = type(argument)
         if kind in (list, tuple):
@@ -118,9 +141,29 @@ _LIBRARIES: dict[type, ModuleType | None] = {}
 
 
 def _library_of_type(kind: type) -> ModuleType | None:
-    if kind.__module__.partition(".")[0] not in ("tensorflow", "keras", "tf_keras"):
+    package = kind.__module__.partition(".")[0]
+    if package == "keras" and sys.modules["keras"].backend.backend() != "tensorflow":
         return None
+    if package in ("jax", "jaxlib"):
+        return _jax()
+    return _tensorflow() if package in ("tensorflow", "keras", "tf_keras") else None
+
+
+def _tensorflow() -> ModuleType:
     require_tensorflow("A tensor")
     from tfrankmetrics.arrays import tensorflow
 
     return tensorflow
+
+
+def _jax() -> ModuleType:
+    from tfrankmetrics.arrays import jax
+
+    return jax
+
+
+_MODULES: dict[Library, Callable[[], ModuleType]] = {
+    "numpy": lambda: numpy,
+    "tensorflow": _tensorflow,
+    "jax": _jax,
+}

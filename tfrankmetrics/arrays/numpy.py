@@ -246,6 +246,11 @@ def shape(values: np.ndarray, out_type: Any = None) -> tuple[int, ...]:
     return values.shape
 
 
+def size(values: np.ndarray) -> int:
+    """The number of elements."""
+    return values.size
+
+
 def known_size(lists: np.ndarray) -> int:
     """N."""
     return lists.shape[1]

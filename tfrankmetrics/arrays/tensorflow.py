@@ -32,12 +32,8 @@ flip, roll = tf.reverse, tf.roll
 matmul, matvec = tf.matmul, tf.linalg.matvec
 
 # Shapes
-shape, reshape, squeeze, broadcast_to = (
-    tf.shape,
-    tf.reshape,
-    tf.squeeze,
-    tf.broadcast_to,
-)
+shape, size, reshape = tf.shape, tf.size, tf.reshape
+squeeze, broadcast_to = tf.squeeze, tf.broadcast_to
 concat, stack, unstack, tile, pad = tf.concat, tf.stack, tf.unstack, tf.tile, tf.pad
 matrix_transpose = tf.linalg.matrix_transpose
 

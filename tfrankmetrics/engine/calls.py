@@ -1,15 +1,15 @@
-"""Calls with arrays of NumPy, or with tensors, which frequent calls compile."""
+"""Calls with arrays of NumPy, or of other libraries, which may compile them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.graphs import executing_eagerly
-from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.formats import Lists, arrays_of
 
 
@@ -19,11 +19,16 @@ def call_compiled(
     lists: Lists,
     first_query: Array | int,
 ) -> Any:
-    """`function(measures, lists, first_query)`; tensors may run as a graph."""
+    """`function(measures, lists, first_query)`; other libraries may compile it."""
+    library = xp.library_of(*arrays_of(lists).values())
     needs_tensors = any(measure.declaration.needs_tensors for measure in measures)
-    if not needs_tensors and not has_tensor(arrays_of(lists)):
+    if library == "numpy" and not needs_tensors:
         with quiet():
             return function(measures, lists, first_query)
+    if library == "jax":
+        from tfrankmetrics.engine.jax_calls import call_with_jax
+
+        return call_with_jax(function, measures, lists, first_query)
     from tfrankmetrics.engine.graph_calls import call_with_tensors
 
     return call_with_tensors(function, measures, lists, first_query)

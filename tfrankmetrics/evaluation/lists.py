@@ -95,7 +95,7 @@ def evaluate_lists(
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate` for a request: reads, checks, computes and shapes the result."""
     request.data.refuse_mistakes(y_true, y_pred)
-    lists = request.data.read(y_true, y_pred, sample_weight, mask, for_arrays=True)
+    lists = request.data.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()
     request.data.check_mistakes(y_true, y_pred, mask, lists, request.reads_judgments)
     slices = request.slices_of_queries(lambda: int(lists.num_queries))
@@ -113,7 +113,7 @@ def evaluate_batches(
     """
     check, parts, number = request.data.in_batches(), [], 0
     for y_true, y_pred, sample_weight in batches:
-        lists = request.data.read(y_true, y_pred, sample_weight, for_arrays=True)
+        lists = request.data.read(y_true, y_pred, sample_weight)
         lists.require_valid_values()
         check.add(y_true)
         if not parts:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.dense import (
     as_scores,
@@ -235,7 +235,11 @@ def _in_catalogue(scores: Array, ids: Array, gains: Array) -> Array:
 
 
 def read_catalogue(
-    y_true: Any, y_pred: Any, sample_weight: Any = None, *, as_tensors: bool = True
+    y_true: Any,
+    y_pred: Any,
+    sample_weight: Any = None,
+    *,
+    library: Library = "tensorflow",
 ) -> CatalogueLists:
     """Checks ids and the scores of a catalogue.
 
@@ -247,8 +251,7 @@ def read_catalogue(
         y_pred: Scores of all items, `[B, V]`, or `[B, T, V]` for sequences. A
             score of -inf excludes the item.
         sample_weight: None, a scalar, `[B]` or `[B, 1]`; for sequences also `[B, T]`.
-        as_tensors: Whether TensorFlow ranks the catalogue, or NumPy, which needs
-            arguments without a tensor.
+        library: The library that ranks the catalogue.
 
     Raises:
         ValueError: A shape or dtype is not one of these.
@@ -257,8 +260,8 @@ def read_catalogue(
     steps = keras_mask_of(y_pred)
     if sample_weight is steps:
         sample_weight = None  # Keras 2 also passes its mask as weights
-    scores = _as_scores(y_pred, as_tensors)
-    relevant = as_ids("`y_true`", y_true, as_tensor=as_tensors)
+    scores = _as_scores(y_pred, library)
+    relevant = as_ids("`y_true`", y_true, library=library)
     if relevance is not None:
         relevance = as_relevance(relevance, relevant)
     relevant = relevant.tensor
@@ -285,7 +288,7 @@ def read_catalogue(
     if steps is not None and scores.ndim == 3:
         relevant = xp.where(xp.reshape(steps, [-1, 1]), relevant, PADDING)
     if exclude is not None:
-        exclude = as_ids("'exclude'", exclude, as_tensor=as_tensors).tensor
+        exclude = as_ids("'exclude'", exclude, library=library).tensor
         error = (
             "'exclude' must have shape [B, E] for scores [B, V], or [B, T, E] for "
             f"scores [B, T, V]. Received: shape {exclude.shape} for {scores.shape}."
@@ -302,8 +305,8 @@ def read_catalogue(
     )
 
 
-def _as_scores(y_pred: Any, as_tensor: bool) -> Array:
-    given = dense("`y_pred`", y_pred, as_scores, padding=0, as_tensor=as_tensor)
+def _as_scores(y_pred: Any, library: Library) -> Array:
+    given = dense("`y_pred`", y_pred, as_scores, padding=0, library=library)
     if given.row_lengths is not None:
         raise ValueError(
             "Scores of a catalogue must be dense, one for each item. Received: rows of "
@@ -346,7 +349,7 @@ def _weights(sample_weight: Any, scores: Array) -> Array | None:
     if scores.ndim == 2:
         return query_weights(sample_weight, scores)
     steps = scores[:, :, 0]
-    given = dense_weights(sample_weight, as_tensor=xp.is_tensor(scores))
+    given = dense_weights(sample_weight, library=xp.library_of(scores))
     if given.ndim == 2 and given.shape[1] != 1:
         error = (
             "`sample_weight` must be a scalar, [B] or [B, 1], or [B, T] for sequences, "

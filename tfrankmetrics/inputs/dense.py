@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.columns.values import (
     FIRST_INEXACT,
     first_index,
@@ -39,17 +39,21 @@ def dense(
     convert: Callable,
     padding: float | bool,
     *,
-    as_tensor: bool = True,
+    library: Library = "tensorflow",
 ) -> Dense:
     """Converts anything array-like; rows of unequal length are padded.
 
-    The result is a tensor, or an array of NumPy.
+    The result is an array of the library.
     """
-    if not xp.is_tensor(data):
+    if xp.library_of(data) != library or library == "numpy":
         data = _array_or_rows(name, data)
-        if not as_tensor:
-            return _dense_array(name, data, convert, padding)
-    return _tensors().dense(name, data, convert, padding)
+    if library == "tensorflow":
+        return _tensors().dense(name, data, convert, padding)
+    if isinstance(data, Rows):
+        result = _dense_rows(name, data, convert, padding)
+    else:
+        result = Dense(name, convert(data), padding)
+    return result._replace(tensor=xp.in_library(library, result.tensor))
 
 
 def _tensors() -> ModuleType:
@@ -59,11 +63,9 @@ def _tensors() -> ModuleType:
     return tensors
 
 
-def _dense_array(
-    name: str, data: np.ndarray | Rows, convert: Callable, padding: float | bool
+def _dense_rows(
+    name: str, data: Rows, convert: Callable, padding: float | bool
 ) -> Dense:
-    if isinstance(data, np.ndarray):
-        return Dense(name, convert(data), padding)
     values, lengths = convert(data.values), data.lengths
     shape = len(lengths), lengths.max(initial=0), *values.shape[1:]
     array = np.full(shape, padding, values.dtype)
@@ -182,7 +184,7 @@ def require_shape(array: Array, known: Any, shape: Any, error: str) -> Array:
     """Checks the shape of an array: known sizes now, others when the graph runs."""
     if not xp.has_shape(array, known):
         raise ValueError(error)
-    if isinstance(array, np.ndarray):
+    if not xp.is_tensor(array):
         return array
     return _tensors().require_shape(array, known, shape, error)
 

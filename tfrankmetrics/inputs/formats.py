@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
@@ -102,6 +102,11 @@ def with_arrays(lists: Any, arrays: Mapping[str, Array]) -> Lists:
     return dataclasses.replace(lists, **arrays)
 
 
+def _library_for(*arguments: Any) -> Library:
+    """The library that computes what a function was passed."""
+    return "tensorflow" if has_tensor(*arguments) else "numpy"
+
+
 @dataclasses.dataclass(frozen=True)
 class InputFormat:
     """What a user passes: how it is read, and which mistakes are likely.
@@ -134,12 +139,11 @@ class InputFormat:
         y_pred: Any,
         sample_weight: Any,
         mask: Any = None,
-        *,
-        for_arrays: bool = False,
+        library: Library | None = None,
     ) -> Lists:
         """Checks what was passed and makes lists of it.
 
-        `for_arrays` is True in functions, and False in metric objects: then ids may be
+        `library` computes with the lists. It is None in functions: then ids may be
         strings, and NumPy ranks what holds no tensor.
         """
         raise NotImplementedError
@@ -191,12 +195,11 @@ class LabelFormat(InputFormat):
         y_pred: Any,
         sample_weight: Any,
         mask: Any = None,
-        *,
-        for_arrays: bool = False,
+        library: Library | None = None,
     ) -> Lists:
         """Checks labels, scores, weights and mask."""
-        as_tensors = not for_arrays or has_tensor(y_true, y_pred, sample_weight, mask)
-        return read_labels(y_true, y_pred, sample_weight, mask, as_tensors=as_tensors)
+        library = library or _library_for(y_true, y_pred, sample_weight, mask)
+        return read_labels(y_true, y_pred, sample_weight, mask, library=library)
 
     def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Labels and scores of queries that came one at a time."""
@@ -249,19 +252,18 @@ class IdFormat(InputFormat):
         y_pred: Any,
         sample_weight: Any,
         mask: Any = None,
-        *,
-        for_arrays: bool = False,
+        library: Library | None = None,
     ) -> Lists:
         """Checks relevant and recommended ids, and weights."""
         self._refuse_mask(mask)
-        if for_arrays:
+        if library is None:
             y_true, y_pred = as_integer_ids(y_true, y_pred)
         return read_ids(
             y_true,
             y_pred,
             sample_weight,
             count_repeats=self.duplicates == "all",
-            as_tensors=not for_arrays or has_tensor(y_true, y_pred, sample_weight),
+            library=library or _library_for(y_true, y_pred, sample_weight),
         )
 
     def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
@@ -292,13 +294,12 @@ class CatalogueFormat(InputFormat):
         y_pred: Any,
         sample_weight: Any,
         mask: Any = None,
-        *,
-        for_arrays: bool = False,
+        library: Library | None = None,
     ) -> Lists:
         """Checks ids, scores and weights."""
         self._refuse_mask(mask)
-        as_tensors = not for_arrays or has_tensor(y_true, y_pred, sample_weight)
-        return read_catalogue(y_true, y_pred, sample_weight, as_tensors=as_tensors)
+        library = library or _library_for(y_true, y_pred, sample_weight)
+        return read_catalogue(y_true, y_pred, sample_weight, library=library)
 
     def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Ids and scores of queries that came one at a time."""

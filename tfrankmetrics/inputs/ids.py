@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.columns.values import Codes
 from tfrankmetrics.inputs.dense import first_value, require_shape
 from tfrankmetrics.inputs.relevant_ids import (
@@ -134,7 +134,7 @@ def read_ids(
     sample_weight: Any = None,
     *,
     count_repeats: bool = False,
-    as_tensors: bool = True,
+    library: Library = "tensorflow",
 ) -> IdLists:
     """Checks relevant and recommended ids.
 
@@ -145,15 +145,14 @@ def read_ids(
             Both may be `[M]` and `[K]`, for one query.
         sample_weight: None, a scalar, `[B]` or `[B, 1]`.
         count_repeats: Whether a repeated recommendation counts each time.
-        as_tensors: Whether TensorFlow computes, or NumPy, which needs arguments without
-            a tensor.
+        library: The library that looks up the ids.
 
     Raises:
         ValueError: A shape or dtype is not one of these.
     """
     y_true, relevance, _ = from_dict(y_true, {"relevance"})
-    relevant = as_ids("`y_true`", y_true, as_tensor=as_tensors)
-    recommended = as_ids("`y_pred`", y_pred, as_tensor=as_tensors)
+    relevant = as_ids("`y_true`", y_true, library=library)
+    recommended = as_ids("`y_pred`", y_pred, library=library)
     if relevance is not None:
         relevance = as_relevance(relevance, relevant)
     relevant, recommended = relevant.tensor, recommended.tensor

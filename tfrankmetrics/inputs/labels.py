@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.columns.values import LABEL_RULE
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.dense import (
@@ -146,7 +146,7 @@ def read_labels(
     sample_weight: Any = None,
     mask: Any = None,
     *,
-    as_tensors: bool = True,
+    library: Library = "tensorflow",
 ) -> LabelLists:
     """Checks labels, scores, weights and mask.
 
@@ -159,8 +159,7 @@ def read_labels(
             query) or of the labels' shape (one per item).
         mask: None, or booleans of the labels' shape, True for the items that count.
             Without a mask, a label below 0 marks padding.
-        as_tensors: Whether TensorFlow ranks the lists, or NumPy, which needs arguments
-            without a tensor.
+        library: The library that ranks the lists.
 
     Raises:
         ValueError: A shape or dtype is not one of these.
@@ -174,15 +173,13 @@ def read_labels(
     if mask is None and keras_mask is not None:
         mask, mask_name = keras_mask, "The Keras mask of `y_pred`"
 
-    labels, subtopics, scores, is_one_list = _labels_and_scores(
-        y_true, y_pred, as_tensors
-    )
+    labels, subtopics, scores, is_one_list = _labels_and_scores(y_true, y_pred, library)
     valid = query_weights = item_weights = None
     if mask is not None:
-        valid = _mask(mask_name, mask, labels, is_one_list, as_tensors)
+        valid = _mask(mask_name, mask, labels, is_one_list)
     if sample_weight is not None:
         query_weights, item_weights = query_or_item_weights(
-            sample_weight, labels, is_one_list, as_tensor=as_tensors
+            sample_weight, labels, is_one_list
         )
 
     values = labels.tensor if subtopics is None else subtopics
@@ -247,7 +244,7 @@ def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any]:
 
 
 def _labels_and_scores(
-    y_true: Any, y_pred: Any, as_tensors: bool
+    y_true: Any, y_pred: Any, library: Library
 ) -> tuple[Dense, Array | None, Array, bool]:
     """Labels, labels of subtopics, and scores, in the dtypes to compute with.
 
@@ -255,8 +252,8 @@ def _labels_and_scores(
     label is the highest of them. The last value says whether labels and scores came as
     one list, `[N]`.
     """
-    labels = dense("`y_true`", y_true, _as_labels, padding=-1, as_tensor=as_tensors)
-    scores = dense("`y_pred`", y_pred, as_scores, padding=0, as_tensor=as_tensors)
+    labels = dense("`y_true`", y_true, _as_labels, padding=-1, library=library)
+    scores = dense("`y_pred`", y_pred, as_scores, padding=0, library=library)
     received = (
         f"Received: y_true of shape {labels.tensor.shape}, "
         f"y_pred of shape {scores.tensor.shape}."
@@ -298,11 +295,10 @@ def _labels_and_scores(
     )
 
 
-def _mask(
-    name: str, mask: Any, labels: Dense, is_one_list: bool, as_tensor: bool
-) -> Array:
+def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> Array:
     """Which items count, `[B, N]`."""
-    given = dense(name, mask, _as_mask, padding=False, as_tensor=as_tensor)
+    library = xp.library_of(labels.tensor)
+    given = dense(name, mask, _as_mask, padding=False, library=library)
     error = (
         f"{name} must be of the labels' shape, {labels.tensor.shape}. "
         f"Received: shape {given.tensor.shape}."

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.inputs.dense import (
     as_float64,
     as_ragged,
@@ -32,7 +32,7 @@ def from_dict(y_true: Any, may_have: set[str]) -> tuple[Any, Any, Any]:
     return y_true["ids"], y_true.get("relevance"), y_true.get("exclude")
 
 
-def as_ids(name: str, data: Any, *, as_tensor: bool) -> Dense:
+def as_ids(name: str, data: Any, *, library: Library) -> Dense:
     """Ids as int64; rows of unequal length are padded with -1."""
 
     def convert(ids: Any) -> Any:
@@ -47,7 +47,7 @@ def as_ids(name: str, data: Any, *, as_tensor: bool) -> Dense:
             )
         return xp.astype(ids, xp.int64)
 
-    return dense(name, data, convert, padding=PADDING, as_tensor=as_tensor)
+    return dense(name, data, convert, padding=PADDING, library=library)
 
 
 def as_relevance(relevance: Any, ids: Dense) -> Array:
@@ -60,8 +60,8 @@ def as_relevance(relevance: Any, ids: Dense) -> Array:
             )
         return xp.without_denormals(as_float64(grades))
 
-    as_tensor = xp.is_tensor(ids.tensor)
-    given = dense("'relevance'", relevance, convert, padding=0, as_tensor=as_tensor)
+    library = xp.library_of(ids.tensor)
+    given = dense("'relevance'", relevance, convert, padding=0, library=library)
     error = (
         f"'relevance' must be of the shape of 'ids', {ids.tensor.shape}. "
         f"Received: shape {given.tensor.shape}."

@@ -7,19 +7,17 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.inputs.dense import dense, require_shape, with_shape_of
 from tfrankmetrics.inputs.rows import Dense
 
 
 def query_or_item_weights(
-    sample_weight: Any, labels: Dense, is_one_list: bool, *, as_tensor: bool
+    sample_weight: Any, labels: Dense, is_one_list: bool
 ) -> tuple[Array | None, Array | None]:
     """The weights of labels: one per query, `[B]`, or one per item, `[B, N]`."""
-    given = dense(
-        "`sample_weight`", sample_weight, as_weights, padding=0, as_tensor=as_tensor
-    )
+    given = _dense(sample_weight, xp.library_of(labels.tensor))
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1] (one weight per query), or of "
         f"the labels' shape (one per item), here {labels.tensor.shape}; the latter may "
@@ -52,7 +50,7 @@ def _as_batch(weights: Array, is_one_list: bool) -> Array:
 
 def query_weights(sample_weight: Any, queries: Array) -> Array:
     """The weights of `queries`, `[B, ...]`, as float64 `[B]`, in their library."""
-    weights = dense_weights(sample_weight, as_tensor=xp.is_tensor(queries))
+    weights = dense_weights(sample_weight, library=xp.library_of(queries))
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1]: one weight per query. "
         f"Received: shape {weights.shape} for scores or ids of shape {queries.shape}."
@@ -70,11 +68,15 @@ def query_weights(sample_weight: Any, queries: Array) -> Array:
     return require_shape(weights, queries.shape[:1], batch, error)
 
 
-def dense_weights(sample_weight: Any, *, as_tensor: bool) -> Array:
-    """Weights as float64, in rows of equal length."""
-    given = dense(
-        "`sample_weight`", sample_weight, as_weights, padding=0, as_tensor=as_tensor
+def _dense(sample_weight: Any, library: Library) -> Dense:
+    return dense(
+        "`sample_weight`", sample_weight, as_weights, padding=0, library=library
     )
+
+
+def dense_weights(sample_weight: Any, *, library: Library) -> Array:
+    """Weights as float64, in rows of equal length."""
+    given = _dense(sample_weight, library)
     if given.row_lengths is not None:
         raise ValueError(
             "`sample_weight` must have rows of equal length, unless the labels are "

@@ -1,19 +1,32 @@
-"""The classes of Keras from which those of this library derive."""
+"""The Keras that a program uses, and its classes from which this library's derive."""
 
+from __future__ import annotations
+
+import importlib
 import os
+from typing import Any
 
+from tfrankmetrics.keras.backends import other_backend
 from tfrankmetrics.tensorflow_version import require_tensorflow
 
-require_tensorflow("A Keras metric")
 
-import tensorflow as tf  # noqa: E402
+def _keras() -> Any:
+    if other_backend() is not None:
+        return importlib.import_module("keras")
+    require_tensorflow("A Keras metric")
+    import tensorflow as tf
 
-try:
-    KerasMetric = tf.keras.metrics.Metric
-    KerasCallback = tf.keras.callbacks.Callback
-except ImportError as error:
-    raise ImportError(
-        "tfrankmetrics needs Keras with its TensorFlow backend, and Keras failed to "
-        f"load. Received: KERAS_BACKEND={os.environ.get('KERAS_BACKEND')!r}. Unset it, "
-        "or set it to 'tensorflow', before Python starts."
-    ) from error
+    try:
+        tf.keras.metrics.Metric  # noqa: B018  # which loads it
+    except ImportError as error:
+        raise ImportError(
+            "tfrankmetrics needs Keras, and Keras failed to load. Received: "
+            f"KERAS_BACKEND={os.environ.get('KERAS_BACKEND')!r}. Set it to a backend "
+            "that is installed, 'tensorflow', 'jax' or 'torch', before Python starts."
+        ) from error
+    return tf.keras
+
+
+keras = _keras()
+KerasMetric = keras.metrics.Metric
+KerasCallback = keras.callbacks.Callback

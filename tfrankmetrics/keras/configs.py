@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
+from tfrankmetrics.keras.bases import keras
 from tfrankmetrics.rules import shortened
 
 
 def require_registered(option: str, function: Any) -> None:
     """Raises ValueError for a function that could not be loaded again."""
-    name = tf.keras.utils.get_registered_name(function)
-    if tf.keras.utils.get_registered_object(name) is not function:
+    name = keras.utils.get_registered_name(function)
+    if keras.utils.get_registered_object(name) is not function:
         raise ValueError(
             f"To save or copy a metric, `{option}` must be a registered function. "
             f"Received: {function!r}. Decorate the function with "
-            "@tf.keras.utils.register_keras_serializable()."
+            "@keras.utils.register_keras_serializable()."
         )
 
 
@@ -45,7 +45,7 @@ def _serialized(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if callable(value):
-        return tf.keras.utils.serialize_keras_object(value)
+        return keras.utils.serialize_keras_object(value)
     return value
 
 
@@ -59,25 +59,25 @@ def _deserialized(value: Any) -> Any:
             "A config must hold only registered functions and metrics. Received: "
             f"{shortened(value)}. Import the module that registers it first."
         )
-    return tf.keras.utils.deserialize_keras_object(value)
+    return keras.utils.deserialize_keras_object(value)
 
 
 def _is_registered(name: str) -> bool:
     # Keras up to 3.6 saved functions without their package.
-    known = tf.keras.utils.get_custom_objects()
-    return tf.keras.utils.get_registered_object(name) is not None or any(
+    known = keras.utils.get_custom_objects()
+    return keras.utils.get_registered_object(name) is not None or any(
         other.endswith(f">{name}") for other in known
     )
 
 
 def register_like(known: type[Any], cls: type[Any]) -> None:
     """Gives a class the registered name of another one, if that has any."""
-    registered = tf.keras.utils.get_registered_name(known)
-    latest = tf.keras.utils.get_registered_object(registered)
+    registered = keras.utils.get_registered_name(known)
+    latest = keras.utils.get_registered_object(registered)
     if latest is None:
         return
     package, _, name = registered.partition(">")
-    register = tf.keras.utils.register_keras_serializable(package, name)
+    register = keras.utils.register_keras_serializable(package, name)
     register(cls)
     if latest is not known:  # a class that was declared again, as in a notebook
         register(latest)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.inputs.mistakes import warn
 
 LOOKED_AT = slice(24)  # queries of a batch, and items of a query
@@ -29,24 +30,25 @@ class Evidence(NamedTuple):
     other_scores: Any  # than the first of the list
 
 
-def evidence_of(lists: Any) -> tf.Tensor:
+def evidence_of(lists: Any) -> Array:
     """The facts of a batch of labels and scores, float64 `[3, 2]`."""
     labels, scores, valid = (
         each[LOOKED_AT, LOOKED_AT] for each in (lists.labels, lists.scores, lists.valid)
     )
-    grades = tf.clip_by_value(tf.floor(tf.cast(scores, tf.float64)), 0, 4)
+    grades = xp.clip(xp.floor(xp.astype(scores, xp.float64)), 0, 4)
     found = [
         valid,
-        tf.not_equal(labels, 1),
-        tf.not_equal(labels, tf.floor(labels)),
-        tf.not_equal(tf.cast(grades, scores.dtype), scores),
-        tf.not_equal(scores, scores[:, :1]),
+        xp.not_equal(labels, 1),
+        xp.not_equal(labels, xp.floor(labels)),
+        xp.not_equal(xp.astype(grades, scores.dtype), scores),
+        xp.not_equal(scores, scores[:, :1]),
     ]
-    counts = tf.reduce_sum(tf.cast(tf.stack(found) & valid, tf.float64), axis=[1, 2])
-    items = tf.size(valid)
+    counts = xp.sum(xp.astype(xp.stack(found) & valid, xp.float64), axis=(1, 2))
+    items = xp.size(valid)
     if lists.judged is not None:  # with a mask, a label below 0 is no padding
         items = counts[0]
-    return tf.reshape(tf.concat([[tf.cast(items, tf.float64)], counts], 0), [3, 2])
+    number = xp.stack([xp.astype(items, xp.float64, like=counts)])
+    return xp.reshape(xp.concat([number, counts], axis=0), [3, 2])
 
 
 def are_in_order(facts: np.ndarray) -> bool:

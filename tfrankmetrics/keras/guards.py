@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-import tensorflow as tf
-
+from tfrankmetrics.graphs import executing_eagerly
 from tfrankmetrics.inputs.formats import InputFormat
+from tfrankmetrics.keras.bases import keras
 
 
 class Updated(Protocol):
@@ -57,8 +57,8 @@ def check_use_in_keras(metric: Updated, y_pred: Any) -> None:
 def _calling_model() -> tuple[Any, list[str]]:
     """The model that updates a metric, and its methods on the call stack; or None."""
     # The other Keras than tf.keras, if a program uses both.
-    keras_3 = getattr(sys.modules.get("keras"), "Model", tf.keras.Model)
-    models = (tf.keras.Model, keras_3)
+    keras_3 = getattr(sys.modules.get("keras"), "Model", keras.Model)
+    models = (keras.Model, keras_3)
     model, methods = None, []
     frame = sys._getframe(1)
     while frame is not None:
@@ -72,7 +72,7 @@ def _calling_model() -> tuple[Any, list[str]]:
 
 def _refuse_other_keras(model: Any) -> None:
     """Rejects a Keras 2 metric in a Keras 3 model."""
-    if not isinstance(model, tf.keras.Model):
+    if not isinstance(model, keras.Model):
         raise RuntimeError(
             "This metric was made for Keras 2, which tf.keras is here (TF_USE_LEGACY_"
             "KERAS=1), and the model is one of Keras 3. Build the model from tf.keras, "
@@ -135,7 +135,7 @@ def _refuse_single_items(y_pred: Any, model: Any) -> None:
     """Rejects pointwise outputs, which would be ranked across the batch."""
     shape = y_pred.shape
     is_single = len(shape) == 2 and shape[1] == 1
-    if is_single and tf.executing_eagerly():
+    if is_single and executing_eagerly():
         # A batch may happen to have only lists of one item. A model of lists has an
         # output of another or of unknown size.
         is_single = all(_is_pointwise(output.shape) for output in _outputs(model))
@@ -150,7 +150,7 @@ def _refuse_single_items(y_pred: Any, model: Any) -> None:
 
 def _outputs(model: Any) -> Iterable[Any]:
     """The symbolic outputs of a model; none of a subclassed model."""
-    return tf.nest.flatten(getattr(model, "outputs", None) or [])
+    return getattr(model, "outputs", None) or []
 
 
 def _is_pointwise(shape: Any) -> bool:

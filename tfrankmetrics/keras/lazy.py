@@ -14,7 +14,8 @@ import types
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfrankmetrics.engine.names import require_name
-from tfrankmetrics.tensorflow_version import is_installed, require_tensorflow
+from tfrankmetrics.keras.backends import can_make_metrics
+from tfrankmetrics.tensorflow_version import require_tensorflow
 
 if TYPE_CHECKING:  # as the objects are
     from tfrankmetrics.keras.state import StatefulMetric as _Base
@@ -69,9 +70,9 @@ def with_keras(cls: Any) -> Any:
     if "_written_class" in vars(cls):  # it is one
         return cls
     cls.require_declaration()
-    if cls.needs_keras:
-        require_tensorflow(f"`{cls.__name__}`")
-    elif not is_installed():
+    if not can_make_metrics():
+        if cls.needs_keras:
+            require_tensorflow(f"`{cls.__name__}`")
         return _subclass(cls, WithoutKeras)
     from tfrankmetrics.keras.configs import register_like
     from tfrankmetrics.keras.state import StatefulMetric

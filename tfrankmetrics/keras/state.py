@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import require_name
@@ -16,6 +17,7 @@ from tfrankmetrics.engine.values import means, weighted_sums, weighted_sums_and_
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
+from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import require_registered
 from tfrankmetrics.keras.evidence import (
@@ -27,11 +29,25 @@ from tfrankmetrics.keras.evidence import (
 from tfrankmetrics.keras.guards import check_use_in_keras
 from tfrankmetrics.rules import shortened
 
+LIBRARY = library_of_metrics()
+if LIBRARY == "tensorflow":
+    import tensorflow as tf
+
+    from tfrankmetrics.keras import tensorflow_variables as variables
+
+    # Keras 2 traces `update_state` with AutoGraph, which would rewrite it.
+    _not_converted = tf.autograph.experimental.do_not_convert
+else:
+    from tfrankmetrics.keras import other_variables as variables
+
+    def _not_converted(method):
+        return method
+
 
 class StatefulMetric(KerasMetric):
     """A Keras metric whose state is the sums of some measures: a base of all metrics.
 
-    The state is one float64 tensor. It has a row `[2]` for each measure: the sums of
+    The state is one float64 array. It has a row `[2]` for each measure: the sums of
     weight * value and of weight. In float64 it stays exact to 1e-8 over 10^8 single
     updates, where float32 is 1% off after 10^6. A row for the number of queries and
     rows for evidence of mistakes may follow; they are rows because TFMA adds up the
@@ -50,11 +66,10 @@ class StatefulMetric(KerasMetric):
         *,
         num_queries: bool = False,
     ) -> None:
-        _require_tensorflow_backend()
         require_name(name)
         try:
             super().__init__(name=name, dtype=dtype)
-            is_float = tf.as_dtype(self.dtype).is_floating
+            is_float = "float" in str(self.dtype)
         except (RecursionError, TypeError, ValueError):
             is_float = False
         if not is_float:
@@ -66,17 +81,11 @@ class StatefulMetric(KerasMetric):
         self._input_format = input_format
         self._update = weighted_sums_and_queries if num_queries else weighted_sums
         self._facts = slice(len(self._measures) + num_queries, None)
-        self._sums = self.add_weight(
-            name="sums",
-            shape=(self._facts.start + len(NO_EVIDENCE) * input_format.has_evidence, 2),
-            initializer="zeros",
-            dtype="float64",
-        )
+        rows = self._facts.start + len(NO_EVIDENCE) * input_format.has_evidence
+        self._sums = variables.new(self, "sums", (rows, 2), "float64")
         self._queries_seen = None
         if any(measure["ties"] == "random" for measure in self._measures):
-            self._queries_seen = self.add_weight(
-                name="queries_seen", shape=(), initializer="zeros", dtype="int64"
-            )
+            self._queries_seen = variables.new(self, "queries_seen", (), "int64")
 
     @property
     def result_keys(self) -> tuple[str, ...]:
@@ -88,7 +97,7 @@ class StatefulMetric(KerasMetric):
         """What `update_state` takes: labels, ids or a catalogue."""
         return self._input_format
 
-    @tf.autograph.experimental.do_not_convert
+    @_not_converted
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch of queries.
 
@@ -126,32 +135,39 @@ class StatefulMetric(KerasMetric):
                 code, an id is outside of the catalogue.
         """
         check_use_in_keras(self, y_pred)
-        lists = once_per_graph(
-            type(self._input_format).read,
-            self._input_format,
-            y_true,
-            y_pred,
-            sample_weight,
-        )
-        if tf.executing_eagerly():  # else the result is NaN, which tells less
-            self._input_format.require_positions(lists)
-        first_query = 0
-        if self._queries_seen is not None:
-            first_query = tf.convert_to_tensor(self._queries_seen)
-            _add(self._queries_seen, lists.num_queries)
-        if tf.executing_eagerly():
-            sums = call_compiled(self._update, self._measures, lists, first_query)
-        else:
-            sums = self._update(self._measures, lists, first_query)
-        if self._input_format.has_evidence:
-            sums = tf.concat([sums, self._evidence_of(lists)], axis=0)
-        _add(self._sums, sums)
+        with xp.computing_in(LIBRARY):
+            lists = once_per_graph(
+                type(self._input_format).read,
+                self._input_format,
+                y_true,
+                y_pred,
+                sample_weight,
+                None,
+                LIBRARY,
+            )
+            self._add(lists)
 
-    def _evidence_of(self, lists: Any) -> tf.Tensor | np.ndarray:
+    def _add(self, lists: Any) -> None:
+        is_tracing, first_query = variables.is_tracing(), 0
+        if not is_tracing:  # else the result is NaN, which tells less
+            self._input_format.require_positions(lists)
+        if self._queries_seen is not None:
+            first_query = variables.numbers_of(self._queries_seen)
+            variables.add(self._queries_seen, lists.num_queries)
+        if is_tracing:
+            sums = self._update(self._measures, lists, first_query)
+        else:
+            sums = call_compiled(self._update, self._measures, lists, first_query)
+        if self._input_format.has_evidence:
+            evidence = self._evidence_of(lists, is_tracing)
+            sums = xp.concat([sums, evidence], axis=0)
+        variables.add(self._sums, sums)
+
+    def _evidence_of(self, lists: Any, is_tracing: bool) -> Array:
         if lists.has_subtopics:
             return NO_EVIDENCE
-        if tf.executing_eagerly():  # where each operation takes its time
-            facts = tf.convert_to_tensor(self._sums).numpy()[self._facts]
+        if not is_tracing:  # where each operation takes its time
+            facts = np.asarray(variables.numbers_of(self._sums))[self._facts]
             if are_in_order(facts):
                 return NO_EVIDENCE
         return once_per_graph(evidence_of, lists)
@@ -167,7 +183,7 @@ class StatefulMetric(KerasMetric):
     def reset_state(self) -> None:
         """Sets the metric back to its state before any batch."""
         for variable in self.variables:
-            variable.assign(tf.zeros(variable.shape, variable.dtype))
+            variables.reset(variable)
 
     def merge_state(self, metrics: Iterable[StatefulMetric]) -> None:
         """Adds the states of other metrics, which have seen other queries.
@@ -187,7 +203,7 @@ class StatefulMetric(KerasMetric):
         Raises:
             ValueError: A metric computes something else. No state changes then.
         """
-        if isinstance(metrics, tf.keras.metrics.Metric):
+        if isinstance(metrics, KerasMetric):
             raise ValueError(
                 f"`metrics` must be a list of metrics. Received: {metrics!r}, one "
                 "metric. Pass merge_state([metric])."
@@ -197,7 +213,8 @@ class StatefulMetric(KerasMetric):
             self._require_same_measures(metric)
         for metric in metrics:
             for variable, other in zip(self.variables, metric.variables, strict=True):
-                _add(variable, tf.convert_to_tensor(other))
+                with xp.computing_in(LIBRARY):
+                    variables.add(variable, variables.numbers_of(other))
 
     def _require_same_measures(self, metric: Any) -> None:
         if not isinstance(metric, StatefulMetric):
@@ -232,58 +249,32 @@ class StatefulMetric(KerasMetric):
 
     def __reduce__(self) -> tuple:
         """Copies and pickles by config and state, in Keras 2 and 3 alike."""
-        state = [tf.convert_to_tensor(variable).numpy() for variable in self.variables]
+        state = [*map(variables.as_array, self.variables)]
         return _restore, (type(self)._written_class, self.get_config(), state)
 
-    def _results(self) -> list[tf.Tensor]:
+    def _results(self) -> list[Array]:
         """The value of each measure, in the metric's dtype.
 
         NaN before any query, and for a value that overflows a float16.
         """
-        sums = tf.convert_to_tensor(self._sums)
-        if tf.executing_eagerly():
-            data, all_sums = self._input_format, sums.numpy()
-            warn_if_invalid(
-                all_sums[: self._facts.start],
-                self.name,
-                data.causes_of_nan,
-                data.hint_for_nan,
-            )
-            if data.has_evidence:
-                warn_of_mistakes(all_sums[self._facts], self.name)
-        values = tf.cast(means(sums[: len(self._measures)]), self.dtype)
-        nan = tf.constant(float("nan"), values.dtype)
-        return tf.unstack(tf.where(tf.math.is_finite(values), values, nan))
+        with xp.computing_in(LIBRARY):
+            sums = variables.numbers_of(self._sums)
+            if not variables.is_tracing():
+                self._warn_of_mistakes(np.asarray(sums))
+            return variables.as_results(means(sums[: len(self._measures)]), self.dtype)
 
-    def _num_queries(self) -> tf.Tensor:
+    def _warn_of_mistakes(self, sums: np.ndarray) -> None:
+        data = self._input_format
+        of_measures = sums[: self._facts.start]
+        warn_if_invalid(of_measures, self.name, data.causes_of_nan, data.hint_for_nan)
+        if data.has_evidence:
+            warn_of_mistakes(sums[self._facts], self.name)
+
+    def _num_queries(self) -> Array:
         """The number of queries so far, if it is part of the state."""
-        number = tf.convert_to_tensor(self._sums)[len(self._measures), 0]
-        return tf.cast(number, self.dtype)
-
-
-def _require_tensorflow_backend() -> None:
-    if tf.keras.backend.backend() != "tensorflow":
-        raise RuntimeError(
-            "tfrankmetrics' Keras metrics need Keras's TensorFlow backend. "
-            f"Received: the backend {tf.keras.backend.backend()!r}. Set "
-            "KERAS_BACKEND=tensorflow before importing Keras, or use "
-            "tfrankmetrics.evaluate on arrays."
-        )
-
-
-def _add(variable: Any, amount: tf.Tensor) -> None:
-    """Adds to a variable in one operation.
-
-    `assign_add` of Keras 3 reads the variable and then writes it. An update by another
-    thread or worker in between would be lost. TensorFlow's own adds at once.
-    """
-    inner = variable.value  # in Keras 2, a method
-    is_replica = tf.distribute.has_strategy() and tf.distribute.get_replica_context()
-    # Outside its replicas, a distributed variable can be assigned to, but not added to.
-    is_distributed = isinstance(inner, tf.distribute.DistributedValues)
-    if isinstance(inner, tf.Variable) and (is_replica or not is_distributed):
-        variable = inner
-    variable.assign_add(amount)
+        with xp.computing_in(LIBRARY):
+            number = variables.numbers_of(self._sums)[len(self._measures), 0]
+            return variables.as_result(number, self.dtype)
 
 
 def _restore(
@@ -291,5 +282,5 @@ def _restore(
 ) -> StatefulMetric:
     metric = cls.from_config(config)
     for variable, value in zip(metric.variables, state, strict=True):
-        variable.assign(value)
+        variables.restore(variable, value)
     return metric

@@ -14,9 +14,10 @@ from tfrankmetrics.engine.measure import (
     make_measure,
 )
 from tfrankmetrics.inputs.formats import input_format
+from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.lazy import LazyKerasMetric
 from tfrankmetrics.metrics.fields import Field, with_fields
-from tfrankmetrics.metrics.trial import require_free_fields, try_in_tensorflow
+from tfrankmetrics.metrics.trial import require_free_fields, try_in
 from tfrankmetrics.options import (
     ConventionName,
     Cutoff,
@@ -106,7 +107,7 @@ class SingleMetric(LazyKerasMetric):
     def require_use_in_keras(cls) -> None:
         """Raises TypeError for a field that Keras has, or a wrong formula."""
         require_free_fields(cls)
-        try_in_tensorflow(cls.declaration)
+        try_in(cls.declaration, library_of_metrics())
 
 
 @with_fields

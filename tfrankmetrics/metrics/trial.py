@@ -16,6 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Library
+from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.measure import Declaration, make_measure
 from tfrankmetrics.engine.values import values_and_weights
 from tfrankmetrics.graphs import outside_of_graphs
@@ -39,29 +42,36 @@ def try_declaration(declaration: Declaration) -> Declaration:
     """
     is_loaded = "tensorflow" in sys.modules
     try:
-        _try(declaration, as_tensors=False)
+        _try(declaration, library="numpy")
     except _FormulaError:
         if not is_loaded:
             raise
         declaration = dataclasses.replace(declaration, needs_tensors=True)
     if is_loaded:
-        try_in_tensorflow(declaration)
+        try_in(declaration, "tensorflow")
     return declaration
 
 
 @functools.cache
-def try_in_tensorflow(declaration: Declaration) -> None:
-    """The same in TensorFlow. This library's own metrics have tests."""
-    if declaration.cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+def try_in(declaration: Declaration, library: Library) -> None:
+    """The same in the library of Keras. This library's own metrics have tests."""
+    is_own = declaration.cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+    if is_own or library == "numpy":
         return
-    value = _try(declaration, as_tensors=True)
+    if library == "jax" and declaration.needs_tensors:
+        raise TypeError(
+            f"The formula of `{declaration.name}` must use `lists.xp`, so that JAX can "
+            "compute it. Received: a formula that only TensorFlow computes, and Keras "
+            "with the backend 'jax'."
+        )
+    value = _try(declaration, library=library)
     if declaration.needs_tensors:
         return
-    of_arrays = _values(declaration, False, [LABELS], [SCORES])
+    of_arrays = _values(declaration, "numpy", [LABELS], [SCORES])
     if not _are_close(value, of_arrays):
         raise TypeError(
-            f"The value of `{declaration.name}` must be the same for arrays of NumPy "
-            f"and for tensors. Received: {of_arrays.ravel()} and {value.ravel()}, for "
+            f"The value of `{declaration.name}` must be the same in NumPy and in "
+            f"{library}. Received: {of_arrays.ravel()} and {value.ravel()}, for "
             f"the labels {LABELS}. Write the formula with `lists.xp`."
         )
 
@@ -78,9 +88,9 @@ def require_free_fields(cls: Any) -> None:
             )
 
 
-def _try(declaration: Declaration, *, as_tensors: bool) -> np.ndarray:
+def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
     """Raises TypeError for a wrong formula. Returns the values of one list."""
-    values = functools.partial(_values, declaration, as_tensors)
+    values = functools.partial(_values, declaration, library)
     try:
         value = values([LABELS], [SCORES])
         for check in (
@@ -217,7 +227,7 @@ def _require_exact_ties(declaration: Declaration, values: Values) -> None:
 
 def _values(
     declaration: Declaration,
-    as_tensors: bool,
+    library: Library,
     labels: Any,
     scores: Any,
     cutoffs: tuple[int | None, ...] = (1, 2, None),
@@ -230,6 +240,10 @@ def _values(
     labels = np.array(labels)
     if declaration.has_subtopics:
         labels = np.stack([labels, np.where(labels < 0, -1, 1 - labels)], axis=2)
-    with outside_of_graphs():
-        lists = read_labels(labels, np.array(scores), as_tensors=as_tensors)
+    with outside_of_graphs(), xp.computing_in(library):
+        lists = read_labels(labels, np.array(scores), library=library)
+        if library == "jax":
+            return np.asarray(
+                call_compiled(values_and_weights, tuple(measures), lists, 0)[0]
+            )
         return np.asarray(values_and_weights(measures, lists)[0])

@@ -20,7 +20,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.graphs import current_graph
+from tfrankmetrics.graphs import current_scope
 from tfrankmetrics.ranking.items import ItemGain, Items
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -29,12 +29,12 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def cached(method: Method) -> Method:
     """Caches the result of a method, for each gain: many metrics share one.
 
-    The key includes the graph, because a branch or a loop of a formula has its own.
+    The key includes the scope, because a branch or a loop of a formula has its own.
     """
 
     @functools.wraps(method)
     def from_cache(self: RankedItems, *gain: ItemGain) -> Any:
-        key = method.__name__, *gain, current_graph()
+        key = method.__name__, *gain, current_scope()
         if key not in self.cache:
             self.cache[key] = method(self, *gain)
         return self.cache[key]
@@ -121,7 +121,7 @@ class RankedItems:
         would compute the product with BLAS, whose order of summation depends on the
         processor.
         """
-        if not xp.is_tensor(self.ranked.valid):
+        if xp.library_of(self.ranked.valid) != "tensorflow":
             return False
         if isinstance(self.depth, int):
             return self.depth <= 64

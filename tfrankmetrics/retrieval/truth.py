@@ -171,7 +171,7 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
 
 def _ids_of_arrays(name: str, data: Any) -> Dense:
     """Ids as arrays of NumPy, whatever held them."""
-    given = as_ids(name, data, as_tensor=False)
+    given = as_ids(name, data, library="numpy")
     lengths = given.row_lengths
     if lengths is not None:
         lengths = np.asarray(lengths)

@@ -178,7 +178,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         labels, scores = self._data.pad(
             [query.labels for query in waiting], [query.scores for query in waiting]
         )
-        lists = self._data.read(labels, scores, weights)
+        lists = self._data.read(labels, scores, weights, library="tensorflow")
         lists.require_valid_values()
         measures = tuple(self.named.values())
         found = call_compiled(values_and_weights, measures, lists, 0)

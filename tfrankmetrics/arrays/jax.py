@@ -1,0 +1,304 @@
+"""The operations of `tfrankmetrics.arrays` on arrays of JAX, also while it traces.
+
+JAX turns float64 into float32, and int64 into int32, unless told otherwise. So these
+operations, and all that calls them, run within `exact()`.
+
+XLA sorts integers several times faster than floats, and than pairs of a number and its
+position. So a sort of 32-bit numbers with their positions is one of 64-bit integers.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.experimental
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from tfrankmetrics.arrays.numpy import has_shape, known_size, shape, size
+from tfrankmetrics.graphs import new_scope
+
+__all__ = ["has_shape", "known_size", "shape", "size"]  # the same as those of NumPy
+
+# The part of a row up to which `lax.top_k` is faster than a sort of the row.
+_FEW = 1 / 4
+
+# Elementwise
+equal, not_equal = jnp.equal, jnp.not_equal
+minimum, maximum, clip = jnp.minimum, jnp.maximum, jnp.clip
+isfinite, isnan = jnp.isfinite, jnp.isnan
+round, floor, ceil = jnp.round, jnp.floor, jnp.ceil
+exp, log, log1p, tanh = jnp.exp, jnp.log, jnp.log1p, jnp.tanh
+where = jnp.where
+bitwise_xor, bitwise_right_shift = jnp.bitwise_xor, jnp.right_shift
+bitcast = lax.bitcast_convert_type
+
+# Along an axis
+sum, mean = jnp.sum, jnp.mean
+any, all = jnp.any, jnp.all
+roll = jnp.roll
+
+# Products
+matmul, matvec = jnp.matmul, jnp.matvec
+
+# Shapes
+reshape, squeeze, broadcast_to = jnp.reshape, jnp.squeeze, jnp.broadcast_to
+concat, stack, tile = jnp.concatenate, jnp.stack, jnp.tile
+matrix_transpose, pad = jnp.matrix_transpose, jnp.pad
+
+# New arrays
+asarray = jnp.asarray
+zeros, ones, full = jnp.zeros, jnp.ones, jnp.full
+zeros_like, ones_like = jnp.zeros_like, jnp.ones_like
+
+
+def exact() -> Any:
+    """A context in which JAX computes in 64 bits."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    return jax.experimental.enable_x64(True)  # JAX up to 0.7
+
+
+def astype(values: Any, dtype: Any) -> Any:
+    """Numbers of another dtype; sizes stay numbers that are known while JAX traces."""
+    if isinstance(values, jax.Array):
+        return values.astype(dtype)
+    return np.asarray(values).astype(dtype)
+
+
+def arange(*limits: Any, dtype: Any = None) -> jax.Array:
+    """The numbers of a range; int32 for integers, as in TensorFlow."""
+    if dtype is None and np.result_type(*limits).kind == "i":
+        dtype = jnp.int32
+    return jnp.arange(*limits, dtype=dtype)
+
+
+def divide_no_nan(x: Any, y: Any) -> jax.Array:
+    """The quotient, or 0 where the denominator is 0."""
+    is_zero = jnp.equal(y, 0)
+    return jnp.where(is_zero, 0, x / jnp.where(is_zero, 1, y))
+
+
+def select(which: jax.Array, values: jax.Array, otherwise: float) -> jax.Array:
+    """Values or a number."""
+    return jnp.where(which, values, jnp.asarray(otherwise, values.dtype))
+
+
+def max(values: jax.Array, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The maximum; of nothing, the lowest number of the dtype."""
+    return jnp.max(values, axis, keepdims=keepdims, initial=_limits(values)[0])
+
+
+def min(values: jax.Array, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The minimum; of nothing, the highest number of the dtype."""
+    return jnp.min(values, axis, keepdims=keepdims, initial=_limits(values)[1])
+
+
+def _limits(values: jax.Array) -> tuple[Any, Any]:
+    if is_floating(values):
+        return -np.inf, np.inf
+    limits = np.iinfo(values.dtype)
+    return limits.min, limits.max
+
+
+def argmax(values: jax.Array, axis: int) -> jax.Array:
+    """The position of the first maximum.
+
+    Not by `lax.argmax`: JAX makes its instructions only when it compiles a step, which
+    happens outside of `exact()`.
+    """
+    positions = lax.broadcasted_iota(jnp.int32, values.shape, axis)
+    is_maximum = jnp.equal(values, max(values, axis, keepdims=True))
+    return min(jnp.where(is_maximum, positions, values.shape[axis]), axis)
+
+
+def cumulative_sum(
+    values: jax.Array, axis: int = 0, exclusive: bool = False
+) -> jax.Array:
+    """The running sums, without each element itself if `exclusive`."""
+    sums = jnp.cumsum(values, axis=axis, dtype=values.dtype)
+    return sums - values if exclusive else sums
+
+
+def cumulative_prod(
+    values: jax.Array, axis: int = 0, exclusive: bool = False, reverse: bool = False
+) -> jax.Array:
+    """The running products, without each element itself if `exclusive`."""
+    if reverse:
+        return jnp.flip(cumulative_prod(jnp.flip(values, axis), axis, exclusive), axis)
+    products = jnp.cumprod(values, axis=axis)
+    if not exclusive:
+        return products
+    first = jnp.ones_like(lax.slice_in_dim(values, 0, 1, axis=axis))
+    return jnp.concatenate(
+        [first, lax.slice_in_dim(products, 0, -1, axis=axis)], axis=axis
+    )[tuple(slice(size) for size in values.shape)]
+
+
+def flip(values: jax.Array, axis: Sequence[int]) -> jax.Array:
+    """The elements in the other order along some axes."""
+    return jnp.flip(values, tuple(axis))
+
+
+def sort(values: jax.Array, axis: int = -1) -> jax.Array:
+    """The elements in ascending order."""
+    if not is_floating(values):
+        return jnp.sort(values, axis)
+    return _as_floats(jnp.sort(_as_integers(values), axis), values.dtype)
+
+
+def argsort(values: jax.Array, axis: int = -1, descending: bool = False) -> jax.Array:
+    """The order of the elements; equal ones keep theirs."""
+    if axis % values.ndim == values.ndim - 1 and values.dtype.itemsize <= 4:
+        return _sorted_with_positions(values, descending)[1]
+    return jnp.argsort(values, axis, stable=True, descending=descending)
+
+
+def top_k(values: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
+    """The largest of each row, and their positions."""
+    k, length = int(k), values.shape[1]
+    is_small = values.dtype.itemsize <= 4
+    if is_small and k > length * _FEW:
+        keys, positions = _sorted_with_positions(values, descending=True)
+        return keys[:, :k], positions[:, :k]
+    keys, positions = lax.top_k(values, k)
+    if not is_small:  # those who read the keys alone need no positions
+        keys = jnp.flip(sort(values), 1)[:, :k]
+    return keys, positions
+
+
+def _sorted_with_positions(
+    values: jax.Array, descending: bool
+) -> tuple[jax.Array, jax.Array]:
+    """Numbers of at most 32 bits by size, and their positions."""
+    keys = _as_integers(values).astype(jnp.int64)
+    keys = -1 - keys if descending else keys
+    positions = lax.broadcasted_iota(jnp.int64, keys.shape, keys.ndim - 1)
+    both = jnp.sort(keys * 2**32 + positions, axis=-1)
+    keys, positions = both >> 32, (both & (2**32 - 1)).astype(jnp.int32)
+    keys = -1 - keys if descending else keys
+    if is_floating(values):
+        return _as_floats(keys.astype(jnp.int32), values.dtype), positions
+    return keys.astype(values.dtype), positions
+
+
+def _as_integers(values: jax.Array) -> jax.Array:
+    """Integers in the order of the numbers: the bits, in reverse below 0."""
+    if not is_floating(values):
+        return values
+    values = jnp.where(jnp.equal(values, 0), 0, values)  # -0.0 is equal to 0.0
+    if values.dtype.itemsize < 4:
+        values = values.astype(jnp.float32)
+    kind = jnp.int32 if values.dtype.itemsize == 4 else jnp.int64
+    bits = lax.bitcast_convert_type(values, kind)
+    return jnp.where(bits < 0, bits ^ np.iinfo(kind).max, bits)
+
+
+def _as_floats(numbers: jax.Array, dtype: Any) -> jax.Array:
+    """The inverse of `_as_integers`."""
+    kind = jnp.float32 if numbers.dtype.itemsize == 4 else jnp.float64
+    bits = jnp.where(numbers < 0, numbers ^ np.iinfo(numbers.dtype).max, numbers)
+    return lax.bitcast_convert_type(bits, kind).astype(dtype)
+
+
+def searchsorted(
+    keys: jax.Array, values: jax.Array, side: str = "left", out_type: Any = np.int32
+) -> jax.Array:
+    """How many of the sorted keys of each row are below each value, or not above it."""
+    of_row = functools.partial(jnp.searchsorted, side=side)
+    return jax.vmap(of_row)(keys, values).astype(out_type)
+
+
+def take(values: jax.Array, index: jax.Array, axis: int = 0) -> jax.Array:
+    """The elements at some positions of an axis."""
+    return jnp.take(values, jnp.asarray(index), axis=axis, mode="clip")
+
+
+def gather(values: jax.Array, index: jax.Array) -> jax.Array:
+    """The elements of each row."""
+    return values[_rows_of(index), index]
+
+
+def scatter(values: jax.Array, index: jax.Array, number: Any) -> jax.Array:
+    """The values with a number at some positions of each row."""
+    return values.at[_rows_of(index), index].set(number)
+
+
+def scatter_max(values: jax.Array, index: jax.Array, numbers: jax.Array) -> jax.Array:
+    """The maximum of values and numbers at some positions of each row."""
+    return values.at[_rows_of(index), index].max(numbers)
+
+
+def _rows_of(index: jax.Array) -> jax.Array:
+    return jnp.arange(index.shape[0])[:, np.newaxis]
+
+
+def count_nonzero(where: jax.Array) -> jax.Array:
+    """How many are True in each row."""
+    return jnp.count_nonzero(where, axis=1).astype(jnp.float64)
+
+
+def unstack(values: jax.Array, axis: int = 0) -> list[jax.Array]:
+    """The parts along an axis, without it."""
+    return [*jnp.moveaxis(values, axis, 0)]
+
+
+def cond(condition: Any, if_true: Callable, if_false: Callable, name: str = "") -> Any:
+    """The result of one of the functions."""
+    return lax.cond(condition, new_scope(if_true), new_scope(if_false))
+
+
+def while_loop(condition: Callable, body: Callable, variables: Sequence) -> Any:
+    """The last variables."""
+    return lax.while_loop(
+        lambda state: new_scope(condition)(*state),
+        lambda state: tuple(new_scope(body)(*state)),
+        tuple(variables),
+    )
+
+
+def fold(function: Callable, number: int, initial: Any) -> Any:
+    """The last result."""
+    step = new_scope(function)
+    return lax.fori_loop(0, number, lambda i, result: step(result, i), initial)
+
+
+def unfold(
+    step: Callable, state: tuple, number: Any, depth: int, like_row: jax.Array
+) -> jax.Array:
+    """The rows."""
+
+    def add_row(s, state, rows):
+        state, row = new_scope(step)(s, *state)
+        return s + 1, state, rows.at[s.astype(jnp.int32) - 1].set(row)
+
+    rows = jnp.zeros((depth, *like_row.shape), jnp.float64)
+    return lax.while_loop(
+        lambda loop: loop[0] <= number,
+        lambda loop: add_row(*loop),
+        (jnp.ones((), jnp.float64), state, rows),
+    )[2]
+
+
+def dtype_of(values: jax.Array) -> np.dtype:
+    """The dtype."""
+    return np.dtype(values.dtype)
+
+
+def is_floating(values: jax.Array) -> bool:
+    """Whether the values are floats."""
+    return jnp.issubdtype(values.dtype, jnp.floating)
+
+
+def without_denormals(values: jax.Array) -> jax.Array:
+    """The values themselves: XLA's operations take denormal numbers for 0."""
+    return values
+
+
+def lowest(values: jax.Array) -> Any:
+    """The lowest number of the dtype."""
+    return jnp.finfo(values.dtype).min

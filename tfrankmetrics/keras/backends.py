@@ -1,0 +1,55 @@
+"""Which backend Keras has.
+
+With TensorFlow as its backend, Keras is `tf.keras`, of version 2 or 3. With JAX or
+PyTorch it is Keras 3, and TensorFlow is not imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from typing import Any, Literal, cast
+
+from tfrankmetrics.arrays import Library
+from tfrankmetrics.tensorflow_version import is_installed
+
+OtherBackend = Literal["jax", "torch"]
+
+
+def other_backend() -> OtherBackend | None:
+    """The backend of Keras, if it is not TensorFlow."""
+    is_legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
+    if is_legacy or not _has_keras():
+        return None
+    name = _keras_or_none().backend.backend() if _keras_or_none() else None
+    if name == "openvino":
+        raise RuntimeError(
+            "Keras metrics need a backend that trains models. Received: the backend "
+            "'openvino'. Call tfrankmetrics.evaluate with the predictions."
+        )
+    return cast(OtherBackend, name) if name in ("jax", "torch") else None
+
+
+def can_make_metrics() -> bool:
+    """Whether there is a Keras with a backend, or a TensorFlow to bring one."""
+    return is_installed() or other_backend() is not None
+
+
+def library_of_metrics() -> Library:
+    """The library that computes metric objects."""
+    libraries: dict[str | None, Library] = {"jax": "jax", "torch": "numpy"}
+    return libraries.get(other_backend(), "tensorflow")
+
+
+def _has_keras() -> bool:
+    return "keras" in sys.modules or importlib.util.find_spec("keras") is not None
+
+
+def _keras_or_none() -> Any:
+    """Keras; None if its backend, which it imports, is not installed."""
+    try:
+        return importlib.import_module("keras")
+    except ImportError:
+        return None

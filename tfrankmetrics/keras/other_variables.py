@@ -1,0 +1,97 @@
+"""The state of metrics in variables of Keras's backends JAX and PyTorch.
+
+JAX has no float64 unless a program asks for it, and PyTorch has none on some devices.
+So a variable holds each float64 number as three float32 numbers, whose sum it is
+exactly, up to 3.4e38. With JAX all computations are its own, traced and compiled with
+those of the model. PyTorch computes step by step, so NumPy does that part.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.keras.backends import library_of_metrics
+
+library = library_of_metrics()
+PARTS = 3  # float32 has 24 bits, and float64 53
+
+
+def new(metric: Any, name: str, shape: tuple[int, ...], dtype: str) -> Any:
+    """A variable of zeros."""
+    parts = (*shape, PARTS)
+    return metric.add_weight(
+        name=name, shape=parts, initializer="zeros", dtype="float32"
+    )
+
+
+def is_tracing() -> bool:
+    """Whether JAX traces a function, so that values are unknown."""
+    if library == "numpy":
+        return False
+    import jax
+
+    return isinstance(jax.numpy.add(0, 0), jax.core.Tracer)
+
+
+def numbers_of(variable: Any) -> Array:
+    """The numbers that a variable holds."""
+    parts = _value(variable)
+    return xp.sum(xp.astype(parts, xp.float64), axis=-1)
+
+
+def add(variable: Any, amount: Array) -> None:
+    """Adds to a variable."""
+    rest, parts = numbers_of(variable) + amount, []
+    for _ in range(PARTS):
+        part = _in_float32(rest)
+        parts.append(xp.astype(part, xp.float32))
+        rest = rest - part
+    variable.assign(xp.stack(parts, axis=-1))
+
+
+def _in_float32(numbers: Array) -> Array:
+    """Float64 numbers, rounded to float32."""
+    if library == "numpy":
+        return numbers.astype(np.float32).astype(np.float64)
+    import jax
+
+    # XLA may drop a pair of casts, but not this.
+    return jax.lax.reduce_precision(numbers, exponent_bits=8, mantissa_bits=23)
+
+
+def _value(variable: Any) -> Array:
+    if library == "numpy":
+        return keras.ops.convert_to_numpy(variable)
+    return variable.value
+
+
+def reset(variable: Any) -> None:
+    """Sets all numbers to 0."""
+    variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
+
+
+def as_array(variable: Any) -> np.ndarray:
+    """What `restore` sets again."""
+    return keras.ops.convert_to_numpy(variable)
+
+
+def restore(variable: Any, state: np.ndarray) -> None:
+    """Sets a variable to its earlier state."""
+    variable.assign(state)
+
+
+def as_results(values: Array, dtype: Any) -> list[Any]:
+    """The values as scalars of a dtype; NaN for one that overflows it."""
+    values = as_result(values, dtype)
+    values = keras.ops.where(keras.ops.isfinite(values), values, float("nan"))
+    return [*keras.ops.unstack(values)]
+
+
+def as_result(number: Array, dtype: Any) -> Any:
+    """A number, or some, of a dtype."""
+    return keras.ops.cast(keras.ops.convert_to_tensor(number), dtype)
