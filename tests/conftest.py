@@ -1,13 +1,29 @@
-"""Configures TensorFlow for all tests, and clears its caches between modules."""
+"""Configures TensorFlow for all tests, and clears its caches between modules.
+
+With another backend of Keras, only `test_keras_backends.py` runs, without TensorFlow.
+"""
 
 import gc
 import os
+import pathlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # A worker reads it when it starts. The C library would keep the memory of each thread.
 os.environ.setdefault("MALLOC_ARENA_MAX", "2")
 
 import pytest
+
+BACKEND = os.environ.get("KERAS_BACKEND", "tensorflow")
+IS_TENSORFLOW = BACKEND == "tensorflow"
+if not IS_TENSORFLOW:
+    collect_ignore_glob = [
+        path.name
+        for path in pathlib.Path(__file__).parent.glob("test_*.py")
+        if path.name != "test_keras_backends.py"
+    ]
+    # Four devices of JAX, which it reads when it is imported.
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=4"
 
 # The expected values say more about a mistake than any other test.
 FIRST = "values"
@@ -41,6 +57,10 @@ def pytest_collection_finish(session):
 
 def pytest_configure(config):
     """Makes four CPU devices, which tests of replicas need."""
+    # A test that causes a warning says so, with `pytest.warns`.
+    config.addinivalue_line("filterwarnings", "error::tfrankmetrics.RankingWarning")
+    if not IS_TENSORFLOW:
+        return
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
     if config.getoption("numprocesses", None) and not is_worker:
         # This process only starts the workers. If it imported TensorFlow, pytest would
@@ -55,8 +75,6 @@ def pytest_configure(config):
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * 4,
     )
-    # A test that causes a warning says so, with `pytest.warns`.
-    config.addinivalue_line("filterwarnings", "error::tfrankmetrics.RankingWarning")
 
 
 # `helpers` creates variables, so the devices must be configured before its import.
@@ -69,6 +87,8 @@ def collective_keys_of_its_own():
     TensorFlow gives the reductions of each `MirroredStrategy` the same keys, and raises
     an error if another model's reduction had another shape. Its own tests do this, too.
     """
+    if not IS_TENSORFLOW:
+        return
     import tensorflow as tf
 
     tf.distribute.MirroredStrategy._collective_key_base += 100_000
@@ -77,10 +97,11 @@ def collective_keys_of_its_own():
 @pytest.fixture(autouse=True, scope="module")
 def clear_caches_after_module():
     """Frees the compiled graphs of each module."""
-    import helpers
-
     yield
-    helpers.clear_caches()
+    if IS_TENSORFLOW:
+        import helpers
+
+        helpers.clear_caches()
 
 
 @pytest.fixture

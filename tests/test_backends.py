@@ -37,7 +37,7 @@ def test_a_backend_without_training_raises(monkeypatch):
     import keras
 
     monkeypatch.setattr(keras.backend, "backend", lambda: "openvino")
-    with pytest.raises(RuntimeError, match="trains models. Received.*'openvino'"):
+    with pytest.raises(RuntimeError, match=r"trains models. Received.*'openvino'"):
         other_backend()
 
 

@@ -111,7 +111,9 @@ def is_tensor(value: Any) -> Any:
 
 def in_library(library: Library, array: Any) -> Array:
     """An array of NumPy, or of the library itself, as an array of the library."""
-    return _MODULES[library]().asarray(array)
+    if library == "tensorflow":
+        return _tensorflow().tf.convert_to_tensor(array)
+    return numpy.asarray(array) if library == "numpy" else _jax().asarray(array)
 
 
 def computing_in(library: Library) -> AbstractContextManager:
@@ -160,10 +162,3 @@ def _jax() -> ModuleType:
     from tfrankmetrics.arrays import jax
 
     return jax
-
-
-_MODULES: dict[Library, Callable[[], ModuleType]] = {
-    "numpy": lambda: numpy,
-    "tensorflow": _tensorflow,
-    "jax": _jax,
-}

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tfrankmetrics.arguments import ScheduleArguments
-from tfrankmetrics.keras.bases import KerasCallback
+from tfrankmetrics.keras.bases import KerasCallback, keras
 from tfrankmetrics.results.request import Request
 from tfrankmetrics.results.values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.rules import check_option, shortened
@@ -69,6 +68,8 @@ class Evaluation(KerasCallback):
         self._steps = self._steps_of_epochs + number
         is_due = self._steps // self._every > before // self._every
         if self._unit == "steps" and is_due:
+            if hasattr(self.model, "jax_state_sync"):  # the weights of this step
+                self.model.jax_state_sync()
             self._logs = self._by_key(self._values())
             self._add_to(logs)
 
@@ -131,9 +132,9 @@ def _text_of(by: tuple[str, ...], key: Any) -> str:
 
 # Keras's callbacks that read all logs.
 _READERS = (
-    tf.keras.callbacks.CSVLogger,
-    tf.keras.callbacks.RemoteMonitor,
-    tf.keras.callbacks.TensorBoard,
+    keras.callbacks.CSVLogger,
+    keras.callbacks.RemoteMonitor,
+    keras.callbacks.TensorBoard,
 )
 
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
+import numpy as np
 
 from tfrankmetrics.arguments import ListCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation, output_of
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.lists import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
-from tfrankmetrics.inputs.mistakes import refuse_shuffled
+from tfrankmetrics.inputs.batches import (
+    batches_of,
+    comes_in_batches,
+    is_dataset,
+    refuse_unordered,
+    require_end,
+)
+from tfrankmetrics.inputs.structures import flattened
+from tfrankmetrics.keras.inference import MaskedArray, prediction_of
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.retrieval.inputs import rows_of
 from tfrankmetrics.rules import listed, shortened
@@ -89,11 +97,11 @@ class EvaluateLists(Evaluation):
     ) -> None:
         request, given = read_request(ListCallbackArguments, metrics, arguments)
         super().__init__(request, given)
-        if isinstance(x, tf.data.Dataset):
+        if comes_in_batches(x):
             others = {"mask": mask, "sample_weight": sample_weight}
             _require_batches_of_lists(x, y, {**others, "batch_size": self._batch_size})
             if request.by is not None:
-                refuse_shuffled(x, "`by`")
+                refuse_unordered(x, "`by`")
         elif y is None:
             raise ValueError(
                 "EvaluateLists needs the labels, or the relevant ids, of its lists. "
@@ -101,16 +109,17 @@ class EvaluateLists(Evaluation):
                 "of batches (x, y)."
             )
         request.slice_columns()  # raises errors before the training
-        self._x, self._y, self._predict_step = x, y, None
+        self._x, self._y = x, y
         self._of_arrays = {"mask": mask, "sample_weight": sample_weight}
+        self._outputs: Callable[[Any], Any] | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Forgets the model of an earlier training."""
         super().on_train_begin(logs)
-        self._predict_step = None
+        self._outputs = None
 
     def _values(self) -> Any:
-        if isinstance(self._x, tf.data.Dataset):
+        if comes_in_batches(self._x):
             return evaluate_batches(self._request, self._batches())
         has_mask = self._has_mask()
         scores = self._masked_scores() if has_mask else self._predict(self._x)
@@ -118,48 +127,34 @@ class EvaluateLists(Evaluation):
 
     def _has_mask(self) -> bool:
         """Whether the scores of arrays have a mask, which `predict` drops."""
-        if not all(hasattr(each, "shape") for each in tf.nest.flatten(self._x)):
+        if not all(hasattr(each, "shape") for each in flattened(self._x)):
             return False
-        first = self._scores(self._rows(0, self._batch_size or 32))
+        first = self._scores(rows_of(self._x, slice(0, self._batch_size or 32)))
         return keras_mask_of(first) is not None
 
-    def _rows(self, start: int, stop: int) -> Any:
-        rows = rows_of(self._x, slice(start, stop))
-        return tf.nest.map_structure(tf.convert_to_tensor, rows)
-
-    def _masked_scores(self) -> tf.Tensor:
+    def _masked_scores(self) -> MaskedArray:
         """The scores of arrays with their mask."""
-        number, size = len(tf.nest.flatten(self._x)[0]), self._batch_size or 32
+        number, size = len(flattened(self._x)[0]), self._batch_size or 32
         batches = [
-            self._scores(self._rows(start, start + size))
+            self._scores(rows_of(self._x, slice(start, start + size)))
             for start in range(0, number, size)
         ]
-        scores = tf.concat(batches, axis=0)
-        scores._keras_mask = tf.concat([keras_mask_of(each) for each in batches], 0)
-        return scores
+        scores = np.concatenate([np.asarray(each) for each in batches])
+        masks = [np.asarray(keras_mask_of(each)) for each in batches]
+        return MaskedArray.of(scores, np.concatenate(masks))
 
     def _scores(self, x: Any) -> Any:
         """The scores of a batch, with their mask if they have one."""
-        if self._predict_step is None:
-            # `predict_on_batch` repeats the lists on replicas in Keras 3, and fails
-            # with steps_per_execution in Keras 2.
-            is_eager = self.model.run_eagerly
-            step = self._step
-            self._predict_step = (
-                step if is_eager else tf.function(step, reduce_retracing=True)
-            )
-        scores, mask = self._predict_step(x)
-        if mask is not None:
-            scores._keras_mask = mask
-        return scores
-
-    def _step(self, x: Any) -> tuple[Any, Any]:
-        scores = output_of(self.model.predict_step((x,)), self._output, "EvaluateLists")
-        return scores, keras_mask_of(scores)
+        if self._outputs is None:
+            self._outputs = prediction_of(self.model)
+        return output_of(self._outputs(x), self._output, "EvaluateLists")
 
     def _batches(self) -> Iterator[tuple[Any, Any, Any]]:
         """The labels, scores and weights of each batch, from one pass."""
-        for x, y, *weights in self._x:
+        for batch in batches_of(self._x):
+            if not isinstance(batch, (list, tuple)) or len(batch) not in (2, 3):
+                raise _no_batches_of_lists(batch)
+            x, y, *weights = batch
             yield (
                 _of_output(y, self._output),
                 self._scores(x),
@@ -178,18 +173,18 @@ def _require_batches_of_lists(x: Any, y: Any, others: Mapping[str, Any]) -> None
             "metrics=[...]), with batches (x, y) or (x, y, sample_weight), where y may "
             'be {"labels": ..., "mask": ...}.'
         )
-    spec = x.element_spec
-    if not isinstance(spec, tuple) or len(spec) not in (2, 3):
-        raise ValueError(
-            "A dataset must have batches (x, y) or (x, y, sample_weight), as for "
-            f"`fit`. Received: {shortened(spec)}."
-        )
-    if x.cardinality() == tf.data.INFINITE_CARDINALITY:
-        raise ValueError(
-            "A dataset must be finite, since each evaluation reads all of it. "
-            "Received: an infinite dataset. Omit repeat(), or add "
-            "take(number of batches)."
-        )
+    if is_dataset(x):
+        spec = x.element_spec
+        if not isinstance(spec, tuple) or len(spec) not in (2, 3):
+            raise _no_batches_of_lists(spec)
+    require_end("A dataset", x)
+
+
+def _no_batches_of_lists(received: Any) -> ValueError:
+    return ValueError(
+        "A dataset must have batches (x, y) or (x, y, sample_weight), as for `fit`. "
+        f"Received: {shortened(received)}."
+    )
 
 
 def _of_output(data: Any, output: Any) -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
-
 from tfrankmetrics.arguments import RetrievalCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation
 from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.inputs.batches import comes_in_batches
 from tfrankmetrics.inputs.mistakes import warn
+from tfrankmetrics.keras.inference import is_layer
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.retrieval.evaluation import (
     RetrievalSettings,
@@ -91,9 +91,9 @@ class EvaluateRetrieval(Evaluation):
         self._truth = read_truth(relevant, given["exclude"], given["candidate_ids"])
         # Raises errors before the training.
         weights_and_slices(request, self._truth, sample_weight)
-        if not isinstance(queries, tf.data.Dataset):
+        if not comes_in_batches(queries):
             self._truth.require_queries(number_of("queries", queries))
-        if not isinstance(candidates, tf.data.Dataset):
+        if not comes_in_batches(candidates):
             self._truth.require_candidates(number_of("candidates", candidates))
         self._data = queries, candidates, sample_weight
 
@@ -111,7 +111,7 @@ class EvaluateRetrieval(Evaluation):
 
 def _warn_if_other_towers(towers: Iterable[Any], model: Any) -> None:
     """Warns if no layer among the towers has a weight of the model that trains."""
-    layers = [each for each in towers if isinstance(each, tf.keras.layers.Layer)]
+    layers = [*filter(is_layer, towers)]
     weights = {id(each) for layer in layers for each in layer.trainable_variables}
     if weights and not weights & {id(each) for each in model.trainable_variables}:
         warn(

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tensorflow as tf
 
 from tfrankmetrics.arguments import RowCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.rows import columns_of, evaluate_table
-from tfrankmetrics.inputs.mistakes import RankingWarning, refuse_shuffled
+from tfrankmetrics.inputs.batches import refuse_unordered
+from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import shortened
 from tfrankmetrics.signatures import takes
@@ -73,8 +73,7 @@ class EvaluateRows(Evaluation):
     ) -> None:
         request, given = read_request(RowCallbackArguments, metrics, arguments)
         super().__init__(request, given)
-        if isinstance(x, tf.data.Dataset):
-            refuse_shuffled(x, "Labels and query ids")
+        refuse_unordered(x, "Labels and query ids")
         columns = columns_of(data, {"query_ids": query_ids, "labels": labels})
         self._x, self._labels = x, columns["labels"]
         if np.shape(self._labels) == () or len(self._labels) == 0:

@@ -54,21 +54,6 @@ def refuse_signed_labels(labels: Any, remedy: str) -> None:
         )
 
 
-def refuse_shuffled(dataset: Any, by_position: str) -> None:
-    """Raises ValueError if the order of a dataset is random.
-
-    TensorFlow has no public way to see this, and this reads a private method. If it is
-    renamed, the error no longer appears, and a test fails.
-    """
-    if "Shuffle" in type(dataset).__name__:
-        raise ValueError(
-            f"{by_position} must be in the order of the dataset. Received: a dataset "
-            "with shuffle(). Omit shuffle(), which an evaluation does not need."
-        )
-    for source in getattr(dataset, "_inputs", list)():
-        refuse_shuffled(source, by_position)
-
-
 class BatchCheck:
     """A check of data that come in batches; this one finds nothing."""
 

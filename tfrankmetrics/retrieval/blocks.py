@@ -16,12 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.arrays import Array
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array, Library
+from tfrankmetrics.columns.values import from_pytorch
 from tfrankmetrics.inputs.dense import as_scores
+from tfrankmetrics.inputs.structures import flattened
 from tfrankmetrics.ranking.ties import random_numbers
 from tfrankmetrics.retrieval.chunks import MOST_ROUNDING, Candidates, Chunk
 from tfrankmetrics.retrieval.comparing import compare
-from tfrankmetrics.retrieval.inputs import flattened, padded, rows_of
+from tfrankmetrics.retrieval.inputs import padded, rows_of
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 RELEVANT_AT_A_TIME = 2**12
@@ -55,8 +58,9 @@ class Block:
         candidates: Candidates,
         score: Callable[[Any, Any], Any],
         orders: Iterable[Order],
+        library: Library,
     ) -> None:
-        self._inputs, self._score = inputs, score
+        self._inputs, self._score, self._library = inputs, score, library
         self._relevant, self._numbers = relevant, numbers
         self._num_ranked = relevant.is_ranked.sum(axis=1)
         self._own = Pairs(relevant.ids, relevant.is_ranked)
@@ -80,12 +84,11 @@ class Block:
 
     def product(self, chunk: Chunk) -> Array:
         """The scores of some candidates, `[B, C]`, with padding."""
-        import tensorflow as tf
-
         rows = flattened(self._inputs)[0].shape[0]
-        inputs = padded(chunk.inputs, chunk.width, not_to=rows)
+        inputs = padded(chunk.inputs, self._library, chunk.width, not_to=rows)
         shape = rows, flattened(inputs)[0].shape[0]
-        scores = tf.convert_to_tensor(self._score(self._inputs, inputs))
+        scores = from_pytorch(self._score(self._inputs, inputs))
+        scores = xp.in_library(self._library, scores)
         if scores.shape != shape:
             raise ValueError(
                 "`score` must return a score for each query and candidate, [B, C], "

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tfrankmetrics.inputs.batches import batches_of, comes_in_batches, is_dataset
 from tfrankmetrics.retrieval.chunks import Candidates, Chunk
 from tfrankmetrics.retrieval.inputs import (
     as_arrays,
     concatenated,
-    is_dataset,
     require_some,
     rows_of,
     size_of,
@@ -67,13 +67,21 @@ def candidates_of(
     return ArrayCandidates(in_memory("candidates", data, tower, chunk_size), chunk_size)
 
 
+def _inputs(batch: Any) -> Any:
+    """The inputs among what a loader returns, which are the first, as in Keras."""
+    return batch[0] if isinstance(batch, (list, tuple)) else batch
+
+
 def in_memory(name: str, data: Any, tower: Any, batch_size: int) -> Any:
-    """Arrays, a dataset, or what a tower makes of them, as tensors or arrays."""
-    if is_dataset(data):
+    """Arrays, batches, or what a tower makes of them, as tensors or arrays."""
+    if comes_in_batches(data):
         from tfrankmetrics.retrieval.streams import apply_tower, require_readable
 
         require_readable(data, name)
-        batches = [apply_tower(tower, batch) for batch in data]
+        batches = (
+            batches_of(data) if is_dataset(data) else map(_inputs, batches_of(data))
+        )
+        batches = [apply_tower(tower, batch) for batch in batches]
         require_some(name, len(batches))
         return concatenated(batches)
     arrays = as_arrays(name, data)

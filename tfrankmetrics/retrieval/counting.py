@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.retrieval.array_blocks import ArrayBlock
 from tfrankmetrics.retrieval.blocks import Block, Order, Ranks
 from tfrankmetrics.retrieval.chunks import Candidates, Chunk
 from tfrankmetrics.retrieval.inputs import padded, rows_of
-from tfrankmetrics.retrieval.products import Memory
+from tfrankmetrics.retrieval.products import Memory, dot_product
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 
@@ -35,29 +35,31 @@ def count_ranks(
     block_size: int,
     progress: Callable[[int], None],
     *,
-    as_tensors: bool,
+    library: Library,
 ) -> Ranks:
     """Counts the candidates that score above, or as high as, each relevant item.
 
-    `as_tensors` is False if NumPy computes the scores, of vectors that are its arrays.
+    `library` is that of the arrays that `score` receives.
     """
     # Queries with more relevant items first, so that a block has similar ones.
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
     make: Any = Block
-    if not as_tensors:
+    are_vectors = score is dot_product and library == "numpy"
+    if are_vectors:
         make = functools.partial(ArrayBlock, memory=Memory())
     blocks: list[Block] = []
     for start in range(0, len(by_number), block_size):
         numbers = by_number[start : start + block_size]
         inputs, of_block = rows_of(queries, numbers), relevant.of(numbers)
-        if as_tensors:
-            inputs = padded(inputs)
-        blocks.append(make(inputs, of_block, numbers, candidates, score, orders))
+        if not are_vectors:
+            inputs = padded(inputs, library)
+        arguments = inputs, of_block, numbers, candidates, score, orders, library
+        blocks.append(make(*arguments))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        _count(blocks, candidates, progress, pool, as_tensors)
+        _count(blocks, candidates, progress, pool, library)
         again = [block for block in blocks if block.start_again()]
         if again:
-            _count(again, candidates, progress, pool, as_tensors)
+            _count(again, candidates, progress, pool, library)
     if any(block.start_again() for block in again):
         raise ValueError(
             "A candidate must have the same score each time. Received: other scores "
@@ -84,9 +86,9 @@ def _joined(parts: list[Ranks], order: np.ndarray) -> Ranks:
     return Ranks(**counts, tied_before=before)
 
 
-def _devices(as_tensors: bool) -> Sequence[str | None]:
+def _devices(library: Library) -> Sequence[str | None]:
     """The devices of a strategy of TensorFlow, if there is one; otherwise None."""
-    if not as_tensors:
+    if library == "numpy":
         return (None,)
     import tensorflow as tf
 
@@ -108,7 +110,7 @@ def _count(
     candidates: Candidates,
     progress: Callable[[int], None],
     pool: concurrent.futures.Executor,
-    as_tensors: bool,
+    library: Library,
 ) -> None:
     """Adds the scores of all chunks to each block.
 
@@ -116,7 +118,7 @@ def _count(
     thread calls TensorFlow for all devices, since calls from several for different
     devices have failed now and then.
     """
-    devices = _devices(as_tensors)
+    devices = _devices(library)
 
     def product(block: Block, chunk: Chunk, device: str | None) -> Array:
         with _on(device):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.arguments import RetrievalArguments
+from tfrankmetrics.arrays import Library
 from tfrankmetrics.columns.slices import (
     Slices,
 )
@@ -24,13 +25,12 @@ from tfrankmetrics.retrieval.candidates import (
 )
 from tfrankmetrics.retrieval.chunks import Candidates
 from tfrankmetrics.retrieval.counting import count_ranks
-from tfrankmetrics.retrieval.inputs import size_of
+from tfrankmetrics.retrieval.inputs import library_of_functions, size_of
 from tfrankmetrics.retrieval.lists import by_query, order_of
 from tfrankmetrics.retrieval.products import dot_product
 from tfrankmetrics.retrieval.truth import Truth, read_truth, require_unique
 from tfrankmetrics.rules import check_option, shortened
 from tfrankmetrics.signatures import takes
-from tfrankmetrics.tensorflow_version import require_tensorflow
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -124,8 +124,6 @@ class RetrievalSettings(NamedTuple):
                     f"`{name}` must be a function, a layer or a model. Received: "
                     f"{shortened(given[name])}."
                 )
-            if given[name] is not None:
-                require_tensorflow(f"`{name}`")
         sizes = (BATCH_SIZE, CHUNK_SIZE)
         if given["score"] is not None:
             sizes = (OWN_BATCH_SIZE, OWN_CHUNK_SIZE)
@@ -169,7 +167,7 @@ def evaluate_queries(
         orders,
         settings.batch_size,
         _progress(found.number) if verbose else lambda number: None,
-        as_tensors=not _are_arrays(settings, vectors, found),
+        library=_library(settings.score, vectors, found),
     )
     values, weights = by_query(
         request.named, items, ranks, weights_of_queries, found.number
@@ -198,15 +196,15 @@ def _size_or(name: str, size: int | None, default: int) -> int:
     return size
 
 
-def _are_arrays(
-    settings: RetrievalSettings, queries: Any, candidates: Candidates
-) -> bool:
-    """Whether all are vectors in arrays of NumPy, which then computes the scores."""
+def _library(score: Any, queries: Any, candidates: Candidates) -> Library:
+    """The library that computes the scores."""
+    if score is not dot_product:
+        return library_of_functions()
     are_arrays = isinstance(queries, np.ndarray) and (
         isinstance(candidates, ArrayCandidates)
         and isinstance(candidates.inputs, np.ndarray)
     )
-    return are_arrays and settings.score is dot_product
+    return "numpy" if are_arrays else "tensorflow"
 
 
 def _progress(total: int) -> Callable[[int], None]:

@@ -1,18 +1,18 @@
-"""Inputs of products and towers: arrays, tensors, or structures of these.
-
-Only functions of tensors and structures import TensorFlow.
-"""
+"""Inputs of products and towers: arrays, tensors, or structures of these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Library
 from tfrankmetrics.columns.values import from_pytorch, refuse_masked_arrays
-from tfrankmetrics.tensorflow_version import require_tensorflow
+from tfrankmetrics.inputs.structures import flattened, map_arrays
+from tfrankmetrics.keras.backends import other_backend
+from tfrankmetrics.tensorflow_version import is_installed
 
 # In products of one shape, whose sizes are multiples of this number, TensorFlow
 # computes every row and column in the same way, so that equal vectors have equal
@@ -21,33 +21,9 @@ from tfrankmetrics.tensorflow_version import require_tensorflow
 ALIGNMENT = 64
 
 
-def map_arrays(function: Callable[..., Any], *inputs: Any) -> Any:
-    """`function` of each array of some inputs that have the same structure."""
-    if isinstance(inputs[0], np.ndarray):
-        return function(*inputs)
-    import tensorflow as tf
-
-    return tf.nest.map_structure(function, *inputs)
-
-
-def flattened(inputs: Any) -> list[Any]:
-    """The arrays of inputs."""
-    if isinstance(inputs, np.ndarray):
-        return [inputs]
-    import tensorflow as tf
-
-    return tf.nest.flatten(inputs)
-
-
-def is_dataset(data: Any) -> bool:
-    """Whether data are a `tf.data.Dataset`."""
-    return xp.is_tensor(data) and hasattr(data, "cardinality")
-
-
 def as_arrays(name: str, data: Any) -> Any:
     """A tensor or an array, or a dict of these."""
     if isinstance(data, Mapping):
-        require_tensorflow(f"`{name}` of several arrays")
         return {key: as_arrays(name, values) for key, values in data.items()}
     if xp.is_tensor(data):
         return data
@@ -86,16 +62,23 @@ def concatenated(parts: list[Any]) -> Any:
     return map_arrays(lambda *rows: xp.concat(rows, axis=0), *parts)
 
 
-def padded(inputs: Any, width: int = 0, not_to: int | None = None) -> Any:
-    """Tensors with the last row repeated, to a multiple of `ALIGNMENT` from `width` on.
+def library_of_functions() -> Library:
+    """The library of the arrays that towers and `score` receive."""
+    is_tensorflow = is_installed() and other_backend() is None
+    return "tensorflow" if is_tensorflow else "numpy"
 
-    The multiple is not `not_to`. So candidates do not become as many as queries, and a
-    transposed score is noticed.
+
+def padded(
+    inputs: Any, library: Library, width: int = 0, not_to: int | None = None
+) -> Any:
+    """Inputs with the last row repeated, to a multiple of `ALIGNMENT` from `width` on.
+
+    They become arrays of the library. The multiple is not `not_to`. So candidates do
+    not become as many as queries, and a transposed score is noticed.
     """
-    import tensorflow as tf
 
     def pad(rows: Any) -> Any:
-        rows = tf.convert_to_tensor(rows)
+        rows = xp.in_library(library, rows)
         size = rows.shape[0]
         least = max(size, width)
         number = least + -least % ALIGNMENT
@@ -103,7 +86,7 @@ def padded(inputs: Any, width: int = 0, not_to: int | None = None) -> Any:
             number += ALIGNMENT
         if number == size:
             return rows
-        return tf.gather(rows, np.minimum(np.arange(number), size - 1))
+        return xp.take(rows, np.minimum(np.arange(number), size - 1))
 
     return map_arrays(pad, inputs)
 

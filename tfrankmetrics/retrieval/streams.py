@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from tfrankmetrics.inputs.mistakes import refuse_shuffled
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.columns.values import from_pytorch
+from tfrankmetrics.inputs.batches import refuse_unordered, require_end
+from tfrankmetrics.inputs.structures import flattened, map_arrays
+from tfrankmetrics.keras.registration import is_keras_loaded
 from tfrankmetrics.retrieval.chunks import MOST_ROUNDING, Chunk
 from tfrankmetrics.retrieval.inputs import (
     concatenated,
-    flattened,
-    map_arrays,
+    library_of_functions,
     padded,
     require_some,
     rows_of,
     size_of,
 )
-from tfrankmetrics.rules import shortened
 
 _BY_POSITION = {
     "queries": "`relevant` and the other arguments with a row for each query",
@@ -98,45 +98,31 @@ def _alike(one: np.ndarray, other: np.ndarray) -> Any:
     return (is_near | is_same).all(axis=1)
 
 
-def compiled(tower: Any) -> Any:
-    """A model or a layer as a compiled function, without dropout; others as they are.
-
-    A tower is compiled once, for as long as it exists. (In Keras 3, `predict_on_batch`
-    repeats the rows on replicas.)
-    """
-    if not isinstance(tower, tf.keras.layers.Layer):
-        return tower
-    if tower not in _COMPILED:
-        existing: Any = weakref.ref(tower)  # else the tower would exist forever
-        _COMPILED[tower] = tf.function(
-            lambda batch: existing()(batch, training=False), reduce_retracing=True
-        )
-    return _COMPILED[tower]
-
-
-_COMPILED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-
-
 def apply_tower(tower: Any, batch: Any, width: int = 0) -> Any:
     """The outputs of a tower; without any, the batch itself.
 
     The tower sees batches that are padded to `width` rows at least, so that equal
-    inputs in batches of one width get equal vectors.
+    inputs in batches of one width get equal vectors. A model or a layer is compiled,
+    and computes without dropout.
     """
     if tower is None:
         return batch
-    number = size_of("inputs of a tower", batch)
-    tower = compiled(tower)
+    number, library = size_of("inputs of a tower", batch), library_of_functions()
+    if is_keras_loaded():
+        from tfrankmetrics.keras.inference import inference_of, is_layer
+
+        tower = inference_of(tower) if is_layer(tower) else tower
     if number == 0:
-        return tower(map_arrays(tf.convert_to_tensor, batch))
-    return rows_of(tower(padded(batch, width)), slice(0, number))
+        rows = map_arrays(lambda each: xp.in_library(library, each), batch)
+    else:
+        rows = padded(batch, library, width)
+    outputs = tower(rows)
+    if library == "numpy":
+        outputs = map_arrays(lambda each: np.asarray(from_pytorch(each)), outputs)
+    return rows_of(outputs, slice(0, number))
 
 
 def require_readable(dataset: Any, name: str) -> None:
     """Raises ValueError for a dataset that never ends, or whose order is random."""
-    refuse_shuffled(dataset, _BY_POSITION[name])
-    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
-        raise ValueError(
-            f"`{name}` must end. Received: a dataset that repeats forever. Remove "
-            f"repeat(). The dataset was {shortened(dataset)}."
-        )
+    refuse_unordered(dataset, _BY_POSITION[name])
+    require_end(f"`{name}`", dataset)

@@ -1,0 +1,81 @@
+"""Data that come in batches: `tf.data`, and the datasets of Keras and PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.columns.values import from_pytorch
+from tfrankmetrics.inputs.structures import map_arrays
+from tfrankmetrics.rules import shortened
+
+
+def is_dataset(data: Any) -> bool:
+    """Whether data are a `tf.data.Dataset`."""
+    return xp.is_tensor(data) and hasattr(data, "cardinality")
+
+
+def comes_in_batches(data: Any) -> bool:
+    """Whether data are read batch by batch."""
+    return is_dataset(data) or is_loader(data)
+
+
+def is_loader(data: Any) -> bool:
+    """Whether data are a `keras.utils.PyDataset` or a `torch.utils.data.DataLoader`."""
+    return _is_py_dataset(data) or _has_class(data, "torch", "DataLoader")
+
+
+def _is_py_dataset(data: Any) -> bool:
+    return _has_class(data, "keras", "PyDataset")
+
+
+def _has_class(data: Any, package: str, name: str) -> bool:
+    return any(
+        each.__name__ == name and each.__module__.partition(".")[0] == package
+        for each in type(data).__mro__
+    )
+
+
+def batches_of(data: Any) -> Iterator[Any]:
+    """The batches of one pass, of NumPy arrays or of TensorFlow's tensors."""
+    batches = data
+    if _is_py_dataset(data):
+        batches = (data[number] for number in range(_number_of_batches(data)))
+    for batch in batches:
+        yield map_arrays(from_pytorch, batch)
+
+
+def refuse_unordered(data: Any, by_position: str) -> None:
+    """Raises ValueError if the order of the batches is random.
+
+    TensorFlow and PyTorch have no public way to see this. If what this reads is
+    renamed, the error no longer appears, and a test fails.
+    """
+    how = "shuffle()" if "Shuffle" in type(data).__name__ else None
+    if type(getattr(data, "sampler", None)).__name__ == "RandomSampler":
+        how = "shuffle=True"
+    if how is not None:
+        raise ValueError(
+            f"{by_position} must be in the order of the dataset. Received: a dataset "
+            f"with {how}. Omit {how}, which an evaluation does not need."
+        )
+    for source in getattr(data, "_inputs", list)() if is_dataset(data) else []:
+        refuse_unordered(source, by_position)
+
+
+def require_end(name: str, data: Any) -> None:
+    """Raises ValueError for batches that never end."""
+    if is_dataset(data):
+        is_infinite = int(data.cardinality()) == -1  # tf.data.INFINITE_CARDINALITY
+    else:
+        is_infinite = _is_py_dataset(data) and _number_of_batches(data) is None
+    if is_infinite:
+        raise ValueError(
+            f"{name} must be finite, since each evaluation reads all of it. Received: "
+            f"{shortened(data)}, which repeats forever. Remove repeat()."
+        )
+
+
+def _number_of_batches(data: Any) -> Any:
+    return data.num_batches
