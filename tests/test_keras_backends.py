@@ -30,8 +30,8 @@ pytestmark = [pytest.mark.filterwarnings("ignore:`judged` needs a mask")]
 if IS_TENSORFLOW:
     pytestmark += [pytest.mark.slow("other files test the same with TensorFlow")]
 RNG = np.random.default_rng(0)
-QUERIES, ITEMS, CATALOGUE = 22, 9, 12
-BATCH_SIZE = 8  # the last batch is smaller
+QUERIES, ITEMS, CATALOGUE = 24, 9, 12
+BATCH_SIZE = 8
 X = RNG.normal(size=(QUERIES, ITEMS, 4)).astype("float32")
 X = np.round(X)  # so that some scores are equal
 LABELS = RNG.integers(-1, 4, (QUERIES, ITEMS)).astype("float32")
@@ -178,7 +178,7 @@ def test_fit_with_validation_data():
         X,
         LABELS,
         epochs=2,
-        batch_size=BATCH_SIZE,
+        batch_size=10,  # so that the last batch is smaller
         validation_data=(X, LABELS),
         verbose=0,
     ).history
@@ -377,8 +377,8 @@ class TestJax:
         def step(variables, labels, scores):
             return metric.stateless_update_state(variables, labels, scores)
 
-        for start in range(0, QUERIES, 11):
-            rows = slice(start, start + 11)
+        for start in range(0, QUERIES, 12):
+            rows = slice(start, start + 12)
             variables = step(variables, LABELS[rows], X[rows, :, 0])
         found = jax.jit(metric.stateless_result)(variables)
         assert numbers(found) == close(tfr.evaluate(LABELS, X[..., 0], NAMES))
@@ -459,7 +459,7 @@ def fit_with(callback, model):
 
 
 def test_evaluate_lists_of_arrays():
-    by = {"half": ["a"] * 11 + ["b"] * 11}
+    by = {"half": ["a"] * 12 + ["b"] * 12}
     model = list_model()
     found = fit_with(tfr.EvaluateLists(X, LABELS, NAMES, by=by), model)
     expected = tfr.evaluate(LABELS, scores_of(model), NAMES, by=by)
