@@ -1,4 +1,4 @@
-.PHONY: test test-slow test-all measure-tests fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx docs serve-docs tables dist
+.PHONY: test test-slow test-all backends measure-tests fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx docs serve-docs tables dist
 
 test:
 	python -m pytest -n auto
@@ -61,6 +61,7 @@ bench:
 	python benchmarks/cost.py
 	python benchmarks/ops.py
 	python benchmarks/startup.py
+	python benchmarks/backends.py
 	python benchmarks/ties.py
 	python benchmarks/rows.py
 	python benchmarks/callbacks.py
@@ -74,6 +75,10 @@ bench-tf-ranking:
 
 bench-tfma:
 	python benchmarks/beam.py
+
+# Metrics and callbacks in Keras with the backend of KERAS_BACKEND.
+backends:
+	python -m pytest -n auto --dist load tests/test_keras_backends.py
 
 # These targets compare this library with the installed tools.
 peers:

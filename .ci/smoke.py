@@ -1,7 +1,8 @@
 """Checks that an installed wheel works. Run it outside the checkout.
 
-Its argument is the only distribution of TensorFlow that may be installed; without an
-argument there must be none, and arrays and tables work.
+Its argument is the only distribution of TensorFlow that may be installed, or "jax" for
+Keras with JAX and without TensorFlow. Without an argument there must be no Keras, and
+arrays and tables work.
 """
 
 import importlib.metadata
@@ -16,7 +17,8 @@ import tfrankmetrics as tfr
 installed = importlib.metadata.distributions()
 names = {each.metadata["Name"].replace("_", "-") for each in installed}
 variants = {"tensorflow", "tensorflow-cpu", "tf-nightly"}
-assert names & variants == {*sys.argv[1:]}, names & variants
+is_jax = sys.argv[1:] == ["jax"]
+assert names & variants == {*sys.argv[1:]} - {"jax"}, names & variants
 
 package = importlib.resources.files("tfrankmetrics")
 
@@ -33,11 +35,17 @@ assert not {"tensorflow", "keras"} & {*sys.modules} or sys.argv[1:]
 
 
 def check_keras() -> str:
-    """Metrics in `fit`. Returns the version of TensorFlow."""
+    """Metrics in `fit`. Returns the version of the library that computes."""
     import numpy as np
-    import tensorflow as tf
 
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    if is_jax:
+        import jax
+        import keras
+    else:
+        import tensorflow as tf
+
+        keras = tf.keras
+    model = keras.Sequential([keras.layers.Dense(1)])
     metrics = [tfr.RankingMetrics(["ndcg@2"]), tfr.NDCG(k=2, name="same")]
     model.compile("sgd", "mse", metrics=metrics)
     labels = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, -1.0]])
@@ -45,13 +53,16 @@ def check_keras() -> str:
     assert logs["ndcg@2"] == logs["same"]
     expected = tfr.evaluate(labels, np.zeros((2, 3)), ["ndcg@2"])["ndcg@2"]
     assert abs(logs["ndcg@2"][0] - expected) < 1e-6
+    if is_jax:
+        assert "tensorflow" not in sys.modules
+        return f"JAX {jax.__version__}"
     return f"TensorFlow {tf.__version__}"
 
 
 if sys.argv[1:]:
     library = check_keras()
 else:
-    library = "no TensorFlow"
+    library = "no Keras"
     for needs_tensorflow in (
         lambda: tfr.RankingMetrics(["ndcg"]),
         lambda: tfr.NDCG().update_state(labels, scores),

@@ -391,7 +391,13 @@ class TestJax:
         metric.update_state(LABELS, X[..., 0])
         assert metric.result().dtype == "float32"
         assert {variable.dtype for variable in metric.variables} == {"float32"}
-        assert not jax.config.jax_enable_x64
+        assert jax.numpy.zeros(1, float).dtype == jax.numpy.zeros(1).dtype
+
+    def test_functions_raise_while_jax_traces(self):
+        import jax
+
+        with pytest.raises(RuntimeError, match="outside of jax.jit"):
+            jax.jit(lambda y, s: tfr.evaluate(y, s, ["mrr"])["mrr"])(LABELS, LABELS)
 
     def test_replicas(self):
         import jax

@@ -13,8 +13,7 @@ Each name is imported when it is first used, and TensorFlow when something needs
 
 import importlib
 
-from tfrankmetrics import tensorflow_version
-from tfrankmetrics.keras import registration
+from tfrankmetrics.keras import backends, registration
 
 __version__ = "0.1.0"
 
@@ -73,7 +72,7 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if _MODULES[name].startswith("callbacks."):
-        tensorflow_version.require_tensorflow(f"`{name}`")
+        backends.require_keras(f"`{name}`")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     globals()[name] = getattr(module, name)
     return globals()[name]

@@ -9,12 +9,12 @@ position. So a sort of 32-bit numbers with their positions is one of 64-bit inte
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -57,10 +57,16 @@ zeros_like, ones_like = jnp.zeros_like, jnp.ones_like
 
 
 def exact() -> Any:
-    """A context in which JAX computes in 64 bits."""
+    """A context in which JAX computes in 64 bits, also in a step of 32 bits."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
-    return jax.experimental.enable_x64(True)  # JAX up to 0.7
+    if not jax.config.jax_enable_x64:
+        raise RuntimeError(
+            "Keras metrics need JAX 0.8 or later, unless JAX computes all in 64 bits. "
+            f"Received: JAX {jax.__version__}. Run `pip install --upgrade jax`, which "
+            "needs Python 3.11; or set JAX_ENABLE_X64=1 before Python starts."
+        )
+    return contextlib.nullcontext()
 
 
 def astype(values: Any, dtype: Any) -> Any:

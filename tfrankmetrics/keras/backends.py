@@ -10,10 +10,12 @@ import importlib
 import importlib.util
 import os
 import sys
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from tfrankmetrics.arrays import Library
 from tfrankmetrics.tensorflow_version import is_installed
+
+if TYPE_CHECKING:  # importing the package imports no NumPy
+    from tfrankmetrics.arrays import Library
 
 OtherBackend = Literal["jax", "torch"]
 
@@ -35,6 +37,20 @@ def other_backend() -> OtherBackend | None:
 def can_make_metrics() -> bool:
     """Whether there is a Keras with a backend, or a TensorFlow to bring one."""
     return is_installed() or other_backend() is not None
+
+
+def require_keras(needed_by: str) -> None:
+    """Raises ImportError without a Keras whose backend is installed."""
+    if not can_make_metrics():
+        raise ModuleNotFoundError(
+            f"{needed_by} needs Keras with TensorFlow, JAX or PyTorch. Received: "
+            "neither TensorFlow nor a Keras with another backend is installed. Run "
+            "`pip install tfrankmetrics[tensorflow]`; or `pip install "
+            "tfrankmetrics[jax]` or `tfrankmetrics[torch]`, and set KERAS_BACKEND to "
+            "'jax' or 'torch'. Functions of arrays and tables, such as "
+            "tfrankmetrics.evaluate, need NumPy only.",
+            name="tensorflow",
+        )
 
 
 def library_of_metrics() -> Library:

@@ -3,8 +3,8 @@
 To define a class that derives from one of Keras takes Keras, and therefore TensorFlow:
 seconds and hundreds of megabytes that arrays and tables do not need. So the classes of
 metrics derive from `LazyKerasMetric`. Making an object imports Keras, and the object is
-of a subclass that also derives from `StatefulMetric`. Without TensorFlow, the object of
-a single metric only holds its options, which functions such as `evaluate` read.
+of a subclass that also derives from `StatefulMetric`. Without Keras, the object of a
+single metric only holds its options, which functions such as `evaluate` read.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import types
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfrankmetrics.engine.names import require_name
-from tfrankmetrics.keras.backends import can_make_metrics
-from tfrankmetrics.tensorflow_version import require_tensorflow
+from tfrankmetrics.keras.backends import can_make_metrics, require_keras
 
 if TYPE_CHECKING:  # as the objects are
     from tfrankmetrics.keras.state import StatefulMetric as _Base
@@ -70,9 +69,9 @@ def with_keras(cls: Any) -> Any:
     if "_written_class" in vars(cls):  # it is one
         return cls
     cls.require_declaration()
-    if not can_make_metrics():
-        if cls.needs_keras:
-            require_tensorflow(f"`{cls.__name__}`")
+    if cls.needs_keras:
+        require_keras(f"`{cls.__name__}`")
+    elif not can_make_metrics():
         return _subclass(cls, WithoutKeras)
     from tfrankmetrics.keras.configs import register_like
     from tfrankmetrics.keras.state import StatefulMetric
@@ -98,7 +97,7 @@ def _made(cls: type[Any], arguments: dict[str, Any]) -> Any:
 
 
 class WithoutKeras:
-    """What a metric has without TensorFlow: a name and options."""
+    """What a metric has without Keras: a name and options."""
 
     _written_class: ClassVar[type[Any]]
     arguments: dict[str, Any]
@@ -114,7 +113,7 @@ class WithoutKeras:
         return self._input_format
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}, without TensorFlow>"
+        return f"<{type(self).__name__} {self.name}, without Keras>"
 
     def __reduce__(self) -> tuple:
         """Copies and pickles by its arguments."""
@@ -123,6 +122,6 @@ class WithoutKeras:
 
     def update_state(self, *_: Any, **__: Any) -> None:
         """Raises ImportError, as do the other methods of Keras metrics."""
-        require_tensorflow(f"The use of {self!r} as a Keras metric")
+        require_keras(f"The use of {self!r} as a Keras metric")
 
     reset_state = merge_state = get_config = __call__ = _results = update_state
