@@ -6,8 +6,10 @@ The expected values are those of the functions, which NumPy computes and other t
 check.
 """
 
+import ast
 import copy
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import typing
 import keras
 import numpy as np
 import pytest
+from code_blocks import run_block, run_blocks
 
 import tfrankmetrics as tfr
 from tfrankmetrics.engine.measure import DECLARATIONS
@@ -23,6 +26,7 @@ from tfrankmetrics.engine.measure import DECLARATIONS
 if not keras.__version__.startswith("3."):
     pytest.skip("Keras 2 has one backend", allow_module_level=True)
 
+ROOT = pathlib.Path(__file__).parents[1]
 BACKEND = keras.backend.backend()
 IS_JAX, IS_TENSORFLOW = BACKEND == "jax", BACKEND == "tensorflow"
 # Without a mask, `judged` warns that it counts no item as unjudged.
@@ -85,6 +89,14 @@ def evaluated(model, y=LABELS, x=X, **options):
 
 def numbers(results):
     return {key: float(value) for key, value in results.items()}
+
+
+def test_the_first_example_of_the_readme():
+    text = (ROOT / "README.md").read_text("utf-8")
+    printed = run_block(text.split("```python\n")[1].split("```")[0], "README", {})
+    values = ast.literal_eval(printed)
+    assert values.keys() == {"val_loss", "val_mrr", "val_ndcg@10", "val_precision@5"}
+    assert 0.7 < values["val_ndcg@10"] < 0.9
 
 
 @pytest.mark.skipif(IS_TENSORFLOW, reason="Keras needs TensorFlow itself")
@@ -367,6 +379,9 @@ def test_invalid_labels_warn():
 
 @pytest.mark.skipif(not IS_JAX, reason="of JAX")
 class TestJax:
+    def test_the_page_of_the_documentation(self):
+        run_blocks(ROOT / "docs" / "how-to" / "backends.md")
+
     def test_stateless_methods(self):
         import jax
 
@@ -396,7 +411,7 @@ class TestJax:
     def test_functions_raise_while_jax_traces(self):
         import jax
 
-        with pytest.raises(RuntimeError, match="outside of jax.jit"):
+        with pytest.raises(RuntimeError, match=r"outside of jax\.jit"):
             jax.jit(lambda y, s: tfr.evaluate(y, s, ["mrr"])["mrr"])(LABELS, LABELS)
 
     def test_replicas(self):
