@@ -60,7 +60,7 @@ def exact() -> Any:
     """A context in which JAX computes in 64 bits, also in a step of 32 bits."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
-    if not jax.config.jax_enable_x64:
+    if not jax.config.read("jax_enable_x64"):
         raise RuntimeError(
             "Keras metrics need JAX 0.8 or later, unless JAX computes all in 64 bits. "
             f"Received: JAX {jax.__version__}. Run `pip install --upgrade jax`, which "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.keras.backends import other_backend
 from tfrankmetrics.tensorflow_version import require_tensorflow
@@ -27,6 +27,11 @@ def _keras() -> Any:
     return tf.keras
 
 
-keras = _keras()
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    keras = tf.keras
+else:
+    keras = _keras()
 KerasMetric = keras.metrics.Metric
 KerasCallback = keras.callbacks.Callback

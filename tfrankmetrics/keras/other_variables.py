@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.keras.backends import library_of_metrics
+from tfrankmetrics.keras.bases import keras
 
 library = library_of_metrics()
 PARTS = 3  # float32 has 24 bits, and float64 53
@@ -33,7 +33,8 @@ def is_tracing() -> bool:
     """Whether JAX traces a function, so that values are unknown."""
     if library == "numpy":
         return False
-    import jax
+    import jax.core
+    import jax.numpy
 
     return isinstance(jax.numpy.add(0, 0), jax.core.Tracer)
 

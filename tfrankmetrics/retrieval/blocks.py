@@ -60,7 +60,8 @@ class Block:
         orders: Iterable[Order],
         library: Library,
     ) -> None:
-        self._inputs, self._score, self._library = inputs, score, library
+        self._inputs, self._score = inputs, score
+        self._library: Library = library
         self._relevant, self._numbers = relevant, numbers
         self._num_ranked = relevant.is_ranked.sum(axis=1)
         self._own = Pairs(relevant.ids, relevant.is_ranked)
