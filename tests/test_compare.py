@@ -1,5 +1,6 @@
 """`compare`: means, intervals and paired tests, against SciPy and by hand."""
 
+import fractions
 import itertools
 import math
 import re
@@ -557,6 +558,28 @@ def test_rounding_is_no_win():
     b = a * (1 + np.tile([3e-16, -3e-16], 25))
     (difference,) = tfr.compare({"A": {"x": a}, "B": {"x": b}}).differences
     assert (difference.wins, difference.losses, difference.ties) == (0, 0, 50)
+
+
+@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
+def test_values_that_differ_by_rounding_are_equal_for_every_test(test):
+    recall = {"A": {"recall@6": [1.0] * 30}, "B": {"recall@6": [1 - 2**-53] * 30}}
+    (found,) = tfr.compare(recall, test=test).differences
+    assert (found.difference, found.low, found.high, found.p) == (0, 0, 0, 1)
+    assert (found.wins, found.losses, found.ties) == (0, 0, 30)
+
+
+def test_swaps_of_large_values_are_equal_but_for_rounding():
+    """The values are 1,000,007 and tenths; exact arithmetic says which swaps count."""
+    tenths = [1, 2, 3, 1, 1, 2, -1, -2]
+    exact = [fractions.Fraction(each, 10) for each in tenths]
+    observed = abs(sum(exact))
+    signs = itertools.product((1, -1), repeat=len(exact))
+    sums = [abs(sum(s * d for s, d in zip(each, exact))) for each in signs]
+    expected = np.mean([each >= observed for each in sums])
+    first = [1_000_007 + 0.1 * i for i in range(len(exact))]
+    second = [1_000_007 + 0.1 * (i + d) for i, d in enumerate(tenths)]
+    (found,) = tfr.compare({"A": {"x": first}, "B": {"x": second}}).differences
+    assert found.p == expected
 
 
 def test_queries_without_predictions_are_named():

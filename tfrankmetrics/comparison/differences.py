@@ -261,7 +261,7 @@ def _differences(
     lower_is_better: np.ndarray,
     options: _TestOptions,
 ) -> list[Difference]:
-    first, second = samples
+    first, second = samples[0], samples[1].rounded_like(samples[0])
     difference = second.means - first.means
     numbers = first.numbers
     errors = standard_errors(second.influences - first.influences, numbers)
@@ -273,9 +273,7 @@ def _differences(
         p, low, high = bootstrap_test(first, second, options.resamples, options.seed)
     else:
         p = randomization_test(first, second, options.resamples, options.seed)
-    is_tie = np.isclose(second.values, first.values, rtol=1e-12, atol=0)  # rounding
-    is_higher = ~is_tie & (second.values > first.values)
-    is_lower = ~is_tie & (second.values < first.values)
+    is_higher, is_lower = second.values > first.values, second.values < first.values
     wins = np.where(lower_is_better, is_lower.sum(axis=0), is_higher.sum(axis=0))
     losses = np.where(lower_is_better, is_higher.sum(axis=0), is_lower.sum(axis=0))
     columns = difference, errors, low, high, p, wins, losses, numbers - wins - losses

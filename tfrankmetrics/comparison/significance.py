@@ -21,6 +21,7 @@ import numpy as np
 from tfrankmetrics.results.tables import require
 
 CONFIDENCE = 0.95
+ROUNDING = 1e-12  # values that differ by a smaller part of them are equal
 NUMBERS_AT_A_TIME = 2**22  # of random numbers, which bounds the memory
 
 
@@ -32,6 +33,13 @@ class Sample(NamedTuple):
 
     values: np.ndarray
     weights: np.ndarray
+
+    def rounded_like(self, other: Sample) -> Sample:
+        """The same sample, equal to another one where they differ only by rounding.
+
+        Otherwise a test would find that all queries differ, in the same direction.
+        """
+        return Sample(*map(_rounded_like, self, other))
 
     @property
     def means(self) -> np.ndarray:
@@ -50,6 +58,11 @@ class Sample(NamedTuple):
     def numbers(self) -> np.ndarray:
         """How many queries count in each metric."""
         return (self.weights > 0).sum(axis=0)
+
+
+def _rounded_like(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
+    is_same = np.isclose(numbers, others, rtol=ROUNDING, atol=0)
+    return np.where(is_same, others, numbers)
 
 
 def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -110,13 +123,15 @@ def randomization_test(
     is_exact = num < 60 and 2**num <= resamples
     blocks = _all_swaps(num) if is_exact else _random_swaps(num, resamples, seed)
     # Swaps that give the observed difference but for rounding count as equal to it.
+    # The tolerance is a part of the values, which are rounded, not of the differences.
     # `differences` rounds alike in all swaps, so the observed one is that without any.
     observed = differences(np.zeros((1, num)))[0]
     with np.errstate(invalid="ignore"):  # of a metric in which no query counts
-        scale = np.abs(changes).sum(axis=0)[:num_metrics] / weights[0].sum(axis=0)
-    if changes.shape[1] > num_metrics:
-        scale = np.abs(first.means) + np.abs(second.means)
-    least = observed - 1e-12 * scale
+        scale = sum(
+            np.abs(s).sum(axis=0) / w.sum(axis=0)
+            for s, w in zip(sums, weights, strict=True)
+        )
+    least = observed - ROUNDING * scale
     for swaps in blocks:
         exceeds += (differences(swaps) >= least).sum(axis=0)
         number += len(swaps)
