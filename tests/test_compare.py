@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 
+import coverage
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,6 +44,11 @@ def one(rows, **which):
     return found
 
 
+def assert_near(interval, expected):
+    """For many queries, an interval is that of Student but for a part of its width."""
+    assert interval == pytest.approx([*expected], abs=0.04 * np.diff(expected)[0])
+
+
 def test_means_and_intervals_are_those_of_scipy():
     found = values()
     comparison = tfr.compare(found, test="t", correction=None)
@@ -53,7 +59,7 @@ def test_means_and_intervals_are_those_of_scipy():
         assert mean.mean == pytest.approx(sample.mean(), rel=1e-13)
         assert mean.standard_error == pytest.approx(error, rel=1e-12)
         interval = scipy.stats.t.interval(0.95, N - 1, sample.mean(), error)
-        assert (mean.low, mean.high) == pytest.approx(interval, rel=1e-12)
+        assert_near((mean.low, mean.high), interval)
         assert mean.queries == N
 
 
@@ -71,10 +77,7 @@ def test_the_t_test_is_that_of_scipy():
             == difference.corrected_p
             == pytest.approx(expected.pvalue, rel=1e-10)
         )
-        interval = expected.confidence_interval()
-        assert (difference.low, difference.high) == pytest.approx(
-            [*interval], rel=1e-10
-        )
+        assert_near((difference.low, difference.high), expected.confidence_interval())
         counts = (b > a).sum(), (b < a).sum(), (b == a).sum()
         assert (difference.wins, difference.losses, difference.ties) == counts
 
@@ -130,16 +133,70 @@ def test_the_bootstrap_interval_is_that_of_scipy_but_for_chance():
             rng=np.random.default_rng(3),
         )
         difference = one(comparison.differences, metric=metric)
-        near = 0.03 * (difference.high - difference.low)
-        assert difference.low == pytest.approx(
-            expected.confidence_interval.low, abs=near
-        )
-        assert difference.high == pytest.approx(
-            expected.confidence_interval.high, abs=near
-        )
+        assert_near((difference.low, difference.high), [*expected.confidence_interval])
         draws = expected.bootstrap_distribution
         p = (np.abs(draws - d.mean()) >= abs(d.mean())).mean()
         assert difference.p == pytest.approx(p, abs=0.01)
+
+
+@pytest.mark.parametrize("hits", [0, 1, 5, 9, 10])
+def test_the_interval_of_a_share_is_the_exact_one(hits):
+    shares = [1.0] * hits + [0.0] * (10 - hits)
+    (mean,) = tfr.compare({"A": {"hit_rate@5": shares}}).means
+    expected = scipy.stats.binomtest(hits, 10).proportion_ci(0.95, "exact")
+    assert (mean.low, mean.high) == pytest.approx([*expected], rel=1e-12, abs=1e-15)
+
+
+def test_an_interval_is_that_of_random_weights_of_the_queries():
+    """By a million draws, which are then widened as Student's distribution is."""
+    sample = np.array([0, 0, 0, 0.1, 0.2, 0.2, 0.3, 0.3, 0.4, 0.5, 0.6, 0.6])
+    (mean,) = tfr.compare({"A": {"mrr": sample}}).means
+    gammas = np.random.default_rng(0).gamma([1.0] * 12 + [0.5, 0.5], size=(10**6, 14))
+    draws = gammas @ [*sample, 0, 0.8] / gammas.sum(axis=1)  # the ends are 0 and 0.8
+    wider = scipy.stats.t.ppf(0.975, 11) / scipy.stats.norm.ppf(0.975)
+    expected = mean.mean + (np.quantile(draws, [0.025, 0.975]) - mean.mean) * wider
+    width = expected[1] - expected[0]
+    assert (mean.low, mean.high) == pytest.approx([*expected], abs=0.02 * width)
+
+
+def test_equal_values_have_an_interval_within_the_range():
+    models = {
+        name: {"mrr": [0.5] * 8, "x": [0.5] * 8, "dcg": [0.5] * 8} for name in "AB"
+    }
+    comparison = tfr.compare(models)
+    mrr = one(comparison.means, model="A", metric="mrr")
+    assert 0 < mrr.low < 0.5 < mrr.high < 1
+    assert one(comparison.differences, metric="mrr").low < -0.1
+    for metric in ("x", "dcg"):  # without a range, any value may occur
+        mean = one(comparison.means, model="A", metric=metric)
+        assert np.isnan([mean.low, mean.high]).all()
+
+
+def test_intervals_stay_within_the_range():
+    (mean,) = tfr.compare({"A": {"mrr": [1.0, 1.0, 1.0, 0.5]}}).means
+    assert 1 / 3 < mean.low < 0.5  # no value is expected below 0.5 - (1 - 0.5) / 3
+    assert mean.high == 1
+    free = tfr.compare({"A": {"x": [1.0, 1.0, 1.0, 0.5]}}).means[0]
+    assert 1 < free.high < 1.2
+
+
+def test_the_tables_of_coverage_are_what_the_simulation_prints():
+    text = coverage.PAGE.read_text("utf-8")
+    for model, weights in (("NDCG, 80% zeros", ""), ("0 or 1, mean 0.05", "")):
+        shares = [coverage.coverage_of_means(model, weights, n) for n in (10, 50)]
+        (row,) = re.findall(rf"^\| {re.escape(model + weights)} \|(.*)\|$", text, re.M)[
+            :1
+        ]
+        assert [row.split("|")[i].strip() for i in (0, 2)] == [
+            f"{s:.1%}" for s in shares
+        ]
+        assert min(shares) >= 0.93
+    model = "NDCG, 50% zeros"
+    assert 0.93 <= coverage.coverage_of_differences(model, 10) <= 0.97
+    found = coverage.rejections(model, 20)
+    cells = " | ".join(f"{share:.1%}" for share in found.values())
+    assert f"| {model} | 20 | {cells} |" in text
+    assert max(found.values()) < 0.065
 
 
 def test_means_are_those_of_evaluate_with_weights_and_micro_averages():
@@ -323,7 +380,7 @@ def test_lower_is_better():
     (line,) = (
         each
         for each in repr(comparison).splitlines()
-        if each.startswith("arp ") and "±" in each
+        if each.startswith("arp ") and " - " not in each
     )
     assert re.search(r"\* a$", line)  # B is best, and better than A
     plain = {name: dict(each) for name, each in values().items()}
@@ -380,7 +437,7 @@ def test_tables():
     assert means["mean"].tolist() == [each.mean for each in comparison.means]
     markdown, latex = comparison.to_markdown("means"), comparison.to_latex("means")
     best = one(comparison.means, model="B", metric="ndcg@5")
-    text = f"{best.mean:.4f} ± {best.high - best.mean:.4f}"
+    text = f"{best.mean:.4f} [{best.low:.4f}, {best.high:.4f}]"
     assert f"**{text}**<sup>ac</sup>" in markdown
     assert rf"\textbf{{{text}}}$^{{ac}}$" in latex
     assert f"<b>{text}</b><sup>ac</sup>" in comparison._repr_html_()
@@ -564,7 +621,8 @@ def test_rounding_is_no_win():
 def test_values_that_differ_by_rounding_are_equal_for_every_test(test):
     recall = {"A": {"recall@6": [1.0] * 30}, "B": {"recall@6": [1 - 2**-53] * 30}}
     (found,) = tfr.compare(recall, test=test).differences
-    assert (found.difference, found.low, found.high, found.p) == (0, 0, 0, 1)
+    assert (found.difference, found.p) == (0, 1)
+    assert found.low == pytest.approx(-found.high)
     assert (found.wins, found.losses, found.ties) == (0, 0, 30)
 
 

@@ -17,6 +17,10 @@ from tfrankmetrics.columns.slices import (
     slices_of,
     values_by_id,
 )
+from tfrankmetrics.comparison.intervals import (
+    intervals_of_differences,
+    intervals_of_means,
+)
 from tfrankmetrics.comparison.models import (
     Model,
     has_weights,
@@ -28,7 +32,6 @@ from tfrankmetrics.comparison.result import Comparison, Difference, Mean
 from tfrankmetrics.comparison.significance import (
     Sample,
     bootstrap_test,
-    half_widths,
     randomization_test,
     standard_errors,
     t_test,
@@ -59,12 +62,12 @@ def compare(
     >>> a = evaluate(labels, [[3, 2, 1]] * 4, ["mrr"], per_query=True)
     >>> b = evaluate(labels, [[1, 3, 2]] * 4, ["mrr"], per_query=True)
     >>> compare({"A": a, "B": b})
-    metric  queries             A (a)            B (b)
-    mrr           4  0.7500 ± 0.4593*  0.6667 ± 0.6125
-    Mean ± 95% interval. * or bold: best. Letters: better than that model (p < 0.05).
+    metric  queries                     A (a)                    B (b)
+    mrr           4  0.7500 [0.3775, 1.0000]*  0.6667 [0.1699, 1.0000]
+    Mean [95% interval]. * or bold: best. Letters: better than that model (p < 0.05).
     <BLANKLINE>
     metric  models  difference        95% interval      p  wins  losses  ties
-    mrr     B - A      -0.0833  [-1.1551, +0.9885]  0.750     2       2     0
+    mrr     B - A      -0.0833  [-0.9087, +0.7420]  0.750     2       2     0
     Paired randomization test.
 
     For each metric, the result has the mean of each model with its 95% interval, and
@@ -73,7 +76,9 @@ def compare(
 
     Queries are paired by their ids, the key "query" of the values, or by position
     without ids. A query whose value is NaN does not count. Weighted queries have their
-    weights in all means, intervals and tests.
+    weights in all means, intervals and tests. Intervals do not depend on `test`;
+    they are described in the module `comparison.intervals`, and their coverage in the
+    documentation.
 
     Args:
         values: For each model, what `evaluate`, `evaluate_rows` or `evaluate_run`
@@ -144,10 +149,12 @@ def _compared(
     for key, queries in _parts(slices):
         parts = [Sample(*(each[queries] for each in sample)) for sample in samples]
         for name, part in zip(names, parts, strict=True):
-            means += _means(key, name, metrics, part)
+            means += _means(key, name, metrics, part, models[0].ranges)
         for one, other in itertools.combinations(range(len(parts)), 2):
             pair, two = (names[one], names[other]), (parts[one], parts[other])
-            differences += _differences(key, pair, metrics, two, lower, options)
+            differences += _differences(
+                key, pair, metrics, two, lower, models[0].ranges, options
+            )
     return means, differences
 
 
@@ -242,14 +249,16 @@ def _parts(
 
 
 def _means(
-    key: tuple | None, model: str, metrics: tuple[str, ...], sample: Sample
+    key: tuple | None,
+    model: str,
+    metrics: tuple[str, ...],
+    sample: Sample,
+    ranges: np.ndarray,
 ) -> list[Mean]:
     errors = standard_errors(sample.influences, sample.numbers)
-    widths = half_widths(errors, sample.numbers)
-    columns = sample.means, errors, sample.means - widths, sample.means + widths
-    rows = zip(
-        metrics, *(each.tolist() for each in (*columns, sample.numbers)), strict=True
-    )
+    ends = intervals_of_means(sample, ranges)
+    columns = sample.means, errors, *ends, sample.numbers
+    rows = zip(metrics, *(each.tolist() for each in columns), strict=True)
     return [Mean(key, metric, model, *row) for metric, *row in rows]
 
 
@@ -259,18 +268,18 @@ def _differences(
     metrics: tuple[str, ...],
     samples: tuple[Sample, Sample],
     lower_is_better: np.ndarray,
+    ranges: np.ndarray,
     options: _TestOptions,
 ) -> list[Difference]:
     first, second = samples[0], samples[1].rounded_like(samples[0])
     difference = second.means - first.means
     numbers = first.numbers
     errors = standard_errors(second.influences - first.influences, numbers)
-    widths = half_widths(errors, numbers)
-    low, high = difference - widths, difference + widths
+    low, high = intervals_of_differences(first, second, ranges)
     if options.test == "t":
         p = t_test(difference, errors, numbers)
     elif options.test == "bootstrap":
-        p, low, high = bootstrap_test(first, second, options.resamples, options.seed)
+        p = bootstrap_test(first, second, options.resamples, options.seed)
     else:
         p = randomization_test(first, second, options.resamples, options.seed)
     is_higher, is_lower = second.values > first.values, second.values < first.values

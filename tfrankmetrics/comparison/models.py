@@ -26,6 +26,7 @@ class Model(NamedTuple):
     weights: np.ndarray  # [queries, metrics]
     metrics: tuple[str, ...]
     lower_is_better: frozenset[str]
+    ranges: np.ndarray  # [2, metrics], the lowest and highest possible values
 
     @property
     def num_queries(self) -> int:
@@ -38,6 +39,7 @@ class Model(NamedTuple):
         return self._replace(
             values=self.values[:, order],
             weights=self.weights[:, order],
+            ranges=self.ranges[:, order],
             metrics=metrics,
         )
 
@@ -111,10 +113,21 @@ def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
     ids = np.asarray(known["query"]).tolist() if "query" in known else None
     if ids is not None:
         _require_distinct(name, ids)
-    lower = known.lower_is_better
+    lower, ranges = known.lower_is_better, known.ranges
     if not isinstance(values, QueryValues):  # a plain dict: by the names of metrics
         lower = frozenset(filter(_is_lower_better, arrays))
-    return Model(name, ids, matrix, np.stack(weights, axis=1), (*arrays,), lower)
+        declarations = {key: _declaration(key) for key in arrays}
+        ranges = {key: each.range for key, each in declarations.items() if each}
+    unknown = -np.inf, np.inf
+    return Model(
+        name,
+        ids,
+        matrix,
+        np.stack(weights, axis=1),
+        (*arrays,),
+        lower,
+        np.array([ranges.get(key, unknown) for key in arrays], float).T,
+    )
 
 
 def _require_numbers(

@@ -74,9 +74,9 @@ class Comparison:
     >>> print(comparison.to_markdown("means"))
     | metric | queries | A (a) | B (b) |
     | --- | ---: | ---: | ---: |
-    | mrr | 3 | 0.5667 ± 1.0040 | **0.8333 ± 0.7171** |
+    | mrr | 3 | 0.5667 [0.0000, 1.0000] | **0.8333 [0.3750, 1.0000]** |
     <BLANKLINE>
-    Mean ± 95% interval. * or bold: best. Letters: better than that model (p < 0.05).
+    Mean [95% interval]. * or bold: best. Letters: better than that model (p < 0.05).
 
     It prints as two tables, and shows them as HTML in a notebook. In the first one, a
     star marks the best model of a row, and letters mark the models that a model is
@@ -223,7 +223,7 @@ class Comparison:
             by_row.setdefault((each.slice, each.metric), []).append(each)
         rows = [self._row_of_means(means, better) for means in by_row.values()]
         names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
-        note = "Mean ± 95% interval."
+        note = "Mean [95% interval]."
         if len(models) > 1:
             p = "corrected p" if self._is_corrected else "p"
             note += f" * or bold: best. Letters: better than that model ({p} < 0.05)."
@@ -259,7 +259,7 @@ class Comparison:
         for each in means:
             text = f"{each.mean:.4f}"
             if not math.isnan(each.high):  # one query has no interval
-                text += f" ± {each.high - each.mean:.4f}"
+                text += f" [{each.low:.4f}, {each.high:.4f}]"
             marks = better.get((each.slice, each.metric, each.model), ())
             cells.append(Cell(text, each.mean == best, "".join(sorted(marks))))
         return cells

@@ -1,4 +1,4 @@
-"""Intervals and paired tests for weighted means over queries.
+"""Standard errors and paired tests of weighted means over queries.
 
 The mean of a metric is sum(w v) / sum(w), over the queries with the values v and the
 weights w. It is a ratio of sums, so its standard error comes from each query's
@@ -20,7 +20,6 @@ import numpy as np
 
 from tfrankmetrics.results.tables import require
 
-CONFIDENCE = 0.95
 ROUNDING = 1e-12  # values that differ by a smaller part of them are equal
 NUMBERS_AT_A_TIME = 2**22  # of random numbers, which bounds the memory
 
@@ -59,6 +58,13 @@ class Sample(NamedTuple):
         """How many queries count in each metric."""
         return (self.weights > 0).sum(axis=0)
 
+    @property
+    def effective_numbers(self) -> np.ndarray:
+        """How many queries with equal weights would say as much (Kish's formula)."""
+        with np.errstate(invalid="ignore"):
+            shares = self.weights / self.weights.sum(axis=0)
+            return 1 / np.square(shares).sum(axis=0)
+
 
 def _rounded_like(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
     is_same = np.isclose(numbers, others, rtol=ROUNDING, atol=0)
@@ -70,12 +76,6 @@ def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factors = np.where(numbers > 1, numbers / (numbers - 1), np.nan)
         return np.sqrt(factors * np.square(influences).sum(axis=0))
-
-
-def half_widths(errors: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Half the width of the 95% interval, from Student's t distribution."""
-    t = _stats().t.ppf((1 + CONFIDENCE) / 2, np.maximum(numbers - 1, 1))
-    return t * errors
 
 
 def t_test(
@@ -141,11 +141,14 @@ def randomization_test(
 
 def bootstrap_test(
     first: Sample, second: Sample, resamples: int, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two-sided p-values and the ends of the 95% percentile intervals.
+) -> np.ndarray:
+    """Two-sided p-values.
 
     Queries are drawn with replacement. The p-value says how often the difference of a
-    draw is as far from the observed difference as that is from 0.
+    draw is as far from the observed difference as that is from 0. Draws from few
+    queries vary less than samples do. So their distances are made as much larger as
+    Student's t distribution with n - 1 degrees of freedom is wider than the normal
+    one, and by sqrt(n / (n - 1)).
     """
     parts = [
         np.concatenate([each.weights * each.values, each.weights], axis=1)
@@ -158,15 +161,15 @@ def bootstrap_test(
         found.append(_ratio(other) - _ratio(one))
     differences = np.concatenate(found)
     observed = second.means - first.means
+    n = np.maximum(first.numbers, 2)
+    wider = (
+        np.sqrt(n / (n - 1)) * _stats().t.ppf(0.975, n - 1) / _stats().norm.ppf(0.975)
+    )
     with np.errstate(invalid="ignore"):
-        exceeds = np.abs(differences - observed) >= np.abs(observed) * (1 - 1e-12)
+        distances = np.abs(differences - observed) * wider
+        exceeds = distances >= np.abs(observed) * (1 - ROUNDING)
     p = (exceeds.sum(axis=0) + 1) / (resamples + 1)
-    is_many = first.numbers > 1
-    ends = np.full((2, len(is_many)), np.nan)
-    if is_many.any():
-        shares = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
-        ends[:, is_many] = np.nanquantile(differences[:, is_many], shares, axis=0)
-    return np.where(is_many, p, np.nan), ends[0], ends[1]
+    return np.where(first.numbers > 1, p, np.nan)
 
 
 def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:

@@ -68,6 +68,7 @@ class QueryValues(dict):
         lower_is_better: The metrics whose lower values are better, such as ARP.
         by: The keys of columns with slices, from `by=`.
         counts: The `RunCounts` of `evaluate_run`, or None.
+        ranges: The lowest and the highest possible value of each metric, a dict.
     """
 
     def __init__(
@@ -77,8 +78,10 @@ class QueryValues(dict):
         lower_is_better: frozenset[str] = frozenset(),
         by: tuple[str, ...] = (),
         counts: RunCounts | None = None,
+        ranges: Mapping[str, tuple[float, float]] | None = None,
     ):
         super().__init__(values)
+        self.ranges = dict(ranges or {})
         self.weights = dict(weights)
         self.lower_is_better = lower_is_better
         self.by = by
@@ -333,4 +336,5 @@ def summarize(
         frozenset(n for n, m in named.items() if m.declaration.lower_is_better),
         slices.names if slices else (),
         counts,
+        {name: measure.declaration.range for name, measure in named.items()},
     )

@@ -1,0 +1,165 @@
+"""Simulates how often the 95% intervals of `compare` cover, and how often tests reject.
+
+Writes the tables of docs/confidence-intervals.md:
+
+    python tests/coverage.py
+"""
+
+import pathlib
+import re
+import zlib
+
+import numpy as np
+
+from tfrankmetrics.comparison.intervals import (
+    intervals_of_differences,
+    intervals_of_means,
+)
+from tfrankmetrics.comparison.significance import (
+    Sample,
+    bootstrap_test,
+    randomization_test,
+    standard_errors,
+    t_test,
+)
+
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "confidence-intervals.md"
+SAMPLES, QUERIES = 4000, (10, 20, 50, 300)
+TESTED, RESAMPLES = 1000, 2000
+POPULATION = 2_000_000  # whose mean is the true one
+RANGE = np.array([[0.0], [1.0]])
+
+
+def hits(share):
+    return lambda rng, shape: (rng.random(shape) < share).astype(float)
+
+
+def reciprocal_ranks(zeros):
+    def draw(rng, shape):
+        ranks = np.minimum(rng.zipf(1.8, shape), 1000)
+        return np.where(rng.random(shape) < zeros, 0, 1 / ranks)
+
+    return draw
+
+
+def ndcg(zeros):
+    """Values with ties: multiples of 0.1, and many zeros."""
+
+    def draw(rng, shape):
+        values = np.round(rng.beta(2, 2.5, shape), 1)
+        return np.where(rng.random(shape) < zeros, 0, values)
+
+    return draw
+
+
+MODELS = {
+    "0 or 1, mean 0.02": hits(0.02),
+    "0 or 1, mean 0.05": hits(0.05),
+    "0 or 1, mean 0.3": hits(0.3),
+    "0 or 1, mean 0.95": hits(0.95),
+    "reciprocal ranks, 20% zeros": reciprocal_ranks(0.2),
+    "reciprocal ranks, 70% zeros": reciprocal_ranks(0.7),
+    "NDCG, 50% zeros": ndcg(0.5),
+    "NDCG, 80% zeros": ndcg(0.8),
+    "NDCG, 95% zeros": ndcg(0.95),
+    "NDCG near 0.8, no ties": lambda rng, shape: rng.beta(40, 10, shape),
+}
+WEIGHTS = {
+    "": lambda rng, shape: np.ones(shape),
+    ", weights 1 to 4": lambda rng, shape: rng.integers(1, 5, shape).astype(float),
+    ", log-normal weights": lambda rng, shape: rng.lognormal(0, 1, shape),
+}
+WEIGHTED = ["0 or 1, mean 0.05", "reciprocal ranks, 70% zeros", "NDCG, 50% zeros"]
+# The share of queries for which both models have the same value.
+EQUAL = {"0 or 1, mean 0.05": 0.2, "0 or 1, mean 0.3": 0.5, "NDCG, 50% zeros": 0.3}
+EQUAL |= {"reciprocal ranks, 20% zeros": 0.6, "NDCG near 0.8, no ties": 0.0}
+
+
+def rng_of(*parts):
+    """A generator that depends on what is drawn, and not on what was drawn before."""
+    return np.random.default_rng(zlib.crc32(repr(parts).encode()))
+
+
+def coverage_of_means(model, weights, queries):
+    """The share of samples whose interval covers the true mean."""
+    true = MODELS[model](rng_of(model), POPULATION).mean()
+    rng = rng_of(model, weights, queries)
+    shape = queries, SAMPLES
+    sample = Sample(MODELS[model](rng, shape), WEIGHTS[weights](rng, shape))
+    low, high = intervals_of_means(sample, RANGE)
+    return np.mean((low <= true) & (true <= high))
+
+
+def pair(model, queries, number):
+    """Two models with the same distribution of values."""
+    rng = rng_of(model, "pair", queries)
+    first, other = (MODELS[model](rng, (queries, number)) for _ in range(2))
+    is_equal = rng.random(first.shape) < EQUAL[model]
+    second = np.where(is_equal, first, other)
+    return [Sample(each, np.ones(each.shape)) for each in (first, second)]
+
+
+def coverage_of_differences(model, queries):
+    """The share of samples whose interval covers 0, the true difference."""
+    low, high = intervals_of_differences(*pair(model, queries, SAMPLES), RANGE)
+    return np.mean((low <= 0) & (high >= 0))
+
+
+def rejections(model, queries):
+    """The share of samples with p < 0.05, for each test, if no model is better."""
+    first, second = pair(model, queries, TESTED)
+    errors = standard_errors(second.influences - first.influences, first.numbers)
+    found = {
+        "randomization": randomization_test(first, second, RESAMPLES, 0),
+        "t": t_test(second.means - first.means, errors, first.numbers),
+        "bootstrap": bootstrap_test(first, second, RESAMPLES, 0),
+    }
+    return {name: np.mean(p < 0.05) for name, p in found.items()}
+
+
+def rows_of_means():
+    cases = [(model, "") for model in MODELS]
+    cases += [(model, each) for model in WEIGHTED for each in [*WEIGHTS][1:]]
+    for model, weights in cases:
+        shares = [coverage_of_means(model, weights, n) for n in QUERIES]
+        yield [model + weights, *(f"{share:.1%}" for share in shares)]
+
+
+def rows_of_differences():
+    for model in EQUAL:
+        shares = [coverage_of_differences(model, n) for n in QUERIES]
+        yield [model, *(f"{share:.1%}" for share in shares)]
+
+
+def rows_of_tests():
+    for model in EQUAL:
+        for n in QUERIES[:3]:
+            found = rejections(model, n)
+            yield [model, str(n), *(f"{share:.1%}" for share in found.values())]
+
+
+def table(head, rows):
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main():
+    text, sizes = PAGE.read_text("utf-8"), [f"{n} queries" for n in QUERIES]
+    tables = {
+        "means": table(["values", *sizes], rows_of_means()),
+        "differences": table(["values of both models", *sizes], rows_of_differences()),
+        "tests": table(
+            ["values of both models", "queries", "randomization", "t", "bootstrap"],
+            rows_of_tests(),
+        ),
+    }
+    for name, content in tables.items():
+        print(content)
+        pattern = rf"(<!-- coverage: {name} -->\n\n).*?(\n\n<!-- end -->)"
+        text, number = re.subn(pattern, rf"\1{content}\2", text, flags=re.DOTALL)
+        assert number == 1
+    PAGE.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
