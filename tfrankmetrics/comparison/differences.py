@@ -63,11 +63,11 @@ def compare(
     >>> b = evaluate(labels, [[1, 3, 2]] * 4, ["mrr"], per_query=True)
     >>> compare({"A": a, "B": b})
     metric  queries                     A (a)                    B (b)
-    mrr           4  0.7500 [0.3775, 1.0000]*  0.6667 [0.1699, 1.0000]
+    mrr           4  0.7500 [0.3573, 1.0000]*  0.6667 [0.1431, 1.0000]
     Mean [95% interval]. * or bold: best. Letters: better than that model (p < 0.05).
     <BLANKLINE>
     metric  models  difference        95% interval      p  wins  losses  ties
-    mrr     B - A      -0.0833  [-0.9087, +0.7420]  0.750     2       2     0
+    mrr     B - A      -0.0833  [-0.9202, +0.7841]  0.750     2       2     0
     Paired randomization test.
 
     For each metric, the result has the mean of each model with its 95% interval, and

@@ -74,7 +74,7 @@ class Comparison:
     >>> print(comparison.to_markdown("means"))
     | metric | queries | A (a) | B (b) |
     | --- | ---: | ---: | ---: |
-    | mrr | 3 | 0.5667 [0.0000, 1.0000] | **0.8333 [0.3750, 1.0000]** |
+    | mrr | 3 | 0.5667 [0.0000, 1.0000] | **0.8333 [0.3333, 1.0000]** |
     <BLANKLINE>
     Mean [95% interval]. * or bold: best. Letters: better than that model (p < 0.05).
 
