@@ -55,10 +55,12 @@ def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
         ranges: The lowest and highest possible values, `[2, metrics]`; may be infinite.
     """
     spread = _spread(sample.values, sample.influences, ranges, sample)
+    found = _intervals(sample.means, spread)
     is_share = _are_shares(sample) & (ranges == [[0], [1]]).all(axis=0)
-    hits = (sample.values * (sample.weights > 0)).sum(axis=0)
-    exact = _exact_intervals(hits, sample.numbers)
-    return np.where(is_share, exact, _intervals(sample.means, spread))
+    if is_share.any():
+        hits = (sample.values * (sample.weights > 0)).sum(axis=0)
+        found = np.where(is_share, _exact_intervals(hits, sample.numbers), found)
+    return found
 
 
 def intervals_of_differences(
@@ -72,6 +74,7 @@ def intervals_of_differences(
 
 
 def _intervals(means: np.ndarray, spread: Spread) -> np.ndarray:
+    special = _special()
     low, high = _ends(spread)
     number, total = spread.number, spread.number + 2 * WEIGHT_OF_END
     with np.errstate(all="ignore"):  # of metrics without an interval
@@ -83,9 +86,9 @@ def _intervals(means: np.ndarray, spread: Spread) -> np.ndarray:
         concentration = share * (1 - share) * width**2 / variance - 1
         shape = share * concentration, (1 - share) * concentration
         tails = np.array([[1 - CONFIDENCE], [1 + CONFIDENCE]]) / 2
-        found = low + width * _stats().beta.ppf(tails, *shape)
+        found = low + width * special.betaincinv(*shape, tails)
         degrees = np.maximum(number - 1, 1)
-        wider = _stats().t.ppf(tails[1], degrees) / _stats().norm.ppf(tails[1])
+        wider = special.stdtrit(degrees, tails[1]) / special.ndtri(tails[1])
         found = np.clip(means + (found - means) * wider, low, high)
     return np.where(number > 1, found, np.nan)
 
@@ -103,9 +106,10 @@ def _ends(spread: Spread) -> tuple[np.ndarray, np.ndarray]:
 
 def _exact_intervals(hits: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The intervals of Clopper and Pearson for shares of hits, `[2, metrics]`."""
+    inverse = _special().betaincinv
     tail, misses = (1 - CONFIDENCE) / 2, numbers - hits
-    low = np.where(hits > 0, _stats().beta.ppf(tail, hits, misses + 1), 0)
-    high = np.where(misses > 0, _stats().beta.ppf(1 - tail, hits + 1, misses), 1)
+    low = np.where(hits > 0, inverse(hits, misses + 1, tail), 0)
+    high = np.where(misses > 0, inverse(hits + 1, misses, 1 - tail), 1)
     return np.where(numbers > 1, [low, high], np.nan)
 
 
@@ -131,5 +135,6 @@ def _are_shares(sample: Sample) -> np.ndarray:
     return is_whole & (lightest == sample.weights.max(axis=0, initial=0))
 
 
-def _stats() -> Any:
-    return require("scipy.stats", "compare", "`compare`")
+def _special() -> Any:
+    """Quantiles of distributions, without the overhead of scipy.stats."""
+    return require("scipy.special", "compare", "`compare`")
