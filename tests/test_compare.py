@@ -578,6 +578,39 @@ def test_without_scipy_the_error_names_the_extra(monkeypatch):
         tfr.compare(values("A"))
 
 
+@pytest.mark.parametrize("number", [1, 3, 5])
+def test_the_smallest_p_is_that_of_the_best_outcome(number):
+    first = [0.5] * 9
+    all_better = [0.6 + 0.01 * i for i in range(number)] + first[number:]
+    signs = itertools.product((-1, 1), repeat=number)
+    outcomes = [
+        [0.5 + sign * (0.1 + 0.01 * i) for i, sign in enumerate(each)] + first[number:]
+        for each in signs
+    ]
+    found = [
+        tfr.compare({"A": {"x": first}, "B": {"x": each}}).differences[0]
+        for each in (all_better, *outcomes)
+    ]
+    assert {each.smallest_p for each in found} == {2 / 2**number}
+    assert min(each.p for each in found) == found[0].p == 2 / 2**number
+
+
+def test_comparisons_that_cannot_be_significant_are_named():
+    models = {"A": {"mrr": [1, 0.5, 0.2, 1]}, "B": {"mrr": [1, 1, 0.5, 0.5]}}
+    text = repr(tfr.compare(models))
+    assert "B - A, mrr: 3 (p is at least 0.25)." in text
+    assert "Too few" not in repr(tfr.compare(models, test="t"))
+    many = {name: {"mrr": MODELS[name][:, 0]} for name in "AB"}
+    comparison = tfr.compare(many)
+    assert "Too few" not in repr(comparison)
+    assert comparison.differences[0].smallest_p == 1 / 10_001  # of random swaps
+    strict = {
+        name: {f"m{i}": each[:6, i] for i in range(2)} for name, each in MODELS.items()
+    }
+    assert "Too few" not in repr(tfr.compare(strict))  # 2 / 2^6 is below 0.05
+    assert "; and 3 more." in repr(tfr.compare(strict, correction="bonferroni"))
+
+
 def test_values_from_a_frame():
     frames = {name: pd.DataFrame(each) for name, each in values().items()}
     plain = {name: frame.to_dict("series") for name, frame in frames.items()}

@@ -33,6 +33,7 @@ from tfrankmetrics.comparison.significance import (
     Sample,
     bootstrap_test,
     randomization_test,
+    smallest_p,
     standard_errors,
     t_test,
 )
@@ -285,6 +286,11 @@ def _differences(
     is_higher, is_lower = second.values > first.values, second.values < first.values
     wins = np.where(lower_is_better, is_lower.sum(axis=0), is_higher.sum(axis=0))
     losses = np.where(lower_is_better, is_higher.sum(axis=0), is_lower.sum(axis=0))
-    columns = difference, errors, low, high, p, wins, losses, numbers - wins - losses
+    smallest = np.zeros(len(metrics))
+    if options.test == "randomization":
+        differs = (first.values != second.values) | (first.weights != second.weights)
+        smallest = smallest_p(differs.sum(axis=0), options.resamples)
+    ties = numbers - wins - losses
+    columns = difference, errors, low, high, p, wins, losses, ties, smallest
     rows = zip(metrics, *(each.tolist() for each in columns), strict=True)
     return [Difference(key, metric, names, *row) for metric, *row in rows]

@@ -20,6 +20,7 @@ from tfrankmetrics.results.tables import (
 from tfrankmetrics.rules import check_option, listed
 
 SIGNIFICANT = 0.05
+MOST_NAMED = 3  # comparisons in a sentence
 Content = Literal["means", "differences"]
 
 
@@ -50,6 +51,8 @@ class Difference(NamedTuple):
     wins: int  # queries in which the second model is better
     losses: int
     ties: int
+    # The smallest p that any outcome of these queries could have; 0 without a limit.
+    smallest_p: float = 0
     corrected_p: float = math.nan
 
     @property
@@ -287,7 +290,25 @@ class Comparison:
                 f"; p-values corrected for {self._num_tests} comparisons "
                 f"({self._correction})"
             )
-        return Table(header, rows, len(self.by) + 2, f"{note}.")
+        note = "\n".join([f"{note}.", *self._too_few()])
+        return Table(header, rows, len(self.by) + 2, note)
+
+    def _too_few(self) -> list[str]:
+        """A sentence on the comparisons that no outcome would make significant."""
+        factor = self._num_tests if self._correction == "bonferroni" else 1
+        few = [
+            f"{', '.join(self._labels(each))}, {each.metric}: "
+            f"{each.wins + each.losses} (p is at least {each.smallest_p:.3g})"
+            for each in self.differences
+            if each.smallest_p * factor >= SIGNIFICANT and not math.isnan(each.p)
+        ]
+        if not few:
+            return []
+        more = f"; and {len(few) - MOST_NAMED} more" if len(few) > MOST_NAMED else ""
+        return [
+            "Too few queries differ for a significant difference, whichever model wins "
+            f"them. {'; '.join(few[:MOST_NAMED])}{more}."
+        ]
 
 
 def _plot_intervals(axis: Any, rows: Sequence[Mean | Difference]) -> None:

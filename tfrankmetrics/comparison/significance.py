@@ -139,6 +139,17 @@ def randomization_test(
     return np.where(first.numbers > 0, p, np.nan)
 
 
+def smallest_p(num_different: np.ndarray, resamples: int) -> np.ndarray:
+    """The smallest p-values of the randomization test that any outcome could have.
+
+    If m queries differ, 2 of the 2^m swaps give the largest difference: those of none
+    and of all. Random swaps give at least 1 / (number of swaps + 1).
+    """
+    smallest = np.minimum(1.0, 2.0 ** (1.0 - num_different))
+    is_exact = 2.0**num_different <= resamples
+    return np.where(is_exact, smallest, np.maximum(smallest, 1 / (resamples + 1)))
+
+
 def bootstrap_test(
     first: Sample, second: Sample, resamples: int, seed: int
 ) -> np.ndarray:
