@@ -598,7 +598,7 @@ def test_the_smallest_p_is_that_of_the_best_outcome(number):
 def test_comparisons_that_cannot_be_significant_are_named():
     models = {"A": {"mrr": [1, 0.5, 0.2, 1]}, "B": {"mrr": [1, 1, 0.5, 0.5]}}
     text = repr(tfr.compare(models))
-    assert "B - A, mrr: 3 (p is at least 0.25)." in text
+    assert "in any outcome: B - A, mrr (3: p >= 0.25)." in text
     assert "Too few" not in repr(tfr.compare(models, test="t"))
     many = {name: {"mrr": MODELS[name][:, 0]} for name in "AB"}
     comparison = tfr.compare(many)

@@ -70,6 +70,7 @@ def compare(
     metric  models  difference        95% interval      p  wins  losses  ties
     mrr     B - A      -0.0833  [-0.9202, +0.7841]  0.750     2       2     0
     Paired randomization test.
+    Too few queries differ for p < 0.05 in any outcome: B - A, mrr (4: p >= 0.125).
 
     For each metric, the result has the mean of each model with its 95% interval, and
     for each two models the difference with its 95% interval, the p-value of a paired

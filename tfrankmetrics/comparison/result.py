@@ -297,18 +297,16 @@ class Comparison:
         """A sentence on the comparisons that no outcome would make significant."""
         factor = self._num_tests if self._correction == "bonferroni" else 1
         few = [
-            f"{', '.join(self._labels(each))}, {each.metric}: "
-            f"{each.wins + each.losses} (p is at least {each.smallest_p:.3g})"
+            f"{', '.join(self._labels(each))}, {each.metric} "
+            f"({each.wins + each.losses}: p >= {each.smallest_p:.3g})"
             for each in self.differences
             if each.smallest_p * factor >= SIGNIFICANT and not math.isnan(each.p)
         ]
         if not few:
             return []
         more = f"; and {len(few) - MOST_NAMED} more" if len(few) > MOST_NAMED else ""
-        return [
-            "Too few queries differ for a significant difference, whichever model wins "
-            f"them. {'; '.join(few[:MOST_NAMED])}{more}."
-        ]
+        named = "; ".join(few[:MOST_NAMED])
+        return [f"Too few queries differ for p < 0.05 in any outcome: {named}{more}."]
 
 
 def _plot_intervals(axis: Any, rows: Sequence[Mean | Difference]) -> None:
