@@ -7,6 +7,8 @@ check.
 """
 
 import ast
+import collections
+import concurrent.futures
 import copy
 import os
 import pathlib
@@ -347,6 +349,21 @@ def test_results_have_the_dtype_of_the_metric():
     assert np.isnan(float(metric.result()))  # 2^20 is more than a float16 holds
 
 
+def test_threads_lose_no_updates():
+    metric = tfr.RankingMetrics(["mrr"], num_queries=True)
+
+    def update():
+        for _ in range(20):
+            metric.update_state(LABELS, X[..., 0])
+
+    metric.update_state(LABELS, X[..., 0])
+    number = float(metric.result()["num_queries"])
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for each in [pool.submit(update) for _ in range(4)]:
+            each.result()
+    assert float(metric.result()["num_queries"]) == 81 * number
+
+
 def test_pointwise_outputs_raise():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse", metrics=[tfr.NDCG()])
@@ -411,8 +428,37 @@ class TestJax:
     def test_functions_raise_while_jax_traces(self):
         import jax
 
-        with pytest.raises(RuntimeError, match=r"outside of jax\.jit"):
-            jax.jit(lambda y, s: tfr.evaluate(y, s, ["mrr"])["mrr"])(LABELS, LABELS)
+        calls = [
+            lambda y: tfr.evaluate(y, LABELS, ["mrr"])["mrr"],
+            lambda y: tfr.evaluate(LABELS, LABELS, ["mrr"], by=y[:, 0]).whole["mrr"],
+            lambda y: tfr.evaluate_rows(y[0], y[0], y[0], ["mrr"])["mrr"],
+            lambda y: tfr.evaluate_retrieval(y, y, [0] * QUERIES, ["mrr"])["mrr"],
+        ]
+        for call in calls:
+            with pytest.raises(RuntimeError, match=r"outside of jax\.jit"):
+                jax.jit(call)(LABELS)
+
+    def test_results_of_several_states(self):
+        import jax
+
+        metric = tfr.MeanReciprocalRank()
+        start = [variable.value for variable in metric.variables]
+        states = [
+            metric.stateless_update_state(start, LABELS, X[..., i]) for i in (0, 1)
+        ]
+        stacked = [jax.numpy.stack(each) for each in zip(*states)]
+        found = jax.vmap(metric.stateless_result)(stacked)
+        expected = [tfr.evaluate(LABELS, X[..., i], ["mrr"])["mrr"] for i in (0, 1)]
+        assert found.tolist() == close(expected)
+
+    def test_functions_of_jax_as_options(self):
+        import jax.numpy as jnp
+
+        labels, expected = LABELS[:3], np.square
+        for ours, theirs in ((jnp.square, expected), (jnp.log1p, np.log1p)):
+            found = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=ours)
+            exact = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=theirs)
+            assert found == pytest.approx(exact, rel=1e-12)
 
     def test_replicas(self):
         import jax
@@ -526,8 +572,30 @@ def test_a_shuffled_loader_raises():
         torch.from_numpy(X), torch.from_numpy(LABELS)
     )
     loader = torch.utils.data.DataLoader(tensors, shuffle=True)
-    with pytest.raises(ValueError, match="with shuffle=True"):
-        tfr.EvaluateLists(loader, metrics=["mrr"], by=["a"] * QUERIES)
+    data = torch.utils.data
+    loaders = [
+        loader,
+        data.DataLoader(tensors, sampler=data.SubsetRandomSampler(range(QUERIES))),
+        data.DataLoader(
+            tensors,
+            batch_sampler=data.BatchSampler(data.RandomSampler(tensors), 2, False),
+        ),
+    ]
+    for each in loaders:
+        with pytest.raises(ValueError, match="with shuffle=True or the sampler"):
+            tfr.EvaluateLists(each, metrics=["mrr"], by=["a"] * QUERIES)
+
+
+def test_batches_in_named_tuples():
+    Batch = collections.namedtuple("Batch", ["x", "y"])
+
+    class Named(Lists):
+        def __getitem__(self, number):
+            return Batch(*super().__getitem__(number))
+
+    model = list_model()
+    found = fit_with(tfr.EvaluateLists(Named(X, LABELS), metrics=["mrr"]), model)
+    assert found == close(tfr.evaluate(LABELS, scores_of(model), ["mrr"]))
 
 
 class Rows(Lists):

@@ -75,7 +75,7 @@ def run_with(tmp_path, tensorflow, code):
         (
             None,
             r"ModuleNotFoundError: `RankingMetrics` needs Keras with TensorFlow, JAX or "
-            r"PyTorch\. Received: neither .*Run `pip install tfrankmetrics\[tensorflow",
+            r"PyTorch\. Received: no TensorFlow, .*Run `pip install tfrankmetrics\[tensorflow",
         ),
         ("__version__ = '2.14.1'", r"ImportError: .*Received: TensorFlow 2\.14\.1\."),
         ("import not_there", r"ModuleNotFoundError: No module named 'not_there'"),

@@ -171,9 +171,10 @@ class CatalogueArguments(TypedDict, total=False):
         Argument(
             None,
             "A function from queries and candidates, some rows of each, to their "
-            "scores `[B, C]`, made of TensorFlow operations. The score of a pair must "
-            "not depend on the other rows, of which the last ones are repeated. The "
-            "default is the dot product, in the wider of the two dtypes.",
+            "scores `[B, C]`. It receives tensors of TensorFlow, or arrays of NumPy "
+            "without TensorFlow and with Keras's other backends. The score of a pair "
+            "must not depend on the other rows, of which the last ones are repeated. "
+            "The default is the dot product, in the wider of the two dtypes.",
         ),
     ]
     query_tower: Annotated[

@@ -37,6 +37,9 @@ def in_bfloat16_of_jax(array):
 KINDS = [torch.tensor, with_gradient, in_bfloat16_of_torch]
 KINDS += [jnp.asarray, in_bfloat16_of_jax]
 CALLS = {
+    "lists of ids": lambda of: tfr.evaluate_run(
+        {"q": of(np.array([1, 2]))}, {"q": of(np.array([3, 1]))}, NAMES
+    ),
     "lists": lambda of: tfr.evaluate(
         of(LABELS), of(SCORES), NAMES, sample_weight=of(LABELS[:, 0] + 1)
     ),

@@ -70,7 +70,10 @@ class Evaluation(KerasCallback):
         if self._unit == "steps" and is_due:
             if hasattr(self.model, "jax_state_sync"):  # the weights of this step
                 self.model.jax_state_sync()
+            is_training = getattr(self.model, "training", None)  # of PyTorch
             self._logs = self._by_key(self._values())
+            if is_training:
+                self.model.train()
             self._add_to(logs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:

@@ -60,9 +60,10 @@ class EvaluateLists(Evaluation):
     ['loss', 'val_mrr']
 
     Args:
-        x: The inputs, as for `model.predict`. Or a finite `tf.data.Dataset` of
-            batches `(x, y)` or `(x, y, sample_weight)`. Each evaluation goes through it
-            once, so a dataset that is shuffled again each time is fine, but for `by`.
+        x: The inputs, as for `model.predict`. Or a finite `tf.data.Dataset`, a
+            `keras.utils.PyDataset` or a `DataLoader` of PyTorch, of batches `(x, y)` or
+            `(x, y, sample_weight)`. Each evaluation goes through it once, so a dataset
+            that is shuffled again each time is fine, but for `by`.
         y: What `evaluate` takes as `y_true`: labels, or relevant ids. Omit it if `x` is
             a dataset.
         metrics: Names and metric objects, as in `evaluate`.
@@ -189,7 +190,9 @@ def _no_batches_of_lists(received: Any) -> ValueError:
 
 def _of_output(data: Any, output: Any) -> Any:
     """The labels or weights of one output, if these are of several, as for `fit`."""
-    if output is not None and isinstance(data, (Mapping, tuple)):
+    is_list_of_arrays = isinstance(data, list) and hasattr(data[0], "shape")
+    is_of_several = isinstance(data, (Mapping, tuple)) or is_list_of_arrays
+    if output is not None and is_of_several:
         with contextlib.suppress(KeyError, IndexError, TypeError):
             return data[output]
     return data

@@ -21,10 +21,17 @@ def from_pytorch(data: Any) -> Any:
     """A tensor of PyTorch, or a list of them, as NumPy's; other data as they are.
 
     NumPy cannot convert tensors that require a gradient, are on a GPU or are bfloat16.
+    Raises RuntimeError for an array of JAX that has no values yet.
     """
     if isinstance(data, (list, tuple)):
         is_list_of_them = data and hasattr(data[0], "detach")
         return [*map(from_pytorch, data)] if is_list_of_them else data
+    if type(data).__name__.endswith("Tracer"):
+        raise RuntimeError(
+            "Functions need arrays with values. Received: an array that JAX traces. "
+            "Call the function outside of jax.jit, or update a metric object there, by "
+            "stateless_update_state."
+        )
     if not hasattr(data, "detach"):
         return data
     tensor = data.detach().cpu()

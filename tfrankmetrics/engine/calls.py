@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tfrankmetrics import arrays as xp
@@ -23,7 +25,7 @@ def call_compiled(
     library = xp.library_of(*arrays_of(lists).values())
     needs_tensors = any(measure.declaration.needs_tensors for measure in measures)
     if library == "numpy" and not needs_tensors:
-        with quiet():
+        with quiet(), _for_functions(measures):
             return function(measures, lists, first_query)
     if library == "jax":
         from tfrankmetrics.engine.jax_calls import call_with_jax
@@ -32,6 +34,14 @@ def call_compiled(
     from tfrankmetrics.engine.graph_calls import call_with_tensors
 
     return call_with_tensors(function, measures, lists, first_query)
+
+
+def _for_functions(measures: tuple[Measure, ...]) -> AbstractContextManager:
+    """What surrounds a computation in which a user's function may call JAX."""
+    options = (value for measure in measures for _, value in measure.options)
+    if "jax" in sys.modules and any(map(callable, options)):
+        return xp.computing_in("jax")
+    return nullcontext()
 
 
 def require_eager(function: str) -> None:

@@ -20,6 +20,7 @@ from tfrankmetrics.columns.values import (
     as_numbers,
     as_objects,
     factorize,
+    from_pytorch,
     has_large_int,
     is_missing,
     require_labels,
@@ -121,7 +122,7 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
                 "A ranked list has an order, best first. Received: a set for the "
                 f"query {shortened(query)}."
             )
-        items = [*of_query]
+        items = _listed(of_query)
         values = np.ones(len(items)) if name == "qrels" else -np.arange(len(items))
     else:
         raise ValueError(
@@ -135,6 +136,13 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
             f"{shortened(query)}. Leave it out, or give it an item of label 0."
         )
     return items, values
+
+
+def _listed(items: Iterable[Any]) -> list[Any]:
+    """The items of a list, or of an array of any library."""
+    if hasattr(items, "dtype"):
+        return np.asarray(from_pytorch(items)).tolist()
+    return [*items]
 
 
 def _require_numbers(name: str, query: Any, values: Any) -> None:

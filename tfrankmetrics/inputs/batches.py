@@ -53,8 +53,10 @@ def refuse_unordered(data: Any, by_position: str) -> None:
     renamed, the error no longer appears, and a test fails.
     """
     how = "shuffle()" if "Shuffle" in type(data).__name__ else None
-    if type(getattr(data, "sampler", None)).__name__ == "RandomSampler":
-        how = "shuffle=True"
+    sampler = getattr(getattr(data, "batch_sampler", None), "sampler", None)
+    sampler = sampler or getattr(data, "sampler", None)
+    if _has_class(data, "torch", "DataLoader") and not _is_in_order(sampler):
+        how = f"shuffle=True or the sampler {type(sampler).__name__}"
     if how is not None:
         raise ValueError(
             f"{by_position} must be in the order of the dataset. Received: a dataset "
@@ -62,6 +64,12 @@ def refuse_unordered(data: Any, by_position: str) -> None:
         )
     for source in getattr(data, "_inputs", list)() if is_dataset(data) else []:
         refuse_unordered(source, by_position)
+
+
+def _is_in_order(sampler: Any) -> bool:
+    """Whether a sampler of PyTorch keeps the order; there is none for an iterable."""
+    in_order = ("NoneType", "SequentialSampler", "_InfiniteConstantSampler")
+    return type(sampler).__name__ in in_order
 
 
 def require_end(name: str, data: Any) -> None:

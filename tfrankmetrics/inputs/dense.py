@@ -105,14 +105,6 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | Rows:
         array = np.asarray(data)
     except ValueError:  # rows of unequal length
         array = np.empty(0, object)
-    except TypeError as error:
-        if "Tracer" not in type(error).__name__:
-            raise
-        raise RuntimeError(
-            f"{name} must have values. Received: an array that JAX traces. Call the "
-            "function outside of jax.jit, or update a metric object there, by "
-            "stateless_update_state."
-        ) from None
     if array.dtype == object:
         return _rows(name, data)
     refuse_rounded_integers(name, data, array)

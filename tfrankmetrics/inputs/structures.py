@@ -15,7 +15,8 @@ def map_arrays(function: Callable[..., Any], *inputs: Any) -> Any:
         }
     if isinstance(first, (list, tuple)):
         parts = [map_arrays(function, *each) for each in zip(*inputs, strict=True)]
-        return type(first)(parts)
+        is_named = hasattr(first, "_fields")  # of a namedtuple
+        return type(first)(*parts) if is_named else type(first)(parts)
     return function(*inputs)
 
 

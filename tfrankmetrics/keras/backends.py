@@ -44,8 +44,8 @@ def require_keras(needed_by: str) -> None:
     if not can_make_metrics():
         raise ModuleNotFoundError(
             f"{needed_by} needs Keras with TensorFlow, JAX or PyTorch. Received: "
-            "neither TensorFlow nor a Keras with another backend is installed. Run "
-            "`pip install tfrankmetrics[tensorflow]`; or `pip install "
+            f"no TensorFlow, and KERAS_BACKEND={os.environ.get('KERAS_BACKEND')!r}. "
+            "Run `pip install tfrankmetrics[tensorflow]`; or `pip install "
             "tfrankmetrics[jax]` or `tfrankmetrics[torch]`, and set KERAS_BACKEND to "
             "'jax' or 'torch'. Functions of arrays and tables, such as "
             "tfrankmetrics.evaluate, need NumPy only.",

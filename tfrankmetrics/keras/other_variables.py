@@ -8,6 +8,7 @@ those of the model. PyTorch computes step by step, so NumPy does that part.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,15 @@ def new(metric: Any, name: str, shape: tuple[int, ...], dtype: str) -> Any:
     )
 
 
-def is_tracing() -> bool:
-    """Whether JAX traces a function, so that values are unknown."""
+def is_tracing(*numbers: Array) -> bool:
+    """Whether JAX traces a function, or these numbers, so that values are unknown."""
     if library == "numpy":
         return False
     import jax.core
     import jax.numpy
 
-    return isinstance(jax.numpy.add(0, 0), jax.core.Tracer)
+    arrays = jax.numpy.add(0, 0), *numbers
+    return any(isinstance(each, jax.core.Tracer) for each in arrays)
 
 
 def numbers_of(variable: Any) -> Array:
@@ -46,13 +48,17 @@ def numbers_of(variable: Any) -> Array:
 
 
 def add(variable: Any, amount: Array) -> None:
-    """Adds to a variable."""
-    rest, parts = numbers_of(variable) + amount, []
-    for _ in range(PARTS):
-        part = _in_float32(rest)
-        parts.append(xp.astype(part, xp.float32))
-        rest = rest - part
-    variable.assign(xp.stack(parts, axis=-1))
+    """Adds to a variable; one thread after another, since it is read and then set."""
+    with _LOCK:
+        rest, parts = numbers_of(variable) + amount, []
+        for _ in range(PARTS):
+            part = _in_float32(rest)
+            parts.append(xp.astype(part, xp.float32))
+            rest = rest - part
+        variable.assign(xp.stack(parts, axis=-1))
+
+
+_LOCK = threading.Lock()
 
 
 def _in_float32(numbers: Array) -> Array:

@@ -259,7 +259,7 @@ class StatefulMetric(KerasMetric):
         """
         with xp.computing_in(LIBRARY):
             sums = variables.numbers_of(self._sums)
-            if not variables.is_tracing():
+            if not variables.is_tracing(sums):
                 self._warn_of_mistakes(np.asarray(sums))
             return variables.as_results(means(sums[: len(self._measures)]), self.dtype)
 

@@ -13,7 +13,7 @@ def new(metric: Any, name: str, shape: tuple[int, ...], dtype: str) -> Any:
     return metric.add_weight(name=name, shape=shape, initializer="zeros", dtype=dtype)
 
 
-def is_tracing() -> bool:
+def is_tracing(*_: tf.Tensor) -> bool:
     """Whether a graph is being made, so that values are unknown."""
     return not tf.executing_eagerly()
 

@@ -211,14 +211,15 @@ def only_retrieved(gain: ItemGain) -> ItemGain:
 
 
 def call_function(option: str, function: Callable, argument: Array) -> Array:
-    """Calls a user's function, which must return a tensor of its argument's shape."""
-    rule = f"`{option}` must be a function that maps a tensor to one of the same shape"
+    """Calls a user's function, which must return an array of its argument's shape."""
+    rule = f"`{option}` must be a function that maps an array to one of the same shape"
     try:
         result = xp.astype(function(argument), xp.float64, like=argument)
     except Exception as error:
         raise ValueError(
-            f"{rule}, made of TensorFlow operations. Received: {function!r}, which "
-            f"raised {type(error).__name__}: {error}"
+            f"{rule}, by Python's operators or operations of the library of the array, "
+            f"here {xp.library_of(argument)}. Received: {function!r}, which raised "
+            f"{type(error).__name__}: {error}"
         ) from error
     if not xp.has_shape(result, argument.shape):
         raise ValueError(

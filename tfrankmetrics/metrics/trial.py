@@ -56,14 +56,16 @@ def try_declaration(declaration: Declaration) -> Declaration:
 def try_in(declaration: Declaration, library: Library) -> None:
     """The same in the library of Keras. This library's own metrics have tests."""
     is_own = declaration.cls.__module__.partition(".")[0] == __name__.partition(".")[0]
-    if is_own or library == "numpy":
+    if is_own:
         return
-    if library == "jax" and declaration.needs_tensors:
+    if library != "tensorflow" and declaration.needs_tensors:
         raise TypeError(
-            f"The formula of `{declaration.name}` must use `lists.xp`, so that JAX can "
-            "compute it. Received: a formula that only TensorFlow computes, and Keras "
-            "with the backend 'jax'."
+            f"The formula of `{declaration.name}` must use `lists.xp`, so that "
+            f"{library} can compute it. Received: a formula that only TensorFlow "
+            "computes, and Keras with another backend."
         )
+    if library == "numpy":  # which has tried it already
+        return
     value = _try(declaration, library=library)
     if declaration.needs_tensors:
         return
