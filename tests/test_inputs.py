@@ -247,7 +247,7 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.RecallAtK(relevance_threshold=0), "a finite number above 0", "=0"),
         (lambda: tfr.RecallAtK(relevance_threshold="1"), "a finite number above 0", "'1'"),
         (lambda: tfr.NDCG(dtype="int32"), "must be a float", "dtype='int32'"),
-        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels, k: labels), "maps a tensor to one of the same shape", "TypeError"),
+        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels, k: labels), "maps an array to one of the same shape", "TypeError"),
         (lambda: tfr.RankingMetrics(["ndgc@10"]), "Did you mean 'ndcg@10'?", "'ndgc@10'"),
         (lambda: tfr.RankingMetrics(["avg@5"]), "one of 'ndcg', 'dcg', ", "'avg@5'"),
         (lambda: tfr.RankingMetrics(["sucess@1"]), "Did you mean 'hit_rate@1'?", "'sucess@1'"),
@@ -269,7 +269,7 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.RankingMetrics(["map", "mrr"], gain="linear"), "'gain', which no such metric takes", None),
         (lambda: tfr.RankingMetrics([tfr.NDCG()], ties="stable"), "'ties', which no such metric takes", None),
         (lambda: tfr.evaluate(ONE, ONE, ["map"], ideal="judged"), "'ideal', which no such metric takes", None),
-        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels: 1.0), "maps a tensor to one of the same shape", "returned shape ()"),
+        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels: 1.0), "maps an array to one of the same shape", "returned shape ()"),
     ],
 )  # fmt: skip
 def test_invalid_metrics_and_options_raise(make, rule, received):
