@@ -7,7 +7,7 @@ import re
 import sys
 import warnings
 
-import coverage
+import interval_coverage
 import numpy as np
 import pandas as pd
 import pytest
@@ -181,9 +181,11 @@ def test_intervals_stay_within_the_range():
 
 
 def test_the_tables_of_coverage_are_what_the_simulation_prints():
-    text = coverage.PAGE.read_text("utf-8")
+    text = interval_coverage.PAGE.read_text("utf-8")
     for model, weights in (("NDCG, 80% zeros", ""), ("0 or 1, mean 0.05", "")):
-        shares = [coverage.coverage_of_means(model, weights, n) for n in (10, 50)]
+        shares = [
+            interval_coverage.coverage_of_means(model, weights, n) for n in (10, 50)
+        ]
         (row,) = re.findall(rf"^\| {re.escape(model + weights)} \|(.*)\|$", text, re.M)[
             :1
         ]
@@ -192,8 +194,8 @@ def test_the_tables_of_coverage_are_what_the_simulation_prints():
         ]
         assert min(shares) >= 0.93
     model = "NDCG, 50% zeros"
-    assert 0.93 <= coverage.coverage_of_differences(model, 10) <= 0.97
-    found = coverage.rejections(model, 20)
+    assert 0.93 <= interval_coverage.coverage_of_differences(model, 10) <= 0.97
+    found = interval_coverage.rejections(model, 20)
     cells = " | ".join(f"{share:.1%}" for share in found.values())
     assert f"| {model} | 20 | {cells} |" in text
     assert max(found.values()) < 0.065

@@ -29,8 +29,9 @@ from tfrankmetrics.comparison.significance import Sample
 from tfrankmetrics.results.tables import require
 
 CONFIDENCE = 0.95
-# How far the ends are beyond the values, as a part of their spread: chosen so that the
-# intervals of tests/coverage.py cover in 93 to 97% of the samples, where they can.
+# How far the ends are beyond the values, as a part of their spread: chosen so that
+# intervals cover in 93 to 97% of the samples of tests/interval_coverage.py, where they
+# can.
 BEYOND = 1 / 3
 WEIGHT_OF_END = 0.5
 

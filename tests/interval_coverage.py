@@ -2,7 +2,7 @@
 
 Writes the tables of docs/confidence-intervals.md:
 
-    python tests/coverage.py
+    python tests/interval_coverage.py
 """
 
 import pathlib
