@@ -597,6 +597,33 @@ def test_the_smallest_p_is_that_of_the_best_outcome(number):
     assert min(each.p for each in found) == found[0].p == 2 / 2**number
 
 
+@pytest.mark.parametrize("power", [0.5, 0.8, 0.9])
+def test_the_detectable_difference_is_found_with_this_power(power):
+    rng = np.random.default_rng(0)
+    sample = rng.normal(size=40)
+    models = {"A": {"x": np.zeros(40)}, "B": {"x": sample / sample.std(ddof=1)}}
+    (found,) = tfr.compare(models, test="t").differences
+    true = found.detectable_difference(power)
+    p = scipy.stats.ttest_1samp(rng.normal(true, 1, size=(40, 20_000)), 0).pvalue
+    assert np.mean(p < 0.05) == pytest.approx(power, abs=0.015)
+    assert found.queries_needed(true, power) in (40, 41)
+    number = found.queries_needed(-0.2, power)
+    p = scipy.stats.ttest_1samp(rng.normal(0.2, 1, size=(number, 5_000)), 0).pvalue
+    assert np.mean(p < 0.05) == pytest.approx(power, abs=0.03)
+
+
+def test_power_needs_queries_that_differ():
+    (one,) = tfr.compare({"A": {"x": [1.0]}, "B": {"x": [2.0]}}).differences
+    assert math.isnan(one.detectable_difference())
+    with pytest.raises(ValueError, match="at least two queries"):
+        one.queries_needed(0.1)
+    (two,) = tfr.compare({"A": {"x": [1.0, 2]}, "B": {"x": [2.0, 0]}}).differences
+    with pytest.raises(ValueError, match=r"between 0 and 1\. Received: 80"):
+        two.queries_needed(0.1, power=80)
+    with pytest.raises(ValueError, match="other than 0"):
+        two.queries_needed(0)
+
+
 def test_comparisons_that_cannot_be_significant_are_named():
     models = {"A": {"mrr": [1, 0.5, 0.2, 1]}, "B": {"mrr": [1, 1, 0.5, 0.5]}}
     text = repr(tfr.compare(models))
