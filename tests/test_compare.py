@@ -624,6 +624,82 @@ def test_power_needs_queries_that_differ():
         two.queries_needed(0)
 
 
+GAIN = np.array([0.0, 0.02, 0.04, 0.06] * 10)
+
+
+def gate_of(gain, *names, metric="x", **options):
+    first = np.full(len(gain), 0.5)
+    models = {"old": {metric: first}, "new": {metric: first + gain}}
+    return tfr.compare(models, **options.pop("compare", {})).gate(
+        metric, *(names or ["old"]), **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("gain", "options", "passed"),
+    [
+        (GAIN, {"margin": 0.001}, True),
+        (-GAIN, {"margin": 0.05}, True),  # it loses 0.03, and at most 0.04
+        (-GAIN, {"margin": 0.03}, False),
+        (GAIN, {"policy": "better"}, True),
+        (GAIN, {"policy": "better", "margin": 0.02}, True),
+        (GAIN, {"policy": "better", "margin": 0.04}, False),
+        (-GAIN, {"policy": "better"}, False),
+        (GAIN[:3], {"policy": "better"}, False),  # too few queries
+        (GAIN[:1], {"margin": 0.9}, False),
+        (-GAIN, {"policy": "better", "metric": "arp"}, True),  # lower is better
+        (-GAIN, {"margin": 0.001, "metric": "arp"}, True),
+        (GAIN, {"margin": 0.001, "metric": "arp"}, False),
+    ],
+)
+def test_gates(gain, options, passed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfr.RankingWarning)  # ARP without weights
+        decision = gate_of(gain, **options)
+        assert (decision.passed, bool(decision)) == (passed, passed)
+        assert str(decision).startswith("Passed: " if passed else "Failed: ")
+        assert "'new'" in decision.reason
+        assert decision.reason.endswith(".")
+        if "margin" in options and len(gain) == 40:  # the other model's gain is -gain
+            swapped = gate_of(gain, "new", **{"margin": 0.001, **options})
+            assert not (swapped and decision) or options["margin"] >= 0.03
+
+
+def test_a_gate_in_slices_names_the_one_that_fails():
+    gain = np.concatenate([GAIN, [-0.2, -0.1, -0.3, -0.2]])
+    by = {"language": ["de"] * 40 + ["en"] * 4}
+    whole = gate_of(gain, margin=0.05, compare={"by": by})
+    assert whole
+    decision = gate_of(gain, margin=0.05, compare={"by": by}, in_slices=True)
+    assert not decision
+    assert "in the slice 'en' is perhaps worse" in decision.reason
+
+
+def test_arguments_of_gates():
+    models = {name: {"x": GAIN, "y": GAIN} for name in "abc"}
+    comparison = tfr.compare(models)
+    for arguments, message in (
+        ({"metric": "z", "baseline": "a"}, "one of those compared: 'x', 'y'"),
+        ({"metric": "x", "baseline": "d"}, "`baseline` must be one of at least two"),
+        ({"metric": "x", "baseline": "a"}, "`model` must name the one to decide on"),
+        ({"metric": "x", "baseline": "a", "model": "a"}, "must be one of 'b', 'c'"),
+        ({"model": "b", "margin": -1}, "at least 0, in units of the metric"),
+        ({"model": "b", "margin": "1"}, "at least 0, in units of the metric"),
+        ({"model": "b", "margin": 0}, "needs a margin above 0"),
+        ({"model": "b", "policy": "best"}, "`policy` must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            comparison.gate(**{"metric": "x", "baseline": "a", **arguments})
+    assert (
+        "40 queries have no interval"
+        in comparison.gate("x", "c", model="a", margin=0.05).reason
+    )  # equal values of a metric without a range
+    models = {name: {"mrr": GAIN} for name in "abc"}
+    assert tfr.compare(models).gate("mrr", "c", model="a", margin=0.1)
+    with pytest.raises(ValueError, match="at least two models"):
+        tfr.compare({"a": {"x": GAIN}}).gate("x", "a")
+
+
 def test_comparisons_that_cannot_be_significant_are_named():
     models = {"A": {"mrr": [1, 0.5, 0.2, 1]}, "B": {"mrr": [1, 1, 0.5, 0.5]}}
     text = repr(tfr.compare(models))

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.comparison.gate import Decision, Policy, make_rule
 from tfrankmetrics.comparison.significance import adjusted
 from tfrankmetrics.results.tables import (
     Cell,
@@ -198,6 +199,65 @@ class Comparison:
                 row["model"], row["than"] = reversed(values.pop("models"))
             rows.append(row | values)
         return pandas.DataFrame(rows)
+
+    def gate(
+        self,
+        metric: str,
+        baseline: str,
+        *,
+        model: str | None = None,
+        margin: float = 0.0,
+        policy: Policy = "not_worse",
+        in_slices: bool = False,
+    ) -> Decision:
+        """Decides whether a model may replace the baseline.
+
+        >>> from tfrankmetrics import compare
+        >>> old = [0.2, 0.5, 1.0, 0.5, 0.3, 0.2, 1.0, 0.5]
+        >>> new = [0.5, 1.0, 1.0, 1.0, 0.5, 0.5, 1.0, 1.0]
+        >>> comparison = compare({"old": {"mrr": old}, "new": {"mrr": new}})
+        >>> decision = comparison.gate("mrr", "old", margin=0.05)
+        >>> decision.passed
+        True
+        >>> print(decision)
+        Passed: mrr of 'new' is not worse than that of 'old' by 0.05 or more: ...
+
+        Args:
+            metric: The metric that decides.
+            baseline: The model to be replaced.
+            model: The model that replaces it; may be omitted if there are two models.
+            margin: A difference that is too small to matter, in units of the metric.
+                "not_worse" needs one above 0.
+            policy: "not_worse" (the default): by the 95% interval, the model is not
+                worse by the margin or more. "better": the difference is significant
+                (corrected p < 0.05), and the mean is higher by more than the margin;
+                lower, for a metric such as ARP.
+            in_slices: Whether the rule must also hold in each slice of `by=`.
+
+        Returns:
+            A `Decision` with `passed` and the `reason`, which is one sentence about the
+            comparison that decided.
+
+        Raises:
+            ValueError: A name is not one of those compared, or the margin is negative.
+        """
+        rule = make_rule(
+            metric,
+            baseline,
+            model,
+            margin,
+            policy,
+            [*dict.fromkeys(each.metric for each in self.means)],
+            [*dict.fromkeys(each.model for each in self.means)],
+            self._lower_is_better,
+        )
+        return rule.decide(
+            each
+            for each in self.differences
+            if each.metric == metric
+            and {*each.models} == {rule.baseline, rule.model}
+            and (in_slices or each.slice is None)
+        )
 
     def plot(self, *metrics: str) -> Any:
         """Plots the differences with their intervals, or the means of one model.

@@ -1,0 +1,128 @@
+"""The decision about a model: whether it may replace another one, by a stated rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from tfrankmetrics.rules import listed, rule_of, shortened
+
+if TYPE_CHECKING:
+    from tfrankmetrics.comparison.result import Difference
+
+Policy = Literal["not_worse", "better"]
+
+
+class Decision(NamedTuple):
+    """Whether a model passed, and the rule that decided, in one sentence.
+
+    It is true if the model passed, as in `if not comparison.gate(...): ...`.
+    """
+
+    passed: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        return f"{'Passed' if self.passed else 'Failed'}: {self.reason}"
+
+
+class Rule(NamedTuple):
+    """What a model must fulfil in each comparison with the baseline."""
+
+    metric: str
+    baseline: str
+    model: str
+    margin: float
+    policy: Policy
+    lower_is_better: bool
+
+    def decide(self, differences: Iterable[Difference]) -> Decision:
+        """The decision: the first comparison that fails, or else the last one."""
+        decision = Decision(False, "There is nothing to compare.")
+        for each in differences:
+            decision = self._of(each)
+            if not decision:
+                break
+        return decision
+
+    def _of(self, each: Difference) -> Decision:
+        is_reversed = each.models != (self.baseline, self.model)
+        sign = -1 if is_reversed != self.lower_is_better else 1
+        ends = sign * each.low, sign * each.high
+        low, gain = min(ends), sign * each.difference
+        where = "" if each.slice is None else f" in the slice {listed(each.slice)}"
+        start = f"{self.metric} of {self.model!r}{where} is "
+        if math.isnan(low):
+            reason = f"unknown, since {each.queries} queries have no interval."
+            return Decision(False, start + reason)
+        if self.policy == "not_worse":
+            passed = low > -self.margin
+            verb = "not worse" if passed else "perhaps worse"
+            reason = (
+                f"{verb} than that of {self.baseline!r} by {self.margin:g} or more: "
+                f"its gain is {gain:+.4f}, and at least {low:+.4f} by the 95% interval."
+            )
+            return Decision(passed, start + reason)
+        passed = each.is_significant and gain > self.margin
+        verb = "better" if passed else "not shown to be better"
+        by = f" by more than {self.margin:g}" if self.margin else ""
+        reason = (
+            f"{verb} than that of {self.baseline!r}{by}: its gain is {gain:+.4f}, with "
+            f"p = {each.corrected_p:.3f}, where p < 0.05 is required."
+        )
+        return Decision(passed, start + reason)
+
+
+def make_rule(
+    metric: str,
+    baseline: str,
+    model: str | None,
+    margin: float,
+    policy: Any,
+    metrics: Sequence[str],
+    models: Sequence[str],
+    lower_is_better: Iterable[str],
+) -> Rule:
+    """Checks what a user asked for. Raises ValueError for what is not compared."""
+    if metric not in metrics:
+        raise ValueError(
+            f"`metric` must be one of those compared: {listed(metrics)}. Received: "
+            f"{shortened(metric)}."
+        )
+    others = [name for name in models if name != baseline]
+    if baseline not in models or not others:
+        raise ValueError(
+            "`baseline` must be one of at least two models that are compared: "
+            f"{listed(models)}. Received: {shortened(baseline)}."
+        )
+    if model is None and len(others) > 1:
+        raise ValueError(
+            f"`model` must name the one to decide on, of {listed(others)}. Received: "
+            "None, with several models."
+        )
+    model = others[0] if model is None else model
+    if model not in others:
+        raise ValueError(
+            f"`model` must be one of {listed(others)}. Received: {shortened(model)}."
+        )
+    rule = rule_of(Policy)
+    if not rule.holds(policy):
+        raise ValueError(f"`policy` must be {rule.words}. Received: {policy!r}.")
+    is_number = isinstance(margin, (int, float)) and math.isfinite(margin)
+    if not is_number or margin < 0:
+        raise ValueError(
+            "`margin` must be a finite number of at least 0, in units of the metric. "
+            f"Received: {shortened(margin)}."
+        )
+    if policy == "not_worse" and margin == 0:
+        raise ValueError(
+            'policy="not_worse" needs a margin above 0, the largest loss that does not '
+            "matter, since no number of queries shows that a loss is exactly 0. "
+            'Received: margin=0. Pass a margin, or policy="better".'
+        )
+    is_lower = metric in lower_is_better
+    return Rule(metric, baseline, model, float(margin), policy, is_lower)
