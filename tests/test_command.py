@@ -101,6 +101,29 @@ def test_slices_of_one_run(capsys):
     ]
 
 
+def test_a_gate_decides_the_exit_status(capsys):
+    queries = range(12)
+    pathlib.Path("qrels").write_text("".join(f"{q} 0 a 1\n" for q in queries))
+    for name, best, other in (("old", "b", "a"), ("new", "a", "b")):
+        lines = [f"{q} Q0 {best} 1 3 t\n{q} Q0 {other} 2 2 t\n" for q in queries]
+        pathlib.Path(name).write_text("".join(lines))
+    for arguments, status, text in (
+        (["old", "new", "--gate", "better"], 0, "\nPassed: mrr of 'new' is better"),
+        (["new", "old", "--gate", "better"], 1, "\nFailed: mrr of 'old' is not shown"),
+        (["old", "new", "--gate", "not_worse", "--margin", "0.1"], 0, "\nPassed: mrr"),
+        (["new", "old", "--gate", "not_worse", "--margin", "0.1"], 1, "perhaps worse"),
+        (["old", "new"], 0, "Paired randomization test."),
+    ):
+        found, out, _ = run(capsys, "qrels", *arguments, "-m", "mrr")
+        assert (found, text in out) == (status, True)
+    found, _, err = run(capsys, "qrels", "old", "-m", "mrr", "--gate", "better")
+    assert (found, "Received: one run" in err) == (2, True)
+    found, _, err = run(
+        capsys, "qrels", "old", "new", "-m", "mrr", "--gate", "not_worse"
+    )
+    assert (found, "needs a margin above 0" in err) == (2, True)
+
+
 @pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
 def test_tables(capsys, form):
     qrels = pd.DataFrame(

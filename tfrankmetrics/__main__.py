@@ -30,11 +30,14 @@ COMPRESSED = (".gz", ".bz2", ".xz")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command, and returns its exit status: 0, or 2 for a mistake."""
+    """Runs the command, and returns its exit status.
+
+    0; or 1 if a run does not pass a gate, and 2 for a mistake.
+    """
     options = _parser().parse_args(arguments)
     warnings.showwarning = _show_warning
     try:
-        _run(options)
+        status = _run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # such as `... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -42,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, ImportError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    return 0
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -78,6 +81,14 @@ def _parser() -> argparse.ArgumentParser:
         default="error",
         help="queries that only some of the runs have",
     )
+    add(
+        "--gate",
+        choices=["not_worse", "better"],
+        help="exit with the status 1 unless, in the first metric, all other runs are "
+        "not worse than the first run by the margin or more, or are better",
+    )
+    add("--margin", type=float, default=0.0, help="the margin of --gate")
+    add("--in-slices", action="store_true", help="apply --gate to each slice, too")
     add("--format", choices=["text", "markdown", "latex"], default="text")
     for column, default in (
         ("query", "query_id"),
@@ -89,7 +100,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> int:
+    """Prints what was asked for, and returns the exit status."""
+    if options.gate and len(options.runs) < 2:
+        raise ValueError(
+            "--gate compares the first run with the others. Received: one run."
+        )
     is_table = len(options.runs) > 1 or options.by
     if options.per_query and is_table:
         raise ValueError(
@@ -112,19 +128,19 @@ def _run(options: argparse.Namespace) -> None:
     }
     qrels = _table(options.qrels, options)
     if len(options.runs) > 1:
-        _print_comparison(qrels, options, arguments)
-        return
+        return _print_comparison(qrels, options, arguments)
     run = _table(options.runs[0], options)
     if is_table:
         print(_formatted(tfr.evaluate_run(qrels, run, **arguments), options.format))
     else:
         _print_one(qrels, run, options.per_query, arguments)
+    return 0
 
 
 def _print_comparison(
     qrels: Any, options: argparse.Namespace, arguments: dict[str, Any]
-) -> None:
-    """Prints the comparison of several runs."""
+) -> int:
+    """Prints the comparison of several runs; returns 1 if one does not pass a gate."""
     values: dict[str, Any] = {}
     for path, name in zip(options.runs, _names(options.runs), strict=True):
         run = _table(path, options)
@@ -133,6 +149,22 @@ def _print_comparison(
     by = [*next(iter(values.values())).by] or None
     compared = tfr.compare(values, by=by, test=options.test, unpaired=options.unpaired)
     print(_formatted(compared, options.format))
+    if options.gate is None:
+        return 0
+    baseline, *others = values
+    decisions = [
+        compared.gate(
+            compared.means[0].metric,
+            baseline,
+            model=name,
+            margin=options.margin,
+            policy=options.gate,
+            in_slices=options.in_slices,
+        )
+        for name in others
+    ]
+    print("", *decisions, sep="\n")
+    return 0 if all(decisions) else 1
 
 
 def _print_one(
