@@ -17,6 +17,7 @@ from tfrankmetrics.columns.slices import (
     slices_of,
     values_by_id,
 )
+from tfrankmetrics.comparison.estimates import Difference, Mean
 from tfrankmetrics.comparison.intervals import (
     intervals_of_differences,
     intervals_of_means,
@@ -28,7 +29,7 @@ from tfrankmetrics.comparison.models import (
     read_models,
     samples_of,
 )
-from tfrankmetrics.comparison.result import Comparison, Difference, Mean
+from tfrankmetrics.comparison.result import Comparison
 from tfrankmetrics.comparison.significance import (
     Sample,
     bootstrap_test,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from tfrankmetrics.comparison.estimates import Difference
 from tfrankmetrics.rules import listed, rule_of, shortened
-
-if TYPE_CHECKING:
-    from tfrankmetrics.comparison.result import Difference
 
 Policy = Literal["not_worse", "better"]
 
