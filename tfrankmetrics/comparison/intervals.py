@@ -4,7 +4,7 @@ Student's interval fails for few queries with skewed values: of 50 queries of wh
 have a hit, it covers the mean in 92% of all samples, and of ten in 40%, because most of
 these samples have no hit at all. Then its width is 0.
 
-The interval here follows Rubin, "The Bayesian bootstrap", Annals of Statistics 9, 1981:
+The interval follows Rubin, "The Bayesian bootstrap", Annals of Statistics 9, 1981:
 the unknown mean is sum(D x) / sum(D), where each value x has a random weight D of the
 distribution Gamma(1). Two more values with Gamma(1/2) stand for what the sample does
 not show, one at each end of the possible values, as in Jeffreys' prior for a share
