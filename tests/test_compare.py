@@ -673,6 +673,11 @@ def test_a_gate_in_slices_names_the_one_that_fails():
     decision = gate_of(gain, margin=0.05, compare={"by": by}, in_slices=True)
     assert not decision
     assert "in the slice 'en' is perhaps worse" in decision.reason
+    assert gate_of(gain, margin=0.05, compare={"by": by}, in_slices=["de"])
+    assert not gate_of(gain, margin=0.05, compare={"by": by}, in_slices=["de", "en"])
+    for wrong, message in ((["fr"], "'de', 'en'. Received: 'fr'"), ("de", "or a list")):
+        with pytest.raises(ValueError, match=message):
+            gate_of(gain, margin=0.05, compare={"by": by}, in_slices=wrong)
 
 
 def test_arguments_of_gates():

@@ -75,6 +75,26 @@ class Rule(NamedTuple):
         return Decision(passed, start + reason)
 
 
+def chosen_slices(
+    in_slices: bool | Sequence[Any], known: set[tuple | None]
+) -> set[tuple | None]:
+    """The slices that a user names, and None for all queries."""
+    if isinstance(in_slices, bool):
+        return known if in_slices else {None}
+    rule = "`in_slices` must be True, or a list of slices that are compared"
+    if isinstance(in_slices, str) or not isinstance(in_slices, Sequence):
+        raise ValueError(f"{rule}. Received: {shortened(in_slices)}.")
+    keys = [each if isinstance(each, tuple) else (each,) for each in in_slices]
+    unknown = [key for key in keys if key not in known]
+    if unknown:
+        names = [key[0] if len(key) == 1 else key for key in known if key]
+        raise ValueError(
+            f"{rule}: {listed(sorted(names, key=str))}. Received: "
+            f"{listed(unknown[0])}, which is none of them."
+        )
+    return {None, *keys}
+
+
 def make_rule(
     metric: str,
     baseline: str,

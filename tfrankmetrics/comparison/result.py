@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrankmetrics.comparison.estimates import SIGNIFICANT, Difference, Mean
-from tfrankmetrics.comparison.gate import Decision, Policy, make_rule
+from tfrankmetrics.comparison.gate import Decision, Policy, chosen_slices, make_rule
 from tfrankmetrics.comparison.significance import adjusted
 from tfrankmetrics.results.tables import (
     Cell,
@@ -127,7 +127,7 @@ class Comparison:
         model: str | None = None,
         margin: float = 0.0,
         policy: Policy = "not_worse",
-        in_slices: bool = False,
+        in_slices: bool | Sequence[Any] = False,
     ) -> Decision:
         """Decides whether a model may replace the baseline.
 
@@ -151,7 +151,8 @@ class Comparison:
                 worse by the margin or more. "better": the difference is significant
                 (corrected p < 0.05), and the mean is higher by more than the margin;
                 lower, for a metric such as ARP.
-            in_slices: Whether the rule must also hold in each slice of `by=`.
+            in_slices: Slices in which the rule must hold, too: a list of slices of
+                `by=`, or True for all of them.
 
         Returns:
             A `Decision` with `passed` and the `reason`, which is one sentence about the
@@ -170,12 +171,13 @@ class Comparison:
             [*dict.fromkeys(each.model for each in self.means)],
             self._lower_is_better,
         )
+        chosen = chosen_slices(in_slices, {each.slice for each in self.differences})
         return rule.decide(
             each
             for each in self.differences
             if each.metric == metric
             and {*each.models} == {rule.baseline, rule.model}
-            and (in_slices or each.slice is None)
+            and each.slice in chosen
         )
 
     def plot(self, *metrics: str) -> Any:

@@ -41,7 +41,7 @@ def batches_of(data: Any) -> Iterator[Any]:
     """The batches of one pass, of NumPy arrays or of TensorFlow's tensors."""
     batches = data
     if _is_py_dataset(data):
-        batches = (data[number] for number in range(_number_of_batches(data)))
+        batches = (data[number] for number in range(data.num_batches))
     for batch in batches:
         yield map_arrays(from_pytorch, batch)
 
@@ -77,13 +77,9 @@ def require_end(name: str, data: Any) -> None:
     if is_dataset(data):
         is_infinite = int(data.cardinality()) == -1  # tf.data.INFINITE_CARDINALITY
     else:
-        is_infinite = _is_py_dataset(data) and _number_of_batches(data) is None
+        is_infinite = _is_py_dataset(data) and data.num_batches is None
     if is_infinite:
         raise ValueError(
             f"{name} must be finite, since each evaluation reads all of it. Received: "
             f"{shortened(data)}, which repeats forever. Remove repeat()."
         )
-
-
-def _number_of_batches(data: Any) -> Any:
-    return data.num_batches
