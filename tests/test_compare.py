@@ -705,6 +705,62 @@ def test_arguments_of_gates():
         tfr.compare({"a": {"x": GAIN}}).gate("x", "a")
 
 
+QUERIES = {"query": ["p", "q", "r", "s", "t"]}
+OLD = {**QUERIES, "mrr": [0.2, 1.0, 0.5, np.nan, 0.3], "arp": [1, 2, 3, 4, 5.0]}
+NEW = {**QUERIES, "mrr": [0.9, 0.5, 0.5, np.nan, 0.4], "arp": [2, 1, 3, 6, 5.0]}
+
+
+def compared_queries(**options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfr.RankingWarning)  # ARP without weights
+        return tfr.compare({"old": OLD, "new": NEW}, **options)
+
+
+def test_movers_are_sorted_by_gain():
+    found = compared_queries().movers("mrr", "old")
+    assert found.queries == ["p", "t", "q"]
+    assert found.columns["old"] == [0.2, 0.3, 1.0]
+    assert found.columns["new"] == [0.9, 0.4, 0.5]
+    assert found.columns["gain"] == pytest.approx([0.7, 0.1, -0.5])
+    assert "gained: 2, that lost: 1." in repr(found)
+    one = compared_queries().movers("mrr", "old", number=1)
+    assert one.queries == ["p", "q"]
+    back = compared_queries().movers("mrr", "new")
+    assert back.queries == ["q", "t", "p"]
+    assert back.columns["gain"][0] == 0.5
+    lower = compared_queries().movers("arp", "old")  # a lower ARP is a gain
+    assert (lower.queries, lower.columns["gain"]) == (["q", "p", "s"], [1, -1, -2])
+    frame = found.to_pandas()
+    assert frame["query"].tolist() == found.queries
+    assert "| p | 0.2000 | 0.9000 | +0.7000 |" in found.to_markdown()
+    assert "<td" in found._repr_html_()
+
+
+def test_movers_and_worst_queries_of_a_slice():
+    by = dict(zip("pqrst", ["de", "en", "en", "en", "de"]))
+    comparison = compared_queries(by=by)
+    assert comparison.movers("mrr", "old", in_slice="de").queries == ["p", "t"]
+    assert comparison.worst_queries("mrr", "new", in_slice="en").queries == ["q", "r"]
+    assert comparison.worst_queries("mrr", "old", number=2).queries == ["p", "t"]
+    assert comparison.worst_queries("arp", "new", number=1).queries == ["s"]
+    with pytest.raises(ValueError, match=r"the slices compared: 'de', 'en'\. Received"):
+        comparison.movers("mrr", "old", in_slice="fr")
+
+
+def test_movers_without_ids_have_numbers_and_their_own_column():
+    models = {"gain": {"x": [1.0, 2.0]}, "b": {"x": [1.0, 3.0]}}
+    found = tfr.compare(models).movers("x", "gain")
+    assert found.queries == [1]
+    assert found.columns == {"gain": [2.0], "b": [3.0], "gain of the query": [1.0]}
+    for call, message in (
+        (lambda c: c.movers("y", "b"), "`metric` must be one of those compared: 'x'"),
+        (lambda c: c.movers("x", "c"), "`baseline` must be one of at least two"),
+        (lambda c: c.worst_queries("x", "c"), "`model` must be one of those compared"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(tfr.compare(models))
+
+
 def test_comparisons_that_cannot_be_significant_are_named():
     models = {"A": {"mrr": [1, 0.5, 0.2, 1]}, "B": {"mrr": [1, 1, 0.5, 0.5]}}
     text = repr(tfr.compare(models))

@@ -29,6 +29,7 @@ from tfrankmetrics.comparison.models import (
     read_models,
     samples_of,
 )
+from tfrankmetrics.comparison.queries import PerQuery
 from tfrankmetrics.comparison.result import Comparison
 from tfrankmetrics.comparison.significance import (
     Sample,
@@ -130,6 +131,13 @@ def compare(
         test=test,
         correction=correction,
         dropped=dropped,
+        per_query=PerQuery(
+            models[0].ids or range(models[0].num_queries),
+            {model.name: model.values for model in models},
+            models[0].metrics,
+            slices,
+            models[0].lower_is_better,
+        ),
         notes=[
             f"{model.name}: {described(each.counts)}"
             for model, each in zip(models, values.values(), strict=True)

@@ -95,22 +95,8 @@ def chosen_slices(
     return {None, *keys}
 
 
-def make_rule(
-    metric: str,
-    baseline: str,
-    model: str | None,
-    margin: float,
-    policy: Any,
-    metrics: Sequence[str],
-    models: Sequence[str],
-    lower_is_better: Iterable[str],
-) -> Rule:
-    """Checks what a user asked for. Raises ValueError for what is not compared."""
-    if metric not in metrics:
-        raise ValueError(
-            f"`metric` must be one of those compared: {listed(metrics)}. Received: "
-            f"{shortened(metric)}."
-        )
+def other_model(baseline: str, model: str | None, models: Sequence[str]) -> str:
+    """The model that is compared with the baseline: `model`, or the only other one."""
     others = [name for name in models if name != baseline]
     if baseline not in models or not others:
         raise ValueError(
@@ -127,6 +113,26 @@ def make_rule(
         raise ValueError(
             f"`model` must be one of {listed(others)}. Received: {shortened(model)}."
         )
+    return model
+
+
+def make_rule(
+    metric: str,
+    baseline: str,
+    model: str | None,
+    margin: float,
+    policy: Any,
+    metrics: Sequence[str],
+    models: Sequence[str],
+    lower_is_better: Iterable[str],
+) -> Rule:
+    """Checks what a user asked for. Raises ValueError for what is not compared."""
+    if metric not in metrics:
+        raise ValueError(
+            f"`metric` must be one of those compared: {listed(metrics)}. Received: "
+            f"{shortened(metric)}."
+        )
+    model = other_model(baseline, model, models)
     rule = rule_of(Policy)
     if not rule.holds(policy):
         raise ValueError(f"`policy` must be {rule.words}. Received: {policy!r}.")

@@ -9,7 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrankmetrics.comparison.estimates import SIGNIFICANT, Difference, Mean
-from tfrankmetrics.comparison.gate import Decision, Policy, chosen_slices, make_rule
+from tfrankmetrics.comparison.gate import (
+    Decision,
+    Policy,
+    chosen_slices,
+    make_rule,
+    other_model,
+)
+from tfrankmetrics.comparison.queries import PerQuery, QueryTable
 from tfrankmetrics.comparison.significance import adjusted
 from tfrankmetrics.results.tables import (
     Cell,
@@ -61,6 +68,7 @@ class Comparison:
         test: str,
         correction: str | None,
         dropped: int,
+        per_query: PerQuery,
         notes: Sequence[str] = (),
     ):
         corrected = adjusted(np.array([each.p for each in differences]), correction)
@@ -69,7 +77,7 @@ class Comparison:
             each._replace(corrected_p=p)
             for each, p in zip(differences, corrected.tolist(), strict=True)
         ]
-        self.by, self.dropped = by, dropped
+        self.by, self.dropped, self._per_query = by, dropped, per_query
         self._whole = whole(each.slice for each in means if each.slice)
         self._lower_is_better = lower_is_better
         self._test, self._correction, self._notes = test, correction, [*notes]
@@ -179,6 +187,52 @@ class Comparison:
             and {*each.models} == {rule.baseline, rule.model}
             and each.slice in chosen
         )
+
+    def movers(
+        self,
+        metric: str,
+        baseline: str,
+        *,
+        model: str | None = None,
+        number: int = 10,
+        in_slice: Any = None,
+    ) -> QueryTable:
+        """The queries that gained most, and those that lost most.
+
+        >>> from tfrankmetrics import compare
+        >>> old = {"query": ["a", "b", "c"], "mrr": [1.0, 0.5, 0.2]}
+        >>> new = {"query": ["a", "b", "c"], "mrr": [0.5, 0.5, 1.0]}
+        >>> compare({"old": old, "new": new}).movers("mrr", "old")
+        query     old     new     gain
+        c      0.2000  1.0000  +0.8000
+        a      1.0000  0.5000  -0.5000
+        mrr from 'old' to 'new'; queries that gained: 1, that lost: 1.
+
+        Args:
+            metric: The metric.
+            baseline: The model to start from.
+            model: The other model; may be omitted if there are two.
+            number: At most how many queries that gained, and that lost.
+            in_slice: A slice of `by=`, whose queries to show; by default all.
+
+        Returns:
+            A `QueryTable`, which prints as a table, and has `to_markdown` and
+            `to_pandas`.
+
+        Raises:
+            ValueError: A name is not one of those compared.
+        """
+        model = other_model(baseline, model, [*self._per_query.values])
+        return self._per_query.movers(metric, baseline, model, number, in_slice)
+
+    def worst_queries(
+        self, metric: str, model: str, *, number: int = 10, in_slice: Any = None
+    ) -> QueryTable:
+        """The queries with the worst values of a model, as a `QueryTable`.
+
+        Raises ValueError for a name that is not one of those compared.
+        """
+        return self._per_query.worst(metric, model, number, in_slice)
 
     def plot(self, *metrics: str) -> Any:
         """Plots the differences with their intervals, or the means of one model.

@@ -1,0 +1,139 @@
+"""The queries behind a comparison: those that changed most, and the worst ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.columns.slices import Slices
+from tfrankmetrics.comparison.significance import ROUNDING
+from tfrankmetrics.results.tables import Cell, Table, require
+from tfrankmetrics.rules import listed, shortened
+
+# Names of the column of gains: the first that no model has.
+GAINS = ("gain", "gain of the query", "gain of each query")
+
+
+class QueryTable:
+    """Some queries with their values, which prints as a table.
+
+    Attributes:
+        queries: The ids of the queries, or their numbers without ids.
+        columns: The values of each query, a dict of lists of floats.
+    """
+
+    def __init__(
+        self, queries: Sequence[Any], columns: Mapping[str, Sequence[float]], note: str
+    ) -> None:
+        self.queries, self.columns, self._note = [*queries], dict(columns), note
+
+    def __repr__(self) -> str:
+        return self._table().abridged().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._table().abridged().to_html()
+
+    def to_markdown(self) -> str:
+        """The table in Markdown."""
+        return self._table().to_markdown()
+
+    def to_pandas(self) -> Any:
+        """A pandas frame with a row for each query."""
+        pandas = require("pandas", "compare", "`to_pandas`")
+        return pandas.DataFrame({"query": self.queries, **self.columns})
+
+    def _table(self) -> Table:
+        rows = zip(self.queries, *self.columns.values(), strict=True)
+        forms = ["+.4f" if name in GAINS else ".4f" for name in self.columns]
+        cells = [
+            [
+                Cell(str(query)),
+                *(Cell(format(*each)) for each in zip(values, forms, strict=True)),
+            ]
+            for query, *values in rows
+        ]
+        return Table(["query", *self.columns], cells, 1, self._note)
+
+
+class PerQuery(NamedTuple):
+    """The values of all models, which a comparison keeps."""
+
+    ids: Sequence[Any]
+    values: Mapping[str, np.ndarray]  # [queries, metrics], NaN if a query is left out
+    metrics: Sequence[str]
+    slices: Slices | None
+    lower_is_better: frozenset[str]
+
+    def movers(
+        self, metric: str, baseline: str, model: str, number: int, in_slice: Any
+    ) -> QueryTable:
+        """The queries with the largest gains, then those with the largest losses."""
+        chosen = self._queries(in_slice)
+        old, new = (self._column(name, metric)[chosen] for name in (baseline, model))
+        gains = self._sign(metric) * (new - old)
+        gains[np.isclose(new, old, rtol=ROUNDING, atol=0)] = 0
+        order = np.argsort(-gains, kind="stable")  # NaN is last
+        gained = order[gains[order] > 0][:number]
+        lost = order[gains[order] < 0][::-1][:number][::-1]
+        shown = np.concatenate([gained, lost])
+        note = (
+            f"{metric} from {baseline!r} to {model!r}{_where(in_slice)}; queries that "
+            f"gained: {(gains > 0).sum():,}, that lost: {(gains < 0).sum():,}."
+        )
+        gain = next(each for each in GAINS if each not in (baseline, model))
+        columns = {baseline: old, model: new, gain: gains}
+        return self._table(chosen, shown, columns, note)
+
+    def worst(self, metric: str, model: str, number: int, in_slice: Any) -> QueryTable:
+        """The queries with the worst values of a model."""
+        chosen = self._queries(in_slice)
+        values = self._column(model, metric)[chosen]
+        order = np.argsort(self._sign(metric) * values, kind="stable")
+        shown = order[~np.isnan(values[order])][:number]
+        note = f"{metric}: the worst queries of {model!r}{_where(in_slice)}."
+        return self._table(chosen, shown, {model: values}, note)
+
+    def _table(
+        self,
+        chosen: np.ndarray,
+        shown: np.ndarray,
+        columns: Mapping[str, np.ndarray],
+        note: str,
+    ) -> QueryTable:
+        ids = [self.ids[query] for query in chosen[shown].tolist()]
+        return QueryTable(ids, {n: c[shown].tolist() for n, c in columns.items()}, note)
+
+    def _column(self, model: str, metric: str) -> np.ndarray:
+        for name, value, known in (
+            ("model", model, [*self.values]),
+            ("metric", metric, self.metrics),
+        ):
+            if value not in known:
+                raise ValueError(
+                    f"`{name}` must be one of those compared: {listed(known)}. "
+                    f"Received: {shortened(value)}."
+                )
+        return self.values[model][:, [*self.metrics].index(metric)]
+
+    def _sign(self, metric: str) -> int:
+        return -1 if metric in self.lower_is_better else 1
+
+    def _queries(self, in_slice: Any) -> np.ndarray:
+        """The numbers of the queries of a slice, or of all."""
+        if in_slice is None:
+            return np.arange(len(self.ids))
+        keys = [] if self.slices is None else self.slices.keys
+        key = in_slice if isinstance(in_slice, tuple) else (in_slice,)
+        if self.slices is None or key not in keys:
+            names = [each[0] if len(each) == 1 else each for each in keys]
+            raise ValueError(
+                f"`in_slice` must be one of the slices compared: {listed(names)}. "
+                f"Received: {shortened(in_slice)}."
+            )
+        return np.flatnonzero(self.slices.of_query == keys.index(key))
+
+
+def _where(in_slice: Any) -> str:
+    return "" if in_slice is None else f", in the slice {shortened(in_slice)}"
