@@ -117,7 +117,7 @@ def operations(module):
     """The names of the operations that a module defines."""
     others = {"Any", "Callable", "Sequence", "annotations", "current_graph", "quiet"}
     others |= {"Literal", "functools", "np", "tf", "jax", "jnp", "lax"}
-    others |= {"contextlib", "exact", "new_scope"}
+    others |= {"contextlib", "exact", "limits", "new_scope"}
     return {name for name in vars(module) if not name.startswith("_")} - others
 
 

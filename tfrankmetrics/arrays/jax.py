@@ -19,10 +19,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from tfrankmetrics.arrays.numpy import has_shape, known_size, shape, size
+from tfrankmetrics.arrays.numpy import (
+    dtype_of,
+    has_shape,
+    is_floating,
+    known_size,
+    limits,
+    shape,
+    size,
+)
 from tfrankmetrics.graphs import new_scope
 
-__all__ = ["has_shape", "known_size", "shape", "size"]  # the same as those of NumPy
+# The same as those of NumPy, which read the shape and the dtype only.
+__all__ = ["dtype_of", "has_shape", "is_floating", "known_size", "shape", "size"]
 
 # The part of a row up to which `lax.top_k` is faster than a sort of the row.
 _FEW = 1 / 4
@@ -76,11 +85,11 @@ def astype(values: Any, dtype: Any) -> Any:
     return np.asarray(values).astype(dtype)
 
 
-def arange(*limits: Any, dtype: Any = None) -> jax.Array:
+def arange(*ends: Any, dtype: Any = None) -> jax.Array:
     """The numbers of a range; int32 for integers, as in TensorFlow."""
-    if dtype is None and np.result_type(*limits).kind == "i":
+    if dtype is None and np.result_type(*ends).kind == "i":
         dtype = jnp.int32
-    return jnp.arange(*limits, dtype=dtype)
+    return jnp.arange(*ends, dtype=dtype)
 
 
 def divide_no_nan(x: Any, y: Any) -> jax.Array:
@@ -96,19 +105,12 @@ def select(which: jax.Array, values: jax.Array, otherwise: float) -> jax.Array:
 
 def max(values: jax.Array, axis: int | None = None, keepdims: bool = False) -> Any:
     """The maximum; of nothing, the lowest number of the dtype."""
-    return jnp.max(values, axis, keepdims=keepdims, initial=_limits(values)[0])
+    return jnp.max(values, axis, keepdims=keepdims, initial=limits(values)[0])
 
 
 def min(values: jax.Array, axis: int | None = None, keepdims: bool = False) -> Any:
     """The minimum; of nothing, the highest number of the dtype."""
-    return jnp.min(values, axis, keepdims=keepdims, initial=_limits(values)[1])
-
-
-def _limits(values: jax.Array) -> tuple[Any, Any]:
-    if is_floating(values):
-        return -np.inf, np.inf
-    limits = np.iinfo(values.dtype)
-    return limits.min, limits.max
+    return jnp.min(values, axis, keepdims=keepdims, initial=limits(values)[1])
 
 
 def argmax(values: jax.Array, axis: int) -> jax.Array:
@@ -288,16 +290,6 @@ def unfold(
         lambda loop: add_row(*loop),
         (jnp.ones((), jnp.float64), state, rows),
     )[2]
-
-
-def dtype_of(values: jax.Array) -> np.dtype:
-    """The dtype."""
-    return np.dtype(values.dtype)
-
-
-def is_floating(values: jax.Array) -> bool:
-    """Whether the values are floats."""
-    return jnp.issubdtype(values.dtype, jnp.floating)
 
 
 def without_denormals(values: jax.Array) -> jax.Array:

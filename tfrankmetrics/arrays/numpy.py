@@ -67,19 +67,20 @@ def select(which: np.ndarray, values: np.ndarray, otherwise: float) -> np.ndarra
 
 def max(values: np.ndarray, axis: int | None = None, keepdims: bool = False) -> Any:
     """The maximum; of nothing, the lowest number of the dtype."""
-    return np.max(values, axis=axis, keepdims=keepdims, initial=_limits(values)[0])
+    return np.max(values, axis=axis, keepdims=keepdims, initial=limits(values)[0])
 
 
 def min(values: np.ndarray, axis: int | None = None, keepdims: bool = False) -> Any:
     """The minimum; of nothing, the highest number of the dtype."""
-    return np.min(values, axis=axis, keepdims=keepdims, initial=_limits(values)[1])
+    return np.min(values, axis=axis, keepdims=keepdims, initial=limits(values)[1])
 
 
-def _limits(values: np.ndarray) -> tuple[Any, Any]:
-    if values.dtype.kind == "f":
+def limits(values: Any) -> tuple[Any, Any]:
+    """The lowest and the highest value of the dtype."""
+    if is_floating(values):
         return -np.inf, np.inf
-    limits = np.iinfo(values.dtype)
-    return limits.min, limits.max
+    of_dtype = np.iinfo(values.dtype)
+    return of_dtype.min, of_dtype.max
 
 
 def cumulative_sum(
@@ -263,12 +264,12 @@ def has_shape(values: np.ndarray, sizes: tuple[int | None, ...]) -> bool:
     )
 
 
-def dtype_of(values: np.ndarray) -> np.dtype:
+def dtype_of(values: Any) -> np.dtype:
     """The dtype."""
     return values.dtype
 
 
-def is_floating(values: np.ndarray) -> bool:
+def is_floating(values: Any) -> bool:
     """Whether the values are floats, or bfloat16, which is no dtype of NumPy itself."""
     return "float" in values.dtype.name
 

@@ -127,7 +127,6 @@ def compare(
         means,
         differences,
         by=slices.names if slices else (),
-        lower_is_better=models[0].lower_is_better,
         test=test,
         correction=correction,
         dropped=dropped,

@@ -58,8 +58,8 @@ class Difference(NamedTuple):
         too few queries. By Guenther, "Sample size formulas for normal theory t tests",
         The American Statistician 35, 1981.
         """
-        one_sided, both = _quantiles(power)
-        degrees = self.queries - one_sided**2 / 2
+        of_test, both = _quantiles(power)
+        degrees = self.queries - of_test**2 / 2
         if degrees <= 0:
             return math.nan
         return both * self.standard_error * math.sqrt(self.queries / degrees)
@@ -75,9 +75,9 @@ class Difference(NamedTuple):
                 "`queries_needed` needs a difference other than 0, and at least two "
                 f"queries. Received: {difference}, and {self.queries} queries."
             )
-        one_sided, both = _quantiles(power)
+        of_test, both = _quantiles(power)
         ratio = both * self.standard_error / difference
-        return math.ceil(self.queries * ratio**2 + one_sided**2 / 2)
+        return math.ceil(self.queries * ratio**2 + of_test**2 / 2)
 
 
 def _quantiles(power: float) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from tfrankmetrics.comparison.estimates import Difference
+from tfrankmetrics.comparison.queries import PerQuery, require_compared
 from tfrankmetrics.rules import listed, rule_of, shortened
 
 Policy = Literal["not_worse", "better"]
@@ -90,7 +91,7 @@ def chosen_slices(
         names = [key[0] if len(key) == 1 else key for key in known if key]
         raise ValueError(
             f"{rule}: {listed(sorted(names, key=str))}. Received: "
-            f"{listed(unknown[0])}, which is none of them."
+            f"{listed(unknown[0])}, which was not compared."
         )
     return {None, *keys}
 
@@ -122,17 +123,11 @@ def make_rule(
     model: str | None,
     margin: float,
     policy: Any,
-    metrics: Sequence[str],
-    models: Sequence[str],
-    lower_is_better: Iterable[str],
+    compared: PerQuery,
 ) -> Rule:
     """Checks what a user asked for. Raises ValueError for what is not compared."""
-    if metric not in metrics:
-        raise ValueError(
-            f"`metric` must be one of those compared: {listed(metrics)}. Received: "
-            f"{shortened(metric)}."
-        )
-    model = other_model(baseline, model, models)
+    require_compared("metric", metric, compared.metrics)
+    model = other_model(baseline, model, compared.models)
     rule = rule_of(Policy)
     if not rule.holds(policy):
         raise ValueError(f"`policy` must be {rule.words}. Received: {policy!r}.")
@@ -148,5 +143,5 @@ def make_rule(
             "matter, since no number of queries shows that a loss is exactly 0. "
             'Received: margin=0. Pass a margin, or policy="better".'
         )
-    is_lower = metric in lower_is_better
+    is_lower = metric in compared.lower_is_better
     return Rule(metric, baseline, model, float(margin), policy, is_lower)

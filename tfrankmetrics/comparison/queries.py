@@ -9,14 +9,14 @@ import numpy as np
 
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.comparison.significance import ROUNDING
-from tfrankmetrics.results.tables import Cell, Table, require
+from tfrankmetrics.results.tables import Cell, ShownAsTable, Table, require
 from tfrankmetrics.rules import listed, shortened
 
 # Names of the column of gains: the first that no model has.
 GAINS = ("gain", "gain of the query", "gain of each query")
 
 
-class QueryTable:
+class QueryTable(ShownAsTable):
     """Some queries with their values, which prints as a table.
 
     Attributes:
@@ -28,16 +28,6 @@ class QueryTable:
         self, queries: Sequence[Any], columns: Mapping[str, Sequence[float]], note: str
     ) -> None:
         self.queries, self.columns, self._note = [*queries], dict(columns), note
-
-    def __repr__(self) -> str:
-        return self._table().abridged().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._table().abridged().to_html()
-
-    def to_markdown(self) -> str:
-        """The table in Markdown."""
-        return self._table().to_markdown()
 
     def to_pandas(self) -> Any:
         """A pandas frame with a row for each query."""
@@ -57,14 +47,30 @@ class QueryTable:
         return Table(["query", *self.columns], cells, 1, self._note)
 
 
+def require_compared(name: str, value: Any, known: Sequence[str]) -> None:
+    """Raises ValueError for a metric or a model that was not compared."""
+    if value not in known:
+        raise ValueError(
+            f"`{name}` must be one of those compared: {listed(known)}. Received: "
+            f"{shortened(value)}."
+        )
+
+
 class PerQuery(NamedTuple):
     """The values of all models, which a comparison keeps."""
 
     ids: Sequence[Any]
-    values: Mapping[str, np.ndarray]  # [queries, metrics], NaN if a query is left out
+    values: Mapping[
+        str, np.ndarray
+    ]  # [queries, metrics], NaN where a query does not count
     metrics: Sequence[str]
     slices: Slices | None
     lower_is_better: frozenset[str]
+
+    @property
+    def models(self) -> list[str]:
+        """The names of the models."""
+        return [*self.values]
 
     def movers(
         self, metric: str, baseline: str, model: str, number: int, in_slice: Any
@@ -106,15 +112,8 @@ class PerQuery(NamedTuple):
         return QueryTable(ids, {n: c[shown].tolist() for n, c in columns.items()}, note)
 
     def _column(self, model: str, metric: str) -> np.ndarray:
-        for name, value, known in (
-            ("model", model, [*self.values]),
-            ("metric", metric, self.metrics),
-        ):
-            if value not in known:
-                raise ValueError(
-                    f"`{name}` must be one of those compared: {listed(known)}. "
-                    f"Received: {shortened(value)}."
-                )
+        require_compared("model", model, self.models)
+        require_compared("metric", metric, self.metrics)
         return self.values[model][:, [*self.metrics].index(metric)]
 
     def _sign(self, metric: str) -> int:

@@ -64,7 +64,6 @@ class Comparison:
         differences: Sequence[Difference],
         *,
         by: tuple[str, ...],
-        lower_is_better: frozenset[str],
         test: str,
         correction: str | None,
         dropped: int,
@@ -79,7 +78,6 @@ class Comparison:
         ]
         self.by, self.dropped, self._per_query = by, dropped, per_query
         self._whole = whole(each.slice for each in means if each.slice)
-        self._lower_is_better = lower_is_better
         self._test, self._correction, self._notes = test, correction, [*notes]
 
     def __repr__(self) -> str:
@@ -175,9 +173,7 @@ class Comparison:
             model,
             margin,
             policy,
-            [*dict.fromkeys(each.metric for each in self.means)],
-            [*dict.fromkeys(each.model for each in self.means)],
-            self._lower_is_better,
+            self._per_query,
         )
         chosen = chosen_slices(in_slices, {each.slice for each in self.differences})
         return rule.decide(
@@ -222,7 +218,7 @@ class Comparison:
         Raises:
             ValueError: A name is not one of those compared.
         """
-        model = other_model(baseline, model, [*self._per_query.values])
+        model = other_model(baseline, model, self._per_query.models)
         return self._per_query.movers(metric, baseline, model, number, in_slice)
 
     def worst_queries(
@@ -316,7 +312,7 @@ class Comparison:
         better: dict[tuple, set[str]] = {}
         for each in self.differences:
             if each.is_significant:
-                is_lower = each.metric in self._lower_is_better
+                is_lower = each.metric in self._per_query.lower_is_better
                 first, second = each.models
                 if (each.difference < 0) != is_lower:
                     first, second = second, first
@@ -328,7 +324,7 @@ class Comparison:
         self, means: Sequence[Mean], better: dict[tuple, set[str]]
     ) -> list[Cell]:
         first = means[0]
-        choose = min if first.metric in self._lower_is_better else max
+        choose = min if first.metric in self._per_query.lower_is_better else max
         values = [each.mean for each in means if not math.isnan(each.mean)]
         best = choose(values) if len(means) > 1 and values else None
         cells = [Cell(text) for text in (*self._slice(first), first.metric)]

@@ -25,7 +25,8 @@ def other_backend() -> OtherBackend | None:
     is_legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
     if is_legacy or not _has_keras():
         return None
-    name = _keras_or_none().backend.backend() if _keras_or_none() else None
+    keras = _keras_or_none()
+    name = None if keras is None else keras.backend.backend()
     if name == "openvino":
         raise RuntimeError(
             "Keras metrics need a backend that trains models. Received: the backend "

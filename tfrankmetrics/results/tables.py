@@ -148,6 +148,27 @@ def chosen_metrics(metrics: Sequence[str], known: Sequence[str]) -> Sequence[str
     return metrics or known
 
 
+class ShownAsTable:
+    """A result that prints as a table, and as HTML in a notebook."""
+
+    def _table(self) -> Table:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self._table().abridged().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._table().abridged().to_html()
+
+    def to_markdown(self) -> str:
+        """The table in Markdown."""
+        return self._table().to_markdown()
+
+    def to_latex(self) -> str:
+        """The table as a LaTeX tabular."""
+        return self._table().to_latex()
+
+
 def panels(titles: Sequence[str], rows: Sequence[str]) -> Any:
     """Axes of Matplotlib, one for each title, which share the names of the rows."""
     pyplot = require("matplotlib.pyplot", "compare", "`plot`")

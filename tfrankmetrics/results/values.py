@@ -12,6 +12,7 @@ from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import means_of, require_finite
 from tfrankmetrics.results.tables import (
     Cell,
+    ShownAsTable,
     Table,
     chosen_metrics,
     panels,
@@ -139,7 +140,7 @@ def _verb(singular: str, number: int) -> str:
     return singular if number == 1 else plural[singular]
 
 
-class SlicedValues(Mapping):
+class SlicedValues(ShownAsTable, Mapping):
     """The metrics of each slice of the queries, and of all.
 
     >>> from tfrankmetrics import evaluate
@@ -197,20 +198,6 @@ class SlicedValues(Mapping):
 
     def __len__(self) -> int:
         return len(self._values)
-
-    def __repr__(self) -> str:
-        return self._table().abridged().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._table().abridged().to_html()
-
-    def to_markdown(self) -> str:
-        """The table in Markdown."""
-        return self._table().to_markdown()
-
-    def to_latex(self) -> str:
-        """The table as a LaTeX tabular."""
-        return self._table().to_latex()
 
     def _table(self) -> Table:
         of_all = (whole(map(self._labels, self)), *[""] * (len(self.by) - 1))
