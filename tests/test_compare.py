@@ -45,7 +45,7 @@ def one(rows, **which):
 
 
 def assert_near(interval, expected):
-    """For many queries, an interval is that of Student but for a part of its width."""
+    """For many queries, an interval differs little from Student's interval."""
     assert interval == pytest.approx([*expected], abs=0.04 * np.diff(expected)[0])
 
 

@@ -2,8 +2,8 @@
 
     KERAS_BACKEND=jax python -m pytest tests/test_keras_backends.py
 
-The expected values are those of the functions, which NumPy computes and other tests
-check.
+The expected values come from functions such as `evaluate`, which compute with NumPy and
+have tests of their own.
 """
 
 import ast
@@ -41,7 +41,7 @@ BATCH_SIZE = 8
 X = RNG.normal(size=(QUERIES, ITEMS, 4)).astype("float32")
 X = np.round(X)  # so that some scores are equal
 LABELS = RNG.integers(-1, 4, (QUERIES, ITEMS)).astype("float32")
-LABELS[3] = -1  # a list of padding
+LABELS[3] = -1  # only padding
 LABELS[4] = 0  # a list without a relevant item
 WEIGHTS = RNG.uniform(0.5, 2, QUERIES).astype("float32")
 NAMES = ["ndcg@3", "map", "mrr@5", "precision@2", "recall@4", "err", "auc", "opa"]

@@ -60,7 +60,7 @@ class Sample(NamedTuple):
 
     @property
     def effective_numbers(self) -> np.ndarray:
-        """How many queries with equal weights would say as much (Kish's formula)."""
+        """The effective sample sizes of weighted queries, by Kish's formula."""
         with np.errstate(invalid="ignore"):
             shares = self.weights / self.weights.sum(axis=0)
             return 1 / np.square(shares).sum(axis=0)
@@ -142,8 +142,9 @@ def randomization_test(
 def smallest_p(num_different: np.ndarray, resamples: int) -> np.ndarray:
     """The smallest p-values of the randomization test that any outcome could have.
 
-    If m queries differ, 2 of the 2^m swaps give the largest difference: those of none
-    and of all. Random swaps give at least 1 / (number of swaps + 1).
+    If m queries differ, two of the 2^m swaps lead to the largest difference: to swap
+    no query, and to swap all. With random swaps, the p-value is at least
+    1 / (number of swaps + 1).
     """
     smallest = np.minimum(1.0, 2.0 ** (1.0 - num_different))
     is_exact = 2.0**num_different <= resamples

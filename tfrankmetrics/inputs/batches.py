@@ -67,7 +67,7 @@ def refuse_unordered(data: Any, by_position: str) -> None:
 
 
 def _is_in_order(sampler: Any) -> bool:
-    """Whether a sampler of PyTorch keeps the order; there is none for an iterable."""
+    """Whether a PyTorch sampler preserves the order. Iterables have no sampler."""
     in_order = ("NoneType", "SequentialSampler", "_InfiniteConstantSampler")
     return type(sampler).__name__ in in_order
 

@@ -39,7 +39,7 @@ def count_ranks(
 ) -> Ranks:
     """Counts the candidates that score above, or as high as, each relevant item.
 
-    `library` is that of the arrays that `score` receives.
+    The scores are computed with arrays of `library`.
     """
     # Queries with more relevant items first, so that a block has similar ones.
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
