@@ -22,7 +22,7 @@ LAYERS = [
     {"keras"},
     {"metrics"},
     {"evaluation", "retrieval", "tfma", "comparison"},
-    {"callbacks", "beam"},
+    {"callbacks", "beam", "explanation"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -28,6 +28,9 @@ _NAMES = {
     "evaluation.rows": ["evaluate_rows"],
     "evaluation.runs": ["evaluate_run"],
     "evaluation.trec": ["read_trec"],
+    "explanation.functions": ["explain", "explain_rows", "explain_run"],
+    "explanation.result": ["Explanation"],
+    "explanation.retrieval": ["explain_retrieval"],
     "inputs.mistakes": ["RankingWarning"],
     "keras.many": ["RankingMetrics"],
     "metrics": [

@@ -95,12 +95,20 @@ class ListArguments(ResultArguments, FormatArguments, total=False):
     """The arguments of `evaluate`."""
 
 
+class ExplainArguments(FormatArguments, Options, total=False):
+    """The arguments of `explain`."""
+
+
+class ExplainRowsArguments(Options, total=False):
+    """The arguments of `explain_rows`."""
+
+
 class KerasArguments(CountArguments, KeyArguments, FormatArguments, total=False):
     """The arguments of `RankingMetrics`."""
 
 
-class RunColumns(TypedDict, total=False):
-    """Two tables: their columns, and what to do with queries and items in one only."""
+class PairColumns(TypedDict, total=False):
+    """The columns of two tables of pairs, and what unjudged items count."""
 
     query: Annotated[
         str, Argument("query_id", "The column of the query ids, in both tables.")
@@ -110,6 +118,20 @@ class RunColumns(TypedDict, total=False):
     ]
     label: Annotated[str, Argument("label", "The column of the labels, in `qrels`.")]
     score: Annotated[str, Argument("score", "The column of the scores, in `run`.")]
+    unjudged: Annotated[
+        Unjudged,
+        Argument(
+            "irrelevant",
+            'Whether items that were not judged are "irrelevant" (the default), or '
+            '"drop" excludes them, as for condensed lists. BPref always excludes them, '
+            "by its definition.",
+        ),
+    ]
+
+
+class RunColumns(PairColumns, total=False):
+    """Two tables: their columns, and what to do with queries and items in one only."""
+
     missing_queries: Annotated[
         MissingQueries,
         Argument(
@@ -126,19 +148,14 @@ class RunColumns(TypedDict, total=False):
             '"skip" (the default) or "error".',
         ),
     ]
-    unjudged: Annotated[
-        Unjudged,
-        Argument(
-            "irrelevant",
-            'Whether items that were not judged are "irrelevant" (the default), or '
-            '"drop" excludes them, as for condensed lists. BPref always excludes them, '
-            "by its definition.",
-        ),
-    ]
 
 
 class RunArguments(ResultArguments, RunColumns, total=False):
     """The arguments of `evaluate_run`."""
+
+
+class ExplainRunArguments(PairColumns, Options, total=False):
+    """The arguments of `explain_run`."""
 
 
 class BeamRunArguments(KeyArguments, RunColumns, total=False):
@@ -206,6 +223,10 @@ class CatalogueArguments(TypedDict, total=False):
 
 class RetrievalArguments(ResultArguments, CatalogueArguments, total=False):
     """The arguments of `evaluate_retrieval`."""
+
+
+class ExplainRetrievalArguments(CatalogueArguments, Options, total=False):
+    """The arguments of `explain_retrieval`."""
 
 
 class ScheduleArguments(TypedDict, total=False):

@@ -18,6 +18,7 @@ from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.options import WITHOUT_CUTOFF, ConventionName, Cutoff
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import (
     Conflict,
     check_conflicts,
@@ -46,6 +47,8 @@ class Declaration:
     unjudged: Literal["drop", "keep"] | None  # None: as `unjudged=` of a function says
     unaffected_by: tuple[str, ...]  # options by name that apply only to other metrics
     conflicts: tuple[Conflict, ...]
+    # What an explanation shows of each rank, by column: functions to float64 [B, D].
+    by_rank: Mapping[str, Callable[..., Array]]
     has_cutoff: bool
     has_subtopics: bool  # reads labels [B, N, T]
     inputs: tuple[str, ...]  # the input formats that it supports
@@ -105,6 +108,12 @@ class Measure:
             )
         return gain
 
+    @property
+    def tie_breaking(self) -> TieBreaking:
+        """How it orders tied items."""
+        gain = self.gain if self["ties"] in ("best", "worst") else None
+        return TieBreaking(self["ties"], self["seed"], gain)
+
     def values(self, lists: RankedLists) -> Array:
         """The metric's value at every cutoff of the lists, float64 `[B, C]`.
 
@@ -131,6 +140,11 @@ class Measure:
     def total(self, lists: RankedLists) -> Array:
         """The total gain of each list, `[B]` or `[B, C]`; 0 for an empty list."""
         return self.declaration.total(lists, self.gain)
+
+    def by_rank(self, column: str, lists: RankedLists) -> Array:
+        """What an explanation shows in a column, for each rank, `[B, D]`."""
+        function = self.declaration.by_rank[column]
+        return function(lists, self.gain, **self._options_of(function))
 
     def _options_of(self, function: Callable) -> dict[str, Any]:
         return {name: self[name] for name in keyword_parameters(function)}

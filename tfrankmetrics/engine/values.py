@@ -105,8 +105,7 @@ def _by_tie_breaking(
 ) -> dict[TieBreaking, list[Measure]]:
     alike = collections.defaultdict(list)
     for measure in measures:
-        gain = measure.gain if measure["ties"] in ("best", "worst") else None
-        alike[TieBreaking(measure["ties"], measure["seed"], gain)].append(measure)
+        alike[measure.tie_breaking].append(measure)
     return alike
 
 

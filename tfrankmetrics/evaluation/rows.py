@@ -26,7 +26,7 @@ from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
-from tfrankmetrics.inputs.labels import lists_of_arrays
+from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_if_queries_are_labels,
@@ -128,8 +128,7 @@ def evaluate_table(
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate_rows` for a request: reads, checks, computes and shapes the result."""
     slice_columns = request.slice_columns(data, has_ids=True)
-    table = _read_table(columns_of(data, columns), groups)
-    _check_values(table)
+    table = read_table(columns_of(data, columns), groups)
     slices = request.slices_of(
         {
             name: column_of_queries(
@@ -147,7 +146,7 @@ def evaluate_table(
     return request.result(values, weights, slices, table.ids)
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """The columns of rows, and the rows of each query."""
 
     columns: dict[str, np.ndarray]
@@ -159,8 +158,8 @@ class _Table(NamedTuple):
         return len(self.columns["labels"])
 
 
-def _read_table(given: dict[str, Any], groups: Any) -> _Table:
-    """Columns of numbers, and the queries by their ids or by groups."""
+def read_table(given: dict[str, Any], groups: Any) -> Table:
+    """Checked columns of numbers, and the queries by their ids or by groups."""
     query_ids = given.pop("query_ids")
     if given["sample_weight"] is None:
         del given["sample_weight"]
@@ -182,10 +181,12 @@ def _read_table(given: dict[str, Any], groups: Any) -> _Table:
         ids, queries = _queries_of_ids(columns.pop("query_ids"))
     else:
         ids, queries = _queries_of_groups(groups, len(columns["labels"]))
-    return _Table(columns, ids, queries, groups is None)
+    table = Table(columns, ids, queries, groups is None)
+    _check_values(table)
+    return table
 
 
-def _check_values(table: _Table) -> None:
+def _check_values(table: Table) -> None:
     """Raises ValueError for invalid values, and warns of columns that are swapped."""
     labels, scores = table.columns["labels"], table.columns["scores"]
     require_labels(labels)
@@ -228,8 +229,7 @@ def by_query(
     the declaration of a metric decides.
     """
     values, weights = (np.zeros((len(named), len(queries.lengths))) for _ in range(2))
-    policies = {"drop": True, "keep": False, None: drop_unjudged}
-    drops = np.array([policies[m.declaration.unjudged] for m in named.values()])
+    drops = np.array([drops_unjudged(m, drop_unjudged) for m in named.values()])
     for drop in (True, False):
         measures = tuple(itertools.compress(named.values(), drops == drop))
         if measures:
@@ -237,6 +237,12 @@ def by_query(
                 measures, queries, columns, drop
             )
     return values, weights
+
+
+def drops_unjudged(measure: Measure, otherwise: bool) -> bool:
+    """Whether unjudged items are excluded, by the declaration of the metric or else."""
+    policies = {"drop": True, "keep": False, None: otherwise}
+    return policies[measure.declaration.unjudged]
 
 
 def _in_lists(
@@ -253,22 +259,31 @@ def _in_lists(
         by_length = np.arange(num_queries)  # random ties depend on the query's number
     start = 0
     for part in parts_of(by_length, queries.lengths, ELEMENTS_IN_CACHE):
-        rows, exists = queries.rows(part)
-        labels = columns["labels"][rows]
-        lists = lists_of_arrays(
-            labels,
-            columns["scores"][rows],
-            exists & ~(drop_unjudged & (labels < 0)),
-            _weights_of(columns["sample_weight"][rows], exists)
-            if "sample_weight" in columns
-            else None,
-        )
-        if drop_unjudged:
-            lists = dataclasses.replace(lists, judged=None)
+        lists = lists_of_rows(queries, part, columns, drop_unjudged)
         found = call_compiled(values_and_weights, measures, lists, start)
         values[:, part], weights[:, part] = found
         start += len(part)
     return values, weights
+
+
+def lists_of_rows(
+    queries: Queries,
+    chosen: np.ndarray,
+    columns: dict[str, np.ndarray],
+    drop_unjudged: bool,
+) -> LabelLists:
+    """The rows of some queries as lists."""
+    rows, exists = queries.rows(chosen)
+    labels = columns["labels"][rows]
+    lists = lists_of_arrays(
+        labels,
+        columns["scores"][rows],
+        exists & ~(drop_unjudged & (labels < 0)),
+        _weights_of(columns["sample_weight"][rows], exists)
+        if "sample_weight" in columns
+        else None,
+    )
+    return dataclasses.replace(lists, judged=None) if drop_unjudged else lists
 
 
 def _weights_of(weights: np.ndarray, exists: np.ndarray) -> np.ndarray:

@@ -185,8 +185,10 @@ def read_ids(
     )
 
 
-def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-    """Replaces ids that are not integers, such as strings, by integers."""
+def as_integer_ids(
+    y_true: Any, y_pred: Any, codes: Codes | None = None
+) -> tuple[Any, Any]:
+    """Replaces ids that are not integers, such as strings, by their codes."""
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
         return y_true, y_pred  # an error that `from_dict` raises
@@ -204,7 +206,7 @@ def as_integer_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
             f"Received: {' and '.join(kind.__name__ for kind in kinds)}."
         )
     if not {*kinds} <= {int}:
-        codes = Codes()
+        codes = Codes() if codes is None else codes
         ids, y_pred = (_coded(data, kinds[0], codes) for data in (ids, y_pred))
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
 

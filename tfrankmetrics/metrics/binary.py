@@ -24,6 +24,11 @@ def depths(lists: RankedLists, denominator: str) -> Array:
     return xp.minimum(lists.k, lists.num_retrieved[:, xp.newaxis])
 
 
+def precision_if_relevant(lists: RankedLists, relevance: ItemGain) -> Array:
+    """The precision down to each rank, if the item there is relevant."""
+    return lists.relevant_down_to(relevance) / lists.ranks
+
+
 def average_precision(
     lists: RankedLists,
     relevance: ItemGain,
@@ -46,10 +51,22 @@ def reciprocal_rank(lists: RankedLists, relevance: ItemGain, *, over: Over) -> A
 
     With over="all", the mean of 1 / rank over all relevant items, 0 below the top k.
     """
+    counted = counted_items(lists, relevance, over=over)
+    found = lists.sum_to_cutoffs(counted / lists.ranks)
     if over == "first":
-        return lists.sum_to_cutoffs(lists.first_relevant(relevance) / lists.ranks)
-    all_of_them = lists.sum_to_cutoffs(lists.expected(relevance) / lists.ranks)
-    return xp.divide_no_nan(all_of_them, lists.total(relevance)[:, xp.newaxis])
+        return found
+    return xp.divide_no_nan(found, lists.total(relevance)[:, xp.newaxis])
+
+
+def counted_items(lists: RankedLists, relevance: ItemGain, *, over: Over) -> Array:
+    """The probability that the item at each rank counts: the first, or any relevant."""
+    first = over == "first"
+    return lists.first_relevant(relevance) if first else lists.expected(relevance)
+
+
+def reciprocal_of_rank(lists: RankedLists, relevance: ItemGain) -> Array:
+    """1 / rank."""
+    return 1 / lists.ranks
 
 
 def precision(
@@ -87,7 +104,13 @@ def r_precision(lists: RankedLists, relevance: ItemGain) -> Array:
     return xp.divide_no_nan(lists.sum_to_cutoffs(hits), relevant)
 
 
-@metric("map", formula=average_precision, gain=BinaryGain, aliases=("AP",))
+@metric(
+    "map",
+    formula=average_precision,
+    gain=BinaryGain,
+    aliases=("AP",),
+    by_rank={"precision": precision_if_relevant},
+)
 class MeanAveragePrecision(TopKMetric):
     """Mean average precision: the precision at each relevant item, averaged.
 
@@ -112,7 +135,13 @@ class MeanAveragePrecision(TopKMetric):
     denominator: Literal["relevant", "min(k, relevant)", "hits"] = "relevant"
 
 
-@metric("mrr", formula=reciprocal_rank, gain=BinaryGain, aliases=("RR", "recip_rank"))
+@metric(
+    "mrr",
+    formula=reciprocal_rank,
+    gain=BinaryGain,
+    aliases=("RR", "recip_rank"),
+    by_rank={"counted": counted_items, "1/rank": reciprocal_of_rank},
+)
 class MeanReciprocalRank(TopKMetric):
     """Mean reciprocal rank: how far down the first relevant item is.
 
@@ -180,7 +209,13 @@ class RecallAtK(TopKMetric):
     relevance_threshold: RelevanceThreshold = 1.0
 
 
-@metric("hit_rate", formula=hit_rate, gain=BinaryGain, aliases=("Success", "HR"))
+@metric(
+    "hit_rate",
+    formula=hit_rate,
+    gain=BinaryGain,
+    aliases=("Success", "HR"),
+    by_rank={"first": RankedLists.first_relevant},
+)
 class HitRateAtK(TopKMetric):
     """Hit rate, or success: whether any relevant item is in the top k.
 

@@ -32,6 +32,13 @@ def discounts(lists: RankedLists, discount: Discount) -> Array:
     return xp.where(is_valid, values, float("nan"))
 
 
+def discount_of_rank(
+    lists: RankedLists, gain: ItemGain, *, discount: Discount
+) -> Array:
+    """The discount of each rank."""
+    return discounts(lists, discount)
+
+
 def dcg(lists: RankedLists, gain: ItemGain, *, discount: Discount) -> Array:
     """DCG@k = sum over ranks 1..k of gain * discount(rank)."""
     gains = lists.expected(lists.weighted(gain))
@@ -51,7 +58,13 @@ def ndcg(
 
 
 # As `total`, the largest gain tells empty lists from others faster than the sum.
-@metric("ndcg", formula=ndcg, gain=LabelGain, total=RankedLists.largest)
+@metric(
+    "ndcg",
+    formula=ndcg,
+    gain=LabelGain,
+    total=RankedLists.largest,
+    by_rank={"discount": discount_of_rank},
+)
 class NDCG(TopKMetric):
     """Normalized discounted cumulative gain: how close the order is to the ideal one.
 
@@ -83,6 +96,7 @@ class NDCG(TopKMetric):
     gain=LabelGain,
     total=RankedLists.largest,
     range=(0, math.inf),
+    by_rank={"discount": discount_of_rank},
 )
 class DCG(TopKMetric):
     """Discounted cumulative gain: the gains found, discounted by rank.

@@ -19,7 +19,7 @@ import math
 import numbers
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 from tfrankmetrics.arrays import Array
@@ -62,6 +62,7 @@ def metric(
     unjudged: Literal["drop", "keep"] | None = None,
     unaffected_by: tuple[str, ...] = (),
     conflicts: tuple[Conflict, ...] = (),
+    by_rank: Mapping[str, Callable[..., Array]] | None = None,
 ) -> Callable[[type[T]], type[T]]:
     """Declares a metric: a class decorator.
 
@@ -113,6 +114,11 @@ def metric(
         unaffected_by: Options that, passed by name, apply only to the other metrics of
             a list.
         conflicts: Options that contradict each other, as in `tfrankmetrics.options`.
+        by_rank: What `explain` shows of each rank beside the gain, such as the
+            discount: a dict from the name of the column to a function like the formula
+            that returns float64 `[B, D]`. The column "contribution" replaces what
+            `explain` finds out itself: by how much the value rises if the formula reads
+            one more rank.
 
     Returns:
         A decorator for a subclass of `TopKMetric`, `WholeListMetric` or
@@ -158,6 +164,7 @@ def metric(
             gain=gain,
             total=total,
             conflicts=(*_shared_conflicts(fields), *conflicts),
+            by_rank=by_rank or {},
             has_cutoff="k" in fields,
             has_subtopics=declared.has_subtopics,
             inputs=typing.get_args(fields["inputs"].type),

@@ -91,12 +91,17 @@ def best_precision(lists: RankedLists, gain: ItemGain) -> Array:
 
 def propensity_scored_ndcg(lists: RankedLists, gain: ItemGain) -> Array:
     """PSnDCG@k = sum of gain * discount at ranks 1..k / the largest of any order."""
-    return _share_of_best(lists, gain, discounts(lists, "log2"))
+    return _share_of_best(lists, gain, log2_discounts(lists, gain))
+
+
+def log2_discounts(lists: RankedLists, gain: ItemGain) -> Array:
+    """1 / log2(1 + rank)."""
+    return discounts(lists, "log2")
 
 
 def best_ndcg(lists: RankedLists, gain: ItemGain) -> Array:
     """The largest DCG@k / the DCG@k of a binary list with all relevant items on top."""
-    log2 = discounts(lists, "log2")
+    log2 = log2_discounts(lists, gain)
     best = lists.sum_to_cutoffs(lists.ideal(gain) * log2)
     is_relevant = DerivedGain(lambda items: xp.astype(gain(items) > 0, xp.float64))
     relevant = lists.total(is_relevant)[:, xp.newaxis]
@@ -135,7 +140,13 @@ class PropensityScoredPrecision(TopKMetric):
     empty: Literal["skip"] = "skip"
 
 
-@metric("psndcg", formula=propensity_scored_ndcg, gain=label_itself, total=best_ndcg)
+@metric(
+    "psndcg",
+    formula=propensity_scored_ndcg,
+    gain=label_itself,
+    total=best_ndcg,
+    by_rank={"discount": log2_discounts},
+)
 class PropensityScoredNDCG(TopKMetric):
     """Propensity-scored NDCG, normalized by the best order.
 

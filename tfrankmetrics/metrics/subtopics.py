@@ -9,7 +9,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import SubtopicMetric
 from tfrankmetrics.metrics.binary import depths
-from tfrankmetrics.metrics.dcg import discounts
+from tfrankmetrics.metrics.dcg import discount_of_rank, discounts
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import SubtopicGain
 from tfrankmetrics.options import Alpha, Discount, RelevanceThreshold
@@ -31,9 +31,17 @@ def intent_aware_precision(
 def alpha_dcg(
     lists: RankedLists, relevance: SubtopicGain, *, alpha: float, discount: Discount
 ) -> Array:
-    """Alpha-DCG@k = sum over ranks 1..k of novelty * discount(rank).
+    """Alpha-DCG@k = sum over ranks 1..k of novelty * discount(rank)."""
+    novelty = novelty_at_ranks(lists, relevance, alpha=alpha)
+    return lists.sum_to_cutoffs(novelty * discounts(lists, discount))
 
-    Novelty is the sum over the item's subtopics of (1 - alpha)^(items above it that are
+
+def novelty_at_ranks(
+    lists: RankedLists, relevance: SubtopicGain, *, alpha: float
+) -> Array:
+    """The novelty of the item at each rank, with its weight, `[B, D]`.
+
+    It is the sum over the item's subtopics of (1 - alpha)^(items above it that are
     relevant to the subtopic).
     """
 
@@ -49,8 +57,7 @@ def alpha_dcg(
 
     subtopics = xp.shape(lists.ranked.labels)[2]
     nothing = xp.zeros_like(lists.ranked.valid, xp.float64)
-    novelty = xp.fold(add_subtopic, subtopics, nothing)
-    return lists.sum_to_cutoffs(novelty * discounts(lists, discount))
+    return xp.fold(add_subtopic, subtopics, nothing)
 
 
 @metric(
@@ -86,7 +93,13 @@ class PrecisionIA(SubtopicMetric):
     denominator: Literal["list", "k"] = "list"
 
 
-@metric("alpha_dcg", formula=alpha_dcg, gain=SubtopicGain, range=(0, math.inf))
+@metric(
+    "alpha_dcg",
+    formula=alpha_dcg,
+    gain=SubtopicGain,
+    range=(0, math.inf),
+    by_rank={"novelty": novelty_at_ranks, "discount": discount_of_rank},
+)
 class AlphaDCG(SubtopicMetric):
     """Alpha-DCG: discounted gains that shrink each time a subtopic is repeated.
 

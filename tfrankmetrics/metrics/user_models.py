@@ -7,6 +7,7 @@ from typing import Literal
 
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import TopKMetric
+from tfrankmetrics.metrics.binary import reciprocal_of_rank
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import (
     ShareOfMaxLabel,
@@ -23,9 +24,15 @@ def rank_biased_precision(
     lists: RankedLists, relevance: ItemGain, *, persistence: float
 ) -> Array:
     """RBP@k = (1 - b) * sum over ranks 1..k of relevance * b^(rank - 1)."""
-    probability_of_look = persistence ** (lists.ranks - 1)
-    seen = lists.sum_to_cutoffs(lists.expected(relevance) * probability_of_look)
-    return (1 - persistence) * seen
+    look = probability_of_look(lists, relevance, persistence=persistence)
+    return (1 - persistence) * lists.sum_to_cutoffs(lists.expected(relevance) * look)
+
+
+def probability_of_look(
+    lists: RankedLists, relevance: ItemGain, *, persistence: float
+) -> Array:
+    """b^(rank - 1), the probability that the user looks at the item."""
+    return persistence ** (lists.ranks - 1)
 
 
 def expected_reciprocal_rank(lists: RankedLists, stop: ItemGain) -> Array:
@@ -35,8 +42,13 @@ def expected_reciprocal_rank(lists: RankedLists, stop: ItemGain) -> Array:
 
 def pfound(lists: RankedLists, stop: ItemGain, *, decay: float) -> Array:
     """PFound@k = sum over ranks 1..k of P(a stop there) * (1 - decay)^(rank - 1)."""
-    still_looks = (1 - decay) ** (lists.ranks - 1)
-    return lists.sum_to_cutoffs(lists.first_stop(stop) * still_looks)
+    look = probability_of_look(lists, stop, persistence=1 - decay)
+    return lists.sum_to_cutoffs(lists.first_stop(stop) * look)
+
+
+def look_with_decay(lists: RankedLists, stop: ItemGain, *, decay: float) -> Array:
+    """(1 - decay)^(rank - 1), the probability that the user has not given up."""
+    return probability_of_look(lists, stop, persistence=1 - decay)
 
 
 GRADED_IGNORES_THRESHOLD = Conflict(
@@ -52,6 +64,7 @@ GRADED_IGNORES_THRESHOLD = Conflict(
     formula=rank_biased_precision,
     gain=binary_or_graded,
     range=(0, math.inf),  # above 1 for graded labels above 1
+    by_rank={"look": probability_of_look},
     conflicts=(GRADED_IGNORES_THRESHOLD,),
 )
 class RankBiasedPrecision(TopKMetric):
@@ -86,6 +99,7 @@ class RankBiasedPrecision(TopKMetric):
     formula=expected_reciprocal_rank,
     gain=StopProbability,
     total=RankedLists.largest,
+    by_rank={"stop": RankedLists.first_stop, "1/rank": reciprocal_of_rank},
 )
 class ExpectedReciprocalRank(TopKMetric):
     """Expected reciprocal rank: how far down a user is satisfied, on average.
@@ -110,7 +124,13 @@ class ExpectedReciprocalRank(TopKMetric):
     empty: Literal["zero", "skip"] = "zero"
 
 
-@metric("pfound", formula=pfound, gain=ShareOfMaxLabel, total=RankedLists.largest)
+@metric(
+    "pfound",
+    formula=pfound,
+    gain=ShareOfMaxLabel,
+    total=RankedLists.largest,
+    by_rank={"stop": RankedLists.first_stop, "look": look_with_decay},
+)
 class PFound(TopKMetric):
     """PFound: the probability that a user finds what they want before they give up.
 

@@ -44,6 +44,18 @@ def area_under_the_curve(lists: RankedLists, relevance: ItemGain) -> Array:
     return xp.divide_no_nan(pairs - lost, pairs)
 
 
+def pairs_at_ranks(lists: RankedLists, relevance: ItemGain) -> Array:
+    """The irrelevant items below each rank, if the item there is relevant."""
+    irrelevant = (lists.num_judged - lists.total(relevance))[:, xp.newaxis]
+    return irrelevant - (lists.ranks - lists.relevant_down_to(relevance))
+
+
+def area_at_ranks(lists: RankedLists, relevance: ItemGain) -> Array:
+    """What each rank contributes to AUC."""
+    pairs = lists.expected(relevance) * pairs_at_ranks(lists, relevance)
+    return xp.divide_no_nan(pairs, mixed_pairs(lists, relevance)[:, xp.newaxis])
+
+
 def mixed_pairs(lists: RankedLists, relevance: ItemGain) -> Array:
     """Number of pairs of a relevant item and one that is not, `[B]`."""
     relevant = lists.total(relevance)
@@ -70,14 +82,24 @@ def binary_preference(
     At most as many irrelevant items are counted above an item as there are relevant
     items.
     """
+    preference = preference_at_ranks(lists, relevance, denominator=denominator)
+    preferences = xp.sum(lists.expected(relevance) * preference, axis=1)
+    return xp.divide_no_nan(preferences, lists.total(relevance))
+
+
+def preference_at_ranks(
+    lists: RankedLists,
+    relevance: ItemGain,
+    *,
+    denominator: Literal["min(relevant, irrelevant)", "relevant"],
+) -> Array:
+    """1 - irrelevant items above / denominator, if the item at the rank is relevant."""
     relevant = lists.total(relevance)[:, xp.newaxis]
     total = relevant
     if denominator == "min(relevant, irrelevant)":
         total = xp.minimum(relevant, lists.num_judged[:, xp.newaxis] - relevant)
     above = lists.irrelevant_above(relevance, maximum=relevant)
-    preference = 1 - xp.divide_no_nan(above, total)
-    preferences = xp.sum(lists.expected(relevance) * preference, axis=1)
-    return xp.divide_no_nan(preferences, relevant[:, 0])
+    return 1 - xp.divide_no_nan(above, total)
 
 
 @metric(
@@ -86,6 +108,7 @@ def binary_preference(
     gain=label_itself,
     lower_is_better=True,
     range=(1, math.inf),
+    by_rank={"rank": lambda lists, label: lists.ranks},
 )
 class AverageRelevancePosition(WholeListMetric):
     """Average relevance position: the mean rank of relevant items. Lower is better.
@@ -148,6 +171,7 @@ class OrderedPairAccuracy(WholeListMetric):
     total=mixed_pairs,
     aliases=("gauc",),
     without_results=None,
+    by_rank={"pairs in order": pairs_at_ranks, "contribution": area_at_ranks},
 )
 class PerQueryAUC(WholeListMetric):
     """Area under the ROC curve of each list, averaged over the queries.
@@ -182,7 +206,13 @@ class PerQueryAUC(WholeListMetric):
     empty: Literal["skip", "zero", "one"] = "skip"
 
 
-@metric("bpref", formula=binary_preference, gain=BinaryGain, unjudged="drop")
+@metric(
+    "bpref",
+    formula=binary_preference,
+    gain=BinaryGain,
+    unjudged="drop",
+    by_rank={"preference": preference_at_ranks},
+)
 class BPref(WholeListMetric):
     """Binary preference: how seldom judged irrelevant items rank above relevant ones.
 

@@ -19,7 +19,7 @@ def pairs_in_order(lists: RankedLists, weight: ItemGain) -> Array:
     is_missed = judged.valid & ~judged.retrieved
     over_missed = _lower_among(is_missed, judged)
     over_missed = xp.where(is_missed, over_missed / 2, over_missed)
-    return _ranked_pairs(lists, weight(lists.ranked)) + xp.sum(
+    return _ranked_pairs(lists, lists.at_ranks(weight)) + xp.sum(
         weight(judged) * over_missed, axis=1
     )
 

@@ -124,7 +124,7 @@ class RankedLists(RankedItems):
 
         `precisions` is the mean of precision * relevance at each rank, `[B, D]`.
         """
-        weights, _ = self.group_sums(self.weighted(relevance))
+        weights = self.expected(self.weighted(relevance))
         sums = self.group_sums(relevance)
         hits = self.sum_to_cutoffs(sums[1])
         untied = xp.divide_no_nan(self.sum_to_cutoffs(precisions), hits)

@@ -310,7 +310,8 @@ def mean_over_hits(
         groups: Their groups of tied items.
         relevant: r, `[B, D]`.
         expected: r / n, `[B, D]`.
-        weights: The sum of the weights of the relevant items of each group, `[B, D]`.
+        weights: The mean weight of the items of each group, where that of an irrelevant
+            item is 0, `[B, D]`.
         precisions: Mean of precision * relevance at each rank, `[B, D]`.
         untied: The value where no cutoff is inside a group, `[B, C]`.
     """
@@ -320,7 +321,7 @@ def mean_over_hits(
     harmonic = xp.pad(xp.cumulative_sum(1 / lists.positions), [[1, 0]])
     sum_1 = harmonic[1:] - xp.take(harmonic, groups.start)
     sum_ranks = i - xp.astype(groups.start + 1, xp.float64) * sum_1
-    curves = [groups.sizes, i, relevant, xp.divide_no_nan(weights, relevant)]
+    curves = [groups.sizes, i, relevant, xp.divide_no_nan(weights, expected)]
     curves += [_relevant_above_group(lists, i, expected), sum_1, sum_ranks]
     curves += [lists.running_sums(precisions)]
     # All of them at the cutoffs, [B, C, 1].

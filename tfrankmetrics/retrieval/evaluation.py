@@ -147,16 +147,9 @@ def evaluate_queries(
     verbose: bool,
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate_retrieval` for a request: reads, counts ranks, computes, shapes."""
-    vectors = in_memory("queries", queries, settings.query_tower, settings.batch_size)
-    truth.require_queries(size_of("queries", vectors))
+    vectors = read_queries(settings, truth, queries)
     weights_of_queries, slices = weights_and_slices(request, truth, sample_weight)
-    found = candidates_of(
-        candidates, settings.candidate_tower, truth.ids, settings.chunk_size
-    )
-    truth.require_candidates(found.number)
-    if settings.candidate_ids is not None:
-        require_unique(settings.candidate_ids, found.number)
-
+    found = read_candidates(settings, truth, candidates)
     items = truth.items()
     orders = {order for m in request.measures if (order := order_of(m)) is not None}
     ranks = count_ranks(
@@ -167,12 +160,32 @@ def evaluate_queries(
         orders,
         settings.batch_size,
         _progress(found.number) if verbose else lambda number: None,
-        library=_library(settings.score, vectors, found),
+        library=library_of_scores(settings.score, vectors, found),
     )
     values, weights = by_query(
         request.named, items, ranks, weights_of_queries, found.number
     )
     return request.result(values, weights, slices)
+
+
+def read_queries(settings: RetrievalSettings, truth: Truth, queries: Any) -> Any:
+    """The queries in memory, as many as there are rows of relevant items."""
+    vectors = in_memory("queries", queries, settings.query_tower, settings.batch_size)
+    truth.require_queries(size_of("queries", vectors))
+    return vectors
+
+
+def read_candidates(
+    settings: RetrievalSettings, truth: Truth, candidates: Any
+) -> Candidates:
+    """The candidates, among which all relevant items must be."""
+    found = candidates_of(
+        candidates, settings.candidate_tower, truth.ids, settings.chunk_size
+    )
+    truth.require_candidates(found.number)
+    if settings.candidate_ids is not None:
+        require_unique(settings.candidate_ids, found.number)
+    return found
 
 
 def weights_and_slices(
@@ -196,7 +209,7 @@ def _size_or(name: str, size: int | None, default: int) -> int:
     return size
 
 
-def _library(score: Any, queries: Any, candidates: Candidates) -> Library:
+def library_of_scores(score: Any, queries: Any, candidates: Candidates) -> Library:
     """The library that computes the scores."""
     if score is not dot_product:
         return library_of_functions()

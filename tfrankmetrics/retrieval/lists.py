@@ -171,21 +171,17 @@ def by_query(
         chosen = tuple(measures[number] for number in numbers)
         some_ranks = SomeRanks(ranks, chosen, num_candidates)
         for part in some_ranks.parts():
-            columns = {
-                "relevance": items.relevance,
-                "valid": items.is_valid,
-                "retrieved": ranks.retrieved,
-                "above": ranks.above,
-                "tied": ranks.tied,
-                "tied_before": ranks.tied_before.get(order, ranks.tied),
-                "num_retrieved": ranks.num_retrieved,
-            }
-            if query_weights is not None:
-                columns["query_weights"] = query_weights
             lists = CountedLists(
-                **{name: each[part] for name, each in columns.items()},
+                relevance=items.relevance[part],
+                valid=items.is_valid[part],
+                retrieved=ranks.retrieved[part],
+                above=ranks.above[part],
+                tied=ranks.tied[part],
+                tied_before=ranks.tied_before.get(order, ranks.tied)[part],
+                num_retrieved=ranks.num_retrieved[part],
                 some_ranks=some_ranks.of(part),
                 num_candidates=num_candidates,
+                query_weights=None if query_weights is None else query_weights[part],
             )
             found = call_compiled(values_and_weights, chosen, lists, 0)
             where = np.ix_(numbers, part)

@@ -1,0 +1,364 @@
+"""Tests that an explanation adds up to the value, for every metric and input format."""
+
+import itertools
+import math
+from typing import Literal
+
+import numpy as np
+import pytest
+from cases import (
+    CASES,
+    METRICS,
+    SUBTOPIC_METRICS,
+    make_metric,
+    metrics_supporting,
+    random_lists,
+    with_cutoffs,
+)
+from helpers import judged_without_mask
+
+import tfrankmetrics as tfr
+
+pytestmark = judged_without_mask
+
+
+def read(explanation, column):
+    """What the formula reads, without the rows that have no rank above the cutoff."""
+    values = explanation.columns[column]
+    return values[~np.isnan(values)]
+
+
+def assert_adds_up(explanation, value):
+    """The value is exactly that of `evaluate`, and the ranks add up to it."""
+    np.testing.assert_equal(explanation.value, value)
+    running = read(explanation, "running value")
+    if not math.isnan(value) and len(running):
+        assert running[-1] == pytest.approx(value, rel=1e-12, abs=1e-13)
+        contributions = read(explanation, "contribution")
+        assert np.diff(running) == pytest.approx(contributions[1:], abs=1e-13)
+
+
+def lists_for(name, **options):
+    """Random lists with ties, with items that were not retrieved, and with NaN."""
+    labels, scores = random_lists(7, queries=6, size=6, ties=True, **options)
+    scores[0] = 0.5
+    scores[2, 3:] = -np.inf
+    scores[3, ::2] = np.nan
+    if name in SUBTOPIC_METRICS:
+        others = np.random.default_rng(9).permuted(labels, axis=1)
+        labels = np.stack([labels, np.maximum(others, 0), labels - 1], axis=2)
+    return labels, scores
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "item-weights"])
+def test_every_value_is_explained(case, weighted):
+    labels, scores = lists_for(case.name)
+    weights = np.random.default_rng(8).integers(1, 4, scores.shape)
+    sample_weight = weights if weighted else None
+    for _, k in with_cutoffs([case], (1, 4, None)):
+        metric = case.metric(k)
+        values = tfr.evaluate(
+            labels, scores, [metric], sample_weight=sample_weight, per_query=True
+        )
+        for query, value in enumerate(values[metric.name]):
+            explanation = tfr.explain(
+                labels, scores, metric, query, sample_weight=sample_weight
+            )
+            assert_adds_up(explanation, value)
+            weight = values.weights[metric.name][query]
+            np.testing.assert_equal(explanation.weight, weight)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("ties", ["stable", "random", "best", "worst"])
+def test_every_order_of_ties_is_explained(name, ties):
+    try:
+        metric = make_metric(name, 4, ties=ties)
+    except ValueError:
+        pytest.skip(f"{name} does not have this choice")
+    labels, scores = lists_for(name)
+    values = tfr.evaluate(labels, scores, [metric], per_query=True)[metric.name]
+    for query, value in enumerate(values):
+        explanation = tfr.explain(labels, scores, metric, query)
+        assert_adds_up(explanation, value)
+        assert "tied ranks" not in explanation.columns
+
+
+@pytest.mark.parametrize("name", metrics_supporting("ids"))
+@pytest.mark.parametrize("duplicates", ["first", "all"])
+def test_ids_are_explained(name, duplicates):
+    relevant = [["a", "b"], ["x"], [], ["b", "c", "d"]]
+    recommended = [["a", "c", "b", "a"], ["a", "b"], ["a"], ["d", "d", "z", "c"]]
+    for _, k in with_cutoffs([name], (2, None)):
+        metric, options = make_metric(name, k), {"duplicates": duplicates}
+        values = tfr.evaluate(
+            relevant, recommended, [metric], inputs="ids", per_query=True, **options
+        )[metric.name]
+        for query, value in enumerate(values):
+            explanation = tfr.explain(
+                relevant, recommended, metric, query, inputs="ids", **options
+            )
+            assert_adds_up(explanation, value)
+    # The last query: its ranks, and the relevant item that was not recommended.
+    items = explanation.columns["item"].tolist()
+    assert items[: len(recommended[-1])] == recommended[-1]
+    assert items[len(recommended[-1]) :] == ["b"]
+    assert "score" not in explanation.columns
+
+
+@pytest.mark.parametrize("name", metrics_supporting("catalogue"))
+@pytest.mark.parametrize("ties", ["expected", "stable", "random"])
+def test_catalogues_and_retrieval_are_explained(name, ties):
+    if ties == "random" and name in ("tied",):
+        pytest.skip("it has one choice")
+    rng = np.random.default_rng(3)
+    queries = rng.integers(-2, 3, (4, 3)).astype(float)
+    candidates = rng.integers(-2, 3, (15, 3)).astype(float)
+    relevant, exclude = [[1, 2], [14], [0, 5, 9], [7]], [[3], [], [5, 6], [14]]
+    scores = queries @ candidates.T
+    for _, k in with_cutoffs([name], (3, None)):
+        options = {} if name == "tied" else {"ties": ties}
+        metric = make_metric(name, k, **options)
+        truth = {"ids": relevant, "exclude": exclude}
+        values = tfr.evaluate(
+            truth, scores, [metric], inputs="catalogue", per_query=True
+        )[metric.name]
+        for query, value in enumerate(values):
+            explanation = tfr.explain(truth, scores, metric, query, inputs="catalogue")
+            assert_adds_up(explanation, value)
+        if ties == "random":
+            continue
+        arguments = queries, candidates, relevant
+        found = tfr.evaluate_retrieval(
+            *arguments, [metric], exclude=exclude, per_query=True
+        )[metric.name]
+        for query, value in enumerate(found):
+            explanation = tfr.explain_retrieval(
+                *arguments, metric, query, exclude=exclude
+            )
+            assert_adds_up(explanation, value)
+
+
+RANKED = ["ndcg", "dcg", "map", "mrr", "recall", "hit_rate", "err", "rbp"]
+WHOLE_LIST = ["arp", "auc", "opa", "bpref"]  # only of all tied ranks together
+
+
+@pytest.mark.parametrize("name", [*RANKED, *WHOLE_LIST])
+def test_contributions_under_ties_are_means_over_the_orders(name):
+    """Items 1 to 3 are tied. Each order of them is explained, with other scores."""
+    labels = np.array([2.0, 0, 1, 3, 0, 1])
+    metric = make_metric(name, 4)
+    explanation = tfr.explain(labels, np.array([9, 5, 5, 5, 2, 1]), metric)
+    orders = []
+    for order in itertools.permutations([1, 2, 3]):
+        scores = np.array([9.0, 0, 0, 0, 2, 1])
+        scores[[*order]] = [7, 6, 5]
+        orders.append(read(tfr.explain(labels, scores, metric), "contribution"))
+    mean, ours = np.mean(orders, axis=0), read(explanation, "contribution")
+    if name in WHOLE_LIST:
+        mean, ours = (np.append(each[1:4].sum(), each[4:]) for each in (mean, ours))
+    assert ours == pytest.approx(mean, rel=1e-12)
+    assert explanation.columns["tied ranks"][:4].tolist() == ["", *["2-4"] * 3]
+
+
+def test_ndcg_by_hand():
+    """NDCG@3 with linear gains: 3 / 1 + 2 / log2(3) + 0 / 2, over the ideal DCG."""
+    explanation = tfr.explain([2, 3, 0, 1], [5, 9, 4, 1], "ndcg@3", gain="linear")
+    ideal = 3 / math.log2(2) + 2 / math.log2(3) + 1 / math.log2(4)
+    assert explanation.columns["item"].tolist() == [1, 0, 2, 3]
+    assert explanation.columns["rank"].tolist() == [1, 2, 3, 4]
+    assert explanation.columns["gain"].tolist() == [3, 2, 0, 1]
+    discounts = [1 / math.log2(2), 1 / math.log2(3), 1 / math.log2(4), math.nan]
+    assert explanation.columns["discount"] == pytest.approx(discounts, nan_ok=True)
+    parts = [3 / ideal, 2 / math.log2(3) / ideal, 0, math.nan]
+    assert explanation.columns["contribution"] == pytest.approx(parts, nan_ok=True)
+    assert explanation.rules == {"ndcg@3": "contribution = gain * discount / 4.7619"}
+
+
+def test_average_precision_by_hand():
+    """AP = (1/1 + 2/3 + 3/5) / 3: the precision at each relevant item."""
+    explanation = tfr.explain([1, 0, 1, 0, 1], [5, 4, 3, 2, 1], "map")
+    at_hits = explanation.columns["precision"][[0, 2, 4]]
+    assert at_hits == pytest.approx([1, 2 / 3, 3 / 5])
+    parts = [1 / 3, 0, 2 / 9, 0, 1 / 5]
+    assert explanation.columns["contribution"] == pytest.approx(parts)
+    assert explanation.rules["map"] == "contribution = gain * precision / 3"
+
+
+def test_auc_and_opa_count_the_pairs_of_each_item():
+    """Relevant at ranks 1 and 4 of 5: 3 + 1 of 6 pairs are in order."""
+    labels, scores = [1, 0, 0, 1, 0], [5, 4, 3, 2, 1]
+    for name in ("auc", "opa"):
+        parts = tfr.explain(labels, scores, name).columns["contribution"]
+        assert parts == pytest.approx([3 / 6, 0, 0, 1 / 6, 0])
+
+
+def test_arp_starts_with_what_was_not_retrieved():
+    """Labels 1 and 1 at rank 1 and in the last place, rank 3: (1 + 3) / 2."""
+    explanation = tfr.explain([1, 0, 1], [3, 2, -math.inf], "arp")
+    assert explanation.value == 2
+    assert explanation.columns["contribution"] == pytest.approx(
+        [0.5, 0, math.nan], nan_ok=True
+    )
+    assert np.isnan(explanation.columns["rank"][-1])
+    assert "from 1.5000 on" in str(explanation)
+
+
+def test_rows_are_explained():
+    rng = np.random.default_rng(0)
+    table = {
+        "query": rng.integers(0, 4, 40).astype(str),
+        "label": rng.integers(-1, 3, 40),
+        "score": rng.integers(0, 5, 40),
+        "weight": rng.integers(1, 3, 40),
+        "product": [f"p{row}" for row in range(40)],
+    }
+    columns = "query", "label", "score"
+    for metric in ("ndcg@3", "judged@5", "bpref", "map"):
+        values = tfr.evaluate_rows(
+            *columns, [metric], data=table, sample_weight="weight", per_query=True
+        )
+        for query, value in zip(values["query"], values[metric]):
+            explanation = tfr.explain_rows(
+                *columns,
+                metric,
+                query,
+                data=table,
+                sample_weight="weight",
+                items="product",
+            )
+            assert_adds_up(explanation, value)
+    rows = [int(item[1:]) for item in explanation.columns["item"]]
+    assert set(table["query"][rows]) == {query}
+    groups = tfr.explain_rows(None, [1, 0, 1], [3, 2, 1], "mrr", 1, groups=[1, 2])
+    assert groups.columns["item"].tolist() == [1, 2]
+    assert groups.value == 0.5
+
+
+def test_runs_are_explained_in_the_order_of_trec_eval():
+    qrels = {"q": {"a": 1, "c": 2, "d": 0}, "empty": {"x": 1}}
+    run = {"q": {"a": 1.0, "b": 1.0, "c": 0.5, "e": 1.0 + 1e-9}}
+    for options in ({}, {"convention": "trec_eval"}, {"unjudged": "drop"}):
+        values = tfr.evaluate_run(qrels, run, ["ndcg@3"], per_query=True, **options)
+        for query, value in zip(values["query"], values["ndcg@3"]):
+            explanation = tfr.explain_run(qrels, run, "ndcg@3", query, **options)
+            assert_adds_up(explanation, value)
+    both = tfr.explain_run(qrels, run, "ndcg@3", "q", versus="trec_eval")
+    # In float32, e is tied with a and b; the later id is first.
+    assert both.columns["item"].tolist() == ["e", "a", "b", "c"]
+    assert both.columns["item (trec_eval)"].tolist() == ["e", "b", "a", "c"]
+    trec = tfr.explain_run(qrels, run, "ndcg@3", "q", convention="trec_eval")
+    assert both.values == {
+        "ndcg@3": tfr.explain_run(qrels, run, "ndcg@3", "q").value,
+        "ndcg@3 (trec_eval)": trec.value,
+    }
+    label = trec.columns["label"]
+    assert np.isnan(label[trec.columns["item"] == "e"]).all()
+    assert "unjudged" in str(trec)
+    lost = tfr.explain_run(qrels, run, "ndcg@3", "empty")
+    assert lost.value == 0
+    assert lost.columns["item"].tolist() == ["x"]
+
+
+def test_two_conventions_side_by_side():
+    labels, scores = [1, 3, 0, 2], [4, 3, 2, 1]
+    both = tfr.explain(labels, scores, "ndcg@2", versus="trec_eval")
+    for options, suffix in (({}, ""), ({"convention": "trec_eval"}, " (trec_eval)")):
+        alone = tfr.explain(labels, scores, "ndcg@2", **options)
+        assert both.values[f"ndcg@2{suffix}"] == alone.value
+        shown = both.columns[f"contribution{suffix}"]
+        np.testing.assert_array_equal(shown, alone.columns["contribution"])
+    assert "discount (trec_eval)" not in both.columns  # the same in both
+    assert "gain ('exponential' or 'linear')" in str(both)
+    assert "part at rank 1" in str(both)
+    linear = tfr.NDCG(k=3, gain="linear", name="linear")
+    other = tfr.explain(labels, scores, tfr.NDCG(k=2), versus=linear)
+    assert [*other.values] == ["ndcg@2", "linear"]
+    assert len(other.columns["rank"]) == 4
+    assert np.isnan(other.columns["contribution"][2])
+    assert other.columns["contribution (linear)"][2] == 0
+
+
+def test_metrics_of_users_are_explained():
+    import tensorflow as tf
+
+    def best_rank(lists, relevance):
+        """1 / the rank of the best item: no sum over the ranks."""
+        at_rank = lists.expected(relevance) / lists.ranks
+        best = [tf.reduce_max(at_rank[:, :k], axis=1) for k in lists.cutoffs]
+        return tf.maximum(tf.stack(best, axis=1), 0)
+
+    @tfr.metric("best_rank", formula=best_rank, gain=tfr.BinaryGain)
+    class BestRank(tfr.TopKMetric):
+        """The reciprocal of the best rank, in TensorFlow."""
+
+        relevance_threshold: float = 1.0
+        ties: Literal["stable", "random"] = "stable"
+
+    labels, scores = [[0, 1, 1], [1, 0, 0]], [[3, 2, 1], [3, 2, 1]]
+    parts = tfr.explain(labels, scores, "best_rank").columns["contribution"]
+    assert parts.tolist() == [0, 0.5, 0]
+    values = tfr.evaluate(labels, scores, ["best_rank"], per_query=True)["best_rank"]
+    for query, value in enumerate(values):
+        assert_adds_up(tfr.explain(labels, scores, "best_rank", query), value)
+
+
+def test_frames_and_text():
+    pandas = pytest.importorskip("pandas")
+    explanation = tfr.explain([1, 0, 2], [0.9, 0.5, 0.1], "ndcg@2")
+    frame = explanation.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert [*frame] == [*explanation.columns]
+    assert "<table>" in explanation._repr_html_()
+    assert explanation.to_markdown().count("\n") >= 5
+    assert "ndcg@2 of query 0: 0.2754." in repr(explanation)
+
+
+def test_a_long_list_with_many_relevant_items_takes_linear_memory():
+    rng = np.random.default_rng(0)
+    labels = (rng.random(20_000) < 0.005).astype(int)
+    explanation = tfr.explain(labels, rng.random(20_000), "map")
+    assert len(explanation.columns["rank"]) == 20_000
+    assert str(explanation).count("\n") < 70
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: tfr.explain([1, 0], [2, 1], "mrr", 1), "number of a query, 0 to 0"),
+        (lambda: tfr.explain([1, 0], [2, 1], "mrr", "q"), "`query`"),
+        (lambda: tfr.explain([1, 0], [2, 1], "ndgc"), "Did you mean 'ndcg'"),
+        (lambda: tfr.explain([1, 0], [2, 1], ["mrr"]), "`metrics` must hold names"),
+        (
+            lambda: tfr.explain([1, 0], [2, 1], tfr.NDCG(), versus="trec_eval"),
+            "if `metric` is a name",
+        ),
+        (lambda: tfr.explain([1, 0], [2, 1], "mrr", versus="trec"), "convention"),
+        (
+            lambda: tfr.explain_run({"q": ["a"]}, {"q": ["a"]}, "mrr", "p"),
+            "such as 'q'",
+        ),
+        (
+            lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 2),
+            "one of the 1 that are evaluated",
+        ),
+        (
+            lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 1, items=["a"]),
+            "for each of the 2 rows",
+        ),
+        (
+            lambda: tfr.explain_retrieval(
+                [[1.0]], [[1.0]], [[0]], "mrr", ties="random"
+            ),
+            "ties='random'",
+        ),
+        (
+            lambda: tfr.explain_retrieval([[1.0]], [[1.0]], [[0]], "mrr", query=1),
+            "number of a query, 0 to 0",
+        ),
+    ],
+)
+def test_mistakes(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

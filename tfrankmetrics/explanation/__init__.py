@@ -1,0 +1,1 @@
+"""How a metric's value of one query came about, rank by rank."""

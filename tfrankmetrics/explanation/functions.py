@@ -1,0 +1,307 @@
+"""`explain` for lists, tables and runs: how the value of one query came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.arguments import (
+    ExplainArguments,
+    ExplainRowsArguments,
+    ExplainRunArguments,
+    Unjudged,
+)
+from tfrankmetrics.columns.slices import rows_of
+from tfrankmetrics.columns.values import Codes, exact_scores
+from tfrankmetrics.engine.calls import require_eager
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.evaluation.join import join, read_judgments, read_predictions
+from tfrankmetrics.evaluation.rows import (
+    columns_of,
+    drops_unjudged,
+    lists_of_rows,
+    queries_of_codes,
+    read_table,
+)
+from tfrankmetrics.evaluation.runs import (
+    by_descending_item,
+    in_precision_of_trec_eval,
+    rows_of_join,
+)
+from tfrankmetrics.explanation.one_list import list_of_query
+from tfrankmetrics.explanation.result import Explanation
+from tfrankmetrics.explanation.working import OneList, computed_from, work_out
+from tfrankmetrics.inputs.formats import InputFormat
+from tfrankmetrics.inputs.ids import as_integer_ids
+from tfrankmetrics.results.request import read_request
+from tfrankmetrics.rules import check_option, shortened
+from tfrankmetrics.signatures import split, takes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@takes(ExplainArguments)
+def explain(
+    y_true: Any,
+    y_pred: Any,
+    metric: str | MetricObject,
+    query: int = 0,
+    *,
+    versus: str | MetricObject | None = None,
+    mask: Any = None,
+    sample_weight: Any = None,
+    **arguments: Unpack[ExplainArguments],
+) -> Explanation:
+    """Shows how a metric's value of one query came about, rank by rank.
+
+    >>> explain([[1, 0, 2], [0, 1, 0]], [[0.9, 0.5, 0.1], [3, 2, 1]], "ndcg@2")
+    rank  item  score  label    gain  discount  contribution  running value
+    1     0       0.9      1  1.0000    1.0000        0.2754         0.2754
+    2     1       0.5      0  0.0000    0.6309        0.0000         0.2754
+    3     2       0.1      2  3.0000
+    ndcg@2 of query 0: 0.2754. contribution = gain * discount / 3.6309.
+
+    A contribution is the amount by which the value rises if the formula reads one more
+    rank, whereas the ideal order and the number of relevant items are those of the
+    whole list. Items below the cutoff, and items that were not retrieved (whose rank is
+    "-"), are shown if they have a gain.
+
+    Args:
+        y_true: Labels or ids, as in `evaluate`.
+        y_pred: Scores or recommended ids, as in `evaluate`.
+        metric: A name such as "ndcg@10", or a metric object.
+        query: The number of the query, from 0.
+        versus: A second metric, which is shown side by side: the name of a convention
+            in which `metric` is computed again, or a metric object with other options.
+        mask: As in `evaluate`.
+        sample_weight: As in `evaluate`.
+        **arguments: Options for a metric given by name, such as `gain="linear"` or
+            `convention="trec_eval"`. See `tfrankmetrics.Options`.
+
+    Returns:
+        An `Explanation`, whose `value` is exactly the value of `evaluate` with
+        `per_query=True`. It prints as a table, and has `to_pandas()`, `to_markdown()`
+        and `to_latex()`.
+
+    Raises:
+        ValueError: There is no such query, or `evaluate` would raise an error.
+        RuntimeError: The call is inside a `tf.function`.
+    """
+    require_eager("explain")
+    asked = asked_metrics(ExplainArguments, metric, versus, arguments)
+    data, codes = asked[0].data, Codes()
+    data.refuse_mistakes(y_true, y_pred)
+    if data.inputs == "ids":
+        y_true, y_pred = as_integer_ids(y_true, y_pred, codes)
+    lists = data.read(y_true, y_pred, sample_weight, mask)
+    lists.require_valid_values()
+    number = int(lists.num_queries)
+    check_option("explain", "query", query, int)
+    if not 0 <= query < number:
+        raise ValueError(
+            f"`query` must be the number of a query, 0 to {number - 1} here. Received: "
+            f"{query}."
+        )
+    one = list_of_query(lists, query, [*codes])
+    return explanation_of(query, asked, lambda each: one)
+
+
+@takes(ExplainRowsArguments)
+def explain_rows(
+    query_ids: Any,
+    labels: Any,
+    scores: Any,
+    metric: str | MetricObject,
+    query: Any,
+    *,
+    items: Any = None,
+    data: Any = None,
+    groups: Any = None,
+    versus: str | MetricObject | None = None,
+    sample_weight: Any = None,
+    **arguments: Unpack[ExplainRowsArguments],
+) -> Explanation:
+    """Shows how a metric's value of one query of a table came about, rank by rank.
+
+    >>> table = {"user": ["b", "a", "b"], "click": [0, 1, 1], "score": [0.2, 0.9, 0.3]}
+    >>> explain_rows("user", "click", "score", "mrr", "b", data=table)
+    rank  item  score  label    gain  counted  1 / rank  contribution  running value
+    1     2       0.3      1  1.0000   1.0000    1.0000        1.0000         1.0000
+    2     0       0.2      0  0.0000   0.0000    0.5000        0.0000         1.0000
+    mrr of query 'b': 1.0000. contribution = gain * counted * 1 / rank.
+
+    Args:
+        query_ids: The query id of each row, as in `evaluate_rows`.
+        labels: The label of each row.
+        scores: The score of each row.
+        metric: A name such as "ndcg@10", or a metric object.
+        query: The id of the query, or its number in `groups`.
+        items: The name of each row's item; by default its number, from 0.
+        data: A frame or a dict of columns, as in `evaluate_rows`. Then the columns may
+            be given by name.
+        groups: The number of rows of each query, as in `evaluate_rows`.
+        versus: A second metric to show side by side, as in `explain`.
+        sample_weight: One weight per row.
+        **arguments: Options for a metric given by name. See `tfrankmetrics.Options`.
+
+    Returns:
+        An `Explanation`, as from `explain`.
+
+    Raises:
+        ValueError: There is no such query, or `evaluate_rows` would raise an error.
+        RuntimeError: The call is inside a `tf.function`.
+    """
+    require_eager("explain_rows")
+    asked = asked_metrics(ExplainRowsArguments, metric, versus, arguments)
+    given = {"query_ids": query_ids, "labels": labels, "scores": scores}
+    given = columns_of(data, {**given, "sample_weight": sample_weight, "items": items})
+    names = given.pop("items")
+    table = read_table(given, groups)
+    names = range(len(table)) if names is None else np.asarray(names).tolist()
+    if len(names) != len(table):
+        raise ValueError(
+            f"`items` must have a name for each of the {len(table)} rows. Received: "
+            f"{len(names)}."
+        )
+    number = _number_of(query, table.ids.tolist())
+    rows, _ = table.queries.rows(np.array([number]))
+
+    def list_for(each: AskedMetric) -> OneList:
+        drop = drops_unjudged(each.measure, True)
+        lists = lists_of_rows(table.queries, np.array([number]), table.columns, drop)
+        names_of_query = [names[row] for row in rows[0]]
+        return OneList(computed_from(lists, number), lists, names_of_query, number)
+
+    return explanation_of(query, asked, list_for)
+
+
+@takes(ExplainRunArguments)
+def explain_run(
+    qrels: Any,
+    run: Any,
+    metric: str | MetricObject,
+    query_id: Any,
+    *,
+    versus: str | MetricObject | None = None,
+    **arguments: Unpack[ExplainRunArguments],
+) -> Explanation:
+    """Shows how a metric's value of one query of a run came about, rank by rank.
+
+    >>> qrels, run = {"q": {"a": 1, "c": 1}}, {"q": {"b": 9.5, "a": 8.1}}
+    >>> explain_run(qrels, run, "map", "q")
+    rank  item  score  label     gain  precision  contribution  running value
+    1     b       9.5  unjudged  0.0000     1.0000        0.0000         0.0000
+
+    Args:
+        qrels: What is relevant, as in `evaluate_run`.
+        run: What was predicted, as in `evaluate_run`.
+        metric: A name such as "ndcg@10", or a metric object.
+        query_id: The id of the query.
+        versus: A second metric to show side by side, as in `explain`.
+        **arguments: Options for a metric given by name. See `tfrankmetrics.Options`.
+
+    Returns:
+        An `Explanation`, as from `explain`.
+
+    Raises:
+        ValueError: The query has no judgments, or `evaluate_run` would raise an error.
+        RuntimeError: The call is inside a `tf.function`.
+    """
+    require_eager("explain_run")
+    asked = asked_metrics(ExplainRunArguments, metric, versus, arguments)
+    table, _ = split(ExplainRunArguments, arguments)
+    query, item = table["query"], table["item"]
+    check_option("explain_run", "unjudged", table["unjudged"], Unjudged)
+    judged = read_judgments(qrels, query, item, table["label"])
+
+    def list_for(each: AskedMetric) -> OneList:
+        is_trec_eval = each.convention == "trec_eval"
+        convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
+        predicted = read_predictions(run, query, item, table["score"], convert)
+        joined = join(judged, predicted)
+        ids = rows_of("query", "query", judged.queries, joined.first_rows).tolist()
+        number = _number_of(query_id, ids)
+        columns = rows_of_join(joined, judged.numbers, predicted.numbers)
+        if is_trec_eval:
+            columns = by_descending_item(columns, judged.items, predicted.items)
+        is_here = columns["query"] == number
+        columns = {name: values[is_here] for name, values in columns.items()}
+        queries = queries_of_codes(np.zeros(is_here.sum(), int), 1)
+        drop = drops_unjudged(each.measure, table["unjudged"] == "drop")
+        lists = lists_of_rows(queries, np.array([0]), columns, drop)
+        items = [*judged.items, *predicted.items]
+        items = [items[pair] for pair in columns["pair"]]
+        return OneList(computed_from(lists, number), lists, items, number)
+
+    return explanation_of(query_id, asked, list_for)
+
+
+class AskedMetric(NamedTuple):
+    """A metric to explain."""
+
+    name: str
+    label: str | None  # in the columns of a second metric
+    convention: str | None
+    measure: Measure
+    data: InputFormat
+
+
+def asked_metrics(
+    kind: Any,
+    metric: str | MetricObject,
+    versus: str | MetricObject | None,
+    arguments: Mapping[str, Any],
+    *,
+    inputs: str | None = None,
+) -> list[AskedMetric]:
+    """The metric and, if there is one, the other metric or convention."""
+    request, _ = read_request(kind, [metric], arguments, inputs=inputs)
+    ((name, measure),) = request.named.items()
+    convention = arguments.get("convention")
+    asked = [AskedMetric(name, None, convention, measure, request.data)]
+    if versus is None:
+        return asked
+    if isinstance(versus, str):
+        if not isinstance(metric, str):
+            raise ValueError(
+                "`versus` may be a convention if `metric` is a name. Received: "
+                f"versus={versus!r}, metric={shortened(metric)}. Pass two metric "
+                "objects."
+            )
+        convention = versus
+        arguments = {**arguments, "convention": versus}
+        request, _ = read_request(kind, [metric], arguments, inputs=inputs)
+    else:
+        convention, (shared, _) = None, split(kind, arguments)
+        request, _ = read_request(kind, [versus], shared, inputs=inputs)
+    ((other, measure),) = request.named.items()
+    label = convention or other
+    if other == name:
+        label = convention or "versus"
+        other = f"{other} ({label})"
+    return [*asked, AskedMetric(other, label, convention, measure, request.data)]
+
+
+def explanation_of(
+    query: Any, asked: Sequence[AskedMetric], list_for: Callable[[AskedMetric], OneList]
+) -> Explanation:
+    """The explanation of each metric for the list of a query."""
+    workings = [
+        work_out(each.name, each.measure, list_for(each), each.label) for each in asked
+    ]
+    return Explanation(query, workings)
+
+
+def _number_of(query: Any, ids: Sequence[Any]) -> int:
+    """The number of a query."""
+    numbers = [number for number, each in enumerate(ids) if each == query]
+    if not numbers:
+        raise ValueError(
+            f"The query must be one of the {len(ids)} that are evaluated, such as "
+            f"{shortened(ids[0]) if ids else 'none'}. Received: {shortened(query)}."
+        )
+    return numbers[0]

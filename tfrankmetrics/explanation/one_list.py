@@ -1,0 +1,81 @@
+"""The list of one query as labels and scores, whatever its input format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics.explanation.working import STABLE, OneList, computed_from
+from tfrankmetrics.inputs.catalogue import CatalogueLists
+from tfrankmetrics.inputs.dense import as_scores
+from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
+from tfrankmetrics.inputs.ids import IdLists
+from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.inputs.relevant_ids import PADDING, is_repeated
+from tfrankmetrics.ranking.items import is_retrieved, lowest_score
+
+
+def list_of_query(lists: Lists, query: int, ids: Sequence[Any]) -> OneList:
+    """One query of checked lists; `ids` by their codes, if they were not integers."""
+    arrays = {n: each[query : query + 1] for n, each in arrays_of(lists).items()}
+    one = with_arrays(lists, arrays)
+    compute = computed_from(one, query)
+    local: Any = with_arrays(one, {n: np.asarray(each) for n, each in arrays.items()})
+    if isinstance(local, IdLists):
+        codes = [*local.recommended[0].tolist(), *local.relevant[0].tolist()]
+        items = [ids[code] for code in codes] if ids else codes
+        return OneList(compute, _of_ids(local), items, query, has_scores=False)
+    labels = _of_catalogue(local) if isinstance(local, CatalogueLists) else local
+    return OneList(compute, labels, range(labels.scores.shape[1]), query)
+
+
+def _of_ids(lists: IdLists) -> LabelLists:
+    """The recommended items in their order, and then the relevant items they miss."""
+    judged = lists.rank(None, STABLE, 0).judged
+    by_rank = -np.arange(judged.valid.shape[1], dtype=float)[np.newaxis]
+    scores = np.where(judged.retrieved, by_rank, -np.inf)
+    return LabelLists(judged.labels, scores, judged.valid, lists.query_weights)
+
+
+def _of_catalogue(lists: CatalogueLists) -> LabelLists:
+    """A label for each item of the catalogue."""
+    exclude = [] if lists.exclude is None else lists.exclude[0]
+    is_first = (lists.relevant != PADDING) & ~is_repeated(lists.relevant)
+    return labels_of_catalogue(
+        lists.scores[0],
+        lists.relevant[is_first],
+        lists.relevance[is_first],
+        exclude,
+        lists.query_weights,
+    )
+
+
+def labels_of_catalogue(
+    scores: np.ndarray,
+    relevant: np.ndarray,
+    relevance: np.ndarray,
+    exclude: Any,
+    query_weights: np.ndarray | None = None,
+) -> LabelLists:
+    """Labels and scores of all items of a catalogue, `[1, V]`.
+
+    Args:
+        scores: The scores of the items, `[V]`.
+        relevant: The positions of the relevant items, each once.
+        relevance: Their relevance.
+        exclude: The positions of the items that are excluded, or -1.
+        query_weights: The weight of the query, `[1]`.
+    """
+    scores = as_scores(scores).copy()
+    labels = np.zeros(scores.shape)
+    labels[relevant] = relevance
+    excluded = np.asarray(exclude, int)
+    scores[excluded[excluded != PADDING]] = lowest_score(scores)
+    # As in a catalogue, an item that is neither retrieved nor relevant does not exist.
+    is_valid = is_retrieved(scores)
+    is_valid[relevant] = True
+    return LabelLists(
+        labels[np.newaxis], scores[np.newaxis], is_valid[np.newaxis], query_weights
+    )

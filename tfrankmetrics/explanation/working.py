@@ -1,0 +1,286 @@
+"""The working of a metric's value of one query: what each rank contributes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays.numpy import quiet
+from tfrankmetrics.engine.calls import call_compiled
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.values import values_and_weights
+from tfrankmetrics.explanation.reading import ReadDownTo
+from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
+from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.ranking.items import Items
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.ties import TieBreaking
+
+RANK, TIED, ITEM, SCORE, LABEL, GAIN = (
+    "rank",
+    "tied ranks",
+    "item",
+    "score",
+    "label",
+    "gain",
+)
+WEIGHT, EXPECTED, CONTRIBUTION, RUNNING = (
+    "weight",
+    "expected gain",
+    "contribution",
+    "running value",
+)
+STABLE = TieBreaking("stable", None)
+
+
+@dataclasses.dataclass(frozen=True)
+class OneList:
+    """The list of one query.
+
+    Attributes:
+        compute: Computes the value and the weight of the query, float64 `[1, 1]` each,
+            as a function that evaluates metrics does.
+        labels: Its items as labels and scores, in arrays of NumPy.
+        items: The name of each item.
+        has_scores: Whether the scores were passed, rather than the order of the items.
+        number: The number of the query, on which ties="random" depends.
+    """
+
+    compute: Callable[[Measure], tuple[Array, Array]]
+    labels: LabelLists
+    items: Sequence[Any]
+    number: int = 0
+    has_scores: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Working:
+    """The value of one query in one metric, and how it came about.
+
+    Attributes:
+        name: The name of the metric.
+        label: What its columns have in brackets, beside those of another metric.
+        measure: The metric with its options.
+        value: The value of the query; NaN if it does not count.
+        weight: The weight of the query in the mean.
+        columns: Arrays with an element for each item: by rank, and then of the items
+            with a gain that were not retrieved. An item below the cutoff is among them
+            only if it has a gain.
+        positions: The position of each of these items in the list.
+        start: What no rank contributes, such as, to ARP, the items that were not
+            retrieved.
+    """
+
+    name: str
+    label: str | None
+    measure: Measure
+    value: float
+    weight: float
+    columns: dict[str, np.ndarray]
+    positions: np.ndarray
+    start: float
+
+    @property
+    def rule(self) -> str:
+        """The contribution as a product of other columns; empty if it is none."""
+        declaration, columns = self.measure.declaration, self.columns
+        of_rank = [each for each in declaration.by_rank if each != CONTRIBUTION]
+        if not of_rank and not declaration.has_cutoff:
+            return ""
+        factors = [EXPECTED if EXPECTED in columns else GAIN]
+        has_no_gain = columns[factors[0]] == 0
+        factors += [*[WEIGHT] * (WEIGHT in columns), *of_rank]
+        if of_rank and has_no_gain.any():
+            elsewhere = [columns[each][has_no_gain] for each in of_rank]
+            if not np.nansum(np.abs(np.prod(elsewhere, axis=0))):
+                factors = of_rank  # they include the gain
+        return self._as_product(factors)
+
+    def _as_product(self, factors: Sequence[str]) -> str:
+        product = np.prod([self.columns[each] for each in factors], axis=0)
+        contributions = self.columns[CONTRIBUTION]
+        is_known = ~np.isnan(product) & ~np.isnan(contributions)
+        product, contributions = product[is_known], contributions[is_known]
+        if not contributions.sum() > 0:
+            return ""
+        denominator = product.sum() / contributions.sum()
+        expected = contributions * denominator
+        if not np.allclose(product, expected, rtol=1e-9, atol=1e-12):
+            return ""
+        over = "" if np.isclose(denominator, 1, rtol=1e-9) else f" / {denominator:.5g}"
+        return f"{CONTRIBUTION} = {' * '.join(factors)}{over}"
+
+
+def computed_from(lists: Lists, number: int) -> Callable[[Measure], Any]:
+    """Computes the value and the weight of the only query of some lists."""
+    return lambda measure: call_compiled(values_and_weights, (measure,), lists, number)
+
+
+def work_out(
+    name: str, measure: Measure, one: OneList, label: str | None = None
+) -> Working:
+    """The working of a metric for a list."""
+    value, weight = (float(np.asarray(each)[0, 0]) for each in one.compute(measure))
+    with quiet():
+        items = _ItemsByRank(measure, one)
+        start, columns = _read(measure, _ranked(measure, one), items)
+    value = value if weight > 0 else float("nan")
+    columns = {**items.columns(), **columns}
+    return Working(name, label, measure, value, weight, columns, items.positions, start)
+
+
+class _ItemsByRank:
+    """The items of a list by rank, and then those with a gain but without a rank."""
+
+    def __init__(self, measure: Measure, one: OneList) -> None:
+        self._one, self._judged = one, one.labels.rank(1, STABLE, 0).judged
+        self._gains = np.asarray(measure.gain(self._judged))[0]
+        order = _positions(measure, one.labels, self._judged, one.number)
+        self.depth = min(len(order), measure.k or len(order))
+        is_shown = (np.arange(len(order)) < self.depth) | (self._gains[order] != 0)
+        missed = self._judged.valid[0] & ~self._judged.retrieved[0]
+        missed = np.flatnonzero(missed & (self._gains != 0))
+        self.positions = np.concatenate([order[is_shown], missed])
+        self._ranks = np.flatnonzero(is_shown) + 1
+        self._tied = np.full(len(self._ranks), "", object)
+        if measure.tie_breaking.is_exact:
+            self._tied = _tied_ranks(one.labels.scores[0, order])[is_shown]
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether tied items share their ranks."""
+        return any(self._tied)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """What is known of each item without the formula."""
+        columns = {RANK: self._by_rank(self._ranks.astype(float), np.nan)}
+        if self.has_ties:
+            columns[TIED] = self._by_rank(self._tied, "")
+        columns[ITEM] = _objects(self._one.items)[self.positions]
+        if self._one.has_scores:
+            columns[SCORE] = self._one.labels.scores[0, self.positions]
+        columns[LABEL] = _labels(self._judged, self.positions)
+        columns[GAIN] = self._gains[self.positions]
+        return columns
+
+    def read(self, values: Array) -> np.ndarray:
+        """Values of the ranks, `[D]` or `[1, D]`, as a column: NaN below the cutoff."""
+        values = np.asarray(values)
+        values = np.broadcast_to(values, (1, values.shape[-1]))[0, : self.depth]
+        return self._by_rank(values, np.nan)
+
+    def _by_rank(self, values: np.ndarray, otherwise: Any) -> np.ndarray:
+        column = np.full(len(self.positions), otherwise, values.dtype)
+        column[: len(values)] = values
+        return column
+
+
+def _read(
+    measure: Measure, ranked: RankedLists, items: _ItemsByRank
+) -> tuple[float, dict[str, np.ndarray]]:
+    """What no rank contributes, and the columns of what the formula reads."""
+    columns = {}
+    if ranked.judged.weights is not None:
+        weights = ranked.relative_weights(measure.gain)(ranked.judged)
+        columns[WEIGHT] = np.asarray(weights)[0, items.positions]
+    expected = items.read(ranked.expected(measure.gain))
+    if items.has_ties:
+        columns[EXPECTED] = expected
+    for column in measure.declaration.by_rank:
+        columns[column] = items.read(measure.by_rank(column, ranked))
+    if CONTRIBUTION in columns:
+        whole = _value_down_to(len(expected), measure, ranked)
+        start = whole - np.nansum(columns[CONTRIBUTION])
+        columns[RUNNING] = start + np.cumsum(columns[CONTRIBUTION])
+        return start, columns
+    start, running = _values_by_rank(measure, ranked, expected)
+    columns[CONTRIBUTION] = np.diff(running, prepend=start)
+    columns[RUNNING] = running
+    return start, columns
+
+
+def _ranked(measure: Measure, one: OneList) -> RankedLists:
+    """The list as the formula reads it, in the library that the formula needs."""
+    labels: Any = one.labels
+    if measure.declaration.needs_tensors:
+        arrays = arrays_of(labels).items()
+        tensors = {n: xp.in_library("tensorflow", each) for n, each in arrays}
+        labels = with_arrays(labels, tensors)
+    ranked = labels.rank(measure.k, measure.tie_breaking, one.number)
+    return dataclasses.replace(ranked, cutoffs=(measure.k,))
+
+
+def _values_by_rank(
+    measure: Measure, ranked: RankedLists, expected: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The value of the formula if it reads no rank, and down to each rank.
+
+    A rank whose item has no gain contributes nothing, so that it is not tried.
+    """
+    start = last = _value_down_to(0, measure, ranked)
+    values = np.full(len(expected), np.nan)
+    for rank in range(1, np.count_nonzero(~np.isnan(expected)) + 1):
+        if expected[rank - 1] != 0:
+            last = _value_down_to(rank, measure, ranked)
+        values[rank - 1] = last
+    return start, values
+
+
+def _value_down_to(rank: int, measure: Measure, ranked: RankedLists) -> float:
+    """The value of the formula if it reads the ranks down to this one."""
+    value = measure.values(ReadDownTo.of(ranked, rank))
+    return float(np.asarray(value)[0, 0])
+
+
+def _positions(
+    measure: Measure, labels: LabelLists, judged: Items, number: int
+) -> np.ndarray:
+    """The positions of the retrieved items in the list, by rank."""
+    how = measure.tie_breaking
+    before = np.arange(labels.scores.shape[1])
+    if how.gain is not None:  # ties="best" and ties="worst" sort by gain first
+        gains = how.gain(judged)[0]
+        before, how = xp.argsort(gains, descending=how.ties == "best"), STABLE
+    # The weight of an item follows its label: so it may carry the item's position.
+    labels = LabelLists(
+        np.zeros(labels.scores.shape),
+        labels.scores[:, before],
+        labels.valid[:, before],
+        item_weights=before[np.newaxis].astype(float),
+    )
+    ranked = labels.rank(None, how, number).ranked
+    return ranked.weights[ranked.retrieved].astype(int)
+
+
+def _tied_ranks(scores: np.ndarray) -> np.ndarray:
+    """For each rank the ranks whose items share its score, as in "2-4", or ""."""
+    is_same = (scores[1:] == scores[:-1]) | np.isnan(scores[1:] + scores[:-1])
+    starts = np.flatnonzero(np.append(True, ~is_same)[: len(scores)])
+    sizes = np.diff(starts, append=len(scores))
+    texts = [
+        f"{start + 1}-{start + size}" if size > 1 else ""
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
+    ]
+    return np.repeat(np.array(texts, object), sizes)
+
+
+def _labels(judged: Items, positions: np.ndarray) -> np.ndarray:
+    """The labels; NaN for an item that was not judged, text for several subtopics."""
+    labels = judged.labels[0, positions]
+    if labels.ndim == 2:
+        return _objects([" ".join(f"{each:g}" for each in row) for row in labels])
+    if judged.judged is None:
+        return labels
+    return np.where(judged.judged[0, positions], labels, np.nan)
+
+
+def _objects(values: Sequence[Any]) -> np.ndarray:
+    """An array of any objects, even of sequences."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
