@@ -459,16 +459,93 @@ def test_plots_show_the_differences_and_intervals():
     pytest.importorskip("matplotlib").use("Agg")
     comparison = tfr.compare(values())
     axes = comparison.plot()
-    assert [axis.get_xlabel() for axis in axes] == METRICS
+    labels = [f"difference in {metric}" for metric in METRICS]
+    assert [axis.get_xlabel() for axis in axes] == labels
     for axis, each in zip(axes, comparison.differences):
         line, point, zero = axis.get_lines()
         assert line.get_xdata().tolist() == [each.low, each.high]
         assert point.get_xdata().tolist() == [each.difference]
         assert [*zero.get_xdata()] == [0, 0]
-    assert [label.get_text() for label in axes[0].get_yticklabels()] == [f"B - A ({N})"]
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == ["B - A"]
     assert len(comparison.plot("mrr")) == 1
     with pytest.raises(ValueError, match="must be one of 'ndcg@5', 'mrr', 'arp'"):
         comparison.plot("map")
+
+
+def texts(labels):
+    return [label.get_text() for label in labels]
+
+
+def test_plots_name_the_models_of_slices_once():
+    pytest.importorskip("matplotlib").use("Agg")
+    models = values("ABC")
+    by = np.repeat(["x", "y"], N // 2)
+    axes = tfr.compare(models, by=by).plot("mrr")
+    rows = [f"x ({N // 2})", f"y ({N // 2})", f"all ({N})"]
+    assert texts(axes[0].get_yticklabels()) == rows
+    (legend,) = axes[0].figure.legends
+    pairs = ["B - A", "C - A", "C - B"]
+    assert texts(legend.get_texts()) == [
+        *pairs, "significant (p < 0.05)", "not significant"
+    ]  # fmt: skip
+    (of_one,) = tfr.compare({"A": values()["A"]}, by=by).plot("mrr")
+    assert of_one.get_xlabel() == "mrr\n(A)"
+    assert not of_one.figure.legends
+
+
+def test_plot_of_the_gain_of_each_query():
+    pytest.importorskip("matplotlib").use("Agg")
+    labels, best = [[1, 0, 0, 0]] * 3, [4, 3, 2, 1]
+    arp = {  # of the only relevant item: its rank
+        "old": tfr.evaluate(
+            labels, [[1, 2, 3, 4], best, best], ["arp"], per_query=True
+        ),
+        "new": tfr.evaluate(
+            labels, [best, best, [3, 4, 2, 1]], ["arp"], per_query=True
+        ),
+    }
+    axis = tfr.compare(arp).plot_queries("arp", "old")
+    heights = [bar.get_height() for bar in axis.patches]
+    assert heights == [-1, 0, 3]  # a lower rank is a gain
+    assert axis.get_ylabel() == "difference in arp\n(new - old)"
+    assert texts(axis.texts) == ["1 lost", "1 gained"]
+
+
+def test_reliability_by_hand():
+    """Values of three queries and two models, without rounding.
+
+    The means of the models are 4 and 2, those of the queries 1, 3 and 5. The mean
+    squares are 3 * (1 + 1) / 1 = 6, 2 * (4 + 0 + 4) / 2 = 8, and for the interaction,
+    whose residuals are -1, 1, 0 and their negatives, 4 / 2 = 2.
+    """
+    a, b = {"mrr": [1.0, 5.0, 6.0]}, {"mrr": [1.0, 1.0, 4.0]}
+    reliability = tfr.compare({"a": a, "b": b}).reliability("mrr", target=0.8)
+    models, queries, interaction = (6 - 2) / 3, (8 - 2) / 2, 2
+    expected = {"models": models, "queries": queries, "interaction": interaction}
+    assert reliability.variances == pytest.approx(expected)
+    relative, absolute = reliability.relative, reliability.absolute
+    assert relative.value == pytest.approx(models / (models + interaction / 3))
+    noise = (queries + interaction) / 3
+    assert absolute.value == pytest.approx(models / (models + noise))
+    assert relative.queries == math.ceil(0.8 / 0.2 * interaction / models)
+    assert absolute.queries == math.ceil(0.8 / 0.2 * 3 * noise / models)
+    assert "infinite" in str(reliability)  # the interval of two models
+
+
+def test_reliability_at_the_edges():
+    same = {"mrr": [0.5, 0.2, 0.1]}
+    none = tfr.compare({"a": same, "b": same}).reliability("mrr")
+    assert none.relative.value == 0
+    assert none.relative.queries == math.inf
+    shifted = {"mrr": [each + 0.1 for each in same["mrr"]]}
+    always = tfr.compare({"a": same, "b": shifted}).reliability("mrr")
+    assert always.relative.value == pytest.approx(1)
+    with pytest.raises(ValueError, match="at least two models"):
+        tfr.compare({"a": same}).reliability("mrr")
+    with pytest.raises(ValueError, match="above 0 and below 1"):
+        tfr.compare({"a": same, "b": same}).reliability("mrr", target=1)
+    with pytest.raises(ValueError, match="`metric` must be one of"):
+        tfr.compare({"a": same, "b": same}).reliability("map")
 
 
 ERRORS = {

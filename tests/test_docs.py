@@ -33,7 +33,7 @@ MODULES = [
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
 # Users pass no arguments to these.
 NO_ARGUMENTS = ["ItemGain", "RankedLists", "RankingWarning", "RunValues"]
-NO_ARGUMENTS += ["SlicedValues", "Comparison", "QueryValues"]
+NO_ARGUMENTS += ["SlicedValues", "Comparison", "QueryValues", "Explanation"]
 
 PAGES = ["README.md"]
 PAGES += sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))

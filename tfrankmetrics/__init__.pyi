@@ -10,6 +10,9 @@ from tfrankmetrics.evaluation.lists import evaluate
 from tfrankmetrics.evaluation.rows import evaluate_rows
 from tfrankmetrics.evaluation.runs import evaluate_run
 from tfrankmetrics.evaluation.trec import read_trec
+from tfrankmetrics.explanation.functions import explain, explain_rows, explain_run
+from tfrankmetrics.explanation.result import Explanation
+from tfrankmetrics.explanation.retrieval import explain_retrieval
 from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.keras.many import RankingMetrics
 from tfrankmetrics.metrics.base import SubtopicMetric, TopKMetric, WholeListMetric
@@ -64,6 +67,7 @@ __all__ = [
     "EvaluateRetrieval",
     "EvaluateRows",
     "ExpectedReciprocalRank",
+    "Explanation",
     "F1AtK",
     "HitRateAtK",
     "ItemGain",
@@ -98,6 +102,10 @@ __all__ = [
     "evaluate_retrieval",
     "evaluate_rows",
     "evaluate_run",
+    "explain",
+    "explain_retrieval",
+    "explain_rows",
+    "explain_run",
     "inverse_propensity",
     "metric",
     "read_trec",

@@ -72,14 +72,31 @@ class PerQuery(NamedTuple):
         """The names of the models."""
         return [*self.values]
 
+    def of_all_models(self, metric: str) -> np.ndarray:
+        """The values of the queries that count in all models, `[queries, models]`."""
+        values = np.stack([self._column(model, metric) for model in self.models], 1)
+        return values[np.isfinite(values).all(axis=1)]
+
+    def gains(
+        self, metric: str, baseline: str, model: str, in_slice: Any
+    ) -> np.ndarray:
+        """How much better the model is in each query of a slice, NaN without a value.
+
+        Values that are equal but for rounding have no gain.
+        """
+        chosen = self._queries(in_slice)
+        old, new = (self._column(name, metric)[chosen] for name in (baseline, model))
+        gains = self._sign(metric) * (new - old)
+        gains[np.isclose(new, old, rtol=ROUNDING, atol=0)] = 0
+        return gains
+
     def movers(
         self, metric: str, baseline: str, model: str, number: int, in_slice: Any
     ) -> QueryTable:
         """The queries with the largest gains, then those with the largest losses."""
         chosen = self._queries(in_slice)
+        gains = self.gains(metric, baseline, model, in_slice)
         old, new = (self._column(name, metric)[chosen] for name in (baseline, model))
-        gains = self._sign(metric) * (new - old)
-        gains[np.isclose(new, old, rtol=ROUNDING, atol=0)] = 0
         order = np.argsort(-gains, kind="stable")  # NaN is last
         gained = order[gains[order] > 0][:number]
         lost = order[gains[order] < 0][::-1][:number][::-1]

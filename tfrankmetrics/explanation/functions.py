@@ -129,10 +129,10 @@ def explain_rows(
 
     >>> table = {"user": ["b", "a", "b"], "click": [0, 1, 1], "score": [0.2, 0.9, 0.3]}
     >>> explain_rows("user", "click", "score", "mrr", "b", data=table)
-    rank  item  score  label    gain  counted  1 / rank  contribution  running value
-    1     2       0.3      1  1.0000   1.0000    1.0000        1.0000         1.0000
-    2     0       0.2      0  0.0000   0.0000    0.5000        0.0000         1.0000
-    mrr of query 'b': 1.0000. contribution = gain * counted * 1 / rank.
+    rank  item  score  label    gain  counted  1/rank  contribution  running value
+    1     2       0.3      1  1.0000   1.0000  1.0000        1.0000         1.0000
+    2     0       0.2      0  0.0000   0.0000  0.5000        0.0000         1.0000
+    mrr of query 'b': 1.0000. contribution = counted * 1/rank.
 
     Args:
         query_ids: The query id of each row, as in `evaluate_rows`.
@@ -193,8 +193,11 @@ def explain_run(
 
     >>> qrels, run = {"q": {"a": 1, "c": 1}}, {"q": {"b": 9.5, "a": 8.1}}
     >>> explain_run(qrels, run, "map", "q")
-    rank  item  score  label     gain  precision  contribution  running value
-    1     b       9.5  unjudged  0.0000     1.0000        0.0000         0.0000
+    rank  item  score     label    gain  precision  contribution  running value
+    1     b       9.5  unjudged  0.0000     0.0000        0.0000         0.0000
+    2     a       8.1         1  1.0000     0.5000        0.2500         0.2500
+    -     c      -inf         1  1.0000
+    map of query 'q': 0.2500. contribution = precision / 2.
 
     Args:
         qrels: What is relevant, as in `evaluate_run`.

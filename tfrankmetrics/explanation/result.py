@@ -27,6 +27,15 @@ _TEXTS = (RANK, TIED, ITEM)
 class Explanation(ShownAsTable):
     """How the value of one query came about; prints as a table with a row per item.
 
+    >>> from tfrankmetrics import explain
+    >>> explanation = explain([1, 0, 1], [0.9, 0.5, 0.1], "map")
+    >>> explanation.value
+    0.833...
+    >>> explanation.columns["precision"].round(4)
+    array([1.    , 0.5   , 0.6667])
+    >>> explanation.rules
+    {'map': 'contribution = gain * precision / 2'}
+
     Attributes:
         query: The query.
         value: Its value in the metric, as `evaluate` returns it with `per_query=True`.

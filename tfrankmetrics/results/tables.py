@@ -169,15 +169,20 @@ class ShownAsTable:
         return self._table().to_latex()
 
 
-def panels(titles: Sequence[str], rows: Sequence[str]) -> Any:
-    """Axes of Matplotlib, one for each title, which share the names of the rows."""
+def axes_for(metrics: Sequence[str], rows: Sequence[str], height: float = 0.3) -> Any:
+    """Axes of Matplotlib, one for each metric, which share the names of the rows.
+
+    A row is `height` inches high.
+    """
     pyplot = require("matplotlib.pyplot", "compare", "`plot`")
-    size = (2.5 + 2.5 * len(titles), 1.2 + 0.3 * len(rows))
+    longest = max(map(len, rows), default=0)
+    size = (1 + 0.07 * longest + 2.5 * len(metrics), 1.2 + height * len(rows))
     _, axes = pyplot.subplots(
-        1, len(titles), figsize=size, sharey=True, squeeze=False, layout="constrained"
+        1, len(metrics), figsize=size, sharey=True, squeeze=False, layout="constrained"
     )
-    for axis, title in zip(axes[0], titles, strict=True):
-        axis.set_xlabel(title)
+    for axis, metric in zip(axes[0], metrics, strict=True):
+        axis.set_xlabel(metric)
+        axis.locator_params(axis="x", nbins=4)
     axes[0, 0].set_yticks(range(len(rows)), rows)
     axes[0, 0].set_ylim(len(rows) - 0.5, -0.5)
     return axes[0]

@@ -14,8 +14,8 @@ from tfrankmetrics.results.tables import (
     Cell,
     ShownAsTable,
     Table,
+    axes_for,
     chosen_metrics,
-    panels,
     require,
     whole,
 )
@@ -253,7 +253,7 @@ class SlicedValues(ShownAsTable, Mapping):
             f"{', '.join(map(str, self._labels(key)))} ({self.num_queries[key]:,})"
             for key in self
         ]
-        axes = panels(chosen, names)
+        axes = axes_for(chosen, names)
         for axis, metric in zip(axes, chosen, strict=True):
             axis.barh(range(len(self)), [self[key][metric] for key in self], height=0.6)
             axis.axvline(self.whole[metric], color="black", linestyle="--")

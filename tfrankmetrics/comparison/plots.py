@@ -1,0 +1,115 @@
+"""Plots of a comparison: intervals by slice and model, and differences by query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics.comparison.estimates import SIGNIFICANT, Difference, Mean
+from tfrankmetrics.results.tables import axes_for, require
+
+
+class Row(NamedTuple):
+    """An interval, with the slice in whose row it is and the models in its legend."""
+
+    slice: str  # with the number of queries; empty without slices
+    models: str
+    estimate: Mean | Difference
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is a mean, or a difference that is statistically significant."""
+        return isinstance(self.estimate, Mean) or self.estimate.is_significant
+
+
+def plot_intervals(rows: Sequence[Row], metrics: Sequence[str]) -> Any:
+    """Intervals on one axis for each metric.
+
+    With slices, a row is a slice, in which each model or pair has a color. Otherwise a
+    row is a model or a pair.
+    """
+    series = [*dict.fromkeys(row.models for row in rows)]
+    slices = [*dict.fromkeys(row.slice for row in rows)]
+    has_slices = slices != [""]
+    names = slices if has_slices else series
+    height = 0.3 + (0.16 * len(series) if has_slices else 0)
+    axes = axes_for(metrics, names, height)
+    are_differences = isinstance(rows[0].estimate, Difference)
+    for axis, metric in zip(axes, metrics, strict=True):
+        for row in rows:
+            if row.estimate.metric != metric:
+                continue
+            number = series.index(row.models)
+            place, color = names.index(row.models if not has_slices else row.slice), 0
+            if has_slices:
+                place += 0.7 * ((number + 0.5) / len(series) - 0.5)
+                color = number
+            _draw(axis, row, place, f"C{color % 10}")
+        text = f"difference in {metric}" if are_differences else metric
+        axis.set_xlabel(
+            text if len(series) > 1 or not has_slices else _of(text, series)
+        )
+        if are_differences:
+            axis.axvline(0, color="black", linewidth=0.8, zorder=0)
+    _add_legend(axes, series if has_slices and len(series) > 1 else [], are_differences)
+    return axes
+
+
+def _of(text: str, series: Sequence[str]) -> str:
+    return f"{text}\n({series[0]})"
+
+
+def _draw(axis: Any, row: Row, place: float, color: str) -> None:
+    """A line and a dot; the dot of an uncertain difference is white."""
+    low, high = row.estimate.low, row.estimate.high
+    axis.plot([low, high], [place, place], color=color, linewidth=2)
+    fill = color if row.is_clear else "white"
+    axis.plot(row.estimate[3], place, "o", color=color, markerfacecolor=fill)
+
+
+def _add_legend(axes: Any, series: Sequence[str], are_differences: bool) -> None:
+    """A legend below all axes, without anything twice."""
+    lines = require("matplotlib.lines", "compare", "`plot`").Line2D
+    handles = [
+        lines([], [], color=f"C{i % 10}", marker="o", label=name)
+        for i, name in enumerate(series)
+    ]
+    if are_differences:
+        grey = {"color": "grey", "marker": "o", "linewidth": 2}
+        name = f"significant (p < {SIGNIFICANT:g})"
+        handles.append(lines([], [], label=name, **grey))
+        handles.append(
+            lines([], [], label="not significant", markerfacecolor="white", **grey)
+        )
+    if handles:
+        figure = axes[0].figure
+        width = 0.6 + 0.085 * max(len(each.get_label()) for each in handles)
+        columns = max(1, int(figure.get_figwidth() / width))
+        figure.set_figheight(figure.get_figheight() + 0.2 * (len(handles) // columns))
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=columns, frameon=False
+        )
+
+
+def plot_gains(gains: np.ndarray, label: str) -> Any:
+    """The gain of each query as a bar, from the largest loss to the largest gain."""
+    pyplot = require("matplotlib.pyplot", "compare", "`plot_queries`")
+    _, axis = pyplot.subplots(figsize=(6, 3), layout="constrained")
+    gains = np.sort(gains[~np.isnan(gains)])
+    places, colors = np.arange(len(gains)), np.where(gains > 0, "C0", "C3")
+    axis.bar(places, gains, width=1.0, color=colors)
+    axis.axhline(0, color="black", linewidth=0.8)
+    gained, lost = int((gains > 0).sum()), int((gains < 0).sum())
+    for text, place, color in (
+        (f"{lost:,} lost", 0.02, "C3"),
+        (f"{gained:,} gained", 0.98, "C0"),
+    ):
+        side = "left" if place < 0.5 else "right"
+        axis.text(
+            place, 0.92 if side == "left" else 0.08, text, color=color, ha=side,
+            transform=axis.transAxes,
+        )  # fmt: skip
+    axis.set(xlabel=f"{len(gains):,} queries, sorted", ylabel=label, xticks=[])
+    return axis
