@@ -157,7 +157,7 @@ def _compared(
     means: list[Mean] = []
     differences: list[Difference] = []
     for key, queries in _parts(slices):
-        parts = [Sample(*(each[queries] for each in sample)) for sample in samples]
+        parts = [sample.of(queries) for sample in samples]
         for name, part in zip(names, parts, strict=True):
             means += _means(key, name, metrics, part, models[0].ranges)
         for one, other in itertools.combinations(range(len(parts)), 2):

@@ -121,7 +121,7 @@ def _spread(
     counts = np.any([sample.weights > 0 for sample in samples], axis=0)
     return Spread(
         number=np.min([sample.effective_numbers for sample in samples], axis=0),
-        variance=np.square(influences).sum(axis=0),
+        variance=np.einsum("qm,qm->m", influences, influences),
         lowest=np.min(values, axis=0, initial=np.inf, where=counts),
         highest=np.max(values, axis=0, initial=-np.inf, where=counts),
         range=ranges,

@@ -35,6 +35,8 @@ class Model(NamedTuple):
 
     def with_metrics(self, metrics: tuple[str, ...]) -> Model:
         """The model with its metrics in this order."""
+        if metrics == self.metrics:
+            return self
         order = [self.metrics.index(name) for name in metrics]
         return self._replace(
             values=self.values[:, order],

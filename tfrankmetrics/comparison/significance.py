@@ -13,8 +13,10 @@ weighted queries, and for micro averages, whose weights may differ between model
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,8 @@ ROUNDING = 1e-12  # values that differ by a smaller part of them are equal
 NUMBERS_AT_A_TIME = 2**22  # of random numbers, which bounds the memory
 
 
-class Sample(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sample:
     """The values and weights of a model's queries, both `[queries, metrics]`.
 
     Where a query does not count, both are 0.
@@ -33,49 +36,63 @@ class Sample(NamedTuple):
     values: np.ndarray
     weights: np.ndarray
 
+    def of(self, queries: Any) -> Sample:
+        """Some of the queries."""
+        return Sample(self.values[queries], self.weights[queries])
+
     def rounded_like(self, other: Sample) -> Sample:
         """The same sample, equal to another one where they differ only by rounding.
 
         Otherwise a test would find that all queries differ, in the same direction.
         """
-        return Sample(*map(_rounded_like, self, other))
+        values = _rounded_like(self.values, other.values)
+        weights = _rounded_like(self.weights, other.weights)
+        is_same = values is self.values and weights is self.weights
+        return self if is_same else Sample(values, weights)
 
-    @property
+    @functools.cached_property
+    def totals(self) -> np.ndarray:
+        """The sum of the weights of each metric."""
+        return self.weights.sum(axis=0)
+
+    @functools.cached_property
     def means(self) -> np.ndarray:
         """The mean of each metric; NaN if no query counts."""
         with np.errstate(invalid="ignore"):
-            return (self.weights * self.values).sum(axis=0) / self.weights.sum(axis=0)
+            return (self.weights * self.values).sum(axis=0) / self.totals
 
-    @property
+    @functools.cached_property
     def influences(self) -> np.ndarray:
         """How much each query moves each mean, `[queries, metrics]`."""
         with np.errstate(invalid="ignore"):
-            shares = self.weights / self.weights.sum(axis=0)
-        return shares * (self.values - self.means)
+            moved = self.values - self.means
+            moved *= self.weights / self.totals
+            return moved
 
-    @property
+    @functools.cached_property
     def numbers(self) -> np.ndarray:
         """How many queries count in each metric."""
-        return (self.weights > 0).sum(axis=0)
+        return np.count_nonzero(self.weights, axis=0)
 
-    @property
+    @functools.cached_property
     def effective_numbers(self) -> np.ndarray:
         """The effective sample sizes of weighted queries, by Kish's formula."""
         with np.errstate(invalid="ignore"):
-            shares = self.weights / self.weights.sum(axis=0)
-            return 1 / np.square(shares).sum(axis=0)
+            shares = self.weights / self.totals
+            return 1 / np.einsum("qm,qm->m", shares, shares)
 
 
 def _rounded_like(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
-    is_same = np.isclose(numbers, others, rtol=ROUNDING, atol=0)
-    return np.where(is_same, others, numbers)
+    changes = np.abs(numbers - others)
+    is_rounding = (changes <= ROUNDING * np.abs(others)) & (changes != 0)
+    return np.where(is_rounding, others, numbers) if is_rounding.any() else numbers
 
 
 def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The standard error of each metric, NaN for less than two queries."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factors = np.where(numbers > 1, numbers / (numbers - 1), np.nan)
-        return np.sqrt(factors * np.square(influences).sum(axis=0))
+        return np.sqrt(factors * np.einsum("qm,qm->m", influences, influences))
 
 
 def t_test(
@@ -147,7 +164,7 @@ def smallest_p(num_different: np.ndarray, resamples: int) -> np.ndarray:
     1 / (number of swaps + 1).
     """
     smallest = np.minimum(1.0, 2.0 ** (1.0 - num_different))
-    is_exact = 2.0**num_different <= resamples
+    is_exact = num_different <= np.log2(resamples)
     return np.where(is_exact, smallest, np.maximum(smallest, 1 / (resamples + 1)))
 
 
