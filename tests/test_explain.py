@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import typing
 from typing import Literal
 
 import numpy as np
@@ -70,13 +71,17 @@ def test_every_value_is_explained(case, weighted):
             np.testing.assert_equal(explanation.weight, weight)
 
 
-@pytest.mark.parametrize("name", METRICS)
-@pytest.mark.parametrize("ties", ["stable", "random", "best", "worst"])
+ORDERS = [
+    (name, ties)
+    for name in METRICS
+    for ties in typing.get_args(METRICS[name].types["ties"])
+    if ties != "expected"
+]
+
+
+@pytest.mark.parametrize(("name", "ties"), ORDERS)
 def test_every_order_of_ties_is_explained(name, ties):
-    try:
-        metric = make_metric(name, 4, ties=ties)
-    except ValueError:
-        pytest.skip(f"{name} does not have this choice")
+    metric = make_metric(name, 4, ties=ties)
     labels, scores = lists_for(name)
     values = tfr.evaluate(labels, scores, [metric], per_query=True)[metric.name]
     for query, value in enumerate(values):
@@ -107,19 +112,22 @@ def test_ids_are_explained(name, duplicates):
     assert "score" not in explanation.columns
 
 
-@pytest.mark.parametrize("name", metrics_supporting("catalogue"))
-@pytest.mark.parametrize("ties", ["expected", "stable", "random"])
+OF_CATALOGUES = [
+    (name, ties)
+    for name in metrics_supporting("catalogue")
+    for ties in typing.get_args(METRICS[name].types["ties"])
+]
+
+
+@pytest.mark.parametrize(("name", "ties"), OF_CATALOGUES)
 def test_catalogues_and_retrieval_are_explained(name, ties):
-    if ties == "random" and name in ("tied",):
-        pytest.skip("it has one choice")
     rng = np.random.default_rng(3)
     queries = rng.integers(-2, 3, (4, 3)).astype(float)
     candidates = rng.integers(-2, 3, (15, 3)).astype(float)
     relevant, exclude = [[1, 2], [14], [0, 5, 9], [7]], [[3], [], [5, 6], [14]]
     scores = queries @ candidates.T
     for _, k in with_cutoffs([name], (3, None)):
-        options = {} if name == "tied" else {"ties": ties}
-        metric = make_metric(name, k, **options)
+        metric = make_metric(name, k, ties=ties)
         truth = {"ids": relevant, "exclude": exclude}
         values = tfr.evaluate(
             truth, scores, [metric], inputs="catalogue", per_query=True

@@ -75,9 +75,9 @@ class Reliability(ShownAsTable):
     ) -> Coefficient:
         """The coefficient for variances, and for the ends of their ratio."""
         ratios_ = [models / noise if noise else _endless(models), *ratios]
-        of_ratio = [_reliability(ratio, self.num_queries) for ratio in ratios_]
-        needed = [_needed(ratio, self.target) for ratio in ratios_]
-        return Coefficient(*of_ratio, needed[0], needed[2], needed[1])
+        value, low, high = (_reliability(ratio, self.num_queries) for ratio in ratios_)
+        queries, most, least = (_needed(ratio, self.target) for ratio in ratios_)
+        return Coefficient(value, low, high, queries, least, most)
 
     def _table(self) -> Table:
         rows = [

@@ -254,7 +254,8 @@ def _positions(
         item_weights=before[np.newaxis].astype(float),
     )
     ranked = labels.rank(None, how, number).ranked
-    return ranked.weights[ranked.retrieved].astype(int)
+    positions: Any = ranked.weights
+    return positions[ranked.retrieved].astype(int)
 
 
 def _tied_ranks(scores: np.ndarray) -> np.ndarray:
