@@ -139,6 +139,8 @@ CASES += [
     Case("err", (("max_label", 5.5),)),
 ]
 
+# Metrics of judged items, whatever their labels.
+JUDGMENT_METRICS = [name for name in METRICS if METRICS[name].unjudged == "keep"]
 # Metrics that read one label per item, and metrics that read one per subtopic.
 LABEL_METRICS = [name for name in METRICS if not METRICS[name].has_subtopics]
 SUBTOPIC_METRICS = [name for name in METRICS if METRICS[name].has_subtopics]

@@ -350,7 +350,7 @@ def check_run(rng, metrics, lists):
     frame = pd.DataFrame(rows).assign(item_id=rng.permutation(len(rows["labels"])))
     frame = frame.rename(columns={"query_ids": "query_id", "labels": "label"})
     judged = frame
-    judged_only = ("bpref", "judged")
+    judged_only = ("bpref", "judged", "hole", "rbp_residual")
     if rng.random() < 0.5 and not any(d.name in judged_only for d in metrics.values()):
         # An item that was not judged counts as one of label 0.
         is_first = ~frame.duplicated("query_id")

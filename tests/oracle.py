@@ -103,8 +103,15 @@ def precision(order, *, denominator="list", **_):
     return ratio(order.top_gain, order.precision_denominator(denominator))
 
 
-def recall(order, **_):
-    return order.top_gain / order.total_gain
+def recall(order, *, denominator="relevant", **_):
+    most = order.total_gain
+    if order.k and denominator == "min(k, relevant)":
+        most = min(most, order.k)
+    return order.top_gain / most
+
+
+def capped_recall(order, **_):
+    return recall(order, denominator="min(k, relevant)")
 
 
 def f1(order, **options):
@@ -215,6 +222,30 @@ def tied_queries(order, **_):
     return Fraction(any(differ))
 
 
+def unjudged_share(order, *, denominator="list", **_):
+    unjudged = sum(not item.is_judged for item in order.top)
+    return ratio(Fraction(unjudged), order.precision_denominator(denominator))
+
+
+def rbp_residual(order, *, persistence=0.8, **_):
+    goes_on, residual = Fraction(persistence), Fraction(1)
+    for above, item in enumerate(order.top):
+        residual -= (1 - goes_on) * goes_on**above * item.is_judged
+    return residual
+
+
+def _ranks_of_relevant(order):
+    return [Fraction(rank) for rank, item in enumerate(order.ranked, 1) if item.gain]
+
+
+def first_relevant_rank(order, **_):
+    return min(_ranks_of_relevant(order))
+
+
+def coverage_error(order, **_):
+    return max(_ranks_of_relevant(order))
+
+
 def _topics(order, relevance_threshold):
     """For each subtopic with a relevant item: whether each ranked item is relevant."""
     labels = [item.label for item in order.ranked + order.not_retrieved]
@@ -260,14 +291,20 @@ METRICS = {
     "bpref": binary_preference,
     "tied": tied_queries,
     "judged": precision,
+    "hole": unjudged_share,
+    "rbp_residual": rbp_residual,
+    "capped_recall": capped_recall,
+    "first_relevant_rank": first_relevant_rank,
+    "coverage_error": coverage_error,
     "psp": propensity_scored_precision,
     "psndcg": propensity_scored_ndcg,
     "precision_ia": intent_aware_precision,
     "alpha_dcg": alpha_dcg,
 }
 # These metrics rank all items. Items that were not retrieved are tied at the end.
-RANK_EVERY_ITEM = ("arp", "opa", "auc")
+RANK_EVERY_ITEM = ("arp", "opa", "auc", "first_relevant_rank", "coverage_error")
 SKIP_EMPTY = (*RANK_EVERY_ITEM, "psp", "psndcg")
+READ_JUDGMENTS = ("judged", "hole", "rbp_residual")
 
 
 def power_minus_one(label):
@@ -305,7 +342,7 @@ GAINS["pfound"] = share_of_max_label
 
 
 def _gains(name, items, options):
-    if name == "judged":
+    if name in READ_JUDGMENTS:
         return [Fraction(item.is_judged) for item in items]
     labels = [item.label for item in items]
     if name == "opa":  # the number of items with a lower label
@@ -382,6 +419,8 @@ def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **option
         query_weight = sum(x * item.weight for x, item in zip(gains, items)) / total
     else:
         query_weight = sum(item.weight for item in items) / len(items)
+    if name in ("hole", "rbp_residual"):
+        denominator = len(items)
     if name in ("psp", "psndcg"):
         denominator = _weight_by_best(name, gains, k)
     default = "micro" if name in ("arp", "opa", "psp", "psndcg") else "macro"

@@ -122,6 +122,13 @@ def test_a_gate_decides_the_exit_status(capsys):
         capsys, "qrels", "old", "new", "-m", "mrr", "--gate", "not_worse"
     )
     assert (found, "needs a margin above 0" in err) == (2, True)
+    for arguments, text in (
+        (["--margin", "0.1"], "need --gate"),
+        (["--in-slices"], "need --gate"),
+        (["--gate", "better", "--in-slices"], "--in-slices needs slices"),
+    ):
+        found, out, err = run(capsys, "qrels", "old", "new", "-m", "mrr", *arguments)
+        assert (found, out, text in err) == (2, "", True)
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])

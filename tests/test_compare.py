@@ -352,7 +352,7 @@ def test_queries_of_some_models_only():
         tfr.compare(some)
     dropped = tfr.compare(some, unpaired="drop")
     assert dropped.dropped == 10
-    assert "10 queries that only some models have are left out." in repr(dropped)
+    assert "10 queries are left out, which only some models have." in repr(dropped)
     expected = tfr.compare(values(queries=slice(10, None)))
     assert [m.mean for m in dropped.means] == pytest.approx(
         [m.mean for m in expected.means]
@@ -505,10 +505,13 @@ def test_plot_of_the_gain_of_each_query():
         ),
     }
     axis = tfr.compare(arp).plot_queries("arp", "old")
-    heights = [bar.get_height() for bar in axis.patches]
-    assert heights == [-1, 0, 3]  # a lower rank is a gain
-    assert axis.get_ylabel() == "difference in arp\n(new - old)"
-    assert texts(axis.texts) == ["1 lost", "1 gained"]
+    losses, gains = (
+        each.get_paths()[0].vertices[:, 1].tolist() for each in axis.collections
+    )
+    assert (min(losses), max(losses)) == (-1, 0)  # a lower rank is a gain
+    assert (min(gains), max(gains)) == (0, 3)
+    assert axis.get_ylabel() == "gain in arp\n(old to new)"
+    assert axis.get_title() == "1 lost, 1 gained, 1 unchanged"
 
 
 def test_reliability_by_hand():
@@ -518,8 +521,8 @@ def test_reliability_by_hand():
     squares are 3 * (1 + 1) / 1 = 6, 2 * (4 + 0 + 4) / 2 = 8, and for the interaction,
     whose residuals are -1, 1, 0 and their negatives, 4 / 2 = 2.
     """
-    a, b = {"mrr": [1.0, 5.0, 6.0]}, {"mrr": [1.0, 1.0, 4.0]}
-    reliability = tfr.compare({"a": a, "b": b}).reliability("mrr", target=0.8)
+    a, b = {"x": [1.0, 5.0, 6.0]}, {"x": [1.0, 1.0, 4.0]}
+    reliability = tfr.compare({"a": a, "b": b}).reliability("x", target=0.8)
     models, queries, interaction = (6 - 2) / 3, (8 - 2) / 2, 2
     expected = {"models": models, "queries": queries, "interaction": interaction}
     assert reliability.variances == pytest.approx(expected)
@@ -534,9 +537,16 @@ def test_reliability_by_hand():
 
 def test_reliability_at_the_edges():
     same = {"mrr": [0.5, 0.2, 0.1]}
-    none = tfr.compare({"a": same, "b": same}).reliability("mrr")
-    assert none.relative.value == 0
-    assert none.relative.queries == math.inf
+    many = {"mrr": RNG.random(30)}
+    for values_of_one in (same, many):
+        models = dict.fromkeys("abc", values_of_one)
+        none = tfr.compare(models).reliability("mrr")
+        for coefficient in (none.relative, none.absolute):
+            assert coefficient.value == coefficient.high == 0
+            assert coefficient.queries == coefficient.least_queries == math.inf
+    a, b = {"mrr": [0.5, 0.6, 0.7]}, {"mrr": [0.4, 0.6, 0.7]}
+    near = tfr.compare({"a": a, "b": b}).reliability("mrr")
+    assert near.relative.queries == math.inf  # the mean squares are equal
     shifted = {"mrr": [each + 0.1 for each in same["mrr"]]}
     always = tfr.compare({"a": same, "b": shifted}).reliability("mrr")
     assert always.relative.value == pytest.approx(1)
@@ -555,7 +565,7 @@ ERRORS = {
     "means": ({"A": {"mrr": 0.5}}, {}, "Received: the shapes {'mrr': ()}"),
     "lengths": ({"A": {"mrr": [1.0], "map": [1.0, 0.5]}}, {}, "'map': (2,)"),
     "numbers of queries": (
-        {"A": {"mrr": [1.0]}, "B": {"mrr": [1.0, 2.0]}},
+        {"A": {"mrr": [1.0]}, "B": {"mrr": [1.0, 0.5]}},
         {},
         "1 for 'A' and 2 for 'B'",
     ),
@@ -641,7 +651,7 @@ def test_dropped_queries_of_every_model_are_counted():
     for models in ({"A": few, "B": many}, {"A": many, "B": few}):
         comparison = tfr.compare(models, unpaired="drop")
         assert comparison.dropped == 4  # 3, 4, 5 and 6
-        assert "4 queries that only some models have" in repr(comparison)
+        assert "4 queries are left out, which only some models have" in repr(comparison)
 
 
 def test_none_is_a_query_that_does_not_count():
@@ -692,13 +702,27 @@ def test_the_detectable_difference_is_found_with_this_power(power):
 def test_power_needs_queries_that_differ():
     (one,) = tfr.compare({"A": {"x": [1.0]}, "B": {"x": [2.0]}}).differences
     assert math.isnan(one.detectable_difference())
-    with pytest.raises(ValueError, match="at least two queries"):
+    with pytest.raises(ValueError, match="differences vary"):
         one.queries_needed(0.1)
     (two,) = tfr.compare({"A": {"x": [1.0, 2]}, "B": {"x": [2.0, 0]}}).differences
-    with pytest.raises(ValueError, match=r"between 0 and 1\. Received: 80"):
-        two.queries_needed(0.1, power=80)
+    for wrong in (80, 0.05, 0, "a"):
+        with pytest.raises(ValueError, match=r"`power` must be above 0.05"):
+            two.queries_needed(0.1, power=wrong)
+    for wrong in (math.nan, "a", math.inf):
+        with pytest.raises(ValueError, match="`difference` must be a finite number"):
+            two.queries_needed(wrong)
     with pytest.raises(ValueError, match="other than 0"):
         two.queries_needed(0)
+    same = {"mrr": [0.5, 0.6, 0.7]}
+    (none,) = tfr.compare({"A": same, "B": same}).differences
+    assert math.isnan(none.detectable_difference())
+    with pytest.raises(ValueError, match="3 queries, 0 of which differ"):
+        none.queries_needed(0.1)
+    # Six queries must differ for p < 0.05, of which there are five here.
+    old, new = [0.5, 0.5, 0.5, 0.5, 0.6], [0.9, 0.8, 0.9, 0.85, 0.95]
+    (five,) = tfr.compare({"A": {"mrr": old}, "B": {"mrr": new}}).differences
+    assert math.isnan(five.detectable_difference())
+    assert five.queries_needed(0.35) == 6
 
 
 GAIN = np.array([0.0, 0.02, 0.04, 0.06] * 10)
@@ -762,8 +786,8 @@ def test_arguments_of_gates():
     comparison = tfr.compare(models)
     for arguments, message in (
         ({"metric": "z", "baseline": "a"}, "one of those compared: 'x', 'y'"),
-        ({"metric": "x", "baseline": "d"}, "`baseline` must be one of at least two"),
-        ({"metric": "x", "baseline": "a"}, "`model` must name the one to decide on"),
+        ({"metric": "x", "baseline": "d"}, "`baseline` must be one of"),
+        ({"metric": "x", "baseline": "a"}, "`model` must be one of .*several"),
         ({"metric": "x", "baseline": "a", "model": "a"}, "must be one of 'b', 'c'"),
         ({"model": "b", "margin": -1}, "at least 0, in units of the metric"),
         ({"model": "b", "margin": "1"}, "at least 0, in units of the metric"),
@@ -772,14 +796,81 @@ def test_arguments_of_gates():
     ):
         with pytest.raises(ValueError, match=message):
             comparison.gate(**{"metric": "x", "baseline": "a", **arguments})
-    assert (
-        "40 queries have no interval"
-        in comparison.gate("x", "c", model="a", margin=0.05).reason
-    )  # equal values of a metric without a range
-    models = {name: {"mrr": GAIN} for name in "abc"}
-    assert tfr.compare(models).gate("mrr", "c", model="a", margin=0.1)
-    with pytest.raises(ValueError, match="at least two models"):
+    with pytest.raises(ValueError, match="needs another model"):
         tfr.compare({"a": {"x": GAIN}}).gate("x", "a")
+    mrr = tfr.compare({name: {"mrr": GAIN} for name in "ab"})
+    for wrong, message in (
+        ({"margin": True}, "a finite number"),
+        ({"margin": 2}, "below 1: the values"),
+        ({"margin": 0.1, "in_slices": True}, "needs slices"),
+        ({"margin": 0.1, "in_slices": ["x"]}, "needs slices"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mrr.gate("mrr", "a", **wrong)
+
+
+@pytest.mark.parametrize("number", [2, 30, 100, 300])
+def test_an_unchanged_model_passes_a_gate(number):
+    same = {"mrr": RNG.random(number), "x": RNG.random(number)}
+    comparison = tfr.compare({"old": same, "new": same})
+    for metric in same:
+        decision = comparison.gate(metric, "old", margin=0.01)
+        assert decision
+        assert f"equal to that of 'old' in each of {number} queries" in str(decision)
+        assert not comparison.gate(metric, "old", policy="better")
+
+
+def test_a_gate_that_holds_in_slices_says_so():
+    by = ["de", "en"] * 20
+    decision = gate_of(GAIN, margin=0.01, compare={"by": by}, in_slices=True)
+    assert decision.reason.endswith("; the rule also holds in 2 slices.")
+
+
+def test_values_equal_but_for_rounding_have_the_intervals_of_equal_ones():
+    ones = np.ones(10)
+    near = ones.copy()
+    near[1] = 1 - 2.0**-53
+    for values_of_one in ([0.1 + 0.2] * 5 + [0.3] * 5, near):
+        (mean,) = tfr.compare({"m": {"ndcg@10": values_of_one}}).means
+        (equal,) = tfr.compare({"m": {"ndcg@10": np.round(values_of_one, 9)}}).means
+        assert (mean.low, mean.high) == pytest.approx((equal.low, equal.high))
+        assert mean.high - mean.low > 0.01
+    base = RNG.random(20) / 2
+    models = {"old": {"ndcg@10": base}, "new": {"ndcg@10": base + 0.1}}
+    (shifted,) = tfr.compare(models).differences
+    assert shifted.low < 0.09 < 0.11 < shifted.high
+
+
+def test_query_ids_under_another_key_are_no_metric():
+    for key in ("query_id", "qid", "Query_ID"):
+        model = {key: [1, 2, 3], "mrr": [0.1, 0.5, 1.0]}
+        with pytest.raises(ValueError, match=f"must have the key 'query'.*{key}"):
+            tfr.compare({"a": model, "b": model})
+
+
+def test_values_outside_of_the_range_of_a_metric_are_noticed():
+    models = {"a": {"ndcg@10": [50.0, 40, 30]}, "b": {"ndcg@10": [90.0, 80, 30]}}
+    with pytest.warns(tfr.RankingWarning, match=r"be 0 to 1\. Received: 50 for 'a'"):
+        comparison = tfr.compare(models)
+    assert comparison.differences[0].low < -1  # not cut at the end of the range
+    near = {"ndcg@10": [1 + 1e-15, 0.5, 0.2]}
+    assert tfr.compare({"a": near}).means[0].high <= 1 + 1e-9
+
+
+def test_models_without_queries_raise_no_warning():
+    nothing = {"mrr": np.array([])}
+    assert math.isnan(tfr.compare({"a": nothing, "b": nothing}).means[0].mean)
+
+
+@pytest.mark.parametrize("number", [0, -3, 1.5, "5", True])
+def test_a_wrong_number_of_queries(number):
+    comparison = compared_queries()
+    with pytest.raises(ValueError, match="`number` must be an int of at least 1"):
+        comparison.movers("mrr", "old", number=number)
+    with pytest.raises(ValueError, match="`number` must be an int of at least 1"):
+        comparison.worst_queries("mrr", "old", number=number)
+    with pytest.raises(ValueError, match="`in_slice` needs slices"):
+        comparison.movers("mrr", "old", in_slice="en")
 
 
 QUERIES = {"query": ["p", "q", "r", "s", "t"]}
@@ -831,7 +922,7 @@ def test_movers_without_ids_have_numbers_and_their_own_column():
     assert found.columns == {"gain": [2.0], "b": [3.0], "gain of the query": [1.0]}
     for call, message in (
         (lambda c: c.movers("y", "b"), "`metric` must be one of those compared: 'x'"),
-        (lambda c: c.movers("x", "c"), "`baseline` must be one of at least two"),
+        (lambda c: c.movers("x", "c"), "`baseline` must be one of"),
         (lambda c: c.worst_queries("x", "c"), "`model` must be one of those compared"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -843,7 +934,7 @@ def test_comparisons_that_cannot_be_significant_are_named():
     text = repr(tfr.compare(models))
     assert "in any outcome: B - A, mrr (3: p >= 0.25)." in text
     assert "Too few" not in repr(tfr.compare(models, test="t"))
-    many = {name: {"mrr": MODELS[name][:, 0]} for name in "AB"}
+    many = {name: {"x": MODELS[name][:, 0]} for name in "AB"}
     comparison = tfr.compare(many)
     assert "Too few" not in repr(comparison)
     assert comparison.differences[0].smallest_p == 1 / 10_001  # of random swaps

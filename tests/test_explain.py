@@ -210,7 +210,7 @@ def test_arp_starts_with_what_was_not_retrieved():
         [0.5, 0, math.nan], nan_ok=True
     )
     assert np.isnan(explanation.columns["rank"][-1])
-    assert "from 1.5000 on" in str(explanation)
+    assert "starts at 1.5000, the part of the items without a rank" in str(explanation)
 
 
 def test_rows_are_explained():
@@ -267,6 +267,63 @@ def test_runs_are_explained_in_the_order_of_trec_eval():
     lost = tfr.explain_run(qrels, run, "ndcg@3", "empty")
     assert lost.value == 0
     assert lost.columns["item"].tolist() == ["x"]
+
+
+def test_each_item_has_one_row_in_two_conventions():
+    """trec_eval orders the items in another way: also those that are missing."""
+    qrels = {"q": {"a": 1, "b": 0, "c": 2, "d": 1, "e": 3}}
+    run = {"q": {"b": 9.5, "a": 8.1, "z": 0.3}}
+    both = tfr.explain_run(qrels, run, "ndcg", "q", versus="trec_eval")
+    assert both.columns["item"].tolist() == ["b", "a", "z", "c", "d", "e"]
+    assert np.isnan(both.columns["rank"][3:]).all()
+    assert "item (trec_eval)" not in both.columns
+    assert str(both).count("unjudged") == 1
+    cutoffs = tfr.explain([3, 0, 1], [3, 2, 1], tfr.NDCG(k=1), versus=tfr.NDCG(k=2))
+    assert cutoffs.columns["label"].tolist() == [3, 0, 1]
+    assert "They differ in cutoff (1 or 2)" in str(cutoffs)
+    assert "unjudged" not in str(cutoffs)
+    metrics = tfr.explain([3, 0, 1], [3, 2, 1], "mrr", versus=tfr.DCG())
+    assert "They are different metrics; the values part at rank 1." in str(metrics)
+
+
+def test_nan_is_tied_only_with_nan():
+    untied = tfr.explain([1, 0], [math.nan, 2.0], "ndcg@2")
+    assert "tied ranks" not in untied.columns
+    tied = tfr.explain([0, 1, 0], [1.0, math.nan, math.nan], "mrr")
+    assert tied.columns["tied ranks"].tolist() == ["", "2-3", "2-3"]
+    infinite = tfr.explain([0, 1], [math.inf, 1.0], "mrr")
+    assert "tied ranks" not in infinite.columns
+
+
+def test_values_of_a_table_have_the_bits_of_evaluate_rows():
+    """The padding of a list may change the last bit of a sum."""
+    rng = np.random.default_rng(5)
+    ids = rng.integers(0, 30, 300)
+    labels, scores = rng.integers(0, 2, 300), rng.integers(0, 3, 300)
+    for metric in ("mrr", "map", "ndcg"):
+        values = tfr.evaluate_rows(ids, labels, scores, [metric], per_query=True)
+        for query, value in zip(values["query"], values[metric]):
+            explanation = tfr.explain_rows(ids, labels, scores, metric, query)
+            np.testing.assert_equal(explanation.value, value)
+    assert f"of query {int(query)}:" in str(explanation)
+
+
+RULES = [
+    ("err@3", [2, 2, 2], "contribution = stop * 1/rank"),
+    ("err@2", [1, 2], "contribution = stop * 1/rank"),
+    ("pfound@3", [1, 1], "contribution = stop * look"),
+    ("mrr", [1, 1], "contribution = counted * 1/rank"),
+    ("dcg", [1, 1], "contribution = gain * discount"),
+    ("recall@1", [1, 1], "contribution = gain / 2"),
+    ("opa", [1, 0], ""),
+]
+
+
+@pytest.mark.parametrize(("metric", "labels", "rule"), RULES)
+def test_rules_are_those_of_the_metric(metric, labels, rule):
+    scores = -np.arange(len(labels), dtype=float)
+    (found,) = tfr.explain(labels, scores, metric).rules.values()
+    assert found == rule
 
 
 def test_two_conventions_side_by_side():
@@ -337,19 +394,32 @@ def test_a_long_list_with_many_relevant_items_takes_linear_memory():
         (lambda: tfr.explain([1, 0], [2, 1], "mrr", 1), "number of a query, 0 to 0"),
         (lambda: tfr.explain([1, 0], [2, 1], "mrr", "q"), "`query`"),
         (lambda: tfr.explain([1, 0], [2, 1], "ndgc"), "Did you mean 'ndcg'"),
-        (lambda: tfr.explain([1, 0], [2, 1], ["mrr"]), "`metrics` must hold names"),
+        (lambda: tfr.explain([1, 0], [2, 1], ["mrr"]), "`metric` must be one name"),
         (
             lambda: tfr.explain([1, 0], [2, 1], tfr.NDCG(), versus="trec_eval"),
             "if `metric` is a name",
         ),
-        (lambda: tfr.explain([1, 0], [2, 1], "mrr", versus="trec"), "convention"),
+        (
+            lambda: tfr.explain([1, 0], [2, 1], "mrr", versus="trec"),
+            "`versus` must be the name of a convention",
+        ),
+        (
+            lambda: tfr.explain_rows([1, 2], [1, 0], [2, 1], "mrr", np.array([1])),
+            "the id of one that is evaluated",
+        ),
+        (
+            lambda: tfr.explain_run(
+                {"q": {"a": 1}, "p": {"b": 1}}, {"q": {"a": 1.0}}, "arp", "p"
+            ),
+            "has no value for a query without results",
+        ),
         (
             lambda: tfr.explain_run({"q": ["a"]}, {"q": ["a"]}, "mrr", "p"),
             "such as 'q'",
         ),
         (
             lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 2),
-            "one of the 1 that are evaluated",
+            "the id of one that is evaluated, such as 1",
         ),
         (
             lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 1, items=["a"]),

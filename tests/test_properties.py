@@ -10,6 +10,7 @@ import numpy as np
 import oracle
 import pytest
 from cases import (
+    JUDGMENT_METRICS,
     LABEL_METRICS,
     METRICS,
     SUBTOPIC_METRICS,
@@ -265,7 +266,7 @@ def test_rows_give_the_values_of_lists(batch, random, weighted):
     metrics = [
         metric
         for metric in OBJECTS_WITHOUT_FLOAT_OPTIONS[0]
-        if metric.declaration.name != "judged"
+        if metric.declaration.name not in JUDGMENT_METRICS
     ]
     weights = np.arange(1.0, labels.size + 1).reshape(labels.shape)
     lists = tfr.evaluate(

@@ -6,7 +6,7 @@ import numpy as np
 import oracle
 import pytest
 import tensorflow as tf
-from cases import CASES, METRICS, Case, random_lists, with_cutoffs
+from cases import CASES, JUDGMENT_METRICS, METRICS, Case, random_lists, with_cutoffs
 from helpers import XLA, results, run_as, update_function
 
 import tfrankmetrics as tfr
@@ -15,7 +15,8 @@ BEST_AND_WORST = [
     case
     for case in CASES
     # Without a mask, all items are judged.
-    if "best" in get_args(METRICS[case.name].types["ties"]) and case.name != "judged"
+    if "best" in get_args(METRICS[case.name].types["ties"])
+    and case.name not in JUDGMENT_METRICS
 ]
 # Another hit may lower this one: see `test_properties.py`.
 NOT_BOUNDED = [Case("map", (("denominator", "hits"),))]

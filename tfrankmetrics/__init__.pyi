@@ -17,6 +17,7 @@ from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.keras.many import RankingMetrics
 from tfrankmetrics.metrics.base import SubtopicMetric, TopKMetric, WholeListMetric
 from tfrankmetrics.metrics.binary import (
+    CappedRecallAtK,
     F1AtK,
     HitRateAtK,
     MeanAveragePrecision,
@@ -27,7 +28,12 @@ from tfrankmetrics.metrics.binary import (
 )
 from tfrankmetrics.metrics.dcg import DCG, NDCG
 from tfrankmetrics.metrics.declared import metric
-from tfrankmetrics.metrics.diagnostics import JudgedAtK, TiedQueries
+from tfrankmetrics.metrics.diagnostics import (
+    HoleAtK,
+    JudgedAtK,
+    RBPResidual,
+    TiedQueries,
+)
 from tfrankmetrics.metrics.gains import BinaryGain, LabelGain
 from tfrankmetrics.metrics.propensity import (
     PropensityScoredNDCG,
@@ -43,6 +49,8 @@ from tfrankmetrics.metrics.user_models import (
 from tfrankmetrics.metrics.whole_list import (
     AverageRelevancePosition,
     BPref,
+    CoverageError,
+    FirstRelevantRank,
     OrderedPairAccuracy,
     PerQueryAUC,
 )
@@ -62,14 +70,18 @@ __all__ = [
     "AverageRelevancePosition",
     "BPref",
     "BinaryGain",
+    "CappedRecallAtK",
     "Comparison",
+    "CoverageError",
     "EvaluateLists",
     "EvaluateRetrieval",
     "EvaluateRows",
     "ExpectedReciprocalRank",
     "Explanation",
     "F1AtK",
+    "FirstRelevantRank",
     "HitRateAtK",
+    "HoleAtK",
     "ItemGain",
     "JudgedAtK",
     "LabelGain",
@@ -84,6 +96,7 @@ __all__ = [
     "PropensityScoredNDCG",
     "PropensityScoredPrecision",
     "QueryValues",
+    "RBPResidual",
     "RPrecision",
     "RankBiasedPrecision",
     "RankedLists",

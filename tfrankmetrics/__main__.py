@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         help="exit with the status 1 unless, in the first metric, all other runs are "
         "not worse than the first run by the margin or more, or are better",
     )
-    add("--margin", type=float, default=0.0, help="the margin of --gate")
+    add("--margin", type=float, help="the margin of --gate")
     add("--in-slices", action="store_true", help="apply --gate to each slice, too")
     add("--format", choices=["text", "markdown", "latex"], default="text")
     for column, default in (
@@ -102,6 +102,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     """Prints what was asked for, and returns the exit status."""
+    if options.gate is None and (options.margin is not None or options.in_slices):
+        raise ValueError("--margin and --in-slices need --gate. Received: no --gate.")
+    if options.in_slices and options.by is None:
+        raise ValueError("--in-slices needs slices. Received: no --by.")
+    options.margin = options.margin or 0.0
+    if options.gate == "not_worse" and not options.margin > 0:
+        raise ValueError(
+            "--gate not_worse needs a margin above 0, the largest loss that does not "
+            f"matter. Received: --margin {options.margin:g}."
+        )
     if options.gate and len(options.runs) < 2:
         raise ValueError(
             "--gate compares the first run with the others. Received: one run."

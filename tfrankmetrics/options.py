@@ -96,6 +96,8 @@ ConventionName = Literal[
     "spark",
     "recbole",
     "recommenders",
+    "recommenders_map_at_k",
+    "lenskit",
     "mind",
     "tfma",
     "tfrs",

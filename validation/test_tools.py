@@ -98,6 +98,7 @@ def test_every_metric_of_every_convention_is_compared():
         for metric in convention.metrics
     }
     compared.add(("catboost", "pfound"))  # below, by labels up to 1
+    compared.add(("trec_eval", "capped_recall"))  # below, by BEIR
     # In environments of their own: see `test_tf_ranking.py` and `test_tfma.py`.
     elsewhere = ("tf_ranking", "tfrs", "tfma")
     assert compared == {pair for pair in named if pair[0] not in elsewhere}
@@ -283,6 +284,41 @@ def test_rank_biased_precision_equals_ranx(persistence, compare):
         ours = tfr.evaluate(labels, scores, [name], **options, **more)[name]
         theirs = ranx(f"rbp.{persistence * 100:.0f}", None, queries)
         compare("ranx", "", name, ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["untied", "tied", "missed"])
+def test_capped_recall_equals_beir(kind, compare):
+    """Rounded to five digits, and only for queries with a relevant document."""
+    from beir.retrieval import custom_metrics
+
+    queries = [
+        each for each in random_queries(40, seed=3, kind=kind) if any(binary(each[0]))
+    ]
+    for k in CUTOFFS[1:]:
+        theirs = []
+        for query in queries:
+            qrels, run = qrels_and_run([query])
+            theirs += custom_metrics.recall_cap(qrels, run, [k]).values()
+        name = f"R_cap@{k}"
+        (values,) = ours([name], queries, "trec_eval").values()
+        compare("beir", "trec_eval", "capped_recall", values, theirs, atol=5.1e-6)
+        option = tfr.RecallAtK(k, denominator="min(k, relevant)", ties="stable")
+        labels, scores = zip(*queries, strict=True)
+        again = tfr.evaluate(labels, scores, [option], per_query=True)[option.name]
+        np.testing.assert_array_equal(again, values)
+
+
+def test_hole_equals_beir_for_one_query(compare):
+    """BEIR also counts items that another query judged, and divides by k."""
+    from beir.retrieval import custom_metrics
+
+    qrels = {"q": {"a": 1, "b": 0}}
+    run = {"q": {"z": 4.0, "a": 3.0, "y": 2.0, "b": 1.0, "x": 0.5}}
+    for k in (1, 2, 3, 5, 10):
+        (theirs,) = custom_metrics.hole(qrels, run, [k]).values()
+        hole = tfr.HoleAtK(k, denominator="k")
+        ours = tfr.evaluate_run(qrels, run, [hole])[hole.name]
+        compare("beir", "", "hole", ours, theirs, atol=5.1e-6)  # of five digits
 
 
 def test_judged_equals_ir_measures(compare):

@@ -81,6 +81,8 @@ def scikit_learn(metric, k, labels, scores):
         with warnings.catch_warnings():  # 0 if no item is relevant
             warnings.simplefilter("ignore", UserWarning)
             return metrics.average_precision_score(binary(labels), scores)
+    if metric == "coverage_error":
+        return metrics.coverage_error([binary(labels)], [scores])
     function = {"ndcg": metrics.ndcg_score, "dcg": metrics.dcg_score}[metric]
     return function([labels], [scores], k=k)
 
@@ -276,6 +278,16 @@ def recbole(metric, k, labels, scores):
 
 @query_by_query
 def recommenders(metric, k, labels, scores):
+    name = "map" if metric == "map" else f"{metric}_at_k"
+    return _of_recommenders(name, k, labels, scores)
+
+
+@query_by_query
+def recommenders_map_at_k(metric, k, labels, scores):
+    return _of_recommenders("map_at_k", k, labels, scores)
+
+
+def _of_recommenders(name, k, labels, scores):
     import pandas as pd
     from recommenders.evaluation import python_evaluation
 
@@ -287,9 +299,36 @@ def recommenders(metric, k, labels, scores):
     predicted = pd.DataFrame(
         {"userID": 0, "itemID": range(len(scores)), "prediction": scores}
     )
-    function = getattr(python_evaluation, f"{metric}_at_k")
-    more = {"score_type": "raw"} if metric == "ndcg" else {}
+    function = getattr(python_evaluation, name)
+    more = {"score_type": "raw"} if name == "ndcg_at_k" else {}
     return function(rated, predicted, k=k or len(labels), **more)
+
+
+@query_by_query
+def lenskit(metric, k, labels, scores):
+    from lenskit.data import ItemList
+    from lenskit.metrics import ranking
+
+    name = {
+        "ndcg": "NDCG",
+        "dcg": "DCG",
+        "map": "AveragePrecision",
+        "mrr": "RecipRank",
+        "precision": "Precision",
+        "recall": "Recall",
+        "hit_rate": "Hit",
+        "rbp": "RBP",
+    }[metric]
+    order = np.argsort(-np.asarray(scores), kind="stable")
+    retrieved = [item for item in order if scores[item] != -math.inf]
+    relevant = [item for item, label in enumerate(labels) if label >= 1]
+    if not relevant and metric != "precision":
+        return math.nan  # LensKit returns NaN, or divides by zero
+    recommended = ItemList(item_ids=retrieved, ordered=True)
+    grades = [float(labels[item]) for item in relevant]
+    test = ItemList(item_ids=relevant, rating=grades)
+    graded = {"gain": "rating"} if metric in GRADED else {}
+    return getattr(ranking, name)(k, **graded).measure_list(recommended, test)
 
 
 @query_by_query
@@ -493,8 +532,11 @@ TOOLS = [
         "scikit-learn",
         "sklearn",
         scikit_learn,
-        {"ndcg": CUTOFFS, "dcg": CUTOFFS, "map": (None,), "auc": (None,)},
-        ties=("ndcg", "dcg", "auc"),
+        {
+            **dict.fromkeys(("ndcg", "dcg"), CUTOFFS),
+            **dict.fromkeys(("map", "auc", "coverage_error"), (None,)),
+        },
+        ties=("ndcg", "dcg", "auc", "coverage_error"),
     ),
     Tool(
         "torchmetrics",
@@ -573,6 +615,26 @@ TOOLS = [
         recommenders,
         dict.fromkeys(("ndcg", "map", "precision", "recall"), CUTOFFS),
         ties=("ndcg", "map", "precision", "recall"),
+    ),
+    Tool(
+        "recommenders' map_at_k",
+        "recommenders",
+        "recommenders_map_at_k",
+        recommenders_map_at_k,
+        {"map": CUTOFFS},
+        ties=("map",),
+    ),
+    Tool(
+        "LensKit",
+        "lenskit",
+        "lenskit",
+        lenskit,
+        {
+            **dict.fromkeys(("ndcg", *BINARY, "hit_rate"), CUTOFFS),
+            **dict.fromkeys(("dcg", "rbp"), CUTOFFS),
+        },
+        # Not for missed items: its AP divides by the length of a shorter list.
+        ties=("ndcg", "dcg", *BINARY, "hit_rate", "rbp"),
     ),
     Tool(
         "MIND",

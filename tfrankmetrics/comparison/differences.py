@@ -136,6 +136,7 @@ def compare(
             models[0].metrics,
             slices,
             models[0].lower_is_better,
+            dict(zip(models[0].metrics, models[0].ranges.T.tolist(), strict=True)),
         ),
         notes=[
             f"{model.name}: {described(each.counts)}"

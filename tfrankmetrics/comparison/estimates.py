@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+import numbers
 import statistics
 from typing import NamedTuple
 
 SIGNIFICANT = 0.05
+
+
+def p_text(p: float) -> str:
+    """A p-value in a sentence."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 class Mean(NamedTuple):
@@ -55,35 +61,52 @@ class Difference(NamedTuple):
 
         A test of as many queries, whose differences vary as much, has p < 0.05 with
         the probability `power` (without a correction for several comparisons). NaN for
-        too few queries. By Guenther, "Sample size formulas for normal theory t tests",
-        The American Statistician 35, 1981.
+        too few queries, or if none differs. Source: Guenther, "Sample size formulas for
+        normal theory t tests", The American Statistician 35, 1981.
         """
         of_test, both = _quantiles(power)
         degrees = self.queries - of_test**2 / 2
-        if degrees <= 0:
+        if degrees <= 0 or not self.standard_error or self.smallest_p >= SIGNIFICANT:
             return math.nan
         return both * self.standard_error * math.sqrt(self.queries / degrees)
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:
         """The number of queries that would show a true difference of this size.
 
-        The inverse of `detectable_difference`. Raises ValueError for a difference of
-        0, and without a standard error.
+        The inverse of `detectable_difference`, and at least as many as the test needs
+        to find anything. Raises ValueError for a difference that is not a finite number
+        other than 0, and if no two queries differ.
         """
-        if not difference or math.isnan(self.standard_error):
+        is_number = isinstance(difference, numbers.Real) and math.isfinite(difference)
+        if not is_number or not difference:
             raise ValueError(
-                "`queries_needed` needs a difference other than 0, and at least two "
-                f"queries. Received: {difference}, and {self.queries} queries."
+                "`difference` must be a finite number other than 0. Received: "
+                f"{difference!r}."
+            )
+        if not self.standard_error > 0:
+            raise ValueError(
+                "`queries_needed` needs queries whose differences vary. Received: "
+                f"{self.queries} queries, {self.wins + self.losses} of which differ."
             )
         of_test, both = _quantiles(power)
         ratio = both * self.standard_error / difference
-        return math.ceil(self.queries * ratio**2 + of_test**2 / 2)
+        needed = math.ceil(self.queries * ratio**2 + of_test**2 / 2)
+        if not self.smallest_p:  # a test without a limit
+            return needed
+        # So many differing queries reach p < 0.05, since 2 / 2^m must be below it.
+        of_test = math.floor(math.log2(2 / SIGNIFICANT)) + 1
+        return max(
+            needed, math.ceil(of_test * self.queries / (self.wins + self.losses))
+        )
 
 
 def _quantiles(power: float) -> tuple[float, float]:
     """The normal quantile of the test, and its sum with that of the power."""
-    if not 0 < power < 1:
-        raise ValueError(f"`power` must be between 0 and 1. Received: {power}.")
+    if not isinstance(power, numbers.Real) or not SIGNIFICANT < power < 1:
+        raise ValueError(
+            f"`power` must be above {SIGNIFICANT:g}, which the test reaches without a "
+            f"difference, and below 1. Received: {power!r}."
+        )
     normal = statistics.NormalDist()
     quantile = normal.inv_cdf(1 - SIGNIFICANT / 2)
     return quantile, quantile + normal.inv_cdf(power)

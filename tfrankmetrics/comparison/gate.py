@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from tfrankmetrics.comparison.estimates import Difference
+from tfrankmetrics.comparison.estimates import Difference, p_text
 from tfrankmetrics.comparison.queries import PerQuery, require_compared
 from tfrankmetrics.rules import listed, rule_of, shortened
 
@@ -42,10 +43,16 @@ class Rule(NamedTuple):
     def decide(self, differences: Iterable[Difference]) -> Decision:
         """The decision: the first comparison that fails, or else the last one."""
         decision = Decision(False, "There is nothing to compare.")
+        slices = []
         for each in differences:
             decision = self._of(each)
             if not decision:
-                break
+                return decision
+            slices += [] if each.slice is None else [each.slice]
+        if slices and decision:
+            named = f"{len(slices)} slices" if len(slices) > 1 else "the slice"
+            reason = f"{decision.reason[:-1]}; the rule also holds in {named}."
+            return Decision(True, reason)
         return decision
 
     def _of(self, each: Difference) -> Decision:
@@ -55,9 +62,14 @@ class Rule(NamedTuple):
         low, gain = min(ends), sign * each.difference
         where = "" if each.slice is None else f" in the slice {listed(each.slice)}"
         start = f"{self.metric} of {self.model!r}{where} is "
+        differs = each.wins + each.losses > 0
+        if self.policy == "not_worse" and each.queries > 1 and not differs:
+            reason = f"equal to that of {self.baseline!r} in each of {each.queries:,}"
+            return Decision(True, f"{start}{reason} queries.")
         if math.isnan(low):
-            reason = f"unknown, since {each.queries} queries have no interval."
-            return Decision(False, start + reason)
+            number = "one query has" if each.queries == 1 else "these queries have"
+            number = number if each.queries else "no query counts, and so they have"
+            return Decision(False, f"{start}unknown, since {number} no interval.")
         if self.policy == "not_worse":
             passed = low > -self.margin
             verb = "not worse" if passed else "perhaps worse"
@@ -71,7 +83,7 @@ class Rule(NamedTuple):
         by = f" by more than {self.margin:g}" if self.margin else ""
         reason = (
             f"{verb} than that of {self.baseline!r}{by}: its gain is {gain:+.4f}, with "
-            f"p = {each.corrected_p:.3f}, where p < 0.05 is required."
+            f"{p_text(each.corrected_p)}, where p < 0.05 is required."
         )
         return Decision(passed, start + reason)
 
@@ -80,8 +92,15 @@ def chosen_slices(
     in_slices: bool | Sequence[Any], known: set[tuple | None]
 ) -> set[tuple | None]:
     """The slices that a user names, and None for all queries."""
-    if isinstance(in_slices, bool):
-        return known if in_slices else {None}
+    if in_slices is False:
+        return {None}
+    if known == {None}:
+        raise ValueError(
+            "`in_slices` needs slices. Received: a comparison without any. Pass `by` "
+            "to compare()."
+        )
+    if in_slices is True:
+        return known
     rule = "`in_slices` must be True, or a list of slices that are compared"
     if isinstance(in_slices, str) or not isinstance(in_slices, Sequence):
         raise ValueError(f"{rule}. Received: {shortened(in_slices)}.")
@@ -99,15 +118,19 @@ def chosen_slices(
 def other_model(baseline: str, model: str | None, models: Sequence[str]) -> str:
     """The model that is compared with the baseline: `model`, or the only other one."""
     others = [name for name in models if name != baseline]
-    if baseline not in models or not others:
+    if len(models) < 2:
         raise ValueError(
-            "`baseline` must be one of at least two models that are compared: "
-            f"{listed(models)}. Received: {shortened(baseline)}."
+            f"A baseline needs another model. Received: only {listed(models)}."
+        )
+    if baseline not in models:
+        raise ValueError(
+            f"`baseline` must be one of {listed(models)}. Received: "
+            f"{shortened(baseline)}."
         )
     if model is None and len(others) > 1:
         raise ValueError(
-            f"`model` must name the one to decide on, of {listed(others)}. Received: "
-            "None, with several models."
+            f"`model` must be one of {listed(others)}, since there are several. "
+            "Received: None."
         )
     model = others[0] if model is None else model
     if model not in others:
@@ -131,8 +154,8 @@ def make_rule(
     rule = rule_of(Policy)
     if not rule.holds(policy):
         raise ValueError(f"`policy` must be {rule.words}. Received: {policy!r}.")
-    is_number = isinstance(margin, (int, float)) and math.isfinite(margin)
-    if not is_number or margin < 0:
+    is_number = isinstance(margin, numbers.Real) and not isinstance(margin, bool)
+    if not is_number or not math.isfinite(margin) or margin < 0:
         raise ValueError(
             "`margin` must be a finite number of at least 0, in units of the metric. "
             f"Received: {shortened(margin)}."
@@ -142,6 +165,12 @@ def make_rule(
             'policy="not_worse" needs a margin above 0, the largest loss that does not '
             "matter, since no number of queries shows that a loss is exactly 0. "
             'Received: margin=0. Pass a margin, or policy="better".'
+        )
+    low, high = compared.ranges[metric]
+    if margin >= high - low:
+        raise ValueError(
+            f"`margin` must be below {high - low:g}: the values of {metric!r} are from "
+            f"{low:g} to {high:g}, so that no model could fail. Received: {margin:g}."
         )
     is_lower = metric in compared.lower_is_better
     return Rule(metric, baseline, model, float(margin), policy, is_lower)

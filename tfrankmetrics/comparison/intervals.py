@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.comparison.significance import Sample
+from tfrankmetrics.comparison.significance import ROUNDING, Sample
 from tfrankmetrics.results.tables import require
 
 CONFIDENCE = 0.95
@@ -43,6 +43,7 @@ class Spread(NamedTuple):
     variance: np.ndarray  # of the mean
     lowest: np.ndarray
     highest: np.ndarray
+    rounding: np.ndarray  # up to which numbers are equal
     range: np.ndarray  # [2, metrics], the lowest and highest possible value
 
 
@@ -59,7 +60,7 @@ def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
     found = _intervals(sample.means, spread)
     is_share = _are_shares(sample) & (ranges == [[0], [1]]).all(axis=0)
     if is_share.any():
-        hits = (sample.values * (sample.weights > 0)).sum(axis=0)
+        hits = np.round((sample.values * (sample.weights > 0)).sum(axis=0))
         found = np.where(is_share, _exact_intervals(hits, sample.numbers), found)
     return found
 
@@ -96,7 +97,8 @@ def _intervals(means: np.ndarray, spread: Spread) -> np.ndarray:
 
 def _ends(spread: Spread) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and the highest value that may occur; infinite if unknown."""
-    beyond = BEYOND * (spread.highest - spread.lowest)
+    width = spread.highest - spread.lowest
+    beyond = np.where(width > spread.rounding, BEYOND * width, 0)
     lowest = np.minimum(spread.range[0], spread.lowest)
     highest = np.maximum(spread.range[1], spread.highest)
     is_equal = beyond == 0
@@ -124,13 +126,16 @@ def _spread(
         variance=np.einsum("qm,qm->m", influences, influences),
         lowest=np.min(values, axis=0, initial=np.inf, where=counts),
         highest=np.max(values, axis=0, initial=-np.inf, where=counts),
+        rounding=ROUNDING
+        * np.max([np.abs(s.values).max(0, initial=0) for s in samples], 0),
         range=ranges,
     )
 
 
 def _are_shares(sample: Sample) -> np.ndarray:
     """Whether all values are 0 or 1, and all weights are equal, in each metric."""
-    is_whole = ((sample.values == 0) | (sample.values == 1)).all(axis=0)
+    from_0, from_1 = np.abs(sample.values), np.abs(sample.values - 1)
+    is_whole = (np.minimum(from_0, from_1) <= ROUNDING).all(axis=0)
     is_counted = sample.weights > 0
     lightest = np.min(sample.weights, axis=0, initial=np.inf, where=is_counted)
     return is_whole & (lightest == sample.weights.max(axis=0, initial=0))

@@ -10,11 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.frames import column_names, is_frame
-from tfrankmetrics.comparison.significance import Sample
+from tfrankmetrics.comparison.significance import ROUNDING, Sample
 from tfrankmetrics.engine.measure import Declaration
 from tfrankmetrics.engine.names import parse_name
+from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.results.values import QueryValues
 from tfrankmetrics.rules import listed, shortened
+
+# How query ids are called elsewhere.
+NAMES_OF_IDS = {"query_id", "queryid", "query-id", "qid", "q_id", "topic", "topic_id"}
+NAMES_OF_IDS |= {"user", "user_id", "userid", "id"}
 
 
 class Model(NamedTuple):
@@ -75,7 +80,10 @@ def read_models(values: Any, by: Any) -> list[Model]:
     first = models[0]
     for model in models[1:]:
         _require_alike(first, model)
-    return [model.with_metrics(first.metrics) for model in models]
+    models = [model.with_metrics(first.metrics) for model in models]
+    for column in range(len(first.metrics)):
+        _check_range(models, column)
+    return models
 
 
 def _require_alike(first: Model, model: Model) -> None:
@@ -109,6 +117,7 @@ def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
         for key, array in known.items()
         if key not in ("query", *known.by, *slices)
     }
+    _refuse_ids(name, known, arrays)
     _require_numbers(name, known, arrays)
     matrix = np.stack([*arrays.values()], axis=1).astype(float)
     weights = [known.weights.get(key, np.ones(len(matrix))) for key in arrays]
@@ -130,6 +139,17 @@ def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
         lower,
         np.array([ranges.get(key, unknown) for key in arrays], float).T,
     )
+
+
+def _refuse_ids(name: str, known: Mapping, arrays: Mapping[str, Any]) -> None:
+    """Raises ValueError for query ids under a key that would be a metric."""
+    found = [key for key in arrays if str(key).lower() in NAMES_OF_IDS]
+    if found and "query" not in known:
+        raise ValueError(
+            "The ids of the queries must have the key 'query', or queries would be "
+            f"paired by position. Received: {listed(found)} for {name!r}. Rename it to "
+            "'query'."
+        )
 
 
 def _require_numbers(
@@ -176,6 +196,23 @@ def _numbers(array: np.ndarray) -> np.ndarray:
         except (TypeError, ValueError):
             pass
     return array
+
+
+def _check_range(models: Sequence[Model], column: int) -> None:
+    """Warns of values outside of a metric's range, which is then unknown."""
+    low, high = models[0].ranges[:, column].tolist()
+    for model in models:
+        values = model.values[:, column]
+        is_below, is_above = values < low - ROUNDING, values > high * (1 + ROUNDING)
+        bad = values[np.isfinite(values) & (is_below | is_above)]
+        if bad.size:
+            warn(
+                f"The values of {models[0].metrics[column]!r} should be {low:g} to "
+                f"{high:g}. Received: {bad[0]:g} for {model.name!r}, so that intervals "
+                "do not use this range. Divide percentages by 100, or use another name."
+            )
+            models[0].ranges[:, column] = -np.inf, np.inf
+            return
 
 
 def _declaration(metric: str) -> Declaration | None:

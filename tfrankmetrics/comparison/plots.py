@@ -94,22 +94,19 @@ def _add_legend(axes: Any, series: Sequence[str], are_differences: bool) -> None
 
 
 def plot_gains(gains: np.ndarray, label: str) -> Any:
-    """The gain of each query as a bar, from the largest loss to the largest gain."""
+    """The gain of each query, from the largest loss to the largest gain."""
     pyplot = require("matplotlib.pyplot", "compare", "`plot_queries`")
-    _, axis = pyplot.subplots(figsize=(6, 3), layout="constrained")
     gains = np.sort(gains[~np.isnan(gains)])
-    places, colors = np.arange(len(gains)), np.where(gains > 0, "C0", "C3")
-    axis.bar(places, gains, width=1.0, color=colors)
+    if not len(gains):
+        raise ValueError("A plot needs a query that counts. Received: none.")
+    _, axis = pyplot.subplots(figsize=(6, 3), layout="constrained")
+    edges, heights = np.arange(len(gains) + 1), np.append(gains, gains[-1])
+    for color, part in (("C3", np.minimum(heights, 0)), ("C0", np.maximum(heights, 0))):
+        axis.fill_between(edges, part, step="post", color=color, linewidth=0)
     axis.axhline(0, color="black", linewidth=0.8)
     gained, lost = int((gains > 0).sum()), int((gains < 0).sum())
-    for text, place, color in (
-        (f"{lost:,} lost", 0.02, "C3"),
-        (f"{gained:,} gained", 0.98, "C0"),
-    ):
-        side = "left" if place < 0.5 else "right"
-        axis.text(
-            place, 0.92 if side == "left" else 0.08, text, color=color, ha=side,
-            transform=axis.transAxes,
-        )  # fmt: skip
+    same = len(gains) - gained - lost
+    axis.set_title(f"{lost:,} lost, {gained:,} gained, {same:,} unchanged", fontsize=10)
     axis.set(xlabel=f"{len(gains):,} queries, sorted", ylabel=label, xticks=[])
+    axis.margins(x=0)
     return axis

@@ -10,7 +10,7 @@ import numpy as np
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.comparison.significance import ROUNDING
 from tfrankmetrics.results.tables import Cell, ShownAsTable, Table, require
-from tfrankmetrics.rules import listed, shortened
+from tfrankmetrics.rules import listed, rule_of, shortened
 
 # Names of the column of gains: the first that no model has.
 GAINS = ("gain", "gain of the query", "gain of each query")
@@ -66,6 +66,7 @@ class PerQuery(NamedTuple):
     metrics: Sequence[str]
     slices: Slices | None
     lower_is_better: frozenset[str]
+    ranges: Mapping[str, tuple[float, float]]
 
     @property
     def models(self) -> list[str]:
@@ -94,6 +95,7 @@ class PerQuery(NamedTuple):
         self, metric: str, baseline: str, model: str, number: int, in_slice: Any
     ) -> QueryTable:
         """The queries with the largest gains, then those with the largest losses."""
+        _require_number(number)
         chosen = self._queries(in_slice)
         gains = self.gains(metric, baseline, model, in_slice)
         old, new = (self._column(name, metric)[chosen] for name in (baseline, model))
@@ -111,6 +113,7 @@ class PerQuery(NamedTuple):
 
     def worst(self, metric: str, model: str, number: int, in_slice: Any) -> QueryTable:
         """The queries with the worst values of a model."""
+        _require_number(number)
         chosen = self._queries(in_slice)
         values = self._column(model, metric)[chosen]
         order = np.argsort(self._sign(metric) * values, kind="stable")
@@ -140,15 +143,28 @@ class PerQuery(NamedTuple):
         """The numbers of the queries of a slice, or of all."""
         if in_slice is None:
             return np.arange(len(self.ids))
-        keys = [] if self.slices is None else self.slices.keys
+        if self.slices is None:
+            raise ValueError(
+                f"`in_slice` needs slices. Received: {shortened(in_slice)}, with a "
+                "comparison without any. Pass `by` to compare()."
+            )
+        keys = self.slices.keys
         key = in_slice if isinstance(in_slice, tuple) else (in_slice,)
-        if self.slices is None or key not in keys:
+        if key not in keys:
             names = [each[0] if len(each) == 1 else each for each in keys]
             raise ValueError(
                 f"`in_slice` must be one of the slices compared: {listed(names)}. "
                 f"Received: {shortened(in_slice)}."
             )
         return np.flatnonzero(self.slices.of_query == keys.index(key))
+
+
+def _require_number(number: Any) -> None:
+    """Raises ValueError for a number of queries that is not an int of at least 1."""
+    if not rule_of(int).holds(number) or number < 1:
+        raise ValueError(
+            f"`number` must be an int of at least 1. Received: {shortened(number)}."
+        )
 
 
 def _where(in_slice: Any) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.comparison.significance import ROUNDING
 from tfrankmetrics.results.tables import Cell, ShownAsTable, Table, require
 
 TAIL = 0.025  # of a 95% interval, at each end
@@ -60,11 +61,10 @@ class Reliability(ShownAsTable):
         self.target, self._metric = target, metric
         analysis = _Analysis.of(values)
         self.variances = {
-            "models": (analysis.models - analysis.rest) / self.num_queries,
-            "queries": (analysis.queries - analysis.rest) / num_models,
+            "models": _excess(analysis.models, analysis.rest) / self.num_queries,
+            "queries": _excess(analysis.queries, analysis.rest) / num_models,
             "interaction": analysis.rest,
         }
-        self.variances = {n: max(0.0, each) for n, each in self.variances.items()}
         noise, models = self.variances["interaction"], self.variances["models"]
         self.relative = self._coefficient(models, noise, analysis.relative_ratios())
         noise += self.variances["queries"]
@@ -130,9 +130,14 @@ class _Analysis(NamedTuple):
     def of(cls, values: np.ndarray) -> _Analysis:
         """The analysis of values `[queries, models]`."""
         num_queries, num_models = values.shape
-        of_models = values.mean(axis=0) - values.mean()
-        of_queries = values.mean(axis=1) - values.mean()
-        rest = values - values.mean() - of_models - of_queries[:, np.newaxis]
+        mean, rounding = values.mean(), ROUNDING * np.abs(values).max()
+
+        def effects(differences: np.ndarray) -> np.ndarray:
+            return np.where(np.abs(differences) > rounding, differences, 0)
+
+        of_models = effects(values.mean(axis=0) - mean)
+        of_queries = effects(values.mean(axis=1) - mean)
+        rest = effects(values - mean - of_models - of_queries[:, np.newaxis])
         return cls(
             float((of_models**2).sum()) * num_queries / (num_models - 1),
             float((of_queries**2).sum()) * num_models / (num_queries - 1),
@@ -166,7 +171,7 @@ class _Analysis(NamedTuple):
                 yield _endless(self.models)
                 continue
             ratio = self.models / (self.rest * quantile(degrees))
-            yield max(0.0, (ratio - 1) / self.num_queries)
+            yield _excess(ratio, 1) / self.num_queries
 
     def absolute_ratios(self) -> Iterator[float]:
         """Both ends of (variance of models) / (those of queries and interaction).
@@ -192,6 +197,11 @@ class _Analysis(NamedTuple):
                 continue
             # The share of the total variance is r / (r + 1) for the ratio r.
             yield max(0.0, of_models * self.num_models / (of_others * self.num_queries))
+
+
+def _excess(square: float, noise: float) -> float:
+    """By how much a mean square is above that of the noise, but for rounding."""
+    return square - noise if square > noise * (1 + 1e-9) else 0.0
 
 
 def _endless(models: float) -> float:

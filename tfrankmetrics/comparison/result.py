@@ -120,15 +120,9 @@ class Comparison(ComparisonTables):
         Raises:
             ValueError: A name is not one of those compared, or the margin is negative.
         """
-        rule = make_rule(
-            metric,
-            baseline,
-            model,
-            margin,
-            policy,
-            self._per_query,
-        )
-        chosen = chosen_slices(in_slices, {each.slice for each in self.differences})
+        rule = make_rule(metric, baseline, model, margin, policy, self._per_query)
+        known = {each.slice for each in self.differences} | {None}
+        chosen = chosen_slices(in_slices, known)
         return rule.decide(
             each
             for each in self.differences
@@ -232,7 +226,7 @@ class Comparison(ComparisonTables):
         """
         model = other_model(baseline, model, self._per_query.models)
         gains = self._per_query.gains(metric, baseline, model, in_slice)
-        return plot_gains(gains, f"difference in {metric}\n({model} - {baseline})")
+        return plot_gains(gains, f"gain in {metric}\n({baseline} to {model})")
 
     def reliability(self, metric: str, target: float = 0.95) -> Reliability:
         """How reliably the queries tell the models apart, and how many are needed.

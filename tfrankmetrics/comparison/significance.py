@@ -79,7 +79,8 @@ class Sample:
         """The effective sample sizes of weighted queries, by Kish's formula."""
         with np.errstate(invalid="ignore"):
             shares = self.weights / self.totals
-            return 1 / np.einsum("qm,qm->m", shares, shares)
+            squares = np.einsum("qm,qm->m", shares, shares)
+        return np.divide(1, squares, out=np.zeros_like(squares), where=squares > 0)
 
 
 def _rounded_like(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -104,7 +104,8 @@ class ComparisonTables:
             p = "corrected p" if self._is_corrected else "p"
             note += f" * or bold: best. Letters: better than that model ({p} < 0.05)."
         if self.dropped:
-            note += f" {self.dropped} queries that only some models have are left out."
+            are = "query is" if self.dropped == 1 else "queries are"
+            note += f" {self.dropped} {are} left out, which only some models have."
         note = "\n".join([note, *self._notes])
         return Table(
             [*self.by, "metric", "queries", *names], rows, len(self.by) + 1, note
@@ -133,7 +134,7 @@ class ComparisonTables:
         cells = [Cell(text) for text in (*self._slice(first), first.metric)]
         cells.append(Cell(f"{first.queries:,}"))
         for each in means:
-            text = f"{each.mean:.4f}"
+            text = "-" if math.isnan(each.mean) else f"{each.mean:.4f}"
             if not math.isnan(each.high):  # one query has no interval
                 text += f" [{each.low:.4f}, {each.high:.4f}]"
             marks = better.get((each.slice, each.metric, each.model), ())
@@ -149,7 +150,8 @@ class ComparisonTables:
                 " - ".join(reversed(each.models)),
             ]
             interval = f"[{each.low:+.4f}, {each.high:+.4f}]"
-            numbers = [f"{each.difference:+.4f}"]
+            has_value = not math.isnan(each.difference)
+            numbers = [f"{each.difference:+.4f}" if has_value else "-"]
             numbers.append("-" if math.isnan(each.low) else interval)
             numbers += [_p(each.p)] + [_p(each.corrected_p)] * is_corrected
             numbers += [f"{n:,}" for n in (each.wins, each.losses, each.ties)]
@@ -188,4 +190,4 @@ def _letter(number: int) -> str:
 
 
 def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return "-" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -48,6 +48,7 @@ class Declaration:
     unaffected_by: tuple[str, ...]  # options by name that apply only to other metrics
     conflicts: tuple[Conflict, ...]
     # What an explanation shows of each rank, by column: functions to float64 [B, D].
+    # A contribution is proportional to their product; "gain" is the expected gain.
     by_rank: Mapping[str, Callable[..., Array]]
     has_cutoff: bool
     has_subtopics: bool  # reads labels [B, N, T]

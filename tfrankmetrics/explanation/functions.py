@@ -15,11 +15,14 @@ from tfrankmetrics.arguments import (
 )
 from tfrankmetrics.columns.slices import rows_of
 from tfrankmetrics.columns.values import Codes, exact_scores
+from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS
 from tfrankmetrics.engine.calls import require_eager
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.join import join, read_judgments, read_predictions
 from tfrankmetrics.evaluation.rows import (
+    Queries,
+    by_query,
     columns_of,
     drops_unjudged,
     lists_of_rows,
@@ -28,16 +31,22 @@ from tfrankmetrics.evaluation.rows import (
 )
 from tfrankmetrics.evaluation.runs import (
     by_descending_item,
+    count_pairs,
     in_precision_of_trec_eval,
+    refuse_missing_queries,
     rows_of_join,
 )
 from tfrankmetrics.explanation.one_list import list_of_query
 from tfrankmetrics.explanation.result import Explanation
-from tfrankmetrics.explanation.working import OneList, computed_from, work_out
+from tfrankmetrics.explanation.working import (
+    ItemsByRank,
+    OneList,
+    work_out,
+)
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.ids import as_integer_ids
 from tfrankmetrics.results.request import read_request
-from tfrankmetrics.rules import check_option, shortened
+from tfrankmetrics.rules import check_option, did_you_mean, shortened
 from tfrankmetrics.signatures import split, takes
 
 if TYPE_CHECKING:
@@ -168,15 +177,39 @@ def explain_rows(
             f"{len(names)}."
         )
     number = _number_of(query, table.ids.tolist())
-    rows, _ = table.queries.rows(np.array([number]))
 
     def list_for(each: AskedMetric) -> OneList:
-        drop = drops_unjudged(each.measure, True)
-        lists = lists_of_rows(table.queries, np.array([number]), table.columns, drop)
-        names_of_query = [names[row] for row in rows[0]]
-        return OneList(computed_from(lists, number), lists, names_of_query, number)
+        return _of_rows(
+            table.queries, table.columns, number, each.measure, names, drop=True
+        )
 
     return explanation_of(query, asked, list_for)
+
+
+def _of_rows(
+    queries: Queries,
+    columns: dict[str, np.ndarray],
+    number: int,
+    measure: Measure,
+    names: Sequence[Any],
+    *,
+    drop: bool,
+    keys: np.ndarray | None = None,
+) -> OneList:
+    """The list of a query of a table; `names` and `keys` are those of its rows."""
+    chosen = np.array([number])
+    rows = queries.rows(chosen)[0][0]
+    lists = lists_of_rows(queries, chosen, columns, drops_unjudged(measure, drop))
+
+    def compute(measure: Measure) -> tuple[np.ndarray, np.ndarray]:
+        values, weights = by_query(
+            {"": measure}, queries, columns, drop_unjudged=drop, only=number
+        )
+        return values[:, chosen], weights[:, chosen]
+
+    named = [names[row] for row in rows]
+    keys = np.arange(len(rows)) if keys is None else keys[rows]
+    return OneList(compute, lists, named, keys.tolist(), number)
 
 
 @takes(ExplainRunArguments)
@@ -197,7 +230,7 @@ def explain_run(
     1     b       9.5  unjudged  0.0000     0.0000        0.0000         0.0000
     2     a       8.1         1  1.0000     0.5000        0.2500         0.2500
     -     c      -inf         1  1.0000
-    map of query 'q': 0.2500. contribution = precision / 2.
+    map of query 'q': 0.2500. contribution = gain * precision / 2.
 
     Args:
         qrels: What is relevant, as in `evaluate_run`.
@@ -231,14 +264,22 @@ def explain_run(
         columns = rows_of_join(joined, judged.numbers, predicted.numbers)
         if is_trec_eval:
             columns = by_descending_item(columns, judged.items, predicted.items)
-        is_here = columns["query"] == number
-        columns = {name: values[is_here] for name, values in columns.items()}
-        queries = queries_of_codes(np.zeros(is_here.sum(), int), 1)
-        drop = drops_unjudged(each.measure, table["unjudged"] == "drop")
-        lists = lists_of_rows(queries, np.array([0]), columns, drop)
         items = [*judged.items, *predicted.items]
-        items = [items[pair] for pair in columns["pair"]]
-        return OneList(computed_from(lists, number), lists, items, number)
+        names = [items[pair] for pair in columns["pair"]]
+        queries = queries_of_codes(columns["query"], len(ids))
+        drop = table["unjudged"] == "drop"
+        if not joined.has_predictions[number]:
+            counts = count_pairs(joined, judged.numbers, "zero")
+            refuse_missing_queries({each.name: each.measure}, counts)
+        return _of_rows(
+            queries,
+            columns,
+            number,
+            each.measure,
+            names,
+            drop=drop,
+            keys=columns["pair"],
+        )
 
     return explanation_of(query_id, asked, list_for)
 
@@ -262,6 +303,11 @@ def asked_metrics(
     inputs: str | None = None,
 ) -> list[AskedMetric]:
     """The metric and, if there is one, the other metric or convention."""
+    if isinstance(metric, (list, tuple)):
+        raise ValueError(
+            "`metric` must be one name or one metric object. Received: "
+            f"{shortened(metric)}. To show two, pass the other one as `versus`."
+        )
     request, _ = read_request(kind, [metric], arguments, inputs=inputs)
     ((name, measure),) = request.named.items()
     convention = arguments.get("convention")
@@ -274,6 +320,12 @@ def asked_metrics(
                 "`versus` may be a convention if `metric` is a name. Received: "
                 f"versus={versus!r}, metric={shortened(metric)}. Pass two metric "
                 "objects."
+            )
+        if versus not in CONVENTIONS:
+            hint = did_you_mean(versus, CONVENTIONS, CONVENTION_OF)
+            raise ValueError(
+                "`versus` must be the name of a convention, or a metric object. "
+                f"Received: {versus!r}.{hint}"
             )
         convention = versus
         arguments = {**arguments, "convention": versus}
@@ -293,18 +345,31 @@ def explanation_of(
     query: Any, asked: Sequence[AskedMetric], list_for: Callable[[AskedMetric], OneList]
 ) -> Explanation:
     """The explanation of each metric for the list of a query."""
+    lists = [list_for(each) for each in asked]
+    items = [
+        ItemsByRank(each.measure, one) for each, one in zip(asked, lists, strict=True)
+    ]
+    ranks = sorted({rank for each in items for rank in each.ranks.tolist()})
+    missed = dict.fromkeys(key for each in items for key in each.missed)
+    for each in items:
+        each.show(ranks, [*missed])
     workings = [
-        work_out(each.name, each.measure, list_for(each), each.label) for each in asked
+        work_out(each.name, each.measure, one, shown, each.label)
+        for each, one, shown in zip(asked, lists, items, strict=True)
     ]
     return Explanation(query, workings)
 
 
 def _number_of(query: Any, ids: Sequence[Any]) -> int:
     """The number of a query."""
-    numbers = [number for number, each in enumerate(ids) if each == query]
-    if not numbers:
+    try:
+        is_known = query in set(ids)
+    except TypeError:  # an array or a list: not hashable
+        is_known = False
+    if not is_known or isinstance(query, bool):
+        such = f", such as {shortened(ids[0])}" if ids else ", and there is none"
         raise ValueError(
-            f"The query must be one of the {len(ids)} that are evaluated, such as "
-            f"{shortened(ids[0]) if ids else 'none'}. Received: {shortened(query)}."
+            f"The query must be the id of one that is evaluated{such}. Received: "
+            f"{shortened(query)}."
         )
-    return numbers[0]
+    return ids.index(query)

@@ -26,9 +26,11 @@ def list_of_query(lists: Lists, query: int, ids: Sequence[Any]) -> OneList:
     if isinstance(local, IdLists):
         codes = [*local.recommended[0].tolist(), *local.relevant[0].tolist()]
         items = [ids[code] for code in codes] if ids else codes
-        return OneList(compute, _of_ids(local), items, query, has_scores=False)
+        labels, keys = _of_ids(local), range(len(items))
+        return OneList(compute, labels, items, keys, query, has_scores=False)
     labels = _of_catalogue(local) if isinstance(local, CatalogueLists) else local
-    return OneList(compute, labels, range(labels.scores.shape[1]), query)
+    positions = range(labels.scores.shape[1])
+    return OneList(compute, labels, positions, positions, query)
 
 
 def _of_ids(lists: IdLists) -> LabelLists:

@@ -50,6 +50,10 @@ class ReadDownTo(RankedLists):
         """The probability of the first relevant item at each rank that is read."""
         return self._read(self.whole.first_relevant(relevance))
 
+    def last_relevant(self, relevance: ItemGain) -> Array:
+        """The rank of the last relevant item of each tie that is read."""
+        return self._read(self.whole.last_relevant(relevance))
+
     def depends_on_order(self, gain: ItemGain) -> Array:
         """Which of the ranks that are read depend on the order of tied items."""
         return self._read(self.whole.depends_on_order(gain))

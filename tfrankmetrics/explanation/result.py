@@ -47,7 +47,7 @@ class Explanation(ShownAsTable):
     """
 
     def __init__(self, query: Any, workings: Sequence[Working]) -> None:
-        self.query = query
+        self.query = query.item() if isinstance(query, np.generic) else query
         self.values = {each.name: each.value for each in workings}
         self.value, self.weight = workings[0].value, workings[0].weight
         self.rules = {each.name: each.rule for each in workings}
@@ -60,7 +60,11 @@ class Explanation(ShownAsTable):
         return pandas.DataFrame(self.columns)
 
     def _table(self) -> Table:
-        texts = {name: _texts(name, column) for name, column in self.columns.items()}
+        texts = {}
+        for name, column in self.columns.items():
+            of_items = name.replace(LABEL, ITEM).replace(SCORE, ITEM)
+            items = self.columns.get(of_items, self.columns[ITEM])
+            texts[name] = _texts(name, column, items)
         rows = [[*map(Cell, row)] for row in zip(*texts.values(), strict=True)]
         is_text = [name.startswith(_TEXTS) for name in texts]
         num_labels = is_text.index(False)
@@ -69,17 +73,13 @@ class Explanation(ShownAsTable):
     def _notes(self) -> list[str]:
         notes = []
         for each in self._workings:
-            value = "no value" if math.isnan(each.value) else f"{each.value:.4f}"
-            notes.append(f"{each.name} of query {self.query!r}: {value}.")
-            if each.weight == 0:
-                notes[-1] += (
-                    " The query is not in the mean, because its list is empty, or its "
-                )
-                notes[-1] += "weight is 0."
+            notes.append(f"{each.name} of query {self.query!r}: {_text_of(each)}.")
             if each.rule:
                 notes[-1] += f" {each.rule}."
             if not math.isclose(each.start, 0, abs_tol=1e-12):
-                notes[-1] += f" The ranks add up to this from {each.start:.4f} on."
+                of_missed = any(np.isnan(each.columns[RANK]))
+                source = ", the part of the items without a rank" * of_missed
+                notes[-1] += f" The running value starts at {each.start:.4f}{source}."
         if any(TIED in each.columns for each in self._workings):
             notes.append(
                 "Items with the same score share their ranks, which together "
@@ -88,87 +88,74 @@ class Explanation(ShownAsTable):
         return notes + [*filter(None, [_difference(*self._workings)])]
 
 
+def _text_of(working: Working) -> str:
+    if not math.isnan(working.value):
+        return f"{working.value:.4f}"
+    if working.measure["empty"] == "skip":
+        return "excluded from the mean, since the list is empty or the weight is 0"
+    return "excluded from the mean, since the weight is 0"
+
+
 def _difference(one: Working, other: Working | None = None) -> str:
-    """How two metrics differ: in which options, and from which rank on."""
+    """How two metrics differ: in what, and from which rank on."""
     if other is None:
         return ""
-    options, others = dict(one.measure.options), dict(other.measure.options)
+    choices, others = (
+        {"cutoff": each.measure.k, **dict(each.measure.options)}
+        for each in (one, other)
+    )
     differ = [
-        f"{name} ({options.get(name)!r} or {others.get(name)!r})"
-        for name in {**options, **others}
-        if options.get(name) != others.get(name)
+        f"{name} ({choices.get(name)!r} or {others.get(name)!r})"
+        for name in {**choices, **others}
+        if choices.get(name) != others.get(name)
     ]
     text = f"They differ in {', '.join(differ)}" if differ else "They do not differ"
-    first, second = (each.columns[RUNNING] for each in (one, other))
-    number = min(len(first), len(second))
-    parts = ~np.isclose(first[:number], second[:number], rtol=1e-9, equal_nan=True)
+    if one.measure.declaration is not other.measure.declaration:
+        text = "They are different metrics"
+    parts = ~np.isclose(*_running(one, other), rtol=1e-9, equal_nan=True)
     where = f"; the values part at rank {parts.argmax() + 1}" if parts.any() else ""
     return f"{text}{where}."
 
 
-def _joined(workings: Sequence[Working]) -> dict[str, np.ndarray]:
-    """The columns of all workings side by side, those that are equal only once.
+def _running(*workings: Working) -> list[np.ndarray]:
+    return [each.columns[RUNNING] for each in workings]
 
-    The items at the same rank are in one row, and so is an item that was not retrieved.
-    """
-    keys = [_keys(each) for each in workings]
-    rows = sorted(set().union(*keys))
-    places = [{key: row for row, key in enumerate(each)} for each in keys]
+
+def _joined(workings: Sequence[Working]) -> dict[str, np.ndarray]:
+    """The columns of all workings side by side; those that are equal, once."""
     columns: dict[str, np.ndarray] = {}
     for name in dict.fromkeys(name for each in workings for name in each.columns):
-        of_each = {
-            each.label: _rows_of(each.columns[name], [place.get(row) for row in rows])
-            for each, place in zip(workings, places, strict=True)
-            if name in each.columns
-        }
+        of_each = {e.label: e.columns[name] for e in workings if name in e.columns}
         first, *others = of_each.values()
-        is_same = all(_are_equal(first, other) for other in others)
-        if is_same and len(of_each) == len(workings):
+        if len(of_each) == len(workings) and all(_equal(first, o) for o in others):
             columns[name] = first
-        else:
-            columns |= {
-                name if label is None else f"{name} ({label})": column
-                for label, column in of_each.items()
-            }
-    columns[RANK] = np.array([rank for is_missed, rank in rows], float)
-    columns[RANK][[is_missed for is_missed, _ in rows]] = np.nan
+            continue
+        for label, column in of_each.items():
+            columns[name if label is None else f"{name} ({label})"] = column
     return columns
 
 
-def _keys(working: Working) -> list[tuple[bool, int]]:
-    """What names each row: a rank, or an item that was not retrieved."""
-    ranks = working.columns[RANK]
-    return [
-        (True, position) if np.isnan(rank) else (False, int(rank))
-        for rank, position in zip(ranks, working.positions.tolist(), strict=True)
-    ]
-
-
-def _rows_of(column: np.ndarray, rows: Sequence[int | None]) -> np.ndarray:
-    """Some rows of a column; without a value where it has no such row."""
-    otherwise: Any = "" if column.dtype == object else np.nan
-    values = [otherwise if row is None else column[row] for row in rows]
-    if column.dtype != object:
-        return np.array(values)
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
-
-
-def _are_equal(one: np.ndarray, other: np.ndarray) -> bool:
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     if one.dtype == object or other.dtype == object:
         return one.tolist() == other.tolist()
     return np.array_equal(one, other, equal_nan=True)
 
 
-def _texts(name: str, column: np.ndarray) -> list[str]:
-    """The values of a column as the table shows them."""
+def _texts(name: str, column: np.ndarray, items: np.ndarray) -> list[str]:
+    """The values of a column as the table shows them; `items` are in its rows."""
     if column.dtype == object:
         return [*map(str, column)]
-    whole_numbers, missing = name.startswith((RANK, SCORE, LABEL)), ""
-    if name == RANK:
-        missing = NOT_RETRIEVED
+    if name.startswith(SCORE):  # in full, since a tie depends on the last digit
+        return [
+            str(score).removesuffix(".0") if item != "" else ""
+            for score, item in zip(column, items.tolist(), strict=True)
+        ]
+    missing = NOT_RETRIEVED if name == RANK else ""
+    form = ".6g" if name.startswith((RANK, LABEL)) else ".4f"
+    texts = [missing if np.isnan(each) else format(each, form) for each in column]
     if name.startswith(LABEL):
-        missing = UNJUDGED
-    form = ".6g" if whole_numbers else ".4f"
-    return [missing if np.isnan(each) else format(each, form) for each in column]
+        texts = [
+            UNJUDGED if not text and item != "" else text
+            for text, item in zip(texts, items.tolist(), strict=True)
+        ]
+    return texts

@@ -88,7 +88,8 @@ def explain_retrieval(
         items.exclude[0],
     )
     names: Any = range(one.candidates.number)
+    positions = names
     if given["candidate_ids"] is not None:
         names = np.asarray(given["candidate_ids"]).tolist()
-    one_list = OneList(one.value_and_weight, labels, names)
+    one_list = OneList(one.value_and_weight, labels, names, positions)
     return explanation_of(query, asked, lambda each: one_list)

@@ -30,7 +30,7 @@ RANK, TIED, ITEM, SCORE, LABEL, GAIN = (
     "gain",
 )
 WEIGHT, EXPECTED, CONTRIBUTION, RUNNING = (
-    "weight",
+    "relative weight",
     "expected gain",
     "contribution",
     "running value",
@@ -48,12 +48,14 @@ class OneList:
         labels: Its items as labels and scores, in arrays of NumPy.
         items: The name of each item.
         has_scores: Whether the scores were passed, rather than the order of the items.
+        keys: What tells the items apart, whatever their order is.
         number: The number of the query, on which ties="random" depends.
     """
 
     compute: Callable[[Measure], tuple[Array, Array]]
     labels: LabelLists
     items: Sequence[Any]
+    keys: Sequence[Any]
     number: int = 0
     has_scores: bool = True
 
@@ -71,7 +73,6 @@ class Working:
         columns: Arrays with an element for each item: by rank, and then of the items
             with a gain that were not retrieved. An item below the cutoff is among them
             only if it has a gain.
-        positions: The position of each of these items in the list.
         start: What no rank contributes, such as, to ARP, the items that were not
             retrieved.
     """
@@ -82,24 +83,19 @@ class Working:
     value: float
     weight: float
     columns: dict[str, np.ndarray]
-    positions: np.ndarray
     start: float
 
     @property
     def rule(self) -> str:
         """The contribution as a product of other columns; empty if it is none."""
-        declaration, columns = self.measure.declaration, self.columns
-        of_rank = [each for each in declaration.by_rank if each != CONTRIBUTION]
-        if not of_rank and not declaration.has_cutoff:
-            return ""
-        factors = [EXPECTED if EXPECTED in columns else GAIN]
-        has_no_gain = columns[factors[0]] == 0
-        factors += [*[WEIGHT] * (WEIGHT in columns), *of_rank]
-        if of_rank and has_no_gain.any():
-            elsewhere = [columns[each][has_no_gain] for each in of_rank]
-            if not np.nansum(np.abs(np.prod(elsewhere, axis=0))):
-                factors = of_rank  # they include the gain
-        return self._as_product(factors)
+        factors: list[str] = []
+        for column in self.measure.declaration.by_rank:
+            if column == GAIN:
+                factors.append(EXPECTED if EXPECTED in self.columns else GAIN)
+                factors += [WEIGHT] * (WEIGHT in self.columns)
+            elif column != CONTRIBUTION:
+                factors.append(column)
+        return self._as_product(factors) if factors else ""
 
     def _as_product(self, factors: Sequence[str]) -> str:
         product = np.prod([self.columns[each] for each in factors], axis=0)
@@ -121,78 +117,103 @@ def computed_from(lists: Lists, number: int) -> Callable[[Measure], Any]:
     return lambda measure: call_compiled(values_and_weights, (measure,), lists, number)
 
 
-def work_out(
-    name: str, measure: Measure, one: OneList, label: str | None = None
-) -> Working:
-    """The working of a metric for a list."""
-    value, weight = (float(np.asarray(each)[0, 0]) for each in one.compute(measure))
-    with quiet():
-        items = _ItemsByRank(measure, one)
-        start, columns = _read(measure, _ranked(measure, one), items)
-    value = value if weight > 0 else float("nan")
-    columns = {**items.columns(), **columns}
-    return Working(name, label, measure, value, weight, columns, items.positions, start)
-
-
-class _ItemsByRank:
+class ItemsByRank:
     """The items of a list by rank, and then those with a gain but without a rank."""
 
     def __init__(self, measure: Measure, one: OneList) -> None:
         self._one, self._judged = one, one.labels.rank(1, STABLE, 0).judged
-        self._gains = np.asarray(measure.gain(self._judged))[0]
-        order = _positions(measure, one.labels, self._judged, one.number)
-        self.depth = min(len(order), measure.k or len(order))
-        is_shown = (np.arange(len(order)) < self.depth) | (self._gains[order] != 0)
-        missed = self._judged.valid[0] & ~self._judged.retrieved[0]
-        missed = np.flatnonzero(missed & (self._gains != 0))
-        self.positions = np.concatenate([order[is_shown], missed])
-        self._ranks = np.flatnonzero(is_shown) + 1
-        self._tied = np.full(len(self._ranks), "", object)
+        with quiet():
+            self._gains = np.asarray(measure.gain(self._judged))[0]
+            self._order = _positions(measure, one.labels, self._judged, one.number)
+        number = len(self._order)
+        self.depth = min(number, measure.k or number)
+        has_gain = self._gains != 0
+        is_shown = (np.arange(number) < self.depth) | has_gain[self._order]
+        self.ranks = np.flatnonzero(is_shown) + 1
+        missed = self._judged.valid[0] & ~self._judged.retrieved[0] & has_gain
+        self.missed = [one.keys[position] for position in np.flatnonzero(missed)]
+        self._tied = np.full(number, "", object)
         if measure.tie_breaking.is_exact:
-            self._tied = _tied_ranks(one.labels.scores[0, order])[is_shown]
+            self._tied = _tied_ranks(one.labels.scores[0, self._order])
+        self.has_ties = any(self._tied[is_shown])
+        self._choose()
 
-    @property
-    def has_ties(self) -> bool:
-        """Whether tied items share their ranks."""
-        return any(self._tied)
+    def show(self, ranks: Sequence[int], missed: Sequence[Any]) -> None:
+        """Shows these ranks, and these items that were not retrieved."""
+        self.ranks, self.missed = np.array(ranks, int), [*missed]
+        self._choose()
+
+    def _choose(self) -> None:
+        """The position of each item that is shown; -1 without an item."""
+        exists = self.ranks <= len(self._order)
+        of_ranks = np.full(len(self.ranks), -1)
+        of_ranks[exists] = self._order[self.ranks[exists] - 1]
+        place = {key: position for position, key in enumerate(self._one.keys)}
+        of_missed = [place.get(key, -1) for key in self.missed]
+        self.positions = np.append(of_ranks, np.array(of_missed, int))
 
     def columns(self) -> dict[str, np.ndarray]:
         """What is known of each item without the formula."""
-        columns = {RANK: self._by_rank(self._ranks.astype(float), np.nan)}
+        one, number = self._one, len(self.positions)
+        columns = {RANK: np.full(number, np.nan)}
+        columns[RANK][: len(self.ranks)] = self.ranks
         if self.has_ties:
-            columns[TIED] = self._by_rank(self._tied, "")
-        columns[ITEM] = _objects(self._one.items)[self.positions]
-        if self._one.has_scores:
-            columns[SCORE] = self._one.labels.scores[0, self.positions]
+            columns[TIED] = self._of_ranks(_objects([*self._tied, ""]))
+        columns[ITEM] = _objects([*one.items, ""])[self.positions]
+        if one.has_scores:
+            columns[SCORE] = self._at_positions(one.labels.scores[0])
         columns[LABEL] = _labels(self._judged, self.positions)
-        columns[GAIN] = self._gains[self.positions]
+        columns[GAIN] = self._at_positions(self._gains)
         return columns
+
+    def _of_ranks(self, values: np.ndarray) -> np.ndarray:
+        """Values of all ranks, the last of which stands for no value."""
+        last = len(values) - 1
+        ranks = np.append(self.ranks - 1, np.full(len(self.missed), last))
+        return values[np.minimum(ranks, last)]
 
     def read(self, values: Array) -> np.ndarray:
         """Values of the ranks, `[D]` or `[1, D]`, as a column: NaN below the cutoff."""
         values = np.asarray(values)
         values = np.broadcast_to(values, (1, values.shape[-1]))[0, : self.depth]
-        return self._by_rank(values, np.nan)
+        return self._of_ranks(np.append(values, np.nan))
 
-    def _by_rank(self, values: np.ndarray, otherwise: Any) -> np.ndarray:
-        column = np.full(len(self.positions), otherwise, values.dtype)
-        column[: len(values)] = values
-        return column
+    def _at_positions(self, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind == "i" and (self.positions >= 0).all():
+            return values[self.positions]
+        return np.append(values.astype(float), np.nan)[self.positions]
+
+    def of_items(self, values: Array) -> np.ndarray:
+        """Values of the items of the list, `[1, N]`, as a column."""
+        return self._at_positions(np.asarray(values)[0])
+
+
+def work_out(
+    name: str, measure: Measure, one: OneList, items: ItemsByRank, label: str | None
+) -> Working:
+    """The working of a metric for a list."""
+    value, weight = (float(np.asarray(each)[0, 0]) for each in one.compute(measure))
+    with quiet():
+        start, columns = _read(measure, _ranked(measure, one), items)
+    value = value if weight > 0 else float("nan")
+    columns = {**items.columns(), **columns}
+    return Working(name, label, measure, value, weight, columns, start)
 
 
 def _read(
-    measure: Measure, ranked: RankedLists, items: _ItemsByRank
+    measure: Measure, ranked: RankedLists, items: ItemsByRank
 ) -> tuple[float, dict[str, np.ndarray]]:
     """What no rank contributes, and the columns of what the formula reads."""
     columns = {}
     if ranked.judged.weights is not None:
         weights = ranked.relative_weights(measure.gain)(ranked.judged)
-        columns[WEIGHT] = np.asarray(weights)[0, items.positions]
+        columns[WEIGHT] = items.of_items(weights)
     expected = items.read(ranked.expected(measure.gain))
     if items.has_ties:
         columns[EXPECTED] = expected
     for column in measure.declaration.by_rank:
-        columns[column] = items.read(measure.by_rank(column, ranked))
+        if column != GAIN:  # of which the item's and the expected one are shown
+            columns[column] = items.read(measure.by_rank(column, ranked))
     if CONTRIBUTION in columns:
         whole = _value_down_to(len(expected), measure, ranked)
         start = whole - np.nansum(columns[CONTRIBUTION])
@@ -260,7 +281,8 @@ def _positions(
 
 def _tied_ranks(scores: np.ndarray) -> np.ndarray:
     """For each rank the ranks whose items share its score, as in "2-4", or ""."""
-    is_same = (scores[1:] == scores[:-1]) | np.isnan(scores[1:] + scores[:-1])
+    above, below = scores[:-1], scores[1:]
+    is_same = (above == below) | (np.isnan(above) & np.isnan(below))
     starts = np.flatnonzero(np.append(True, ~is_same)[: len(scores)])
     sizes = np.diff(starts, append=len(scores))
     texts = [
@@ -272,12 +294,13 @@ def _tied_ranks(scores: np.ndarray) -> np.ndarray:
 
 def _labels(judged: Items, positions: np.ndarray) -> np.ndarray:
     """The labels; NaN for an item that was not judged, text for several subtopics."""
-    labels = judged.labels[0, positions]
+    labels = judged.labels[0]
     if labels.ndim == 2:
-        return _objects([" ".join(f"{each:g}" for each in row) for row in labels])
-    if judged.judged is None:
-        return labels
-    return np.where(judged.judged[0, positions], labels, np.nan)
+        texts = [" ".join(f"{each:g}" for each in row) for row in labels]
+        return _objects([*texts, ""])[positions]
+    if judged.judged is not None:
+        labels = np.where(judged.judged[0], labels, np.nan)
+    return np.append(labels, np.nan)[positions]
 
 
 def _objects(values: Sequence[Any]) -> np.ndarray:

@@ -4,6 +4,7 @@
 # In the order in which errors list the names of metrics.
 from tfrankmetrics.metrics.dcg import DCG, NDCG
 from tfrankmetrics.metrics.binary import (
+    CappedRecallAtK,
     F1AtK,
     HitRateAtK,
     MeanAveragePrecision,
@@ -20,6 +21,8 @@ from tfrankmetrics.metrics.user_models import (
 from tfrankmetrics.metrics.whole_list import (
     AverageRelevancePosition,
     BPref,
+    CoverageError,
+    FirstRelevantRank,
     OrderedPairAccuracy,
     PerQueryAUC,
 )
@@ -29,7 +32,12 @@ from tfrankmetrics.metrics.propensity import (
     PropensityScoredPrecision,
     inverse_propensity,
 )
-from tfrankmetrics.metrics.diagnostics import JudgedAtK, TiedQueries
+from tfrankmetrics.metrics.diagnostics import (
+    HoleAtK,
+    JudgedAtK,
+    RBPResidual,
+    TiedQueries,
+)
 # isort: on
 
 __all__ = [
@@ -38,9 +46,13 @@ __all__ = [
     "AlphaDCG",
     "AverageRelevancePosition",
     "BPref",
+    "CappedRecallAtK",
+    "CoverageError",
     "ExpectedReciprocalRank",
     "F1AtK",
+    "FirstRelevantRank",
     "HitRateAtK",
+    "HoleAtK",
     "JudgedAtK",
     "MeanAveragePrecision",
     "MeanReciprocalRank",
@@ -51,6 +63,7 @@ __all__ = [
     "PrecisionIA",
     "PropensityScoredNDCG",
     "PropensityScoredPrecision",
+    "RBPResidual",
     "RPrecision",
     "RankBiasedPrecision",
     "RecallAtK",

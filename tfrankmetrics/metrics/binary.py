@@ -77,10 +77,26 @@ def precision(
     return xp.divide_no_nan(hits, depths(lists, denominator))
 
 
-def recall(lists: RankedLists, relevance: ItemGain) -> Array:
-    """R@k = number of relevant items at ranks 1..k / number of relevant items."""
+def recall(
+    lists: RankedLists,
+    relevance: ItemGain,
+    *,
+    denominator: Literal["relevant", "min(k, relevant)"],
+) -> Array:
+    """R@k = number of relevant items at ranks 1..k / denominator.
+
+    The denominator is the number of relevant items, or min(k, that number).
+    """
     hits = lists.sum_to_cutoffs(lists.expected(relevance))
-    return xp.divide_no_nan(hits, lists.total(relevance)[:, xp.newaxis])
+    total = lists.total(relevance)[:, xp.newaxis]
+    if denominator == "min(k, relevant)":
+        total = xp.minimum(lists.k, total)
+    return xp.divide_no_nan(hits, total)
+
+
+def capped_recall(lists: RankedLists, relevance: ItemGain) -> Array:
+    """The same with min(k, relevant) as the denominator."""
+    return recall(lists, relevance, denominator="min(k, relevant)")
 
 
 def hit_rate(lists: RankedLists, relevance: ItemGain) -> Array:
@@ -109,7 +125,7 @@ def r_precision(lists: RankedLists, relevance: ItemGain) -> Array:
     formula=average_precision,
     gain=BinaryGain,
     aliases=("AP",),
-    by_rank={"precision": precision_if_relevant},
+    by_rank={"gain": RankedLists.expected, "precision": precision_if_relevant},
 )
 class MeanAveragePrecision(TopKMetric):
     """Mean average precision: the precision at each relevant item, averaged.
@@ -166,7 +182,13 @@ class MeanReciprocalRank(TopKMetric):
     over: Over = "first"
 
 
-@metric("precision", formula=precision, gain=BinaryGain, aliases=("P",))
+@metric(
+    "precision",
+    formula=precision,
+    gain=BinaryGain,
+    aliases=("P",),
+    by_rank={"gain": RankedLists.expected},
+)
 class PrecisionAtK(TopKMetric):
     """Precision: the share of the top items that is relevant.
 
@@ -189,17 +211,59 @@ class PrecisionAtK(TopKMetric):
     denominator: Literal["list", "k"] = "list"
 
 
-@metric("recall", formula=recall, gain=BinaryGain, aliases=("R",))
+@metric(
+    "recall",
+    formula=recall,
+    gain=BinaryGain,
+    aliases=("R",),
+    by_rank={"gain": RankedLists.expected},
+)
 class RecallAtK(TopKMetric):
     """Recall: the share of the relevant items that is in the top k.
 
-    R@k = number of relevant items at ranks 1..k / number of relevant items
+    R@k = number of relevant items at ranks 1..k / denominator
 
     The value is between 0 and 1. Without k it is 1 for every list with a relevant item.
+    With more than k relevant items, it is below 1 even for a perfect list, unless the
+    denominator is capped: `CappedRecallAtK`.
 
     >>> recall = RecallAtK(k=2)
     >>> recall.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(recall.result())  # one of two
+    0.5
+
+    Args:
+        denominator: "relevant" (all relevant items of the list; the default), or
+            "min(k, relevant)" (at most as many of them as fit above the cutoff).
+        Other arguments: See `TopKMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    denominator: Literal["relevant", "min(k, relevant)"] = "relevant"
+
+
+@metric(
+    "capped_recall",
+    formula=capped_recall,
+    gain=BinaryGain,
+    aliases=("recall_cap", "R_cap"),
+    by_rank={"gain": RankedLists.expected},
+)
+class CappedRecallAtK(TopKMetric):
+    """Capped recall: the relevant items in the top k, of as many as fit there.
+
+    R_cap@k = number of relevant items at ranks 1..k / min(k, number of relevant items)
+
+    The value is between 0 and 1, and 1 for every perfect list. It is the Recall@k of
+    Liang, Krishnan, Hoffman and Jebara, "Variational autoencoders for collaborative
+    filtering", WWW 2018, and of the papers that use their code; the Recall of LensKit;
+    and the capped recall of Thakur et al., "BEIR: A heterogeneous benchmark for
+    zero-shot evaluation of information retrieval models", NeurIPS 2021, and of MTEB. It
+    equals RecallAtK(denominator="min(k, relevant)").
+
+    >>> capped = CappedRecallAtK(k=2)
+    >>> capped.update_state(y_true=[[0, 1, 1, 1]], y_pred=[[0.9, 0.5, 0.1, 0.0]])
+    >>> float(capped.result())  # one of the two that fit
     0.5
 
     Args:
@@ -236,7 +300,12 @@ class HitRateAtK(TopKMetric):
     relevance_threshold: RelevanceThreshold = 1.0
 
 
-@metric("f1", formula=f1, gain=BinaryGain)
+@metric(
+    "f1",
+    formula=f1,
+    gain=BinaryGain,
+    by_rank={"gain": RankedLists.expected},
+)
 class F1AtK(TopKMetric):
     """F1: the harmonic mean of precision and recall.
 

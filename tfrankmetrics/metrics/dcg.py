@@ -63,7 +63,7 @@ def ndcg(
     formula=ndcg,
     gain=LabelGain,
     total=RankedLists.largest,
-    by_rank={"discount": discount_of_rank},
+    by_rank={"gain": RankedLists.expected, "discount": discount_of_rank},
 )
 class NDCG(TopKMetric):
     """Normalized discounted cumulative gain: how close the order is to the ideal one.
@@ -96,7 +96,7 @@ class NDCG(TopKMetric):
     gain=LabelGain,
     total=RankedLists.largest,
     range=(0, math.inf),
-    by_rank={"discount": discount_of_rank},
+    by_rank={"gain": RankedLists.expected, "discount": discount_of_rank},
 )
 class DCG(TopKMetric):
     """Discounted cumulative gain: the gains found, discounted by rank.

@@ -114,11 +114,11 @@ def metric(
         unaffected_by: Options that, passed by name, apply only to the other metrics of
             a list.
         conflicts: Options that contradict each other, as in `tfrankmetrics.options`.
-        by_rank: What `explain` shows of each rank beside the gain, such as the
-            discount: a dict from the name of the column to a function like the formula
-            that returns float64 `[B, D]`. The column "contribution" replaces what
-            `explain` finds out itself: by how much the value rises if the formula reads
-            one more rank.
+        by_rank: The factors of the contribution of a rank, which `explain` shows: a
+            dict from the name of a column to a function like the formula that returns
+            float64 `[B, D]`, as in `{"gain": RankedLists.expected, "discount": ...}`.
+            The column "contribution" replaces what `explain` finds out itself: by how
+            much the value rises if the formula reads one more rank.
 
     Returns:
         A decorator for a subclass of `TopKMetric`, `WholeListMetric` or

@@ -7,9 +7,11 @@ from typing import Literal
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import TopKMetric
-from tfrankmetrics.metrics.binary import precision
+from tfrankmetrics.metrics.binary import depths, precision
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import JudgedItems, label_itself
+from tfrankmetrics.metrics.user_models import rank_biased_precision
+from tfrankmetrics.options import Persistence
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
@@ -58,6 +60,7 @@ class TiedQueries(TopKMetric):
     gain=JudgedItems,
     unjudged="keep",
     unaffected_by=("convention",),
+    by_rank={"gain": RankedLists.expected},
 )
 class JudgedAtK(TopKMetric):
     """The share of the top items that was judged.
@@ -83,4 +86,99 @@ class JudgedAtK(TopKMetric):
     """
 
     denominator: Literal["list", "k"] = "list"
+    inputs: Literal["labels"] = "labels"
+
+
+def number_of_items(lists: RankedLists, judged: ItemGain) -> Array:
+    """The number of items, `[B]`: a list is not empty if nothing was judged."""
+    return lists.num_judged
+
+
+def unjudged_share(
+    lists: RankedLists, judged: ItemGain, *, denominator: Literal["list", "k"]
+) -> Array:
+    """hole@k = number of unjudged items at ranks 1..k / denominator."""
+    found = lists.sum_to_cutoffs(xp.astype(lists.ranked.retrieved, xp.float64))
+    missing = found - lists.sum_to_cutoffs(lists.expected(judged))
+    return xp.divide_no_nan(missing, depths(lists, denominator))
+
+
+@metric(
+    "hole",
+    formula=unjudged_share,
+    gain=JudgedItems,
+    lower_is_better=True,
+    total=number_of_items,
+    without_results=0,
+    unjudged="keep",
+    unaffected_by=("convention",),
+)
+class HoleAtK(TopKMetric):
+    """The share of the top items that was not judged.
+
+    hole@k = number of unjudged items at ranks 1..k / min(k, length of the list)
+
+    It is 1 - `JudgedAtK`. BEIR and MTEB call it the hole, too; however, they divide by
+    k, and count an item as judged if it was judged for any query. The value is between
+    0 and 1; lower is better. Source: Thakur et al., "BEIR: A heterogeneous benchmark
+    for zero-shot evaluation of information retrieval models", NeurIPS 2021.
+
+    >>> hole = HoleAtK(k=3)
+    >>> y_true = {"labels": [[1, -1, 0]], "mask": [[True, True, True]]}
+    >>> hole.update_state(y_true, y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(hole.result())  # one of three
+    0.333...
+
+    Args:
+        denominator: "list" (min(k, length of the list); the default), or "k", even for
+            shorter lists.
+        inputs: "labels", the only input format that tells judged items from others.
+        Other arguments: See `TopKMetric`.
+    """
+
+    denominator: Literal["list", "k"] = "list"
+    empty: Literal["zero"] = "zero"
+    inputs: Literal["labels"] = "labels"
+
+
+def rbp_residual(lists: RankedLists, judged: ItemGain, *, persistence: float) -> Array:
+    """Residual@k = 1 - (1 - b) * sum over ranks 1..k of judged * b^(rank - 1)."""
+    return 1 - rank_biased_precision(lists, judged, persistence=persistence)
+
+
+@metric(
+    "rbp_residual",
+    formula=rbp_residual,
+    gain=JudgedItems,
+    lower_is_better=True,
+    total=number_of_items,
+    without_results=1,
+    unjudged="keep",
+    unaffected_by=("convention",),
+)
+class RBPResidual(TopKMetric):
+    """The residual of rank-biased precision: what unjudged items could add to it.
+
+    residual@k = 1 - (1 - persistence) * sum over the judged items at ranks 1..k of
+                 persistence^(rank - 1)
+
+    The items below rank k, and below the end of a shorter list, are unknown as well.
+    So RBP@k, had everything been judged and read, would be between RBP@k and RBP@k +
+    residual@k. The value is between 0 and 1; lower is better. Source: Moffat and Zobel,
+    "Rank-biased precision for measurement of retrieval effectiveness", ACM TOIS 27(1),
+    2008.
+
+    >>> residual = RBPResidual(persistence=0.5)
+    >>> y_true = {"labels": [[1, -1, 0]], "mask": [[True, True, True]]}
+    >>> residual.update_state(y_true, y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(residual.result())  # 1 - (0.5 + 0.125)
+    0.375
+
+    Args:
+        inputs: "labels", the only input format that tells judged items from others.
+        Other arguments: See `TopKMetric`.
+    """
+
+    persistence: Persistence = 0.8
+    empty: Literal["zero"] = "zero"
     inputs: Literal["labels"] = "labels"

@@ -110,7 +110,11 @@ def best_ndcg(lists: RankedLists, gain: ItemGain) -> Array:
 
 
 @metric(
-    "psp", formula=propensity_scored_precision, gain=label_itself, total=best_precision
+    "psp",
+    formula=propensity_scored_precision,
+    gain=label_itself,
+    total=best_precision,
+    by_rank={"gain": RankedLists.expected},
 )
 class PropensityScoredPrecision(TopKMetric):
     """Propensity-scored precision, normalized by the best order.
@@ -145,7 +149,7 @@ class PropensityScoredPrecision(TopKMetric):
     formula=propensity_scored_ndcg,
     gain=label_itself,
     total=best_ndcg,
-    by_rank={"discount": log2_discounts},
+    by_rank={"gain": RankedLists.expected, "discount": log2_discounts},
 )
 class PropensityScoredNDCG(TopKMetric):
     """Propensity-scored NDCG, normalized by the best order.

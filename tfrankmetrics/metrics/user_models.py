@@ -64,7 +64,7 @@ GRADED_IGNORES_THRESHOLD = Conflict(
     formula=rank_biased_precision,
     gain=binary_or_graded,
     range=(0, math.inf),  # above 1 for graded labels above 1
-    by_rank={"look": probability_of_look},
+    by_rank={"gain": RankedLists.expected, "look": probability_of_look},
     conflicts=(GRADED_IGNORES_THRESHOLD,),
 )
 class RankBiasedPrecision(TopKMetric):

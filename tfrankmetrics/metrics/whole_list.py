@@ -27,6 +27,11 @@ def average_relevance_position(lists: RankedLists, label: ItemGain) -> Array:
     )
 
 
+def rank_itself(lists: RankedLists, gain: ItemGain) -> Array:
+    """The rank."""
+    return lists.ranks
+
+
 def ordered_pair_accuracy(lists: RankedLists, num_lower: ItemGain) -> Array:
     """OPA = pairs with the higher label on top / pairs of unequal labels."""
     pairs = pairs_in_order(lists, lists.relative_weights(num_lower))
@@ -71,6 +76,37 @@ def _sum_of_ranks(lists: RankedLists, gain: ItemGain) -> Array:
     return found + xp.sum(missed, axis=1) * mean_rank
 
 
+def first_relevant_rank(lists: RankedLists, relevance: ItemGain) -> Array:
+    """The rank of the first relevant item.
+
+    Of n tied items of which r are relevant, the first relevant one has the mean place
+    (n + 1) / (r + 1). Those that were not retrieved are tied at the end.
+    """
+    found = lists.first_relevant(relevance)
+    rank = xp.sum(found * lists.ranks, axis=1)
+    missed, relevant = _missed(lists, relevance)
+    at_the_end = lists.num_retrieved + (missed + 1) / (relevant + 1)
+    return xp.where(xp.sum(found, axis=1) > 0.5, rank, at_the_end)
+
+
+def coverage_error(lists: RankedLists, relevance: ItemGain) -> Array:
+    """The rank of the last relevant item: how far down to read to have seen all.
+
+    Of n tied items of which r are relevant, the last relevant one has the mean place
+    (n + 1) r / (r + 1). Those that were not retrieved are tied at the end.
+    """
+    rank = xp.max(lists.last_relevant(relevance), axis=1)
+    missed, relevant = _missed(lists, relevance)
+    at_the_end = lists.num_retrieved + (missed + 1) * relevant / (relevant + 1)
+    return xp.where(relevant > 0, at_the_end, xp.maximum(rank, 0))
+
+
+def _missed(lists: RankedLists, relevance: ItemGain) -> tuple[Array, Array]:
+    """How many items were not retrieved, and how many of them are relevant, `[B]`."""
+    missed = xp.where(~lists.judged.retrieved, relevance(lists.judged), 0)
+    return lists.num_judged - lists.num_retrieved, xp.sum(missed, axis=1)
+
+
 def binary_preference(
     lists: RankedLists,
     relevance: ItemGain,
@@ -108,7 +144,7 @@ def preference_at_ranks(
     gain=label_itself,
     lower_is_better=True,
     range=(1, math.inf),
-    by_rank={"rank": lambda lists, label: lists.ranks},
+    by_rank={"gain": RankedLists.expected, "rank": rank_itself},
 )
 class AverageRelevancePosition(WholeListMetric):
     """Average relevance position: the mean rank of relevant items. Lower is better.
@@ -171,7 +207,11 @@ class OrderedPairAccuracy(WholeListMetric):
     total=mixed_pairs,
     aliases=("gauc",),
     without_results=None,
-    by_rank={"pairs in order": pairs_at_ranks, "contribution": area_at_ranks},
+    by_rank={
+        "gain": RankedLists.expected,
+        "pairs in order": pairs_at_ranks,
+        "contribution": area_at_ranks,
+    },
 )
 class PerQueryAUC(WholeListMetric):
     """Area under the ROC curve of each list, averaged over the queries.
@@ -211,7 +251,7 @@ class PerQueryAUC(WholeListMetric):
     formula=binary_preference,
     gain=BinaryGain,
     unjudged="drop",
-    by_rank={"preference": preference_at_ranks},
+    by_rank={"gain": RankedLists.expected, "preference": preference_at_ranks},
 )
 class BPref(WholeListMetric):
     """Binary preference: how seldom judged irrelevant items rank above relevant ones.
@@ -241,3 +281,65 @@ class BPref(WholeListMetric):
         "min(relevant, irrelevant)"
     )
     inputs: Literal["labels"] = "labels"
+
+
+@metric(
+    "first_relevant_rank",
+    formula=first_relevant_rank,
+    gain=BinaryGain,
+    lower_is_better=True,
+    range=(1, math.inf),
+    by_rank={"first": RankedLists.first_relevant, "rank": rank_itself},
+)
+class FirstRelevantRank(WholeListMetric):
+    """The rank of the first relevant item. Lower is better.
+
+    Among tied items, it is the mean over their orders. Items that were not retrieved
+    share the last ranks. With one relevant item per query, this is the mean rank of
+    knowledge graph completion. The value is at least 1. Unlike MRR, one query with a
+    very low rank can dominate the mean.
+
+    >>> first = FirstRelevantRank()
+    >>> first.update_state(y_true=[[0, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(first.result())
+    3.0
+
+    Args:
+        Other arguments: See `WholeListMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    empty: Literal["skip"] = "skip"
+
+
+@metric(
+    "coverage_error",
+    formula=coverage_error,
+    gain=BinaryGain,
+    lower_is_better=True,
+    range=(0, math.inf),
+    without_results=None,
+)
+class CoverageError(WholeListMetric):
+    """The rank of the last relevant item: how far to read to see all of them.
+
+    Among tied items, it is the mean over their orders; scikit-learn's `coverage_error`
+    takes the last of these ranks, as ties="worst" does, and counts a list without
+    relevant items as 0, as empty="zero" does. Items that were not retrieved share the
+    last ranks. The value is at least 1; lower is better. Source: Tsoumakas, Katakis and
+    Vlahavas, "Mining multi-label data", in "Data Mining and Knowledge Discovery
+    Handbook", 2010.
+
+    >>> error = CoverageError()
+    >>> error.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(error.result())
+    3.0
+
+    Args:
+        empty: "skip" (the default) or "zero": the value of a list without relevant
+            items.
+        Other arguments: See `WholeListMetric`.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    empty: Literal["skip", "zero"] = "skip"

@@ -108,6 +108,18 @@ class RankedLists(RankedItems):
         )
 
     @cached
+    def last_relevant(self, relevance: ItemGain) -> Array:
+        """Mean rank of the last relevant item tied with the one at each rank, `[B, D]`.
+
+        0 where none of these items is relevant.
+        """
+        relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)[0]
+        return self.if_tied(
+            lambda groups: ties.last_relevant(self, groups, sums),
+            xp.where(relevant > 0, self.ranks, 0),
+        )
+
+    @cached
     def relevant_down_to(self, relevance: ItemGain) -> Array:
         """Mean number of relevant items at ranks 1 ... p if the item at p is relevant.
 

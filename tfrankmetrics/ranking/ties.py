@@ -270,6 +270,17 @@ def first_relevant(lists: RankedItems, groups: TieGroups, relevant: Array) -> Ar
     return none_above * relevant_here
 
 
+def last_relevant(lists: RankedItems, groups: TieGroups, relevant: Array) -> Array:
+    """Mean rank of the last relevant item in the group of each rank, or 0, `[B, D]`.
+
+    `relevant` is r, the number of relevant items in the group. The last of them has the
+    mean place (n + 1) r / (r + 1) among the n items.
+    """
+    n, i = groups.sizes, groups.rank_in_group(lists.positions)
+    place = (n + 1) * relevant / (relevant + 1)
+    return xp.where(relevant > 0, lists.ranks - i + place, 0)
+
+
 def relevant_down_to(
     lists: RankedItems, groups: TieGroups, relevant: Array, expected: Array
 ) -> Array:
