@@ -120,22 +120,27 @@ def _spread(
     values: np.ndarray, influences: np.ndarray, ranges: np.ndarray, *samples: Sample
 ) -> Spread:
     """The spread of the values, or differences, of the queries that count."""
-    counts = np.any([sample.weights > 0 for sample in samples], axis=0)
+    counts: Any = np.any([sample.weights > 0 for sample in samples], axis=0)
+    if counts.all():
+        counts = True  # much faster than a mask
     return Spread(
         number=np.min([sample.effective_numbers for sample in samples], axis=0),
         variance=np.einsum("qm,qm->m", influences, influences),
         lowest=np.min(values, axis=0, initial=np.inf, where=counts),
         highest=np.max(values, axis=0, initial=-np.inf, where=counts),
-        rounding=ROUNDING
-        * np.max([np.abs(s.values).max(0, initial=0) for s in samples], 0),
+        rounding=ROUNDING * np.max([sample.largest for sample in samples], axis=0),
         range=ranges,
     )
 
 
-def _are_shares(sample: Sample) -> np.ndarray:
+def _are_shares(sample: Sample) -> Any:
     """Whether all values are 0 or 1, and all weights are equal, in each metric."""
-    from_0, from_1 = np.abs(sample.values), np.abs(sample.values - 1)
-    is_whole = (np.minimum(from_0, from_1) <= ROUNDING).all(axis=0)
+    is_whole = np.full(sample.values.shape[1], True)
+    for rows in (sample.values[:1], sample.values):  # mostly, one query is enough
+        if not is_whole.any():
+            return is_whole
+        distances = np.minimum(np.abs(rows), np.abs(rows - 1))
+        is_whole = (distances <= ROUNDING).all(axis=0)
     is_counted = sample.weights > 0
     lightest = np.min(sample.weights, axis=0, initial=np.inf, where=is_counted)
     return is_whole & (lightest == sample.weights.max(axis=0, initial=0))

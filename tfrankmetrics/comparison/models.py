@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -81,8 +82,7 @@ def read_models(values: Any, by: Any) -> list[Model]:
     for model in models[1:]:
         _require_alike(first, model)
     models = [model.with_metrics(first.metrics) for model in models]
-    for column in range(len(first.metrics)):
-        _check_range(models, column)
+    _check_range(models)
     return models
 
 
@@ -198,21 +198,29 @@ def _numbers(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _check_range(models: Sequence[Model], column: int) -> None:
+def _check_range(models: Sequence[Model]) -> None:
     """Warns of values outside of a metric's range, which is then unknown."""
-    low, high = models[0].ranges[:, column].tolist()
+    low, high = models[0].ranges
     for model in models:
-        values = model.values[:, column]
-        is_below, is_above = values < low - ROUNDING, values > high * (1 + ROUNDING)
-        bad = values[np.isfinite(values) & (is_below | is_above)]
-        if bad.size:
+        if not model.num_queries:
+            continue
+        lowest, highest = model.values.min(axis=0), model.values.max(axis=0)
+        if np.isnan(lowest).any():  # rarely, and slower
+            lowest, highest = (
+                each.reduce(model.values, axis=0) for each in (np.fmin, np.fmax)
+            )
+        is_below, is_above = lowest < low - ROUNDING, highest > high * (1 + ROUNDING)
+        for column in np.flatnonzero(is_below | is_above).tolist():
+            bad = (highest if is_above[column] else lowest)[column]
+            if math.isinf(bad):
+                continue  # an error
             warn(
-                f"The values of {models[0].metrics[column]!r} should be {low:g} to "
-                f"{high:g}. Received: {bad[0]:g} for {model.name!r}, so that intervals "
-                "do not use this range. Divide percentages by 100, or use another name."
+                f"The values of {models[0].metrics[column]!r} should be "
+                f"{low[column]:g} to {high[column]:g}. Received: {bad:g} for "
+                f"{model.name!r}, so that intervals do not use this range. Divide "
+                "percentages by 100, or use another name."
             )
             models[0].ranges[:, column] = -np.inf, np.inf
-            return
 
 
 def _declaration(metric: str) -> Declaration | None:

@@ -56,6 +56,12 @@ class Sample:
         return self.weights.sum(axis=0)
 
     @functools.cached_property
+    def largest(self) -> np.ndarray:
+        """The largest absolute value of each metric."""
+        ends = self.values.max(axis=0, initial=0), -self.values.min(axis=0, initial=0)
+        return np.maximum(*ends)
+
+    @functools.cached_property
     def means(self) -> np.ndarray:
         """The mean of each metric; NaN if no query counts."""
         with np.errstate(invalid="ignore"):
@@ -124,17 +130,19 @@ def randomization_test(
     if not changes[:, num_metrics:].any():  # equal weights are in all swaps the same
         changes = changes[:, :num_metrics]
     totals = [
-        np.concatenate([s.sum(axis=0), w.sum(axis=0)])
-        for s, w in zip(sums, weights, strict=True)
+        np.concatenate([each.sum(axis=0), sample.totals])
+        for each, sample in zip(sums, (first, second), strict=True)
     ]
+
+    all_swapped = changes.sum(axis=0)
 
     def differences(swaps):
         moved = swaps @ changes
         if changes.shape[1] == num_metrics:
             with np.errstate(invalid="ignore", divide="ignore"):
-                return np.abs(changes.sum(axis=0) - 2 * moved) / weights[0].sum(axis=0)
-        first, second = _ratio(totals[0] + moved), _ratio(totals[1] - moved)
-        return np.abs(second - first)
+                return np.abs(all_swapped - 2 * moved) / first.totals
+        means = _ratio(totals[0] + moved), _ratio(totals[1] - moved)
+        return np.abs(means[1] - means[0])
 
     num, number = len(changes), 0
     exceeds = np.zeros(num_metrics)
@@ -146,8 +154,8 @@ def randomization_test(
     observed = differences(np.zeros((1, num)))[0]
     with np.errstate(invalid="ignore"):  # of a metric in which no query counts
         scale = sum(
-            np.abs(s).sum(axis=0) / w.sum(axis=0)
-            for s, w in zip(sums, weights, strict=True)
+            np.abs(each).sum(axis=0) / sample.totals
+            for each, sample in zip(sums, (first, second), strict=True)
         )
     least = observed - ROUNDING * scale
     for swaps in blocks:

@@ -131,7 +131,9 @@ class ItemsByRank:
         is_shown = (np.arange(number) < self.depth) | has_gain[self._order]
         self.ranks = np.flatnonzero(is_shown) + 1
         missed = self._judged.valid[0] & ~self._judged.retrieved[0] & has_gain
-        self.missed = [one.keys[position] for position in np.flatnonzero(missed)]
+        self.missed = [
+            one.keys[position] for position in np.flatnonzero(missed).tolist()
+        ]
         self._tied = np.full(number, "", object)
         if measure.tie_breaking.is_exact:
             self._tied = _tied_ranks(one.labels.scores[0, self._order])
