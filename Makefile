@@ -1,4 +1,4 @@
-.PHONY: test test-slow test-all backends measure-tests fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers tf-ranking tfma tfx docs serve-docs tables dist
+.PHONY: test test-slow test-all backends measure-tests fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers published tf-ranking tfma tfx docs serve-docs tables dist
 
 test:
 	python -m pytest -n auto
@@ -84,7 +84,12 @@ backends:
 peers:
 	python -m pytest -n auto --dist load validation/test_tools.py validation/test_runs.py \
 		validation/test_trackers.py validation/test_moving.py validation/test_pitfalls.py \
-		validation/test_torch_and_jax.py
+		validation/test_torch_and_jax.py validation/test_published.py
+
+# Published numbers, in seconds: those without data or models everywhere, others with the
+# folder PUBLISHED_DATA and the packages recommenders and recbole.
+published:
+	python -m pytest -n 0 validation/test_published.py
 
 tf-ranking:
 	python -m pytest -n auto --dist load validation/test_tf_ranking.py \

@@ -321,6 +321,42 @@ def test_hole_equals_beir_for_one_query(compare):
         compare("beir", "", "hole", ours, theirs, atol=5.1e-6)  # of five digits
 
 
+@pytest.mark.parametrize("metric", ["ndcg", "mrr", "map", "recall", "precision", "f1"])
+def test_ties_equal_trm(metric, compare):
+    """The expectation over the orders of tied items, and its bounds."""
+    import trm
+
+    queries = [
+        (binary(q), scores) for q, scores in random_queries(60, seed=4, kind="tied")
+    ]
+    queries = [each for each in queries if any(each[0])]
+    labels, scores = ([*each] for each in zip(*queries, strict=True))
+    given = [[bool(label) for label in each] for each in labels]
+    theirs = trm.evaluate(scores, given, metrics=[metric], k_list=[*CUTOFFS[1:]])
+    for k in CUTOFFS[1:]:
+        found = theirs.per_query[metric][k]
+        for ties, field in (
+            ("expected", "expected"),
+            ("stable", "oblivious"),
+            ("best", "maximum"),
+            ("worst", "minimum"),
+        ):
+            (values,) = tfr.evaluate(
+                labels, scores, [f"{metric}@{k}"], ties=ties, per_query=True
+            ).values()
+            theirs_of_k = np.array([getattr(each, field) for each in found])
+            # In a list shorter than k, it divides precision by k or by the length.
+            is_long = np.array([len(each) >= k for each in labels])
+            compare(
+                "tie-aware-retrieval-metrics",
+                "",
+                f"{metric}, ties={ties}",
+                values[is_long],
+                theirs_of_k[is_long],
+                atol=1e-12,
+            )
+
+
 def test_judged_equals_ir_measures(compare):
     queries = random_queries(60, seed=2)
     qrels, run = qrels_and_run(queries)
