@@ -332,8 +332,9 @@ def test_ties_equal_trm(metric, compare):
     queries = [each for each in queries if any(each[0])]
     labels, scores = ([*each] for each in zip(*queries, strict=True))
     given = [[bool(label) for label in each] for each in labels]
-    theirs = trm.evaluate(scores, given, metrics=[metric], k_list=[*CUTOFFS[1:]])
-    for k in CUTOFFS[1:]:
+    cutoffs = [1, 2, 3, 5]
+    theirs = trm.evaluate(scores, given, metrics=[metric], k_list=cutoffs)
+    for k in cutoffs:
         found = theirs.per_query[metric][k]
         for ties, field in (
             ("expected", "expected"),
