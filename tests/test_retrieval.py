@@ -984,3 +984,28 @@ def test_a_callback_with_towers_can_be_pickled():
     for each in (callback, copy):
         each.set_params({"verbose": 0})
     assert copy._values() == callback._values()
+
+
+@pytest.mark.parametrize("library", ["numpy", "tensorflow"])
+@pytest.mark.parametrize(("dtype", "scale"), [("float16", 300), ("float32", 1e20)])
+def test_products_that_overflow_are_an_error(library, dtype, scale):
+    """As -inf, they would mean that a candidate was not retrieved."""
+    rng = np.random.default_rng(0)
+    queries, candidates = (
+        (scale * rng.normal(size=(size, 8))).astype(dtype) for size in (20, 200)
+    )
+    relevant = np.argmax(queries.astype(float) @ candidates.astype(float).T, axis=1)
+    if library == "tensorflow":
+        queries, candidates = tf.constant(queries), tf.constant(candidates)
+    with pytest.raises(ValueError, match=f"finite.*vectors of {dtype}, and a product"):
+        tfr.evaluate_retrieval(queries, candidates, relevant, ["recall@1"])
+    wide = (np.asarray(each, np.float64) for each in (queries, candidates))
+    assert tfr.evaluate_retrieval(*wide, relevant, ["recall@1"]) == {"recall@1": 1.0}
+
+
+def test_vectors_that_are_not_finite_are_no_overflow():
+    queries = np.array([[1.0, 0.0]])
+    candidates = np.array([[1.0, 0.0], [-np.inf, 0.0], [0.5, 0.0]])
+    with np.errstate(invalid="ignore"):
+        found = tfr.evaluate_retrieval(queries, candidates, [0], ["mrr"])
+    assert found == {"mrr": 1.0}

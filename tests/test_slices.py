@@ -242,7 +242,7 @@ def test_tables():
     assert text.splitlines()[1].split() == ["x_1", "30", x]
     assert text.splitlines()[2].split() == ["y", "30", y]
     assert text.splitlines()[3].split() == ["all", "60", all_]
-    assert r"| a\|b & <c> | queries | mrr |" in result.to_markdown()
+    assert r"| a\|b & &lt;c> | queries | mrr |" in result.to_markdown()
     assert f"| x_1 | 30 | {x} |" in result.to_markdown()
     assert "a&#x27;b" not in result._repr_html_()
     assert "a|b &amp; &lt;c&gt;" in result._repr_html_()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.comparison.estimates import SIGNIFICANT, Difference, Mean
-from tfrankmetrics.results.tables import axes_for, require
+from tfrankmetrics.results.tables import axes_for, require, without_tex
 
 
 class Row(NamedTuple):
@@ -47,18 +47,14 @@ def plot_intervals(rows: Sequence[Row], metrics: Sequence[str]) -> Any:
                 place += 0.7 * ((number + 0.5) / len(series) - 0.5)
                 color = number
             _draw(axis, row, place, f"C{color % 10}")
-        text = f"difference in {metric}" if are_differences else metric
-        axis.set_xlabel(
-            text if len(series) > 1 or not has_slices else _of(text, series)
-        )
+        text = without_tex(f"difference in {metric}" if are_differences else metric)
+        if has_slices and len(series) == 1:
+            text += f"\n({without_tex(series[0])})"
+        axis.set_xlabel(text)
         if are_differences:
             axis.axvline(0, color="black", linewidth=0.8, zorder=0)
     _add_legend(axes, series if has_slices and len(series) > 1 else [], are_differences)
     return axes
-
-
-def _of(text: str, series: Sequence[str]) -> str:
-    return f"{text}\n({series[0]})"
 
 
 def _draw(axis: Any, row: Row, place: float, color: str) -> None:
@@ -73,7 +69,7 @@ def _add_legend(axes: Any, series: Sequence[str], are_differences: bool) -> None
     """A legend below all axes, without anything twice."""
     lines = require("matplotlib.lines", "compare", "`plot`").Line2D
     handles = [
-        lines([], [], color=f"C{i % 10}", marker="o", label=name)
+        lines([], [], color=f"C{i % 10}", marker="o", label=without_tex(name))
         for i, name in enumerate(series)
     ]
     if are_differences:
@@ -93,7 +89,7 @@ def _add_legend(axes: Any, series: Sequence[str], are_differences: bool) -> None
         )
 
 
-def plot_gains(gains: np.ndarray, label: str) -> Any:
+def plot_gains(gains: np.ndarray, metric: str, models: tuple[str, str]) -> Any:
     """The gain of each query, from the largest loss to the largest gain."""
     pyplot = require("matplotlib.pyplot", "compare", "`plot_queries`")
     gains = np.sort(gains[~np.isnan(gains)])
@@ -107,6 +103,7 @@ def plot_gains(gains: np.ndarray, label: str) -> Any:
     gained, lost = int((gains > 0).sum()), int((gains < 0).sum())
     same = len(gains) - gained - lost
     axis.set_title(f"{lost:,} lost, {gained:,} gained, {same:,} unchanged", fontsize=10)
+    label = f"gain in {without_tex(metric)}\n({without_tex(' to '.join(models))})"
     axis.set(xlabel=f"{len(gains):,} queries, sorted", ylabel=label, xticks=[])
     axis.margins(x=0)
     return axis

@@ -226,7 +226,7 @@ class Comparison(ComparisonTables):
         """
         model = other_model(baseline, model, self._per_query.models)
         gains = self._per_query.gains(metric, baseline, model, in_slice)
-        return plot_gains(gains, f"gain in {metric}\n({baseline} to {model})")
+        return plot_gains(gains, metric, (baseline, model))
 
     def reliability(self, metric: str, target: float = 0.95) -> Reliability:
         """How reliably the queries tell the models apart, and how many are needed.

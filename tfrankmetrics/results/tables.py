@@ -16,6 +16,11 @@ LATEX = {
     "^": r"\textasciicircum{}",
 }
 LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+# What would be a cell, code or a link in Markdown; the brackets of an interval are not.
+MARKDOWN = {"\\": "\\\\", "|": "\\|", "`": "\\`", "](": "]\\("}
+TAG = re.compile(r"<(?=[A-Za-z/!?])")
+# A line of a table must stay one line.
+BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 
 
 MOST_ROWS = 60  # of a table that is shown in whole
@@ -53,9 +58,11 @@ class Table(NamedTuple):
         """Columns of text: the best values have a star, their marks follow."""
 
         def text(cell):
-            return cell.text + "*" * cell.is_best + f" {cell.marks}" * bool(cell.marks)
+            content = one_line(cell.text) + "*" * cell.is_best
+            return content + f" {cell.marks}" * bool(cell.marks)
 
-        rows = [self.header, *([text(cell) for cell in row] for row in self.rows)]
+        header = [*map(one_line, self.header)]
+        rows = [header, *([text(cell) for cell in row] for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = []
         for row in rows:
@@ -95,23 +102,24 @@ class Table(NamedTuple):
         """A Markdown table; the best values are bold, marks are superscripts."""
 
         def text(cell):
-            content = _escaped(cell.text, {"|": "\\|", "\n": " "})
+            content = _in_markdown(one_line(cell.text))
             content = f"**{content}**" if cell.is_best else content
             return content + f"<sup>{cell.marks}</sup>" * bool(cell.marks)
 
         aligned = [
             "---" if i < self.num_labels else "---:" for i in range(len(self.header))
         ]
-        header = [_escaped(name, {"|": "\\|", "\n": " "}) for name in self.header]
+        header = [_in_markdown(one_line(name)) for name in self.header]
         rows = [header, aligned, *([text(cell) for cell in row] for row in self.rows)]
         lines = [f"| {' | '.join(row)} |" for row in rows]
-        return "\n".join([*lines, *(["", self.note] if self.note else [])])
+        note = ["", _in_markdown(self.note)] if self.note else []
+        return "\n".join([*lines, *note])
 
     def to_latex(self) -> str:
         """A LaTeX tabular; the best values are bold, marks are superscripts."""
 
         def text(cell):
-            content = _escaped(cell.text, LATEX)
+            content = _escaped(one_line(cell.text), LATEX)
             content = rf"\textbf{{{content}}}" if cell.is_best else content
             return content + f"$^{{{cell.marks}}}$" * bool(cell.marks)
 
@@ -120,12 +128,30 @@ class Table(NamedTuple):
 
         aligned = "l" * self.num_labels + "r" * (len(self.header) - self.num_labels)
         lines = [rf"\begin{{tabular}}{{{aligned}}}", r"\hline"]
-        lines += [row([_escaped(name, LATEX) for name in self.header]), r"\hline"]
+        lines += [
+            row([_escaped(one_line(name), LATEX) for name in self.header]),
+            r"\hline",
+        ]
         lines += [row([text(cell) for cell in cells]) for cells in self.rows]
         lines += [r"\hline", r"\end{tabular}"]
         if self.note:
             lines.append(_escaped(self.note, LATEX))
         return "\n".join(lines)
+
+
+def one_line(text: str) -> str:
+    """The text with a space for each line break."""
+    return BREAKS.sub(" ", text)
+
+
+def without_tex(text: str) -> str:
+    """The text for Matplotlib, which would take what is between two $ for TeX."""
+    return one_line(text).replace("$", r"\$")
+
+
+def _in_markdown(text: str) -> str:
+    """The text as Markdown, without HTML."""
+    return TAG.sub("&lt;", _escaped(text, MARKDOWN))
 
 
 def _escaped(text: str, by_character: dict[str, str]) -> str:
@@ -181,9 +207,9 @@ def axes_for(metrics: Sequence[str], rows: Sequence[str], height: float = 0.3) -
         1, len(metrics), figsize=size, sharey=True, squeeze=False, layout="constrained"
     )
     for axis, metric in zip(axes[0], metrics, strict=True):
-        axis.set_xlabel(metric)
+        axis.set_xlabel(without_tex(metric))
         axis.locator_params(axis="x", nbins=4)
-    axes[0, 0].set_yticks(range(len(rows)), rows)
+    axes[0, 0].set_yticks(range(len(rows)), [*map(without_tex, rows)])
     axes[0, 0].set_ylim(len(rows) - 0.5, -0.5)
     return axes[0]
 

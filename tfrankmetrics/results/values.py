@@ -18,6 +18,7 @@ from tfrankmetrics.results.tables import (
     chosen_metrics,
     require,
     whole,
+    without_tex,
 )
 from tfrankmetrics.rules import listed, shortened
 
@@ -257,7 +258,7 @@ class SlicedValues(ShownAsTable, Mapping):
         for axis, metric in zip(axes, chosen, strict=True):
             axis.barh(range(len(self)), [self[key][metric] for key in self], height=0.6)
             axis.axvline(self.whole[metric], color="black", linestyle="--")
-        axes[0].set_ylabel(f"{', '.join(self.by)} (queries)")
+        axes[0].set_ylabel(without_tex(f"{', '.join(self.by)} (queries)"))
         axes[0].figure.suptitle("By slice (dashed: all queries)", fontsize=10)
         return axes
 

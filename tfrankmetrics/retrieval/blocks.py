@@ -25,6 +25,7 @@ from tfrankmetrics.ranking.ties import random_numbers
 from tfrankmetrics.retrieval.chunks import MOST_ROUNDING, Candidates, Chunk
 from tfrankmetrics.retrieval.comparing import compare
 from tfrankmetrics.retrieval.inputs import padded, rows_of
+from tfrankmetrics.retrieval.products import dot_product
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 RELEVANT_AT_A_TIME = 2**12
@@ -126,6 +127,8 @@ class Block:
         start, stop = chunk.start, chunk.start + chunk.size
         thresholds = self._thresholds
         above, not_below, lowest = self._compared(chunk, scores, pool)
+        if not np.isfinite(lowest) or np.isinf(thresholds).any():
+            self._refuse_overflow(chunk, scores)
         excluded, _, ids = self._excluded.within(start, stop)
         for counts, operation in ((above, np.greater), (not_below, np.greater_equal)):
             of_excluded = scores[excluded, ids - start][:, np.newaxis]
@@ -141,6 +144,27 @@ class Block:
             self._count_special(start, scores)
         for order, before in self._before.items():
             self._count_before(order, before, start, scores, tied)
+
+    def _refuse_overflow(self, chunk: Chunk, scores: np.ndarray) -> None:
+        """Raises ValueError for a product of finite vectors that is not finite.
+
+        As -inf it would mean that the candidate was not retrieved.
+        """
+        if self._score is not dot_product:
+            return
+        finite_rows, finite_columns = (
+            np.isfinite(np.asarray(each, np.float64)).all(axis=1)
+            for each in (self._inputs, chunk.inputs)
+        )
+        rows, columns = np.nonzero(~np.isfinite(scores))
+        bad = finite_rows[rows] & finite_columns[columns]
+        if bad.any():
+            names = {str(each.dtype.name) for each in (self._inputs, chunk.inputs)}
+            raise ValueError(
+                "The dot products of finite vectors must be finite. Received: vectors "
+                f"of {' and '.join(sorted(names))}, and a product that overflows. Cast "
+                "them to a wider dtype, such as float32 for float16, or scale them."
+            )
 
     def _count_special(self, start: int, scores: np.ndarray) -> None:
         """Counts NaN and -inf, which a comparison does not."""
