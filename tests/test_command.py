@@ -251,3 +251,15 @@ def test_the_command_itself():
     command = [sys.executable, "-m", "tfrankmetrics", "qrels", "two", "-m", "mrr"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["mrr", "all", "1.0000"]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_query(capsys):
+    for name, text in (
+        ("qrels", "1 0 a 1\n2 0 a 1\n"),
+        ("old", "1 Q0 a 1 3 t\n2 Q0 a 1 3 t\n"),
+        ("by", "1 en\n2 de\n"),
+    ):
+        pathlib.Path(name).write_text(text, encoding="utf-8-sig")
+    status, out, err = run(capsys, "qrels", "old", "-m", "mrr", "--by", "by")
+    assert (status, err) == (0, "")
+    assert "en" in out

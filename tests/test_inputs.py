@@ -351,3 +351,31 @@ def test_default_metric_names():
 def test_functions_of_arrays_raise_inside_a_graph(function):
     with pytest.raises(RuntimeError, match="Update a metric object there instead"):
         tf.function(function)()
+
+
+def test_columns_of_objects_that_are_numbers_are_numbers():
+    labels, scores = (np.array(c, object) for c in ([1, 0, 0, 1], [0.3, 0.2, 0.5, 1]))
+    groups, weights = np.array([2, 2], object), np.array([1, 1, 2, 2], object)
+    found = tfr.evaluate_rows(
+        None, labels, scores, ["mrr"], groups=groups, sample_weight=weights
+    )
+    assert found == {"mrr": 1.0}
+    labels[2] = 2**53 + 1
+    with pytest.raises(ValueError, match="integers below 2"):
+        tfr.evaluate_rows([1, 1, 2, 2], labels, scores, ["mrr"])
+    labels[2] = "x"
+    with pytest.raises(ValueError, match="Received: 'x' in row 2"):
+        tfr.evaluate_rows([1, 1, 2, 2], labels, scores, ["mrr"])
+
+
+def test_generators_and_objects_are_no_vectors():
+    vectors = np.eye(2)
+    for wrong, message in (
+        ((row for row in vectors), "can be read only once"),
+        (vectors.astype(object), "dtype object. Convert it to float"),
+    ):
+        with pytest.raises(ValueError, match=f"`queries` must be arrays.*{message}"):
+            tfr.evaluate_retrieval(wrong, vectors, [0, 1], ["mrr"])
+    generator = (row for row in vectors)
+    with pytest.raises(ValueError, match="`candidates`.*can be read only once"):
+        tfr.evaluate_retrieval(vectors, generator, [0, 1], ["mrr"])

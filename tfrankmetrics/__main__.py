@@ -6,6 +6,7 @@ Only a run imports NumPy: help and wrong arguments must not wait for it.
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import pathlib
 import sys
@@ -229,6 +230,7 @@ def _slices(options: argparse.Namespace) -> Any:
     with open_lines(options.by) as lines:
         for number, line in enumerate(lines, 1):
             # As in TREC files, only ASCII white space separates the fields.
+            line = line.removeprefix(codecs.BOM_UTF8)
             fields = line.strip().split(maxsplit=1)
             query, *others = [field.decode() for field in fields] or [""]
             where = f"Received in {options.by!r}, line {number}: "

@@ -105,6 +105,13 @@ def unfold(
     step: Callable, state: tuple, number: Any, depth: Any, like_row: Any
 ) -> tf.Tensor:
     """The rows."""
+    if current_graph() is None:  # a TensorArray takes its time for each row of 0
+        rows = [tf.zeros([0, tf.shape(like_row)[0]], tf.float64)]
+        for s in range(1, int(number) + 1):
+            state, row = step(tf.constant(s, tf.float64), *state)
+            rows.append(row[tf.newaxis])
+        found = tf.concat(rows, axis=0)
+        return tf.pad(found, [[0, depth - tf.shape(found)[0]], [0, 0]])
     rows = tf.TensorArray(tf.float64, depth, element_shape=like_row.shape)
     rows = rows.unstack(tf.zeros([depth, tf.shape(like_row)[0]], tf.float64))
 

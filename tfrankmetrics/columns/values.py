@@ -77,6 +77,9 @@ def as_column(name: str, column: Any) -> np.ndarray:
 def as_numbers(name: str, column: Any) -> np.ndarray:
     """A column of numbers as an array."""
     array = as_column(name, column)
+    if array.dtype == object and all(map(_is_number, array.tolist())):
+        column = array.tolist()
+        array = np.asarray(column)
     refuse_rounded_integers(f"`{name}`", column, array)
     if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
         return array.astype(np.float32)

@@ -306,7 +306,7 @@ def queries_of_codes(codes: np.ndarray, num_queries: int) -> Queries:
 
 
 def _queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]:
-    lengths = as_column("groups", groups)
+    lengths = as_numbers("groups", groups)
     if not np.issubdtype(lengths.dtype, np.integer) or (lengths < 0).any():
         raise ValueError(
             "`groups` must hold the number of rows of each query, integers of at least "

@@ -12,6 +12,7 @@ from tfrankmetrics.arrays import Library
 from tfrankmetrics.columns.values import from_pytorch, refuse_masked_arrays
 from tfrankmetrics.inputs.structures import flattened, map_arrays
 from tfrankmetrics.keras.backends import other_backend
+from tfrankmetrics.rules import shortened
 from tfrankmetrics.tensorflow_version import is_installed
 
 # In products of one shape, whose sizes are multiples of this number, TensorFlow
@@ -29,11 +30,20 @@ def as_arrays(name: str, data: Any) -> Any:
         return data
     refuse_masked_arrays(f"`{name}`", data)
     rule = f"`{name}` must be arrays with a row for each."
+    if hasattr(data, "__next__"):
+        raise ValueError(
+            f"{rule} Received: {shortened(data)}, which can be read only once. Pass "
+            "np.stack([*generator]), or a tf.data.Dataset of batches."
+        )
     try:
         array = np.asarray(from_pytorch(data))
     except ValueError:
         raise ValueError(f"{rule} Received: rows of different lengths.") from None
     vectors = (np.ndarray, list, tuple)
+    if array.dtype == object and array.ndim > 1:
+        raise ValueError(
+            f"{rule} Received: an array of dtype object. Convert it to float."
+        )
     if array.dtype == object and any(isinstance(each, vectors) for each in array):
         raise ValueError(
             f"{rule} Received: a column of vectors. Pass np.stack(column)."
