@@ -377,5 +377,5 @@ def test_generators_and_objects_are_no_vectors():
         with pytest.raises(ValueError, match=f"`queries` must be arrays.*{message}"):
             tfr.evaluate_retrieval(wrong, vectors, [0, 1], ["mrr"])
     generator = (row for row in vectors)
-    with pytest.raises(ValueError, match="`candidates`.*can be read only once"):
+    with pytest.raises(ValueError, match=r"`candidates`.*can be read only once"):
         tfr.evaluate_retrieval(vectors, generator, [0, 1], ["mrr"])
