@@ -1156,3 +1156,71 @@ def test_the_bootstrap_p_value_is_about_that_of_the_normal_distribution():
     (found,) = tfr.compare(models, test="bootstrap").differences
     assert found.p == pytest.approx(expected, abs=0.02)
     assert 0.02 < expected < 0.5
+
+
+def test_queries_whose_weights_alone_differ_matter_to_the_swaps():
+    """All four swaps by hand: weight * value is 0.4 for each query of both models."""
+    values_of, weights_of = ([0.4, 0.2], [0.2, 0.4]), ([1.0, 2.0], [2.0, 1.0])
+    models = {
+        name: tfr.QueryValues({"x": np.array(v)}, {"x": np.array(w)})
+        for name, v, w in zip("ab", values_of, weights_of)
+    }
+    models["a"]["x"] = np.array([0.4, 0.2, 0.9])
+    models["b"]["x"] = np.array([0.2, 0.4, 0.1])
+    for name, w in zip("ab", ([1.0, 2.0, 1.0], [2.0, 1.0, 3.0])):
+        models[name].weights["x"] = np.array(w)
+
+    def difference(swapped):
+        means = []
+        for name in "ab":
+            chosen = [
+                models["ba"["ab".index(name)] if swap else name] for swap in swapped
+            ]
+            w = [each.weights["x"][i] for i, each in enumerate(chosen)]
+            v = [each["x"][i] for i, each in enumerate(chosen)]
+            means.append(np.dot(w, v) / sum(w))
+        return abs(means[1] - means[0])
+
+    observed = difference((False, False, False))
+    swaps = [*itertools.product((False, True), repeat=3)]
+    expected = np.mean([difference(s) >= observed - 1e-12 for s in swaps])
+    (found,) = tfr.compare(models).differences
+    assert found.p == pytest.approx(expected)
+
+
+def test_holm_of_many_comparisons_by_hand():
+    p = np.array([0.001 * (number + 1) for number in range(14)])[::-1]
+    expected, largest = np.empty(14), 0.0
+    for rank, place in enumerate(np.argsort(p)):
+        largest = max(largest, (14 - rank) * p[place])
+        expected[place] = min(1.0, largest)
+    np.testing.assert_allclose(adjusted(p, "holm"), expected)
+
+
+def test_weights_follow_their_metric_when_the_order_differs():
+    def model(names):
+        columns = {"x": [1.0, 0.0, 0.5], "y": [0.2, 0.4, 0.9]}
+        weights = {"x": [1.0, 5.0, 1.0], "y": [7.0, 1.0, 1.0]}
+        return tfr.QueryValues(
+            {name: np.array(columns[name]) for name in names},
+            {name: np.array(weights[name]) for name in names},
+        )
+
+    means = tfr.compare({"a": model("xy"), "b": model("yx")}).means
+    of_x, of_y = 1.5 / 7, (1.4 + 0.4 + 0.9) / 9
+    assert [each.mean for each in means] == pytest.approx([of_x, of_y] * 2)
+
+
+def test_a_win_needs_more_than_rounding():
+    base = np.array([0.5, 0.25, 0.125])
+    for factor, wins in ((1 + 1e-11, 3), (1 + 1e-13, 0)):
+        models = {"a": {"x": base}, "b": {"x": base * factor}}
+        (found,) = tfr.compare(models).differences
+        assert (found.wins, found.ties) == (wins, 3 - wins)
+
+
+def test_slices_of_times_keep_their_microseconds():
+    times = np.array(["2026-01-01T00:00:00.000001", "2026-01-01T00:00:00.000002"])
+    by = times.astype("datetime64[us]").repeat(3)
+    comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=by)
+    assert [each.queries for each in comparison.means] == [3, 3, 6]

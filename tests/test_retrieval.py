@@ -1009,3 +1009,43 @@ def test_vectors_that_are_not_finite_are_no_overflow():
     with np.errstate(invalid="ignore"):
         found = tfr.evaluate_retrieval(queries, candidates, [0], ["mrr"])
     assert found == {"mrr": 1.0}
+
+
+def test_more_candidates_above_than_a_byte_counts():
+    """The relevant item is the last of 9,000."""
+    candidates = np.arange(9_000, 0, -1.0)[:, np.newaxis]
+    found = tfr.evaluate_retrieval([[1.0]] * 3, candidates, [8_999] * 3, ["mrr"])
+    assert found == {"mrr": pytest.approx(1 / 9_000)}
+
+
+def test_more_relevant_items_than_are_scored_at_a_time():
+    rng = np.random.default_rng(0)
+    queries, candidates = rng.normal(size=(2, 4)), rng.normal(size=(7_000, 4))
+    relevant = [rng.permutation(7_000)[:5_000], rng.permutation(7_000)[:4_500]]
+    names = ["map", "recall@100", "auc"]
+    expected = tfr.evaluate(
+        [each.tolist() for each in relevant],
+        queries @ candidates.T,
+        names,
+        inputs="catalogue",
+    )
+    found = tfr.evaluate_retrieval(queries, candidates, relevant, names)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_excluded_candidates_that_were_not_retrieved_count_once():
+    """A candidate may be excluded and have the score -inf: it is one candidate."""
+    scores = np.array([[3.0, -np.inf, 2.0, -np.inf, 1.0, 0.5]])
+    truth = {"ids": [[2, 3]], "exclude": [[1, 0]]}
+    names = ["auc", "arp"]
+    expected = tfr.evaluate(truth, scores, names, inputs="catalogue")
+    found = tfr.evaluate_retrieval(
+        np.zeros((1, 1)),
+        np.arange(6.0)[:, np.newaxis],
+        truth,
+        names,
+        score=lambda queries, items: np.asarray(scores)[
+            :, np.asarray(items)[:, 0].astype(int)
+        ].repeat(len(queries), axis=0),
+    )
+    assert found == pytest.approx(expected)
