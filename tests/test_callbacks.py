@@ -568,3 +568,16 @@ def test_the_last_execution_of_an_epoch_has_fewer_steps(every, evaluated):
     callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=every, unit="steps")
     model.fit(X, CLICKS, 12, 3, verbose=0, callbacks=[callback, recorder])
     assert ["val_mrr" in logs for logs in recorder.batches] == evaluated
+
+
+def test_one_callback_evaluates_each_model_that_it_is_passed_to():
+    batches = tf.data.Dataset.from_tensor_slices((LISTS, LABELS)).batch(3)
+    callback = tfr.EvaluateLists(batches, metrics=["ndcg"])
+    for seed in (0, 1):
+        model = list_model()
+        model.build((None, 5, 3))
+        model.set_weights([RNG.normal(size=(3, 1)), np.zeros(1)])
+        history = fit(model, [callback], LISTS, LABELS[..., None] + 0.0, epochs=1)
+        scores = model.predict(LISTS, verbose=0)[..., 0]
+        expected = tfr.evaluate(LABELS, scores, ["ndcg"])["ndcg"]
+        assert history["val_ndcg"] == [pytest.approx(expected, rel=1e-6)], seed

@@ -1018,7 +1018,8 @@ def test_more_candidates_above_than_a_byte_counts():
     assert found == {"mrr": pytest.approx(1 / 9_000)}
 
 
-def test_more_relevant_items_than_are_scored_at_a_time():
+@pytest.mark.parametrize("library", ["numpy", "tensorflow"])
+def test_more_relevant_items_than_are_scored_at_a_time(library):
     rng = np.random.default_rng(0)
     queries, candidates = rng.normal(size=(2, 4)), rng.normal(size=(7_000, 4))
     relevant = [rng.permutation(7_000)[:5_000], rng.permutation(7_000)[:4_500]]
@@ -1029,6 +1030,8 @@ def test_more_relevant_items_than_are_scored_at_a_time():
         names,
         inputs="catalogue",
     )
+    if library == "tensorflow":
+        queries, candidates = tf.constant(queries), tf.constant(candidates)
     found = tfr.evaluate_retrieval(queries, candidates, relevant, names)
     assert found == pytest.approx(expected, rel=1e-12)
 
