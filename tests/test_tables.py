@@ -29,7 +29,7 @@ def results():
     yield tfr.compare(VALUES).movers("mrr", NAMES[0], model=NAMES[2])
 
 
-@pytest.mark.parametrize("result", results(), ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("result", [*results()], ids=lambda each: type(each).__name__)
 def test_names_do_not_break_tables(result):
     markdown, latex, html = (
         result.to_markdown(),

@@ -18,9 +18,9 @@ LATEX = {
 LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 # What would be a cell, code or a link in Markdown; the brackets of an interval are not.
 MARKDOWN = {"\\": "\\\\", "|": "\\|", "`": "\\`", "](": "]\\("}
-TAG = re.compile(r"<(?=[A-Za-z/!?])")
+TAG = r"<(?=[A-Za-z/!?])"
 # A line of a table must stay one line.
-BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
+BREAKS = r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+"
 
 
 MOST_ROWS = 60  # of a table that is shown in whole
@@ -141,7 +141,7 @@ class Table(NamedTuple):
 
 def one_line(text: str) -> str:
     """The text with a space for each line break."""
-    return BREAKS.sub(" ", text)
+    return re.sub(BREAKS, " ", text)
 
 
 def without_tex(text: str) -> str:
@@ -151,7 +151,7 @@ def without_tex(text: str) -> str:
 
 def _in_markdown(text: str) -> str:
     """The text as Markdown, without HTML."""
-    return TAG.sub("&lt;", _escaped(text, MARKDOWN))
+    return re.sub(TAG, "&lt;", _escaped(text, MARKDOWN))
 
 
 def _escaped(text: str, by_character: dict[str, str]) -> str:

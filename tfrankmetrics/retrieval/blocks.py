@@ -152,10 +152,10 @@ class Block:
         """
         if self._score is not dot_product:
             return
-        finite_rows, finite_columns = (
-            np.isfinite(np.asarray(each, np.float64)).all(axis=1)
-            for each in (self._inputs, chunk.inputs)
-        )
+        vectors: Any = [
+            np.asarray(each, np.float64) for each in (self._inputs, chunk.inputs)
+        ]
+        finite_rows, finite_columns = (np.isfinite(e).all(axis=1) for e in vectors)
         rows, columns = np.nonzero(~np.isfinite(scores))
         bad = finite_rows[rows] & finite_columns[columns]
         if bad.any():
