@@ -170,7 +170,7 @@ def test_groups_and_query_ids_of_any_dtype():
     by_groups = tfr.evaluate_rows(None, labels, scores, metrics, groups=[3, 0, 3])
     for ids in (
         np.array([7, 7, 7, -2, -2, -2]),
-        np.array([0.5, 0.5, 0.5, 0.1, 0.1, 0.1]),
+        np.array([7.0, 7.0, 7.0, 2.0, 2.0, 2.0]),
         ["b", "b", "b", "a", "a", "a"],
         np.array(["b", "b", "b", "a", "a", "a"], object),
         pandas.Series([(1, "b")] * 3 + [(1, "a")] * 3),

@@ -114,7 +114,7 @@ def test_swapped_query_ids_and_labels_are_a_warning():
         tfr.evaluate_rows(query_ids, labels, scores, ["mrr"])
         # Few queries: grades, or fractions.
         tfr.evaluate_rows(labels, labels, scores, ["mrr"])
-        tfr.evaluate_rows(labels, query_ids / 10 + 0.05, scores, ["mrr"])
+        tfr.evaluate_rows(labels, query_ids / 10 + 0.05, scores, ["ndcg"])
         tfr.evaluate_rows([0, 0, 1, 1], [0, 5, 0, 7], [1.0, 2, 3, 4], ["mrr"])
         tfr.evaluate_rows([0, 0, 0, 0], [0, 5, 1, 7], [1.0, 2, 3, 4], ["mrr"])
 
@@ -294,3 +294,82 @@ def test_fit_warns_of_labels_of_minus_one_and_one():
     features = rng.random((10, 8, 3)).astype("float32")
     with pytest.warns(tfr.RankingWarning, match="pass labels > 0"):
         model.fit(features, labels, verbose=0)
+
+
+def test_query_ids_that_are_fractions_are_a_warning():
+    """The order of torchmetrics: scores, labels, queries."""
+    scores, labels, queries = [0.3, 0.2, 0.9], [1, 0, 1], [0, 0, 1]
+    with pytest.warns(
+        tfr.RankingWarning, match="such as 0.3. The order of the columns"
+    ):
+        tfr.evaluate_rows(scores, labels, queries, ["mrr"])
+
+
+def test_lists_of_one_item_are_a_warning():
+    labels, scores = RNG.integers(0, 2, (60, 1)), RNG.random((60, 1))
+    with pytest.warns(tfr.RankingWarning, match="60 lists of one item each"):
+        tfr.evaluate(labels, scores, ["mrr"])
+    with pytest.warns(tfr.RankingWarning, match="60 lists of one item each"):
+        tfr.evaluate_rows(np.arange(60), labels[:, 0], scores[:, 0], ["mrr"])
+
+
+def test_labels_that_a_threshold_does_not_tell_apart_are_a_warning():
+    scores = RNG.random((6, 8))
+    stars, rates = RNG.integers(1, 6, (6, 8)), RNG.random((6, 8)) * 0.9
+    ids = np.repeat(np.arange(6), 8)
+    for labels, message in (
+        (stars, "from 1 to 5, so that each item is relevant. Pass .* such as 4"),
+        (rates, "none above 0.8.*, so that no item is relevant"),
+    ):
+        with pytest.warns(tfr.RankingWarning, match=message):
+            tfr.evaluate(labels, scores, ["mrr"])
+        with pytest.warns(tfr.RankingWarning, match=message):
+            tfr.evaluate_rows(ids, labels.ravel(), scores.ravel(), ["mrr"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tfr.evaluate(labels, scores, ["ndcg", "err"], max_label=5.0)
+            threshold = {"relevance_threshold": 4.0 if labels is stars else 0.5}
+            tfr.evaluate(labels, scores, ["mrr", "map"], **threshold)
+            tfr.evaluate(labels, scores, ["rbp"], graded=True)
+
+
+def test_relevant_items_that_are_excluded_are_a_warning():
+    vectors, relevant = np.eye(3), [0, 1, 2]
+    with pytest.warns(tfr.RankingWarning, match="3 of 3 relevant items are excluded"):
+        tfr.evaluate_retrieval(
+            vectors, vectors, relevant, ["mrr"], exclude=[[0], [1], [2]]
+        )
+
+
+def test_labels_with_a_last_dimension_of_one_are_labels():
+    """Losses of Keras with a mask need labels [B, N, 1]."""
+    labels, scores = RNG.integers(0, 2, (6, 5)), RNG.random((6, 5))
+    expected = tfr.evaluate(labels, scores, ["mrr", "ndcg"])
+    shaped = labels[..., np.newaxis], scores[..., np.newaxis]
+    assert tfr.evaluate(*shaped, ["mrr", "ndcg"]) == expected
+    metric = tfr.MeanReciprocalRank()
+    metric.update_state(*(each.astype("float32") for each in shaped))
+    assert float(metric.result()) == pytest.approx(expected["mrr"], rel=1e-6)
+    subtopics = tfr.evaluate(shaped[0], scores, ["alpha_dcg"])["alpha_dcg"]
+    assert subtopics > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "proposed"),
+    [
+        ("precision_at_10", "precision@10"),
+        ("ndcg10", "ndcg@10"),
+        ("P10", "precision@10"),
+        ("map_at_5", "map@5"),
+    ],
+)
+def test_the_cutoff_of_a_name_is_part_of_the_proposal(name, proposed):
+    with pytest.raises(ValueError, match=f"Did you mean '{proposed}'"):
+        tfr.evaluate([1, 0], [2, 1], [name])
+
+
+def test_errors_of_labels_say_what_to_do():
+    with pytest.raises(ValueError, match="Pass 0 for an item that is not relevant"):
+        tfr.evaluate_rows([1, 1], [np.nan, 1], [1, 2], ["mrr"])
+    with pytest.raises(ValueError, match="pass gain='linear'"):
+        tfr.evaluate([1500, 0], [2, 1], ["ndcg"])

@@ -14,6 +14,10 @@ from tfrankmetrics.rules import shortened
 # From here on, float64 does not hold every integer.
 FIRST_INEXACT = 2**53
 LABEL_RULE = "Labels must be finite numbers, and integers below 2^53."
+LABEL_REMEDY = (
+    "Pass 0 for an item that is not relevant, or -1 for one that was not judged; to "
+    "leave rows out would change the ranking."
+)
 WEIGHT_RULE = "Weights must be finite numbers of at least 0."
 
 
@@ -142,19 +146,22 @@ def require_labels(labels: np.ndarray, where: str = "") -> None:
     bad = ~np.isfinite(labels) & ~(labels < 0)
     if labels.dtype.kind in "iu":
         bad |= labels >= FIRST_INEXACT
-    _require(LABEL_RULE, labels, bad, where)
+    _require(LABEL_RULE, labels, bad, where, LABEL_REMEDY)
 
 
 def require_weights(weights: np.ndarray) -> None:
     """Raises ValueError for a weight that breaks the rule."""
-    _require(WEIGHT_RULE, weights, ~np.isfinite(weights) | (weights < 0))
+    bad = ~np.isfinite(weights) | (weights < 0)
+    _require(WEIGHT_RULE, weights, bad, "", "Leave such rows out.")
 
 
-def _require(rule: str, values: np.ndarray, bad: np.ndarray, where: str = "") -> None:
+def _require(
+    rule: str, values: np.ndarray, bad: np.ndarray, where: str, remedy: str
+) -> None:
     if bad.any():
         row = first_index(bad)[0]
         raise ValueError(
-            f"{rule} Received: {values[row]} in row {row}{where}. Leave such rows out."
+            f"{rule} Received: {values[row]} in row {row}{where}. {remedy}"
         )
 
 

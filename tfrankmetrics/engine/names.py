@@ -81,6 +81,9 @@ def _unknown_name(
     end = text.removeprefix(name)
     names = {each: known.name + end for each, known in by_any_name.items()}
     hint = did_you_mean(name, (), names)
+    suffix = re.fullmatch(r"([a-z_]+?)(?:_at)?[_@]?(\d+)", text.lower())
+    if suffix and suffix[1] in by_any_name:
+        hint = f" Did you mean '{by_any_name[suffix[1]].name}@{suffix[2]}'?"
     if not hint:
         hint = " Import the module that declares it, if the metric is your own."
     return ValueError(

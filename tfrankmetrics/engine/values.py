@@ -18,7 +18,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.graphs import once_per_graph
-from tfrankmetrics.inputs.formats import Lists
+from tfrankmetrics.inputs.formats import Lists, with_arrays
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import shortened
@@ -41,6 +41,7 @@ def values_and_weights(
     padding, or empty with `empty="skip"`) has the weight 0. An invalid label or weight
     makes the query's weight NaN.
     """
+    lists = _without_one_subtopic(measures, lists)
     _check_labels(measures, lists)
     columns: dict[Measure, tuple[Array, Array]] = {}
     for tie_breaking, alike in _by_tie_breaking(measures).items():
@@ -77,6 +78,16 @@ def _ranked(
     deepest = cutoffs[-1] and max(cutoffs[-1], 10)
     ranked = once_per_graph(type(lists).rank, lists, deepest, tie_breaking, first_query)
     return dataclasses.replace(ranked, cutoffs=cutoffs)
+
+
+def _without_one_subtopic(measures: Iterable[Measure], lists: Lists) -> Any:
+    """Labels `[B, N, 1]`, which losses of Keras need, without the last dimension."""
+    if not lists.has_subtopics or any(m.declaration.has_subtopics for m in measures):
+        return lists
+    labels = lists.labels  # type: ignore[attr-defined]
+    if labels.shape[2] != 1:
+        return lists
+    return with_arrays(lists, {"labels": xp.squeeze(labels, axis=2)})
 
 
 def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:

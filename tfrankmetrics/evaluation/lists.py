@@ -18,6 +18,11 @@ from tfrankmetrics.engine.values import (
 )
 from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
+from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.inputs.mistakes import (
+    warn_if_lists_have_one_item,
+    warn_of_threshold,
+)
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.signatures import takes
@@ -98,9 +103,19 @@ def evaluate_lists(
     lists = request.data.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()
     request.data.check_mistakes(y_true, y_pred, mask, lists, request.reads_judgments)
+    if isinstance(lists, LabelLists):
+        _warn_of_labels(request, lists)
     slices = request.slices_of_queries(lambda: int(lists.num_queries))
     values, weights = _values_and_weights(request.measures, lists)
     return request.result(values, weights, slices)
+
+
+def _warn_of_labels(request: Request, lists: LabelLists) -> None:
+    """Warns of lists of one item, and if all items are relevant, or none."""
+    judged = np.asarray(lists.valid if lists.judged is None else lists.judged)
+    longest = np.count_nonzero(judged, axis=1).max(initial=0)
+    warn_if_lists_have_one_item(len(judged), longest)
+    warn_of_threshold(request.thresholds, np.asarray(lists.labels)[judged])
 
 
 def evaluate_batches(

@@ -29,8 +29,11 @@ from tfrankmetrics.engine.values import ELEMENTS_IN_CACHE, parts_of, values_and_
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
+    warn_if_ids_are_fractions,
+    warn_if_lists_have_one_item,
     warn_if_queries_are_labels,
     warn_if_swapped,
+    warn_of_threshold,
 )
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
@@ -129,6 +132,9 @@ def evaluate_table(
     """`evaluate_rows` for a request: reads, checks, computes and shapes the result."""
     slice_columns = request.slice_columns(data, has_ids=True)
     table = read_table(columns_of(data, columns), groups)
+    labels, lengths = table.columns["labels"], table.queries.lengths
+    warn_if_lists_have_one_item(len(lengths), lengths.max(initial=0))
+    warn_of_threshold(request.thresholds, labels[labels >= 0])
     slices = request.slices_of(
         {
             name: column_of_queries(
@@ -195,6 +201,7 @@ def _check_values(table: Table) -> None:
     refuse_signed_labels(labels, "leave these rows out")
     warn_if_swapped(labels, scores)
     if table.has_ids:
+        warn_if_ids_are_fractions(table.ids)
         warn_if_queries_are_labels(table.ids, labels)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from tfrankmetrics.columns.values import from_pytorch
 # Their lines are on the call stack between a warning and the user's code.
 LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
 MOST_VALUES = 10_000  # enough of the data to tell
+MANY = 20  # items that are not alike by chance
 
 
 class RankingWarning(UserWarning):
@@ -111,6 +112,65 @@ def warn_if_queries_are_labels(distinct_ids: Any, labels: Any) -> None:
             "Received: query ids that are only whole numbers from 0 to "
             f"{ids.max():.0f}, and {grades.size} different labels. They are probably "
             "swapped."
+        )
+
+
+def warn_if_ids_are_fractions(ids: Any) -> None:
+    """Warns if query ids are fractions, which scores are."""
+    numbers = _sample(ids)
+    if numbers.size > 1 and (numbers % 1 != 0).mean() > 0.5:
+        warn(
+            "Query ids tell queries apart. Received: query ids that are fractions, "
+            f"such as {numbers[numbers % 1 != 0][0]:g}. The order of the columns is "
+            "query_ids, labels, scores; they are probably mixed up."
+        )
+
+
+def warn_if_lists_have_one_item(num_lists: int, longest: int) -> None:
+    """Warns if no list has a second item, so that nothing is ranked."""
+    if longest == 1 and num_lists > 2 * MANY:
+        warn(
+            "A list holds all items of a query. Received: "
+            f"{num_lists:,} lists of one item each, in which nothing can be ranked. To "
+            "evaluate rows of several queries, use evaluate_rows with the id of the "
+            "query of each row."
+        )
+
+
+def warn_of_threshold(thresholds: Iterable[float], labels: np.ndarray) -> None:
+    """Warns if all judged items are relevant, or none although they have labels.
+
+    `labels` are those of judged items.
+    """
+    for threshold in thresholds:
+        if labels.size < MANY:
+            return
+        if 0 < labels.max() < min(1, threshold):
+            warn(
+                f"An item is relevant if its label is at least {threshold:g}. "
+                f"Received: labels above 0, but none above {labels.max():g}, so that "
+                "no item is relevant. Pass `relevance_threshold`, or use a metric of "
+                "grades, such as ndcg."
+            )
+        elif labels.min() >= threshold:
+            grades = np.unique(labels[:MOST_VALUES])
+            if grades.size > 2:
+                warn(
+                    f"An item is relevant if its label is at least {threshold:g}. "
+                    f"Received: labels from {grades[0]:g} to {grades[-1]:g}, so that "
+                    "each item is relevant. Pass `relevance_threshold`, such as "
+                    f"{grades[-2]:g}, or use a metric of grades, such as ndcg."
+                )
+
+
+def warn_if_relevant_are_excluded(relevant: int, excluded: int) -> None:
+    """Warns if most relevant items are excluded from the ranking."""
+    if excluded >= (relevant if relevant < MANY else relevant / 2) > 1:
+        warn(
+            "`exclude` removes items from the ranking that are no candidates, such as "
+            f"those of the training data. Received: {excluded:,} of {relevant:,} "
+            "relevant items are excluded, and count as missed. Leave the relevant "
+            "items out of `exclude`."
         )
 
 

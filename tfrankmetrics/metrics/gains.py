@@ -58,10 +58,14 @@ class LabelGain(ItemGain):
     @property
     def rule(self) -> str:
         """The rule for the gains and the discounts of DCG."""
-        return (
+        rule = (
             "Gains must be finite numbers of at least 0, with a finite sum. Discounts "
             "must be finite numbers of at least 0 that do not grow with the rank."
         )
+        if self.gain == "exponential":
+            rule += " For labels above 1,023, where 2^label overflows, pass "
+            rule += "gain='linear'."
+        return rule
 
     def __call__(self, items: Items) -> Array:
         """The gain of each item."""

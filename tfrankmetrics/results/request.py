@@ -52,6 +52,16 @@ class Request:
         """Whether a metric tells judged items from others."""
         return any(each.declaration.unjudged == "keep" for each in self.measures)
 
+    @property
+    def thresholds(self) -> set[float]:
+        """The lowest label of a relevant item, in the metrics that have one."""
+        options = (dict(each.options) for each in self.measures)
+        return {
+            each["relevance_threshold"]
+            for each in options
+            if "relevance_threshold" in each and not each.get("graded")
+        }
+
     def require_free_keys(self, columns: Iterable[str], *, has_ids: bool) -> None:
         """Raises ValueError if a key of the result would have two meanings, or none."""
         require_free_keys(

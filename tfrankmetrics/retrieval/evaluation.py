@@ -15,6 +15,7 @@ from tfrankmetrics.columns.slices import (
 )
 from tfrankmetrics.engine.calls import require_eager
 from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.inputs.mistakes import warn_if_relevant_are_excluded
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
@@ -151,6 +152,8 @@ def evaluate_queries(
     weights_of_queries, slices = weights_and_slices(request, truth, sample_weight)
     found = read_candidates(settings, truth, candidates)
     items = truth.items()
+    excluded = int((items.is_valid & ~items.is_ranked).sum())
+    warn_if_relevant_are_excluded(int(items.is_valid.sum()), excluded)
     orders = {order for m in request.measures if (order := order_of(m)) is not None}
     ranks = count_ranks(
         vectors,
