@@ -102,8 +102,8 @@ class StatefulMetric(KerasMetric):
         """Adds a batch of queries.
 
         Args:
-            y_true: Labels `[B, N]`, or `[N]` for one list; dense or ragged. For metrics
-                of subtopics `[B, N, T]`, one label for each subtopic. A label below 0
+            y_true: Labels `[B, N]`, `[B, N, 1]`, or `[N]` for one list; dense or
+                ragged. For metrics of subtopics `[B, N, T]`, one label for each subtopic. A label below 0
                 marks padding; an item with subtopics is padding if all its labels are
                 below 0. Or a dict with `labels` and a boolean `mask` `[B, N]`, True for
                 the items that count; then the mask alone decides, and a negative label
