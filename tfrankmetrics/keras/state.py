@@ -103,11 +103,12 @@ class StatefulMetric(KerasMetric):
 
         Args:
             y_true: Labels `[B, N]`, `[B, N, 1]`, or `[N]` for one list; dense or
-                ragged. For metrics of subtopics `[B, N, T]`, one label for each subtopic. A label below 0
-                marks padding; an item with subtopics is padding if all its labels are
-                below 0. Or a dict with `labels` and a boolean `mask` `[B, N]`, True for
-                the items that count; then the mask alone decides, and a negative label
-                is not relevant. A Keras mask on `y_pred` has the same effect.
+                ragged. For metrics of subtopics `[B, N, T]`, one label for each
+                subtopic. A label below 0 marks padding; an item with subtopics is
+                padding if all its labels are below 0. Or a dict with `labels` and a
+                boolean `mask` `[B, N]`, True for the items that count; then the mask
+                alone decides, and a negative label is not relevant. A Keras mask on
+                `y_pred` has the same effect.
 
                 With inputs="ids", the relevant ids, `[B]` or `[B, M]` in any order,
                 integers with -1 for padding. With inputs="catalogue", likewise, where
