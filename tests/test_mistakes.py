@@ -350,6 +350,8 @@ def test_labels_with_a_last_dimension_of_one_are_labels():
     metric = tfr.MeanReciprocalRank()
     metric.update_state(*(each.astype("float32") for each in shaped))
     assert float(metric.result()) == pytest.approx(expected["mrr"], rel=1e-6)
+    explanation = tfr.explain(*shaped, "mrr", query=2)
+    assert explanation.value == tfr.explain(labels, scores, "mrr", query=2).value
     subtopics = tfr.evaluate(shaped[0], scores, ["alpha_dcg"])["alpha_dcg"]
     assert subtopics > 0
 

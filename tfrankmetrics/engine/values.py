@@ -41,7 +41,7 @@ def values_and_weights(
     padding, or empty with `empty="skip"`) has the weight 0. An invalid label or weight
     makes the query's weight NaN.
     """
-    lists = _without_one_subtopic(measures, lists)
+    lists = without_one_subtopic(measures, lists)
     _check_labels(measures, lists)
     columns: dict[Measure, tuple[Array, Array]] = {}
     for tie_breaking, alike in _by_tie_breaking(measures).items():
@@ -80,7 +80,7 @@ def _ranked(
     return dataclasses.replace(ranked, cutoffs=cutoffs)
 
 
-def _without_one_subtopic(measures: Iterable[Measure], lists: Lists) -> Any:
+def without_one_subtopic(measures: Iterable[Measure], lists: Lists) -> Any:
     """Labels `[B, N, 1]`, which losses of Keras need, without the last dimension."""
     if not lists.has_subtopics or any(m.declaration.has_subtopics for m in measures):
         return lists

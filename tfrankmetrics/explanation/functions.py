@@ -19,6 +19,7 @@ from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS
 from tfrankmetrics.engine.calls import require_eager
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.engine.values import without_one_subtopic
 from tfrankmetrics.evaluation.join import join, read_judgments, read_predictions
 from tfrankmetrics.evaluation.rows import (
     Queries,
@@ -108,6 +109,7 @@ def explain(
         y_true, y_pred = as_integer_ids(y_true, y_pred, codes)
     lists = data.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()
+    lists = without_one_subtopic([each.measure for each in asked], lists)
     number = int(lists.num_queries)
     check_option("explain", "query", query, int)
     if not 0 <= query < number:
