@@ -1222,5 +1222,12 @@ def test_a_win_needs_more_than_rounding():
 def test_slices_of_times_keep_their_microseconds():
     times = np.array(["2026-01-01T00:00:00.000001", "2026-01-01T00:00:00.000002"])
     by = times.astype("datetime64[us]").repeat(3)
-    comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=by)
+    for unit in ("us", "ns"):
+        steps = by.astype("datetime64[ns]") if unit == "ns" else by
+        steps = steps + np.arange(6) // 3 * np.timedelta64(1, unit)
+        comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=steps)
+        assert [each.queries for each in comparison.means] == [3, 3, 6]
+    nanoseconds = np.datetime64("2026-01-01", "ns") + np.arange(2).repeat(3)
+    comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=nanoseconds)
     assert [each.queries for each in comparison.means] == [3, 3, 6]
+    assert "2026-01-01T00:00:00.000000001" in str(comparison)

@@ -153,7 +153,7 @@ ONE = [[1.0, 0.0]]
         ({"y_pred": 1.0}, "both be of shape [B, N]", "y_pred of shape ()"),
         ({"y_true": [[[[1.0, 0.0]]]]}, "both be of shape [B, N]", "y_true of shape (1, 1, 1, 2)"),
         ({"y_true": [[[1.0, 0.0]]]}, "must be of the same shape", "y_true of shape (1, 1, 2)"),
-        ({"y_true": [[[1.0, 1.0], [0.0, 1.0]]]}, "`mrr` reads labels of shape [B, N].", "one for each subtopic. To remove"),
+        ({"y_true": [[[1.0, 1.0], [0.0, 1.0]]]}, "`mrr` reads labels of shape [B, N].", "one for each subtopic. If they are grades"),
         ({"metrics": ["alpha_dcg"]}, "`alpha_dcg` reads labels of shape [B, N, T]", "labels of shape [B, N]. Add a"),
         ({"y_pred": [[[1.0, 2.0], [3.0, 4.0]]]}, "may also be [B, N, 1]", "(1, 2, 2)"),
         ({"y_true": [1]}, "For the ids of relevant items, pass inputs='catalogue'", "y_true of shape (1,)"),

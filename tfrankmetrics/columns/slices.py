@@ -231,8 +231,11 @@ def _as_array(argument: str, name: str, values: Any) -> np.ndarray:
         array = exact_array(values)
     array = np.asarray(array)
     if array.dtype.kind in "mM":  # NumPy makes integers of nanoseconds
-        unit = array.dtype.str[1] + "8[us]"
-        array = array.astype(unit).astype(object)
+        in_microseconds = array.astype(array.dtype.str[1] + "8[us]")
+        is_exact = in_microseconds.astype(array.dtype) == array
+        is_exact |= np.isnat(array)
+        array = as_objects([*array]) if not is_exact.all() else in_microseconds
+        array = array.astype(object)
     if array.ndim != 1:
         raise ValueError(
             f"`{argument}` must hold columns. Received: {shortened(name)} of shape "

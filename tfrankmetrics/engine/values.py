@@ -100,7 +100,7 @@ def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
         if measure.declaration.has_subtopics != lists.has_subtopics:
             forms = {False: "[B, N]", True: "[B, N, T], one for each subtopic"}
             remedy = (
-                "To remove a dimension of size 1, use tf.squeeze."
+                "If they are grades in one-hot form, pass np.argmax(labels, axis=-1)."
                 if lists.has_subtopics
                 else "Add a last dimension for the subtopics."
             )
