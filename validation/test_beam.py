@@ -140,11 +140,34 @@ def combined(combiner, elements, rng):
     return combiner.extract_output(merged)[0]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_counts_of_all_workers_add_up(seed):
+    """Seven queries: each has two results, one of them unjudged; two have none."""
+    transform = EvaluateRun(["mrr"])
+    columns, elements = transform._columns, []
+    for query in range(7):
+        pair = {"query_id": query, "item_id": "a"}
+        found = [pair | {"item_id": item, "score": 1.0} for item in "ab"]
+        of_run = [] if query < 2 else [columns["run"](row)[1] for row in found]
+        judged = [columns["qrels"](pair | {"label": 1})[1]]
+        elements.append((query, {"qrels": judged, "run": of_run}))
+    combiner, rng = transform._combiner, random.Random(seed)
+    parts = [combiner.create_accumulator() for _ in range(3)]
+    for element in elements:
+        number = rng.randrange(3)
+        parts[number] = combiner.add_input(parts[number], element)
+    merged = combiner.merge_accumulators([combiner.compact(each) for each in parts])
+    _, counts = combiner.extract_output(merged)
+    assert counts == tfr.RunCounts(7, 2, 0, 10, 5)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_tables_on_random_workers_give_the_values_of_evaluate_rows(seed):
     rng = random.Random(seed)
     ids = rng.choice([range(9), ["a", "b\u00a0c", "1", "é"], [(1, "x"), (1, "y")]])
-    scores = rng.choice([[0.1, 0.2, 0.3], [2**60, 2**60 + 1, 0.5], [0, 1, -math.inf]])
+    integers = [2**60, 2**60 + 1]
+    choices = [[0.1, 0.2, 0.3], [*integers, 0.5], [0, 1, -math.inf]]
+    scores = rng.choice([*choices, [*integers, -math.inf]])
     weights = {each: rng.choice([0, 1e-3, 1, 2.5]) for each in ids}
     rows = [
         {
