@@ -3,7 +3,7 @@
     KERAS_BACKEND=jax python -m pytest tests/test_keras_backends.py
 
 The expected values come from functions such as `evaluate`, which compute with NumPy and
-have tests of their own.
+are tested elsewhere.
 """
 
 import ast

@@ -129,6 +129,16 @@ def check_option(
         )
 
 
+def check_query(owner: str, number: Any, num_queries: int) -> None:
+    """Raises ValueError if `query` is not the number of a query."""
+    check_option(owner, "query", number, int)
+    if not 0 <= number < num_queries:
+        raise ValueError(
+            f"`query` must be the number of a query, 0 to {num_queries - 1} here. "
+            f"Received: {number}."
+        )
+
+
 def did_you_mean(
     name: str, known: Iterable[str], other_names: Mapping[str, str] = NO_OTHER_NAMES
 ) -> str:

@@ -1,4 +1,4 @@
-"""Numbers that other people published, each with this library's value beside it.
+"""Numbers that other people published, compared with the values of this library.
 
 `python validation/published.py` writes the tables of `docs/published.md`;
 `test_published.py` compares each number. Some need data or packages that are not part

@@ -94,10 +94,8 @@ class Difference(NamedTuple):
         if not self.smallest_p:  # a test without a limit
             return needed
         # So many differing queries reach p < 0.05, since 2 / 2^m must be below it.
-        of_test = math.floor(math.log2(2 / SIGNIFICANT)) + 1
-        return max(
-            needed, math.ceil(of_test * self.queries / (self.wins + self.losses))
-        )
+        least = math.floor(math.log2(2 / SIGNIFICANT)) + 1
+        return max(needed, math.ceil(least * self.queries / (self.wins + self.losses)))
 
 
 def _quantiles(power: float) -> tuple[float, float]:

@@ -149,7 +149,7 @@ class _Analysis(NamedTuple):
     def _quantiles(self) -> Iterator[Callable[[float], float]]:
         """For each end, the quantile of F by its second number of degrees of freedom.
 
-        The first one is that of the models.
+        The first number is the degrees of freedom of the models.
         """
         stats = require("scipy.stats", "compare", "`reliability`")
         degrees = self.num_models - 1
@@ -210,7 +210,7 @@ def _endless(models: float) -> float:
 
 
 def _reliability(ratio: float, queries: int) -> float:
-    """The coefficient of so many queries; `ratio` is that of one query's variances."""
+    """The coefficient of this many queries; `ratio`: the variances of one query."""
     return 1.0 if math.isinf(ratio) else ratio * queries / (1 + ratio * queries)
 
 

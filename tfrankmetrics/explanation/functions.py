@@ -47,7 +47,7 @@ from tfrankmetrics.explanation.working import (
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.ids import as_integer_ids
 from tfrankmetrics.results.request import read_request
-from tfrankmetrics.rules import check_option, did_you_mean, shortened
+from tfrankmetrics.rules import check_option, check_query, did_you_mean, shortened
 from tfrankmetrics.signatures import split, takes
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def explain(
     ndcg@2 of query 0: 0.2754. contribution = gain * discount / 3.6309.
 
     A contribution is the amount by which the value rises if the formula reads one more
-    rank, whereas the ideal order and the number of relevant items are those of the
+    rank, whereas the ideal order and the number of relevant items always refer to the
     whole list. Items below the cutoff, and items that were not retrieved (whose rank is
     "-"), are shown if they have a gain.
 
@@ -110,13 +110,7 @@ def explain(
     lists = data.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()
     lists = without_one_subtopic([each.measure for each in asked], lists)
-    number = int(lists.num_queries)
-    check_option("explain", "query", query, int)
-    if not 0 <= query < number:
-        raise ValueError(
-            f"`query` must be the number of a query, 0 to {number - 1} here. Received: "
-            f"{query}."
-        )
+    check_query("explain", query, int(lists.num_queries))
     one = list_of_query(lists, query, [*codes])
     return explanation_of(query, asked, lambda each: one)
 
@@ -198,7 +192,7 @@ def _of_rows(
     drop: bool,
     keys: np.ndarray | None = None,
 ) -> OneList:
-    """The list of a query of a table; `names` and `keys` are those of its rows."""
+    """The list of a query of a table, whose rows have these names and keys."""
     chosen = np.array([number])
     rows = queries.rows(chosen)[0][0]
     lists = lists_of_rows(queries, chosen, columns, drops_unjudged(measure, drop))

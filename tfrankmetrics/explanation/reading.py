@@ -58,8 +58,8 @@ class ReadDownTo(RankedLists):
         """Which of the ranks that are read depend on the order of tied items."""
         return self._read(self.whole.depends_on_order(gain))
 
-    # What these say of a rank also depends on the ranks above it, and only matters
-    # where the rank itself contributes.
+    # The values of the following methods at a rank also depend on the ranks above it,
+    # and they only matter where the rank itself contributes.
 
     def group_sums(self, gain: ItemGain) -> tuple[Array, Array]:
         """As in the whole lists."""

@@ -66,7 +66,8 @@ class Working:
 
     Attributes:
         name: The name of the metric.
-        label: What its columns have in brackets, beside those of another metric.
+        label: The text in brackets after the names of its columns, which tells them
+            from the columns of another metric; None without another metric.
         measure: The metric with its options.
         value: The value of the query; NaN if it does not count.
         weight: The weight of the query in the mean.
@@ -87,7 +88,7 @@ class Working:
 
     @property
     def rule(self) -> str:
-        """The contribution as a product of other columns; empty if it is none."""
+        """The contribution as a product of other columns; empty without factors."""
         factors: list[str] = []
         for column in self.measure.declaration.by_rank:
             if column == GAIN:
@@ -138,15 +139,13 @@ class ItemsByRank:
         if measure.tie_breaking.is_exact:
             self._tied = _tied_ranks(one.labels.scores[0, self._order])
         self.has_ties = any(self._tied[is_shown])
-        self._choose()
 
     def show(self, ranks: Sequence[int], missed: Sequence[Any]) -> None:
-        """Shows these ranks, and these items that were not retrieved."""
-        self.ranks, self.missed = np.array(ranks, int), [*missed]
-        self._choose()
+        """Shows these ranks, and these items that were not retrieved.
 
-    def _choose(self) -> None:
-        """The position of each item that is shown; -1 without an item."""
+        `positions` has the position of each item that is shown; -1 without an item.
+        """
+        self.ranks, self.missed = np.array(ranks, int), [*missed]
         exists = self.ranks <= len(self._order)
         of_ranks = np.full(len(self.ranks), -1)
         of_ranks[exists] = self._order[self.ranks[exists] - 1]

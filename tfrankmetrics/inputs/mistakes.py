@@ -15,7 +15,7 @@ from tfrankmetrics.columns.values import from_pytorch
 # Their lines are on the call stack between a warning and the user's code.
 LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
 MOST_VALUES = 10_000  # enough of the data to tell
-MANY = 20  # items that are not alike by chance
+MANY = 20  # fewer items may be alike by chance
 
 
 class RankingWarning(UserWarning):
@@ -140,7 +140,7 @@ def warn_if_lists_have_one_item(num_lists: int, longest: int) -> None:
 def warn_of_threshold(thresholds: Iterable[float], labels: np.ndarray) -> None:
     """Warns if all judged items are relevant, or none although they have labels.
 
-    `labels` are those of judged items.
+    `labels` holds the labels of the judged items.
     """
     for threshold in thresholds:
         if labels.size < MANY:

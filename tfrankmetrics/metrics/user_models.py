@@ -42,7 +42,7 @@ def expected_reciprocal_rank(lists: RankedLists, stop: ItemGain) -> Array:
 
 def pfound(lists: RankedLists, stop: ItemGain, *, decay: float) -> Array:
     """PFound@k = sum over ranks 1..k of P(a stop there) * (1 - decay)^(rank - 1)."""
-    look = probability_of_look(lists, stop, persistence=1 - decay)
+    look = look_with_decay(lists, stop, decay=decay)
     return lists.sum_to_cutoffs(lists.first_stop(stop) * look)
 
 

@@ -20,7 +20,7 @@ from tfrankmetrics.retrieval.inputs import padded, rows_of, size_of
 from tfrankmetrics.retrieval.lists import by_query, order_of
 from tfrankmetrics.retrieval.products import dot_product, dot_products_of_pairs
 from tfrankmetrics.retrieval.truth import RelevantItems, Truth
-from tfrankmetrics.rules import check_option
+from tfrankmetrics.rules import check_query
 
 
 class OneQuery(NamedTuple):
@@ -43,12 +43,7 @@ class OneQuery(NamedTuple):
         """Raises ValueError for what `evaluate_retrieval` would not accept, either."""
         vectors = read_queries(settings, truth, queries)
         found = read_candidates(settings, truth, candidates)
-        check_option("explain_retrieval", "query", number, int)
-        if not 0 <= number < (size := size_of("queries", vectors)):
-            raise ValueError(
-                f"`query` must be the number of a query, 0 to {size - 1} here. "
-                f"Received: {number}."
-            )
+        check_query("explain_retrieval", number, size_of("queries", vectors))
         chosen = np.array([number])
         items = truth.items().of(chosen)
         return cls(settings, rows_of(vectors, chosen), items, found)
