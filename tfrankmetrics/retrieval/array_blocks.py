@@ -77,9 +77,7 @@ class ArrayBlock(Block):
 
         rows, columns, ids = self._own.within(chunk.start, chunk.start + chunk.size)
         scores[rows, ids - chunk.start] = self._thresholds[rows, columns]
-        known = np.zeros(self._thresholds.shape, np.int64)
-        known[rows, columns] = 1
-        near = Near(self._lower, self._upper, known, correct)
+        near = Near(self._lower, self._upper, correct)
         return compare(scores, self._thresholds, self._num_ranked, pool, near)
 
 

@@ -13,6 +13,8 @@ import numpy as np
 COMPARISONS_AT_A_TIME = 2**21
 # A comparison with each of more thresholds than these takes longer than a sort.
 MOST_COMPARISONS = 64
+# Enough that the functions of NumPy that correct them are worth their calls.
+CORRECTIONS_AT_A_TIME = 2**14
 # Bytes that are added up without an overflow, as numbers of 8 bytes.
 BYTES_AT_A_TIME = 8 * 128
 
@@ -22,7 +24,6 @@ class Near(NamedTuple):
 
     lower: np.ndarray  # [B, M]
     upper: np.ndarray  # [B, M]
-    known: np.ndarray  # [B, M], how many of them are the threshold itself
     # From rows and columns of `scores` to the correct scores.
     correct: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -59,7 +60,7 @@ def compare(
     num_threads = os.cpu_count() or 1
 
     def of_thread(thread: int) -> float:
-        lowest = np.inf
+        lowest, found, num_found = np.inf, [], 0
         for start in starts[thread::num_threads]:
             rows, number = slice(start, start + step), numbers[start]
             some = rows, slice(0, number)
@@ -69,9 +70,15 @@ def compare(
                 count(scores[rows], *limits, above[some], not_below[some])
             elif number > 0 and near is not None:
                 limits, counts = near.limits_of(some), (above[some], not_below[some])
-                found = count(scores[rows], *limits, *counts, near.known[some])
-                _correct(start, scores, thresholds, found, near, above, not_below)
+                places = count(scores[rows], *limits, *counts, find=True)
+                found.append((places[0] + start, *places[1:]))
+                num_found += len(places[0])
+                if num_found > CORRECTIONS_AT_A_TIME:
+                    _correct(scores, thresholds, found, near, above, not_below)
+                    found, num_found = [], 0
             lowest = np.minimum(lowest, scores[rows].min())
+        if near is not None and num_found > 0:
+            _correct(scores, thresholds, found, near, above, not_below)
         return lowest
 
     lowest = np.min([*pool.map(of_thread, range(num_threads))])
@@ -79,17 +86,15 @@ def compare(
 
 
 def _correct(
-    start: int,
     scores: np.ndarray,
     thresholds: np.ndarray,
-    found: tuple[np.ndarray, ...],
+    found: list[tuple[np.ndarray, ...]],
     near: Near,
     above: np.ndarray,
     not_below: np.ndarray,
 ) -> None:
     """Corrects scores and counts, where the scores found are near the thresholds."""
-    rows, columns, places = found
-    rows = rows + start
+    rows, columns, places = map(np.concatenate, zip(*found, strict=True))
     again = near.correct(rows, places)
     scores[rows, places] = again
     limits = thresholds[rows, columns]
@@ -103,22 +108,33 @@ def _by_comparing(
     lower: np.ndarray,
     above: np.ndarray,
     not_below: np.ndarray,
-    known: np.ndarray | None = None,
+    *,
+    find: bool = False,
 ) -> tuple[np.ndarray, ...]:
-    """Counts scores; with `known`, finds the others between the two limits."""
+    """Counts scores; with `find`, returns those between the two limits."""
     width = -(-scores.shape[1] // BYTES_AT_A_TIME) * BYTES_AT_A_TIME
-    is_counted = np.zeros((1 if known is None else 2, *upper.shape, width), bool)
+    is_above, is_not_below = is_counted = np.zeros((2, *upper.shape, width), bool)
     scores, end = scores[:, np.newaxis], scores.shape[1]
-    np.greater(scores, upper[:, :, np.newaxis], out=is_counted[0, :, :, :end])
-    above[:] = _count_bytes(is_counted[0])
-    np.greater_equal(scores, lower[:, :, np.newaxis], out=is_counted[-1, :, :, :end])
-    not_below[:] = _count_bytes(is_counted[-1])
-    if known is None:
+    np.greater(scores, upper[:, :, np.newaxis], out=is_above[:, :, :end])
+    np.greater_equal(scores, lower[:, :, np.newaxis], out=is_not_below[:, :, :end])
+    above[:] = _count_bytes(is_above)
+    if not find:
+        not_below[:] = _count_bytes(is_not_below)
         return ()
-    rows, columns = np.nonzero(not_below - above != known)
-    one, other = is_counted[:, rows, columns]
-    pairs, places = np.divmod(np.flatnonzero(one != other), width)
-    return rows[pairs], columns[pairs], places
+    above_words, words = is_counted.view(np.uint64)
+    words ^= above_words
+    rows, columns, places = _true_bytes(words)
+    np.add.at(not_below, (rows, columns), 1)
+    not_below += above
+    return rows, columns, places
+
+
+def _true_bytes(words: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The indexes of the bytes that are 1, in numbers of 8 bytes, most of them 0."""
+    found = np.flatnonzero(words != 0)
+    each, byte = np.nonzero(words.reshape(-1, 1)[found].view(np.uint8))
+    shape = *words.shape[:-1], words.shape[-1] * 8
+    return np.unravel_index(found[each] * 8 + byte, shape)
 
 
 def _count_bytes(where: np.ndarray) -> np.ndarray:
@@ -135,18 +151,19 @@ def _by_sorting(
     lower: np.ndarray,
     above: np.ndarray,
     not_below: np.ndarray,
-    known: np.ndarray | None = None,
+    *,
+    find: bool = False,
 ) -> tuple[np.ndarray, ...]:
-    """Counts scores; with `known`, finds the others between the two limits."""
+    """Counts scores; with `find`, returns those between the two limits."""
     for row, ascending in enumerate(np.sort(scores, axis=1)):
         end = len(ascending)
         if ascending.dtype.kind == "f":
             end = np.searchsorted(ascending, np.nan)  # NaN is sorted to the end
         above[row] = end - np.searchsorted(ascending[:end], upper[row], "right")
         not_below[row] = end - np.searchsorted(ascending[:end], lower[row])
-    if known is None:
+    if not find:
         return ()
-    rows, columns = np.nonzero(not_below - above != known)
+    rows, columns = np.nonzero(not_below != above)
     found = [
         np.flatnonzero((scores[row] >= low) & (scores[row] <= high))
         for row, low, high in zip(
