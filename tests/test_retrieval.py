@@ -226,18 +226,18 @@ def test_copies_in_every_chunk_are_tied(dtype, size, kind):
     """A narrower product, as of a last chunk, would be summed in a different order."""
     rng = np.random.default_rng(0)
     candidates = rng.normal(size=(2100, 1024)).astype(dtype)
-    queries = rng.normal(size=(3, 1024)).astype(dtype)
-    copies = [5, 1000, 2040, 2060, 2099]
+    queries = rng.normal(size=(3, 1024)).astype(dtype).repeat(6, axis=0)
+    copies = [0, 5, 1000, 2040, 2060, 2099]
     candidates[copies] = candidates[0]
     dataset = tf.data.Dataset.from_tensor_slices(candidates).batch(size or 700)
     queries, vectors = kind(queries), kind(candidates)
     for data, options in ((vectors, {"chunk_size": size}), (dataset, {})):
-        found = [
-            tfr.evaluate_retrieval(queries, data, [own] * 3, ["mrr", "tied"], **options)
-            for own in [0, *copies]
-        ]
-        assert found[0]["tied"] == 1
-        assert all(each == found[0] for each in found)
+        found = tfr.evaluate_retrieval(
+            queries, data, copies * 3, ["mrr", "tied"], per_query=True, **options
+        )
+        assert (found["tied"] == 1).all()
+        of_queries = found["mrr"].reshape(3, 6)  # with each copy as the relevant item
+        assert (of_queries == of_queries[:, :1]).all()
 
 
 def vectors_with_copies(rng, dtype, width):
