@@ -18,7 +18,7 @@ from report import publish
 from training import SUITE, batch
 
 from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.engine.values import weighted_sums
+from tfrankmetrics.engine.sums import weighted_sums
 from tfrankmetrics.inputs.labels import read_labels
 
 CASES = {

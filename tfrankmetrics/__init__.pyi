@@ -15,7 +15,21 @@ from tfrankmetrics.explanation.result import Explanation
 from tfrankmetrics.explanation.retrieval import explain_retrieval
 from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.keras.many import RankingMetrics
-from tfrankmetrics.metrics.base import SubtopicMetric, TopKMetric, WholeListMetric
+from tfrankmetrics.metrics.base import (
+    ItemMetric,
+    SubtopicMetric,
+    TopKMetric,
+    WholeListMetric,
+)
+from tfrankmetrics.metrics.beyond import (
+    AttentionWeightedRankFairness,
+    CatalogCoverage,
+    ExposureEntropy,
+    ExposureGini,
+    IntraListDiversity,
+    MeanPopularity,
+    Novelty,
+)
 from tfrankmetrics.metrics.binary import (
     CappedRecallAtK,
     F1AtK,
@@ -57,6 +71,7 @@ from tfrankmetrics.metrics.whole_list import (
 from tfrankmetrics.options import Options
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.results.values import QueryValues, RunCounts, RunValues, SlicedValues
 from tfrankmetrics.retrieval.evaluation import evaluate_retrieval
 

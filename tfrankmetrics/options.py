@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
+from tfrankmetrics.item_data import CategoryShares, ItemCategories, ItemData
 from tfrankmetrics.rules import Conflict, Rule, UnknownOptionError, is_finite, is_int
 from tfrankmetrics.signatures import Option, options_of, with_meanings
 
@@ -27,6 +28,7 @@ __all__ = [
     "Ideal",
     "Inputs",
     "MaxLabel",
+    "NumItems",
     "Options",
     "Over",
     "Persistence",
@@ -77,6 +79,14 @@ Alpha = Annotated[
 ]
 # What is put between a metric's name and its cutoff, in the keys of results.
 Separator = Literal["@", "_"]
+# Of items, for metrics of what is recommended; `item_data.py` has the other types.
+NumItems = Annotated[
+    int | None,
+    Rule(
+        "None (the width of the scores) or an int of at least 1",
+        lambda n: n is None or (is_int(n) and 1 <= n < 2**31),
+    ),
+]
 # How tied items, empty lists and queries count.
 Ties = Literal["expected", "stable", "random", "best", "worst"]
 Seed = int | None
@@ -211,6 +221,42 @@ class Options(TypedDict, total=False):
             '"zero", "one" (only metrics whose best value is 1), or "skip", which '
             "excludes the list from the mean. Lists that consist entirely of padding "
             "are always excluded."
+        ),
+    ]
+    num_items: Annotated[
+        NumItems,
+        Option(
+            "The number of items in the catalog, V, whose ids are 0 ... V - 1. Required "
+            "unless a function is passed the scores of the whole catalog."
+        ),
+    ]
+    popularity: Annotated[
+        ItemData,
+        Option(
+            "The popularity of each item, at least 0, in the order of the items' ids, "
+            "or a dict from the id of an item to it. `novelty` requires probabilities "
+            "above 0, such as (interactions + 1) / (users + 1)."
+        ),
+    ]
+    vectors: Annotated[
+        ItemData,
+        Option(
+            "A vector for each item, `[V, d]`, or a dict from the id of an item to its "
+            "vector."
+        ),
+    ]
+    categories: Annotated[
+        ItemCategories,
+        Option(
+            "The category of each item, a string or an integer, `[V]`, or a dict from "
+            "the id of an item to its category."
+        ),
+    ]
+    target: Annotated[
+        CategoryShares,
+        Option(
+            "The share of the exposure that each category should receive: a dict from "
+            "categories to numbers that add up to 1."
         ),
     ]
     convention: Annotated[

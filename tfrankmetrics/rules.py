@@ -73,6 +73,8 @@ def rule_of(annotation: Any) -> Rule:
         return _any_of([rule_of(part) for part in parts])
     if origin is collections.abc.Callable:
         return Rule("a function of a tensor", callable)
+    if hasattr(annotation, "words"):  # a class that checks what users pass
+        return Rule(annotation.words, lambda value: isinstance(value, annotation))
     if annotation not in _RULES:
         raise TypeError(
             "The type of an option must be a Literal, int, float, bool, str, None, a "

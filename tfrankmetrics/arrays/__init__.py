@@ -18,6 +18,11 @@ gather(values, index)
 scatter(values, index, number), scatter_max(values, index, numbers)
     The values of each row with a number at the positions `[B, D]`; or with the maximum
     of the value and the number there.
+segment_sum(values, segments, number)
+    The sum of the values `[N]` of each of `number` segments.
+sum_chosen(which, values, index)
+    The sum of the rows of `values` `[V, ...]` that are True in each row of `which`
+    `[B, N]`; `index` `[B, N]` has the row for each element, by default its position.
 count_nonzero(where)
     How many are True in each row of `[B, N]`, float64. Faster than a sum for long rows.
 top_k(values, k)

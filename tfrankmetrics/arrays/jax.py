@@ -245,6 +245,18 @@ def _rows_of(index: jax.Array) -> jax.Array:
     return jnp.arange(index.shape[0])[:, np.newaxis]
 
 
+def segment_sum(values: jax.Array, segments: jax.Array, number: int) -> jax.Array:
+    """The sum of the values of each segment."""
+    return jax.ops.segment_sum(values, segments, number)
+
+
+def sum_chosen(
+    which: jax.Array, values: jax.Array, index: jax.Array | None = None
+) -> jax.Array:
+    """The sum of the values of some items of each row."""
+    return jnp.matmul(which.astype(values.dtype), values)
+
+
 def count_nonzero(where: jax.Array) -> jax.Array:
     """How many are True in each row."""
     return jnp.count_nonzero(where, axis=1).astype(jnp.float64)

@@ -179,6 +179,24 @@ def scatter_max(
     return changed
 
 
+def segment_sum(values: np.ndarray, segments: np.ndarray, number: int) -> np.ndarray:
+    """The sum of the values of each segment."""
+    return np.bincount(segments, values, minlength=number)
+
+
+def sum_chosen(
+    which: np.ndarray, values: np.ndarray, index: np.ndarray | None = None
+) -> np.ndarray:
+    """The sum of the values of some items of each row."""
+    sums = np.zeros((len(which), *values.shape[1:]))
+    for row, chosen in enumerate(which):
+        if chosen.any():
+            here = np.flatnonzero(chosen)
+            here = here if index is None else index[row, here]
+            sums[row] = values[here].sum(axis=0)
+    return sums
+
+
 def count_nonzero(where: np.ndarray) -> np.ndarray:
     """How many are True in each row."""
     return np.count_nonzero(where, axis=1).astype(np.float64)

@@ -85,6 +85,23 @@ def _indices(index: Any) -> tf.Tensor:
     return tf.stack([rows + tf.zeros_like(index), index], axis=2)
 
 
+def segment_sum(values: Any, segments: Any, number: int) -> tf.Tensor:
+    """The sum of the values of each segment."""
+    return tf.math.unsorted_segment_sum(values, segments, number)
+
+
+def sum_chosen(which: Any, values: Any, index: Any = None) -> tf.Tensor:
+    """The sum of the values of some items of each row."""
+    if index is not None:
+        values = tf.gather(values, index)
+        is_chosen = tf.reshape(which, [*which.shape, *[1] * (values.shape.rank - 2)])
+        return tf.reduce_sum(tf.where(is_chosen, values, 0), axis=1)
+    chosen = tf.cast(which, values.dtype)
+    if values.shape.rank == 1:
+        return tf.linalg.matvec(chosen, values)
+    return tf.matmul(chosen, values)
+
+
 def count_nonzero(where: Any) -> tf.Tensor:
     """How many are True in each row."""
     # Sums of up to 250 bytes fit into a byte, which is faster than adding up floats.

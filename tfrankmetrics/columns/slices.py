@@ -91,10 +91,13 @@ class Column:
         return as_objects(self.distinct)[self.numbers]
 
 
-def columns_by_query(columns: Mapping[str, Any], num_queries: int) -> dict[str, Column]:
-    """Columns with a value for each query."""
+def columns_by_query(
+    columns: Mapping[str, Any], num_queries: int | None
+) -> dict[str, Column]:
+    """Columns with a value for each query; their number may not be known yet."""
     found = {name: column_of("by", name, values) for name, values in columns.items()}
     for name, each in found.items():
+        num_queries = len(each.numbers) if num_queries is None else num_queries
         if len(each.numbers) != num_queries:
             raise ValueError(
                 "`by` must have a value for each query. Received: "

@@ -6,18 +6,21 @@ cutoffs and options are here, once.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS, Convention
 from tfrankmetrics.inputs.formats import InputFormat
+from tfrankmetrics.item_data import ItemData
 from tfrankmetrics.options import WITHOUT_CUTOFF, ConventionName, Cutoff
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import (
     Conflict,
@@ -36,11 +39,12 @@ class Declaration:
 
     name: str
     aliases: tuple[str, ...]  # the names that other tools use
-    formula: Callable[..., Array]  # float64 [B, C], or [B] without a cutoff
-    gain: Callable[..., ItemGain]
+    # Float64 [B, C], or [B] without a cutoff. With `value`, [D].
+    formula: Callable[..., Array]
+    gain: Callable[..., ItemGain] | None  # None for a metric of recommended items
     # The total gain of each list, [B], or another number that is 0 for an empty list;
     # or one for each cutoff, [B, C].
-    total: Callable[[RankedLists, ItemGain], Array]
+    total: Callable[[RankedLists, ItemGain], Array] | None
     lower_is_better: bool
     range: tuple[float, float]  # the lowest and the highest possible value
     without_results: float | None  # the value of an empty result; None if it has none
@@ -56,7 +60,14 @@ class Declaration:
     defaults: Mapping[str, Any]  # of its options
     types: Mapping[str, Any]  # of its options
     cls: type[Any]
+    # From the exposure of the items over all queries, [..., V], to a value, [...].
+    value: Callable[[Array], Array] | None = None
     needs_tensors: bool = False  # whether only TensorFlow computes the formula
+
+    @property
+    def reads_items(self) -> bool:
+        """Whether it reads which items are recommended, not which are relevant."""
+        return self.gain is None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,6 +98,11 @@ class Measure:
         """The same metric with the same options, without a cutoff."""
         return dataclasses.replace(self, k=None)
 
+    def with_option(self, option: str, value: Any) -> Measure:
+        """The same metric with another value of an option."""
+        options = dict(self.options) | {option: value}
+        return dataclasses.replace(self, options=tuple(options.items()))
+
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(f'{o}={v!r}' for o, v in self.options)})"
 
@@ -101,6 +117,7 @@ class Measure:
     def gain(self) -> ItemGain:
         """What each item contributes to this metric."""
         function = self.declaration.gain
+        assert function is not None  # no metric of recommended items asks for it
         gain = function(**self._options_of(function))
         if not isinstance(gain, ItemGain):
             raise TypeError(
@@ -115,13 +132,42 @@ class Measure:
         gain = self.gain if self["ties"] in ("best", "worst") else None
         return TieBreaking(self["ties"], self["seed"], gain)
 
-    def values(self, lists: RankedLists) -> Array:
+    def attention(self, recommended: Recommended) -> Array:
+        """How much exposure each rank gives to its item, float64 `[D]`."""
+        formula = self.declaration.formula
+        return formula(recommended, **self._options_of(formula))
+
+    def value_of(self, exposure: Array) -> Array:
+        """The value of exposures over all queries, from `[..., V]` to `[...]`."""
+        function = self.declaration.value
+        assert function is not None
+        return function(exposure, **self._options_of(function))
+
+    @property
+    def ids_of_items(self) -> list[tuple]:
+        """The ids of the items, where an option has data by id."""
+        return [v.ids for v in self.item_data.values() if v.ids is not None]
+
+    def by_position(self, items: Sequence[Hashable]) -> Measure:
+        """The same metric, with its data about items in the order of these items."""
+        data = {o: v.by_position(items) for o, v in self.item_data.items()}
+        return dataclasses.replace(
+            self, options=tuple({**dict(self.options), **data}.items())
+        )
+
+    @property
+    def item_data(self) -> dict[str, ItemData]:
+        """The options that hold data about items."""
+        return {o: v for o, v in self.options if isinstance(v, ItemData)}
+
+    def values(self, lists: RankedLists | Recommended) -> Array:
         """The metric's value at every cutoff of the lists, float64 `[B, C]`.
 
         `[B, 1]` for a metric without a cutoff.
         """
         formula = self.declaration.formula
-        values = formula(lists, self.gain, **self._options_of(formula))
+        gain = () if self.declaration.reads_items else (self.gain,)
+        values = formula(lists, *gain, **self._options_of(formula))
         has_cutoff = self.declaration.has_cutoff
         shape = (None, len(lists.cutoffs)) if has_cutoff else (None,)
         is_float64 = hasattr(values, "dtype") and values.dtype == xp.float64
@@ -140,7 +186,7 @@ class Measure:
 
     def total(self, lists: RankedLists) -> Array:
         """The total gain of each list, `[B]` or `[B, C]`; 0 for an empty list."""
-        return self.declaration.total(lists, self.gain)
+        return self.declaration.total(lists, self.gain)  # type: ignore[misc]
 
     def by_rank(self, column: str, lists: RankedLists) -> Array:
         """What an explanation shows in a column, for each rank, `[B, D]`."""
@@ -182,6 +228,8 @@ def make_measure(
             complete[option] = chosen.choice(option, name)
     complete.update({o: value for o, value in options.items() if value is not None})
     for option, value in complete.items():
+        if hasattr(types[option], "words") and value is not None:
+            complete[option] = value = types[option].of(option, value)
         check_option(name, option, value, types[option])
     check_option(name, "k", k, Cutoff)
     if k is not None and not declaration.has_cutoff:
@@ -211,9 +259,43 @@ def _convention_for(name: str, declaration: Declaration) -> Convention:
     return convention
 
 
-def check_inputs(measure: Measure, data: InputFormat) -> None:
-    """Raises ValueError for a metric that does not support an input format."""
+def by_tie_breaking(
+    measures: Iterable[Measure],
+) -> dict[TieBreaking, list[Measure]]:
+    """The measures that break ties alike, and so share a ranking."""
+    alike = collections.defaultdict(list)
+    for measure in measures:
+        alike[measure.tie_breaking].append(measure)
+    return alike
+
+
+def cutoffs_of(measures: Iterable[Measure]) -> tuple[int | None, ...]:
+    """The cutoffs, unique and ascending; None, the whole list, is the last."""
+    cutoffs = {measure.k for measure in measures}
+    return tuple(sorted(cutoffs, key=lambda k: (k is None, k or 0)))
+
+
+def require_values_by_query(named: Mapping[str, Measure]) -> None:
+    """Raises ValueError for a metric that has only one value over all queries."""
+    for name, measure in named.items():
+        if measure.declaration.value is not None:
+            raise ValueError(
+                f"{name!r} is one value over all queries, and has none for a query. "
+                "Received: it among metrics of which each query needs a value. Omit "
+                "this metric, or compute it without `per_query`."
+            )
+
+
+def check_inputs(
+    measure: Measure, data: InputFormat, *, has_items: bool = False
+) -> None:
+    """Raises ValueError for a metric that does not support an input format.
+
+    With `has_items`, labels come with the id of each item.
+    """
     inputs = measure.declaration.inputs
+    if has_items and measure.declaration.reads_items:
+        return
     if data.inputs not in inputs:
         raise ValueError(
             f"`{measure.declaration.name}` supports only inputs="

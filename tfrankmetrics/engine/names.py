@@ -97,6 +97,8 @@ def named_measures(
     options: Mapping[str, Any],
     data: InputFormat | None = None,
     separator: Separator = "@",
+    *,
+    has_items: bool = False,
 ) -> dict[str, Measure]:
     """The measures of a list of names and metric objects, by the name of each.
 
@@ -107,6 +109,7 @@ def named_measures(
         data: The input format of the data; labels by default.
         separator: What is put between the name of a metric given by name, and its
             cutoff.
+        has_items: Whether labels come with item ids.
     """
     _require_list(metrics)
     check_option("metrics", "separator", separator, Separator)
@@ -121,7 +124,7 @@ def named_measures(
             name = measure.name_with(separator)
         else:
             measure, name = _measure_of_object(metric, data), metric.name
-        check_inputs(measure, data)
+        check_inputs(measure, data, has_items=has_items)
         if name in named:
             raise ValueError(
                 "The names of `metrics` must be unique, since each is a key of the "
@@ -165,7 +168,8 @@ def _measure_of_object(metric: Any, data: InputFormat) -> Measure:
             "NDCG(k=10): no classes, and no RankingMetrics. Received: "
             f"{shortened(metric)}."
         )
-    if metric.input_format not in (data, input_format()):
+    by_default = input_format(measure.declaration.cls.fields["inputs"].default)
+    if metric.input_format not in (data, by_default):
         raise ValueError(
             "All metrics in a list read the same data: omit `inputs` and `duplicates` "
             f"on the metric objects. Received: {shortened(metric.name)} with "

@@ -6,7 +6,6 @@ Analysis all call these functions.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,7 +15,8 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import first_index
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.items import Columns, columns_of_items
+from tfrankmetrics.engine.measure import Measure, by_tie_breaking, cutoffs_of
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import Lists, with_arrays
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -41,11 +41,27 @@ def values_and_weights(
     padding, or empty with `empty="skip"`) has the weight 0. An invalid label or weight
     makes the query's weight NaN.
     """
+    of_lists = [each for each in measures if not each.declaration.reads_items]
+    of_items = [each for each in measures if each.declaration.reads_items]
+    columns = _columns_of_lists(of_lists, lists, first_query)
+    columns |= columns_of_items(of_items, lists, first_query)
+    values, weights = zip(*(columns[measure] for measure in measures), strict=True)
+    is_valid = once_per_graph(type(lists).has_valid_values, lists)
+    nan_if_invalid = xp.where(
+        is_valid, xp.asarray(0, xp.float64, like=is_valid), float("nan")
+    )
+    return xp.stack(values), xp.stack(weights) + nan_if_invalid
+
+
+def _columns_of_lists(
+    measures: Sequence[Measure], lists: Lists, first_query: Array | int
+) -> Columns:
+    """The values and weights `[B]` of metrics of relevance, by the measure."""
     lists = without_one_subtopic(measures, lists)
     _check_labels(measures, lists)
-    columns: dict[Measure, tuple[Array, Array]] = {}
-    for tie_breaking, alike in _by_tie_breaking(measures).items():
-        cutoffs = tuple(sorted({measure.k for measure in alike}, key=_none_last))
+    columns: Columns = {}
+    for tie_breaking, alike in by_tie_breaking(measures).items():
+        cutoffs = cutoffs_of(alike)
         ranked = _ranked(lists, cutoffs, tie_breaking, first_query)
         for measure in dict.fromkeys(measure.without_cutoff for measure in alike):
             value, weight = _apply_empty(measure, ranked, measure.values(ranked))
@@ -57,12 +73,7 @@ def values_and_weights(
                 weights = xp.unstack(weight, axis=1)
             for k, *column in zip(own_cutoffs, values, weights, strict=True):
                 columns[dataclasses.replace(measure, k=k)] = tuple(column)
-    values, weights = zip(*(columns[measure] for measure in measures), strict=True)
-    is_valid = once_per_graph(type(lists).has_valid_values, lists)
-    nan_if_invalid = xp.where(
-        is_valid, xp.asarray(0, xp.float64, like=is_valid), float("nan")
-    )
-    return xp.stack(values), xp.stack(weights) + nan_if_invalid
+    return columns
 
 
 def _ranked(
@@ -111,19 +122,6 @@ def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
             )
 
 
-def _by_tie_breaking(
-    measures: Iterable[Measure],
-) -> dict[TieBreaking, list[Measure]]:
-    alike = collections.defaultdict(list)
-    for measure in measures:
-        alike[measure.tie_breaking].append(measure)
-    return alike
-
-
-def _none_last(k: int | None) -> tuple[bool, int]:
-    return k is None, k or 0
-
-
 def _apply_empty(
     measure: Measure, ranked: RankedLists, value: Array
 ) -> tuple[Array, Array]:
@@ -161,40 +159,6 @@ def _times(measure: Measure, ranked: RankedLists, total: Array) -> Array | int:
     return 1
 
 
-def weighted_sums(
-    measures: Sequence[Measure],
-    lists: Lists,
-    first_query: Array | int = 0,
-) -> Array:
-    """Sum of weight * value and sum of weight over the queries, `[measures, 2]`.
-
-    This is the whole state of a metric. It adds up over batches, replicas and workers.
-    """
-    return _sums(*values_and_weights(measures, lists, first_query))
-
-
-def weighted_sums_and_queries(
-    measures: Sequence[Measure],
-    lists: Lists,
-    first_query: Array | int = 0,
-) -> Array:
-    """`weighted_sums`, and a last row with the number of queries, twice.
-
-    `[measures + 1, 2]`. A query is counted if it counts in any of the measures.
-    """
-    values, weights = values_and_weights(measures, lists, first_query)
-    is_counted = xp.any(xp.not_equal(weights, 0), axis=0)
-    number = xp.sum(xp.astype(is_counted, xp.float64))
-    return xp.concat([_sums(values, weights), xp.full([1, 2], number)], axis=0)
-
-
-def _sums(values: Array, weights: Array) -> Array:
-    return xp.stack(
-        [xp.sum(weights * values, axis=1), xp.sum(weights, axis=1)],
-        axis=1,
-    )
-
-
 def parts_of(order: np.ndarray, lengths: np.ndarray, most: int) -> Iterator[np.ndarray]:
     """Queries in this order, with at most `most` elements at a time, if they fit.
 
@@ -211,15 +175,6 @@ def parts_of(order: np.ndarray, lengths: np.ndarray, most: int) -> Iterator[np.n
         fit = max(1, int(np.searchsorted(elements, most, side="right")))
         yield part[:fit]
         start += fit
-
-
-def means(sums: Array) -> Array:
-    """The measures' values `[measures]` from `weighted_sums`.
-
-    NaN if no query counted, or if a sum overflowed.
-    """
-    is_finite = xp.all(xp.isfinite(sums), axis=1)
-    return xp.where(is_finite, sums[:, 0] / sums[:, 1], float("nan"))
 
 
 def means_of(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfrankmetrics.arguments import ListArguments
+from tfrankmetrics.columns.values import Codes
 from tfrankmetrics.engine.calls import call_compiled, require_eager
+from tfrankmetrics.engine.items import ExposureSums
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import (
@@ -18,6 +20,7 @@ from tfrankmetrics.engine.values import (
 )
 from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
+from tfrankmetrics.inputs.ids import as_positions
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import (
     warn_if_lists_have_one_item,
@@ -100,14 +103,40 @@ def evaluate_lists(
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate` for a request: reads, checks, computes and shapes the result."""
     request.data.refuse_mistakes(y_true, y_pred)
+    request, y_true, y_pred = with_items_by_position(request, y_true, y_pred)
     lists = request.data.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()
+    request = request.for_items_of(lists)
     request.data.check_mistakes(y_true, y_pred, mask, lists, request.reads_judgments)
     if isinstance(lists, LabelLists):
         _warn_of_labels(request, lists)
     slices = request.slices_of_queries(lambda: int(lists.num_queries))
-    values, weights = _values_and_weights(request.measures, lists)
-    return request.result(values, weights, slices)
+    sums = ExposureSums.of(request.named, slices)
+    values, weights = _values_and_weights(request.measures, lists, sums)
+    return request.result(values, weights, slices, totals=sums.values())
+
+
+def with_items_by_position(
+    request: Request, y_true: Any, y_pred: Any
+) -> tuple[Request, Any, Any]:
+    """The same data with positions for ids, if data about items are given by id."""
+    keyed = [ids for m in request.measures for ids in m.ids_of_items]
+    if not keyed:
+        return request, y_true, y_pred
+    if request.data.inputs != "ids":
+        raise ValueError(
+            "Data about items by id require inputs='ids', or a table with item ids. "
+            f"Received: a dict by id with inputs={request.data.inputs!r}. Pass the "
+            "data in the order of the items."
+        )
+    items, rows = keyed[0], Codes()
+    for item in items:
+        rows[item]  # noqa: B018 (the next row)
+    named = {name: each.by_position(items) for name, each in request.named.items()}
+    is_dict = isinstance(y_true, Mapping)
+    ids = as_positions(y_true["ids"] if is_dict else y_true, rows)
+    y_true = {**y_true, "ids": ids} if is_dict else ids
+    return request.with_measures(named), y_true, as_positions(y_pred, rows)
 
 
 def _warn_of_labels(request: Request, lists: LabelLists) -> None:
@@ -126,26 +155,34 @@ def evaluate_batches(
     A batch is the `y_true`, the `y_pred` and the `sample_weight` of some lists. Only
     their values are kept.
     """
-    check, parts, number = request.data.in_batches(), [], 0
+    check, parts, number, sums = request.data.in_batches(), [], 0, None
+    given = request
     for y_true, y_pred, sample_weight in batches:
+        request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
         lists = request.data.read(y_true, y_pred, sample_weight)
         lists.require_valid_values()
+        request = request.for_items_of(lists)
         check.add(y_true)
-        if not parts:
+        if sums is None:  # the first batch
+            sums = ExposureSums.of(request.named, request.slices_of_queries(None))
             request.data.warn_of_mistakes(y_true, lists, request.reads_judgments)
-        parts.append(_values_and_weights(request.measures, lists, number))
+        parts.append(_values_and_weights(request.measures, lists, sums, number))
         number += int(lists.num_queries)
-    if not parts:
+    if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
     check.refuse_mistakes()
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )
-    return request.result(values, weights, request.slices_of_queries(lambda: number))
+    slices = request.slices_of_queries(lambda: number)
+    return request.result(values, weights, slices, totals=sums.values())
 
 
 def _values_and_weights(
-    measures: tuple[Measure, ...], lists: Lists, first_query: int = 0
+    measures: tuple[Measure, ...],
+    lists: Lists,
+    sums: ExposureSums,
+    first_query: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Each query's value and weight, of as many lists as fit in memory at a time."""
     arrays, parts = arrays_of(lists), []
@@ -154,6 +191,8 @@ def _values_and_weights(
     for start in range(0, max(1, int(lists.num_queries)), step):
         rows = slice(start, start + step)
         part = with_arrays(lists, {n: array[rows] for n, array in arrays.items()})
+        queries = slice(first_query + start, first_query + start + step)
+        sums.add(part, queries, queries.start)
         parts.append(
             call_compiled(values_and_weights, measures, part, first_query + start)
         )

@@ -41,6 +41,7 @@ from tfrankmetrics.ranking.items import Items, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_items import depth_for
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import Recommended, recommend_by_score
 from tfrankmetrics.ranking.ties import TieBreaking, Ties
 
 
@@ -160,6 +161,35 @@ class CatalogueLists:
             num_retrieved=counts.num_retrieved,
             num_judged=num_judged(judged, counts.num_retrieved),
         )
+
+    def recommend(
+        self,
+        deepest: int | None,
+        tie_breaking: TieBreaking,
+        first_query: Array | int,
+    ) -> Recommended:
+        """The items of the catalogue with the highest scores."""
+        scores = self.scores
+        if self.exclude is not None:
+            scores = _excluding(scores, self.exclude)
+        weights = self.query_weights
+        return recommend_by_score(
+            scores, None, deepest, tie_breaking, first_query, weights
+        )
+
+    @property
+    def num_items(self) -> int | None:
+        """V."""
+        return self.scores.shape[1]
+
+    def require_items(self, number: int, metric: str) -> None:
+        """Raises ValueError unless there are data for each item of the catalogue."""
+        if self.num_items not in (None, number):
+            raise ValueError(
+                f"`{metric}` requires data for each item of the catalog, in the order "
+                f"of the scores. Received: {number} items, and scores of "
+                f"{self.num_items}."
+            )
 
     def _by_counting(
         self,

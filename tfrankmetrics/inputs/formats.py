@@ -36,6 +36,7 @@ from tfrankmetrics.inputs.padding import (
 )
 from tfrankmetrics.options import Duplicates, Inputs
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import rule_of, shortened
 
@@ -89,6 +90,24 @@ class Lists(Protocol):
             first_query: Number of queries ranked before these. With ties="random" it
                 makes the result independent of the batch size.
         """
+        ...
+
+    def recommend(
+        self,
+        deepest: int | None,
+        tie_breaking: TieBreaking,
+        first_query: Array | int,
+    ) -> Recommended:
+        """The recommended items by rank; the arguments are those of `rank`."""
+        ...
+
+    @property
+    def num_items(self) -> int | None:
+        """V, if the lists have the scores of a catalogue."""
+        ...
+
+    def require_items(self, number: int, metric: str) -> None:
+        """Raises ValueError unless the items are those of a catalog of some size."""
         ...
 
 

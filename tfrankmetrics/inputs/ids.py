@@ -24,12 +24,14 @@ from tfrankmetrics.inputs.relevant_ids import (
     from_dict,
     is_repeated,
     relevance_of,
+    require_below,
     require_finite_relevance,
 )
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.ranking.items import Items, count
 from tfrankmetrics.ranking.ranked_items import depth_for
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.ranking.ties import TieBreaking
 
 
@@ -123,6 +125,26 @@ class IdLists:
             num_judged=count(valid),
         )
 
+    def recommend(
+        self,
+        deepest: int | None,
+        tie_breaking: TieBreaking,
+        first_query: Array | int,
+    ) -> Recommended:
+        """The recommended items, which have no ties."""
+        ids = self.recommended[:, : depth_for(deepest, self.recommended)]
+        return Recommended(
+            at_ranks=ids, exists=ids != PADDING, query_weights=self.query_weights
+        )
+
+    @property
+    def num_items(self) -> None:
+        """Unknown: a list has some of the items only."""
+
+    def require_items(self, number: int, metric: str) -> None:
+        """Raises ValueError for a recommended id that is not below a number."""
+        require_below(number, metric, np.asarray(self.recommended))
+
 
 def _follows_padding(ids: Array) -> Array:
     return (ids[:, 1:] != PADDING) & (ids[:, :-1] == PADDING)
@@ -209,6 +231,17 @@ def as_integer_ids(
         codes = Codes() if codes is None else codes
         ids, y_pred = (_coded(data, kinds[0], codes) for data in (ids, y_pred))
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
+
+
+def as_positions(data: Any, rows: Codes) -> Any:
+    """Nested lists of ids as nested lists of their rows, and -1 for padding."""
+    data = _as_rows(data)
+    if isinstance(data, (list, tuple, np.ndarray)):
+        return [as_positions(item, rows) for item in data]
+    if _is_set(data):
+        return [rows[item] for item in data]
+    is_padding = isinstance(data, numbers.Number) and data == PADDING
+    return PADDING if is_padding else rows[data]
 
 
 def _coded(data: Any, kind: type, codes: Codes) -> Any:

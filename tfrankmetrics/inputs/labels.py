@@ -27,6 +27,7 @@ from tfrankmetrics.inputs.dense import (
     require_keys,
     with_shape_of,
 )
+from tfrankmetrics.inputs.relevant_ids import require_below
 from tfrankmetrics.inputs.rows import Dense
 from tfrankmetrics.inputs.weights import (
     as_weights,
@@ -37,6 +38,7 @@ from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_items import depth_for
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import Recommended, recommend_by_score
 from tfrankmetrics.ranking.ties import TieBreaking
 
 
@@ -54,6 +56,7 @@ class LabelLists:
     query_weights: Array | None = None  # [B] float64
     item_weights: Array | None = None  # [B, N] float64, 0 in padding
     judged: Array | None = None  # [B, N] bool; None if all valid items were judged
+    item_ids: Array | None = None  # [B, N] int64, in tables with items
 
     @property
     def num_queries(self) -> Array:
@@ -138,6 +141,33 @@ class LabelLists:
             num_retrieved=num_retrieved,
             num_judged=count(self.valid),
         )
+
+    def recommend(
+        self,
+        deepest: int | None,
+        tie_breaking: TieBreaking,
+        first_query: Array | int,
+    ) -> Recommended:
+        """The items with the highest scores, in tables with a column of items."""
+        assert self.item_ids is not None  # formats without items have no such metrics
+        scores = xp.select(self.valid, self.scores, lowest_score(self.scores))
+        return recommend_by_score(
+            scores,
+            self.item_ids,
+            deepest,
+            tie_breaking,
+            first_query,
+            self.query_weights,
+        )
+
+    @property
+    def num_items(self) -> None:
+        """Unknown: a list has some of the items only."""
+
+    def require_items(self, number: int, metric: str) -> None:
+        """Raises ValueError for the number of an item that is not below a number."""
+        if self.item_ids is not None:
+            require_below(number, metric, np.asarray(self.item_ids))
 
 
 def read_labels(

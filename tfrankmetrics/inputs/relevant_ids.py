@@ -106,3 +106,14 @@ def require_finite_relevance(relevance: Array) -> None:
             "'relevance' must hold finite numbers, and integers below 2^53. "
             f"Received: {first_value(invalid, relevance)}."
         )
+
+
+def require_below(number: int, metric: str, ids: np.ndarray) -> None:
+    """Raises ValueError for the id of an item that a metric does not know."""
+    largest = int(ids.max(initial=0))
+    if largest >= number:
+        raise ValueError(
+            f"`{metric}` knows {number} items, whose ids must be 0 to {number - 1}. "
+            f"Received: the recommended id {largest}. Pass data of all items in the "
+            "order of their ids, or a dict by id."
+        )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrankmetrics.item_data import CategoryShares, ItemData
 from tfrankmetrics.keras.bases import keras
 from tfrankmetrics.rules import shortened
 
@@ -44,6 +45,12 @@ def from_config(value: Any) -> Any:
 def _serialized(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, (ItemData, CategoryShares)):
+        return value.config
+    if hasattr(value, "to_numpy"):  # a column of pandas, by id
+        return dict(zip(value.index.tolist(), value.tolist(), strict=True))
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     if callable(value):
         return keras.utils.serialize_keras_object(value)
     return value

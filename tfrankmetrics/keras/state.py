@@ -13,7 +13,12 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import require_name
-from tfrankmetrics.engine.values import means, weighted_sums, weighted_sums_and_queries
+from tfrankmetrics.engine.sums import (
+    num_rows,
+    results,
+    weighted_sums,
+    weighted_sums_and_queries,
+)
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
@@ -80,7 +85,8 @@ class StatefulMetric(KerasMetric):
         self._measures = tuple(measures)
         self._input_format = input_format
         self._update = weighted_sums_and_queries if num_queries else weighted_sums
-        self._facts = slice(len(self._measures) + num_queries, None)
+        self._num_sums = num_rows(self._measures)
+        self._facts = slice(self._num_sums + num_queries, None)
         rows = self._facts.start + len(NO_EVIDENCE) * input_format.has_evidence
         self._sums = variables.new(self, "sums", (rows, 2), "float64")
         self._queries_seen = None
@@ -262,11 +268,12 @@ class StatefulMetric(KerasMetric):
             sums = variables.numbers_of(self._sums)
             if not variables.is_tracing(sums):
                 self._warn_of_mistakes(np.asarray(sums))
-            return variables.as_results(means(sums[: len(self._measures)]), self.dtype)
+            of_measures = results(self._measures, sums[: self._num_sums])
+            return variables.as_results(of_measures, self.dtype)
 
     def _warn_of_mistakes(self, sums: np.ndarray) -> None:
         data = self._input_format
-        of_measures = sums[: self._facts.start]
+        of_measures = sums[: len(self._measures)]
         warn_if_invalid(of_measures, self.name, data.causes_of_nan, data.hint_for_nan)
         if data.has_evidence:
             warn_of_mistakes(sums[self._facts], self.name)
@@ -274,7 +281,7 @@ class StatefulMetric(KerasMetric):
     def _num_queries(self) -> Array:
         """The number of queries so far, if it is part of the state."""
         with xp.computing_in(LIBRARY):
-            number = variables.numbers_of(self._sums)[len(self._measures), 0]
+            number = variables.numbers_of(self._sums)[self._num_sums, 0]
             return variables.as_result(number, self.dtype)
 
 

@@ -43,13 +43,15 @@ class SingleMetric(LazyKerasMetric):
 
     needs_keras: ClassVar[bool] = False
     has_subtopics: ClassVar[bool] = False
+    reads_items: ClassVar[bool] = False  # which items are recommended
     declaration: ClassVar[Declaration]
     fields: ClassVar[dict[str, Field]]
 
     def __init__(self, *args: Any, **given: Any) -> None:
         given = self._bind(*args, **given)
         name, dtype = given.pop("name", None), given.pop("dtype", None)
-        data = input_format(given.pop("inputs", None), given.pop("duplicates", None))
+        inputs = given.pop("inputs", self.fields["inputs"].default)
+        data = input_format(inputs, given.pop("duplicates", None))
         measure = make_measure(self.declaration, given.pop("k", None), **given)
         check_inputs(measure, data)
         super().__init__([measure], data, name or measure.name, dtype)
@@ -202,3 +204,39 @@ class SubtopicMetric(SingleMetric):
     k: Cutoff = dataclasses.field(default=None, kw_only=False)
     ties: Literal["expected", "stable", "random"] = "expected"
     inputs: Literal["labels"] = "labels"
+
+
+@with_fields
+class ItemMetric(SingleMetric):
+    """Base class of metrics of which items are recommended, such as catalog coverage.
+
+    They read the recommended ids, rather than whether these are relevant. Therefore
+    they support ids, the scores of a whole catalog, and tables with item ids, but not
+    labels, which do not tell one item from another. Their options hold data about the
+    items: one value for each, in the order of the ids, or a dict by id.
+
+    >>> import tfrankmetrics as tfr
+    >>> tfr.Novelty(k=10, popularity=[0.5, 0.25, 0.01]).name
+    'novelty@10'
+
+    Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        inputs: "ids" (the default) or "catalogue".
+        ties: "expected" (the default), "stable" or "random".
+        empty: "skip", the only choice: a query without recommendations is excluded.
+        duplicates: Has no effect on these metrics: a repeated recommendation is shown
+            each time.
+        seed, name, dtype: As in `TopKMetric`.
+
+    Raises:
+        ValueError: `k` or an option is invalid, or data about the items are missing.
+        TypeError: An argument is unknown.
+    """
+
+    reads_items: ClassVar[bool] = True
+
+    k: Cutoff = dataclasses.field(default=None, kw_only=False)
+    ties: Literal["expected", "stable", "random"] = "expected"
+    empty: Literal["skip"] = "skip"
+    inputs: Literal["ids", "catalogue"] = "ids"
+    duplicates: Duplicates = "first"

@@ -53,7 +53,8 @@ def metric(
     name: str,
     *,
     formula: Callable[..., Array],
-    gain: Callable[..., ItemGain],
+    gain: Callable[..., ItemGain] | None = None,
+    value: Callable[[Array], Array] | None = None,
     total: Callable[[RankedLists, ItemGain], Array] = RankedLists.total,
     aliases: tuple[str, ...] = (),
     lower_is_better: bool = False,
@@ -95,8 +96,14 @@ def metric(
             cutoff. Its keyword-only parameters are options of the metric. It uses only
             the operations of `lists.xp`, or those of TensorFlow, and returns 0 for an
             empty list.
+            For a subclass of `ItemMetric`, a function of `Recommended` alone. With
+            `value`, it returns the exposure that each rank gives to its item, `[D]`.
         gain: What each item contributes: an `ItemGain` class, such as `LabelGain` and
-            `BinaryGain`. Its fields are options of the metric.
+            `BinaryGain`. Its fields are options of the metric. None for a subclass of
+            `ItemMetric`.
+        value: For a metric with one value over all queries, such as coverage: a
+            function from the exposure of the V items, summed over the queries,
+            `[..., V]`, to a value, `[...]`.
         total: A function of the same two arguments that returns float64 `[B]`, or
             `[B, C]`. A list where it is 0 is empty. With average="micro", it is the
             weight of the list. By default the sum of the gains.
@@ -121,8 +128,8 @@ def metric(
             much the value rises if the formula reads one more rank.
 
     Returns:
-        A decorator for a subclass of `TopKMetric`, `WholeListMetric` or
-        `SubtopicMetric`.
+        A decorator for a subclass of `TopKMetric`, `WholeListMetric`,
+        `SubtopicMetric` or `ItemMetric`.
 
     Raises:
         TypeError: The base class is wrong, a field has no default, an option of the
@@ -133,7 +140,7 @@ def metric(
         ValueError: A name is already taken or malformed, or a default does not fit its
             type.
     """
-    _require_functions(name, formula, gain, aliases)
+    _require_functions(name, formula, aliases)
     _require_range(name, range)
     worst, best = reversed(range) if lower_is_better else range
     if without_results == "worst":
@@ -153,7 +160,10 @@ def metric(
         if is_keras_loaded() and not is_ours:  # otherwise when Keras needs the metric
             require_free_fields(cls)
         fields: dict[str, Field] = declared.fields
-        taken = [*keyword_parameters(gain), *keyword_parameters(formula)]
+        _require_gain(name, gain, value, reads_items=declared.reads_items)
+        taken = [o for f in (gain, formula, value) if f for o in keyword_parameters(f)]
+        if value is not None:
+            taken.append("num_items")
         _require_same_options(name, taken, fields.keys() - {*_NOT_OPTIONS, *_COMPUTED})
         others = (field for field in fields if field not in _NOT_OPTIONS)
         options = dict.fromkeys([*taken, *others])
@@ -162,7 +172,8 @@ def metric(
             aliases=aliases,
             formula=formula,
             gain=gain,
-            total=total,
+            value=value,
+            total=None if gain is None else total,
             conflicts=(*_shared_conflicts(fields), *conflicts),
             by_rank=by_rank or {},
             has_cutoff="k" in fields,
@@ -173,7 +184,8 @@ def metric(
             cls=declared,
             **facts,
         )
-        make_measure(declaration)  # raises an error for an invalid default
+        if not declared.reads_items:  # some of whose options are required
+            make_measure(declaration)  # raises an error for an invalid default
         if not is_ours:
             declaration = try_declaration(declaration)
         declared.declaration = DECLARATIONS[name] = declaration
@@ -183,16 +195,30 @@ def metric(
     return declare
 
 
-def _require_functions(name: str, formula: Any, gain: Any, aliases: Any) -> None:
+def _require_gain(name: str, gain: Any, value: Any, *, reads_items: bool) -> None:
+    """Raises TypeError for a gain or a value that does not fit the base class."""
+    if reads_items and gain is not None:
+        raise TypeError(
+            "A metric of recommended items, which derives from ItemMetric, has no gain. "
+            f"Received: `{name}` with the gain {gain!r}. Omit it."
+        )
+    if not reads_items and (isinstance(gain, ItemGain) or not callable(gain)):
+        raise TypeError(
+            f"The gain of `{name}` must be a subclass of ItemGain, such as BinaryGain, "
+            f"not an object of it. Received: {gain!r}."
+        )
+    if value is not None and not (reads_items and callable(value)):
+        raise TypeError(
+            "`value` must be a function, of a metric that derives from ItemMetric. "
+            f"Received: {value!r} for `{name}`."
+        )
+
+
+def _require_functions(name: str, formula: Any, aliases: Any) -> None:
     """Raises TypeError for arguments of `metric` of the wrong kind."""
     if not callable(formula):
         raise TypeError(
             f"The formula of `{name}` must be a function. Received: {formula!r}."
-        )
-    if isinstance(gain, ItemGain) or not callable(gain):
-        raise TypeError(
-            f"The gain of `{name}` must be a subclass of ItemGain, such as BinaryGain, "
-            f"not an object of it. Received: {gain!r}."
         )
     if not isinstance(aliases, tuple | list):
         raise TypeError(
@@ -235,8 +261,8 @@ def _require_free_names(cls: Any, names: list[str]) -> None:
     """Raises an error if a name is malformed or another metric has it."""
     if not hasattr(cls, "has_subtopics"):
         raise TypeError(
-            "A metric must be a subclass of TopKMetric, WholeListMetric or "
-            f"SubtopicMetric. Received: {cls!r}."
+            "A metric must be a subclass of TopKMetric, WholeListMetric, SubtopicMetric "
+            f"or ItemMetric. Received: {cls!r}."
         )
     if not re.fullmatch(r"[a-z][a-z0-9_]*", names[0]):
         raise ValueError(

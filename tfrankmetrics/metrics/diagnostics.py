@@ -143,7 +143,8 @@ class HoleAtK(TopKMetric):
 
 def rbp_residual(lists: RankedLists, judged: ItemGain, *, persistence: float) -> Array:
     """Residual@k = 1 - (1 - b) * sum over ranks 1..k of judged * b^(rank - 1)."""
-    return 1 - rank_biased_precision(lists, judged, persistence=persistence)
+    known = rank_biased_precision(lists, judged, persistence=persistence)
+    return xp.maximum(1 - known, 0)  # which rounding might make negative
 
 
 @metric(

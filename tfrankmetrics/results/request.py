@@ -15,13 +15,15 @@ from tfrankmetrics.columns.slices import (
     columns_by_query,
     slices_of,
 )
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.items import require_known_items, with_num_items
+from tfrankmetrics.engine.measure import Measure, require_values_by_query
 from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.inputs.formats import InputFormat, input_format
+from tfrankmetrics.inputs.formats import InputFormat, Lists, input_format
 from tfrankmetrics.results.values import (
     QueryValues,
     RunCounts,
     SlicedValues,
+    Totals,
     require_free_keys,
     summarize,
 )
@@ -62,6 +64,20 @@ class Request:
             if "relevance_threshold" in each and not each.get("graded")
         }
 
+    def with_measures(self, named: Mapping[str, Measure]) -> Request:
+        """The same request with other metrics under the same names."""
+        return dataclasses.replace(self, named=named)
+
+    def for_items_of(self, lists: Lists) -> Request:
+        """The same request, with the number of items that the lists tell.
+
+        Raises:
+            ValueError: A metric does not know the items of the lists.
+        """
+        named = with_num_items(self.named, lists.num_items)
+        require_known_items(named.values(), lists)
+        return self if named == self.named else self.with_measures(named)
+
     def require_free_keys(self, columns: Iterable[str], *, has_ids: bool) -> None:
         """Raises ValueError if a key of the result would have two meanings, or none."""
         require_free_keys(
@@ -74,10 +90,14 @@ class Request:
         self.require_free_keys(columns, has_ids=has_ids)
         return columns
 
-    def slices_of_queries(self, count: Callable[[], int]) -> Slices | None:
-        """The slices of queries by their positions; `count` is called if needed."""
+    def slices_of_queries(self, count: Callable[[], int] | None) -> Slices | None:
+        """The slices of queries by their positions; `count` is called if needed.
+
+        It is None if the number of queries is not known yet.
+        """
         columns = self.slice_columns()
-        return self.slices_of(columns_by_query(columns, count()) if columns else {})
+        number = count() if columns and count is not None else None
+        return self.slices_of(columns_by_query(columns, number) if columns else {})
 
     def slices_of(self, columns: Mapping[str, Column]) -> Slices | None:
         """The slices of columns with a value for each query; None without `by`."""
@@ -90,8 +110,12 @@ class Request:
         slices: Slices | None = None,
         ids: np.ndarray | None = None,
         counts: RunCounts | None = None,
+        totals: Totals | None = None,
     ) -> dict[str, Any] | SlicedValues | QueryValues:
-        """The result in the form that was asked for, from `[metrics, B]`."""
+        """The result in the form that was asked for, from `[metrics, B]`.
+
+        `totals` has the values over all queries of metrics that have no value by query.
+        """
         return summarize(
             self.named,
             values,
@@ -100,6 +124,7 @@ class Request:
             slices,
             None if ids is None else {"query": ids},
             counts,
+            totals,
             num_queries=self.num_queries,
         )
 
@@ -110,6 +135,7 @@ def read_request(
     arguments: Mapping[str, Any],
     *,
     inputs: str | None = None,
+    has_items: bool = False,
 ) -> tuple[Request, dict[str, Any]]:
     """Checks metrics, options and the form of the result, which all functions share.
 
@@ -118,6 +144,7 @@ def read_request(
         metrics: Names of metrics and metric objects.
         arguments: The arguments that were passed.
         inputs: The input format of a function that has only one.
+        has_items: Whether labels come with item ids.
 
     Returns:
         The request, and all arguments of the typed dict with their defaults.
@@ -131,10 +158,12 @@ def read_request(
                 f"`{name}` must be True or False. Received: {shortened(value)}."
             )
     request = Request(
-        named_measures(metrics, options, data, separator),
+        named_measures(metrics, options, data, separator, has_items=has_items),
         data,
         shared.get("by"),
         shared.get("per_query", False),
         shared.get("num_queries", False),
     )
+    if request.per_query:
+        require_values_by_query(request.named)
     return request, shared

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.slices import Slices
+from tfrankmetrics.engine.items import Total
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import means_of, require_finite
 from tfrankmetrics.results.tables import (
@@ -23,6 +24,7 @@ from tfrankmetrics.results.tables import (
 from tfrankmetrics.rules import listed, shortened
 
 NUM_QUERIES = "num_queries"  # a key of results
+Totals = Mapping[str, Total]  # by the name of the metric
 
 
 class RunCounts(NamedTuple):
@@ -173,16 +175,21 @@ class SlicedValues(ShownAsTable, Mapping):
         weights: np.ndarray,
         slices: Slices,
         counts: RunCounts | None = None,
+        totals: Totals | None = None,
     ):
         self.by, self.counts = slices.names, counts
+        totals = totals or {}
         self.whole = means_of(named, values, weights)
+        self.whole |= {name: total.whole for name, total in totals.items()}
         order, places = slices.grouped()
         self._values, self.num_queries = {}, {}
         values, weights = values.take(order, axis=1), weights.take(order, axis=1)
-        for key, place in zip(slices.keys, places, strict=True):
+        for number, (key, place) in enumerate(zip(slices.keys, places, strict=True)):
             name = key[0] if len(key) == 1 else key
             part = weights[:, place]
-            self._values[name] = means_of(named, values[:, place], part)
+            self._values[name] = means_of(named, values[:, place], part) | {
+                each: total.by_slice[number] for each, total in totals.items()
+            }
             self.num_queries[name] = _num_queries(part)
         self._all_queries = _num_queries(weights)
 
@@ -303,6 +310,7 @@ def summarize(
     slices: Slices | None = None,
     ids: Mapping[str, np.ndarray] | None = None,
     counts: RunCounts | None = None,
+    totals: Totals | None = None,
     *,
     num_queries: bool = False,
 ) -> dict[str, Any] | SlicedValues:
@@ -314,8 +322,9 @@ def summarize(
     if not per_query:
         if slices is None:
             number = {NUM_QUERIES: _num_queries(weights)} if num_queries else {}
-            return means_of(named, values, weights) | number
-        return SlicedValues(named, values, weights, slices, counts)
+            wholes = {name: total.whole for name, total in (totals or {}).items()}
+            return means_of(named, values, weights) | wholes | number
+        return SlicedValues(named, values, weights, slices, counts, totals)
     columns = {**(ids or {}), **(slices.columns() if slices else {})}
     counted = np.where(weights != 0, values, np.nan)
     return QueryValues(

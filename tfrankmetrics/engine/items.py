@@ -1,0 +1,203 @@
+"""Metrics of recommended items: their values by query, and one over all queries."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.columns.slices import Slices
+from tfrankmetrics.engine.measure import Measure, by_tie_breaking, cutoffs_of
+from tfrankmetrics.graphs import once_per_graph
+from tfrankmetrics.inputs.formats import Lists
+from tfrankmetrics.ranking.recommended import Recommended
+
+# Values and weights, `[B]`.
+Columns = dict[Measure, tuple[Array, Array]]
+
+
+def columns_of_items(
+    measures: Sequence[Measure], lists: Lists, first_query: Array | int
+) -> Columns:
+    """The values and weights of metrics of recommended items, by the measure.
+
+    A metric with one value over all queries has the value 0 here. Its weights tell
+    which queries have recommendations.
+    """
+    columns: Columns = {}
+    for alike, recommended in _recommended(measures, lists, first_query):
+        for measure in dict.fromkeys(each.without_cutoff for each in alike):
+            if measure.declaration.value is None:
+                values = xp.unstack(measure.values(recommended), axis=1)
+            else:
+                none = xp.zeros_like(recommended.weights)
+                values = [none] * len(recommended.cutoffs)
+            weights = _weights(measure, recommended)
+            for k, value in zip(recommended.cutoffs, values, strict=True):
+                columns[dataclasses.replace(measure, k=k)] = value, weights
+    return columns
+
+
+def _weights(measure: Measure, recommended: Recommended) -> Array:
+    """The weight of each query; NaN if an item has an unknown id."""
+    weights = recommended.weights
+    for size in _numbers_of_items(measure):
+        weights = xp.where(recommended.are_known(size), weights, float("nan"))
+    return weights
+
+
+def _numbers_of_items(measure: Measure) -> set[int]:
+    """The number of items, as the options of a metric state it."""
+    numbers = {len(data) for data in measure.item_data.values()}
+    if (number := dict(measure.options).get("num_items")) is not None:
+        numbers.add(number)
+    return numbers
+
+
+def _recommended(
+    measures: Iterable[Measure], lists: Lists, first_query: Array | int
+) -> Iterable[tuple[list[Measure], Recommended]]:
+    """Measures that break ties alike, and what is recommended for all their cutoffs."""
+    for tie_breaking, alike in by_tie_breaking(measures).items():
+        cutoffs = cutoffs_of(alike)
+        recommended = once_per_graph(
+            type(lists).recommend, lists, cutoffs[-1], tie_breaking, first_query
+        )
+        yield alike, dataclasses.replace(recommended, cutoffs=cutoffs)
+
+
+def exposures(
+    measures: Sequence[Measure],
+    lists: Lists,
+    first_query: Array | int = 0,
+    segments: np.ndarray | None = None,
+    num_segments: int = 1,
+) -> list[Array]:
+    """The exposure of each item over the queries of each segment, float64 `[S, V]`.
+
+    One array for each of the measures that have a value over all queries, in their
+    order.
+
+    Args:
+        measures: Metrics of any kind, with a number of items.
+        lists: The queries.
+        first_query: Number of queries before these.
+        segments: The segment of each query, `[B]`; None if there is only one.
+        num_segments: S.
+    """
+    chosen = [each for each in measures if each.declaration.value is not None]
+    found: dict[Measure, Array] = {}
+    for alike, recommended in _recommended(chosen, lists, first_query):
+        if segments is None:
+            numbers = xp.zeros_like(recommended.exists[:, 0], xp.int64)
+        else:
+            numbers = xp.asarray(segments, xp.int64, like=recommended.exists)
+        for measure in dict.fromkeys(each.without_cutoff for each in alike):
+            exposure = recommended.exposure(
+                measure["num_items"],
+                measure.attention(recommended),
+                numbers,
+                num_segments,
+            )
+            for number, k in enumerate(recommended.cutoffs):
+                found[dataclasses.replace(measure, k=k)] = exposure[number]
+    return [found[measure] for measure in chosen]
+
+
+class Total(NamedTuple):
+    """The value over all queries of a metric that has no value by query."""
+
+    whole: float
+    by_slice: Sequence[float] = ()
+
+
+class ExposureSums:
+    """The exposure of the items over queries that come in parts, by slice.
+
+    Args:
+        named: The metrics, with numbers of items.
+        segments: The slice of each query, `[queries]`; None if there is only one.
+        num_segments: The number of slices.
+    """
+
+    @classmethod
+    def of(cls, named: Mapping[str, Measure], slices: Slices | None) -> ExposureSums:
+        """The sums for the slices of a call, which may have none."""
+        if slices is None:
+            return cls(named)
+        return cls(named, slices.of_query.astype(np.int64), len(slices.keys))
+
+    def __init__(
+        self,
+        named: Mapping[str, Measure],
+        segments: np.ndarray | None = None,
+        num_segments: int = 1,
+    ) -> None:
+        self._named = {n: m for n, m in named.items() if m.declaration.value}
+        self._segments, self._num_segments = segments, num_segments
+        self._sums = {
+            name: np.zeros((num_segments, measure["num_items"]))
+            for name, measure in self._named.items()
+        }
+
+    def add(self, lists: Lists, queries: Any, first_query: int) -> None:
+        """Adds some queries, of which `queries` tells the positions among all."""
+        if not self._named:
+            return
+        segments = None if self._segments is None else self._segments[queries]
+        if segments is not None and len(segments) < int(lists.num_queries):
+            return  # too few slices, which is an error once all queries are counted
+        measures, number = [*self._named.values()], self._num_segments
+        found = exposures(measures, lists, first_query, segments, number)
+        for total, each in zip(self._sums.values(), found, strict=True):
+            total += np.asarray(each)
+
+    def values(self) -> dict[str, Total]:
+        """The value over all queries, and of each slice; NaN without any exposure."""
+        return {
+            name: Total(
+                _value(measure, self._sums[name].sum(axis=0)),
+                [_value(measure, each) for each in self._sums[name]],
+            )
+            for name, measure in self._named.items()
+        }
+
+
+def _value(measure: Measure, exposure: np.ndarray) -> float:
+    if not exposure.any():
+        return math.nan
+    return float(measure.value_of(exposure[np.newaxis])[0])
+
+
+def with_num_items(
+    named: Mapping[str, Measure], number: int | None
+) -> dict[str, Measure]:
+    """The metrics, those that need a number of items with it.
+
+    Raises:
+        ValueError: Neither the option `num_items` nor the data tell the number.
+    """
+    complete = {}
+    for name, measure in named.items():
+        if measure.declaration.value is not None and measure["num_items"] is None:
+            if number is None:
+                raise ValueError(
+                    f"{name!r} requires the number of items in the catalog, which "
+                    "recommended ids do not tell. Received: num_items=None. Pass "
+                    "num_items=V."
+                )
+            measure = measure.with_option("num_items", number)
+        complete[name] = measure
+    return complete
+
+
+def require_known_items(measures: Iterable[Measure], lists: Lists) -> None:
+    """Raises ValueError for recommended items without data, in eager code."""
+    for measure in measures:
+        for size in _numbers_of_items(measure):
+            lists.require_items(size, measure.declaration.name)

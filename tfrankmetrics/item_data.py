@@ -1,0 +1,279 @@
+"""Data about the items of a catalog, which some metrics need.
+
+The data are options of a metric: a number, a vector or a category for each item. An
+object of a class below holds them checked, and is equal to another one with the same
+data, so that measures with equal options compute the same values.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tfrankmetrics.rules import is_finite, shortened
+
+
+class ItemData:
+    """A value for each item of a catalog, by position or by id.
+
+    Args:
+        values: One row for each item.
+        ids: The ids of the items in the order of the rows; None if an item's id is
+            its position.
+    """
+
+    words: ClassVar[str]  # the rule for what users pass
+
+    def __init__(self, values: np.ndarray, ids: tuple[Hashable, ...] | None = None):
+        self.values = values
+        self.values.setflags(write=False)
+        self.ids = ids
+
+    @classmethod
+    def of(cls, option: str, data: Any) -> ItemData:
+        """The data that a user passed for an option.
+
+        Raises:
+            ValueError: They are not one valid value for each item.
+        """
+        if isinstance(data, cls):
+            return data
+        ids = None
+        if isinstance(data, Mapping):
+            ids, data = tuple(data), list(data.values())
+        elif _is_series(data):
+            ids, data = tuple(data.index.tolist()), data.to_numpy()
+        try:
+            values = cls.checked(np.asarray(data))
+        except (TypeError, ValueError):
+            values = None
+        if values is None or not len(values):
+            raise ValueError(
+                f"`{option}` must be {cls.words}, in the order of the items' ids, or a "
+                f"dict from the id of each item to it. Received: {shortened(data)}."
+            )
+        if ids is not None and len({*ids}) < len(ids):
+            raise ValueError(
+                f"`{option}` must have each item once. Received: an id twice."
+            )
+        return cls(values, ids)
+
+    @staticmethod
+    def checked(values: np.ndarray) -> np.ndarray | None:
+        """The values in the form that formulas read; None if they are invalid."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @functools.cached_property
+    def _digest(self) -> bytes:
+        parts = (str(self.values.shape).encode(), self.values.tobytes())
+        digest = hashlib.blake2b(b"".join(parts))
+        digest.update(repr(self.ids).encode())
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._digest == self._digest  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self.values.shape))
+        return f"<{type(self).__name__} [{shape}]>"
+
+    def by_position(self, items: Sequence[Hashable]) -> ItemData:
+        """The same data for these items, in this order.
+
+        Raises:
+            ValueError: There are no data for one of the items.
+        """
+        if self.ids is None:
+            return self
+        rows = {item: row for row, item in enumerate(self.ids)}
+        missing = [item for item in items if item not in rows]
+        if missing:
+            raise ValueError(
+                "Data about items must include each recommended item. Received: none "
+                f"for the item {shortened(missing[0])}."
+            )
+        return self.take(np.array([rows[item] for item in items], np.intp))
+
+    def take(self, rows: np.ndarray) -> ItemData:
+        """The data of some items, by position."""
+        return type(self)(self.values[rows])
+
+    @property
+    def config(self) -> Any:
+        """What makes these data again, as plain Python."""
+        values = self.values.tolist()
+        return values if self.ids is None else dict(zip(self.ids, values, strict=True))
+
+
+def _is_series(data: Any) -> bool:
+    return hasattr(data, "index") and hasattr(data, "to_numpy")
+
+
+class ItemNumbers(ItemData):
+    """A number for each item, such as its popularity."""
+
+    words = "a finite number of at least 0 for each item"
+
+    @staticmethod
+    def checked(values: np.ndarray) -> np.ndarray | None:
+        """Float64 `[V]`."""
+        numbers = values.astype(np.float64)
+        is_valid = numbers.ndim == 1 and (np.isfinite(numbers) & (numbers >= 0)).all()
+        return numbers if is_valid else None
+
+
+class ItemProbabilities(ItemData):
+    """A probability for each item, such as the share of users who know it."""
+
+    words = "a number above 0 and at most 1 for each item"
+
+    @staticmethod
+    def checked(values: np.ndarray) -> np.ndarray | None:
+        """Float64 `[V]`."""
+        numbers = values.astype(np.float64)
+        is_valid = numbers.ndim == 1 and ((numbers > 0) & (numbers <= 1)).all()
+        return numbers if is_valid else None
+
+
+    @functools.cached_property
+    def self_information(self) -> ItemNumbers:
+        """-log2 of each probability."""
+        return ItemNumbers(-np.log2(self.values))
+
+
+class ItemVectors(ItemData):
+    """A vector for each item, of the length 1, or 0 for a vector of zeros."""
+
+    words = "a vector of finite numbers for each item, [V, d]"
+
+    @staticmethod
+    def checked(values: np.ndarray) -> np.ndarray | None:
+        """Float64 `[V, d]`, with a length of 1."""
+        vectors = values.astype(np.float64)
+        if vectors.ndim != 2 or not np.isfinite(vectors).all():
+            return None
+        largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
+        vectors = vectors / np.where(largest > 0, largest, 1)  # squares cannot overflow
+        lengths = np.sqrt(np.sum(vectors * vectors, axis=1, keepdims=True))
+        return vectors / np.where(lengths > 0, lengths, 1)
+
+
+class ItemCategories(ItemData):
+    """A category for each item, such as its genre: a row of zeros and a one.
+
+    Args:
+        values: Float64 `[V, G]`.
+        ids: As in `ItemData`.
+        names: The G categories, sorted.
+    """
+
+    words = "a category for each item, a string or an integer"
+
+    def __init__(
+        self,
+        values: np.ndarray,
+        ids: tuple[Hashable, ...] | None = None,
+        names: tuple[Any, ...] = (),
+    ):
+        super().__init__(values, ids)
+        self.names = names
+
+    @classmethod
+    def of(cls, option: str, data: Any) -> ItemCategories:
+        """The categories that a user passed."""
+        found: Any = super().of(option, data)
+        if found is data:
+            return found
+        if isinstance(data, Mapping):
+            data = list(data.values())
+        names = tuple(np.unique(np.asarray(data)).tolist())
+        return cls(found.values, found.ids, names)
+
+    @staticmethod
+    def checked(values: np.ndarray) -> np.ndarray | None:
+        """Float64 `[V, G]`."""
+        is_valid = values.ndim == 1 and values.dtype.kind in "iuUbO"
+        if not is_valid or any(value is None for value in values.tolist()):
+            return None
+        names, codes = np.unique(values, return_inverse=True)
+        return np.equal(codes[:, np.newaxis], np.arange(len(names))).astype(np.float64)
+
+    def take(self, rows: np.ndarray) -> ItemData:
+        """The categories of some items, by position."""
+        return type(self)(self.values[rows], None, self.names)
+
+    @property
+    def config(self) -> Any:
+        """What makes these data again, as plain Python."""
+        names = [self.names[code] for code in self.values.argmax(axis=1)]
+        return names if self.ids is None else dict(zip(self.ids, names, strict=True))
+
+
+class CategoryShares:
+    """A share for each category, which add up to 1.
+
+    Args:
+        shares: Pairs of a category and its share, sorted by category.
+    """
+
+    words = "a dict from each category to its share, which add up to 1"
+
+    def __init__(self, shares: tuple[tuple[Any, float], ...]):
+        self.shares = shares
+
+    @classmethod
+    def of(cls, option: str, data: Any) -> CategoryShares:
+        """The shares that a user passed, as a dict.
+
+        Raises:
+            ValueError: They are not numbers of at least 0 that add up to 1.
+        """
+        if isinstance(data, cls):
+            return data
+        is_valid = isinstance(data, Mapping) and all(
+            is_finite(share) and share >= 0 for share in data.values()
+        )
+        if not is_valid or abs(sum(data.values()) - 1) > 1e-6:
+            raise ValueError(
+                f"`{option}` must be {cls.words}. Received: {shortened(data)}."
+            )
+        pairs = ((category, float(share)) for category, share in data.items())
+        return cls(tuple(sorted(pairs, key=lambda pair: repr(pair[0]))))
+
+    def of_categories(self, categories: ItemCategories) -> np.ndarray:
+        """The share of each category of the items.
+
+        Raises:
+            ValueError: No item has one of the categories.
+        """
+        shares = dict(self.shares)
+        if unknown := shares.keys() - {*categories.names}:
+            raise ValueError(
+                "A target must have the categories of the items. Received: "
+                f"{shortened(min(unknown, key=repr))}, which no item has."
+            )
+        return np.array([shares.get(name, 0.0) for name in categories.names])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CategoryShares) and other.shares == self.shares
+
+    def __hash__(self) -> int:
+        return hash(self.shares)
+
+    def __repr__(self) -> str:
+        return repr(self.config)
+
+    @property
+    def config(self) -> dict[Any, float]:
+        """What makes these shares again, as plain Python."""
+        return dict(self.shares)

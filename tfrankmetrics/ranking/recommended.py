@@ -1,0 +1,291 @@
+"""Which items are recommended, rather than whether they are relevant.
+
+The metrics of coverage, popularity, novelty, diversity and fairness ask how often, and
+how high, each item is shown. Under ties an item is shown at a rank with a probability:
+if t tied items share the ranks a + 1 ... a + t, each of them is at each of these ranks
+with the probability 1 / t. So a sum over the items shown is exact, if every one of the
+t items gets the mean over these ranks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from types import ModuleType
+from typing import NamedTuple
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.item_data import ItemData
+from tfrankmetrics.ranking.items import is_retrieved
+from tfrankmetrics.ranking.order import rank_by_score
+from tfrankmetrics.ranking.ranked_items import depth_for
+from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Recommended:
+    """The recommended items of each query: what a formula of an `ItemMetric` reads.
+
+    The axes of arrays: B queries, C cutoffs, D ranks down to the deepest cutoff, and V
+    items in the catalog. The formula reads `k`, `ranks` and `number`, and calls `sum`
+    and `pair_sums`.
+    """
+
+    at_ranks: Array  # [B, D] int, the item at each rank: a position in `ids`, or an id
+    exists: Array  # [B, D] bool, False below the last recommended item
+    ties: Ties | None = None  # None where there are none, or they were broken
+    ids: Array | None = None  # [B, N] int, the item at each position; None: itself
+    query_weights: Array | None = None  # [B] float64
+    cutoffs: tuple[int | None, ...] = ()
+
+    @property
+    def xp(self) -> ModuleType:
+        """The operations on arrays, for whichever library has the items."""
+        return xp
+
+    @property
+    def k(self) -> Array:
+        """The cutoffs, float64 `[C]`; infinity is the whole list."""
+        numbers = [math.inf if k is None else k for k in self.cutoffs]
+        return xp.asarray(numbers, xp.float64, like=self.exists)
+
+    @property
+    def ranks(self) -> Array:
+        """The ranks 1 ... D, float64 `[D]`."""
+        depth = xp.astype(xp.shape(self.exists)[1], xp.float64, like=self.exists)
+        return xp.arange(1, depth + 1, dtype=xp.float64, like=self.exists)
+
+    @functools.cached_property
+    def number(self) -> Array:
+        """How many items are recommended down to each cutoff, float64 `[B, C]`."""
+        exists = xp.astype(self.exists, xp.float64)
+        parts = [exists if k is None else exists[:, :k] for k in self.cutoffs]
+        return xp.stack([xp.sum(part, axis=1) for part in parts], axis=1)
+
+    @property
+    def weights(self) -> Array:
+        """The weight of each query, float64 `[B]`; 0 without recommendations."""
+        weights = self.query_weights
+        if weights is None:
+            weights = xp.ones_like(self.exists[:, 0], xp.float64)
+        return xp.where(xp.any(self.exists, axis=1), weights, 0)
+
+    @functools.cached_property
+    def items(self) -> Array:
+        """The id of the item at each rank, `[B, D]`; 0 below the last item."""
+        items = self.at_ranks
+        if self.ids is not None:
+            items = xp.gather(self.ids, items)
+        return xp.where(self.exists, xp.astype(items, xp.int64), 0)
+
+    def are_known(self, num_items: int) -> Array:
+        """Whether the ids of all recommended items are below `num_items`, `[B]`."""
+        return xp.all((self.items >= 0) & (self.items < num_items), axis=1)
+
+    def sum(self, data: ItemData, attention: Array | None = None) -> Array:
+        """The sum of the data of the items down to each cutoff; the mean under ties.
+
+        Args:
+            data: A number for each item, or a vector.
+            attention: A weight for each rank, `[D]`; 1 by default.
+
+        Returns:
+            Float64 `[B, C]`, or `[B, C, G]` for vectors of length G.
+        """
+        return self._sum(self._values(data), self._shown(attention))
+
+    def pair_sums(self, vectors: ItemData) -> Array:
+        """The sum of the products of all pairs of items down to each cutoff, `[B, C]`.
+
+        Under ties the mean: if a cutoff keeps m of t tied items, it keeps a pair of
+        them with the probability m (m - 1) / (t (t - 1)).
+        """
+        values = self._values(vectors)
+        squares = xp.sum(values * values, axis=1)
+        pairs = self._pairs(values, squares, self._shown())
+        if self.ties is None:
+            return pairs
+
+        def mean():
+            cut, kept, size = self._cut_groups()
+            share = kept / size
+            of_group = self._pairs(values, squares, cut)
+            # `pairs` has both items of the group with the probability share^2, and
+            # subtracts the product of an item with itself only share times.
+            own = self._sum(squares, cut) * share * (1 - share) / 2
+            both = xp.divide_no_nan(kept * (kept - 1), size * (size - 1))
+            return pairs + (both - share * share) * of_group + own
+
+        return xp.cond(self.ties.may_exist, mean, lambda: pairs)
+
+    def exposure(
+        self, num_items: int, attention: Array, segments: Array, num_segments: int
+    ) -> Array:
+        """The attention to each item, over all queries of a segment, `[C, S, V]`.
+
+        Args:
+            num_items: V.
+            attention: The attention to each rank, `[D]`.
+            segments: The segment of each query, int64 `[B]`.
+            num_segments: S.
+        """
+        shown, starts = self._shown(attention), (segments * num_items)[:, xp.newaxis]
+        size = num_segments * num_items
+        index = xp.reshape(starts + self._clipped(num_items), [-1])
+        weights = self.weights[:, xp.newaxis]
+        parts = []
+        for number in range(len(self.cutoffs)):
+            amounts = xp.reshape(shown.at_ranks[:, number] * weights, [-1])
+            parts.append(xp.segment_sum(amounts, index, size))
+        total = xp.stack(parts)
+        if self.ties is not None and self.ties.groups.last_items is not None:
+            total = xp.cond(
+                self.ties.may_exist,
+                lambda: total + self._exposure_of_last(shown, starts, weights, size),
+                lambda: total,
+            )
+        return xp.reshape(total, [len(self.cutoffs), num_segments, num_items])
+
+    def _exposure_of_last(
+        self, shown: Shown, starts: Array, weights: Array, size: int
+    ) -> Array:
+        is_here = self._last_items
+        items = self.ids
+        if items is None:
+            items = xp.arange(xp.shape(is_here)[1], like=is_here)[xp.newaxis]
+        index = xp.where(is_here, starts + xp.astype(items, xp.int64), 0)
+        index = xp.reshape(index, [-1])
+        parts = []
+        for number in range(len(self.cutoffs)):
+            amounts = shown.last[:, number, xp.newaxis] * weights
+            amounts = xp.where(is_here, amounts, 0)
+            parts.append(xp.segment_sum(xp.reshape(amounts, [-1]), index, size))
+        return xp.stack(parts)
+
+    def _values(self, data: ItemData) -> Array:
+        return xp.asarray(data.values, xp.float64, like=self.exists)
+
+    def _clipped(self, num_items: int) -> Array:
+        """Ids with data; that an id has none makes the weight of the query NaN."""
+        return xp.clip(self.items, 0, num_items - 1)
+
+    def _shown(self, attention: Array | None = None) -> Shown:
+        """How much of each item is shown down to each cutoff."""
+        if attention is None:
+            attention = xp.ones_like(self.ranks)
+        exists = xp.astype(self.exists, xp.float64)
+        is_above = self.ranks <= self.k[:, xp.newaxis]  # [C, D]
+        weights = xp.where(is_above, attention, 0)
+        untied = weights * exists[:, xp.newaxis]
+        no_last = xp.zeros_like(untied[:, :, 0])
+        if self.ties is None:
+            return Shown(untied, no_last)
+
+        def mean():
+            groups: TieGroups = self.ties.groups  # type: ignore[union-attr]
+            sizes, start = groups.sizes, groups.start
+            depth = xp.shape(weights)[1]
+            end = xp.minimum(start + xp.astype(sizes, xp.int32), depth)
+            sums = xp.pad(xp.cumulative_sum(weights, axis=1), [[0, 0], [1, 0]])
+            parts = [
+                xp.take(row, end, axis=0) - xp.take(row, start, axis=0)
+                for row in (sums[number] for number in range(len(self.cutoffs)))
+            ]
+            shares = xp.stack(parts, axis=1) / sizes[:, xp.newaxis]  # [B, C, D]
+            shares = shares * exists[:, xp.newaxis]
+            if groups.last_items is None:
+                return shares, no_last
+            is_last = groups.is_last[:, xp.newaxis]
+            return xp.where(is_last, xp.zeros_like(shares), shares), shares[:, :, -1]
+
+        return Shown(*xp.cond(self.ties.may_exist, mean, lambda: (untied, no_last)))
+
+    def _cut_groups(self) -> tuple[Shown, Array, Array]:
+        """The tied items at each cutoff, how many it keeps, and how many there are."""
+        groups: TieGroups = self.ties.groups  # type: ignore[union-attr]
+        depth = xp.shape(self.exists)[1]
+        last_ranks = [depth if k is None else xp.minimum(k, depth) for k in self.cutoffs]
+        exists = self.exists
+        at_ranks, last, kept, size = [], [], [], []
+        for k in last_ranks:
+            start = groups.start[:, k - 1, xp.newaxis]
+            is_here = xp.equal(groups.start, start) & exists
+            is_last = is_here & groups.is_last
+            if groups.last_items is None:
+                is_last = xp.zeros_like(is_last)
+            at_ranks.append(xp.astype(is_here & ~is_last, xp.float64))
+            last.append(xp.astype(xp.any(is_last, axis=1), xp.float64))
+            kept.append(xp.astype(k - start[:, 0], xp.float64))
+            size.append(groups.sizes[:, k - 1])
+        shown = Shown(xp.stack(at_ranks, axis=1), xp.stack(last, axis=1))
+        return shown, xp.stack(kept, axis=1), xp.stack(size, axis=1)
+
+    def _sum(self, values: Array, shown: Shown) -> Array:
+        """The sum of what is shown of each item, `[B, C]` or `[B, C, G]`."""
+        here = xp.take(values, self._clipped(values.shape[0]), axis=0)
+        has_vectors = here.ndim == 3
+        parts = []
+        for number in range(len(self.cutoffs)):
+            amounts = shown.at_ranks[:, number]
+            amounts = amounts[:, :, xp.newaxis] if has_vectors else amounts
+            parts.append(xp.sum(amounts * here, axis=1))
+        total = xp.stack(parts, axis=1)
+        if self.ties is None or self.ties.groups.last_items is None:
+            return total
+        last = shown.last[:, :, xp.newaxis] if has_vectors else shown.last
+
+        def with_last():
+            of_group = xp.sum_chosen(self._last_items, values, self.ids)
+            return total + last * of_group[:, xp.newaxis]
+
+        return xp.cond(self.ties.may_exist, with_last, lambda: total)
+
+    def _pairs(self, values: Array, squares: Array, shown: Shown) -> Array:
+        """(|sum|^2 - sum of squares) / 2, `[B, C]`."""
+        sums = self._sum(values, shown)
+        return (xp.sum(sums * sums, axis=2) - self._sum(squares, shown)) / 2
+
+    @property
+    def _last_items(self) -> Array:
+        """Which items are tied at the last rank, `[B, N]`."""
+        return self.ties.groups.last_items  # type: ignore[union-attr]
+
+
+class Shown(NamedTuple):
+    """How much of each item is shown, from 0 to its attention."""
+
+    at_ranks: Array  # [B, C, D]; 0 in the tied group at the last rank
+    last: Array  # [B, C], for each item of that group, which goes on below
+
+
+def recommend_by_score(
+    scores: Array,
+    ids: Array | None,
+    deepest: int | None,
+    tie_breaking: TieBreaking,
+    first_query: Array | int,
+    query_weights: Array | None,
+) -> Recommended:
+    """The items with the highest scores, `[B, N]`; `ids` are those of the scores."""
+    depth = depth_for(deepest, scores)
+    retrieved = is_retrieved(scores)
+    at_ranks, ties = rank_by_score(
+        scores,
+        depth,
+        tie_breaking,
+        first_query,
+        lambda order: order,
+        lambda gain: scores,
+        retrieved,
+    )
+    number = xp.count_nonzero(retrieved)[:, xp.newaxis]
+    exists = xp.arange(depth, dtype=xp.float64, like=scores) < number
+    return Recommended(
+        at_ranks=at_ranks,
+        exists=exists,
+        ties=ties,
+        ids=ids,
+        query_weights=query_weights,
+    )
