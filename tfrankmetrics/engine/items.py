@@ -126,11 +126,23 @@ class ExposureSums:
     """
 
     @classmethod
-    def of(cls, named: Mapping[str, Measure], slices: Slices | None) -> ExposureSums:
-        """The sums for the slices of a call, which may have none."""
+    def of(
+        cls,
+        named: Mapping[str, Measure],
+        slices: Slices | None,
+        counted: np.ndarray | None = None,
+    ) -> ExposureSums:
+        """The sums for the slices of a call, which may have none.
+
+        `counted` tells which queries the slices are of, by default all.
+        """
         if slices is None:
             return cls(named)
-        return cls(named, slices.of_query.astype(np.int64), len(slices.keys))
+        segments = slices.of_query.astype(np.int64)
+        if counted is not None:
+            segments = np.zeros(len(counted), np.int64)
+            segments[counted] = slices.of_query
+        return cls(named, segments, len(slices.keys))
 
     def __init__(
         self,
@@ -153,6 +165,7 @@ class ExposureSums:
         if segments is not None and len(segments) < int(lists.num_queries):
             return  # too few slices, which is an error once all queries are counted
         measures, number = [*self._named.values()], self._num_segments
+        require_known_items(measures, lists)
         found = exposures(measures, lists, first_query, segments, number)
         for total, each in zip(self._sums.values(), found, strict=True):
             total += np.asarray(each)

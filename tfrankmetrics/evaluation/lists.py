@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfrankmetrics.arguments import ListArguments
-from tfrankmetrics.columns.values import Codes
 from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.items import ExposureSums
 from tfrankmetrics.engine.measure import Measure
@@ -18,9 +17,9 @@ from tfrankmetrics.engine.values import (
     ELEMENTS_IN_CACHE,
     values_and_weights,
 )
+from tfrankmetrics.evaluation.items import with_items_by_position
 from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
-from tfrankmetrics.inputs.ids import as_positions
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import (
     warn_if_lists_have_one_item,
@@ -114,29 +113,6 @@ def evaluate_lists(
     sums = ExposureSums.of(request.named, slices)
     values, weights = _values_and_weights(request.measures, lists, sums)
     return request.result(values, weights, slices, totals=sums.values())
-
-
-def with_items_by_position(
-    request: Request, y_true: Any, y_pred: Any
-) -> tuple[Request, Any, Any]:
-    """The same data with positions for ids, if data about items are given by id."""
-    keyed = [ids for m in request.measures for ids in m.ids_of_items]
-    if not keyed:
-        return request, y_true, y_pred
-    if request.data.inputs != "ids":
-        raise ValueError(
-            "Data about items by id require inputs='ids', or a table with item ids. "
-            f"Received: a dict by id with inputs={request.data.inputs!r}. Pass the "
-            "data in the order of the items."
-        )
-    items, rows = keyed[0], Codes()
-    for item in items:
-        rows[item]  # noqa: B018 (the next row)
-    named = {name: each.by_position(items) for name, each in request.named.items()}
-    is_dict = isinstance(y_true, Mapping)
-    ids = as_positions(y_true["ids"] if is_dict else y_true, rows)
-    y_true = {**y_true, "ids": ids} if is_dict else ids
-    return request.with_measures(named), y_true, as_positions(y_pred, rows)
 
 
 def _warn_of_labels(request: Request, lists: LabelLists) -> None:

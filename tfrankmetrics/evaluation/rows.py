@@ -23,9 +23,11 @@ from tfrankmetrics.columns.values import (
     require_weights,
 )
 from tfrankmetrics.engine.calls import call_compiled, require_eager
+from tfrankmetrics.engine.items import ExposureSums
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
+from tfrankmetrics.evaluation.items import items_of_rows
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
@@ -71,6 +73,7 @@ def evaluate_rows(
     data: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    item_ids: Any = None,
     **arguments: Unpack[ResultArguments],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of the rows of a table.
@@ -97,12 +100,14 @@ def evaluate_rows(
         scores: The score of each row.
         metrics: Names and metric objects, as in `evaluate`.
         data: A frame of pandas or polars, an Arrow table, or a dict of columns. Then
-            `query_ids`, `labels`, `scores`, `sample_weight` and `by` may be the names
-            of its columns.
+            `query_ids`, `labels`, `scores`, `sample_weight`, `item_ids` and `by` may be
+            the names of its columns.
         groups: The number of rows of each query, for rows that are sorted by query, as
             in LightGBM and XGBoost.
         sample_weight: One weight per row. If it is the same in all rows of a query, it
             is the weight of the query.
+        item_ids: The item of each row, which metrics of recommended items require, such
+            as `coverage`.
         by: A slice for each row, such as the language of its query, which must be the
             same in all rows of a query. Or a dict of columns, or a list of names of
             columns of `data`, whose combinations are the slices. Returns the metrics of
@@ -120,9 +125,10 @@ def evaluate_rows(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_rows")
-    request, _ = read_request(ResultArguments, metrics, arguments)
+    has_items = item_ids is not None
+    request, _ = read_request(ResultArguments, metrics, arguments, has_items=has_items)
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
-    columns["sample_weight"] = sample_weight
+    columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
     return evaluate_table(request, columns, data, groups)
 
 
@@ -131,7 +137,13 @@ def evaluate_table(
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate_rows` for a request: reads, checks, computes and shapes the result."""
     slice_columns = request.slice_columns(data, has_ids=True)
-    table = read_table(columns_of(data, columns), groups)
+    columns = columns_of(data, columns)
+    items = columns.pop("item_ids", None)
+    table = read_table(columns, groups)
+    if items is not None:
+        request, positions = items_of_rows(request, items)
+        table.require_rows("item_ids", positions)
+        table.columns["items"] = positions
     labels, lengths = table.columns["labels"], table.queries.lengths
     warn_if_lists_have_one_item(len(lengths), lengths.max(initial=0))
     warn_of_threshold(request.thresholds, labels[labels >= 0])
@@ -148,8 +160,13 @@ def evaluate_table(
             for name, values in slice_columns.items()
         }
     )
-    values, weights = by_query(request.named, table.queries, table.columns)
-    return request.result(values, weights, slices, table.ids)
+    sums = ExposureSums.of(request.named, slices)
+    values, weights = by_query(
+        request.named, table.queries, table.columns, sums=sums
+    )
+    return request.result(
+        values, weights, slices, table.ids, totals=sums.values()
+    )
 
 
 class Table(NamedTuple):
@@ -162,6 +179,14 @@ class Table(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.columns["labels"])
+
+    def require_rows(self, name: str, column: np.ndarray) -> None:
+        """Raises ValueError unless a column has a value for each row."""
+        if len(column) != len(self):
+            raise ValueError(
+                f"`{name}` must have a value for each row. Received: {len(column)} "
+                f"values for {len(self)} rows."
+            )
 
 
 def read_table(given: dict[str, Any], groups: Any) -> Table:
@@ -230,8 +255,11 @@ def by_query(
     *,
     drop_unjudged: bool = True,
     only: int | None = None,
+    sums: ExposureSums | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values and weights of all queries, `[metrics, queries]`.
+
+    Adds the exposure of the items to `sums`.
 
     With `only`, those of the queries that are padded together with this one; 0 for the
     others. The last bit of a value may depend on the padding.
@@ -245,13 +273,15 @@ def by_query(
         measures = tuple(itertools.compress(named.values(), drops == drop))
         if measures:
             values[drops == drop], weights[drops == drop] = _in_lists(
-                measures, queries, columns, drop, only
+                measures, queries, columns, drop, only, None if drop else sums
             )
     return values, weights
 
 
 def drops_unjudged(measure: Measure, otherwise: bool) -> bool:
     """Whether unjudged items are excluded, by the declaration of the metric or else."""
+    if measure.declaration.reads_items:
+        return False  # they are recommended, too
     policies = {"drop": True, "keep": False, None: otherwise}
     return policies[measure.declaration.unjudged]
 
@@ -262,6 +292,7 @@ def _in_lists(
     columns: dict[str, np.ndarray],
     drop_unjudged: bool,
     only: int | None,
+    sums: ExposureSums | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pads rows to lists, as many as fit in memory at a time, and computes these."""
     num_queries = len(queries.lengths)
@@ -275,6 +306,8 @@ def _in_lists(
             lists = lists_of_rows(queries, part, columns, drop_unjudged)
             found = call_compiled(values_and_weights, measures, lists, start)
             values[:, part], weights[:, part] = found
+            if sums is not None:
+                sums.add(lists, part, start)
         start += len(part)
     return values, weights
 
@@ -296,6 +329,8 @@ def lists_of_rows(
         if "sample_weight" in columns
         else None,
     )
+    if "items" in columns:
+        lists = dataclasses.replace(lists, item_ids=columns["items"][rows])
     return dataclasses.replace(lists, judged=None) if drop_unjudged else lists
 
 

@@ -24,8 +24,10 @@ from tfrankmetrics.columns.slices import (
 )
 from tfrankmetrics.columns.values import WEIGHT_RULE, as_numbers, exact_scores
 from tfrankmetrics.engine.calls import require_eager
+from tfrankmetrics.engine.items import ExposureSums
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.evaluation.items import items_of_rows
 from tfrankmetrics.evaluation.join import (
     Join,
     Pairs,
@@ -103,7 +105,7 @@ def evaluate_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_run")
-    request, given = read_request(RunArguments, metrics, arguments)
+    request, given = read_request(RunArguments, metrics, arguments, has_items=True)
     policies = Policies.of(given)
     query, item = given["query"], given["item"]
     judged = read_judgments(qrels, query, item, given["label"])
@@ -125,18 +127,29 @@ def evaluate_run(
         columns["sample_weight"] = table.weights(sample_weight)[columns["query"]]
     slice_columns = {} if request.by is None else table.columns(request.by)
     request.require_free_keys(slice_columns, has_ids=True)
+    if any(measure.declaration.reads_items for measure in request.measures):
+        request, positions = items_of_rows(request, predicted.items)
+        missed = np.zeros(len(labels), np.int64)  # of judged pairs, which have no rank
+        columns["items"] = np.append(missed, positions)[columns["pair"]]
+    counted = np.full(len(ids), True)
+    if policies.missing_queries == "skip":
+        counted = joined.has_predictions
+    slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
+    sums = ExposureSums.of(request.named, slices, counted)
     values, weights = by_query(
         request.named,
         queries_of_codes(columns["query"], len(ids)),
         columns,
         drop_unjudged=policies.drops_unjudged,
+        sums=sums,
     )
-    counted = np.full(len(ids), True)
-    if policies.missing_queries == "skip":
-        counted = joined.has_predictions
-    slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
     result = request.result(
-        values[:, counted], weights[:, counted], slices, ids[counted], counts
+        values[:, counted],
+        weights[:, counted],
+        slices,
+        ids[counted],
+        counts,
+        sums.values(),
     )
     is_plain = not request.per_query and slices is None
     return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
@@ -188,6 +201,8 @@ def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> N
     if counts.missing_queries != "zero" or not counts.without_predictions:
         return
     for name, measure in named.items():
+        if measure.declaration.reads_items:
+            continue  # an empty list has no items, and no weight
         if measure.declaration.without_results is None:
             raise ValueError(
                 f"{name!r} has no value for a query without results. Received: "

@@ -143,7 +143,9 @@ def metric(
     _require_functions(name, formula, aliases)
     _require_range(name, range)
     worst, best = reversed(range) if lower_is_better else range
-    if without_results == "worst":
+    if gain is None:  # a query without recommendations is excluded from the mean
+        without_results = None
+    elif without_results == "worst":
         without_results = worst if math.isfinite(worst) else None
     facts = {
         "lower_is_better": lower_is_better,
