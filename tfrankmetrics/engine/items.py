@@ -46,17 +46,9 @@ def columns_of_items(
 def _weights(measure: Measure, recommended: Recommended) -> Array:
     """The weight of each query; NaN if an item has an unknown id."""
     weights = recommended.weights
-    for size in _numbers_of_items(measure):
+    for size in measure.numbers_of_items:
         weights = xp.where(recommended.are_known(size), weights, float("nan"))
     return weights
-
-
-def _numbers_of_items(measure: Measure) -> set[int]:
-    """The number of items, as the options of a metric state it."""
-    numbers = {len(data) for data in measure.item_data.values()}
-    if (number := dict(measure.options).get("num_items")) is not None:
-        numbers.add(number)
-    return numbers
 
 
 def _recommended(
@@ -212,5 +204,5 @@ def with_num_items(
 def require_known_items(measures: Iterable[Measure], lists: Lists) -> None:
     """Raises ValueError for recommended items without data, in eager code."""
     for measure in measures:
-        for size in _numbers_of_items(measure):
+        for size in measure.numbers_of_items:
             lists.require_items(size, measure.declaration.name)

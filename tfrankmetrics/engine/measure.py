@@ -144,6 +144,14 @@ class Measure:
         return function(exposure, **self._options_of(function))
 
     @property
+    def numbers_of_items(self) -> set[int]:
+        """The number of items in the catalog, as the options state it."""
+        numbers = {len(data) for data in self.item_data.values()}
+        if (number := dict(self.options).get("num_items")) is not None:
+            numbers.add(number)
+        return numbers
+
+    @property
     def ids_of_items(self) -> list[tuple]:
         """The ids of the items, where an option has data by id."""
         return [v.ids for v in self.item_data.values() if v.ids is not None]

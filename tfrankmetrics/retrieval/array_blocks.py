@@ -25,6 +25,7 @@ from tfrankmetrics.retrieval.products import (
     most_rounding,
     product_of_arrays,
 )
+from tfrankmetrics.retrieval.top import Precision
 
 TERMS_AT_A_TIME = 2**15  # of pairs of vectors, so that they fit into the cache
 
@@ -32,9 +33,9 @@ TERMS_AT_A_TIME = 2**15  # of pairs of vectors, so that they fit into the cache
 class ArrayBlock(Block):
     """Some queries as an array of vectors, with the counts of their relevant items."""
 
-    def __init__(self, *arguments: Any, memory: Memory) -> None:
+    def __init__(self, *arguments: Any, memory: Memory, **options: Any) -> None:
         self._memory = memory  # that all blocks share
-        super().__init__(*arguments)
+        super().__init__(*arguments, **options)
 
     def product(self, chunk: Chunk) -> np.ndarray:
         """The scores of some candidates, `[B, C]`; their last bits may be wrong."""
@@ -49,6 +50,21 @@ class ArrayBlock(Block):
         rounding = most_rounding(self._inputs, vectors, candidates.norms, thresholds)
         self._lower, self._upper = _limits(thresholds, rounding)
         return thresholds
+
+    def _precision(self, candidates: Any) -> Precision:
+        """How the scores of the product are corrected."""
+
+        def lowered(scores: np.ndarray) -> np.ndarray:
+            rounding = most_rounding(
+                self._inputs, candidates.inputs, candidates.norms, scores[:, np.newaxis]
+            )
+            # Both the score that is compared and the one that it must reach are wrong.
+            return _limits(scores[:, np.newaxis], 2 * rounding)[0][:, 0]
+
+        def correct(rows: np.ndarray, ids: np.ndarray) -> np.ndarray:
+            return self._of_pairs(rows, candidates.inputs, ids)
+
+        return Precision(lowered, correct)
 
     def _of_pairs(
         self, rows: np.ndarray, vectors: np.ndarray, ids: np.ndarray

@@ -26,6 +26,7 @@ from tfrankmetrics.retrieval.chunks import MOST_ROUNDING, Candidates, Chunk
 from tfrankmetrics.retrieval.comparing import compare
 from tfrankmetrics.retrieval.inputs import padded, rows_of
 from tfrankmetrics.retrieval.products import dot_product
+from tfrankmetrics.retrieval.top import Precision, TopCandidates
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 RELEVANT_AT_A_TIME = 2**12
@@ -36,6 +37,13 @@ class Order(NamedTuple):
 
     is_random: bool
     seed: int = 0
+
+
+class Depth(NamedTuple):
+    """How many candidates of each query are needed themselves."""
+
+    depth: int | None  # None for all
+    is_stable: bool  # whether the first of those tied at this depth are enough
 
 
 class Ranks(NamedTuple):
@@ -60,6 +68,7 @@ class Block:
         score: Callable[[Any, Any], Any],
         orders: Iterable[Order],
         library: Library,
+        depth: Depth | None = None,
     ) -> None:
         self._inputs, self._score = inputs, score
         self._library: Library = library
@@ -70,7 +79,14 @@ class Block:
         self._thresholds = self._first_thresholds(candidates)
         self._scores = self._thresholds.copy()
         self._orders = tuple(orders)
+        self.top = None
+        if depth is not None:
+            precision = self._precision(candidates)
+            self.top = TopCandidates(len(numbers), *depth, precision)
         self._reset()
+
+    def _precision(self, candidates: Any) -> Precision | None:
+        """How scores are corrected; they are correct as they are."""
 
     def _reset(self) -> None:
         shape = self._relevant.ids.shape
@@ -79,6 +95,8 @@ class Block:
         # Of the candidates that are not excluded.
         self._num_nan = np.zeros(shape[0], np.int64)
         self._num_lowest = np.zeros(shape[0], np.int64)
+        if self.top is not None:
+            self.top.reset()
 
     def as_array(self, scores: Array, chunk: Chunk) -> np.ndarray:
         """Scores without padding."""
@@ -144,6 +162,8 @@ class Block:
             self._count_special(start, scores)
         for order, before in self._before.items():
             self._count_before(order, before, start, scores, tied)
+        if self.top is not None:
+            self.top.add(start, scores, (excluded, ids - start), pool)
 
     def _refuse_overflow(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Raises ValueError for a product of finite vectors that is not finite.

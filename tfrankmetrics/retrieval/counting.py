@@ -19,10 +19,11 @@ import numpy as np
 
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.retrieval.array_blocks import ArrayBlock
-from tfrankmetrics.retrieval.blocks import Block, Order, Ranks
+from tfrankmetrics.retrieval.blocks import Block, Depth, Order, Ranks
 from tfrankmetrics.retrieval.chunks import Candidates, Chunk
 from tfrankmetrics.retrieval.inputs import padded, rows_of
 from tfrankmetrics.retrieval.products import Memory, dot_product
+from tfrankmetrics.retrieval.top import Top
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 
@@ -36,10 +37,12 @@ def count_ranks(
     progress: Callable[[int], None],
     *,
     library: Library,
-) -> Ranks:
+    depth: Depth | None = None,
+) -> tuple[Ranks, Top | None]:
     """Counts the candidates that score above, or as high as, each relevant item.
 
-    The scores are computed with arrays of `library`.
+    The scores are computed with arrays of `library`. With `depth`, the second result
+    holds the candidates with the highest scores.
     """
     # Queries with more relevant items first, so that a block has similar ones.
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
@@ -54,7 +57,7 @@ def count_ranks(
         if not are_vectors:
             inputs = padded(inputs, library)
         arguments = inputs, of_block, numbers, candidates, score, orders, library
-        blocks.append(make(*arguments))
+        blocks.append(make(*arguments, depth=depth))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         _count(blocks, candidates, progress, pool, library)
         again = [block for block in blocks if block.start_again()]
@@ -66,7 +69,23 @@ def count_ranks(
             "for the same queries and candidates. `score` must not be random."
         )
     parts = [block.ranks(candidates.number) for block in blocks]
-    return _joined(parts, np.argsort(by_number))
+    ranks = _joined(parts, np.argsort(by_number))
+    return ranks, None if depth is None else _joined_top(blocks, by_number, block_size)
+
+
+def _joined_top(blocks: list[Block], by_number: np.ndarray, block_size: int) -> Top:
+    """The candidates with the highest scores of all blocks, by query."""
+    tops = [block.top.kept for block in blocks if block.top is not None]
+    rows = [
+        by_number[number * block_size + top.rows] for number, top in enumerate(tops)
+    ]
+    queries = np.concatenate(rows)
+    order = np.argsort(queries, kind="stable")
+    ids, scores = (
+        np.concatenate([getattr(top, name) for top in tops])[order]
+        for name in ("ids", "scores")
+    )
+    return Top(queries[order], ids, scores)
 
 
 def _joined(parts: list[Ranks], order: np.ndarray) -> Ranks:

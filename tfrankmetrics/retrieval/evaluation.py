@@ -14,11 +14,14 @@ from tfrankmetrics.columns.slices import (
     Slices,
 )
 from tfrankmetrics.engine.calls import require_eager
+from tfrankmetrics.engine.items import ExposureSums, with_num_items
+from tfrankmetrics.engine.measure import Measure, cutoffs_of
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.inputs.mistakes import warn_if_relevant_are_excluded
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
+from tfrankmetrics.retrieval.blocks import Depth
 from tfrankmetrics.retrieval.candidates import (
     ArrayCandidates,
     candidates_of,
@@ -29,6 +32,7 @@ from tfrankmetrics.retrieval.counting import count_ranks
 from tfrankmetrics.retrieval.inputs import library_of_functions, size_of
 from tfrankmetrics.retrieval.lists import by_query, order_of
 from tfrankmetrics.retrieval.products import dot_product
+from tfrankmetrics.retrieval.top import values_of_items
 from tfrankmetrics.retrieval.truth import Truth, read_truth, require_unique
 from tfrankmetrics.rules import check_option, shortened
 from tfrankmetrics.signatures import takes
@@ -151,11 +155,16 @@ def evaluate_queries(
     vectors = read_queries(settings, truth, queries)
     weights_of_queries, slices = weights_and_slices(request, truth, sample_weight)
     found = read_candidates(settings, truth, candidates)
+    request = with_items(request, settings.candidate_ids, found.number)
+    of_items, of_lists = {}, {}
+    for name, measure in request.named.items():
+        chosen = of_items if measure.declaration.reads_items else of_lists
+        chosen[name] = measure
     items = truth.items()
     excluded = int((items.is_valid & ~items.is_ranked).sum())
     warn_if_relevant_are_excluded(int(items.is_valid.sum()), excluded)
-    orders = {order for m in request.measures if (order := order_of(m)) is not None}
-    ranks = count_ranks(
+    orders = {order for m in of_lists.values() if (order := order_of(m)) is not None}
+    ranks, top = count_ranks(
         vectors,
         found,
         items,
@@ -164,11 +173,52 @@ def evaluate_queries(
         settings.batch_size,
         _progress(found.number) if verbose else lambda number: None,
         library=library_of_scores(settings.score, vectors, found),
+        depth=depth_of(of_items),
     )
-    values, weights = by_query(
-        request.named, items, ranks, weights_of_queries, found.number
-    )
-    return request.result(values, weights, slices)
+    values, weights = np.zeros((2, len(request.named), len(truth.ids)))
+    is_of_items = np.array([name in of_items for name in request.named])
+    sums = ExposureSums.of(request.named, slices)
+    if of_lists:
+        values[~is_of_items], weights[~is_of_items] = by_query(
+            of_lists, items, ranks, weights_of_queries, found.number
+        )
+    if top is not None:
+        values[is_of_items], weights[is_of_items] = values_of_items(
+            of_items, top, len(truth.ids), weights_of_queries, sums
+        )
+    return request.result(values, weights, slices, totals=sums.values())
+
+
+def with_items(request: Request, candidate_ids: Any, number: int) -> Request:
+    """The request with data about items in the order of the candidates."""
+    named = request.named
+    if any(measure.ids_of_items for measure in named.values()):
+        if candidate_ids is None:
+            raise ValueError(
+                "Data about items by id require `candidate_ids`, the id of each "
+                "candidate. Received: a dict by id, without `candidate_ids`. Pass the "
+                "data in the order of the candidates."
+            )
+        ids = np.asarray(candidate_ids).tolist()
+        named = {name: each.by_position(ids) for name, each in named.items()}
+    named = with_num_items(named, number)
+    for measure in named.values():
+        for size in measure.numbers_of_items:
+            if size != number:
+                raise ValueError(
+                    f"`{measure.declaration.name}` requires data for each candidate. "
+                    f"Received: {size} items, and {number} candidates."
+                )
+    return request.with_measures(named)
+
+
+def depth_of(named: Mapping[str, Measure]) -> Depth | None:
+    """How many candidates of each query some metrics read; None without metrics."""
+    if not named:
+        return None
+    cutoffs = cutoffs_of(named.values())
+    is_stable = all(measure["ties"] == "stable" for measure in named.values())
+    return Depth(cutoffs[-1], is_stable)
 
 
 def read_queries(settings: RetrievalSettings, truth: Truth, queries: Any) -> Any:

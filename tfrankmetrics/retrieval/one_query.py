@@ -52,7 +52,7 @@ class OneQuery(NamedTuple):
         """The value and the weight of the query, `[1, 1]` each."""
         order = order_of(measure)
         settings, found = self.settings, self.candidates
-        ranks = count_ranks(
+        ranks, _ = count_ranks(
             self.vectors,
             found,
             self.items,
