@@ -54,12 +54,13 @@ class ArrayBlock(Block):
     def _precision(self, candidates: Any) -> Precision:
         """How the scores of the product are corrected."""
 
-        def lowered(scores: np.ndarray) -> np.ndarray:
+        def lowered(rows: slice, scores: np.ndarray) -> np.ndarray:
+            vectors, scores = self._inputs[rows], scores[:, np.newaxis]
             rounding = most_rounding(
-                self._inputs, candidates.inputs, candidates.norms, scores[:, np.newaxis]
+                vectors, candidates.inputs, candidates.norms, scores
             )
             # Both the score that is compared and the one that it must reach are wrong.
-            return _limits(scores[:, np.newaxis], 2 * rounding)[0][:, 0]
+            return _limits(scores, 2 * rounding)[0][:, 0]
 
         def correct(rows: np.ndarray, ids: np.ndarray) -> np.ndarray:
             return self._of_pairs(rows, candidates.inputs, ids)
@@ -94,7 +95,10 @@ class ArrayBlock(Block):
         rows, columns, ids = self._own.within(chunk.start, chunk.start + chunk.size)
         scores[rows, ids - chunk.start] = self._thresholds[rows, columns]
         near = Near(self._lower, self._upper, correct)
-        return compare(scores, self._thresholds, self._num_ranked, pool, near)
+        look = None if self.top is None else self.top.look
+        return compare(
+            scores, self._thresholds, self._num_ranked, pool, near, look=look
+        )
 
 
 def _limits(

@@ -82,7 +82,8 @@ class Block:
         self.top = None
         if depth is not None:
             precision = self._precision(candidates)
-            self.top = TopCandidates(len(numbers), *depth, precision)
+            most_excluded = (relevant.exclude >= 0).sum(axis=1).max(initial=0)
+            self.top = TopCandidates(len(numbers), *depth, most_excluded, precision)
         self._reset()
 
     def _precision(self, candidates: Any) -> Precision | None:
@@ -121,7 +122,8 @@ class Block:
         self, chunk: Chunk, scores: np.ndarray, pool: concurrent.futures.Executor
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """How many scores are above, and not below, each threshold; and the lowest."""
-        return compare(scores, self._thresholds, self._num_ranked, pool)
+        look = None if self.top is None else self.top.look
+        return compare(scores, self._thresholds, self._num_ranked, pool, look=look)
 
     def _first_thresholds(self, candidates: Any) -> np.ndarray:
         """The score of each relevant item, from a separate product."""
@@ -163,7 +165,7 @@ class Block:
         for order, before in self._before.items():
             self._count_before(order, before, start, scores, tied)
         if self.top is not None:
-            self.top.add(start, scores, (excluded, ids - start), pool)
+            self.top.add(start, (excluded, ids - start), chunk.size)
 
     def _refuse_overflow(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Raises ValueError for a product of finite vectors that is not finite.

@@ -38,6 +38,8 @@ def compare(
     numbers: np.ndarray,
     pool: concurrent.futures.Executor,
     near: Near | None = None,
+    *,
+    look: Callable[[slice, np.ndarray], None] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """How many scores of each row are above, and not below, each of its thresholds.
 
@@ -47,6 +49,7 @@ def compare(
         numbers: How many of the thresholds of each row count, `[B]`, descending.
         pool: Threads, each of which does some rows.
         near: Which scores are near a threshold. None if all scores are correct.
+        look: Is called with some rows and their scores, for all rows.
 
     Returns:
         Two arrays `[B, M]` int64, and the lowest score, or NaN.
@@ -77,6 +80,8 @@ def compare(
                     _correct(scores, thresholds, found, near, above, not_below)
                     found, num_found = [], 0
             lowest = np.minimum(lowest, scores[rows].min())
+            if look is not None:
+                look(rows, scores[rows])
         if near is not None and num_found > 0:
             _correct(scores, thresholds, found, near, above, not_below)
         return lowest

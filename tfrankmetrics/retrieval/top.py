@@ -6,9 +6,7 @@ tied at the deepest cutoff, and so all of these are kept.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -22,7 +20,9 @@ from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.ranking.items import lowest_score
 
 # The length of the parts of a row whose maxima are compared.
-PART = 64
+PART = 16
+# How many candidates of the first chunk are compared to find a first limit.
+LOOKED_AT = 2**13
 # How many tied candidates are kept for the queries of a block.
 MOST_KEPT = 2**26
 
@@ -38,8 +38,9 @@ class Top(NamedTuple):
 class Precision(NamedTuple):
     """How the scores of a product are corrected, if their last bits may be wrong."""
 
-    # From scores `[B]` to the lowest ones that rounding may make of higher scores.
-    lowered: Callable[[np.ndarray], np.ndarray]
+    # From some rows and a score for each to the lowest score that rounding may make of
+    # a score above it.
+    lowered: Callable[[slice, np.ndarray], np.ndarray]
     # From rows and ids to the correct scores.
     correct: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -51,6 +52,7 @@ class TopCandidates:
         num_queries: B.
         depth: How many candidates of each query are needed; None for all.
         is_stable: Whether the first of tied candidates are enough.
+        most_excluded: How many candidates are excluded for a query, at most.
         precision: How scores are corrected; None if they are correct.
     """
 
@@ -59,9 +61,12 @@ class TopCandidates:
         num_queries: int,
         depth: int | None,
         is_stable: bool,
+        most_excluded: int,
         precision: Precision | None,
     ) -> None:
         self._num_queries, self._depth = num_queries, depth
+        self._most_excluded = most_excluded
+        self._found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._is_stable, self._precision = is_stable, precision
         self.reset()
 
@@ -69,62 +74,67 @@ class TopCandidates:
         """Forgets all candidates."""
         none = np.zeros(0, np.int64)
         self.kept = Top(none, none, np.zeros(0))
-        # The score that as many candidates as are needed reach, or the lowest one.
-        self._reached: np.ndarray | None = None
+        # What a candidate of each query must score to be needed, once this is known.
+        self._lower: np.ndarray | None = None
+
+    def look(self, rows: slice, scores: np.ndarray) -> None:
+        """Notes which candidates of a chunk may be needed, of some rows `[B, C]`.
+
+        Threads call it while they have these scores in their cache.
+        """
+        numbers = scores
+        if scores.dtype.kind == "f" and np.isnan(scores.min()):
+            numbers = _nan_as_number(scores)
+        if self._lower is None:
+            lower = self._lowered(rows, self._reached_in(numbers))
+        else:
+            lower = self._lower[rows]
+        places = np.flatnonzero(numbers >= lower[:, np.newaxis])
+        found, columns = np.divmod(places, scores.shape[1])
+        own = numbers[found, columns]
+        self._found.append((rows.start + found, columns, own))
 
     def add(
-        self,
-        start: int,
-        scores: np.ndarray,
-        excluded: tuple[np.ndarray, np.ndarray],
-        pool: concurrent.futures.Executor,
+        self, start: int, excluded: tuple[np.ndarray, np.ndarray], width: int
     ) -> None:
-        """Adds a chunk of candidates, `[B, C]`; `excluded` are rows and columns."""
-        if scores.dtype.kind == "f" and np.isnan(scores).any():
-            scores = _nan_as_number(scores)
-        most_excluded = np.bincount(excluded[0], minlength=1).max()
-        step = -(-len(scores) // (os.cpu_count() or 1))
-        pieces = [slice(at, at + step) for at in range(0, len(scores), step)]
-        found = pool.map(lambda r: self._found(r, scores[r], most_excluded), pieces)
-        rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
-        width = scores.shape[1]
-        is_excluded = np.isin(rows * width + columns, excluded[0] * width + excluded[1])
-        rows, columns = rows[~is_excluded], columns[~is_excluded]
-        own = scores[rows, columns]
+        """Adds the candidates of a chunk that may be needed, but for excluded ones.
+
+        Args:
+            start: The first candidate of the chunk.
+            excluded: Rows and columns.
+            width: The number of candidates.
+        """
+        rows, columns, own = map(np.concatenate, zip(*self._found, strict=True))
+        self._found.clear()
+        is_left = own != lowest_score(own)  # the others are not retrieved
+        excluded_places = excluded[0] * width + excluded[1]
+        is_left &= ~np.isin(rows * width + columns, excluded_places)
+        rows, columns, own = rows[is_left], columns[is_left], own[is_left]
         if self._precision is not None and len(rows):
             own = self._precision.correct(rows, start + columns)
             own = _nan_as_number(own) if own.dtype.kind == "f" else own
         self._keep(Top(rows, start + columns, own))
 
-    def _found(
-        self, rows: slice, scores: np.ndarray, most_excluded: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The candidates that may be needed: their rows and columns."""
-        lower = self._reached_in(scores, most_excluded)
-        if self._reached is not None:
-            lower = np.maximum(lower, self._reached[rows].astype(lower.dtype))
-        if self._precision is not None:
-            every = np.full(self._num_queries, lowest_score(scores), lower.dtype)
-            every[rows] = lower
-            lower = self._precision.lowered(every)[rows]
-        is_found = scores >= lower[:, np.newaxis]
-        is_found &= scores != lowest_score(scores)  # those are not retrieved
-        found, columns = np.divmod(np.flatnonzero(is_found), scores.shape[1])
-        return rows.start + found, columns
+    def _lowered(self, rows: slice, scores: np.ndarray) -> np.ndarray:
+        if self._precision is None:
+            return scores
+        return self._precision.lowered(rows, scores)
 
-    def _reached_in(self, scores: np.ndarray, most_excluded: int) -> np.ndarray:
+    def _reached_in(self, scores: np.ndarray) -> np.ndarray:
         """A score that as many candidates of the chunk reach as are needed, `[B]`.
 
         Each part of a row has a maximum. If n of these reach a score, at least n
-        candidates do.
+        candidates do. Some parts are enough for a low score, which the next chunks
+        raise.
         """
-        num_parts = scores.shape[1] // PART
-        needed = None if self._depth is None else self._depth + most_excluded
+        num_parts = min(scores.shape[1], LOOKED_AT) // PART
+        needed = None if self._depth is None else self._depth + self._most_excluded
         if needed is None or needed > num_parts:
             return np.full(len(scores), lowest_score(scores), scores.dtype)
-        parts = scores[:, : num_parts * PART].reshape(len(scores), num_parts, PART)
+        # Elements of a part stand apart, so that whole rows of numbers are compared.
+        parts = scores[:, : num_parts * PART].reshape(len(scores), PART, num_parts)
         at = num_parts - needed
-        return np.partition(parts.max(axis=2), at, axis=1)[:, at]
+        return np.partition(parts.max(axis=1), at, axis=1)[:, at]
 
     def _keep(self, new: Top) -> None:
         """Keeps what is needed of the candidates so far and of new ones."""
@@ -143,7 +153,8 @@ class TopCandidates:
             if self._is_stable:
                 is_kept = np.arange(len(rows)) - starts[rows] < self._depth
             rows, ids, scores = rows[is_kept], ids[is_kept], scores[is_kept]
-            self._reached = reached.astype(scores.dtype)
+            every = slice(0, self._num_queries)
+            self._lower = self._lowered(every, reached.astype(scores.dtype))
         if len(rows) > MOST_KEPT:
             raise ValueError(
                 "Metrics of recommended items read all candidates that are tied at the "
