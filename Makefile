@@ -84,7 +84,8 @@ backends:
 peers:
 	python -m pytest -n auto --dist load validation/test_tools.py validation/test_runs.py \
 		validation/test_trackers.py validation/test_moving.py validation/test_pitfalls.py \
-		validation/test_torch_and_jax.py validation/test_published.py
+		validation/test_torch_and_jax.py validation/test_published.py \
+		validation/test_items.py
 
 # Published numbers, in seconds: those without data or models everywhere, others with the
 # folder PUBLISHED_DATA and the packages recommenders and recbole.

@@ -17,11 +17,14 @@ from tfrankmetrics.metrics.gains import GAINS
 from tfrankmetrics.rules import rule_of
 
 # Only the metrics of this library, because some tests declare other metrics.
-METRICS = {
+OWN_METRICS = {
     name: declaration
     for name, declaration in DECLARATIONS.items()
     if declaration.cls.__module__.startswith(tfr.__name__)
 }
+# The metrics of relevance; `test_items.py` tests those of recommended items.
+METRICS = {n: each for n, each in OWN_METRICS.items() if not each.reads_items}
+ITEM_METRICS = {n: each for n, each in OWN_METRICS.items() if each.reads_items}
 CLASSES = {name: declaration.cls for name, declaration in METRICS.items()}
 
 

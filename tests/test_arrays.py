@@ -66,6 +66,13 @@ CALLS = {
     "scatter": [((NUMBERS, INTEGERS, 7.0), {})],
     "scatter_max": [((NUMBERS, INTEGERS, SORTED), {})],
     "searchsorted": [((SORTED, NUMBERS), {"side": side}) for side in ("left", "right")],
+    "segment_sum": [((SORTED[0], INTEGERS[0], 9), {})],
+    "sum_chosen": [
+        ((NUMBERS > 1, SORTED.T), {}),
+        ((NUMBERS > 1, SORTED[0]), {}),
+        ((NUMBERS > 1, SORTED[0], INTEGERS), {}),
+        ((NUMBERS > 1, SORTED.T, INTEGERS), {}),
+    ],
     "select": [((NUMBERS > 1, NUMBERS, 0), {})],
     "sort": [((NUMBERS,), {"axis": 1})],
     "squeeze": [((NUMBERS[:, np.newaxis],), {"axis": 1})],

@@ -12,6 +12,7 @@ import tfrankmetrics as tfr
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
     {"tensorflow_version", "rules", "signatures"},
+    {"item_data"},
     {"options", "conventions", "graphs", "columns"},
     {"arrays"},
     {"arguments"},

@@ -226,8 +226,8 @@ class Options(TypedDict, total=False):
     num_items: Annotated[
         NumItems,
         Option(
-            "The number of items in the catalog, V, whose ids are 0 ... V - 1. Required "
-            "unless a function is passed the scores of the whole catalog."
+            "The number of items in the catalog, V, whose ids are 0 ... V - 1. "
+            "Required unless a function is passed the scores of the whole catalog."
         ),
     ]
     popularity: Annotated[

@@ -254,6 +254,10 @@ def sum_chosen(
     which: jax.Array, values: jax.Array, index: jax.Array | None = None
 ) -> jax.Array:
     """The sum of the values of some items of each row."""
+    if index is not None:
+        values = values[index]
+        is_chosen = which[..., jnp.newaxis] if values.ndim == 3 else which
+        return jnp.sum(jnp.where(is_chosen, values, 0), axis=1)
     return jnp.matmul(which.astype(values.dtype), values)
 
 

@@ -94,7 +94,7 @@ def sum_chosen(which: Any, values: Any, index: Any = None) -> tf.Tensor:
     """The sum of the values of some items of each row."""
     if index is not None:
         values = tf.gather(values, index)
-        is_chosen = tf.reshape(which, [*which.shape, *[1] * (values.shape.rank - 2)])
+        is_chosen = which[..., tf.newaxis] if values.shape.rank == 3 else which
         return tf.reduce_sum(tf.where(is_chosen, values, 0), axis=1)
     chosen = tf.cast(which, values.dtype)
     if values.shape.rank == 1:

@@ -49,8 +49,8 @@ class EvaluateRows(Evaluation):
         labels: The label of each row.
         query_ids: The query id of each row, or None with `groups`.
         metrics: Names and metric objects, as in `evaluate`.
-        data, groups, sample_weight: As in `evaluate_rows`. With `data`, the other
-            columns may be names.
+        data, groups, sample_weight, item_ids: As in `evaluate_rows`. With `data`, the
+            other columns may be names.
         by: As in `evaluate_rows`. A slice has keys such as `val_ndcg@10/language:de`.
         **arguments: Options for the metrics given by name. See `tfrankmetrics.Options`.
 
@@ -69,9 +69,12 @@ class EvaluateRows(Evaluation):
         data: Any = None,
         groups: Any = None,
         sample_weight: Any = None,
+        item_ids: Any = None,
         **arguments: Unpack[RowCallbackArguments],
     ) -> None:
-        request, given = read_request(RowCallbackArguments, metrics, arguments)
+        request, given = read_request(
+            RowCallbackArguments, metrics, arguments, has_items=item_ids is not None
+        )
         super().__init__(request, given)
         refuse_unordered(x, "Labels and query ids")
         columns = columns_of(data, {"query_ids": query_ids, "labels": labels})
@@ -82,6 +85,7 @@ class EvaluateRows(Evaluation):
                 f"Received: labels={shortened(self._labels)}."
             )
         self._columns = {**columns, "sample_weight": sample_weight}
+        self._columns["item_ids"] = item_ids
         self._table = {"data": data, "groups": groups}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankingWarning)

@@ -294,6 +294,17 @@ def require_values_by_query(named: Mapping[str, Measure]) -> None:
             )
 
 
+def require_relevance(named: Mapping[str, Measure], function: str) -> None:
+    """Raises ValueError for a metric that reads which items are recommended."""
+    for name, measure in named.items():
+        if measure.declaration.reads_items:
+            raise ValueError(
+                f"`{function}` explains metrics of relevance. Received: {name!r}, "
+                "which depends on the items instead. Look at the recommended items "
+                "themselves."
+            )
+
+
 def check_inputs(
     measure: Measure, data: InputFormat, *, has_items: bool = False
 ) -> None:

@@ -161,12 +161,8 @@ def evaluate_table(
         }
     )
     sums = ExposureSums.of(request.named, slices)
-    values, weights = by_query(
-        request.named, table.queries, table.columns, sums=sums
-    )
-    return request.result(
-        values, weights, slices, table.ids, totals=sums.values()
-    )
+    values, weights = by_query(request.named, table.queries, table.columns, sums=sums)
+    return request.result(values, weights, slices, table.ids, totals=sums.values())
 
 
 class Table(NamedTuple):

@@ -17,7 +17,7 @@ from tfrankmetrics.columns.slices import rows_of
 from tfrankmetrics.columns.values import Codes, exact_scores
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS
 from tfrankmetrics.engine.calls import require_eager
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.measure import Measure, require_relevance
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import without_one_subtopic
 from tfrankmetrics.evaluation.join import join, read_judgments, read_predictions
@@ -305,6 +305,7 @@ def asked_metrics(
             f"{shortened(metric)}. To show two, pass the other one as `versus`."
         )
     request, _ = read_request(kind, [metric], arguments, inputs=inputs)
+    require_relevance(request.named, "explain")
     ((name, measure),) = request.named.items()
     convention = arguments.get("convention")
     asked = [AskedMetric(name, None, convention, measure, request.data)]

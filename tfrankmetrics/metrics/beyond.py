@@ -45,6 +45,9 @@ class CatalogCoverage(ItemMetric):
     >>> coverage.update_state(y_true=[[3], [0]], y_pred=[[0, 1, 3], [1, 0, 2]])
     >>> float(coverage.result())  # two of four items
     0.5
+
+    Args:
+        Other arguments: See `ItemMetric`.
     """
 
     num_items: NumItems = None
@@ -81,6 +84,9 @@ class ExposureGini(ItemMetric):
     >>> gini.update_state(y_true=[[3], [0]], y_pred=[[0, 1, 3], [0, 2, 1]])
     >>> float(gini.result())  # one item receives everything: (V - 1) / V
     0.75
+
+    Args:
+        Other arguments: See `ItemMetric`.
     """
 
     num_items: NumItems = None
@@ -112,6 +118,9 @@ class ExposureEntropy(ItemMetric):
     >>> entropy.update_state(y_true=[[3], [0]], y_pred=[[0, 1], [2, 3]])
     >>> float(entropy.result())  # four items equally often
     2.0
+
+    Args:
+        Other arguments: See `ItemMetric`.
     """
 
     num_items: NumItems = None
@@ -144,6 +153,9 @@ class MeanPopularity(ItemMetric):
     >>> popularity.update_state(y_true=[[2]], y_pred=[[0, 1, 2]])
     >>> float(popularity.result())
     7.0
+
+    Args:
+        Other arguments: See `ItemMetric`.
     """
 
     popularity: ItemNumbers = None  # type: ignore[assignment]
@@ -173,6 +185,9 @@ class Novelty(ItemMetric):
     >>> novelty.update_state(y_true=[[2]], y_pred=[[0, 1, 2]])
     >>> float(novelty.result())  # 1 bit and 3 bits
     2.0
+
+    Args:
+        Other arguments: See `ItemMetric`.
     """
 
     popularity: ItemProbabilities = None  # type: ignore[assignment]
@@ -186,9 +201,7 @@ def mean_distance(recommended: Recommended, *, vectors: ItemVectors) -> Array:
     return xp.where(number > 1, 1 - similarity, 0)
 
 
-@metric(
-    "intra_list_diversity", formula=mean_distance, range=(0, 2), aliases=("ild",)
-)
+@metric("intra_list_diversity", formula=mean_distance, range=(0, 2), aliases=("ild",))
 class IntraListDiversity(ItemMetric):
     """Intra-list diversity: how different the items of a list are from each other.
 
@@ -205,6 +218,9 @@ class IntraListDiversity(ItemMetric):
     >>> diversity.update_state(y_true=[[2], [2]], y_pred=[[0, 1, 2], [0, 2, 1]])
     >>> float(diversity.result())  # 1 and 0
     0.5
+
+    Args:
+        Other arguments: See `ItemMetric`.
     """
 
     vectors: ItemVectors = None  # type: ignore[assignment]
@@ -250,6 +266,9 @@ class AttentionWeightedRankFairness(ItemMetric):
     >>> fairness.update_state(y_true=[[0]], y_pred=[[1, 0]])
     >>> round(float(fairness.result()), 4)
     0.6887
+
+    Args:
+        Other arguments: See `ItemMetric`.
     """
 
     categories: ItemCategories = None  # type: ignore[assignment]

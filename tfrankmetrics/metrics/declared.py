@@ -201,8 +201,8 @@ def _require_gain(name: str, gain: Any, value: Any, *, reads_items: bool) -> Non
     """Raises TypeError for a gain or a value that does not fit the base class."""
     if reads_items and gain is not None:
         raise TypeError(
-            "A metric of recommended items, which derives from ItemMetric, has no gain. "
-            f"Received: `{name}` with the gain {gain!r}. Omit it."
+            "A metric of recommended items, which derives from ItemMetric, has no "
+            f"gain. Received: `{name}` with the gain {gain!r}. Omit it."
         )
     if not reads_items and (isinstance(gain, ItemGain) or not callable(gain)):
         raise TypeError(
@@ -263,8 +263,8 @@ def _require_free_names(cls: Any, names: list[str]) -> None:
     """Raises an error if a name is malformed or another metric has it."""
     if not hasattr(cls, "has_subtopics"):
         raise TypeError(
-            "A metric must be a subclass of TopKMetric, WholeListMetric, SubtopicMetric "
-            f"or ItemMetric. Received: {cls!r}."
+            "A metric must be a subclass of TopKMetric, WholeListMetric, "
+            f"SubtopicMetric or ItemMetric. Received: {cls!r}."
         )
     if not re.fullmatch(r"[a-z][a-z0-9_]*", names[0]):
         raise ValueError(

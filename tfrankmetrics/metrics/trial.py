@@ -19,9 +19,11 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Library
 from tfrankmetrics.engine.calls import call_compiled
+from tfrankmetrics.engine.items import exposures
 from tfrankmetrics.engine.measure import Declaration, make_measure
 from tfrankmetrics.engine.values import values_and_weights
 from tfrankmetrics.graphs import outside_of_graphs
+from tfrankmetrics.inputs.ids import read_ids
 from tfrankmetrics.inputs.labels import read_labels
 
 Values = Callable[..., np.ndarray]  # of labels, scores and perhaps cutoffs
@@ -69,7 +71,10 @@ def try_in(declaration: Declaration, library: Library) -> None:
     value = _try(declaration, library=library)
     if declaration.needs_tensors:
         return
-    of_arrays = _values(declaration, "numpy", [LABELS], [SCORES])
+    if declaration.reads_items:
+        of_arrays = _try_items(declaration, "numpy")
+    else:
+        of_arrays = _values(declaration, "numpy", [LABELS], [SCORES])
     if not _are_close(value, of_arrays):
         raise TypeError(
             f"The value of `{declaration.name}` must be the same in NumPy and in "
@@ -92,6 +97,8 @@ def require_free_fields(cls: Any) -> None:
 
 def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
     """Raises TypeError for a wrong formula. Returns the values of one list."""
+    if declaration.reads_items:
+        return _try_items(declaration, library)
     values = functools.partial(_values, declaration, library)
     try:
         value = values([LABELS], [SCORES])
@@ -117,6 +124,40 @@ def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
     if "expected" in typing.get_args(declaration.types["ties"]):
         _require_exact_ties(declaration, values)
     return value
+
+
+def _try_items(declaration: Declaration, library: Library) -> np.ndarray:
+    """`_try` for a metric of recommended items, unless it requires data about them."""
+    options = {"num_items": 4} if "num_items" in declaration.types else {}
+    try:
+        measure = make_measure(declaration, **options)
+    except ValueError:
+        return np.zeros(0)
+
+    def value_of(recommended: list[list[int]]) -> np.ndarray:
+        relevant = [[0]] * len(recommended)
+        lists = read_ids(relevant, recommended, library=library)
+        found = call_compiled(values_and_weights, (measure,), lists, 0)[0][0]
+        if declaration.value is not None:
+            found = measure.value_of(exposures([measure], lists)[0])
+        return np.asarray(found)
+
+    try:
+        with outside_of_graphs():
+            alone, padded = value_of([[2, 0, 1]]), value_of([[2, 0, 1, -1]])
+    except Exception as error:
+        raise _FormulaError(
+            f"The formula of `{declaration.name}`, and its `value`, must compute the "
+            "values of recommended items. Received, for three items: "
+            f"{type(error).__name__}: {str(error).rstrip('.')}. "
+            "help(tfrankmetrics.Recommended) describes what a formula can read."
+        ) from error
+    if alone.shape != (1,) or not _are_close(alone, padded):
+        raise TypeError(
+            f"The value of `{declaration.name}` must be a number that does not depend "
+            f"on padding. Received: {alone} for three items, and {padded} with padding."
+        )
+    return alone
 
 
 class _FormulaError(TypeError):

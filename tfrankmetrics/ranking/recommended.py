@@ -30,7 +30,15 @@ class Recommended:
 
     The axes of arrays: B queries, C cutoffs, D ranks down to the deepest cutoff, and V
     items in the catalog. The formula reads `k`, `ranks` and `number`, and calls `sum`
-    and `pair_sums`.
+    and `pair_sums`, which are exact means under ties.
+
+    >>> import tfrankmetrics as tfr
+    >>> def mean_price(recommended, *, popularity):
+    ...     total = recommended.sum(popularity)
+    ...     return recommended.xp.divide_no_nan(total, recommended.number)
+
+    `recommended.xp` provides array operations that follow the Python array API
+    standard, and `divide_no_nan`, which returns 0 where the denominator is 0.
     """
 
     at_ranks: Array  # [B, D] int, the item at each rank: a position in `ids`, or an id
@@ -206,12 +214,11 @@ class Recommended:
         """The tied items at each cutoff, how many it keeps, and how many there are."""
         groups: TieGroups = self.ties.groups  # type: ignore[union-attr]
         depth = xp.shape(self.exists)[1]
-        last_ranks = [depth if k is None else xp.minimum(k, depth) for k in self.cutoffs]
-        exists = self.exists
         at_ranks, last, kept, size = [], [], [], []
-        for k in last_ranks:
+        for cutoff in self.cutoffs:
+            k = depth if cutoff is None else xp.minimum(cutoff, depth)
             start = groups.start[:, k - 1, xp.newaxis]
-            is_here = xp.equal(groups.start, start) & exists
+            is_here = xp.equal(groups.start, start) & self.exists
             is_last = is_here & groups.is_last
             if groups.last_items is None:
                 is_last = xp.zeros_like(is_last)
