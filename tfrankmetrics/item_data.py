@@ -161,10 +161,14 @@ class ItemVectors(ItemData):
         vectors = values.astype(np.float64)
         if vectors.ndim != 2 or not np.isfinite(vectors).all():
             return None
+        # Scaled by a power of 2, which changes no bit, no square overflows.
         largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
-        vectors = vectors / np.where(largest > 0, largest, 1)  # squares cannot overflow
-        lengths = np.sqrt(np.sum(vectors * vectors, axis=1, keepdims=True))
-        return vectors / np.where(lengths > 0, lengths, 1)
+        scale = np.exp2(np.frexp(largest)[1])
+        scaled = vectors / scale
+        lengths = np.sqrt(np.sum(scaled * scaled, axis=1, keepdims=True)) * scale
+        # Vectors that were saved have this length already, and keep their bits.
+        keeps = (lengths == 0) | (np.abs(lengths - 1) < 1e-15)
+        return vectors / np.where(keeps, 1, lengths)
 
 
 class ItemCategories(ItemData):

@@ -45,9 +45,7 @@ class Data:
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)
-        self.recommended = np.stack(
-            [rng.permutation(ITEMS)[:10] for _ in range(USERS)]
-        )
+        self.recommended = np.stack([rng.permutation(ITEMS)[:10] for _ in range(USERS)])
         is_known = rng.random((USERS, ITEMS)) < rng.random(ITEMS) * 0.6
         is_shown = np.zeros((USERS, ITEMS), bool)
         np.put_along_axis(is_shown, self.recommended, True, axis=1)
@@ -164,9 +162,7 @@ def test_diversity(data, pandas_2):
     assert 2 * ours == pytest.approx(metric.calc(data.by_rank), rel=1e-12)
 
     (ours,) = data.ours(f"intra_list_diversity@{K}", vectors=data.vectors)
-    features = pd.DataFrame(
-        {"item_id": np.arange(ITEMS), "features": [*data.vectors]}
-    )
+    features = pd.DataFrame({"item_id": np.arange(ITEMS), "features": [*data.vectors]})
     theirs = recommenders.diversity(
         data.train,
         data.top,

@@ -32,7 +32,8 @@ def with_items_by_position(
     ids = as_positions(y_true["ids"] if is_dict else y_true, rows)
     y_true = {**y_true, "ids": ids} if is_dict else ids
     y_pred = as_positions(y_pred, rows)
-    return _by_position(request, [*rows][: len(items)]), y_true, y_pred
+    _require_data(rows, len(items), _largest(y_pred))
+    return _by_position(request, [*items]), y_true, y_pred
 
 
 def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
@@ -57,16 +58,27 @@ def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
         return request.with_measures(with_num_items(request.named, None)), codes
     rows = _rows_of(ids)
     distinct = column[first].tolist()
-    missing = [item for item in distinct if item not in rows]
-    if missing:
+    positions = np.array([rows[item] for item in distinct], np.int64)
+    _require_data(rows, len(ids), positions.max(initial=-1))
+    request = _by_position(request, [*ids])
+    named = with_num_items(request.named, None)
+    return request.with_measures(named), positions[codes]
+
+
+def _largest(positions: Any) -> int:
+    """The largest number in nested lists."""
+    if isinstance(positions, list):
+        return max(map(_largest, positions), default=-1)
+    return positions
+
+
+def _require_data(rows: Codes, number: int, largest: int) -> None:
+    """Raises ValueError if the largest position is not below the number of items."""
+    if largest >= number:
         raise ValueError(
             "Data about items must include each recommended item. Received: none for "
-            f"the item {shortened(missing[0])}."
+            f"the item {shortened([*rows][largest])}."
         )
-    request = _by_position(request, [*rows])
-    named = with_num_items(request.named, None)
-    positions = np.array([rows[item] for item in distinct], np.int64)
-    return request.with_measures(named), positions[codes]
 
 
 def _ids_of(request: Request) -> tuple | None:

@@ -1,0 +1,381 @@
+"""Tests of the metrics of recommended items, by definitions that share no code."""
+
+import collections
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+from cases import ITEM_METRICS
+
+import tfrankmetrics as tfr
+from tfrankmetrics.options import NumItems
+from tfrankmetrics.retrieval import top
+
+ITEMS = 5
+RNG = np.random.default_rng(0)
+POPULARITY = RNG.uniform(0.05, 1, ITEMS)
+VECTORS = RNG.normal(size=(ITEMS, 3))
+CATEGORIES = ["a", "b", "a", "c", "b"]
+TARGET = {"a": 0.5, "b": 0.3, "c": 0.2}
+DATA = {"popularity": POPULARITY, "vectors": VECTORS, "num_items": ITEMS}
+DATA |= {"categories": CATEGORIES, "target": TARGET}
+BY_QUERY = ["mean_popularity", "novelty", "intra_list_diversity", "awrf"]
+OVER_ALL = ["coverage", "gini", "entropy"]
+# Scores with ties within and across each cutoff, NaN, and items that are not retrieved.
+SCORES = [
+    [1.0, 1.0, 0.0, 1.0, 0.0],
+    [2.0, 1.0, 1.0, 1.0, 1.0],
+    [0.0, np.nan, np.nan, 3.0, -np.inf],
+    [5.0, 4.0, 3.0, 2.0, 1.0],
+    [0.0] * 5,
+    [-np.inf] * 5,
+]
+
+
+def at(names, k):
+    return names if k is None else [f"{name}@{k}" for name in names]
+
+
+def orders(scores):
+    """All orders of the retrieved items in which no item is above a better one."""
+    keys = [-1e9 if np.isnan(score) else score for score in scores]
+    retrieved = [item for item, key in enumerate(keys) if key != -np.inf]
+    for order in itertools.permutations(retrieved):
+        if all(keys[one] >= keys[two] for one, two in itertools.pairwise(order)):
+            yield [*order]
+
+
+def by_definition(name, items):
+    """The value of one list of items."""
+    if name == "mean_popularity":
+        return np.mean(POPULARITY[items])
+    if name == "novelty":
+        return np.mean(-np.log2(POPULARITY[items]))
+    distances = [
+        1 - u @ v / np.sqrt((u @ u) * (v @ v))
+        for u, v in itertools.combinations(VECTORS[items], 2)
+    ]
+    return np.mean(distances) if distances else 0.0
+
+
+def exposure_of(all_orders, k, attention=lambda rank: 1.0):
+    """The mean exposure of each item over the orders of a list."""
+    exposure = np.zeros(ITEMS)
+    for order in all_orders:
+        for rank, item in enumerate(order[:k], 1):
+            exposure[item] += attention(rank) / len(all_orders)
+    return exposure
+
+
+def fairness(exposure):
+    """1 minus the Jensen-Shannon divergence from the target, term by term."""
+    shares, value = collections.Counter(), 1.0
+    for category, amount in zip(CATEGORIES, exposure, strict=True):
+        shares[category] += amount / exposure.sum()
+    for category, wanted in TARGET.items():
+        middle = (shares[category] + wanted) / 2
+        for share in (shares[category], wanted):
+            value -= share * np.log2(share / middle) / 2 if share else 0
+    return value
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, None])
+def test_values_by_query_are_means_over_all_orders(k):
+    found = tfr.evaluate(
+        [[0]] * len(SCORES),
+        SCORES,
+        at(BY_QUERY, k),
+        inputs="catalogue",
+        per_query=True,
+        **{o: value for o, value in DATA.items() if o != "num_items"},
+    )
+    for query, scores in enumerate(SCORES):
+        all_orders = [*orders(scores)]
+        for name, values in zip(BY_QUERY, found.values(), strict=True):
+            if not all_orders[0]:
+                assert np.isnan(values[query])
+            elif name == "awrf":
+                exposure = exposure_of(all_orders, k, lambda r: 1 / np.log2(1 + r))
+                assert values[query] == pytest.approx(fairness(exposure), abs=1e-12)
+            else:
+                mean = np.mean([by_definition(name, each[:k]) for each in all_orders])
+                assert values[query] == pytest.approx(mean, abs=1e-12)
+
+
+def values_over_all(exposure):
+    """Coverage, the Gini coefficient by pairs of items, and entropy."""
+    shares = exposure / exposure.sum()
+    pairs = np.abs(shares[:, np.newaxis] - shares).sum()
+    shown = shares[shares > 0]
+    entropy = -(shown * np.log2(shown)).sum()
+    return [np.mean(exposure > 0), pairs / (2 * ITEMS), entropy]
+
+
+@pytest.mark.parametrize("k", [1, 3, None])
+@pytest.mark.parametrize(
+    "weights", [None, [1, 2, 3, 0, 5, 6]], ids=["plain", "weights"]
+)
+def test_values_over_all_queries_come_from_the_mean_exposure(k, weights):
+    factors = np.ones(len(SCORES)) if weights is None else weights
+    exposures = np.array(
+        [
+            factor * exposure_of([*orders(scores)], k)
+            for factor, scores in zip(factors, SCORES, strict=True)
+        ]
+    )
+    slices = np.array(["x", "y", "x", "y", "x", "y"])
+    found = tfr.evaluate(
+        [[0]] * len(SCORES),
+        SCORES,
+        at(OVER_ALL, k),
+        inputs="catalogue",
+        sample_weight=weights,
+        by=slices,
+    )
+    expected = values_over_all(exposures.sum(axis=0))
+    assert [*found.whole.values()] == pytest.approx(expected, abs=1e-12)
+    expected = values_over_all(exposures[slices == "x"].sum(axis=0))
+    assert [*found["x"].values()] == pytest.approx(expected, abs=1e-12)
+
+
+NAMES = at([*OVER_ALL, *BY_QUERY, "mrr"], 2)
+RECOMMENDED = [[0, 1, 3], [1, 0, -1], [4, 2, 3]]
+
+
+def test_ids_in_fit_equal_evaluate():
+    """Also with the functions' other forms of the same data."""
+    relevant = [[3], [0], [2]]
+    expected = tfr.evaluate(relevant, RECOMMENDED, NAMES, inputs="ids", **DATA)
+    metric = tfr.RankingMetrics(NAMES, inputs="ids", num_queries=True, **DATA)
+    for start in (0, 1):
+        metric.update_state(relevant[start::2], RECOMMENDED[start::2])
+    found = {name: float(value) for name, value in metric.result().items()}
+    assert found.pop("num_queries") == 3
+    assert found == pytest.approx(expected, abs=1e-6)
+
+    parts = [tfr.RankingMetrics(NAMES, inputs="ids", **DATA) for _ in range(2)]
+    for start, part in enumerate(parts):
+        part.update_state(relevant[start::2], RECOMMENDED[start::2])
+    parts[0].merge_state(parts[1:])
+    merged = {name: float(value) for name, value in parts[0].result().items()}
+    assert merged == pytest.approx(expected, abs=1e-6)
+
+    names = "abcde"
+    keyed = {
+        option: dict(zip(names, value, strict=True)) if len(value) == ITEMS else value
+        for option, value in DATA.items()
+        if option != "num_items"
+    }
+    keyed["popularity"] = pd.Series(keyed["popularity"])[::-1]
+    lists = [[names[item] for item in row if item >= 0] for row in RECOMMENDED]
+    of_text = [[names[item] for item in row] for row in relevant]
+    again = tfr.evaluate(of_text, lists, NAMES, inputs="ids", num_items=ITEMS, **keyed)
+    assert again == pytest.approx(expected, abs=1e-12)
+    run = {f"q{number}": row for number, row in enumerate(lists)}
+    qrels = {f"q{number}": row for number, row in enumerate(of_text)}
+    run["unjudged"] = ["e", "d"]
+    again = tfr.evaluate_run(qrels, run, NAMES, num_items=ITEMS, **keyed)
+    assert dict(again) == pytest.approx(expected, abs=1e-12)
+
+
+def test_rows_equal_lists():
+    queries = np.repeat(np.arange(len(SCORES)), ITEMS)
+    rows = {
+        "query": queries,
+        "label": queries % 2,
+        "score": np.ravel(SCORES),
+        "item": np.tile(np.arange(ITEMS), len(SCORES)),
+    }
+    shuffled = pd.DataFrame(rows).sample(frac=1, random_state=0)
+    names = NAMES[:-1]
+    found = tfr.evaluate_rows(
+        "query", "label", "score", names, data=shuffled, item_ids="item", **DATA
+    )
+    expected = tfr.evaluate(
+        [[0]] * len(SCORES), SCORES, names, inputs="catalogue", **DATA
+    )
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "jit_compile",
+    [False, pytest.param(True, marks=pytest.mark.slow("compiles a program with XLA"))],
+)
+def test_graphs_equal_eager_calls(jit_compile):
+    metric = tfr.RankingMetrics(NAMES, inputs="catalogue", **DATA)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, 1], tf.int64),
+            tf.TensorSpec([None, ITEMS] if jit_compile else [None, None], tf.float32),
+        ],
+        jit_compile=jit_compile,
+    )
+    def step(relevant, scores):
+        metric.update_state(relevant, scores)
+
+    for rows in (slice(0, 2), slice(2, 6)):
+        step([[0]] * len(SCORES[rows]), SCORES[rows])
+    expected = tfr.evaluate(
+        [[0]] * len(SCORES), SCORES, NAMES, inputs="catalogue", **DATA
+    )
+    found = {name: float(value) for name, value in metric.result().items()}
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_unknown_item_in_a_graph_makes_the_result_nan():
+    metric = tfr.Novelty(popularity=[0.5, 0.5])
+    tf.function(metric.update_state)([[0]], [[0, 2]])
+    with pytest.warns(tfr.RankingWarning):
+        assert np.isnan(metric.result())
+
+
+@pytest.mark.parametrize("name", ITEM_METRICS)
+def test_a_config_keeps_the_data(name):
+    cls = ITEM_METRICS[name].cls
+    options = {o: v for o, v in DATA.items() if o in cls.fields}
+    metric = cls(k=2, **options)
+    again = cls.from_config(metric.get_config())
+    for each in (metric, again):
+        each.update_state([[3], [0], [2]], RECOMMENDED)
+    assert float(metric.result()) == float(again.result())
+    assert again.measure == metric.measure
+
+
+@pytest.mark.parametrize("kind", [np.asarray, tf.constant])
+@pytest.mark.parametrize("ties", ["expected", "stable"])
+@pytest.mark.parametrize("chunk_size", [None, 7])
+@pytest.mark.parametrize("excludes", [False, True])
+def test_retrieval_equals_the_scores_of_the_whole_catalogue(
+    monkeypatch, kind, ties, chunk_size, excludes
+):
+    """Whole numbers are often tied, also at a cutoff, and across chunks."""
+    monkeypatch.setattr(top, "PART", 2)
+    rng, size = np.random.default_rng(3), 40
+    queries, candidates = (
+        rng.integers(-1, 2, (number, 3)).astype(np.float32) for number in (9, size)
+    )
+    relevant, exclude = rng.integers(0, size, 9), None
+    if excludes:
+        exclude = (relevant[:, np.newaxis] + [1, 2, 3]) % size
+    data = {
+        "popularity": rng.uniform(0.1, 1, size),
+        "vectors": rng.normal(size=(size, 2)),
+        "categories": rng.integers(0, 2, size),
+        "target": {0: 0.5, 1: 0.5},
+    }
+    names = [*at([*OVER_ALL, *BY_QUERY], 4), "mrr", "coverage@1"]
+    truth = (
+        relevant if exclude is None else {"ids": relevant[:, None], "exclude": exclude}
+    )
+    by = rng.integers(0, 2, 9)
+    expected = tfr.evaluate(
+        truth,
+        queries @ candidates.T,
+        names,
+        inputs="catalogue",
+        ties=ties,
+        by=by,
+        **data,
+    )
+    found = tfr.evaluate_retrieval(
+        kind(queries),
+        kind(candidates),
+        relevant,
+        names,
+        exclude=exclude,
+        ties=ties,
+        by=by,
+        batch_size=4,
+        chunk_size=chunk_size,
+        **data,
+    )
+    assert found.whole == pytest.approx(expected.whole, abs=1e-12)
+    for key in expected:
+        assert found[key] == pytest.approx(expected[key], abs=1e-12)
+
+
+def test_too_many_tied_candidates_are_an_error(monkeypatch):
+    monkeypatch.setattr(top, "MOST_KEPT", 10)
+    arguments = np.zeros((2, 3)), np.zeros((20, 3)), [0, 1]
+    with pytest.raises(ValueError, match="all candidates that are tied.*stable"):
+        tfr.evaluate_retrieval(*arguments, ["coverage@2"])
+    found = tfr.evaluate_retrieval(*arguments, ["coverage@2"], ties="stable")
+    assert found == {"coverage@2": 0.1}
+
+
+def test_a_user_declares_a_metric_over_all_queries():
+    def reciprocal(recommended):
+        return 1 / recommended.ranks
+
+    def largest_share(exposure):
+        xp = tfr.RankedLists.xp.fget(None)
+        return xp.max(exposure, axis=-1) / xp.sum(exposure, axis=-1)
+
+    @tfr.metric("largest_share", formula=reciprocal, value=largest_share)
+    class LargestShare(tfr.ItemMetric):
+        """The share of the most exposed item."""
+
+        num_items: NumItems = None
+
+    found = tfr.evaluate(
+        [[0], [0]], [[0, 1], [0, 2]], ["largest_share"], inputs="ids", num_items=3
+    )
+    assert found == {"largest_share": pytest.approx(2 / 3)}
+    metric = LargestShare(num_items=3)
+    metric.update_state([[0], [0]], [[0, 1], [0, 2]])
+    assert float(metric.result()) == pytest.approx(2 / 3)
+
+
+IDS = ([[1]], [[1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        (["coverage"], {}, "requires the number of items"),
+        (["coverage"], {"num_items": 2}, r"knows 2 items.*recommended id 2"),
+        (["coverage"], {"num_items": 0}, "an int of at least 1"),
+        (["novelty"], {}, "a number above 0 and at most 1"),
+        (["novelty"], {"popularity": [0.5, 0, 1]}, "a number above 0 and at most 1"),
+        (["novelty"], {"popularity": {1: 0.5}}, "each recommended item.*item 2"),
+        (["mean_popularity"], {"popularity": [1, np.nan, 2]}, "a finite number"),
+        (["intra_list_diversity"], {"vectors": [1, 2, 3]}, r"\[V, d\]"),
+        (["awrf"], {"categories": "abc", "target": {"a": 1}}, "a category for each"),
+        (
+            ["awrf"],
+            {"categories": ["a", "b", "b"], "target": {"a": 0.5}},
+            "which add up to 1",
+        ),
+        (
+            ["awrf"],
+            {"categories": ["a", "b", "b"], "target": {"z": 1}},
+            "'z', which no item has",
+        ),
+        (["coverage"], {"num_items": 3, "per_query": True}, "one value over all"),
+        (["coverage"], {"num_items": 3, "ties": "best"}, "one of 'expected'"),
+    ],
+    ids=str,
+)
+def test_mistakes(names, options, message):
+    with pytest.raises(ValueError, match=message):
+        tfr.evaluate(*IDS, names, inputs="ids", **options)
+
+
+def test_metrics_of_items_need_items():
+    with pytest.raises(ValueError, match="supports only inputs='ids' and 'catalogue'"):
+        tfr.evaluate([[1, 0]], [[2, 1]], ["coverage"], num_items=2)
+    with pytest.raises(ValueError, match="supports only"):
+        tfr.evaluate_rows([1, 1], [1, 0], [2, 1], ["coverage"], num_items=2)
+    with pytest.raises(ValueError, match="must be by id"):
+        run = {"q": ["a", "b"]}
+        tfr.evaluate_run({"q": ["a"]}, run, ["novelty"], popularity=[0.5, 0.5])
+    with pytest.raises(ValueError, match="data for each item of the catalog"):
+        scores = [[1.0, 2.0]]
+        tfr.evaluate([0], scores, ["novelty"], inputs="catalogue", popularity=[1.0])
+    with pytest.raises(ValueError, match="explains metrics of relevance"):
+        tfr.explain(*IDS, "coverage", 0, inputs="ids", num_items=3)
+    with pytest.raises(ValueError, match="Pass num_items=V"):
+        tfr.CatalogCoverage(k=3)
