@@ -300,7 +300,7 @@ def test_retrieval_equals_the_scores_of_the_whole_catalogue(
 def test_too_many_tied_candidates_are_an_error(monkeypatch):
     monkeypatch.setattr(top, "MOST_KEPT", 10)
     arguments = np.zeros((2, 3)), np.zeros((20, 3)), [0, 1]
-    with pytest.raises(ValueError, match="all candidates that are tied.*stable"):
+    with pytest.raises(ValueError, match=r"all candidates that are tied.*stable"):
         tfr.evaluate_retrieval(*arguments, ["coverage@2"])
     found = tfr.evaluate_retrieval(*arguments, ["coverage@2"], ties="stable")
     assert found == {"coverage@2": 0.1}

@@ -11,13 +11,21 @@ import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
-from tfrankmetrics.item_data import CategoryShares, ItemCategories, ItemData
+from tfrankmetrics.item_data import (
+    CategoryShares,
+    ItemCategories,
+    ItemData,
+    ItemNumbers,
+    ItemProbabilities,
+    ItemVectors,
+)
 from tfrankmetrics.rules import Conflict, Rule, UnknownOptionError, is_finite, is_int
 from tfrankmetrics.signatures import Option, options_of, with_meanings
 
 __all__ = [
     "Alpha",
     "Average",
+    "CategoryShares",
     "ConventionName",
     "Cutoff",
     "Decay",
@@ -27,6 +35,10 @@ __all__ = [
     "Gain",
     "Ideal",
     "Inputs",
+    "ItemCategories",
+    "ItemNumbers",
+    "ItemProbabilities",
+    "ItemVectors",
     "MaxLabel",
     "NumItems",
     "Options",

@@ -72,6 +72,7 @@ class Data:
         return rows[COLUMNS[:2]].reset_index(drop=True)
 
     def ours(self, *names, **options):
+        """Our values of these metrics."""
         relevant = np.zeros((USERS, 1), int)
         found = tfr.evaluate(
             relevant, self.recommended, [*names], inputs="ids", **options

@@ -14,7 +14,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.engine.measure import Measure, by_tie_breaking, cutoffs_of
 from tfrankmetrics.graphs import once_per_graph
-from tfrankmetrics.inputs.formats import Lists
+from tfrankmetrics.inputs.formats import ListsOfItems
 from tfrankmetrics.ranking.recommended import Recommended
 
 # Values and weights, `[B]`.
@@ -22,7 +22,7 @@ Columns = dict[Measure, tuple[Array, Array]]
 
 
 def columns_of_items(
-    measures: Sequence[Measure], lists: Lists, first_query: Array | int
+    measures: Sequence[Measure], lists: ListsOfItems, first_query: Array | int
 ) -> Columns:
     """The values and weights of metrics of recommended items, by the measure.
 
@@ -52,7 +52,7 @@ def _weights(measure: Measure, recommended: Recommended) -> Array:
 
 
 def _recommended(
-    measures: Iterable[Measure], lists: Lists, first_query: Array | int
+    measures: Iterable[Measure], lists: ListsOfItems, first_query: Array | int
 ) -> Iterable[tuple[list[Measure], Recommended]]:
     """Measures that break ties alike, and what is recommended for all their cutoffs."""
     for tie_breaking, alike in by_tie_breaking(measures).items():
@@ -65,7 +65,7 @@ def _recommended(
 
 def exposures(
     measures: Sequence[Measure],
-    lists: Lists,
+    lists: ListsOfItems,
     first_query: Array | int = 0,
     segments: np.ndarray | None = None,
     num_segments: int = 1,
@@ -149,7 +149,7 @@ class ExposureSums:
             for name, measure in self._named.items()
         }
 
-    def add(self, lists: Lists, queries: Any, first_query: int) -> None:
+    def add(self, lists: ListsOfItems, queries: Any, first_query: int) -> None:
         """Adds some queries, of which `queries` tells the positions among all."""
         if not self._named:
             return
@@ -201,7 +201,7 @@ def with_num_items(
     return complete
 
 
-def require_known_items(measures: Iterable[Measure], lists: Lists) -> None:
+def require_known_items(measures: Iterable[Measure], lists: ListsOfItems) -> None:
     """Raises ValueError for recommended items without data, in eager code."""
     for measure in measures:
         for size in measure.numbers_of_items:

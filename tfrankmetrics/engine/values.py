@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.engine.items import Columns, columns_of_items
 from tfrankmetrics.engine.measure import Measure, by_tie_breaking, cutoffs_of
 from tfrankmetrics.graphs import once_per_graph
-from tfrankmetrics.inputs.formats import Lists, with_arrays
+from tfrankmetrics.inputs.formats import Lists, ListsOfItems, with_arrays
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import shortened
@@ -44,7 +44,8 @@ def values_and_weights(
     of_lists = [each for each in measures if not each.declaration.reads_items]
     of_items = [each for each in measures if each.declaration.reads_items]
     columns = _columns_of_lists(of_lists, lists, first_query)
-    columns |= columns_of_items(of_items, lists, first_query)
+    if of_items:  # which only lists of items have
+        columns |= columns_of_items(of_items, cast(ListsOfItems, lists), first_query)
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     is_valid = once_per_graph(type(lists).has_valid_values, lists)
     nan_if_invalid = xp.where(

@@ -19,7 +19,7 @@ from tfrankmetrics.engine.values import (
 )
 from tfrankmetrics.evaluation.items import with_items_by_position
 from tfrankmetrics.inputs.dense import has_tensor
-from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
+from tfrankmetrics.inputs.formats import ListsOfItems, arrays_of, with_arrays
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import (
     warn_if_lists_have_one_item,
@@ -156,7 +156,7 @@ def evaluate_batches(
 
 def _values_and_weights(
     measures: tuple[Measure, ...],
-    lists: Lists,
+    lists: ListsOfItems,
     sums: ExposureSums,
     first_query: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:

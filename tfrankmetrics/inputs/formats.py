@@ -92,6 +92,10 @@ class Lists(Protocol):
         """
         ...
 
+
+class ListsOfItems(Lists, Protocol):
+    """Lists of an input format, which may tell one item from another."""
+
     def recommend(
         self,
         deepest: int | None,
@@ -116,7 +120,7 @@ def arrays_of(lists: Lists) -> dict[str, Array]:
     return {n: value for n, value in vars(lists).items() if hasattr(value, "dtype")}
 
 
-def with_arrays(lists: Any, arrays: Mapping[str, Array]) -> Lists:
+def with_arrays(lists: Any, arrays: Mapping[str, Array]) -> Any:
     """The same lists with other arrays in these fields."""
     return dataclasses.replace(lists, **arrays)
 
@@ -159,7 +163,7 @@ class InputFormat:
         sample_weight: Any,
         mask: Any = None,
         library: Library | None = None,
-    ) -> Lists:
+    ) -> ListsOfItems:
         """Checks what was passed and makes lists of it.
 
         `library` computes with the lists. It is None in functions: then ids may be
@@ -215,7 +219,7 @@ class LabelFormat(InputFormat):
         sample_weight: Any,
         mask: Any = None,
         library: Library | None = None,
-    ) -> Lists:
+    ) -> ListsOfItems:
         """Checks labels, scores, weights and mask."""
         library = library or _library_for(y_true, y_pred, sample_weight, mask)
         return read_labels(y_true, y_pred, sample_weight, mask, library=library)
@@ -272,7 +276,7 @@ class IdFormat(InputFormat):
         sample_weight: Any,
         mask: Any = None,
         library: Library | None = None,
-    ) -> Lists:
+    ) -> ListsOfItems:
         """Checks relevant and recommended ids, and weights."""
         self._refuse_mask(mask)
         if library is None:
@@ -314,7 +318,7 @@ class CatalogueFormat(InputFormat):
         sample_weight: Any,
         mask: Any = None,
         library: Library | None = None,
-    ) -> Lists:
+    ) -> ListsOfItems:
         """Checks ids, scores and weights."""
         self._refuse_mask(mask)
         library = library or _library_for(y_true, y_pred, sample_weight)

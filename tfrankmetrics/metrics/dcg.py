@@ -14,6 +14,7 @@ from tfrankmetrics.metrics.gains import LabelGain, call_function, only_retrieved
 from tfrankmetrics.options import Discount, Gain, Ideal
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import Recommended
 
 DISCOUNTS: dict[str, Callable] = {
     "log2": lambda ranks: math.log(2) / xp.log(1 + ranks),
@@ -21,7 +22,7 @@ DISCOUNTS: dict[str, Callable] = {
 }
 
 
-def discounts(lists: RankedLists, discount: Discount) -> Array:
+def discounts(lists: RankedLists | Recommended, discount: Discount) -> Array:
     """The discount of each rank, of the shape of `lists.ranks`."""
     if isinstance(discount, str):
         return DISCOUNTS[discount](lists.ranks)

@@ -128,7 +128,9 @@ def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
 
 def _try_items(declaration: Declaration, library: Library) -> np.ndarray:
     """`_try` for a metric of recommended items, unless it requires data about them."""
-    options = {"num_items": 4} if "num_items" in declaration.types else {}
+    options: dict[str, Any] = (
+        {"num_items": 4} if "num_items" in declaration.types else {}
+    )
     try:
         measure = make_measure(declaration, **options)
     except ValueError:

@@ -18,7 +18,7 @@ from tfrankmetrics.columns.slices import (
 from tfrankmetrics.engine.items import require_known_items, with_num_items
 from tfrankmetrics.engine.measure import Measure, require_values_by_query
 from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.inputs.formats import InputFormat, Lists, input_format
+from tfrankmetrics.inputs.formats import InputFormat, ListsOfItems, input_format
 from tfrankmetrics.results.values import (
     QueryValues,
     RunCounts,
@@ -68,7 +68,7 @@ class Request:
         """The same request with other metrics under the same names."""
         return dataclasses.replace(self, named=named)
 
-    def for_items_of(self, lists: Lists) -> Request:
+    def for_items_of(self, lists: ListsOfItems) -> Request:
         """The same request, with the number of items that the lists tell.
 
         Raises:
