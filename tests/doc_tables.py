@@ -79,7 +79,7 @@ def metrics_by_group():
             for heading, names in groups().items()
         ),
         [
-            "[your own](docs/how-to/own-metric.md)",
+            "[your own](docs/guide/custom-metrics.md)",
             "write one class, and use it like the built-in metrics",
         ],
     )

@@ -2,7 +2,7 @@
 
 Tests named `test_keras_cannot_...` are controls: they show what Keras cannot do with its
 own metrics. If one fails, Keras has mended it, and "What Keras cannot do" in
-docs/how-to/metrics-in-fit.md or docs/how-to/saving.md needs a change.
+docs/guide/fit.md or docs/guide/saving.md needs a change.
 """
 
 import concurrent.futures
