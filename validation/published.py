@@ -107,7 +107,7 @@ def of_ranks(model: str, metric: str) -> float:
 
 
 def expected_of_sampled_ap(model: str) -> float:
-    """The mean AP among sampled items, as docs/sampled-candidates.md computes it."""
+    """The mean AP among sampled items, as docs/guide/pitfalls.md computes it."""
     import scipy.stats
 
     ranks = np.array(RANKS[model])
