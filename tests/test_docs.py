@@ -38,7 +38,7 @@ NO_ARGUMENTS += ["SlicedValues", "Comparison", "QueryValues", "Explanation"]
 PAGES = ["README.md"]
 PAGES += sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))
 # `validation/test_beam.py` and `validation/test_tfma.py` run the blocks of these pages.
-NEED_OTHER_PACKAGES = ["docs/guide/beam.md", "docs/guide/tfx.md", "docs/start/tfx.md"]
+NEED_OTHER_PACKAGES = ["docs/guide/beam.md", "docs/guide/tfx.md"]
 # `test_keras_backends.py` runs this one with JAX.
 NEED_OTHER_PACKAGES += ["docs/guide/backends.md"]
 TRAINS_MODELS = pytest.mark.slow("the page trains models")
