@@ -28,8 +28,8 @@ DOCUMENTS = [
     "docs/reference/options.md",
 ]
 MARKED = re.compile(r"(<!-- make tables: ([\w ]+) -->\n\n).*?(<!-- end -->)", re.S)
-ALSO_IN = re.compile(r"^\*   \*\*Also in\*\* (?:[^.;]|\n)+", re.M)
-NO_CONVENTION = "no convention"
+ALSO_IN = re.compile(r"^\*   \*\*Conventions\.\*\* (?:[^.;]|\n)+", re.M)
+NO_CONVENTION = "none"
 
 
 def text_of(document):
@@ -79,8 +79,8 @@ def metrics_by_group():
             for heading, names in groups().items()
         ),
         [
-            "[your own](docs/guide/custom-metrics.md)",
-            "write one class, and use it like the built-in metrics",
+            "[custom](docs/guide/custom-metrics.md)",
+            "declare one class, and use it like the built-in metrics",
         ],
     )
 
@@ -174,7 +174,7 @@ def conventions():
         [convention.tools, f'`convention="{name}"`', ", ".join(convention.metrics)]
         for name, convention in tfr.CONVENTIONS.items()
     ]
-    return table(["your number comes from", "pass", "it covers"], *rows)
+    return table(["tool", "argument", "metrics"], *rows)
 
 
 TABLES = {
@@ -196,7 +196,7 @@ def with_conventions_of_cards(text):
         covering = [
             name for name, c in tfr.CONVENTIONS.items() if found["name"] in c.metrics
         ]
-        line = f"*   **Also in** {listed(covering) or NO_CONVENTION}"
+        line = f"*   **Conventions.** {listed(covering) or NO_CONVENTION}"
         line = textwrap.fill(line, 100, subsequent_indent="    ")
         return ALSO_IN.sub(line, found[0])
 

@@ -102,10 +102,10 @@ CARD = re.compile(
     r"(?P<formulas>(?:```math\n.+\n```\n\n)+)"
     r"(?P<symbols>(?:Here (?:.+\n)+\n)?)"
     r"\*   \*\*Range\.\*\* (?:.+\n)+"
-    r"\*   \*\*Ignores\*\* (?:.+\n)+"
-    r"\*   \*\*Misleads\.\*\* (?:.+\n)+"
+    r"\*   \*\*Not taken into account:\*\* (?:.+\n)+"
+    r"\*   \*\*Caveats\.\*\* (?:.+\n)+"
     r"\*   \*\*Source\.\*\* (?:.+\n)+"
-    r"\*   \*\*Also in\*\* (?P<tools>(?:.+\n)+)$",
+    r"\*   \*\*Conventions\.\*\* (?P<tools>(?:.+\n)+)$",
     re.MULTILINE,
 )
 INLINE_FORMULA = re.compile(r"\$([^$\n]+)\$")
