@@ -98,7 +98,7 @@ def names_of_metrics():
             " ".join(summary.split()).removesuffix("."),
         ]
         rows.append(cells)
-    return table(["key in the logs", "class", "other names", "meaning"], *rows)
+    return table(["name", "class", "aliases", "meaning"], *rows)
 
 
 def blocks_of_metrics():
