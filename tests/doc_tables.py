@@ -171,10 +171,10 @@ def blocks_of_types():
 
 def conventions():
     rows = [
-        [convention.tools, f'`convention="{name}"`', ", ".join(convention.metrics)]
+        [convention.tools, f'`"{name}"`', ", ".join(convention.metrics)]
         for name, convention in tfr.CONVENTIONS.items()
     ]
-    return table(["tool", "argument", "metrics"], *rows)
+    return table(["tool", "`convention=`", "metrics"], *rows)
 
 
 TABLES = {

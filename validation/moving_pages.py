@@ -45,7 +45,8 @@ class Page:
         pairs: `theirs` and `ours` after each pair of blocks, or after a block of the
             other tool that sets both.
         calls: The rows of tables whose header ends in "without the convention".
-        options: Tables whose header ends in "equivalent in tfrankmetrics", each with its rows.
+        options: Tables whose header ends in "equivalent in tfrankmetrics", each with
+            its rows.
         examples: The rows of tables whose header starts with "example".
     """
 

@@ -336,7 +336,9 @@ def table_of(section: str) -> str:
         for each in (*ALWAYS, *OF_DATA, *OF_MODELS)
         if each.section == section
     ]
-    return "\n".join(["| value | published | tfrankmetrics |", "|---|---:|---:|", *rows])
+    return "\n".join(
+        ["| value | published | tfrankmetrics |", "|---|---:|---:|", *rows]
+    )
 
 
 def updated(text: str) -> str:

@@ -1,7 +1,7 @@
 """A hook of MkDocs: pages of the repository that do not lie in `docs/`.
 
-The site shows CONTRIBUTING.md and CHANGELOG.md beside its own pages. Their links into `docs/` lead to
-pages of the site, and all others to the repository.
+The site shows CONTRIBUTING.md and CHANGELOG.md together with its own pages. Their links
+into `docs/` lead to pages of the site, and all others to the repository.
 """
 
 import pathlib
@@ -12,6 +12,8 @@ from mkdocs.structure.files import File
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 BRANCH = "main"
 LINK = re.compile(r"(\]\()(?!https?:|#)([^)\s#]+)")
+CODE_OR_TABLE = re.compile(r"^```.*?^```|^\|.*?$", re.MULTILINE | re.DOTALL)
+PARAGRAPH = re.compile(r"^[\w`\[][^\n]{40,}(?:\n[^\n]+)*", re.MULTILINE)
 
 
 def on_files(files, config, **_):
@@ -34,13 +36,15 @@ def on_files(files, config, **_):
     return files
 
 
-def on_page_markdown(markdown, page, config, **_):
+def on_page_markdown(markdown, page, **_):
     """Describes each page to search engines by its first sentence."""
     if "description" not in page.meta:
-        text = re.sub(r"^```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL)
-        paragraph = re.search(r"^[A-Z`*][^\n|]+(?:\n[^\n|]+)*", text, re.MULTILINE)
+        text = CODE_OR_TABLE.sub("", markdown)
+        paragraph = PARAGRAPH.search(text)
         if paragraph:
             plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph[0])
             plain = " ".join(re.sub(r"[`*]", "", plain).split())
-            page.meta["description"] = re.split(r"(?<=[.:])\s", plain)[0].rstrip(":")
+            plain = plain.replace('"', "'")  # the value of an attribute
+            sentence = re.split(r"(?<=[.:])\s", plain)[0]
+            page.meta["description"] = f"{sentence.rstrip('.:')}."
     return markdown
