@@ -1,7 +1,7 @@
 """Tests the state of a metric: threads, copies, merges, checkpoints and backups.
 
 Tests named `test_keras_cannot_...` are controls: they show what Keras cannot do with its
-own metrics. If one fails, Keras has mended it, and "What Keras cannot do" in
+own metrics. If one fails, Keras has mended it, and "Keras limitations" in
 docs/guide/fit.md or docs/guide/saving.md needs a change.
 """
 
