@@ -18,7 +18,10 @@ LINK = re.compile(
 def in_repository(link: re.Match) -> str:
     """The same link, to the file on the main branch."""
     kind = "raw" if link["picture"] else "blob"
-    return f"{link['picture']}{link['text']}({REPOSITORY}/{kind}/main/{link['path']})"
+    path = link["path"]
+    if path.endswith(".svg"):
+        path += "?sanitize=true"  # or GitHub sends it as text
+    return f"{link['picture']}{link['text']}({REPOSITORY}/{kind}/main/{path})"
 
 
 readme = pathlib.Path(__file__).with_name("README.md").read_text(encoding="utf-8")

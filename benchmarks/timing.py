@@ -31,7 +31,7 @@ def median_and_spread(milliseconds):
     """The median, and half the interquartile range."""
     low, median, high = np.percentile(milliseconds, [25, 50, 75])
     spread = float(f"{(high - low) / 2:.1g}")  # 10, not 1e+01
-    return f"{median:.3g} ± {spread:g}"
+    return f"{float(f'{median:.3g}'):g} ± {spread:g}"
 
 
 def ratio(times, above, below):

@@ -28,8 +28,8 @@ DOCUMENTS = [
     "docs/reference/options.md",
 ]
 MARKED = re.compile(r"(<!-- make tables: ([\w ]+) -->\n\n).*?(<!-- end -->)", re.S)
-ALSO_IN = re.compile(r"^\*   \*\*Also in\*\* (?:[^.;]|\n)+", re.M)
-NO_CONVENTION = "no convention"
+ALSO_IN = re.compile(r"^\*   \*\*Conventions\.\*\* (?:[^.;]|\n)+", re.M)
+NO_CONVENTION = "none"
 
 
 def text_of(document):
@@ -79,8 +79,8 @@ def metrics_by_group():
             for heading, names in groups().items()
         ),
         [
-            "[your own](docs/how-to/own-metric.md)",
-            "write one class, and use it like the built-in metrics",
+            "[custom](docs/guide/custom-metrics.md)",
+            "declare one class, and use it like the built-in metrics",
         ],
     )
 
@@ -98,7 +98,7 @@ def names_of_metrics():
             " ".join(summary.split()).removesuffix("."),
         ]
         rows.append(cells)
-    return table(["key in the logs", "class", "other names", "meaning"], *rows)
+    return table(["name", "class", "aliases", "meaning"], *rows)
 
 
 def blocks_of_metrics():
@@ -171,10 +171,10 @@ def blocks_of_types():
 
 def conventions():
     rows = [
-        [convention.tools, f'`convention="{name}"`', ", ".join(convention.metrics)]
+        [convention.tools, f'`"{name}"`', ", ".join(convention.metrics)]
         for name, convention in tfr.CONVENTIONS.items()
     ]
-    return table(["your number comes from", "pass", "it covers"], *rows)
+    return table(["tool", "`convention=`", "metrics"], *rows)
 
 
 TABLES = {
@@ -196,7 +196,7 @@ def with_conventions_of_cards(text):
         covering = [
             name for name, c in tfr.CONVENTIONS.items() if found["name"] in c.metrics
         ]
-        line = f"*   **Also in** {listed(covering) or NO_CONVENTION}"
+        line = f"*   **Conventions.** {listed(covering) or NO_CONVENTION}"
         line = textwrap.fill(line, 100, subsequent_indent="    ")
         return ALSO_IN.sub(line, found[0])
 

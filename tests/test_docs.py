@@ -38,9 +38,9 @@ NO_ARGUMENTS += ["SlicedValues", "Comparison", "QueryValues", "Explanation"]
 PAGES = ["README.md"]
 PAGES += sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))
 # `validation/test_beam.py` and `validation/test_tfma.py` run the blocks of these pages.
-NEED_OTHER_PACKAGES = ["docs/beam.md", "docs/tfx.md", "docs/start/tfx.md"]
+NEED_OTHER_PACKAGES = ["docs/guide/beam.md", "docs/guide/tfx.md"]
 # `test_keras_backends.py` runs this one with JAX.
-NEED_OTHER_PACKAGES += ["docs/how-to/backends.md"]
+NEED_OTHER_PACKAGES += ["docs/guide/backends.md"]
 TRAINS_MODELS = pytest.mark.slow("the page trains models")
 
 
@@ -102,10 +102,10 @@ CARD = re.compile(
     r"(?P<formulas>(?:```math\n.+\n```\n\n)+)"
     r"(?P<symbols>(?:Here (?:.+\n)+\n)?)"
     r"\*   \*\*Range\.\*\* (?:.+\n)+"
-    r"\*   \*\*Ignores\*\* (?:.+\n)+"
-    r"\*   \*\*Misleads\.\*\* (?:.+\n)+"
+    r"\*   \*\*Not taken into account:\*\* (?:.+\n)+"
+    r"\*   \*\*Caveats\.\*\* (?:.+\n)+"
     r"\*   \*\*Source\.\*\* (?:.+\n)+"
-    r"\*   \*\*Also in\*\* (?P<tools>(?:.+\n)+)$",
+    r"\*   \*\*Conventions\.\*\* (?P<tools>(?:.+\n)+)$",
     re.MULTILINE,
 )
 INLINE_FORMULA = re.compile(r"\$([^$\n]+)\$")

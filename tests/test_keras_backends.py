@@ -397,7 +397,7 @@ def test_invalid_labels_warn():
 @pytest.mark.skipif(not IS_JAX, reason="of JAX")
 class TestJax:
     def test_the_page_of_the_documentation(self):
-        run_blocks(ROOT / "docs" / "how-to" / "backends.md")
+        run_blocks(ROOT / "docs" / "guide" / "backends.md")
 
     def test_stateless_methods(self):
         import jax

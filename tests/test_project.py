@@ -34,7 +34,7 @@ def test_the_readme_of_the_package_has_no_relative_links(monkeypatch):
     assert len(links) > 20
     assert all(link.startswith(("https://", "#")) for link in links)
     paths = [
-        re.match(rf"{REPOSITORY}/(?:blob|raw)/main/([^#\s]+)", link) for link in links
+        re.match(rf"{REPOSITORY}/(?:blob|raw)/main/([^#?\s]+)", link) for link in links
     ]
     for path in filter(None, paths):
         assert (ROOT / path[1]).exists(), path[1]

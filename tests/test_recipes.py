@@ -1,4 +1,4 @@
-"""Tests what docs/how-to/saving.md and docs/sampled-candidates.md do not show."""
+"""Tests what docs/guide/saving.md and docs/guide/pitfalls.md do not show."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
 """Tests the state of a metric: threads, copies, merges, checkpoints and backups.
 
 Tests named `test_keras_cannot_...` are controls: they show what Keras cannot do with its
-own metrics. If one fails, Keras has mended it, and "What Keras cannot do" in
-docs/how-to/metrics-in-fit.md or docs/how-to/saving.md needs a change.
+own metrics. If one fails, Keras has mended it, and "Keras limitations" in
+docs/guide/fit.md or docs/guide/saving.md needs a change.
 """
 
 import concurrent.futures

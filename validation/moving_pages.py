@@ -45,7 +45,8 @@ class Page:
         pairs: `theirs` and `ours` after each pair of blocks, or after a block of the
             other tool that sets both.
         calls: The rows of tables whose header ends in "without the convention".
-        options: Tables whose header ends in "the same value here", each with its rows.
+        options: Tables whose header ends in "equivalent in tfrankmetrics", each with
+            its rows.
         examples: The rows of tables whose header starts with "example".
     """
 
@@ -89,7 +90,7 @@ def _add_table(page, table):
     rows = [Row(header[0], cells, {**page.names}) for cells in lines]
     if header[-1] == "without the convention":
         page.calls += rows
-    elif header[-1] == "the same value here":
+    elif header[-1] == "equivalent in tfrankmetrics":
         page.options.append(rows)
     elif header[0] == "example":
         page.examples += rows

@@ -107,7 +107,7 @@ def of_ranks(model: str, metric: str) -> float:
 
 
 def expected_of_sampled_ap(model: str) -> float:
-    """The mean AP among sampled items, as docs/sampled-candidates.md computes it."""
+    """The mean AP among sampled items, as docs/guide/pitfalls.md computes it."""
     import scipy.stats
 
     ranks = np.array(RANKS[model])
@@ -336,7 +336,9 @@ def table_of(section: str) -> str:
         for each in (*ALWAYS, *OF_DATA, *OF_MODELS)
         if each.section == section
     ]
-    return "\n".join(["| number | published | here |", "|---|---:|---:|", *rows])
+    return "\n".join(
+        ["| value | published | tfrankmetrics |", "|---|---:|---:|", *rows]
+    )
 
 
 def updated(text: str) -> str:

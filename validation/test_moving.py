@@ -249,7 +249,7 @@ def test_recbole_rounds():
 
 def test_page_of_gbdt():
     """The histories of the tools' own NDCG and of ours agree."""
-    page = run_page("gbdt")
+    page = run_page("guide/gbdt")
     for history in page.pairs:
         assert len({*history[0]}) == 5
     assert len(page.pairs) == 2
@@ -262,7 +262,7 @@ def test_page_of_gbdt():
 @pytest.fixture(scope="module")
 def gbdt():
     """The names of the page, whose last data and function are those for XGBoost."""
-    return run_page("gbdt").names
+    return run_page("guide/gbdt").names
 
 
 def lightgbm_data(gbdt, part, groups, **options):

@@ -41,8 +41,8 @@ def test_a_constant_model_is_perfect_for_keras_and_random_for_keras_rs(place):
     assert float(perfect.result()) == 1.0
     assert values_of_keras_rs("ndcg", 1, labels, scores) == {0.0, 1.0}
     text = elsewhere("A constant model")
-    assert "`TopKCategoricalAccuracy` says 1.0" in text
-    assert "NDCG@1, which is the same here, is 0 or 1 at random" in text
+    assert "`TopKCategoricalAccuracy` returns 1.0" in text
+    assert "NDCG@1, which is the same value, is 0 or 1 at random" in text
 
 
 def test_the_batch_size_changes_weighted_values_in_keras_rs():
@@ -77,4 +77,4 @@ def test_a_cutoff_inside_a_tie_is_random_or_depends_on_the_order_of_items():
     assert positional == {0.0, 0.5}
     text = elsewhere("A cutoff inside a tie")
     assert "keras-rs: 0.0 or 0.5 at random" in text
-    assert "torchmetrics: 0.0 or 0.5 by its place" in text
+    assert "torchmetrics: 0.0 or 0.5 by input order" in text

@@ -64,7 +64,7 @@ def test_autologging_of_mlflow():
 
 @pytest.mark.usefixtures("tracking")
 def test_mlflow_loses_the_metrics_of_a_run_with_an_at_sign():
-    """If this fails, docs/how-to/trackers.md need no longer warn of it."""
+    """If this fails, docs/guide/tracking.md need no longer warn of it."""
     with mlflow.start_run() as run:
         fit(model("@"), callbacks=[mlflow.keras.MlflowCallback(run)])
         with pytest.raises(mlflow.MlflowException, match="Names may only contain"):
@@ -90,7 +90,7 @@ def test_mlflow_logs_slices():
 
 @pytest.mark.usefixtures("tracking")
 def test_mlflow_refuses_other_characters_of_slices():
-    """If this fails, docs/how-to/trackers.md need no longer name them."""
+    """If this fails, docs/guide/tracking.md need no longer name them."""
     with mlflow.start_run():
         for character in "@,=+&()":
             with pytest.raises(mlflow.MlflowException, match="Names may only contain"):
@@ -100,7 +100,7 @@ def test_mlflow_refuses_other_characters_of_slices():
 @pytest.mark.usefixtures("tracking")
 def test_page():
     """`tests/test_docs.py` runs its blocks, too, but not the one of MLflow."""
-    page = pathlib.Path(__file__).parent.parent / "docs" / "how-to" / "trackers.md"
+    page = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "tracking.md"
     run_blocks(page, "(?:py|python)")
 
 

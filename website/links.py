@@ -9,6 +9,7 @@ import posixpath
 import re
 
 BRANCH = "main"
+PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 LINK = re.compile(r"(\]\()(\.\./[^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
@@ -21,6 +22,8 @@ def on_page_markdown(markdown, page, config, **_):
         opening, target, anchor = link.groups(default="")
         path = posixpath.normpath(posixpath.join(docs.name, folder, target))
         file = docs.parent / path
+        if path in PAGES:
+            return f"{opening}{posixpath.relpath(PAGES[path], folder or '.')}{anchor}"
         if path.startswith(f"{docs.name}/") or not file.exists():
             return link[0]  # MkDocs checks these
         kind = "tree" if file.is_dir() else "blob"

@@ -1,4 +1,4 @@
-"""Draws docs/images/compare.png: the plot of the comparison on docs/how-to/compare.md.
+"""Draws docs/images/compare.png: the plot of the comparison on docs/guide/compare.md.
 
 python docs/images/make_compare.py
 """
