@@ -37,7 +37,8 @@ CALLS = {
         for axis in (1, -1)
         for exclusive in (False, True)
         for reverse in (False, True)
-    ],
+    ]
+    + [((NUMBERS[:, :0],), {"axis": 1, "exclusive": True})],
     "cumulative_sum": [
         ((INTEGERS,), {"axis": 1, "exclusive": exclusive})
         for exclusive in (False, True)

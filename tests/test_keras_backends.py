@@ -209,6 +209,35 @@ def test_the_model_runs_eagerly():
     assert {name: found[name] for name in NAMES} == close(expected)
 
 
+@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch")
+def test_torch_compile_does_not_trace_the_metrics():
+    import torch
+
+    metric = tfr.RankingMetrics(NAMES, num_queries=True)
+
+    @torch.compile(backend="eager")
+    def step(labels, scores):
+        metric.update_state(labels, scores * 2)
+        return metric.result()
+
+    torch._dynamo.utils.counters.clear()
+    found = step(torch.tensor(LABELS), torch.tensor(X[..., 0]))
+    assert numbers(found) == close(
+        tfr.evaluate(LABELS, X[..., 0], NAMES, num_queries=True)
+    )
+    # Two pieces: `scores * 2` before the update, and the dict of the results.
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 2
+
+
+def test_lists_without_items():
+    for shape in ((3, 0), (0, 3)):
+        labels = np.zeros(shape, "float32")
+        metric = tfr.RankingMetrics(NAMES)
+        metric.update_state(labels, labels)
+        expected = tfr.evaluate(labels, labels, NAMES)
+        assert numbers(metric.result()) == close(expected)
+
+
 def test_keys_and_weighted_metrics():
     weighted = tfr.RankingMetrics(NAMES, prefix="weighted_", separator="_")
     model = list_model([tfr.RankingMetrics(NAMES)], weighted=[weighted])

@@ -139,7 +139,7 @@ def cumulative_prod(
     if reverse:
         return jnp.flip(cumulative_prod(jnp.flip(values, axis), axis, exclusive), axis)
     products = jnp.cumprod(values, axis=axis)
-    if not exclusive:
+    if not exclusive or values.shape[axis] == 0:
         return products
     first = jnp.ones_like(lax.slice_in_dim(values, 0, 1, axis=axis))
     return jnp.concatenate(

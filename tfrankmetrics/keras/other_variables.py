@@ -9,6 +9,7 @@ those of the model. PyTorch computes step by step, so NumPy does that part.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,19 @@ from tfrankmetrics.keras.bases import keras
 
 library = library_of_metrics()
 PARTS = 3  # float32 has 24 bits, and float64 53
+
+
+def not_converted(method: Callable) -> Callable:
+    """The method; with PyTorch, one that `torch.compile` calls instead of tracing it.
+
+    It would translate NumPy's operations one by one, for minutes, and compile them
+    again for each batch with other ties. With JAX, the method is part of the step.
+    """
+    if library == "jax":
+        return method
+    import torch
+
+    return torch.compiler.disable(method)
 
 
 def new(metric: Any, name: str, shape: tuple[int, ...], dtype: str) -> Any:

@@ -45,8 +45,7 @@ if LIBRARY == "tensorflow":
 else:
     from tfrankmetrics.keras import other_variables as variables
 
-    def _not_converted(method):
-        return method
+    _not_converted = variables.not_converted
 
 
 class StatefulMetric(KerasMetric):
@@ -259,6 +258,7 @@ class StatefulMetric(KerasMetric):
         state = [*map(variables.as_array, self.variables)]
         return _restore, (type(self)._written_class, self.get_config(), state)
 
+    @_not_converted
     def _results(self) -> list[Array]:
         """The value of each measure, in the metric's dtype.
 
@@ -278,6 +278,7 @@ class StatefulMetric(KerasMetric):
         if data.has_evidence:
             warn_of_mistakes(sums[self._facts], self.name)
 
+    @_not_converted
     def _num_queries(self) -> Array:
         """The number of queries so far, if it is part of the state."""
         with xp.computing_in(LIBRARY):
