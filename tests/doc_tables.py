@@ -11,7 +11,7 @@ import re
 import textwrap
 import typing
 
-from cases import METRICS
+from cases import OWN_METRICS as METRICS
 from conventions_document import choices_with_conventions
 
 import tfrankmetrics as tfr
@@ -129,7 +129,9 @@ def defaults_of_options():
             ):
                 of_default = "all others" if len(defaults) > 1 else "all"
             shown = f'"{default}"' if isinstance(default, str) else default
-            rows.append([f"`{option}`", of_default, f"`{shown}`"])
+            is_required = hasattr(METRICS[metrics[default][0]].types[option], "words")
+            shown = "required" if is_required else f"`{shown}`"
+            rows.append([f"`{option}`", of_default, shown])
     return table(["option", "metrics", "default"], *rows)
 
 
@@ -145,15 +147,26 @@ def denominators():
     return table(["class", "`denominator`, the default first"], *rows)
 
 
+def _labels_of(declaration):
+    if declaration.reads_items:
+        return ""
+    return "`[B, N, T]`" if declaration.has_subtopics else "yes"
+
+
+def _rows_of(declaration):
+    if declaration.reads_items:
+        return "with `item_ids`"
+    return "" if declaration.has_subtopics else "yes"
+
+
 def inputs_of_metrics():
     metrics = {}
     for name, declaration in METRICS.items():
-        has_subtopics = declaration.has_subtopics
         taken = ["yes" if each in declaration.inputs else "" for each in INPUTS[1:]]
         cells = (
-            "`[B, N, T]`" if has_subtopics else "yes",
+            _labels_of(declaration),
             *taken,
-            "" if has_subtopics else "yes",
+            _rows_of(declaration),
             "yes" if declaration.has_cutoff else "",
         )
         metrics.setdefault(cells, []).append(name)

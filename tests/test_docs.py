@@ -11,7 +11,7 @@ import re
 from unittest import mock
 
 import pytest
-from cases import METRICS
+from cases import OWN_METRICS
 from code_blocks import run_blocks
 from doc_tables import DOCUMENTS, groups, text_of, updated
 
@@ -30,10 +30,16 @@ MODULES = [
     and not name.endswith(OTHER_LIBRARIES)
 ]
 
-BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
+BASES = (tfr.ItemMetric, tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
 # Users pass no arguments to these.
 NO_ARGUMENTS = ["ItemGain", "RankedLists", "RankingWarning", "RunValues"]
-NO_ARGUMENTS += ["SlicedValues", "Comparison", "QueryValues", "Explanation"]
+NO_ARGUMENTS += [
+    "Recommended",
+    "SlicedValues",
+    "Comparison",
+    "QueryValues",
+    "Explanation",
+]
 
 PAGES = ["README.md"]
 PAGES += sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))
@@ -75,7 +81,7 @@ def test_public_names_have_documentation_and_an_example(name):
     ],
 )
 # A page declares a metric of the same name as another test.
-@mock.patch.dict(DECLARATIONS, METRICS, clear=True)
+@mock.patch.dict(DECLARATIONS, OWN_METRICS, clear=True)
 def test_code_blocks_print_the_output_shown(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some write files
     run_blocks(ROOT / document)

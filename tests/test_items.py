@@ -311,8 +311,8 @@ def test_a_user_declares_a_metric_over_all_queries():
         return 1 / recommended.ranks
 
     def largest_share(exposure):
-        xp = tfr.RankedLists.xp.fget(None)
-        return xp.max(exposure, axis=-1) / xp.sum(exposure, axis=-1)
+        shown, xp = exposure.of_items, exposure.xp
+        return xp.max(shown, axis=-1) / xp.sum(shown, axis=-1)
 
     @tfr.metric("largest_share", formula=reciprocal, value=largest_share)
     class LargestShare(tfr.ItemMetric):

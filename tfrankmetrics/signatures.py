@@ -102,10 +102,14 @@ def _signature(function: Any, kind: Any, shared: Mapping) -> inspect.Signature:
     return signature.replace(parameters=parameters)
 
 
-def described(meaning: str, choices: Iterable[str], default: str) -> str:
-    """The meaning of an option with its default, and its choices if it has only few."""
+def described(meaning: str, choices: Iterable[str], default: str | None) -> str:
+    """The meaning of an option with its default, and its choices if it has only few.
+
+    Without a default it is required.
+    """
     only = " or ".join(choices)
-    return f"{meaning}{f' Only {only}.' if only else ''} Default {default}."
+    end = "Required." if default is None else f"Default {default}."
+    return f"{meaning}{f' Only {only}.' if only else ''} {end}"
 
 
 def with_meanings(documentation: str, meanings: Mapping[str, str]) -> str:

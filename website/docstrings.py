@@ -110,6 +110,8 @@ def _expand_options(cls, fields, options):
             choices = _choices_of(of_field, options)
             few = len(choices) < len(_choices_of(any_type, options))
             default = str(_default_of(fields[name])).replace("'", '"')
+            if _is_class(of_field, options):  # data about items, which have no default
+                default = None
             only = choices if few else ()
             meanings[name] = signatures.described(meaning, only, default)
     if cls.name == "Options":
@@ -120,10 +122,15 @@ def _expand_options(cls, fields, options):
     _add_meanings(cls, meanings)
 
 
+def _is_class(annotation, options):
+    named = options.members.get(str(annotation))
+    return named is not None and named.is_class
+
+
 def _choices_of(annotation, options):
     """The choices of a Literal, or of a name for one, in quotes; none of others."""
     named = options.members.get(str(annotation))
-    literal = annotation if named is None else named.value
+    literal = annotation if named is None else getattr(named, "value", None)
     if str(getattr(literal, "left", "")) != "Literal":
         return []
     chosen = literal.slice

@@ -20,7 +20,7 @@ from tfrankmetrics.item_data import ItemData
 from tfrankmetrics.options import WITHOUT_CUTOFF, ConventionName, Cutoff
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.ranking.recommended import Recommended
+from tfrankmetrics.ranking.recommended import Exposure, Recommended
 from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import (
     Conflict,
@@ -61,7 +61,7 @@ class Declaration:
     types: Mapping[str, Any]  # of its options
     cls: type[Any]
     # From the exposure of the items over all queries, [..., V], to a value, [...].
-    value: Callable[[Array], Array] | None = None
+    value: Callable[[Exposure], Array] | None = None
     needs_tensors: bool = False  # whether only TensorFlow computes the formula
 
     @property
@@ -141,7 +141,7 @@ class Measure:
         """The value of exposures over all queries, from `[..., V]` to `[...]`."""
         function = self.declaration.value
         assert function is not None
-        return function(exposure, **self._options_of(function))
+        return function(Exposure(exposure), **self._options_of(function))
 
     @property
     def numbers_of_items(self) -> set[int]:

@@ -17,7 +17,7 @@ from tfrankmetrics.metrics.base import ItemMetric
 from tfrankmetrics.metrics.dcg import discounts
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.options import Discount, NumItems
-from tfrankmetrics.ranking.recommended import Recommended
+from tfrankmetrics.ranking.recommended import Exposure, Recommended
 
 
 def every_rank(recommended: Recommended) -> Array:
@@ -25,9 +25,9 @@ def every_rank(recommended: Recommended) -> Array:
     return xp.ones_like(recommended.ranks)
 
 
-def share_shown(exposure: Array) -> Array:
+def share_shown(exposure: Exposure) -> Array:
     """The share of the items with any exposure."""
-    return xp.mean(xp.astype(exposure > 0, xp.float64), axis=-1)
+    return xp.mean(xp.astype(exposure.of_items > 0, xp.float64), axis=-1)
 
 
 @metric("coverage", formula=every_rank, value=share_shown, aliases=("item_coverage",))
@@ -53,20 +53,16 @@ class CatalogCoverage(ItemMetric):
     num_items: NumItems = None
 
 
-def gini(exposure: Array) -> Array:
+def gini(exposure: Exposure) -> Array:
     """The Gini coefficient: 0 if all items have the same, 1 if one has everything.
 
     With the shares p_1 <= ... <= p_V: sum of (2i - V - 1) p_i / V.
     """
-    ascending = xp.flip(_descending(exposure), axis=[-1])
-    size = xp.astype(xp.shape(exposure)[-1], xp.float64, like=exposure)
-    positions = xp.arange(1, size + 1, dtype=xp.float64, like=exposure)
+    ascending = xp.sort(exposure.of_items, axis=-1)
+    size = xp.astype(xp.shape(ascending)[-1], xp.float64, like=ascending)
+    positions = xp.arange(1, size + 1, dtype=xp.float64, like=ascending)
     weighted = xp.sum((2 * positions - size - 1) * ascending, axis=-1)
-    return xp.divide_no_nan(weighted, size * xp.sum(exposure, axis=-1))
-
-
-def _descending(exposure: Array) -> Array:
-    return xp.top_k(exposure, xp.shape(exposure)[-1])[0]
+    return xp.divide_no_nan(weighted, size * xp.sum(ascending, axis=-1))
 
 
 @metric("gini", formula=every_rank, value=gini, lower_is_better=True)
@@ -92,9 +88,10 @@ class ExposureGini(ItemMetric):
     num_items: NumItems = None
 
 
-def entropy(exposure: Array) -> Array:
+def entropy(exposure: Exposure) -> Array:
     """The entropy of the shares of the items, in bits."""
-    shares = xp.divide_no_nan(exposure, xp.sum(exposure, axis=-1, keepdims=True))
+    total = xp.sum(exposure.of_items, axis=-1, keepdims=True)
+    shares = xp.divide_no_nan(exposure.of_items, total)
     return -xp.sum(shares * _log2(shares), axis=-1)
 
 

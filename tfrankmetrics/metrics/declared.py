@@ -35,6 +35,7 @@ from tfrankmetrics.metrics.trial import require_free_fields, try_declaration
 from tfrankmetrics.options import CONFLICTS
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import Exposure
 from tfrankmetrics.rules import Conflict, listed
 
 T = TypeVar("T")
@@ -54,7 +55,7 @@ def metric(
     *,
     formula: Callable[..., Array],
     gain: Callable[..., ItemGain] | None = None,
-    value: Callable[[Array], Array] | None = None,
+    value: Callable[[Exposure], Array] | None = None,
     total: Callable[[RankedLists, ItemGain], Array] = RankedLists.total,
     aliases: tuple[str, ...] = (),
     lower_is_better: bool = False,
@@ -102,8 +103,9 @@ def metric(
             `BinaryGain`. Its fields are options of the metric. None for a subclass of
             `ItemMetric`.
         value: For a metric with one value over all queries, such as coverage: a
-            function from the exposure of the V items, summed over the queries,
-            `[..., V]`, to a value, `[...]`.
+            function of the exposure of the V items, summed over the queries. It reads
+            `exposure.of_items`, `[..., V]`, and `exposure.xp`, the operations on
+            arrays, and returns `[...]`.
         total: A function of the same two arguments that returns float64 `[B]`, or
             `[B, C]`. A list where it is 0 is empty. With average="micro", it is the
             weight of the list. By default the sum of the gains.

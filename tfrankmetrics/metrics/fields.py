@@ -92,7 +92,9 @@ def _meanings(fields: Mapping[str, Field]) -> dict[str, str]:
             is_literal = typing.get_origin(of_field) is Literal
             few = is_literal and len(choices) < len(typing.get_args(any_type))
             only = map(_quoted, choices) if few else ()
-            meanings[name] = described(option.meaning, only, _quoted(default))
+            is_required = hasattr(of_field, "words")  # data about items
+            shown = None if is_required else _quoted(default)
+            meanings[name] = described(option.meaning, only, shown)
     return meanings
 
 

@@ -260,6 +260,17 @@ class Recommended:
         return self.ties.groups.last_items  # type: ignore[union-attr]
 
 
+class Exposure(NamedTuple):
+    """The exposure of each item, summed over the queries."""
+
+    of_items: Array  # [..., V] float64
+
+    @property
+    def xp(self) -> ModuleType:
+        """The operations on arrays, for whichever library has the exposure."""
+        return xp
+
+
 class Shown(NamedTuple):
     """How much of each item is shown, from 0 to its attention."""
 
