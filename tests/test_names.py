@@ -89,3 +89,8 @@ def test_the_logs_of_fit_have_names_that_trackers_accept(tracker, tmp_path):
     assert {*KEYS, *(f"val_{key}" for key in KEYS)} <= {*keys}
     assert all(re.fullmatch(TRACKERS[tracker], key) for key in keys)
     assert not all(re.fullmatch(TRACKERS[tracker], key) for key in logs_of("@"))
+
+
+def test_arp_with_a_cutoff_means_one_of_two_metrics():
+    with pytest.raises(ValueError, match="'mean_popularity@k'; 'arp' is the average"):
+        tfr.evaluate([[1, 0]], [[1, 2]], ["arp@10"])

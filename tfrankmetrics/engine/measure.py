@@ -62,6 +62,7 @@ class Declaration:
     cls: type[Any]
     # From the exposure of the items over all queries, [..., V], to a value, [...].
     value: Callable[[Exposure], Array] | None = None
+    cutoff_hint: str = ""  # for users who pass a cutoff that it does not take
     needs_tensors: bool = False  # whether only TensorFlow computes the formula
 
     @property
@@ -243,7 +244,7 @@ def make_measure(
     if k is not None and not declaration.has_cutoff:
         raise ValueError(
             f"`{name}` is a metric of the whole list and takes no cutoff. "
-            f"Received: k={k}. Omit the cutoff: {name!r}."
+            f"Received: k={k}. Omit the cutoff: {name!r}.{declaration.cutoff_hint}"
         )
     check_conflicts(declaration.conflicts, complete)
     if k is None:

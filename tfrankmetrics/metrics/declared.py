@@ -65,6 +65,7 @@ def metric(
     unaffected_by: tuple[str, ...] = (),
     conflicts: tuple[Conflict, ...] = (),
     by_rank: Mapping[str, Callable[..., Array]] | None = None,
+    cutoff_hint: str = "",
 ) -> Callable[[type[T]], type[T]]:
     """Declares a metric: a class decorator.
 
@@ -128,6 +129,8 @@ def metric(
             float64 `[B, D]`, as in `{"gain": RankedLists.expected, "discount": ...}`.
             The column "contribution" replaces what `explain` finds out itself: by how
             much the value rises if the formula reads one more rank.
+        cutoff_hint: What a user may mean who passes a cutoff to a metric of the whole
+            list, for the error.
 
     Returns:
         A decorator for a subclass of `TopKMetric`, `WholeListMetric`,
@@ -180,6 +183,7 @@ def metric(
             total=None if gain is None else total,
             conflicts=(*_shared_conflicts(fields), *conflicts),
             by_rank=by_rank or {},
+            cutoff_hint=f" {cutoff_hint}" if cutoff_hint else "",
             has_cutoff="k" in fields,
             has_subtopics=declared.has_subtopics,
             inputs=typing.get_args(fields["inputs"].type),

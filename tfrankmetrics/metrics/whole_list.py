@@ -145,6 +145,8 @@ def preference_at_ranks(
     lower_is_better=True,
     range=(1, math.inf),
     by_rank={"gain": RankedLists.expected, "rank": rank_itself},
+    cutoff_hint="In recommendation ARP@k is the average recommendation popularity, "
+    "whose name is 'mean_popularity@k'; 'arp' is the average relevance position.",
 )
 class AverageRelevancePosition(WholeListMetric):
     """Average relevance position: the mean rank of relevant items. Lower is better.
