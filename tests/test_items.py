@@ -379,3 +379,26 @@ def test_metrics_of_items_need_items():
         tfr.explain(*IDS, "coverage", 0, inputs="ids", num_items=3)
     with pytest.raises(ValueError, match="Pass num_items=V"):
         tfr.CatalogCoverage(k=3)
+
+
+def test_callbacks_report_the_values_of_functions():
+    rng = np.random.default_rng(0)
+    inputs, targets = rng.normal(size=(12, 3)).astype("float32"), np.arange(12) % ITEMS
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(ITEMS)])
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", loss)
+    slices = ["a", "b"] * 6
+    lists = tfr.EvaluateLists(
+        inputs, targets, NAMES, inputs="catalogue", by=slices, **DATA
+    )
+    logs = model.fit(
+        inputs, targets, batch_size=5, callbacks=[lists], verbose=0
+    ).history
+    scores = model.predict(inputs, verbose=0)
+    expected = tfr.evaluate(
+        targets[:, np.newaxis], scores, NAMES, inputs="catalogue", by=slices, **DATA
+    )
+    for name in NAMES:
+        assert logs[f"val_{name}"][0] == pytest.approx(expected.whole[name], abs=1e-6)
+        of_slice = logs[f"val_{name}/slice:b"][0]
+        assert of_slice == pytest.approx(expected["b"][name], abs=1e-6)

@@ -290,8 +290,9 @@ def require_values_by_query(named: Mapping[str, Measure]) -> None:
         if measure.declaration.value is not None:
             raise ValueError(
                 f"{name!r} is one value over all queries, and has none for a query. "
-                "Received: it among metrics of which each query needs a value. Omit "
-                "this metric, or compute it without `per_query`."
+                "Received: it where each query needs a value, as in `compare` and in "
+                "TensorFlow Model Analysis. Omit this metric, or compute it by a "
+                "function without `per_query`."
             )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfrankmetrics.engine.exact_sums import require_no_order
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.measure import Measure, require_values_by_query
 from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 
@@ -46,6 +46,7 @@ def measures_by_key(config: str) -> dict[str, Measure]:
     for module in modules:
         importlib.import_module(module)
     named = named_measures(metrics, options, input_format_of(config))
+    require_values_by_query(named)
     require_no_order(named)
     for measure in named.values():
         if measure.declaration.unjudged == "keep":
