@@ -280,6 +280,43 @@ class Options(TypedDict, total=False):
     ]
 
 
+class ClassArguments(TypedDict, total=False):
+    """What the classes of metrics take, apart from options of metrics."""
+
+    k: Annotated[
+        Cutoff,
+        Option("The cutoff, an int of at least 1. None is the whole list."),
+    ]
+    inputs: Annotated[
+        Inputs,
+        Option(
+            'What `update_state` takes: "labels" and scores, relevant "ids" and '
+            'recommended ids, or relevant ids and the scores of a whole "catalogue".'
+        ),
+    ]
+    duplicates: Annotated[
+        Duplicates,
+        Option(
+            'How a repeated recommendation counts, with inputs="ids" only: "first" '
+            '(once, at its first position) or "all" (each time).'
+        ),
+    ]
+    name: Annotated[
+        str | None,
+        Option(
+            "The name of the result. None is the name of the metric with its cutoff, "
+            "as in `ndcg@10`."
+        ),
+    ]
+    dtype: Annotated[
+        str | None,
+        Option(
+            "The dtype of the result. None is Keras's floatx. The state is always "
+            "float64."
+        ),
+    ]
+
+
 Options.__doc__ = with_meanings(
     f"{inspect.cleandoc(Options.__doc__ or '')}\n\nArgs:\n",
     {name: option.meaning for name, (_, option) in options_of(Options).items()},

@@ -115,15 +115,20 @@ def described(meaning: str, choices: Iterable[str], default: str | None) -> str:
 def with_meanings(documentation: str, meanings: Mapping[str, str]) -> str:
     """A docstring with the meanings of arguments among its arguments.
 
-    They come before the entry of all others, `**arguments` or "Other arguments", or at
-    the end. An argument that the docstring describes itself keeps that description.
+    They come before the entry of all others, `**arguments`, or at the end. An argument
+    that the docstring describes itself keeps that description.
     """
-    args = re.search(r"^( *)Args:\n((?:\1 +\S.*\n?)*)", documentation, re.MULTILINE)
-    if args is None:  # python -OO, or a metric of a user
+    if not documentation or not meanings:  # python -OO removes docstrings
         return documentation
+    args = re.search(r"^( *)Args:\n((?:\1 +\S.*\n?)*)", documentation, re.MULTILINE)
+    if args is None:
+        indents = re.findall(r"\n( *)\S", documentation)
+        indent = min(indents, key=len, default="    ")
+        section = f"{documentation.rstrip()}\n\n{indent}Args:\n"
+        return with_meanings(section, meanings) + indent
     entries = args[2]
     indent = f"{args[1]}    "
-    others = re.search(rf"^{indent}(\*\*arguments|Other arguments): ", entries, re.M)
+    others = re.search(rf"^{indent}\*\*arguments: ", entries, re.M)
     place = args.start(2) + (others.start() if others else len(entries))
     text = "".join(
         _entry(indent, *each) for each in _missing(indent, entries, meanings)

@@ -98,11 +98,14 @@ def _add_meanings(documented, meanings):
 def _expand_options(cls, fields, options):
     """Adds what `metric` adds at run time: what `Options` states of the fields."""
     meanings = {}
-    for name, member in options["Options"].members.items():
+    stated = {**options["Options"].members}
+    if cls.name != "Options":
+        stated |= options["ClassArguments"].members
+    for name, member in stated.items():
         if not member.is_attribute:
             continue
-        any_type, stated = member.annotation.slice.elements
-        meaning = ast.literal_eval(str(stated.arguments[0]))
+        any_type, option = member.annotation.slice.elements
+        meaning = ast.literal_eval(str(option.arguments[0]))
         if cls.name == "Options":
             meanings[name] = meaning
         elif name in fields:
@@ -116,9 +119,8 @@ def _expand_options(cls, fields, options):
             meanings[name] = signatures.described(meaning, only, default)
     if cls.name == "Options":
         cls.docstring.value += "\n\nArgs:\n"
-    elif "Other arguments: See" in cls.docstring.value:
-        own = {*cls.members}
-        meanings = {name: meaning for name, meaning in meanings.items() if name in own}
+    else:
+        meanings = {name: meanings[name] for name in fields if name in meanings}
     _add_meanings(cls, meanings)
 
 

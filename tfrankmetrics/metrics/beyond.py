@@ -45,9 +45,6 @@ class CatalogCoverage(ItemMetric):
     >>> coverage.update_state(y_true=[[3], [0]], y_pred=[[0, 1, 3], [1, 0, 2]])
     >>> float(coverage.result())  # two of four items
     0.5
-
-    Args:
-        Other arguments: See `ItemMetric`.
     """
 
     num_items: NumItems = None
@@ -80,9 +77,6 @@ class ExposureGini(ItemMetric):
     >>> gini.update_state(y_true=[[3], [0]], y_pred=[[0, 1, 3], [0, 2, 1]])
     >>> float(gini.result())  # one item receives everything: (V - 1) / V
     0.75
-
-    Args:
-        Other arguments: See `ItemMetric`.
     """
 
     num_items: NumItems = None
@@ -115,9 +109,6 @@ class ExposureEntropy(ItemMetric):
     >>> entropy.update_state(y_true=[[3], [0]], y_pred=[[0, 1], [2, 3]])
     >>> float(entropy.result())  # four items equally often
     2.0
-
-    Args:
-        Other arguments: See `ItemMetric`.
     """
 
     num_items: NumItems = None
@@ -150,9 +141,6 @@ class MeanPopularity(ItemMetric):
     >>> popularity.update_state(y_true=[[2]], y_pred=[[0, 1, 2]])
     >>> float(popularity.result())
     7.0
-
-    Args:
-        Other arguments: See `ItemMetric`.
     """
 
     popularity: ItemNumbers = None  # type: ignore[assignment]
@@ -182,9 +170,6 @@ class Novelty(ItemMetric):
     >>> novelty.update_state(y_true=[[2]], y_pred=[[0, 1, 2]])
     >>> float(novelty.result())  # 1 bit and 3 bits
     2.0
-
-    Args:
-        Other arguments: See `ItemMetric`.
     """
 
     popularity: ItemProbabilities = None  # type: ignore[assignment]
@@ -215,9 +200,6 @@ class IntraListDiversity(ItemMetric):
     >>> diversity.update_state(y_true=[[2], [2]], y_pred=[[0, 1, 2], [0, 2, 1]])
     >>> float(diversity.result())  # 1 and 0
     0.5
-
-    Args:
-        Other arguments: See `ItemMetric`.
     """
 
     vectors: ItemVectors = None  # type: ignore[assignment]
@@ -263,9 +245,6 @@ class AttentionWeightedRankFairness(ItemMetric):
     >>> fairness.update_state(y_true=[[0]], y_pred=[[1, 0]])
     >>> round(float(fairness.result()), 4)
     0.6887
-
-    Args:
-        Other arguments: See `ItemMetric`.
     """
 
     categories: ItemCategories = None  # type: ignore[assignment]

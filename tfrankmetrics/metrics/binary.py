@@ -144,7 +144,6 @@ class MeanAveragePrecision(TopKMetric):
         denominator: "relevant" (all relevant items of the list; the default),
             "min(k, relevant)" (at most as many of them as fit above the cutoff), or
             "hits" (the relevant items found above the cutoff).
-        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -173,9 +172,6 @@ class MeanReciprocalRank(TopKMetric):
     >>> mrr.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(mrr.result())  # the first relevant item has rank 2
     0.5
-
-    Args:
-        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -204,7 +200,6 @@ class PrecisionAtK(TopKMetric):
     Args:
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
-        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -235,7 +230,6 @@ class RecallAtK(TopKMetric):
     Args:
         denominator: "relevant" (all relevant items of the list; the default), or
             "min(k, relevant)" (at most as many of them as fit above the cutoff).
-        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -265,9 +259,6 @@ class CappedRecallAtK(TopKMetric):
     >>> capped.update_state(y_true=[[0, 1, 1, 1]], y_pred=[[0.9, 0.5, 0.1, 0.0]])
     >>> float(capped.result())  # one of the two that fit
     0.5
-
-    Args:
-        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -292,9 +283,6 @@ class HitRateAtK(TopKMetric):
     >>> hit_rate.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(hit_rate.result())
     1.0
-
-    Args:
-        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -322,7 +310,6 @@ class F1AtK(TopKMetric):
     Args:
         denominator: The denominator of precision: "list" (min(k, length of the list);
             the default), or "k", even for shorter lists.
-        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -344,9 +331,6 @@ class RPrecision(TopKMetric):
     >>> r_precision.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(r_precision.result())  # one of the top two
     0.5
-
-    Args:
-        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

@@ -81,9 +81,6 @@ class NDCG(TopKMetric):
     >>> ndcg.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
     >>> float(ndcg.result())  # (1 + 3 / log2(3)) / (3 + 1 / log2(3))
     0.796...
-
-    Args:
-        Other arguments: See `TopKMetric`.
     """
 
     gain: Gain = "exponential"
@@ -111,9 +108,6 @@ class DCG(TopKMetric):
     >>> dcg.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
     >>> float(dcg.result())  # 1 + 2 / log2(3)
     2.261...
-
-    Args:
-        Other arguments: See `TopKMetric`.
     """
 
     gain: Gain = "exponential"

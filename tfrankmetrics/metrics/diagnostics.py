@@ -47,7 +47,6 @@ class TiedQueries(TopKMetric):
 
     Args:
         ties: "expected", the only choice: with other ones there are no ties left.
-        Other arguments: See `TopKMetric`.
     """
 
     ties: Literal["expected"] = "expected"
@@ -82,7 +81,6 @@ class JudgedAtK(TopKMetric):
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
         inputs: "labels", the only input format that tells judged items from others.
-        Other arguments: See `TopKMetric`.
     """
 
     denominator: Literal["list", "k"] = "list"
@@ -133,7 +131,6 @@ class HoleAtK(TopKMetric):
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
         inputs: "labels", the only input format that tells judged items from others.
-        Other arguments: See `TopKMetric`.
     """
 
     denominator: Literal["list", "k"] = "list"
@@ -177,7 +174,6 @@ class RBPResidual(TopKMetric):
 
     Args:
         inputs: "labels", the only input format that tells judged items from others.
-        Other arguments: See `TopKMetric`.
     """
 
     persistence: Persistence = 0.8

@@ -21,7 +21,7 @@ from tfrankmetrics.arguments import (
     RunArguments,
 )
 from tfrankmetrics.inputs.formats import takes_duplicates
-from tfrankmetrics.options import Average, Options
+from tfrankmetrics.options import Average, ClassArguments, Options
 from tfrankmetrics.rules import listed
 from tfrankmetrics.signatures import (
     described,
@@ -76,15 +76,17 @@ def with_fields(cls: type[T]) -> type[T]:
         declared.fields.pop("duplicates", None)
     declared.__signature__ = _signature(declared.fields)
     documentation = cls.__doc__ or ""
-    # The fields of the base class are documented there.
-    documented = own if "Other arguments: See" in documentation else declared.fields
-    declared.__doc__ = with_meanings(documentation, _meanings(documented))
+    in_order = {
+        name: declared.fields[name] for name in declared.__signature__.parameters
+    }
+    declared.__doc__ = with_meanings(documentation, _meanings(in_order))
     return cls
 
 
 def _meanings(fields: Mapping[str, Field]) -> dict[str, str]:
-    """What `Options` states of these fields, with their choices and defaults."""
-    known, meanings = options_of(Options), {}
+    """What `options.py` states of these fields, with their choices and defaults."""
+    known = {**options_of(Options), **options_of(ClassArguments)}
+    meanings = {}
     for name, (of_field, default) in fields.items():
         if name in known:
             any_type, option = known[name]

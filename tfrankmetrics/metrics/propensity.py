@@ -137,7 +137,6 @@ class PropensityScoredPrecision(TopKMetric):
     Args:
         average: "micro" (the ratio of the sums; the default) or "macro" (the mean of
             the ratios of the queries).
-        Other arguments: See `TopKMetric`.
     """
 
     average: Literal["micro", "macro"] = "micro"
@@ -174,7 +173,6 @@ class PropensityScoredNDCG(TopKMetric):
     Args:
         average: "micro" (the ratio of the sums; the default) or "macro" (the mean of
             the ratios of the queries).
-        Other arguments: See `TopKMetric`.
     """
 
     average: Literal["micro", "macro"] = "micro"

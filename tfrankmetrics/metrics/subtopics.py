@@ -86,7 +86,6 @@ class PrecisionIA(SubtopicMetric):
     Args:
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
-        Other arguments: See `SubtopicMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -115,9 +114,6 @@ class AlphaDCG(SubtopicMetric):
     >>> alpha_dcg.update_state(y_true=labels, y_pred=[[0.9, 0.5, 0.1]])
     >>> float(alpha_dcg.result())  # 1 + (1/2 + 1) / log2(4)
     1.75
-
-    Args:
-        Other arguments: See `SubtopicMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

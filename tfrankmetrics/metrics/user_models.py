@@ -83,9 +83,6 @@ class RankBiasedPrecision(TopKMetric):
     >>> rbp.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(rbp.result())  # 0.5 * (1 + 0.25)
     0.625
-
-    Args:
-        Other arguments: See `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -115,9 +112,6 @@ class ExpectedReciprocalRank(TopKMetric):
     >>> err.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(err.result())  # 1/2 + 1/3 * 1/2 * 1/2
     0.583...
-
-    Args:
-        Other arguments: See `TopKMetric`.
     """
 
     max_label: MaxLabel = 4.0
@@ -146,9 +140,6 @@ class PFound(TopKMetric):
     >>> pfound.update_state(y_true=[[0, 0.5, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(pfound.result())  # 0.85 * 0.5 + 0.85^2 * 0.5
     0.786...
-
-    Args:
-        Other arguments: See `TopKMetric`.
     """
 
     max_label: MaxLabel = 4.0

@@ -164,7 +164,6 @@ class AverageRelevancePosition(WholeListMetric):
     Args:
         average: "micro" (all units of label of all queries count alike; the default) or
             "macro" (all queries count alike).
-        Other arguments: See `WholeListMetric`.
     """
 
     average: Literal["micro", "macro"] = "micro"
@@ -194,7 +193,6 @@ class OrderedPairAccuracy(WholeListMetric):
         empty: "skip" (the default) or, with average="macro", also "zero" or "one": the
             value of a list where all labels are equal.
         inputs: "labels", the only input format with items of known lower relevance.
-        Other arguments: See `WholeListMetric`.
     """
 
     average: Literal["micro", "macro"] = "micro"
@@ -240,7 +238,6 @@ class PerQueryAUC(WholeListMetric):
             impressions) or "relevant" (as often as it has relevant items).
         empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
             the value of a list where everything or nothing is relevant.
-        Other arguments: See `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -275,7 +272,6 @@ class BPref(WholeListMetric):
         denominator: "min(relevant, irrelevant)" (the number of relevant items, or of
             irrelevant items if there are fewer; the default) or "relevant".
         inputs: "labels", the only input format with items known to be irrelevant.
-        Other arguments: See `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -305,9 +301,6 @@ class FirstRelevantRank(WholeListMetric):
     >>> first.update_state(y_true=[[0, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(first.result())
     3.0
-
-    Args:
-        Other arguments: See `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -340,7 +333,6 @@ class CoverageError(WholeListMetric):
     Args:
         empty: "skip" (the default) or "zero": the value of a list without relevant
             items.
-        Other arguments: See `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
