@@ -375,3 +375,72 @@ def test_errors_of_labels_say_what_to_do():
         tfr.evaluate_rows([1, 1], [np.nan, 1], [1, 2], ["mrr"])
     with pytest.raises(ValueError, match="pass gain='linear'"):
         tfr.evaluate([1500, 0], [2, 1], ["ndcg"])
+
+
+# Weights of 0 for items
+
+
+MASKING = [
+    {"convention": "keras_rs"},
+    {"convention": "tf_ranking"},
+    {"zero_weight": "mask"},
+]
+
+
+@pytest.mark.parametrize("options", MASKING, ids=lambda options: str([*options][0]))
+def test_a_weight_of_zero_masks_an_item_where_tools_mask_it(options):
+    rng = np.random.default_rng(0)
+    labels, scores = rng.integers(0, 3, (20, 8)), rng.normal(size=(20, 8))
+    weights = np.where(rng.random((20, 8)) < 0.3, 0, rng.integers(1, 5, (20, 8)))
+    names = ["ndcg@3", "map", "mrr", "precision@3", "recall@3", "dcg"]
+    expected = tfr.evaluate(
+        labels, scores, names, sample_weight=weights, mask=weights > 0
+    )
+    found = tfr.evaluate(labels, scores, names, sample_weight=weights, **options)
+    assert found == expected
+    rows = np.repeat(range(20), 8), labels.ravel(), scores.ravel()
+    weighted = {"sample_weight": weights.ravel(), **options}
+    assert tfr.evaluate_rows(*rows, names, **weighted) == pytest.approx(expected)
+    metric = tfr.RankingMetrics(names, **options)
+    tf.function(metric.update_state)(labels, scores, tf.constant(weights, tf.float32))
+    found = {name: float(value) for name, value in metric.result().items()}
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_weight_of_zero_masks_an_item_only_in_some_metrics_of_a_list():
+    data = {"y_true": [[0, 1]], "y_pred": [[0.9, 0.8]], "sample_weight": [[0, 1]]}
+    of_tool = tfr.MeanReciprocalRank(convention="keras_rs", name="tool")
+    copy = type(of_tool).from_config(of_tool.get_config())
+    with pytest.warns(tfr.RankingWarning, match="does not mask"):
+        values = tfr.evaluate(metrics=[copy, "mrr"], **data)
+    assert values == {"tool": 1.0, "mrr": 0.5}
+    explained = tfr.explain(**data, metric="mrr", versus="keras_rs")
+    assert "They differ in zero_weight ('keep' or 'mask')" in str(explained)
+
+
+def test_weights_of_zero_and_one_are_a_warning():
+    data = {"y_true": [[0, 1]], "y_pred": [[0.9, 0.8]], "metrics": ["mrr"]}
+    message = "does not mask an item.*1 in all.*pass a mask, labels below 0"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        assert tfr.evaluate(sample_weight=[[0, 1]], **data) == {"mrr": 0.5}
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.evaluate_rows([5, 5], [0, 1], [0.9, 0.8], ["mrr"], sample_weight=[0, 1])
+    rng = np.random.default_rng(0)
+    labels, scores = rng.integers(0, 2, (9, 8)), rng.random((9, 8))
+    labels[:, 0] = 1
+    padded = np.arange(8) < rng.integers(3, 8, (9, 1))
+    of_queries = rng.random((9, 1)) + 0.1
+    with pytest.warns(tfr.RankingWarning, match="does not mask"):
+        tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * of_queries)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for weights in (
+            np.where(rng.random((9, 8)) < 0.3, 0, rng.random((9, 8))),  # of any size
+            np.where(labels > 0, 1 / (1 + np.arange(8)), 0),  # of clicks only
+            np.arange(9) % 2,  # of queries
+            np.repeat(np.arange(9)[:, None] % 2, 8, axis=1),
+        ):
+            tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
+        tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * 1, mask=padded)
+        masks = {"convention": "keras_rs", "sample_weight": padded * 1}
+        tfr.evaluate(labels, scores, ["mrr"], **masks)

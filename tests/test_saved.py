@@ -45,7 +45,7 @@ def test_a_loaded_model_gives_the_saved_values(saved):
     assert logs == pytest.approx(saved["logs"], rel=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize("first", ["tfrankmetrics", "tensorflow"])
 def test_metrics_are_known_to_keras_whatever_is_imported_first(first):
     """Importing this library does not import Keras, which must find its metrics."""

@@ -19,6 +19,7 @@ from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import Lists, with_arrays
+from tfrankmetrics.options import ZeroWeight
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import shortened
@@ -44,9 +45,10 @@ def values_and_weights(
     lists = without_one_subtopic(measures, lists)
     _check_labels(measures, lists)
     columns: dict[Measure, tuple[Array, Array]] = {}
-    for tie_breaking, alike in _by_tie_breaking(measures).items():
+    for (tie_breaking, zero_weight), alike in _ranked_alike(measures).items():
         cutoffs = tuple(sorted({measure.k for measure in alike}, key=_none_last))
-        ranked = _ranked(lists, cutoffs, tie_breaking, first_query)
+        read = lists_of(zero_weight, lists)
+        ranked = _ranked(read, cutoffs, tie_breaking, first_query)
         for measure in dict.fromkeys(measure.without_cutoff for measure in alike):
             value, weight = _apply_empty(measure, ranked, measure.values(ranked))
             has_cutoff = measure.declaration.has_cutoff
@@ -111,12 +113,19 @@ def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
             )
 
 
-def _by_tie_breaking(
+def lists_of(zero_weight: ZeroWeight, lists: Any) -> Any:
+    """The lists, without items of weight 0 if that masks them."""
+    if zero_weight == "keep" or getattr(lists, "item_weights", None) is None:
+        return lists
+    return once_per_graph(type(lists).without_zero_weights, lists)
+
+
+def _ranked_alike(
     measures: Iterable[Measure],
-) -> dict[TieBreaking, list[Measure]]:
+) -> dict[tuple[TieBreaking, ZeroWeight], list[Measure]]:
     alike = collections.defaultdict(list)
     for measure in measures:
-        alike[measure.tie_breaking].append(measure)
+        alike[measure.tie_breaking, measure["zero_weight"]].append(measure)
     return alike
 
 

@@ -22,6 +22,7 @@ from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import (
     warn_if_lists_have_one_item,
     warn_of_threshold,
+    warn_of_zero_weights,
 )
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
@@ -116,6 +117,10 @@ def _warn_of_labels(request: Request, lists: LabelLists) -> None:
     longest = np.count_nonzero(judged, axis=1).max(initial=0)
     warn_if_lists_have_one_item(len(judged), longest)
     warn_of_threshold(request.thresholds, np.asarray(lists.labels)[judged])
+    if request.keeps_zero_weights and lists.item_weights is not None:
+        labels, weights = np.asarray(lists.labels), np.asarray(lists.item_weights)
+        labels = labels.max(axis=2) if lists.has_subtopics else labels
+        warn_of_zero_weights(np.nonzero(judged)[0], labels[judged], weights[judged])
 
 
 def evaluate_batches(

@@ -34,6 +34,7 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_queries_are_labels,
     warn_if_swapped,
     warn_of_threshold,
+    warn_of_zero_weights,
 )
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
@@ -135,6 +136,8 @@ def evaluate_table(
     labels, lengths = table.columns["labels"], table.queries.lengths
     warn_if_lists_have_one_item(len(lengths), lengths.max(initial=0))
     warn_of_threshold(request.thresholds, labels[labels >= 0])
+    if request.keeps_zero_weights and 0 in table.columns.get("sample_weight", ()):
+        _warn_of_zero_weights(table)
     slices = request.slices_of(
         {
             name: column_of_queries(
@@ -203,6 +206,16 @@ def _check_values(table: Table) -> None:
     if table.has_ids:
         warn_if_ids_are_fractions(table.ids)
         warn_if_queries_are_labels(table.ids, labels)
+
+
+def _warn_of_zero_weights(table: Table) -> None:
+    """Warns if weights of 0 for rows look like a mask."""
+    order, _, lengths, _ = table.queries
+    of_rows = (table.columns["labels"], table.columns["sample_weight"])
+    labels, weights = (each if order is None else each[order] for each in of_rows)
+    queries = np.repeat(np.arange(len(lengths)), lengths)
+    judged = labels >= 0
+    warn_of_zero_weights(queries[judged], labels[judged], weights[judged])
 
 
 def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -341,7 +341,7 @@ def explanation_of(
     query: Any, asked: Sequence[AskedMetric], list_for: Callable[[AskedMetric], OneList]
 ) -> Explanation:
     """The explanation of each metric for the list of a query."""
-    lists = [list_for(each) for each in asked]
+    lists = [list_for(each).read_by(each.measure) for each in asked]
     items = [
         ItemsByRank(each.measure, one) for each, one in zip(asked, lists, strict=True)
     ]

@@ -87,6 +87,21 @@ class LabelLists:
         require_valid_weights(self.item_weights)
         require_valid_weights(self.query_weights)
 
+    def without_zero_weights(self) -> LabelLists:
+        """The lists without items of weight 0, if items have weights."""
+        if self.item_weights is None:
+            return self
+        has_weight = xp.not_equal(self.item_weights, 0)  # NaN stays NaN
+        is_of_item = (
+            has_weight if self.labels.ndim == 2 else has_weight[..., xp.newaxis]
+        )
+        return dataclasses.replace(
+            self,
+            labels=xp.where(is_of_item, self.labels, 0),
+            valid=self.valid & has_weight,
+            judged=None if self.judged is None else self.judged & has_weight,
+        )
+
     def rank(
         self,
         deepest: int | None,

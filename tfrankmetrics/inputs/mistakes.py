@@ -16,6 +16,11 @@ from tfrankmetrics.columns.values import from_pytorch
 LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
 MOST_VALUES = 10_000  # enough of the data to tell
 MANY = 20  # fewer items may be alike by chance
+ZERO_WEIGHT_RULE = "A weight of 0 does not mask an item: it keeps its rank."
+ZERO_WEIGHT_REMEDY = (
+    "To exclude these items, pass a mask, labels below 0, or zero_weight='mask', which "
+    "the conventions of keras-rs and TensorFlow Ranking include."
+)
 
 
 class RankingWarning(UserWarning):
@@ -134,6 +139,37 @@ def warn_if_lists_have_one_item(num_lists: int, longest: int) -> None:
             f"{num_lists:,} lists of one item each, in which nothing can be ranked. To "
             "evaluate rows of several queries, use evaluate_rows with the id of the "
             "query of each row."
+        )
+
+
+def warn_of_zero_weights(
+    queries: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> None:
+    """Warns if weights of 0 for items look like a mask.
+
+    All arrays hold one number for each judged item: the number of its query, its label
+    and its weight.
+    """
+    is_zero = weights == 0
+    if is_zero.all() or not is_zero.any():
+        return
+    number = queries.max() + 1
+
+    def has_any(items: np.ndarray) -> np.ndarray:
+        return np.bincount(queries[items], minlength=number) > 0
+
+    highest = np.zeros(number)
+    np.maximum.at(highest, queries, weights)
+    mixed = has_any(is_zero) & (highest > 0)
+    differs = has_any(~is_zero & (weights != highest[queries]))
+    # Weights of clicks only, such as inverse propensities, are no mask.
+    are_of_others = (~is_zero & mixed[queries] & (labels <= 0)).any()
+    is_mask = mixed.any() and (are_of_others or (highest[mixed] == 1).all())
+    if is_mask and not differs[mixed].any():
+        warn(
+            f"{ZERO_WEIGHT_RULE} Received: items with a weight of 0 "
+            f"({np.count_nonzero(is_zero & mixed[queries]):,} in all), in lists whose "
+            f"other items all have the same weight. {ZERO_WEIGHT_REMEDY}"
         )
 
 

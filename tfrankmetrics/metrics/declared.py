@@ -43,7 +43,7 @@ T = TypeVar("T")
 # Fields that are not options of a measure.
 _NOT_OPTIONS = ("k", "convention", "inputs", "duplicates", "name", "dtype")
 # Options that `engine/values.py` applies, rather than a formula.
-_COMPUTED = ("ties", "seed", "empty", "average")
+_COMPUTED = ("ties", "seed", "empty", "zero_weight", "average")
 
 
 @dataclass_transform(

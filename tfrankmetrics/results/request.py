@@ -62,6 +62,11 @@ class Request:
             if "relevance_threshold" in each and not each.get("graded")
         }
 
+    @property
+    def keeps_zero_weights(self) -> bool:
+        """Whether a metric ranks items of weight 0."""
+        return any(each["zero_weight"] == "keep" for each in self.measures)
+
     def require_free_keys(self, columns: Iterable[str], *, has_ids: bool) -> None:
         """Raises ValueError if a key of the result would have two meanings, or none."""
         require_free_keys(
