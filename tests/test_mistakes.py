@@ -387,7 +387,7 @@ MASKING = [
 ]
 
 
-@pytest.mark.parametrize("options", MASKING, ids=lambda options: str([*options][0]))
+@pytest.mark.parametrize("options", MASKING, ids=lambda options: next(iter(options)))
 def test_a_weight_of_zero_masks_an_item_where_tools_mask_it(options):
     rng = np.random.default_rng(0)
     labels, scores = rng.integers(0, 3, (20, 8)), rng.normal(size=(20, 8))
@@ -444,3 +444,169 @@ def test_weights_of_zero_and_one_are_a_warning():
         tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * 1, mask=padded)
         masks = {"convention": "keras_rs", "sample_weight": padded * 1}
         tfr.evaluate(labels, scores, ["mrr"], **masks)
+
+
+# Mistakes of which a metric object keeps evidence
+
+
+def labels_of_mistakes(kind):
+    rng = np.random.default_rng(0)
+    return {
+        "stars": rng.integers(1, 6, (10, 8)),
+        "click rates": rng.random((10, 8)) * 0.9,
+        "lists of one item": rng.integers(0, 2, (60, 1)),
+    }[kind].astype("float32")
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("stars", "at least 1. Received in .* so that each item is relevant"),
+        ("click rates", "all of which are below 1, so that no item is relevant"),
+        ("lists of one item", "only lists of one item, in which nothing can be"),
+    ],
+)
+def test_a_metric_object_warns_of_labels_as_functions_do(kind, message, how):
+    labels = labels_of_mistakes(kind)
+    scores = np.random.default_rng(1).random(labels.shape, "float32")
+    metric = updated(tfr.RankingMetrics(["mrr", "map"]), labels, scores, how)
+    if kind == "lists of one item":  # the first batch has 5 queries
+        metric.reset_state()
+        metric.update_state(labels, scores)
+    with pytest.warns(tfr.RankingWarning, match=message):
+        metric.result()
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_metric_object_is_silent_about_valid_labels(how):
+    rng = np.random.default_rng(0)
+    shape = (10, 8)
+    scores = rng.random(shape, "float32")
+    stars = rng.integers(1, 6, shape)
+    valid = [
+        (stars, {"relevance_threshold": 4.0}),
+        (rng.random(shape), {"relevance_threshold": 0.5}),
+        (rng.integers(0, 6, shape), {}),
+        (np.ones(shape), {}),  # implicit feedback
+        (np.zeros(shape), {}),
+        (rng.integers(1, 3, shape), {}),  # two grades of relevant items
+        (np.where(rng.random(shape) < 0.1, 1, rng.random(shape)), {}),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for labels, options in valid:
+            metric = tfr.RankingMetrics(["mrr"], **options)
+            updated(metric, labels.astype("float32"), scores, how).result()
+        updated(tfr.NDCG(), stars.astype("float32"), scores, how).result()
+        updated(
+            tfr.NDCG(), stars[:2, :4].astype("float32"), scores[:2, :4], how
+        ).result()
+
+
+def test_fit_warns_of_stars():
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(1), tf.keras.layers.Reshape([8])]
+    )
+    model.compile("sgd", "mse", metrics=[tfr.MeanReciprocalRank()])
+    features = np.random.default_rng(0).random((10, 8, 3), "float32")
+    with pytest.warns(tfr.RankingWarning, match="each item is relevant. Pass"):
+        model.fit(features, labels_of_mistakes("stars"), verbose=0)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_metric_object_warns_of_weights_like_a_mask(how):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, (10, 30)).astype("float32")
+    scores = rng.random((10, 30), "float32")
+    padded = (np.arange(30) < rng.integers(3, 29, (10, 1))).astype("float32")
+
+    def metric_after(weights, **options):
+        metric = tfr.RankingMetrics(["mrr", "ndcg@3"], **options)
+
+        def update(weights):
+            metric.update_state(labels, scores, weights)
+
+        if how != "eagerly":
+            update = tf.function(update, jit_compile=how == "under XLA")
+        update(tf.constant(weights, tf.float32))
+        return metric
+
+    of_queries = rng.random((10, 1)) + 0.1
+    for weights in (padded, padded * of_queries):
+        metric = metric_after(weights)
+        with pytest.warns(tfr.RankingWarning, match="does not mask an item"):
+            metric.result()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric_after(padded, convention="keras_rs").result()
+        metric_after(padded * rng.random((10, 30))).result()
+        metric_after(np.where(labels > 0, 1 / (1 + np.arange(30)), 0)).result()
+        metric_after(of_queries * (np.arange(10)[:, None] % 2)).result()
+
+
+@pytest.mark.parametrize("how", ["evaluate", *HOW])
+def test_relevant_items_that_are_excluded_from_a_catalogue_are_a_warning(how):
+    rng = np.random.default_rng(0)
+    scores = rng.random((10, 30), "float32")
+    relevant = rng.integers(0, 10, (10, 2))
+    interactions = np.concatenate([relevant, rng.integers(0, 30, (10, 4))], axis=1)
+    before = rng.integers(10, 30, (10, 6))  # only items that are not relevant
+
+    def evaluate(exclude):
+        data = {"ids": relevant, "exclude": exclude}
+        if how == "evaluate":
+            return tfr.evaluate(data, scores, ["mrr"], inputs="catalogue")
+        metric = tfr.RankingMetrics(["mrr"], inputs="catalogue")
+
+        def update(data, scores):
+            metric.update_state(data, scores)
+
+        if how != "eagerly":
+            update = tf.function(update, jit_compile=how == "under XLA")
+        update({name: tf.constant(ids) for name, ids in data.items()}, scores)
+        return metric.result()
+
+    with pytest.warns(tfr.RankingWarning, match="20 of 20 relevant items are excluded"):
+        assert float(evaluate(interactions)["mrr"]) == 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert float(evaluate(before)["mrr"]) > 0
+        evaluate(np.where(np.arange(10)[:, None] < 3, interactions, before))  # a few
+
+
+def test_labels_of_runs_that_a_threshold_does_not_tell_apart_are_a_warning():
+    rng = np.random.default_rng(0)
+    queries, items = np.repeat(range(10), 8), np.tile(range(8), 10)
+    run = pd.DataFrame({"query_id": queries, "item_id": items})
+    qrels = run.assign(label=rng.integers(1, 6, 80))
+    run = run.assign(score=rng.random(80))
+    with pytest.warns(tfr.RankingWarning, match="so that each item is relevant"):
+        tfr.evaluate_run(qrels, run, ["mrr"])
+    rates = qrels.assign(label=rng.random(80) * 0.9)
+    with pytest.warns(tfr.RankingWarning, match="so that no item is relevant"):
+        tfr.evaluate_run(rates, run, ["mrr"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Other items of the run were not judged: they are not relevant.
+        tfr.evaluate_run(qrels[qrels.item_id < 7], run, ["mrr"])
+        tfr.evaluate_run(qrels, run, ["mrr"], relevance_threshold=4.0)
+
+
+def test_batches_of_lists_are_checked_together():
+    stars = labels_of_mistakes("stars")
+    scores = np.random.default_rng(1).random((10, 8))
+
+    def evaluate(labels):
+        model = tf.keras.Sequential([tf.keras.layers.Reshape([8])])
+        data = tf.data.Dataset.from_tensor_slices((scores, labels)).batch(4)
+        callback = tfr.EvaluateLists(data, metrics=["mrr"])
+        callback.set_model(model)
+        callback.on_epoch_end(0, {})
+
+    with pytest.warns(tfr.RankingWarning, match="so that each item is relevant"):
+        evaluate(stars)
+    stars[9, 0] = 0  # in the last batch
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tfr.RankingWarning)
+        evaluate(stars)

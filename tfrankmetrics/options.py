@@ -218,7 +218,7 @@ class Options(TypedDict, total=False):
     zero_weight: Annotated[
         ZeroWeight,
         Option(
-            'What a weight of 0 for an item means: "keep" (the item keeps its rank, and '
+            'What a weight of 0 for an item means: "keep" (the item keeps its rank but '
             'has no gain) or "mask" (the item is masked, as in TF-Ranking and '
             "keras-rs)."
         ),

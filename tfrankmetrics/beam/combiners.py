@@ -16,7 +16,7 @@ from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.columns.values import exact_scores
 from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.engine.exact_sums import Sums, means_of_sums
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.measure import Measure, thresholds_of
 from tfrankmetrics.evaluation.join import Pairs, match_pairs, pair_twice
 from tfrankmetrics.evaluation.rows import Queries, by_query, queries_of_codes
 from tfrankmetrics.evaluation.runs import (
@@ -29,6 +29,7 @@ from tfrankmetrics.evaluation.runs import (
     rows_of_join,
 )
 from tfrankmetrics.inputs.mistakes import (
+    Labels,
     refuse_signed_labels,
     warn_if_nothing_found,
     warn_if_swapped,
@@ -60,6 +61,7 @@ class TableSums(Accumulator):
     kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
     labels: set[float] = dataclasses.field(default_factory=set)  # a few
     counts: RunCounts | None = None  # of two tables
+    judged: Labels = Labels()  # noqa: RUF009 (a tuple)
     # Some rows, to tell whether labels and scores are swapped.
     sample: list[tuple[float, float]] = dataclasses.field(default_factory=list)
 
@@ -74,6 +76,10 @@ class TableSums(Accumulator):
             self.labels.update(labels)
             while len(self.labels) > MAX_LABELS:
                 self.labels.pop()
+
+    def note_judged(self, labels: np.ndarray) -> None:
+        """Adds what the labels are."""
+        self.judged = self.judged.merged(Labels.of(labels))
 
     def add_counts(self, counts: RunCounts | None) -> None:
         """Adds the numbers of queries and items that two tables share or not."""
@@ -122,6 +128,7 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         super().merge(merged, other)
         merged.kinds |= other.kinds
         merged.note_labels(other.labels)
+        merged.judged = merged.judged.merged(other.judged)
         merged.add_counts(other.counts)
         merged.sample += other.sample[: MAX_SAMPLE - len(merged.sample)]
 
@@ -205,6 +212,7 @@ class RowsCombiner(TableCombiner):
             _chained(query.judged[i] for query in waiting) for i in (0, 1)
         )
         accumulator.note_labels(np.unique(labels).tolist())
+        accumulator.note_judged(labels)
         accumulator.note_rows(labels.tolist(), scores.tolist())
         lengths = np.array([len(query.judged[0]) for query in waiting])
         codes = np.repeat(np.arange(len(waiting)), lengths)
@@ -218,6 +226,7 @@ class RowsCombiner(TableCombiner):
         labels, scores = np.array(accumulator.sample).reshape(-1, 2).T
         warn_if_swapped(labels, scores)
         refuse_signed_labels(np.array([*accumulator.labels]), "leave these rows out")
+        accumulator.judged.warn(thresholds_of(self.named.values()))
 
 
 class RunCombiner(TableCombiner):
@@ -266,6 +275,7 @@ class RunCombiner(TableCombiner):
         counts = count_pairs(joined, labels, self._policies.missing_queries)
         accumulator.add_counts(counts)
         accumulator.note_labels(np.unique(labels).tolist())
+        accumulator.note_judged(labels)
         # The queries by their codes.
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in judged.queries[joined.first_rows]]
@@ -298,6 +308,10 @@ class RunCombiner(TableCombiner):
             )
         refuse_missing_queries(self.named, counts)
         warn_if_nothing_found(counts.retrieved, counts.unjudged)
+        accumulator.judged.warn(
+            thresholds_of(self.named.values()),
+            may_be_all=counts.unjudged > 0 and not self._policies.drops_unjudged,
+        )
         if self._policies.drops_unjudged:
             labels = np.array([*accumulator.labels])
             refuse_signed_labels(labels, "leave these rows out")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from tfrankmetrics import arrays as xp
@@ -149,6 +149,22 @@ class Measure:
 
     def _options_of(self, function: Callable) -> dict[str, Any]:
         return {name: self[name] for name in keyword_parameters(function)}
+
+
+def thresholds_of(measures: Iterable[Measure]) -> tuple[float, ...]:
+    """The lowest label of a relevant item, in the metrics that have one."""
+    options = (dict(each.options) for each in measures)
+    found = {
+        each["relevance_threshold"]
+        for each in options
+        if "relevance_threshold" in each and not each.get("graded")
+    }
+    return tuple(sorted(found))
+
+
+def keep_zero_weights(measures: Iterable[Measure]) -> bool:
+    """Whether a metric ranks items of weight 0."""
+    return any(each["zero_weight"] == "keep" for each in measures)
 
 
 def _of_class(cls: type[Any], k: int | None, options: tuple) -> Measure:

@@ -20,8 +20,8 @@ from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import (
+    Labels,
     warn_if_lists_have_one_item,
-    warn_of_threshold,
     warn_of_zero_weights,
 )
 from tfrankmetrics.results.request import Request, read_request
@@ -111,12 +111,20 @@ def evaluate_lists(
     return request.result(values, weights, slices)
 
 
+def _judged(lists: LabelLists) -> np.ndarray:
+    return np.asarray(lists.valid if lists.judged is None else lists.judged)
+
+
+def _judged_labels(lists: LabelLists) -> Labels:
+    return Labels.of(np.asarray(lists.labels)[_judged(lists)])
+
+
 def _warn_of_labels(request: Request, lists: LabelLists) -> None:
     """Warns of lists of one item, and if all items are relevant, or none."""
-    judged = np.asarray(lists.valid if lists.judged is None else lists.judged)
+    judged = _judged(lists)
     longest = np.count_nonzero(judged, axis=1).max(initial=0)
     warn_if_lists_have_one_item(len(judged), longest)
-    warn_of_threshold(request.thresholds, np.asarray(lists.labels)[judged])
+    _judged_labels(lists).warn(request.thresholds)
     if request.keeps_zero_weights and lists.item_weights is not None:
         labels, weights = np.asarray(lists.labels), np.asarray(lists.item_weights)
         labels = labels.max(axis=2) if lists.has_subtopics else labels
@@ -132,17 +140,21 @@ def evaluate_batches(
     their values are kept.
     """
     check, parts, number = request.data.in_batches(), [], 0
+    judged = Labels()
     for y_true, y_pred, sample_weight in batches:
         lists = request.data.read(y_true, y_pred, sample_weight)
         lists.require_valid_values()
         check.add(y_true)
         if not parts:
             request.data.warn_of_mistakes(y_true, lists, request.reads_judgments)
+        if isinstance(lists, LabelLists):
+            judged = judged.merged(_judged_labels(lists))
         parts.append(_values_and_weights(request.measures, lists, number))
         number += int(lists.num_queries)
     if not parts:
         raise ValueError("A dataset must have at least one batch. Received: none.")
     check.refuse_mistakes()
+    judged.warn(request.thresholds)
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )

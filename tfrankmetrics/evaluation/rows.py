@@ -28,12 +28,12 @@ from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
+    Labels,
     refuse_signed_labels,
     warn_if_ids_are_fractions,
     warn_if_lists_have_one_item,
     warn_if_queries_are_labels,
     warn_if_swapped,
-    warn_of_threshold,
     warn_of_zero_weights,
 )
 from tfrankmetrics.results.request import Request, read_request
@@ -135,7 +135,7 @@ def evaluate_table(
     table = read_table(columns_of(data, columns), groups)
     labels, lengths = table.columns["labels"], table.queries.lengths
     warn_if_lists_have_one_item(len(lengths), lengths.max(initial=0))
-    warn_of_threshold(request.thresholds, labels[labels >= 0])
+    Labels.of(labels).warn(request.thresholds)
     if request.keeps_zero_weights and 0 in table.columns.get("sample_weight", ()):
         _warn_of_zero_weights(table)
     slices = request.slices_of(

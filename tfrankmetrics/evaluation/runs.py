@@ -36,6 +36,7 @@ from tfrankmetrics.evaluation.join import (
 from tfrankmetrics.evaluation.rows import by_query, queries_of_codes
 from tfrankmetrics.evaluation.trec import LOWEST_SCORE
 from tfrankmetrics.inputs.mistakes import (
+    Labels,
     refuse_signed_labels,
     warn_if_nothing_found,
     warn_if_swapped,
@@ -114,6 +115,8 @@ def evaluate_run(
     joined = join(judged, predicted)
     counts = count_pairs(joined, labels, policies.missing_queries)
     _check_pairs(joined, judged, predicted, policies, counts, labels, scores)
+    may_be_all = counts.unjudged > 0 and not policies.drops_unjudged
+    Labels.of(labels).warn(request.thresholds, may_be_all=may_be_all)
     refuse_missing_queries(request.named, counts)
 
     ids = rows_of("query", "query", judged.queries, joined.first_rows)

@@ -26,6 +26,7 @@ from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_if_all_judged,
     warn_if_no_ids,
+    warn_if_relevant_are_excluded,
     warn_if_swapped,
 )
 from tfrankmetrics.inputs.padding import (
@@ -117,7 +118,6 @@ class InputFormat:
     inputs: ClassVar[str]  # its name, as in inputs="ids"
     # Whether a model with one score for each example could be taken for lists.
     may_be_pointwise: ClassVar[bool] = False
-    has_evidence: ClassVar[bool] = False  # whether `evidence.py` knows its mistakes
     takes_query_key: ClassVar[bool] = False  # whether rows of a query may be apart
     kinds: ClassVar[str] = "fiub"  # of the dtypes of labels or ids, and of scores
     # What else makes a result NaN, and what the user can do.
@@ -186,7 +186,6 @@ class LabelFormat(InputFormat):
 
     inputs = "labels"
     may_be_pointwise = True
-    has_evidence = True
     takes_query_key = True
 
     def read(
@@ -304,6 +303,11 @@ class CatalogueFormat(InputFormat):
     def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Ids and scores of queries that came one at a time."""
         return pad_ids_of_catalogue(y_true, y_pred)
+
+    def warn_of_mistakes(self, y_true: Any, lists: Any, reads_judgments: bool) -> None:
+        """Warns of relevant items that are excluded."""
+        if lists.exclude is not None:
+            warn_if_relevant_are_excluded(*lists.relevant_and_excluded())
 
     def require_positions(self, lists: Any) -> None:
         """Raises ValueError for ids outside of the catalogue."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,11 @@ from tfrankmetrics.columns.values import from_pytorch
 LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
 MOST_VALUES = 10_000  # enough of the data to tell
 MANY = 20  # fewer items may be alike by chance
+SINGLE_ITEMS_REMEDY = (
+    "To evaluate rows of several queries, use evaluate_rows with the id of the query "
+    "of each row."
+)
+GRADES_RULE = "Pass `relevance_threshold`, or use a metric of grades, such as ndcg."
 ZERO_WEIGHT_RULE = "A weight of 0 does not mask an item: it keeps its rank."
 ZERO_WEIGHT_REMEDY = (
     "To exclude these items, pass a mask, labels below 0, or zero_weight='mask', which "
@@ -136,9 +142,8 @@ def warn_if_lists_have_one_item(num_lists: int, longest: int) -> None:
     if longest == 1 and num_lists > 2 * MANY:
         warn(
             "A list holds all items of a query. Received: "
-            f"{num_lists:,} lists of one item each, in which nothing can be ranked. To "
-            "evaluate rows of several queries, use evaluate_rows with the id of the "
-            "query of each row."
+            f"{num_lists:,} lists of one item each, in which nothing can be ranked. "
+            f"{SINGLE_ITEMS_REMEDY}"
         )
 
 
@@ -173,30 +178,81 @@ def warn_of_zero_weights(
         )
 
 
-def warn_of_threshold(thresholds: Iterable[float], labels: np.ndarray) -> None:
-    """Warns if all judged items are relevant, or none although they have labels.
+class Labels(NamedTuple):
+    """What some labels are, to find a threshold that does not tell them apart.
 
-    `labels` holds the labels of the judged items.
+    The labels of batches add up by `merged`. A label below 0 was not judged.
     """
-    for threshold in thresholds:
-        if labels.size < MANY:
+
+    number: int = 0  # of judged items
+    below_0: int = 0
+    lowest: float = math.inf  # of judged items
+    grades: tuple[float, ...] = ()  # the ten highest, of those looked at
+
+    @classmethod
+    def of(cls, labels: np.ndarray) -> Labels:
+        """Those of an array of finite labels."""
+        judged = labels[labels >= 0]
+        below_0 = labels.size - judged.size
+        if not judged.size:
+            return cls(below_0=below_0)
+        lowest, highest = float(judged.min()), float(judged.max())
+        grades = np.unique(judged[:MOST_VALUES]) if lowest > 0 else np.empty(0)
+        grades = _highest([*grades.tolist(), highest])
+        return cls(judged.size, below_0, lowest, grades)
+
+    def merged(self, other: Labels) -> Labels:
+        """Those of both."""
+        return Labels(
+            self.number + other.number,
+            self.below_0 + other.below_0,
+            min(self.lowest, other.lowest),
+            _highest([*self.grades, *other.grades]),
+        )
+
+    def warn(
+        self, thresholds: Iterable[float], least: int = MANY, may_be_all: bool = False
+    ) -> None:
+        """Warns if all items are relevant, or none although they have labels.
+
+        Not of fewer labels than `least`. With `may_be_all`, other items without labels
+        are not relevant, so that all labels may be those of relevant items.
+        """
+        if self.number < least:
             return
-        if 0 < labels.max() < min(1, threshold):
-            warn(
-                f"An item is relevant if its label is at least {threshold:g}. "
-                f"Received: labels above 0, but none above {labels.max():g}, so that "
-                "no item is relevant. Pass `relevance_threshold`, or use a metric of "
-                "grades, such as ndcg."
-            )
-        elif labels.min() >= threshold:
-            grades = np.unique(labels[:MOST_VALUES])
-            if grades.size > 2:
+        for threshold in thresholds:
+            if 0 < self.grades[-1] < min(1, threshold):
                 warn(
-                    f"An item is relevant if its label is at least {threshold:g}. "
-                    f"Received: labels from {grades[0]:g} to {grades[-1]:g}, so that "
-                    "each item is relevant. Pass `relevance_threshold`, such as "
-                    f"{grades[-2]:g}, or use a metric of grades, such as ndcg."
+                    f"{threshold_rule(threshold)} Received: labels above 0, but none "
+                    f"above {self.grades[-1]:g}, so that no item is relevant. "
+                    f"{GRADES_RULE}"
                 )
+            elif self.lowest >= threshold and len(self.grades) > 2 and not may_be_all:
+                warn(
+                    f"{threshold_rule(threshold)} Received: labels from "
+                    f"{self.lowest:g} to {self.grades[-1]:g}, so that each item is "
+                    "relevant. Pass `relevance_threshold`, such as "
+                    f"{self.grades[-2]:g}, or use a metric of grades, such as ndcg."
+                )
+
+    def warn_if_signed(self, least: int = MANY) -> None:
+        """Warns of labels that are only 1 and below 0, where -1 would be padding."""
+        are_ones = self.lowest == 1 == max(self.grades, default=0)
+        if are_ones and self.below_0 > 0 and self.number + self.below_0 >= least:
+            warn(
+                "A label below 0 marks padding. Received: only labels that are 1 or "
+                "below 0, so that nothing but relevant items is left, and every order "
+                "is perfect. If -1 means not relevant, pass 0 instead."
+            )
+
+
+def _highest(grades: Iterable[float]) -> tuple[float, ...]:
+    return tuple(sorted({*grades})[-10:])
+
+
+def threshold_rule(threshold: float) -> str:
+    """Which items are relevant."""
+    return f"An item is relevant if its label is at least {threshold:g}."
 
 
 def warn_if_relevant_are_excluded(relevant: int, excluded: int) -> None:

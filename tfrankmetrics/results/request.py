@@ -15,7 +15,7 @@ from tfrankmetrics.columns.slices import (
     columns_by_query,
     slices_of,
 )
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.measure import Measure, keep_zero_weights, thresholds_of
 from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.results.values import (
@@ -53,19 +53,14 @@ class Request:
         return any(each.declaration.unjudged == "keep" for each in self.measures)
 
     @property
-    def thresholds(self) -> set[float]:
+    def thresholds(self) -> tuple[float, ...]:
         """The lowest label of a relevant item, in the metrics that have one."""
-        options = (dict(each.options) for each in self.measures)
-        return {
-            each["relevance_threshold"]
-            for each in options
-            if "relevance_threshold" in each and not each.get("graded")
-        }
+        return thresholds_of(self.measures)
 
     @property
     def keeps_zero_weights(self) -> bool:
         """Whether a metric ranks items of weight 0."""
-        return any(each["zero_weight"] == "keep" for each in self.measures)
+        return keep_zero_weights(self.measures)
 
     def require_free_keys(self, columns: Iterable[str], *, has_ids: bool) -> None:
         """Raises ValueError if a key of the result would have two meanings, or none."""
