@@ -610,3 +610,123 @@ def test_batches_of_lists_are_checked_together():
     with warnings.catch_warnings():
         warnings.simplefilter("error", tfr.RankingWarning)
         evaluate(stars)
+
+
+# Data in another form than they seem
+
+
+def test_a_long_flat_list_of_many_relevant_items_is_a_warning():
+    labels, scores = RNG.integers(0, 2, 384), RNG.random(384)
+    message = "384 items, .* If they belong to several queries, use evaluate_rows"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.evaluate(labels, scores, ["ndcg@10"])
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.NDCG(k=10).update_state(labels, scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate([labels], [scores], ["ndcg@10"])
+        tfr.evaluate(labels[:50], scores[:50], ["ndcg@10"])
+        tfr.evaluate(np.arange(384) == 7, scores, ["ndcg@10"])  # of a catalogue
+        tfr.evaluate_rows(None, labels, scores, ["mrr"], groups=[384])
+
+
+def test_series_in_different_orders_are_a_warning():
+    frame = pd.DataFrame(
+        {
+            "query": np.repeat(range(6), 4),
+            "label": RNG.integers(0, 2, 24),
+            "score": RNG.random(24),
+        }
+    )
+    shuffled = frame["score"].sample(frac=1, random_state=0)
+    with pytest.warns(tfr.RankingWarning, match="as query_ids and scores. Put them"):
+        tfr.evaluate_rows(frame["query"], frame["label"], shuffled, ["mrr"])
+    chosen = frame[frame["label"] == 1]
+    rest = frame[frame["label"] == 0][: len(chosen)]
+    chosen = chosen[: len(rest)]
+    with pytest.warns(tfr.RankingWarning, match="matched by their position"):
+        tfr.evaluate_rows(chosen["query"], chosen["label"], rest["score"], ["mrr"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate_rows(*(frame[name] for name in frame), ["mrr"])
+        mixed = frame.sample(frac=1, random_state=1)
+        tfr.evaluate_rows(*(mixed[name] for name in frame), ["mrr"])
+        # Predictions are often a new Series, whose rows are numbered from 0.
+        predicted = pd.Series(RNG.random(len(chosen)))
+        tfr.evaluate_rows(chosen["query"], chosen["label"], predicted, ["mrr"])
+        tfr.evaluate_rows(frame["query"], frame["label"], shuffled.to_numpy(), ["mrr"])
+
+
+def test_ranked_positions_as_scores_are_a_warning():
+    scores = RNG.random((10, 40))
+    ranked = np.argsort(-scores, axis=1)
+    labels = (scores > 0.9).astype(int)
+    relevant = RNG.integers(0, 40, (10, 1))
+    message = "the numbers 0 to 39 in each list, as of argsort.* pass inputs='ids'"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.evaluate(labels, ranked, ["mrr"])
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.evaluate(relevant, ranked, ["mrr"], inputs="catalogue")
+    for inputs, truth in (("labels", labels), ("catalogue", relevant)):
+        with pytest.warns(tfr.RankingWarning, match=message):
+            tfr.MeanReciprocalRank(inputs=inputs).update_state(truth, ranked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate(labels, ranked.astype(float), ["mrr"])
+        tfr.evaluate(labels, (scores * 100).astype(int), ["mrr"])
+        tfr.evaluate([[1, 0, 0]] * 4, [[2, 1, 0]] * 4, ["mrr"])
+        tfr.evaluate(relevant, ranked, ["mrr"], inputs="ids")
+    with pytest.raises(ValueError, match="recommended ids rather than scores"):
+        tfr.evaluate([[39]] * 10, ranked[:, :20], ["mrr"], inputs="catalogue")
+
+
+def test_one_metric_object_for_two_outputs_is_an_error():
+    inputs = tf.keras.Input((8, 1))
+    outputs = {n: tf.keras.layers.Reshape((8,), name=n)(inputs) for n in ("a", "b")}
+    model = tf.keras.Model(inputs, outputs)
+    metric = tfr.NDCG()
+    model.compile(loss="mse", metrics={"a": metric, "b": metric})
+    data = np.ones((4, 8, 1)), {name: np.ones((4, 8)) for name in outputs}
+    with pytest.raises(ValueError, match="Make an object for each output"):
+        model.evaluate(*data, verbose=0)
+
+
+# Names and ids
+
+
+@pytest.mark.parametrize(
+    "name", ["recall_2", "ndcg_cut", "ndcg_cut_5", "P_3", "mine@3", "recall_3"]
+)
+def test_a_metric_must_not_have_the_name_of_another_one_with_a_cutoff(name):
+    def hits(lists, relevance):
+        return lists.sum_to_cutoffs(lists.expected(relevance))
+
+    names = {"name": "hits_found", "aliases": (name,)}
+    if re.fullmatch("[a-z0-9_]+", name):
+        names = {"name": name, "aliases": ()}
+    with pytest.raises(ValueError, match="must not end with a cutoff"):
+
+        @tfr.metric(formula=hits, gain=tfr.BinaryGain, range=(0, np.inf), **names)
+        class Hits(tfr.TopKMetric):
+            """Hits."""
+
+            relevance_threshold: float = 1.0
+
+    assert tfr.evaluate([[1, 0, 0]], [[2, 1, 3]], ["recall_2"]) == {"recall@2": 1.0}
+
+
+def test_ids_that_are_not_hashable_are_an_error():
+    qrels = pd.DataFrame({"query_id": [[1], [2]], "item_id": [1, 2], "label": [1, 1]})
+    run = qrels.rename(columns={"label": "score"})
+    with pytest.raises(ValueError, match="The ids of queries must be hashable"):
+        tfr.evaluate_run(qrels, run, ["mrr"])
+    with pytest.raises(ValueError, match="one id for each candidate"):
+        tfr.evaluate_retrieval(
+            np.eye(2), np.eye(2), [[1], [2]], ["mrr"], candidate_ids=[[1], [2]]
+        )
+
+
+@pytest.mark.parametrize("name", ["recall_at_k", "NDCG-5", "map 5"])
+def test_other_forms_of_a_cutoff_are_part_of_the_proposal(name):
+    with pytest.raises(ValueError, match=r"'(recall@10|ndcg@5|map@5)'"):
+        tfr.evaluate([1, 0], [2, 1], [name])

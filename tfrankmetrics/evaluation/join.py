@@ -234,7 +234,12 @@ def _codes(name: str, first: Any, second: Any) -> np.ndarray:
         _require_same_type(name, first, second)
         import pandas  # loaded already, since the user has such columns
 
-        codes, _ = pandas.concat([first, second]).factorize()
+        try:
+            codes, _ = pandas.concat([first, second]).factorize()
+        except TypeError as error:
+            raise ValueError(
+                f"The ids of {_PLURAL[name]} must be hashable. Received: {error}."
+            ) from None
         return _require_ids(name, codes < 0, codes, len(first))
     first, second = (_as_ids(name, each) for each in (first, second))
     _require_same_type(name, first, second)

@@ -31,6 +31,7 @@ from tfrankmetrics.inputs.mistakes import (
     Labels,
     refuse_signed_labels,
     warn_if_ids_are_fractions,
+    warn_if_indexes_differ,
     warn_if_lists_have_one_item,
     warn_if_queries_are_labels,
     warn_if_swapped,
@@ -172,6 +173,7 @@ def read_table(given: dict[str, Any], groups: Any) -> Table:
     query_ids = given.pop("query_ids")
     if given["sample_weight"] is None:
         del given["sample_weight"]
+    warn_if_indexes_differ({"query_ids": query_ids, **given})
     columns = {name: as_numbers(name, values) for name, values in given.items()}
     if (query_ids is None) == (groups is None):
         raise ValueError(

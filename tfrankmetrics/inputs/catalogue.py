@@ -111,6 +111,11 @@ class CatalogueLists:
                     if num_queries == size
                     else ""
                 )
+                if not xp.is_floating(self.scores):
+                    hint += (
+                        " If `y_pred` holds recommended ids rather than scores, pass "
+                        "inputs='ids'."
+                    )
                 raise ValueError(
                     f"Ids must be positions in the catalogue, 0 to {size - 1} here, or "
                     f"-1 for padding. Received in `{name}`: "

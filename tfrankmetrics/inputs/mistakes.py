@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.frames import is_column_of_frame
 from tfrankmetrics.columns.values import from_pytorch
 
@@ -17,6 +19,7 @@ from tfrankmetrics.columns.values import from_pytorch
 LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
 MOST_VALUES = 10_000  # enough of the data to tell
 MANY = 20  # fewer items may be alike by chance
+LONG = 200  # items of a list that may be the rows of several queries
 SINGLE_ITEMS_REMEDY = (
     "To evaluate rows of several queries, use evaluate_rows with the id of the query "
     "of each row."
@@ -134,6 +137,72 @@ def warn_if_ids_are_fractions(ids: Any) -> None:
             "Query ids tell queries apart. Received: query ids that are fractions, "
             f"such as {numbers[numbers % 1 != 0][0]:g}. The order of the columns is "
             "query_ids, labels, scores; they are probably mixed up."
+        )
+
+
+def warn_if_flat(y_true: Any, labels: Array) -> None:
+    """Warns of one long list with many relevant items, given without a dimension.
+
+    `labels` are those of the lists, `[B, N]`, 0 for padding.
+    """
+    queries, size = labels.shape
+    if queries != 1 or size < LONG or np.ndim(y_true) != 1:
+        return
+    relevant = np.count_nonzero(labels)
+    if relevant >= 2 * MANY:
+        warn(
+            "Labels and scores of the shape [N] are the list of one query. Received: "
+            f"{size:,} items, {relevant:,} of which have a label above 0. If "
+            "they belong to several queries, use evaluate_rows with the id of the "
+            "query of each row. If all belong to one query, pass [labels] and [scores]."
+        )
+
+
+def warn_if_indexes_differ(columns: Mapping[str, Any]) -> None:
+    """Warns of Series of pandas whose rows have the same labels in another order."""
+    series = {n: each for n, each in columns.items() if _is_series(each)}
+    first, *others = series.items() or [(None, None)]
+    for name, other in others:
+        one, two = first[1].index, other.index
+        if len(one) != len(two) or one.equals(two):
+            continue
+        is_default = any(_is_default(index) for index in (one, two))
+        try:
+            is_reordered = one.sort_values().equals(two.sort_values())
+        except TypeError:  # labels of several types
+            is_reordered = False
+        if is_reordered or not is_default:
+            warn(
+                "Columns are matched by their position. Received: Series with "
+                f"different indexes as {first[0]} and {name}. Put them into one frame, "
+                "which matches them by index, and pass data=frame and the names of the "
+                "columns. If their positions are right, pass column.to_numpy()."
+            )
+            return
+
+
+def _is_series(column: Any) -> bool:
+    is_pandas = type(column).__module__.partition(".")[0] == "pandas"
+    return is_pandas and hasattr(column, "index")
+
+
+def _is_default(index: Any) -> bool:
+    """Whether an index numbers the rows from 0, as that of a new Series."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 == index.step - 1
+
+
+def warn_if_rankings(scores: Array) -> None:
+    """Warns of integer scores `[B, N]` that are the numbers 0 to N - 1 in each list."""
+    queries, size = scores.shape
+    if xp.dtype_of(scores).kind not in "iu" or queries < 2 or size < MANY:
+        return
+    some = np.sort(np.asarray(scores[: max(2, MOST_VALUES // size)]), axis=1)
+    if (some == np.arange(size)).all():
+        warn(
+            "Scores say how good each item is, the highest is best. Received: integers "
+            f"that are the numbers 0 to {size - 1} in each list, as of argsort. If "
+            "they are the positions of the items, best first, pass inputs='ids' and "
+            "the ids of the relevant items. If they are scores, pass them as floats."
         )
 
 

@@ -142,6 +142,8 @@ class StatefulMetric(KerasMetric):
                 None,
                 LIBRARY,
             )
+            if not variables.is_tracing():
+                self._input_format.warn_of_form(y_true, lists)
             self._add(lists)
 
     def _add(self, lists: Any) -> None:

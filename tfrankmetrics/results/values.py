@@ -11,6 +11,7 @@ from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import means_of, require_finite
 from tfrankmetrics.results.tables import (
+    MOST_ROWS,
     Cell,
     ShownAsTable,
     Table,
@@ -88,6 +89,11 @@ class QueryValues(dict):
         self.lower_is_better = lower_is_better
         self.by = by
         self.counts = counts
+
+    def __repr__(self) -> str:
+        """As of a dict, with the first and the last values of long arrays."""
+        with np.printoptions(threshold=MOST_ROWS):
+            return super().__repr__()
 
 
 class RunValues(dict):
