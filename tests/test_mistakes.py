@@ -730,3 +730,29 @@ def test_ids_that_are_not_hashable_are_an_error():
 def test_other_forms_of_a_cutoff_are_part_of_the_proposal(name):
     with pytest.raises(ValueError, match=r"'(recall@10|ndcg@5|map@5)'"):
         tfr.evaluate([1, 0], [2, 1], [name])
+
+
+def test_ranks_as_scores_are_a_warning():
+    queries, items = np.repeat(range(6), 4), np.tile(range(4), 6)
+    frame = pd.DataFrame({"query_id": queries, "item_id": items, "rank": items + 1})
+    qrels = frame.assign(label=RNG.integers(0, 2, 24))
+    message = "whose lowest is the best. Pass the scores of the model, or the negative"
+    mixed = frame.sample(frac=1, random_state=0)
+    for run in (frame, mixed):
+        with pytest.warns(tfr.RankingWarning, match=message):
+            tfr.evaluate_run(qrels, run, ["mrr"], score="rank")
+        with pytest.warns(tfr.RankingWarning, match=message):
+            tfr.evaluate_rows(
+                "query_id", "label", "rank", ["mrr"], data=qrels.loc[run.index]
+            )
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.evaluate_rows(queries, qrels["label"].to_numpy(), items + 1, ["mrr"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labels = qrels["label"].to_numpy()
+        tfr.evaluate_rows(queries, labels, 4 - items, ["mrr"])  # the best one first
+        tfr.evaluate_rows(queries, labels, RNG.permuted(items + 1), ["mrr"])
+        tfr.evaluate_rows(queries[:8], labels[:8], items[:8] + 1, ["mrr"])  # a few
+        tfr.evaluate_run(
+            qrels, frame.assign(rank=-frame["rank"]), ["mrr"], score="rank"
+        )

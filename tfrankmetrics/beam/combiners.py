@@ -43,6 +43,10 @@ MAX_SAMPLE = 1000  # rows
 MAX_LABELS = 3  # so many different labels show that they are not only -1 and 1
 
 
+# The fields of RunCounts that add up.
+NUMBERS = [name for name in RunCounts._fields if name != "missing_queries"]
+
+
 class Query(NamedTuple):
     """The rows of a query."""
 
@@ -86,8 +90,8 @@ class TableSums(Accumulator):
         if self.counts is None or counts is None:
             self.counts = self.counts or counts
             return
-        numbers = [sum(pair) for pair in zip(self.counts[:5], counts[:5], strict=True)]
-        self.counts = RunCounts._make([*numbers, counts.missing_queries])
+        numbers = {n: getattr(self.counts, n) + getattr(counts, n) for n in NUMBERS}
+        self.counts = self.counts._replace(**numbers)
 
 
 class TableCombiner(Combiner[TableSums], beam.CombineFn):
@@ -272,7 +276,7 @@ class RunCombiner(TableCombiner):
             scores = in_precision_of_trec_eval(scores)
         joined = match_pairs(judged, predicted)
         refuse_by_policy(joined, judged, predicted, self._policies)
-        counts = count_pairs(joined, labels, self._policies.missing_queries)
+        counts = count_pairs(joined, labels, scores, self._policies.missing_queries)
         accumulator.add_counts(counts)
         accumulator.note_labels(np.unique(labels).tolist())
         accumulator.note_judged(labels)

@@ -215,7 +215,10 @@ def _refuse_pair(judged: Pairs, predicted: Pairs, row: int) -> None:
         for name, values in (("query", table.queries), ("item", table.items))
     )
     where = f", the second time in row {row}"
-    raise ValueError(pair_twice(table.name, query, item, where))
+    hint = ""
+    if table.name == "run":
+        hint = " If the rows are of several models, name their column: model='...'."
+    raise ValueError(pair_twice(table.name, query, item, where) + hint)
 
 
 def pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:

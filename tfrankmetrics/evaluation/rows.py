@@ -34,6 +34,7 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_indexes_differ,
     warn_if_lists_have_one_item,
     warn_if_queries_are_labels,
+    warn_if_ranks,
     warn_if_swapped,
     warn_of_zero_weights,
 )
@@ -135,6 +136,8 @@ def evaluate_table(
     slice_columns = request.slice_columns(data, has_ids=True)
     table = read_table(columns_of(data, columns), groups)
     labels, lengths = table.columns["labels"], table.queries.lengths
+    name = columns["scores"] if isinstance(columns["scores"], str) else None
+    warn_if_ranks(table.numbers_of_queries, table.columns["scores"], name)
     warn_if_lists_have_one_item(len(lengths), lengths.max(initial=0))
     Labels.of(labels).warn(request.thresholds)
     if request.keeps_zero_weights and 0 in table.columns.get("sample_weight", ()):
@@ -166,6 +169,16 @@ class Table(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.columns["labels"])
+
+    def numbers_of_queries(self) -> np.ndarray:
+        """The number of the query of each row."""
+        order, _, lengths, _ = self.queries
+        numbers = np.repeat(np.arange(len(lengths)), lengths)
+        if order is None:
+            return numbers
+        of_rows = np.empty(len(order), np.int64)
+        of_rows[order] = numbers
+        return of_rows
 
 
 def read_table(given: dict[str, Any], groups: Any) -> Table:
@@ -212,11 +225,8 @@ def _check_values(table: Table) -> None:
 
 def _warn_of_zero_weights(table: Table) -> None:
     """Warns if weights of 0 for rows look like a mask."""
-    order, _, lengths, _ = table.queries
-    of_rows = (table.columns["labels"], table.columns["sample_weight"])
-    labels, weights = (each if order is None else each[order] for each in of_rows)
-    queries = np.repeat(np.arange(len(lengths)), lengths)
-    judged = labels >= 0
+    labels, weights = table.columns["labels"], table.columns["sample_weight"]
+    queries, judged = table.numbers_of_queries(), labels >= 0
     warn_of_zero_weights(queries[judged], labels[judged], weights[judged])
 
 

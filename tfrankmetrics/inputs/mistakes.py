@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -203,6 +203,36 @@ def warn_if_rankings(scores: Array) -> None:
             f"that are the numbers 0 to {size - 1} in each list, as of argsort. If "
             "they are the positions of the items, best first, pass inputs='ids' and "
             "the ids of the relevant items. If they are scores, pass them as floats."
+        )
+
+
+def warn_if_ranks(
+    queries_of_rows: Callable[[], np.ndarray], scores: np.ndarray, name: Any = None
+) -> None:
+    """Warns of scores that are the ranks 1, 2, ... of the rows of each query.
+
+    `queries_of_rows` returns the number of the query of each row, and `name` is the
+    name of the column of scores. If that is "rank", the rows may be in any order.
+    """
+    are_called_ranks = str(name).lower() in ("rank", "ranking", "position")
+    some = scores[:MOST_VALUES]
+    if len(scores) < (2 if are_called_ranks else MANY):
+        return
+    if not ((some >= 1) & (some == np.floor(some))).all():
+        return
+    queries = queries_of_rows()
+    order = np.argsort(queries, kind="stable")
+    if are_called_ranks:
+        order = np.lexsort((scores, queries))
+    queries, scores = queries[order], scores[order]
+    starts = np.flatnonzero(np.append(True, queries[1:] != queries[:-1]))
+    lengths = np.diff(starts, append=len(queries))
+    ranks = np.arange(len(queries)) - np.repeat(starts, lengths) + 1
+    if lengths.max() > 1 and (scores == ranks).all():
+        warn(
+            "The highest score ranks first. Received: scores that are 1, 2, ... in "
+            "each query, as if they were ranks, whose lowest is the best. Pass the "
+            "scores of the model, or the negative ranks."
         )
 
 

@@ -42,6 +42,8 @@ class RunCounts(NamedTuple):
         retrieved: The predicted items of the judged queries.
         unjudged: How many of them nobody judged.
         missing_queries: What was done with judged queries without predictions.
+        nan_scores: How many scores of the judged queries are NaN, which ranks below
+            every number.
     """
 
     queries: int
@@ -50,6 +52,7 @@ class RunCounts(NamedTuple):
     retrieved: int
     unjudged: int
     missing_queries: str = "zero"
+    nan_scores: int = 0
 
 
 class QueryValues(dict):
@@ -121,7 +124,7 @@ class RunValues(dict):
 
 
 def described(counts: RunCounts) -> str:
-    """What did not pair, in words; empty if every judged query has predictions."""
+    """What did not pair, and how many scores are NaN, in words; empty without any."""
     sentences = []
     if counts.without_predictions:
         number = counts.without_predictions
@@ -138,6 +141,11 @@ def described(counts: RunCounts) -> str:
         sentences.append(
             f"{number} {'query' if number == 1 else 'queries'} with predictions "
             f"{_verb('was', number)} not judged and {_verb('is', number)} left out."
+        )
+    if counts.nan_scores:
+        sentences.append(
+            f"{counts.nan_scores:,} of {counts.retrieved:,} scores "
+            f"{_verb('is', counts.nan_scores)} NaN, which ranks below every number."
         )
     return " ".join(sentences)
 
