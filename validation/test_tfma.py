@@ -79,6 +79,21 @@ def test_labels_that_are_probably_a_mistake_are_a_warning(grades, message):
         by_slice(table, eval_config(["mrr"], **ROWS))
 
 
+def test_metrics_are_added_to_a_configuration():
+    table = make_table()
+    first = eval_config(["mrr"], **ROWS)
+    both = eval_config(["ndcg@10"], slices=["country"], add_to=first, **ROWS)
+    assert [len(config.metrics_specs) for config in (first, both)] == [1, 2]
+    assert len(both.model_specs) == len(first.model_specs) == 1
+    assert len(both.slicing_specs) == 2  # all queries, and the countries
+    alone = by_slice(table, eval_config(["mrr", "ndcg@10"], slices=["country"], **ROWS))
+    assert by_slice(table, both) == alone
+    with pytest.raises(ValueError, match="`label_key` must be the one of the models"):
+        eval_config(["map"], add_to=first, **{**ROWS, "label_key": "other"})
+    with pytest.raises(ValueError, match="the models 'candidate' and 'baseline'"):
+        eval_config(["map"], add_to=first, change_thresholds={"map": 0.0}, **ROWS)
+
+
 def test_valid_labels_are_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error", tfr.RankingWarning)
