@@ -163,7 +163,7 @@ def _print_comparison(
     values: dict[str, Any] = {}
     if options.model:
         run = _table(options.runs[0], options)
-        values = tfr.evaluate_run(qrels, run, model=options.model, **arguments)
+        values = {**tfr.evaluate_run(qrels, run, model=options.model, **arguments)}
     else:
         for path, name in zip(options.runs, _names(options.runs), strict=True):
             run = _table(path, options)

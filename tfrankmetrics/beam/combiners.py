@@ -28,8 +28,8 @@ from tfrankmetrics.evaluation.runs import (
     refuse_missing_queries,
     rows_of_join,
 )
+from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
-    Labels,
     refuse_signed_labels,
     warn_if_nothing_found,
     warn_if_swapped,

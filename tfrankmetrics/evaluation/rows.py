@@ -26,9 +26,9 @@ from tfrankmetrics.engine.calls import call_compiled, require_eager
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
+from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
-    Labels,
     refuse_signed_labels,
     warn_if_ids_are_fractions,
     warn_if_indexes_differ,
@@ -36,7 +36,6 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_queries_are_labels,
     warn_if_ranks,
     warn_if_swapped,
-    warn_of_zero_weights,
 )
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues

@@ -41,8 +41,8 @@ from tfrankmetrics.evaluation.join import (
 )
 from tfrankmetrics.evaluation.rows import by_query, queries_of_codes
 from tfrankmetrics.evaluation.trec import LOWEST_SCORE
+from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
-    Labels,
     refuse_signed_labels,
     warn_if_nothing_found,
     warn_if_ranks,

@@ -265,7 +265,7 @@ def explain_run(
         queries = queries_of_codes(columns["query"], len(ids))
         drop = table["unjudged"] == "drop"
         if not joined.has_predictions[number]:
-            counts = count_pairs(joined, judged.numbers, "zero")
+            counts = count_pairs(joined, judged.numbers, predicted.numbers, "zero")
             refuse_missing_queries({each.name: each.measure}, counts)
         return _of_rows(
             queries,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -23,12 +22,6 @@ LONG = 200  # items of a list that may be the rows of several queries
 SINGLE_ITEMS_REMEDY = (
     "To evaluate rows of several queries, use evaluate_rows with the id of the query "
     "of each row."
-)
-GRADES_RULE = "Pass `relevance_threshold`, or use a metric of grades, such as ndcg."
-ZERO_WEIGHT_RULE = "A weight of 0 does not mask an item: it keeps its rank."
-ZERO_WEIGHT_REMEDY = (
-    "To exclude these items, pass a mask, labels below 0, or zero_weight='mask', which "
-    "the conventions of keras-rs and TensorFlow Ranking include."
 )
 
 
@@ -160,10 +153,11 @@ def warn_if_flat(y_true: Any, labels: Array) -> None:
 
 def warn_if_indexes_differ(columns: Mapping[str, Any]) -> None:
     """Warns of Series of pandas whose rows have the same labels in another order."""
-    series = {n: each for n, each in columns.items() if _is_series(each)}
-    first, *others = series.items() or [(None, None)]
-    for name, other in others:
-        one, two = first[1].index, other.index
+    indexes = {n: each.index for n, each in columns.items() if _is_series(each)}
+    if not indexes:
+        return
+    (first, one), *others = indexes.items()
+    for name, two in others:
         if len(one) != len(two) or one.equals(two):
             continue
         is_default = any(_is_default(index) for index in (one, two))
@@ -174,7 +168,7 @@ def warn_if_indexes_differ(columns: Mapping[str, Any]) -> None:
         if is_reordered or not is_default:
             warn(
                 "Columns are matched by their position. Received: Series with "
-                f"different indexes as {first[0]} and {name}. Put them into one frame, "
+                f"different indexes as {first} and {name}. Put them into one frame, "
                 "which matches them by index, and pass data=frame and the names of the "
                 "columns. If their positions are right, pass column.to_numpy()."
             )
@@ -244,114 +238,6 @@ def warn_if_lists_have_one_item(num_lists: int, longest: int) -> None:
             f"{num_lists:,} lists of one item each, in which nothing can be ranked. "
             f"{SINGLE_ITEMS_REMEDY}"
         )
-
-
-def warn_of_zero_weights(
-    queries: np.ndarray, labels: np.ndarray, weights: np.ndarray
-) -> None:
-    """Warns if weights of 0 for items look like a mask.
-
-    All arrays hold one number for each judged item: the number of its query, its label
-    and its weight.
-    """
-    is_zero = weights == 0
-    if is_zero.all() or not is_zero.any():
-        return
-    number = queries.max() + 1
-
-    def has_any(items: np.ndarray) -> np.ndarray:
-        return np.bincount(queries[items], minlength=number) > 0
-
-    highest = np.zeros(number)
-    np.maximum.at(highest, queries, weights)
-    mixed = has_any(is_zero) & (highest > 0)
-    differs = has_any(~is_zero & (weights != highest[queries]))
-    # Weights of clicks only, such as inverse propensities, are no mask.
-    are_of_others = (~is_zero & mixed[queries] & (labels <= 0)).any()
-    is_mask = mixed.any() and (are_of_others or (highest[mixed] == 1).all())
-    if is_mask and not differs[mixed].any():
-        warn(
-            f"{ZERO_WEIGHT_RULE} Received: items with a weight of 0 "
-            f"({np.count_nonzero(is_zero & mixed[queries]):,} in all), in lists whose "
-            f"other items all have the same weight. {ZERO_WEIGHT_REMEDY}"
-        )
-
-
-class Labels(NamedTuple):
-    """What some labels are, to find a threshold that does not tell them apart.
-
-    The labels of batches add up by `merged`. A label below 0 was not judged.
-    """
-
-    number: int = 0  # of judged items
-    below_0: int = 0
-    lowest: float = math.inf  # of judged items
-    grades: tuple[float, ...] = ()  # the ten highest, of those looked at
-
-    @classmethod
-    def of(cls, labels: np.ndarray) -> Labels:
-        """Those of an array of finite labels."""
-        judged = labels[labels >= 0]
-        below_0 = labels.size - judged.size
-        if not judged.size:
-            return cls(below_0=below_0)
-        lowest, highest = float(judged.min()), float(judged.max())
-        grades = np.unique(judged[:MOST_VALUES]) if lowest > 0 else np.empty(0)
-        grades = _highest([*grades.tolist(), highest])
-        return cls(judged.size, below_0, lowest, grades)
-
-    def merged(self, other: Labels) -> Labels:
-        """Those of both."""
-        return Labels(
-            self.number + other.number,
-            self.below_0 + other.below_0,
-            min(self.lowest, other.lowest),
-            _highest([*self.grades, *other.grades]),
-        )
-
-    def warn(
-        self, thresholds: Iterable[float], least: int = MANY, may_be_all: bool = False
-    ) -> None:
-        """Warns if all items are relevant, or none although they have labels.
-
-        Not of fewer labels than `least`. With `may_be_all`, other items without labels
-        are not relevant, so that all labels may be those of relevant items.
-        """
-        if self.number < least:
-            return
-        for threshold in thresholds:
-            if 0 < self.grades[-1] < min(1, threshold):
-                warn(
-                    f"{threshold_rule(threshold)} Received: labels above 0, but none "
-                    f"above {self.grades[-1]:g}, so that no item is relevant. "
-                    f"{GRADES_RULE}"
-                )
-            elif self.lowest >= threshold and len(self.grades) > 2 and not may_be_all:
-                warn(
-                    f"{threshold_rule(threshold)} Received: labels from "
-                    f"{self.lowest:g} to {self.grades[-1]:g}, so that each item is "
-                    "relevant. Pass `relevance_threshold`, such as "
-                    f"{self.grades[-2]:g}, or use a metric of grades, such as ndcg."
-                )
-
-    def warn_if_signed(self, least: int = MANY) -> None:
-        """Warns of labels that are only 1 and below 0, where -1 would be padding."""
-        are_ones = self.lowest == 1 == max(self.grades, default=0)
-        if are_ones and self.below_0 > 0 and self.number + self.below_0 >= least:
-            warn(
-                "A label below 0 marks padding. Received: only labels that are 1 or "
-                "below 0, so that nothing but relevant items is left, and every order "
-                "is perfect. If -1 means not relevant, pass 0 instead."
-            )
-
-
-def _highest(grades: Iterable[float]) -> tuple[float, ...]:
-    return tuple(sorted({*grades})[-10:])
-
-
-def threshold_rule(threshold: float) -> str:
-    """Which items are relevant."""
-    return f"An item is relevant if its label is at least {threshold:g}."
 
 
 def warn_if_relevant_are_excluded(relevant: int, excluded: int) -> None:

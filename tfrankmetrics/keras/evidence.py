@@ -18,14 +18,16 @@ from tfrankmetrics.engine.measure import Measure, keep_zero_weights, thresholds_
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.formats import InputFormat, arrays_of, with_arrays
-from tfrankmetrics.inputs.labels import LabelLists
-from tfrankmetrics.inputs.mistakes import (
+from tfrankmetrics.inputs.label_mistakes import (
     GRADES_RULE,
-    MANY,
-    SINGLE_ITEMS_REMEDY,
     ZERO_WEIGHT_REMEDY,
     ZERO_WEIGHT_RULE,
     threshold_rule,
+)
+from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.inputs.mistakes import (
+    MANY,
+    SINGLE_ITEMS_REMEDY,
     warn,
     warn_if_relevant_are_excluded,
 )
@@ -131,16 +133,20 @@ class Evidence:
     def warn(self, facts: np.ndarray, name: str) -> None:
         """Warns of what the facts show, for the metric of this name."""
         thresholds = iter(self._thresholds)
-        labels, *others = self._read(facts) or [None]
-        if isinstance(labels, ExcludedFacts):
-            warn_if_relevant_are_excluded(int(labels.relevant), int(labels.excluded))
-        elif labels is not None:
-            _warn_of_labels(labels, name)
-        for each in others:
-            if isinstance(each, WeightFacts):
-                _warn_of_weights(each, name)
-            else:
-                _warn_of_threshold(next(thresholds), labels, each.reached, name)
+        labels: Any = None  # the first facts, if there are any
+        for each in self._read(facts):
+            match each:
+                case ExcludedFacts():
+                    warn_if_relevant_are_excluded(
+                        int(each.relevant), int(each.excluded)
+                    )
+                case LabelFacts():
+                    labels = each
+                    _warn_of_labels(each, name)
+                case WeightFacts():
+                    _warn_of_weights(each, name)
+                case _:
+                    _warn_of_threshold(next(thresholds), labels, each.reached, name)
 
     def _read(self, facts: np.ndarray) -> list[Any]:
         numbers = iter(np.ravel(facts).tolist())

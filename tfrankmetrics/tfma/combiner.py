@@ -18,7 +18,10 @@ from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.engine.exact_sums import means_of_sums
 from tfrankmetrics.engine.measure import Measure, thresholds_of
 from tfrankmetrics.engine.values import values_and_weights
-from tfrankmetrics.inputs.mistakes import MANY, Labels
+from tfrankmetrics.inputs.label_mistakes import Labels
+from tfrankmetrics.inputs.mistakes import (
+    MANY,
+)
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
 
 # Without a query key, a slice with this many lists, all of one item, consists of rows.
