@@ -111,6 +111,7 @@ def test_a_convention_without_metrics_given_by_name_raises():
         tfr.evaluate([1], [1], [tfr.NDCG()], convention="sklearn")
 
 
+@pytest.mark.filterwarnings("ignore:A weight of 0 does not mask")
 @pytest.mark.parametrize(("example", "rows"), choice_examples(), ids=example_id)
 def test_values_in_the_document(example, rows):
     for row in rows:
