@@ -402,7 +402,8 @@ def test_a_weight_of_zero_masks_an_item_where_tools_mask_it(options):
     weighted = {"sample_weight": weights.ravel(), **options}
     assert tfr.evaluate_rows(*rows, names, **weighted) == pytest.approx(expected)
     metric = tfr.RankingMetrics(names, **options)
-    tf.function(metric.update_state)(labels, scores, tf.constant(weights, tf.float32))
+    update = tf.function(update_function(metric))
+    update(labels, scores, tf.constant(weights, tf.float32))
     found = {name: float(value) for name, value in metric.result().items()}
     assert found == pytest.approx(expected, rel=1e-6)
 
@@ -687,7 +688,9 @@ def test_one_metric_object_for_two_outputs_is_an_error():
     metric = tfr.NDCG()
     model.compile(loss="mse", metrics={"a": metric, "b": metric})
     data = np.ones((4, 8, 1)), {name: np.ones((4, 8)) for name in outputs}
-    with pytest.raises(ValueError, match="Make an object for each output"):
+    # Keras 2 itself finds the object twice.
+    message = "Make an object for each output|duplicated metrics object"
+    with pytest.raises(ValueError, match=message):
         model.evaluate(*data, verbose=0)
 
 
