@@ -686,12 +686,16 @@ def test_one_metric_object_for_two_outputs_is_an_error():
     outputs = {n: tf.keras.layers.Reshape((8,), name=n)(inputs) for n in ("a", "b")}
     model = tf.keras.Model(inputs, outputs)
     metric = tfr.NDCG()
-    model.compile(loss="mse", metrics={"a": metric, "b": metric})
     data = np.ones((4, 8, 1)), {name: np.ones((4, 8)) for name in outputs}
     # Keras 2 itself finds the object twice.
     message = "Make an object for each output|duplicated metrics object"
-    with pytest.raises(ValueError, match=message):
+
+    def evaluate():
+        model.compile(loss="mse", metrics={"a": metric, "b": metric})
         model.evaluate(*data, verbose=0)
+
+    with pytest.raises(ValueError, match=message):
+        evaluate()
 
 
 # Names and ids
@@ -759,3 +763,18 @@ def test_ranks_as_scores_are_a_warning():
         tfr.evaluate_run(
             qrels, frame.assign(rank=-frame["rank"]), ["mrr"], score="rank"
         )
+
+
+def test_keras_2_without_its_package_is_named(monkeypatch):
+    from tfrankmetrics.keras import bases
+
+    class Keras:
+        @property
+        def metrics(self):
+            raise ImportError("`tf_keras` is not installed")
+
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
+    monkeypatch.setattr(tf, "keras", Keras())
+    monkeypatch.setattr(bases.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="requires Keras 2, the package tf_keras"):
+        bases._keras()

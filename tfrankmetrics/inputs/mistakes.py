@@ -304,7 +304,8 @@ def warn_if_invalid(sums: np.ndarray, name: str, more_causes: str, hint: str) ->
     warn(
         f"The result of {name!r} is NaN, since an update received invalid values: "
         f"{more_causes}a label or weight that is NaN or infinite, a negative weight, "
-        f"or weights whose sum overflows. {hint}Pass the same data to "
+        "weights whose sum overflows, or gains that overflow, as of labels above 1,023 "
+        f"with gain='exponential'. {hint}Pass the same data to "
         "tfrankmetrics.evaluate to get an error that says which."
     )
 
