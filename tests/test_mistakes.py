@@ -775,6 +775,11 @@ def test_keras_2_without_its_package_is_named(monkeypatch):
 
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
     monkeypatch.setattr(tf, "keras", Keras())
-    monkeypatch.setattr(bases.importlib.util, "find_spec", lambda name: None)
+    find = bases.importlib.util.find_spec
+
+    def without_tf_keras(name, *more):
+        return None if name == "tf_keras" else find(name, *more)
+
+    monkeypatch.setattr(bases.importlib.util, "find_spec", without_tf_keras)
     with pytest.raises(ImportError, match="requires Keras 2, the package tf_keras"):
         bases._keras()
