@@ -289,6 +289,12 @@ def test_labels_that_a_threshold_does_not_tell_apart_are_a_warning(
         results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
 
 
+def test_queries_of_one_row_are_a_warning(tmp_path):
+    rows = [{"query": n, "label": n % 2, "score": 0.5} for n in range(60)]
+    with pytest.warns(tfr.RankingWarning, match="60 lists of one item each"):
+        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
+
+
 class Row(NamedTuple):
     query: str
     label: int

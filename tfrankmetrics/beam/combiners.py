@@ -31,6 +31,7 @@ from tfrankmetrics.evaluation.runs import (
 from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
+    warn_if_lists_have_one_item,
     warn_if_nothing_found,
     warn_if_swapped,
 )
@@ -65,6 +66,8 @@ class TableSums(Accumulator):
     kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
     labels: set[float] = dataclasses.field(default_factory=set)  # a few
     counts: RunCounts | None = None  # of two tables
+    num_lists: int = 0  # of one table
+    longest: int = 0  # the rows of the longest of them
     judged: Labels = Labels()  # noqa: RUF009 (a tuple)
     # Some rows, to tell whether labels and scores are swapped.
     sample: list[tuple[float, float]] = dataclasses.field(default_factory=list)
@@ -133,6 +136,8 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         merged.kinds |= other.kinds
         merged.note_labels(other.labels)
         merged.judged = merged.judged.merged(other.judged)
+        merged.num_lists += other.num_lists
+        merged.longest = max(merged.longest, other.longest)
         merged.add_counts(other.counts)
         merged.sample += other.sample[: MAX_SAMPLE - len(merged.sample)]
 
@@ -219,6 +224,8 @@ class RowsCombiner(TableCombiner):
         accumulator.note_judged(labels)
         accumulator.note_rows(labels.tolist(), scores.tolist())
         lengths = np.array([len(query.judged[0]) for query in waiting])
+        accumulator.num_lists += len(waiting)
+        accumulator.longest = max(accumulator.longest, int(lengths.max(initial=0)))
         codes = np.repeat(np.arange(len(waiting)), lengths)
         columns = {"query": codes, "labels": labels, "scores": scores}
         columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
@@ -229,6 +236,7 @@ class RowsCombiner(TableCombiner):
         """Raises ValueError for labels that are only -1 and 1; warns of swaps."""
         labels, scores = np.array(accumulator.sample).reshape(-1, 2).T
         warn_if_swapped(labels, scores)
+        warn_if_lists_have_one_item(accumulator.num_lists, accumulator.longest)
         refuse_signed_labels(np.array([*accumulator.labels]), "leave these rows out")
         accumulator.judged.warn(thresholds_of(self.named.values()))
 
