@@ -105,7 +105,7 @@ OPTION_VALUES = {
     "discount": (*DISCOUNTS, inverse_rank),
 }
 # Options that have their own tests.
-TESTED_ELSEWHERE = {"ties", "seed", "empty"}
+TESTED_ELSEWHERE = {"ties", "seed", "empty", "zero_weight"}
 
 
 def values_of(option, annotation, default):

@@ -9,7 +9,14 @@ from typing import Annotated, Literal
 
 import pytest
 import tensorflow as tf
-from cases import CASES, CLASSES, METRICS, OWN_METRICS, make_metric
+from cases import (
+    CASES,
+    CLASSES,
+    METRICS,
+    OWN_METRICS,
+    TESTED_ELSEWHERE,
+    make_metric,
+)
 
 import tfrankmetrics as tfr
 from tfrankmetrics import item_data, options
@@ -17,7 +24,16 @@ from tfrankmetrics.engine.measure import DECLARATIONS
 from tfrankmetrics.metrics.trial import try_declaration
 
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
-SHARED = ["ties", "seed", "empty", "convention", "inputs", "name", "dtype"]
+SHARED = [
+    "ties",
+    "seed",
+    "empty",
+    "zero_weight",
+    "convention",
+    "inputs",
+    "name",
+    "dtype",
+]
 FUNCTIONS_WITH_OPTIONS = [tfr.evaluate, tfr.evaluate_rows, tfr.RankingMetrics]
 FUNCTIONS_WITH_OPTIONS += [tfr.EvaluateRows, tfr.EvaluateLists]
 
@@ -42,12 +58,12 @@ def description_of(documentation, option):
 def test_signatures_show_the_defaults():
     assert str(inspect.signature(tfr.NDCG)) == (
         "(k=None, *, gain='exponential', discount='log2', ideal='judged', "
-        "ties='expected', seed=None, empty='zero', convention=None, inputs='labels', "
-        "duplicates='first', name=None, dtype=None)"
+        "ties='expected', seed=None, empty='zero', zero_weight='keep', "
+        "convention=None, inputs='labels', duplicates='first', name=None, dtype=None)"
     )
     assert str(inspect.signature(tfr.OrderedPairAccuracy)) == (
         "(*, average='micro', ties='expected', seed=None, empty='skip', "
-        "convention=None, inputs='labels', name=None, dtype=None)"
+        "zero_weight='keep', convention=None, inputs='labels', name=None, dtype=None)"
     )
 
 
@@ -109,7 +125,7 @@ def test_the_cases_cover_every_option(name):
     covered = {
         option for case in CASES if case.name == name for option, _ in case.options
     }
-    assert covered == METRICS[name].types.keys() - {"ties", "seed", "empty"}
+    assert covered == METRICS[name].types.keys() - TESTED_ELSEWHERE
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -121,6 +121,7 @@ def test_ids_give_the_values_of_labels(duplicates, queries):
 @few_examples
 @given(data=st.data())
 @pytest.mark.usefixtures("run_eagerly")
+@pytest.mark.filterwarnings("ignore:`exclude` removes items")
 def test_a_catalogue_gives_the_values_of_labels(per_query, data):
     shape = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 9)))
     values = st.sampled_from([0.0, -0.0, 1.0, 2.5, np.nan, INF, -INF])

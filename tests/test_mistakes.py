@@ -375,3 +375,411 @@ def test_errors_of_labels_say_what_to_do():
         tfr.evaluate_rows([1, 1], [np.nan, 1], [1, 2], ["mrr"])
     with pytest.raises(ValueError, match="pass gain='linear'"):
         tfr.evaluate([1500, 0], [2, 1], ["ndcg"])
+
+
+# Weights of 0 for items
+
+
+MASKING = [
+    {"convention": "keras_rs"},
+    {"convention": "tf_ranking"},
+    {"zero_weight": "mask"},
+]
+
+
+@pytest.mark.parametrize("options", MASKING, ids=lambda options: next(iter(options)))
+def test_a_weight_of_zero_masks_an_item_where_tools_mask_it(options):
+    rng = np.random.default_rng(0)
+    labels, scores = rng.integers(0, 3, (20, 8)), rng.normal(size=(20, 8))
+    weights = np.where(rng.random((20, 8)) < 0.3, 0, rng.integers(1, 5, (20, 8)))
+    names = ["ndcg@3", "map", "mrr", "precision@3", "recall@3", "dcg"]
+    expected = tfr.evaluate(
+        labels, scores, names, sample_weight=weights, mask=weights > 0
+    )
+    found = tfr.evaluate(labels, scores, names, sample_weight=weights, **options)
+    assert found == expected
+    rows = np.repeat(range(20), 8), labels.ravel(), scores.ravel()
+    weighted = {"sample_weight": weights.ravel(), **options}
+    assert tfr.evaluate_rows(*rows, names, **weighted) == pytest.approx(expected)
+    metric = tfr.RankingMetrics(names, **options)
+    update = tf.function(update_function(metric))
+    update(labels, scores, tf.constant(weights, tf.float32))
+    found = {name: float(value) for name, value in metric.result().items()}
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_weight_of_zero_masks_an_item_only_in_some_metrics_of_a_list():
+    data = {"y_true": [[0, 1]], "y_pred": [[0.9, 0.8]], "sample_weight": [[0, 1]]}
+    of_tool = tfr.MeanReciprocalRank(convention="keras_rs", name="tool")
+    copy = type(of_tool).from_config(of_tool.get_config())
+    with pytest.warns(tfr.RankingWarning, match="does not mask"):
+        values = tfr.evaluate(metrics=[copy, "mrr"], **data)
+    assert values == {"tool": 1.0, "mrr": 0.5}
+    explained = tfr.explain(**data, metric="mrr", versus="keras_rs")
+    assert "They differ in zero_weight ('keep' or 'mask')" in str(explained)
+
+
+def test_weights_of_zero_and_one_are_a_warning():
+    data = {"y_true": [[0, 1]], "y_pred": [[0.9, 0.8]], "metrics": ["mrr"]}
+    message = "does not mask an item.*1 in all.*pass a mask, labels below 0"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        assert tfr.evaluate(sample_weight=[[0, 1]], **data) == {"mrr": 0.5}
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.evaluate_rows([5, 5], [0, 1], [0.9, 0.8], ["mrr"], sample_weight=[0, 1])
+    rng = np.random.default_rng(0)
+    labels, scores = rng.integers(0, 2, (9, 8)), rng.random((9, 8))
+    labels[:, 0] = 1
+    padded = np.arange(8) < rng.integers(3, 8, (9, 1))
+    of_queries = rng.random((9, 1)) + 0.1
+    with pytest.warns(tfr.RankingWarning, match="does not mask"):
+        tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * of_queries)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for weights in (
+            np.where(rng.random((9, 8)) < 0.3, 0, rng.random((9, 8))),  # of any size
+            np.where(labels > 0, 1 / (1 + np.arange(8)), 0),  # of clicks only
+            np.arange(9) % 2,  # of queries
+            np.repeat(np.arange(9)[:, None] % 2, 8, axis=1),
+        ):
+            tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
+        tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * 1, mask=padded)
+        masks = {"convention": "keras_rs", "sample_weight": padded * 1}
+        tfr.evaluate(labels, scores, ["mrr"], **masks)
+
+
+# Mistakes of which a metric object keeps evidence
+
+
+def labels_of_mistakes(kind):
+    rng = np.random.default_rng(0)
+    return {
+        "stars": rng.integers(1, 6, (10, 8)),
+        "click rates": rng.random((10, 8)) * 0.9,
+        "lists of one item": rng.integers(0, 2, (60, 1)),
+    }[kind].astype("float32")
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("stars", "at least 1. Received in .* so that each item is relevant"),
+        ("click rates", "all of which are below 1, so that no item is relevant"),
+        ("lists of one item", "only lists of one item, in which nothing can be"),
+    ],
+)
+def test_a_metric_object_warns_of_labels_as_functions_do(kind, message, how):
+    labels = labels_of_mistakes(kind)
+    scores = np.random.default_rng(1).random(labels.shape, "float32")
+    metric = updated(tfr.RankingMetrics(["mrr", "map"]), labels, scores, how)
+    if kind == "lists of one item":  # the first batch has 5 queries
+        metric.reset_state()
+        metric.update_state(labels, scores)
+    with pytest.warns(tfr.RankingWarning, match=message):
+        metric.result()
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_metric_object_is_silent_about_valid_labels(how):
+    rng = np.random.default_rng(0)
+    shape = (10, 8)
+    scores = rng.random(shape, "float32")
+    stars = rng.integers(1, 6, shape)
+    valid = [
+        (stars, {"relevance_threshold": 4.0}),
+        (rng.random(shape), {"relevance_threshold": 0.5}),
+        (rng.integers(0, 6, shape), {}),
+        (np.ones(shape), {}),  # implicit feedback
+        (np.zeros(shape), {}),
+        (rng.integers(1, 3, shape), {}),  # two grades of relevant items
+        (np.where(rng.random(shape) < 0.1, 1, rng.random(shape)), {}),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for labels, options in valid:
+            metric = tfr.RankingMetrics(["mrr"], **options)
+            updated(metric, labels.astype("float32"), scores, how).result()
+        updated(tfr.NDCG(), stars.astype("float32"), scores, how).result()
+        updated(
+            tfr.NDCG(), stars[:2, :4].astype("float32"), scores[:2, :4], how
+        ).result()
+
+
+def test_fit_warns_of_stars():
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(1), tf.keras.layers.Reshape([8])]
+    )
+    model.compile("sgd", "mse", metrics=[tfr.MeanReciprocalRank()])
+    features = np.random.default_rng(0).random((10, 8, 3), "float32")
+    with pytest.warns(tfr.RankingWarning, match="each item is relevant. Pass"):
+        model.fit(features, labels_of_mistakes("stars"), verbose=0)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_metric_object_warns_of_weights_like_a_mask(how):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, (10, 30)).astype("float32")
+    scores = rng.random((10, 30), "float32")
+    padded = (np.arange(30) < rng.integers(3, 29, (10, 1))).astype("float32")
+
+    def metric_after(weights, **options):
+        metric = tfr.RankingMetrics(["mrr", "ndcg@3"], **options)
+
+        def update(weights):
+            metric.update_state(labels, scores, weights)
+
+        if how != "eagerly":
+            update = tf.function(update, jit_compile=how == "under XLA")
+        update(tf.constant(weights, tf.float32))
+        return metric
+
+    of_queries = rng.random((10, 1)) + 0.1
+    for weights in (padded, padded * of_queries):
+        metric = metric_after(weights)
+        with pytest.warns(tfr.RankingWarning, match="does not mask an item"):
+            metric.result()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric_after(padded, convention="keras_rs").result()
+        metric_after(padded * rng.random((10, 30))).result()
+        metric_after(np.where(labels > 0, 1 / (1 + np.arange(30)), 0)).result()
+        metric_after(of_queries * (np.arange(10)[:, None] % 2)).result()
+
+
+@pytest.mark.parametrize("how", ["evaluate", *HOW])
+def test_relevant_items_that_are_excluded_from_a_catalogue_are_a_warning(how):
+    rng = np.random.default_rng(0)
+    scores = rng.random((10, 30), "float32")
+    relevant = rng.integers(0, 10, (10, 2))
+    interactions = np.concatenate([relevant, rng.integers(0, 30, (10, 4))], axis=1)
+    before = rng.integers(10, 30, (10, 6))  # only items that are not relevant
+
+    def evaluate(exclude):
+        data = {"ids": relevant, "exclude": exclude}
+        if how == "evaluate":
+            return tfr.evaluate(data, scores, ["mrr"], inputs="catalogue")
+        metric = tfr.RankingMetrics(["mrr"], inputs="catalogue")
+
+        def update(data, scores):
+            metric.update_state(data, scores)
+
+        if how != "eagerly":
+            update = tf.function(update, jit_compile=how == "under XLA")
+        update({name: tf.constant(ids) for name, ids in data.items()}, scores)
+        return metric.result()
+
+    with pytest.warns(tfr.RankingWarning, match="20 of 20 relevant items are excluded"):
+        assert float(evaluate(interactions)["mrr"]) == 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert float(evaluate(before)["mrr"]) > 0
+        evaluate(np.where(np.arange(10)[:, None] < 3, interactions, before))  # a few
+
+
+def test_labels_of_runs_that_a_threshold_does_not_tell_apart_are_a_warning():
+    rng = np.random.default_rng(0)
+    queries, items = np.repeat(range(10), 8), np.tile(range(8), 10)
+    run = pd.DataFrame({"query_id": queries, "item_id": items})
+    qrels = run.assign(label=rng.integers(1, 6, 80))
+    run = run.assign(score=rng.random(80))
+    with pytest.warns(tfr.RankingWarning, match="so that each item is relevant"):
+        tfr.evaluate_run(qrels, run, ["mrr"])
+    rates = qrels.assign(label=rng.random(80) * 0.9)
+    with pytest.warns(tfr.RankingWarning, match="so that no item is relevant"):
+        tfr.evaluate_run(rates, run, ["mrr"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Other items of the run were not judged: they are not relevant.
+        tfr.evaluate_run(qrels[qrels.item_id < 7], run, ["mrr"])
+        tfr.evaluate_run(qrels, run, ["mrr"], relevance_threshold=4.0)
+
+
+def test_batches_of_lists_are_checked_together():
+    stars = labels_of_mistakes("stars")
+    scores = np.random.default_rng(1).random((10, 8))
+
+    def evaluate(labels):
+        model = tf.keras.Sequential([tf.keras.layers.Reshape([8])])
+        data = tf.data.Dataset.from_tensor_slices((scores, labels)).batch(4)
+        callback = tfr.EvaluateLists(data, metrics=["mrr"])
+        callback.set_model(model)
+        callback.on_epoch_end(0, {})
+
+    with pytest.warns(tfr.RankingWarning, match="so that each item is relevant"):
+        evaluate(stars)
+    stars[9, 0] = 0  # in the last batch
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tfr.RankingWarning)
+        evaluate(stars)
+
+
+# Data in another form than they seem
+
+
+def test_a_long_flat_list_of_many_relevant_items_is_a_warning():
+    labels, scores = RNG.integers(0, 2, 384), RNG.random(384)
+    message = "384 items, .* If they belong to several queries, use evaluate_rows"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.evaluate(labels, scores, ["ndcg@10"])
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.NDCG(k=10).update_state(labels, scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate([labels], [scores], ["ndcg@10"])
+        tfr.evaluate(labels[:50], scores[:50], ["ndcg@10"])
+        tfr.evaluate(np.arange(384) == 7, scores, ["ndcg@10"])  # of a catalogue
+        tfr.evaluate_rows(None, labels, scores, ["mrr"], groups=[384])
+
+
+def test_series_in_different_orders_are_a_warning():
+    frame = pd.DataFrame(
+        {
+            "query": np.repeat(range(6), 4),
+            "label": RNG.integers(0, 2, 24),
+            "score": RNG.random(24),
+        }
+    )
+    shuffled = frame["score"].sample(frac=1, random_state=0)
+    with pytest.warns(tfr.RankingWarning, match="as query_ids and scores. Put them"):
+        tfr.evaluate_rows(frame["query"], frame["label"], shuffled, ["mrr"])
+    chosen = frame[frame["label"] == 1]
+    rest = frame[frame["label"] == 0][: len(chosen)]
+    chosen = chosen[: len(rest)]
+    with pytest.warns(tfr.RankingWarning, match="matched by their position"):
+        tfr.evaluate_rows(chosen["query"], chosen["label"], rest["score"], ["mrr"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate_rows(*(frame[name] for name in frame), ["mrr"])
+        mixed = frame.sample(frac=1, random_state=1)
+        tfr.evaluate_rows(*(mixed[name] for name in frame), ["mrr"])
+        # Predictions are often a new Series, whose rows are numbered from 0.
+        predicted = pd.Series(RNG.random(len(chosen)))
+        tfr.evaluate_rows(chosen["query"], chosen["label"], predicted, ["mrr"])
+        tfr.evaluate_rows(frame["query"], frame["label"], shuffled.to_numpy(), ["mrr"])
+
+
+def test_ranked_positions_as_scores_are_a_warning():
+    scores = RNG.random((10, 40))
+    ranked = np.argsort(-scores, axis=1)
+    labels = (scores > 0.9).astype(int)
+    relevant = RNG.integers(0, 40, (10, 1))
+    message = "the numbers 0 to 39 in each list, as of argsort.* pass inputs='ids'"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.evaluate(labels, ranked, ["mrr"])
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.evaluate(relevant, ranked, ["mrr"], inputs="catalogue")
+    for inputs, truth in (("labels", labels), ("catalogue", relevant)):
+        with pytest.warns(tfr.RankingWarning, match=message):
+            tfr.MeanReciprocalRank(inputs=inputs).update_state(truth, ranked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate(labels, ranked.astype(float), ["mrr"])
+        tfr.evaluate(labels, (scores * 100).astype(int), ["mrr"])
+        tfr.evaluate([[1, 0, 0]] * 4, [[2, 1, 0]] * 4, ["mrr"])
+        tfr.evaluate(relevant, ranked, ["mrr"], inputs="ids")
+    with pytest.raises(ValueError, match="recommended ids rather than scores"):
+        tfr.evaluate([[39]] * 10, ranked[:, :20], ["mrr"], inputs="catalogue")
+
+
+def test_one_metric_object_for_two_outputs_is_an_error():
+    inputs = tf.keras.Input((8, 1))
+    outputs = {n: tf.keras.layers.Reshape((8,), name=n)(inputs) for n in ("a", "b")}
+    model = tf.keras.Model(inputs, outputs)
+    metric = tfr.NDCG()
+    data = np.ones((4, 8, 1)), {name: np.ones((4, 8)) for name in outputs}
+    # Keras 2 itself finds the object twice.
+    message = "Make an object for each output|duplicated metrics object"
+
+    def evaluate():
+        model.compile(loss="mse", metrics={"a": metric, "b": metric})
+        model.evaluate(*data, verbose=0)
+
+    with pytest.raises(ValueError, match=message):
+        evaluate()
+
+
+# Names and ids
+
+
+@pytest.mark.parametrize(
+    "name", ["recall_2", "ndcg_cut", "ndcg_cut_5", "P_3", "mine@3", "recall_3"]
+)
+def test_a_metric_must_not_have_the_name_of_another_one_with_a_cutoff(name):
+    def hits(lists, relevance):
+        return lists.sum_to_cutoffs(lists.expected(relevance))
+
+    names = {"name": "hits_found", "aliases": (name,)}
+    if re.fullmatch("[a-z0-9_]+", name):
+        names = {"name": name, "aliases": ()}
+    with pytest.raises(ValueError, match="must not end with a cutoff"):
+
+        @tfr.metric(formula=hits, gain=tfr.BinaryGain, range=(0, np.inf), **names)
+        class Hits(tfr.TopKMetric):
+            """Hits."""
+
+            relevance_threshold: float = 1.0
+
+    assert tfr.evaluate([[1, 0, 0]], [[2, 1, 3]], ["recall_2"]) == {"recall@2": 1.0}
+
+
+def test_ids_that_are_not_hashable_are_an_error():
+    qrels = pd.DataFrame({"query_id": [[1], [2]], "item_id": [1, 2], "label": [1, 1]})
+    run = qrels.rename(columns={"label": "score"})
+    with pytest.raises(ValueError, match="The ids of queries must be hashable"):
+        tfr.evaluate_run(qrels, run, ["mrr"])
+    with pytest.raises(ValueError, match="one id for each candidate"):
+        tfr.evaluate_retrieval(
+            np.eye(2), np.eye(2), [[1], [2]], ["mrr"], candidate_ids=[[1], [2]]
+        )
+
+
+@pytest.mark.parametrize("name", ["recall_at_k", "NDCG-5", "map 5"])
+def test_other_forms_of_a_cutoff_are_part_of_the_proposal(name):
+    with pytest.raises(ValueError, match=r"'(recall@10|ndcg@5|map@5)'"):
+        tfr.evaluate([1, 0], [2, 1], [name])
+
+
+def test_ranks_as_scores_are_a_warning():
+    queries, items = np.repeat(range(6), 4), np.tile(range(4), 6)
+    frame = pd.DataFrame({"query_id": queries, "item_id": items, "rank": items + 1})
+    qrels = frame.assign(label=RNG.integers(0, 2, 24))
+    message = "whose lowest is the best. Pass the scores of the model, or the negative"
+    mixed = frame.sample(frac=1, random_state=0)
+    for run in (frame, mixed):
+        with pytest.warns(tfr.RankingWarning, match=message):
+            tfr.evaluate_run(qrels, run, ["mrr"], score="rank")
+        with pytest.warns(tfr.RankingWarning, match=message):
+            tfr.evaluate_rows(
+                "query_id", "label", "rank", ["mrr"], data=qrels.loc[run.index]
+            )
+    with pytest.warns(tfr.RankingWarning, match=message):
+        tfr.evaluate_rows(queries, qrels["label"].to_numpy(), items + 1, ["mrr"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labels = qrels["label"].to_numpy()
+        tfr.evaluate_rows(queries, labels, 4 - items, ["mrr"])  # the best one first
+        tfr.evaluate_rows(queries, labels, RNG.permuted(items + 1), ["mrr"])
+        tfr.evaluate_rows(queries[:8], labels[:8], items[:8] + 1, ["mrr"])  # a few
+        tfr.evaluate_run(
+            qrels, frame.assign(rank=-frame["rank"]), ["mrr"], score="rank"
+        )
+
+
+def test_keras_2_without_its_package_is_named(monkeypatch):
+    from tfrankmetrics.keras import bases
+
+    class Keras:
+        @property
+        def metrics(self):
+            raise ImportError("`tf_keras` is not installed")
+
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
+    monkeypatch.setattr(tf, "keras", Keras())
+    find = bases.importlib.util.find_spec
+
+    def without_tf_keras(name, *more):
+        return None if name == "tf_keras" else find(name, *more)
+
+    monkeypatch.setattr(bases.importlib.util, "find_spec", without_tf_keras)
+    with pytest.raises(ImportError, match="requires Keras 2, the package tf_keras"):
+        bases._keras()

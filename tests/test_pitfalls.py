@@ -134,6 +134,7 @@ def test_weights_of_another_shape_raise():
         value("mrr", np.eye(2, 3), np.eye(2, 3), sample_weight=np.ones((1, 3)))
 
 
+@pytest.mark.filterwarnings("ignore:A weight of 0 does not mask")
 def test_items_with_weight_0_keep_their_ranks():
     """TF-Ranking, keras-rs: the value is 1.0 for weight 0, but 1/3 for weight 1e-6."""
     for weight in (0.0, 1e-6, 1.0):

@@ -78,6 +78,7 @@ def assert_close(ours, theirs):
 @few_examples
 @given(batches(max_items=5, max_lists=9), st.data())
 @example((np.array([[1.0, 0.0]]), np.array([[-np.inf, np.nan]])), None)
+@pytest.mark.filterwarnings("ignore:A weight of 0 does not mask")
 def test_values_equal_the_oracle(batch, data):
     labels, scores = batch
     weights = None

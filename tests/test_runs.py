@@ -68,7 +68,7 @@ FORMS = {
 def test_all_forms_give_the_values_computed_by_hand(form, tmp_path):
     result = tfr.evaluate_run(*FORMS[form](tmp_path), METRICS)
     assert result == pytest.approx(VALUES)
-    assert result.counts == (3, 1, 1, 5, 2, "zero")
+    assert result.counts == (3, 1, 1, 5, 2, "zero", 0)
 
 
 def test_the_order_of_rows_does_not_matter():
@@ -493,3 +493,54 @@ def test_tables_of_one_row():
     assert tfr.evaluate_run(judged, found, ["mrr"]) == {"mrr": 1.0}
     with pytest.raises(ValueError, match="the same type in `qrels` and `run`"):
         tfr.evaluate_run(judged, found.assign(item_id=[1]), ["mrr"])
+
+
+def test_the_note_has_the_number_of_scores_that_are_nan():
+    qrels = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1}}
+    run = {"q1": {"a": np.nan, "b": 0.5}, "q2": {"a": np.nan}, "q3": {"a": np.nan}}
+    values = tfr.evaluate_run(qrels, run, ["mrr"])
+    assert values == {"mrr": (1 / 2 + 1) / 2}
+    assert values.counts.nan_scores == 2
+    assert "2 of 3 scores are NaN, which ranks below every number." in repr(values)
+
+
+def runs_of_models():
+    rng = np.random.default_rng(0)
+    pairs = [(query, item) for query in "abcde" for item in range(6)]
+    qrels = pd.DataFrame(pairs, columns=["query_id", "item_id"])
+    run = pd.concat([qrels.assign(model=name) for name in ("new", "old")])
+    qrels["label"] = rng.integers(0, 2, len(qrels))
+    run["score"] = rng.random(len(run))
+    return qrels, run.sample(frac=1, random_state=0)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_table_of_several_models_gives_a_result_for_each(library):
+    qrels, run = runs_of_models()
+    table = run
+    if library == "polars":
+        table = pl.DataFrame(run.to_dict("list"))
+    elif library == "pyarrow":
+        table = pytest.importorskip("pyarrow").Table.from_pandas(run)
+    found = tfr.evaluate_run(qrels, table, ["mrr", "ndcg@3"], model="model")
+    for name in ("new", "old"):
+        rows = run[run["model"] == name]
+        assert found[name] == tfr.evaluate_run(qrels, rows, ["mrr", "ndcg@3"])
+    values = tfr.evaluate_run(qrels, table, ["mrr"], model="model", per_query=True)
+    compared = tfr.compare(values)
+    assert {each.model for each in compared.means} == {"new", "old"}
+
+
+def test_models_must_be_a_column_without_missing_values():
+    qrels, run = runs_of_models()
+    with pytest.raises(ValueError, match=r"only once.*name their column: model="):
+        tfr.evaluate_run(qrels, run, ["mrr"])
+    with pytest.raises(ValueError, match="`model` must name one column"):
+        tfr.evaluate_run(qrels, run, ["mrr"], model="modell")
+    with pytest.raises(ValueError, match="names a column of the frame `run`"):
+        tfr.evaluate_run(qrels, {"a": [1]}, ["mrr"], model="model")
+    run["model"] = run["model"].where(run["model"] == "new")
+    with pytest.raises(
+        ValueError, match=r"must have a model\. Received: a missing one"
+    ):
+        tfr.evaluate_run(qrels, run, ["mrr"], model="model")

@@ -362,3 +362,13 @@ def test_no_queries_have_no_slices():
 def test_the_error_for_a_name_says_whose_column_is_meant():
     with pytest.raises(ValueError, match="`by` must be a frame's column, or a dict"):
         tfr.evaluate([[1]], [[1.0]], ["mrr"], by="language")
+
+
+def test_the_values_of_many_queries_print_the_first_and_the_last():
+    rng = np.random.default_rng(0)
+    labels, scores = rng.integers(0, 2, (1000, 5)), rng.random((1000, 5))
+    values = tfr.evaluate(labels, scores, ["mrr", "map"], per_query=True)
+    assert len(repr(values)) < 300
+    assert "..." in repr(values)
+    few = tfr.evaluate(labels[:60], scores[:60], ["mrr"], per_query=True)
+    assert "..." not in repr(few)

@@ -376,7 +376,7 @@ def test_average_precision_over_hits_of_a_long_tie_is_exact(size, relevant, k):
         expected += Fraction(ways, math.comb(size, k)) * precisions / k
     labels = np.arange(size) < relevant
     metric = tfr.MeanAveragePrecision(k=k, denominator="hits")
-    (value,) = tfr.evaluate(labels, np.zeros(size), [metric]).values()
+    (value,) = tfr.evaluate([labels], [np.zeros(size)], [metric]).values()
     assert value == pytest.approx(float(expected), rel=1e-14, abs=0)
 
 

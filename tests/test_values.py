@@ -435,6 +435,7 @@ def test_query_weights():
     assert value("mrr", labels, scores, sample_weight=[0.0, 1.0]) == 0.5
 
 
+@pytest.mark.filterwarnings("ignore:A weight of 0 does not mask")
 def test_item_weights():
     labels, scores, weights = [[2, 0, 1]], [[3.0, 2.0, 1.0]], [[1.0, 5.0, 4.0]]
 

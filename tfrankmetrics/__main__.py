@@ -75,6 +75,10 @@ def _parser() -> argparse.ArgumentParser:
         help="judged queries without predictions; zero by default, and skip with "
         "--convention trec_eval, as trec_eval does without -c",
     )
+    add(
+        "--model",
+        help="the column of the models, in the table of a run with several of them",
+    )
     add("--test", choices=["randomization", "t", "bootstrap"], default="randomization")
     add(
         "--unpaired",
@@ -113,11 +117,14 @@ def _run(options: argparse.Namespace) -> int:
             "--gate not_worse needs a margin above 0, the largest loss that does not "
             f"matter. Received: --margin {options.margin:g}."
         )
-    if options.gate and len(options.runs) < 2:
+    if options.model and len(options.runs) > 1:
+        raise ValueError("--model is for one table of runs. Received: several files.")
+    are_several = len(options.runs) > 1 or options.model
+    if options.gate and not are_several:
         raise ValueError(
             "--gate compares the first run with the others. Received: one run."
         )
-    is_table = len(options.runs) > 1 or options.by
+    is_table = are_several or options.by
     if options.per_query and is_table:
         raise ValueError(
             "-q prints the queries of one run. Received: several runs, or --by."
@@ -138,7 +145,7 @@ def _run(options: argparse.Namespace) -> int:
         },
     }
     qrels = _table(options.qrels, options)
-    if len(options.runs) > 1:
+    if are_several:
         return _print_comparison(qrels, options, arguments)
     run = _table(options.runs[0], options)
     if is_table:
@@ -152,11 +159,15 @@ def _print_comparison(
     qrels: Any, options: argparse.Namespace, arguments: dict[str, Any]
 ) -> int:
     """Prints the comparison of several runs; returns 1 if one does not pass a gate."""
+    arguments["per_query"] = True
     values: dict[str, Any] = {}
-    for path, name in zip(options.runs, _names(options.runs), strict=True):
-        run = _table(path, options)
-        values[name] = tfr.evaluate_run(qrels, run, per_query=True, **arguments)
-        _note(values[name].counts, name)
+    if options.model:
+        run = _table(options.runs[0], options)
+        values = {**tfr.evaluate_run(qrels, run, model=options.model, **arguments)}
+    else:
+        for path, name in zip(options.runs, _names(options.runs), strict=True):
+            run = _table(path, options)
+            values[name] = tfr.evaluate_run(qrels, run, **arguments)
     by = [*next(iter(values.values())).by] or None
     compared = tfr.compare(values, by=by, test=options.test, unpaired=options.unpaired)
     print(_formatted(compared, options.format))
@@ -264,11 +275,11 @@ def _names(paths: Sequence[str]) -> list[str]:
     return list(paths)
 
 
-def _note(counts: tfr.RunCounts, name: str = "") -> None:
+def _note(counts: tfr.RunCounts) -> None:
     from tfrankmetrics.results.values import described
 
     if text := described(counts):
-        print(f"{name}: {text}" if name else text, file=sys.stderr)
+        print(text, file=sys.stderr)
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:

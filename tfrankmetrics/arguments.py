@@ -153,6 +153,16 @@ class RunColumns(PairColumns, total=False):
 class RunArguments(ResultArguments, RunColumns, total=False):
     """The arguments of `evaluate_run`."""
 
+    model: Annotated[
+        str | None,
+        Argument(
+            None,
+            "The column of `run` with the model of each row, if the table holds the "
+            "predictions of several models. The result is then a dict with the result "
+            "of each model, which `compare` takes with `per_query=True`.",
+        ),
+    ]
+
 
 class ExplainRunArguments(PairColumns, Options, total=False):
     """The arguments of `explain_run`."""

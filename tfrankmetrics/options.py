@@ -50,6 +50,7 @@ __all__ = [
     "Separator",
     "Ties",
     "UnknownOptionError",
+    "ZeroWeight",
 ]
 
 TensorFunction = Callable[[Any], Any]
@@ -103,6 +104,7 @@ NumItems = Annotated[
 Ties = Literal["expected", "stable", "random", "best", "worst"]
 Seed = int | None
 Empty = Literal["zero", "one", "skip"]
+ZeroWeight = Literal["keep", "mask"]
 Average = Literal["micro", "macro", "items", "relevant"]
 ConventionName = Literal[
     "tf_ranking",
@@ -233,6 +235,14 @@ class Options(TypedDict, total=False):
             '"zero", "one" (only metrics whose best value is 1), or "skip", which '
             "excludes the list from the mean. Lists that consist entirely of padding "
             "are always excluded."
+        ),
+    ]
+    zero_weight: Annotated[
+        ZeroWeight,
+        Option(
+            'What a weight of 0 for an item means: "keep" (the item keeps its rank but '
+            'has no gain) or "mask" (the item is masked, as in TF-Ranking and '
+            "keras-rs)."
         ),
     ]
     num_items: Annotated[

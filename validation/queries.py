@@ -6,6 +6,7 @@ CUTOFFS = (None, 1, 2, 3, 5, 10, 20)
 # Fractional labels lie between the grades, some below the relevance threshold.
 GRADES = {"graded": [0, 0, 1, 2, 3, 4], "fractional": [0, 0.25, 0.5, 1, 1.25, 2.75]}
 WEIGHTS = ("none", "queries", "items")
+SOME_ZERO = "items, some with a weight of 0"
 
 
 def name_of(metric, k):
@@ -46,8 +47,9 @@ def random_batch(rng, grades, weights, queries=8, items=12):
     """Labels with padding at random places, scores without ties, and weights.
 
     The batch avoids the differences that `docs/conventions.md` lists. No list is all
-    padding, and no weight is 0. With weights, every list has a relevant item. The lists
-    are long enough for one of them to have pairs.
+    padding. With weights, every list has a relevant item with a weight, and only
+    `SOME_ZERO` has weights of 0. The lists are long enough for one of them to have
+    pairs.
     """
     shape = queries, rng.integers(2, items + 1)
     labels = rng.choice(GRADES[grades], shape)
@@ -59,7 +61,12 @@ def random_batch(rng, grades, weights, queries=8, items=12):
     labels[rows, keep] = np.maximum(labels[rows, keep], 0)
     order = rng.permuted(np.tile(np.arange(64), (queries, 1)), axis=1)
     scores = order[:, : shape[1]] / 16 - 2
-    weight_shape = {"none": None, "queries": (queries, 1), "items": shape}[weights]
+    weight_shape = {"none": None, "queries": (queries, 1)}.get(weights, shape)
     if weight_shape is None:
         return labels.tolist(), scores.tolist(), None
-    return labels.tolist(), scores.tolist(), rng.integers(1, 9, weight_shape).tolist()
+    given = rng.integers(1, 9, weight_shape)
+    if weights == SOME_ZERO:
+        is_zero = rng.random(shape) < 0.3
+        is_zero[rows, keep] = False
+        given[is_zero] = 0
+    return labels.tolist(), scores.tolist(), given.tolist()

@@ -270,6 +270,31 @@ def test_swapped_columns_are_a_warning(tmp_path):
         results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        (lambda rng: rng.randrange(1, 6), "so that each item is relevant"),
+        (lambda rng: rng.random() * 0.9, "so that no item is relevant"),
+    ],
+)
+def test_labels_that_a_threshold_does_not_tell_apart_are_a_warning(
+    label, message, tmp_path
+):
+    rng = random.Random(0)
+    rows = [
+        {"query": n % 10, "item": n, "label": label(rng), "score": rng.random()}
+        for n in range(3000)
+    ]
+    with pytest.warns(tfr.RankingWarning, match=message):
+        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
+
+
+def test_queries_of_one_row_are_a_warning(tmp_path):
+    rows = [{"query": n, "label": n % 2, "score": 0.5} for n in range(60)]
+    with pytest.warns(tfr.RankingWarning, match="60 lists of one item each"):
+        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
+
+
 class Row(NamedTuple):
     query: str
     label: int

@@ -13,7 +13,7 @@ from conventions_document import (
     examples_in_batches,
     same_values,
 )
-from queries import GRADES, WEIGHTS, name_of, random_batch, subtopics_of
+from queries import GRADES, SOME_ZERO, WEIGHTS, name_of, random_batch, subtopics_of
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
 from tf_ranking import METRICS, VALUES, cutoffs_of, groups, recorded_values, value
 
@@ -22,7 +22,7 @@ import tfrankmetrics as tfr
 BATCHES = 8
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("weights", [*WEIGHTS, SOME_ZERO])
 @pytest.mark.parametrize("grades", GRADES)
 def test_equal_values(grades, weights, compare):
     rng = np.random.default_rng(1)

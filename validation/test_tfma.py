@@ -4,6 +4,7 @@ import ast
 import doctest
 import json
 import pathlib
+import warnings
 
 import numpy as np
 import own_metric
@@ -61,6 +62,42 @@ def by_slice(table, config):
         of[0][1] if of else None: values_of(metrics)
         for of, metrics in result.slicing_metrics
     }
+
+
+@pytest.mark.parametrize(
+    ("grades", "message"),
+    [
+        ([1, 2, 3, 4, 5], "so that each item is relevant"),
+        ([0.1, 0.2, 0.9], "so that no item is relevant"),
+        ([-1, 1], "nothing but relevant items is left"),
+    ],
+)
+def test_labels_that_are_probably_a_mistake_are_a_warning(grades, message):
+    table = make_table()
+    table["grade"] = np.random.default_rng(0).choice(grades, len(table))
+    with pytest.warns(tfr.RankingWarning, match=message):
+        by_slice(table, eval_config(["mrr"], **ROWS))
+
+
+def test_metrics_are_added_to_a_configuration():
+    table = make_table()
+    first = eval_config(["mrr"], **ROWS)
+    both = eval_config(["ndcg@10"], slices=["country"], add_to=first, **ROWS)
+    assert [len(config.metrics_specs) for config in (first, both)] == [1, 2]
+    assert len(both.model_specs) == len(first.model_specs) == 1
+    assert len(both.slicing_specs) == 2  # all queries, and the countries
+    alone = by_slice(table, eval_config(["mrr", "ndcg@10"], slices=["country"], **ROWS))
+    assert by_slice(table, both) == alone
+    with pytest.raises(ValueError, match="`label_key` must be the one of the models"):
+        eval_config(["map"], add_to=first, **{**ROWS, "label_key": "other"})
+    with pytest.raises(ValueError, match="the models 'candidate' and 'baseline'"):
+        eval_config(["map"], add_to=first, change_thresholds={"map": 0.0}, **ROWS)
+
+
+def test_valid_labels_are_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tfr.RankingWarning)
+        by_slice(make_table(), eval_config(["mrr"], slices=["country"], **ROWS))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -22,6 +22,7 @@ except ImportError as error:
 from tfrankmetrics.arguments import BeamRunArguments, KeyArguments
 from tfrankmetrics.beam.columns import Columns, names_of_slices, require_names
 from tfrankmetrics.beam.combiners import (
+    NUMBERS,
     RowsCombiner,
     RunCombiner,
     TableCombiner,
@@ -246,7 +247,7 @@ def _rows(
     """The rows of the result, and the counters of what did not pair."""
     rows, counts = result
     if counts is not None:
-        for name in RunCounts._fields[:5]:
+        for name in NUMBERS:
             counter = beam.metrics.Metrics.counter("tfrankmetrics", name)
             counter.inc(getattr(counts, name))
     yield from rows

@@ -16,7 +16,7 @@ from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.columns.values import exact_scores
 from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.engine.exact_sums import Sums, means_of_sums
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.measure import Measure, thresholds_of
 from tfrankmetrics.evaluation.join import Pairs, match_pairs, pair_twice
 from tfrankmetrics.evaluation.rows import Queries, by_query, queries_of_codes
 from tfrankmetrics.evaluation.runs import (
@@ -28,8 +28,10 @@ from tfrankmetrics.evaluation.runs import (
     refuse_missing_queries,
     rows_of_join,
 )
+from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
+    warn_if_lists_have_one_item,
     warn_if_nothing_found,
     warn_if_swapped,
 )
@@ -40,6 +42,10 @@ OVERALL = "overall"  # a key of results by slice
 NARROWEST = 16  # all shorter lists are padded to this length
 MAX_SAMPLE = 1000  # rows
 MAX_LABELS = 3  # so many different labels show that they are not only -1 and 1
+
+
+# The fields of RunCounts that add up.
+NUMBERS = [name for name in RunCounts._fields if name != "missing_queries"]
 
 
 class Query(NamedTuple):
@@ -60,6 +66,9 @@ class TableSums(Accumulator):
     kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
     labels: set[float] = dataclasses.field(default_factory=set)  # a few
     counts: RunCounts | None = None  # of two tables
+    num_lists: int = 0  # of one table
+    longest: int = 0  # the rows of the longest of them
+    judged: Labels = Labels()  # noqa: RUF009 (a tuple)
     # Some rows, to tell whether labels and scores are swapped.
     sample: list[tuple[float, float]] = dataclasses.field(default_factory=list)
 
@@ -75,13 +84,17 @@ class TableSums(Accumulator):
             while len(self.labels) > MAX_LABELS:
                 self.labels.pop()
 
+    def note_judged(self, labels: np.ndarray) -> None:
+        """Adds what the labels are."""
+        self.judged = self.judged.merged(Labels.of(labels))
+
     def add_counts(self, counts: RunCounts | None) -> None:
         """Adds the numbers of queries and items that two tables share or not."""
         if self.counts is None or counts is None:
             self.counts = self.counts or counts
             return
-        numbers = [sum(pair) for pair in zip(self.counts[:5], counts[:5], strict=True)]
-        self.counts = RunCounts._make([*numbers, counts.missing_queries])
+        numbers = {n: getattr(self.counts, n) + getattr(counts, n) for n in NUMBERS}
+        self.counts = self.counts._replace(**numbers)
 
 
 class TableCombiner(Combiner[TableSums], beam.CombineFn):
@@ -122,6 +135,9 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         super().merge(merged, other)
         merged.kinds |= other.kinds
         merged.note_labels(other.labels)
+        merged.judged = merged.judged.merged(other.judged)
+        merged.num_lists += other.num_lists
+        merged.longest = max(merged.longest, other.longest)
         merged.add_counts(other.counts)
         merged.sample += other.sample[: MAX_SAMPLE - len(merged.sample)]
 
@@ -205,8 +221,11 @@ class RowsCombiner(TableCombiner):
             _chained(query.judged[i] for query in waiting) for i in (0, 1)
         )
         accumulator.note_labels(np.unique(labels).tolist())
+        accumulator.note_judged(labels)
         accumulator.note_rows(labels.tolist(), scores.tolist())
         lengths = np.array([len(query.judged[0]) for query in waiting])
+        accumulator.num_lists += len(waiting)
+        accumulator.longest = max(accumulator.longest, int(lengths.max(initial=0)))
         codes = np.repeat(np.arange(len(waiting)), lengths)
         columns = {"query": codes, "labels": labels, "scores": scores}
         columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
@@ -217,7 +236,9 @@ class RowsCombiner(TableCombiner):
         """Raises ValueError for labels that are only -1 and 1; warns of swaps."""
         labels, scores = np.array(accumulator.sample).reshape(-1, 2).T
         warn_if_swapped(labels, scores)
+        warn_if_lists_have_one_item(accumulator.num_lists, accumulator.longest)
         refuse_signed_labels(np.array([*accumulator.labels]), "leave these rows out")
+        accumulator.judged.warn(thresholds_of(self.named.values()))
 
 
 class RunCombiner(TableCombiner):
@@ -263,9 +284,10 @@ class RunCombiner(TableCombiner):
             scores = in_precision_of_trec_eval(scores)
         joined = match_pairs(judged, predicted)
         refuse_by_policy(joined, judged, predicted, self._policies)
-        counts = count_pairs(joined, labels, self._policies.missing_queries)
+        counts = count_pairs(joined, labels, scores, self._policies.missing_queries)
         accumulator.add_counts(counts)
         accumulator.note_labels(np.unique(labels).tolist())
+        accumulator.note_judged(labels)
         # The queries by their codes.
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in judged.queries[joined.first_rows]]
@@ -298,6 +320,10 @@ class RunCombiner(TableCombiner):
             )
         refuse_missing_queries(self.named, counts)
         warn_if_nothing_found(counts.retrieved, counts.unjudged)
+        accumulator.judged.warn(
+            thresholds_of(self.named.values()),
+            may_be_all=counts.unjudged > 0 and not self._policies.drops_unjudged,
+        )
         if self._policies.drops_unjudged:
             labels = np.array([*accumulator.labels])
             refuse_signed_labels(labels, "leave these rows out")

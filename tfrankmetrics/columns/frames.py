@@ -38,6 +38,13 @@ def column_names(data: Any) -> list[Any]:
     return [*(data.column_names if hasattr(data, "column_names") else data.columns)]
 
 
+def rows_at(frame: Any, rows: np.ndarray) -> Any:
+    """Some rows of a frame of pandas, polars or Arrow, by their positions."""
+    if hasattr(frame, "iloc"):
+        return frame.iloc[rows]
+    return frame.take(rows) if hasattr(frame, "take") else frame[rows]
+
+
 def column(data: Any, name: Any, argument: str) -> Any:
     """The column of a frame that an argument names."""
     if type(data).__name__ == "LazyFrame":

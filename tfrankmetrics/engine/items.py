@@ -12,7 +12,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.slices import Slices
-from tfrankmetrics.engine.measure import Measure, by_tie_breaking, cutoffs_of
+from tfrankmetrics.engine.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import ListsOfItems
 from tfrankmetrics.ranking.recommended import Recommended
@@ -55,7 +55,7 @@ def _recommended(
     measures: Iterable[Measure], lists: ListsOfItems, first_query: Array | int
 ) -> Iterable[tuple[list[Measure], Recommended]]:
     """Measures that break ties alike, and what is recommended for all their cutoffs."""
-    for tie_breaking, alike in by_tie_breaking(measures).items():
+    for (tie_breaking, _), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
         recommended = once_per_graph(
             type(lists).recommend, lists, cutoffs[-1], tie_breaking, first_query

@@ -17,7 +17,12 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS, Convention
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.item_data import ItemData
-from tfrankmetrics.options import WITHOUT_CUTOFF, ConventionName, Cutoff
+from tfrankmetrics.options import (
+    WITHOUT_CUTOFF,
+    ConventionName,
+    Cutoff,
+    ZeroWeight,
+)
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Exposure, Recommended
@@ -206,6 +211,26 @@ class Measure:
         return {name: self[name] for name in keyword_parameters(function)}
 
 
+def thresholds_of(measures: Iterable[Measure]) -> tuple[float, ...]:
+    """The lowest label of a relevant item, in the metrics that have one."""
+    options = (dict(each.options) for each in measures)
+    found = {
+        each["relevance_threshold"]
+        for each in options
+        if "relevance_threshold" in each and not each.get("graded")
+    }
+    return tuple(sorted(found))
+
+
+def keep_zero_weights(measures: Iterable[Measure]) -> bool:
+    """Whether a metric of relevance ranks items of weight 0."""
+    return any(
+        each["zero_weight"] == "keep"
+        for each in measures
+        if not each.declaration.reads_items
+    )
+
+
 def _of_class(cls: type[Any], k: int | None, options: tuple) -> Measure:
     return Measure(cls.declaration, k, options)
 
@@ -268,13 +293,13 @@ def _convention_for(name: str, declaration: Declaration) -> Convention:
     return convention
 
 
-def by_tie_breaking(
+def ranked_alike(
     measures: Iterable[Measure],
-) -> dict[TieBreaking, list[Measure]]:
-    """The measures that break ties alike, and so share a ranking."""
+) -> dict[tuple[TieBreaking, ZeroWeight], list[Measure]]:
+    """The measures that share a ranking: they break ties, and mask items, alike."""
     alike = collections.defaultdict(list)
     for measure in measures:
-        alike[measure.tie_breaking].append(measure)
+        alike[measure.tie_breaking, measure["zero_weight"]].append(measure)
     return alike
 
 

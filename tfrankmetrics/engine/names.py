@@ -81,9 +81,12 @@ def _unknown_name(
     end = text.removeprefix(name)
     names = {each: known.name + end for each, known in by_any_name.items()}
     hint = did_you_mean(name, (), names)
-    suffix = re.fullmatch(r"([a-z_]+?)(?:_at)?[_@]?(\d+)", text.lower())
+    suffix = re.fullmatch(r"([a-z_]+?)(?:_at)?[-_@ ]?(\d+|_k)", text.lower())
     if suffix and suffix[1] in by_any_name:
-        hint = f" Did you mean '{by_any_name[suffix[1]].name}@{suffix[2]}'?"
+        known = by_any_name[suffix[1]].name
+        hint = f" Did you mean '{known}@{suffix[2]}'?"
+        if suffix[2] == "_k":
+            hint = f" Write the cutoff as a number, as in '{known}@10'."
     if not hint:
         hint = " Import the module that declares it, if the metric is your own."
     return ValueError(

@@ -16,9 +16,10 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.engine.items import Columns, columns_of_items
-from tfrankmetrics.engine.measure import Measure, by_tie_breaking, cutoffs_of
+from tfrankmetrics.engine.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import Lists, ListsOfItems, with_arrays
+from tfrankmetrics.options import ZeroWeight
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import shortened
@@ -61,9 +62,10 @@ def _columns_of_lists(
     lists = without_one_subtopic(measures, lists)
     _check_labels(measures, lists)
     columns: Columns = {}
-    for tie_breaking, alike in by_tie_breaking(measures).items():
+    for (tie_breaking, zero_weight), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
-        ranked = _ranked(lists, cutoffs, tie_breaking, first_query)
+        read = lists_of(zero_weight, lists)
+        ranked = _ranked(read, cutoffs, tie_breaking, first_query)
         for measure in dict.fromkeys(measure.without_cutoff for measure in alike):
             value, weight = _apply_empty(measure, ranked, measure.values(ranked))
             has_cutoff = measure.declaration.has_cutoff
@@ -121,6 +123,13 @@ def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
                 f"{forms[not lists.has_subtopics]}. Received: labels of shape "
                 f"{forms[lists.has_subtopics]}. {remedy}"
             )
+
+
+def lists_of(zero_weight: ZeroWeight, lists: Any) -> Any:
+    """The lists, without items of weight 0 if that masks them."""
+    if zero_weight == "keep" or getattr(lists, "item_weights", None) is None:
+        return lists
+    return once_per_graph(type(lists).without_zero_weights, lists)
 
 
 def _apply_empty(

@@ -215,7 +215,10 @@ def _refuse_pair(judged: Pairs, predicted: Pairs, row: int) -> None:
         for name, values in (("query", table.queries), ("item", table.items))
     )
     where = f", the second time in row {row}"
-    raise ValueError(pair_twice(table.name, query, item, where))
+    hint = ""
+    if table.name == "run":
+        hint = " If the rows are of several models, name their column: model='...'."
+    raise ValueError(pair_twice(table.name, query, item, where) + hint)
 
 
 def pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:
@@ -234,7 +237,12 @@ def _codes(name: str, first: Any, second: Any) -> np.ndarray:
         _require_same_type(name, first, second)
         import pandas  # loaded already, since the user has such columns
 
-        codes, _ = pandas.concat([first, second]).factorize()
+        try:
+            codes, _ = pandas.concat([first, second]).factorize()
+        except TypeError as error:
+            raise ValueError(
+                f"The ids of {_PLURAL[name]} must be hashable. Received: {error}."
+            ) from None
         return _require_ids(name, codes < 0, codes, len(first))
     first, second = (_as_ids(name, each) for each in (first, second))
     _require_same_type(name, first, second)

@@ -20,10 +20,10 @@ from tfrankmetrics.engine.values import (
 from tfrankmetrics.evaluation.items import with_items_by_position
 from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.formats import ListsOfItems, arrays_of, with_arrays
+from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import (
     warn_if_lists_have_one_item,
-    warn_of_threshold,
 )
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
@@ -115,12 +115,24 @@ def evaluate_lists(
     return request.result(values, weights, slices, totals=sums.values())
 
 
+def _judged(lists: LabelLists) -> np.ndarray:
+    return np.asarray(lists.valid if lists.judged is None else lists.judged)
+
+
+def _judged_labels(lists: LabelLists) -> Labels:
+    return Labels.of(np.asarray(lists.labels)[_judged(lists)])
+
+
 def _warn_of_labels(request: Request, lists: LabelLists) -> None:
     """Warns of lists of one item, and if all items are relevant, or none."""
-    judged = np.asarray(lists.valid if lists.judged is None else lists.judged)
+    judged = _judged(lists)
     longest = np.count_nonzero(judged, axis=1).max(initial=0)
     warn_if_lists_have_one_item(len(judged), longest)
-    warn_of_threshold(request.thresholds, np.asarray(lists.labels)[judged])
+    _judged_labels(lists).warn(request.thresholds)
+    if request.keeps_zero_weights and lists.item_weights is not None:
+        labels, weights = np.asarray(lists.labels), np.asarray(lists.item_weights)
+        labels = labels.max(axis=2) if lists.has_subtopics else labels
+        warn_of_zero_weights(np.nonzero(judged)[0], labels[judged], weights[judged])
 
 
 def evaluate_batches(
@@ -132,7 +144,7 @@ def evaluate_batches(
     their values are kept.
     """
     check, parts, number, sums = request.data.in_batches(), [], 0, None
-    given = request
+    given, judged = request, Labels()
     for y_true, y_pred, sample_weight in batches:
         request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
         lists = request.data.read(y_true, y_pred, sample_weight)
@@ -142,11 +154,14 @@ def evaluate_batches(
         if sums is None:  # the first batch
             sums = ExposureSums.of(request.named, request.slices_of_queries(None))
             request.data.warn_of_mistakes(y_true, lists, request.reads_judgments)
+        if isinstance(lists, LabelLists):
+            judged = judged.merged(_judged_labels(lists))
         parts.append(_values_and_weights(request.measures, lists, sums, number))
         number += int(lists.num_queries)
     if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
     check.refuse_mistakes()
+    judged.warn(request.thresholds)
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )

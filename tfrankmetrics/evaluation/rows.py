@@ -28,14 +28,16 @@ from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
 from tfrankmetrics.evaluation.items import items_of_rows
+from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_if_ids_are_fractions,
+    warn_if_indexes_differ,
     warn_if_lists_have_one_item,
     warn_if_queries_are_labels,
+    warn_if_ranks,
     warn_if_swapped,
-    warn_of_threshold,
 )
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
@@ -137,6 +139,7 @@ def evaluate_table(
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate_rows` for a request: reads, checks, computes and shapes the result."""
     slice_columns = request.slice_columns(data, has_ids=True)
+    name = columns["scores"] if isinstance(columns["scores"], str) else None
     columns = columns_of(data, columns)
     items = columns.pop("item_ids", None)
     table = read_table(columns, groups)
@@ -145,8 +148,11 @@ def evaluate_table(
         table.require_rows("item_ids", positions)
         table.columns["items"] = positions
     labels, lengths = table.columns["labels"], table.queries.lengths
+    warn_if_ranks(table.numbers_of_queries, table.columns["scores"], name)
     warn_if_lists_have_one_item(len(lengths), lengths.max(initial=0))
-    warn_of_threshold(request.thresholds, labels[labels >= 0])
+    Labels.of(labels).warn(request.thresholds)
+    if request.keeps_zero_weights and 0 in table.columns.get("sample_weight", ()):
+        _warn_of_zero_weights(table)
     slices = request.slices_of(
         {
             name: column_of_queries(
@@ -184,12 +190,23 @@ class Table(NamedTuple):
                 f"values for {len(self)} rows."
             )
 
+    def numbers_of_queries(self) -> np.ndarray:
+        """The number of the query of each row."""
+        order, _, lengths, _ = self.queries
+        numbers = np.repeat(np.arange(len(lengths)), lengths)
+        if order is None:
+            return numbers
+        of_rows = np.empty(len(order), np.int64)
+        of_rows[order] = numbers
+        return of_rows
+
 
 def read_table(given: dict[str, Any], groups: Any) -> Table:
     """Checked columns of numbers, and the queries by their ids or by groups."""
     query_ids = given.pop("query_ids")
     if given["sample_weight"] is None:
         del given["sample_weight"]
+    warn_if_indexes_differ({"query_ids": query_ids, **given})
     columns = {name: as_numbers(name, values) for name, values in given.items()}
     if (query_ids is None) == (groups is None):
         raise ValueError(
@@ -224,6 +241,13 @@ def _check_values(table: Table) -> None:
     if table.has_ids:
         warn_if_ids_are_fractions(table.ids)
         warn_if_queries_are_labels(table.ids, labels)
+
+
+def _warn_of_zero_weights(table: Table) -> None:
+    """Warns if weights of 0 for rows look like a mask."""
+    labels, weights = table.columns["labels"], table.columns["sample_weight"]
+    queries, judged = table.numbers_of_queries(), labels >= 0
+    warn_of_zero_weights(queries[judged], labels[judged], weights[judged])
 
 
 def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tfrankmetrics.arguments import (
     Unjudged,
     UnjudgedQueries,
 )
-from tfrankmetrics.columns.frames import column, is_frame
+from tfrankmetrics.columns.frames import column, is_frame, rows_at
 from tfrankmetrics.columns.slices import (
     Column,
     by_columns,
@@ -22,7 +22,13 @@ from tfrankmetrics.columns.slices import (
     rows_of,
     values_by_id,
 )
-from tfrankmetrics.columns.values import WEIGHT_RULE, as_numbers, exact_scores
+from tfrankmetrics.columns.values import (
+    WEIGHT_RULE,
+    are_missing,
+    as_numbers,
+    exact_scores,
+    factorize,
+)
 from tfrankmetrics.engine.calls import require_eager
 from tfrankmetrics.engine.items import ExposureSums
 from tfrankmetrics.engine.measure import Measure
@@ -37,9 +43,11 @@ from tfrankmetrics.evaluation.join import (
 )
 from tfrankmetrics.evaluation.rows import by_query, queries_of_codes
 from tfrankmetrics.evaluation.trec import LOWEST_SCORE
+from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_if_nothing_found,
+    warn_if_ranks,
     warn_if_swapped,
 )
 from tfrankmetrics.results.request import read_request
@@ -97,7 +105,8 @@ def evaluate_run(
     Returns:
         A dict from each metric's name to its mean, with the `RunCounts` in `counts`,
         which is printed with the numbers of queries that are in one table only. With
-        `per_query` or `by`, as `evaluate_rows` does, in the order of `qrels`.
+        `per_query` or `by`, as `evaluate_rows` does, in the order of `qrels`. With
+        `model`, a dict with such a result for each model.
 
     Raises:
         ValueError: A table has a pair of query and item twice, or an id is missing, or
@@ -105,6 +114,13 @@ def evaluate_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_run")
+    if (model := arguments.pop("model", None)) is not None:
+        return {
+            name: evaluate_run(
+                qrels, rows, metrics, sample_weight=sample_weight, **arguments
+            )
+            for name, rows in rows_by_model(run, model).items()
+        }
     request, given = read_request(RunArguments, metrics, arguments, has_items=True)
     policies = Policies.of(given)
     query, item = given["query"], given["item"]
@@ -114,8 +130,11 @@ def evaluate_run(
     predicted = read_predictions(run, query, item, given["score"], convert)
     labels, scores = judged.numbers, predicted.numbers
     joined = join(judged, predicted)
-    counts = count_pairs(joined, labels, policies.missing_queries)
+    counts = count_pairs(joined, labels, scores, policies.missing_queries)
     _check_pairs(joined, judged, predicted, policies, counts, labels, scores)
+    warn_if_ranks(lambda: joined.predicted_queries, scores, given["score"])
+    may_be_all = counts.unjudged > 0 and not policies.drops_unjudged
+    Labels.of(labels).warn(request.thresholds, may_be_all=may_be_all)
     refuse_missing_queries(request.named, counts)
 
     ids = rows_of("query", "query", judged.queries, joined.first_rows)
@@ -153,6 +172,30 @@ def evaluate_run(
     )
     is_plain = not request.per_query and slices is None
     return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
+
+
+def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
+    """The rows of each model in a frame, in the order of their first rows.
+
+    `model` names the column of the models.
+    """
+    if not is_frame(run):
+        raise ValueError(
+            "`model` names a column of the frame `run`. Received: a run that is "
+            f"{shortened(run)}. Pass a frame, or evaluate the runs one by one."
+        )
+    names = np.asarray(column(run, model, "model"))
+    missing = are_missing(names)
+    if missing.any():
+        raise ValueError(
+            "Every row of `run` must have a model. Received: a missing one in row "
+            f"{np.argmax(missing)}."
+        )
+    first, codes = factorize("The models", names)
+    order = np.argsort(codes, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(codes))[:-1])
+    models = names[first].tolist()
+    return {name: rows_at(run, rows) for name, rows in zip(models, parts, strict=True)}
 
 
 class Policies(NamedTuple):
@@ -211,8 +254,10 @@ def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> N
             )
 
 
-def count_pairs(joined: Join, labels: np.ndarray, missing_queries: str) -> RunCounts:
-    """What did not pair."""
+def count_pairs(
+    joined: Join, labels: np.ndarray, scores: np.ndarray, missing_queries: str
+) -> RunCounts:
+    """What did not pair, and how many scores are NaN."""
     is_judged_query = joined.is_judged_query
     matched = joined.match[is_judged_query]
     is_judged = (matched >= 0) & (labels[matched] >= 0)
@@ -223,6 +268,7 @@ def count_pairs(joined: Join, labels: np.ndarray, missing_queries: str) -> RunCo
         retrieved=len(matched),
         unjudged=int((~is_judged).sum()),
         missing_queries=missing_queries,
+        nan_scores=int(np.isnan(scores[is_judged_query]).sum()),
     )
 
 

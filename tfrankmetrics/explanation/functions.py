@@ -265,7 +265,7 @@ def explain_run(
         queries = queries_of_codes(columns["query"], len(ids))
         drop = table["unjudged"] == "drop"
         if not joined.has_predictions[number]:
-            counts = count_pairs(joined, judged.numbers, "zero")
+            counts = count_pairs(joined, judged.numbers, predicted.numbers, "zero")
             refuse_missing_queries({each.name: each.measure}, counts)
         return _of_rows(
             queries,
@@ -342,7 +342,7 @@ def explanation_of(
     query: Any, asked: Sequence[AskedMetric], list_for: Callable[[AskedMetric], OneList]
 ) -> Explanation:
     """The explanation of each metric for the list of a query."""
-    lists = [list_for(each) for each in asked]
+    lists = [list_for(each).read_by(each.measure) for each in asked]
     items = [
         ItemsByRank(each.measure, one) for each, one in zip(asked, lists, strict=True)
     ]

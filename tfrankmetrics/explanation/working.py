@@ -13,7 +13,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.values import values_and_weights
+from tfrankmetrics.engine.values import lists_of, values_and_weights
 from tfrankmetrics.explanation.reading import ReadDownTo
 from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 from tfrankmetrics.inputs.labels import LabelLists
@@ -58,6 +58,11 @@ class OneList:
     keys: Sequence[Any]
     number: int = 0
     has_scores: bool = True
+
+    def read_by(self, measure: Measure) -> OneList:
+        """The list that a metric ranks, perhaps without items of weight 0."""
+        labels = lists_of(measure["zero_weight"], self.labels)
+        return dataclasses.replace(self, labels=labels)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -112,11 +112,25 @@ class CatalogueLists:
                     if num_queries == size
                     else ""
                 )
+                if not xp.is_floating(self.scores):
+                    hint += (
+                        " If `y_pred` holds recommended ids rather than scores, pass "
+                        "inputs='ids'."
+                    )
                 raise ValueError(
                     f"Ids must be positions in the catalogue, 0 to {size - 1} here, or "
                     f"-1 for padding. Received in `{name}`: "
                     f"{first_value(invalid, ids)}.{hint}"
                 )
+
+    def relevant_and_excluded(self) -> tuple[int, int]:
+        """The number of relevant items, and of those among them that are excluded."""
+        relevant, exclude = np.asarray(self.relevant), np.asarray(self.exclude)
+        size = self.scores.shape[1]
+        keys = np.arange(len(relevant))[:, np.newaxis] * size  # one for each pair
+        valid, of_exclude = relevant != PADDING, exclude != PADDING
+        excluded = np.isin((relevant + keys)[valid], (exclude + keys)[of_exclude])
+        return int(valid.sum()), int(excluded.sum())
 
     def rank(
         self,

@@ -25,7 +25,10 @@ from tfrankmetrics.inputs.mistakes import (
     refuse_columns,
     refuse_signed_labels,
     warn_if_all_judged,
+    warn_if_flat,
     warn_if_no_ids,
+    warn_if_rankings,
+    warn_if_relevant_are_excluded,
     warn_if_swapped,
 )
 from tfrankmetrics.inputs.padding import (
@@ -140,7 +143,6 @@ class InputFormat:
     inputs: ClassVar[str]  # its name, as in inputs="ids"
     # Whether a model with one score for each example could be taken for lists.
     may_be_pointwise: ClassVar[bool] = False
-    has_evidence: ClassVar[bool] = False  # whether `evidence.py` knows its mistakes
     takes_query_key: ClassVar[bool] = False  # whether rows of a query may be apart
     kinds: ClassVar[str] = "fiub"  # of the dtypes of labels or ids, and of scores
     # What else makes a result NaN, and what the user can do.
@@ -193,6 +195,9 @@ class InputFormat:
         """A check of data that come in batches."""
         return BatchCheck()
 
+    def warn_of_form(self, y_true: Any, lists: Any) -> None:
+        """Warns of data of a form that is probably a mistake, in eager code."""
+
     def require_positions(self, lists: Any) -> None:
         """Raises ValueError for ids outside of a catalogue, in eager code."""
 
@@ -209,7 +214,6 @@ class LabelFormat(InputFormat):
 
     inputs = "labels"
     may_be_pointwise = True
-    has_evidence = True
     takes_query_key = True
 
     def read(
@@ -244,6 +248,13 @@ class LabelFormat(InputFormat):
     def warn_of_mistakes(self, y_true: Any, lists: Any, reads_judgments: bool) -> None:
         """Warns if `judged` cannot tell unjudged items from padding."""
         warn_if_all_judged(reads_judgments, lists.judged)
+        self.warn_of_form(y_true, lists)
+
+    def warn_of_form(self, y_true: Any, lists: Any) -> None:
+        """Warns of the rows of several queries as one list, and of ranks as scores."""
+        if not isinstance(y_true, Mapping) and not lists.has_subtopics:
+            warn_if_flat(y_true, lists.labels)
+        warn_if_rankings(lists.scores)
 
     def in_batches(self) -> BatchCheck:
         """A check for labels of -1 and 1."""
@@ -327,6 +338,16 @@ class CatalogueFormat(InputFormat):
     def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
         """Ids and scores of queries that came one at a time."""
         return pad_ids_of_catalogue(y_true, y_pred)
+
+    def warn_of_mistakes(self, y_true: Any, lists: Any, reads_judgments: bool) -> None:
+        """Warns of relevant items that are excluded, and of ranks as scores."""
+        self.warn_of_form(y_true, lists)
+        if lists.exclude is not None:
+            warn_if_relevant_are_excluded(*lists.relevant_and_excluded())
+
+    def warn_of_form(self, y_true: Any, lists: Any) -> None:
+        """Warns of ranks as scores."""
+        warn_if_rankings(lists.scores)
 
     def require_positions(self, lists: Any) -> None:
         """Raises ValueError for ids outside of the catalogue."""

@@ -57,6 +57,8 @@ class LabelLists:
     item_weights: Array | None = None  # [B, N] float64, 0 in padding
     judged: Array | None = None  # [B, N] bool; None if all valid items were judged
     item_ids: Array | None = None  # [B, N] int64, in tables with items
+    # [B] float64, the items with a weight, also of 0; None if they are the valid ones.
+    num_weighted: Array | None = None
 
     @property
     def num_queries(self) -> Array:
@@ -89,6 +91,22 @@ class LabelLists:
             )
         require_valid_weights(self.item_weights)
         require_valid_weights(self.query_weights)
+
+    def without_zero_weights(self) -> LabelLists:
+        """The lists without items of weight 0, if items have weights."""
+        if self.item_weights is None:
+            return self
+        has_weight = xp.not_equal(self.item_weights, 0)  # NaN stays NaN
+        is_of_item = (
+            has_weight if self.labels.ndim == 2 else has_weight[..., xp.newaxis]
+        )
+        return dataclasses.replace(
+            self,
+            labels=xp.where(is_of_item, self.labels, 0),
+            valid=self.valid & has_weight,
+            judged=None if self.judged is None else self.judged & has_weight,
+            num_weighted=count(self.valid),
+        )
 
     def rank(
         self,
@@ -140,6 +158,7 @@ class LabelLists:
             deepest=deepest,
             num_retrieved=num_retrieved,
             num_judged=count(self.valid),
+            num_weighted=self.num_weighted,
         )
 
     def recommend(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.frames import is_column_of_frame
 from tfrankmetrics.columns.values import from_pytorch
 
@@ -16,6 +18,11 @@ from tfrankmetrics.columns.values import from_pytorch
 LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
 MOST_VALUES = 10_000  # enough of the data to tell
 MANY = 20  # fewer items may be alike by chance
+LONG = 200  # items of a list that may be the rows of several queries
+SINGLE_ITEMS_REMEDY = (
+    "To evaluate rows of several queries, use evaluate_rows with the id of the query "
+    "of each row."
+)
 
 
 class RankingWarning(UserWarning):
@@ -126,41 +133,111 @@ def warn_if_ids_are_fractions(ids: Any) -> None:
         )
 
 
+def warn_if_flat(y_true: Any, labels: Array) -> None:
+    """Warns of one long list with many relevant items, given without a dimension.
+
+    `labels` are those of the lists, `[B, N]`, 0 for padding.
+    """
+    queries, size = labels.shape
+    if queries != 1 or size < LONG or np.ndim(y_true) != 1:
+        return
+    relevant = np.count_nonzero(labels)
+    if relevant >= 2 * MANY:
+        warn(
+            "Labels and scores of the shape [N] are the list of one query. Received: "
+            f"{size:,} items, {relevant:,} of which have a label above 0. If "
+            "they belong to several queries, use evaluate_rows with the id of the "
+            "query of each row. If all belong to one query, pass [labels] and [scores]."
+        )
+
+
+def warn_if_indexes_differ(columns: Mapping[str, Any]) -> None:
+    """Warns of Series of pandas whose rows have the same labels in another order."""
+    indexes = {n: each.index for n, each in columns.items() if _is_series(each)}
+    if not indexes:
+        return
+    (first, one), *others = indexes.items()
+    for name, two in others:
+        if len(one) != len(two) or one.equals(two):
+            continue
+        is_default = any(_is_default(index) for index in (one, two))
+        try:
+            is_reordered = one.sort_values().equals(two.sort_values())
+        except TypeError:  # labels of several types
+            is_reordered = False
+        if is_reordered or not is_default:
+            warn(
+                "Columns are matched by their position. Received: Series with "
+                f"different indexes as {first} and {name}. Put them into one frame, "
+                "which matches them by index, and pass data=frame and the names of the "
+                "columns. If their positions are right, pass column.to_numpy()."
+            )
+            return
+
+
+def _is_series(column: Any) -> bool:
+    is_pandas = type(column).__module__.partition(".")[0] == "pandas"
+    return is_pandas and hasattr(column, "index")
+
+
+def _is_default(index: Any) -> bool:
+    """Whether an index numbers the rows from 0, as that of a new Series."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 == index.step - 1
+
+
+def warn_if_rankings(scores: Array) -> None:
+    """Warns of integer scores `[B, N]` that are the numbers 0 to N - 1 in each list."""
+    queries, size = scores.shape
+    if xp.dtype_of(scores).kind not in "iu" or queries < 2 or size < MANY:
+        return
+    some = np.sort(np.asarray(scores[: max(2, MOST_VALUES // size)]), axis=1)
+    if (some == np.arange(size)).all():
+        warn(
+            "Scores say how good each item is, the highest is best. Received: integers "
+            f"that are the numbers 0 to {size - 1} in each list, as of argsort. If "
+            "they are the positions of the items, best first, pass inputs='ids' and "
+            "the ids of the relevant items. If they are scores, pass them as floats."
+        )
+
+
+def warn_if_ranks(
+    queries_of_rows: Callable[[], np.ndarray], scores: np.ndarray, name: Any = None
+) -> None:
+    """Warns of scores that are the ranks 1, 2, ... of the rows of each query.
+
+    `queries_of_rows` returns the number of the query of each row, and `name` is the
+    name of the column of scores. If that is "rank", the rows may be in any order.
+    """
+    are_called_ranks = str(name).lower() in ("rank", "ranking", "position")
+    some = scores[:MOST_VALUES]
+    if len(scores) < (2 if are_called_ranks else MANY):
+        return
+    if not ((some >= 1) & (some == np.floor(some))).all():
+        return
+    queries = queries_of_rows()
+    order = np.argsort(queries, kind="stable")
+    if are_called_ranks:
+        order = np.lexsort((scores, queries))
+    queries, scores = queries[order], scores[order]
+    starts = np.flatnonzero(np.append(True, queries[1:] != queries[:-1]))
+    lengths = np.diff(starts, append=len(queries))
+    ranks = np.arange(len(queries)) - np.repeat(starts, lengths) + 1
+    if lengths.max() > 1 and (scores == ranks).all():
+        warn(
+            "The highest score ranks first. Received: scores that are 1, 2, ... in "
+            "each query, as if they were ranks, whose lowest is the best. Pass the "
+            "scores of the model, or the negative ranks."
+        )
+
+
 def warn_if_lists_have_one_item(num_lists: int, longest: int) -> None:
     """Warns if no list has a second item, so that nothing is ranked."""
     if longest == 1 and num_lists > 2 * MANY:
         warn(
             "A list holds all items of a query. Received: "
-            f"{num_lists:,} lists of one item each, in which nothing can be ranked. To "
-            "evaluate rows of several queries, use evaluate_rows with the id of the "
-            "query of each row."
+            f"{num_lists:,} lists of one item each, in which nothing can be ranked. "
+            f"{SINGLE_ITEMS_REMEDY}"
         )
-
-
-def warn_of_threshold(thresholds: Iterable[float], labels: np.ndarray) -> None:
-    """Warns if all judged items are relevant, or none although they have labels.
-
-    `labels` holds the labels of the judged items.
-    """
-    for threshold in thresholds:
-        if labels.size < MANY:
-            return
-        if 0 < labels.max() < min(1, threshold):
-            warn(
-                f"An item is relevant if its label is at least {threshold:g}. "
-                f"Received: labels above 0, but none above {labels.max():g}, so that "
-                "no item is relevant. Pass `relevance_threshold`, or use a metric of "
-                "grades, such as ndcg."
-            )
-        elif labels.min() >= threshold:
-            grades = np.unique(labels[:MOST_VALUES])
-            if grades.size > 2:
-                warn(
-                    f"An item is relevant if its label is at least {threshold:g}. "
-                    f"Received: labels from {grades[0]:g} to {grades[-1]:g}, so that "
-                    "each item is relevant. Pass `relevance_threshold`, such as "
-                    f"{grades[-2]:g}, or use a metric of grades, such as ndcg."
-                )
 
 
 def warn_if_relevant_are_excluded(relevant: int, excluded: int) -> None:
@@ -227,7 +304,8 @@ def warn_if_invalid(sums: np.ndarray, name: str, more_causes: str, hint: str) ->
     warn(
         f"The result of {name!r} is NaN, since an update received invalid values: "
         f"{more_causes}a label or weight that is NaN or infinite, a negative weight, "
-        f"or weights whose sum overflows. {hint}Pass the same data to "
+        "weights whose sum overflows, or gains that overflow, as of labels above 1,023 "
+        f"with gain='exponential'. {hint}Pass the same data to "
         "tfrankmetrics.evaluate to get an error that says which."
     )
 

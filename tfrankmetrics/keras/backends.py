@@ -22,8 +22,7 @@ OtherBackend = Literal["jax", "torch"]
 
 def other_backend() -> OtherBackend | None:
     """The backend of Keras, if it is not TensorFlow."""
-    is_legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
-    if is_legacy or not _has_keras():
+    if is_legacy_keras() or not _has_keras():
         return None
     keras = _keras_or_none()
     name = None if keras is None else keras.backend.backend()
@@ -33,6 +32,11 @@ def other_backend() -> OtherBackend | None:
             "'openvino'. Call tfrankmetrics.evaluate with the predictions."
         )
     return cast(OtherBackend, name) if name in ("jax", "torch") else None
+
+
+def is_legacy_keras() -> bool:
+    """Whether `tf.keras` is Keras 2, from the package tf_keras."""
+    return os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
 
 
 def can_make_metrics() -> bool:

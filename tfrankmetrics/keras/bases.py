@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from typing import TYPE_CHECKING, Any
 
-from tfrankmetrics.keras.backends import other_backend
+from tfrankmetrics.keras.backends import is_legacy_keras, other_backend
 from tfrankmetrics.tensorflow_version import require_tensorflow
 
 
@@ -19,6 +20,12 @@ def _keras() -> Any:
     try:
         tf.keras.metrics.Metric  # noqa: B018  # which loads it
     except ImportError as error:
+        if is_legacy_keras() and importlib.util.find_spec("tf_keras") is None:
+            raise ImportError(
+                "TF_USE_LEGACY_KERAS=1 requires Keras 2, the package tf_keras. "
+                f"Received: {error}. Run `pip install tf_keras`, or unset "
+                "TF_USE_LEGACY_KERAS to use Keras 3."
+            ) from error
         raise ImportError(
             "tfrankmetrics needs Keras, and Keras failed to load. Received: "
             f"KERAS_BACKEND={os.environ.get('KERAS_BACKEND')!r}. Set it to a backend "

@@ -1,66 +1,236 @@
 """Evidence of mistakes in the batches of a Keras metric, kept in its state.
 
-A graph cannot warn. So an update counts a few facts of some items. `result` reads them
-in eager code, as Keras does at the end of an epoch, and warns.
+A graph cannot warn. So an update counts a few facts of some queries. `result` reads
+them in eager code, as Keras does at the end of an epoch, and warns. The counts of
+batches, replicas and workers add up, so that they can be rows of the metric's sums.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.inputs.mistakes import warn
+from tfrankmetrics.engine.measure import Measure, keep_zero_weights, thresholds_of
+from tfrankmetrics.graphs import once_per_graph
+from tfrankmetrics.inputs.catalogue import CatalogueLists
+from tfrankmetrics.inputs.formats import InputFormat, arrays_of, with_arrays
+from tfrankmetrics.inputs.label_mistakes import (
+    GRADES_RULE,
+    ZERO_WEIGHT_REMEDY,
+    ZERO_WEIGHT_RULE,
+    threshold_rule,
+)
+from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.inputs.mistakes import (
+    MANY,
+    SINGLE_ITEMS_REMEDY,
+    warn,
+    warn_if_relevant_are_excluded,
+)
 
-LOOKED_AT = slice(24)  # queries of a batch, and items of a query
-LEAST_LABELS = 20  # fewer may look like a mistake by chance
-NO_EVIDENCE = np.zeros((3, 2))  # in the shape of the facts: rows of a metric's sums
+QUERIES = slice(24)  # of a batch that are looked at
+ITEMS = slice(24)  # of a query
 
 
-class Evidence(NamedTuple):
+class LabelFacts(NamedTuple):
     """How many items, of those looked at, had which labels and scores."""
 
     items: Any  # with padding
+    single_items: Any  # of these, in lists of one item
     labels: Any
     other_than_one: Any  # labels
     fractions: Any  # labels
+    above_two: Any  # labels
     no_grades: Any  # scores that are not 0, 1, 2, 3 or 4
     other_scores: Any  # than the first of the list
 
+    @property
+    def are_swapped(self) -> bool:
+        """Whether the labels look like scores, and the scores like grades."""
+        are_grades = self.no_grades == 0 and self.other_scores > 0
+        return are_grades and self.fractions > self.labels / 2
 
-def evidence_of(lists: Any) -> Array:
-    """The facts of a batch of labels and scores, float64 `[3, 2]`."""
-    labels, scores, valid = (
-        each[LOOKED_AT, LOOKED_AT] for each in (lists.labels, lists.scores, lists.valid)
-    )
-    grades = xp.clip(xp.floor(xp.astype(scores, xp.float64)), 0, 4)
-    found = [
-        valid,
-        xp.not_equal(labels, 1),
-        xp.not_equal(labels, xp.floor(labels)),
-        xp.not_equal(xp.astype(grades, scores.dtype), scores),
-        xp.not_equal(scores, scores[:, :1]),
-    ]
+
+class WeightFacts(NamedTuple):
+    """How many lists had weights of 0 for some items but not for all."""
+
+    mixed: Any
+    alike: Any  # of these, in which all other items have the same weight
+    ones: Any  # of these, in which this weight is 1
+    irrelevant: Any  # in which an item that is not relevant has a weight
+
+
+class ThresholdFacts(NamedTuple):
+    """How many labels reached a relevance threshold."""
+
+    reached: Any
+
+
+class ExcludedFacts(NamedTuple):
+    """How many relevant items there were, and how many of them were excluded."""
+
+    relevant: Any
+    excluded: Any
+
+
+class Evidence:
+    """The facts that a metric counts, and the warnings that follow from them."""
+
+    def __init__(self, data: InputFormat, measures: Sequence[Measure]) -> None:
+        self._thresholds, self._kinds = (), []
+        if data.inputs == "catalogue":
+            self._kinds = [ExcludedFacts]
+        elif data.inputs == "labels":
+            self._thresholds = thresholds_of(measures)
+            weights = [WeightFacts] * keep_zero_weights(measures)
+            thresholds = [ThresholdFacts] * len(self._thresholds)
+            self._kinds = [LabelFacts, *thresholds, *weights]
+        self._number = sum(len(kind._fields) for kind in self._kinds)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows `[2]` that hold the facts."""
+        return -(-self._number // 2)
+
+    def nothing(self) -> np.ndarray:
+        """No facts, float64 `[num_rows, 2]`."""
+        return np.zeros((self.num_rows, 2))
+
+    def of(self, lists: Any) -> Array:
+        """The facts of a batch, float64 `[num_rows, 2]`."""
+        if lists.has_subtopics:
+            return self.nothing()
+        if isinstance(lists, CatalogueLists):
+            if lists.exclude is None:
+                return self.nothing()
+            counts = [once_per_graph(_excluded, lists)]
+        else:
+            counts = [once_per_graph(_labels, lists, self._thresholds)]
+            if WeightFacts in self._kinds:
+                counts.append(once_per_graph(_weights, lists))
+        if self._number % 2:
+            counts.append(xp.zeros([1], xp.float64, like=counts[0]))
+        return xp.reshape(xp.concat(counts, axis=0), [self.num_rows, 2])
+
+    def are_in_order(self, facts: np.ndarray) -> bool:
+        """Whether the batches so far show that the data are what they should be."""
+        found = self._read(facts)
+        if not found or isinstance(found[0], ExcludedFacts):
+            return False
+        labels = found[0]
+        reached = [each.reached for each in found if isinstance(each, ThresholdFacts)]
+        return (
+            labels.other_than_one > 0
+            and labels.no_grades > 0
+            and labels.items > labels.single_items
+            and all(0 < number < labels.labels for number in reached)
+        )
+
+    def warn(self, facts: np.ndarray, name: str) -> None:
+        """Warns of what the facts show, for the metric of this name."""
+        thresholds = iter(self._thresholds)
+        labels: Any = None  # the first facts, if there are any
+        for each in self._read(facts):
+            match each:
+                case ExcludedFacts():
+                    warn_if_relevant_are_excluded(
+                        int(each.relevant), int(each.excluded)
+                    )
+                case LabelFacts():
+                    labels = each
+                    _warn_of_labels(each, name)
+                case WeightFacts():
+                    _warn_of_weights(each, name)
+                case _:
+                    _warn_of_threshold(next(thresholds), labels, each.reached, name)
+
+    def _read(self, facts: np.ndarray) -> list[Any]:
+        numbers = iter(np.ravel(facts).tolist())
+        return [kind(*(next(numbers) for _ in kind._fields)) for kind in self._kinds]
+
+
+def looked_at(lists: Any) -> Any:
+    """Some of the queries, in arrays of NumPy."""
+    arrays = arrays_of(lists).items()
+    return with_arrays(lists, {n: np.asarray(array[QUERIES]) for n, array in arrays})
+
+
+def _labels(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
+    """The facts of labels, and those of each threshold."""
+    labels, valid, found = once_per_graph(_found, lists)
+    found = [*found, *(labels >= threshold for threshold in thresholds)]
     counts = xp.sum(xp.astype(xp.stack(found) & valid, xp.float64), axis=(1, 2))
     items = xp.size(valid)
     if lists.judged is not None:  # with a mask, a label below 0 is no padding
         items = counts[0]
-    number = xp.stack([xp.astype(items, xp.float64, like=counts)])
-    return xp.reshape(xp.concat([number, counts], axis=0), [3, 2])
+    items = xp.astype(items, xp.float64, like=counts)
+    single_items = (
+        items if valid.shape[1] == 1 else xp.zeros([], xp.float64, like=items)
+    )
+    return xp.concat([xp.stack([items, single_items]), counts], axis=0)
 
 
-def are_in_order(facts: np.ndarray) -> bool:
-    """Whether the batches so far show that the data are what they should be."""
-    found = Evidence(*facts.ravel().tolist())
-    return found.other_than_one > 0 and found.no_grades > 0
+def _found(lists: LabelLists) -> tuple[Array, Array, list[Array]]:
+    """The labels that are looked at, which are valid, and what is found of each."""
+    of_lists = (lists.labels, lists.scores, lists.valid)
+    labels, scores, valid = (each[QUERIES, ITEMS] for each in of_lists)
+    grades = xp.clip(xp.floor(xp.astype(scores, xp.float64)), 0, 4)
+    return (
+        labels,
+        valid,
+        [
+            valid,
+            xp.not_equal(labels, 1),
+            xp.not_equal(labels, xp.floor(labels)),
+            labels > 2,
+            xp.not_equal(xp.astype(grades, scores.dtype), scores),
+            xp.not_equal(scores, scores[:, :1]),
+        ],
+    )
 
 
-def warn_of_mistakes(facts: np.ndarray, name: str) -> None:
-    """Warns of labels that are all 1, and of labels and scores that are swapped."""
-    found = Evidence(*facts.ravel().tolist())
-    if found.labels < LEAST_LABELS:
+def _weights(lists: LabelLists) -> Array:
+    if lists.item_weights is None:
+        return xp.zeros([len(WeightFacts._fields)], xp.float64, like=lists.labels)
+    labels, valid, weights = (
+        each[QUERIES] for each in (lists.labels, lists.valid, lists.item_weights)
+    )
+    has_weight = valid & (weights > 0)
+    highest = xp.max(xp.where(has_weight, weights, 0), axis=1)
+    is_zero = valid & xp.equal(weights, 0)
+    mixed = xp.any(is_zero, axis=1) & (highest > 0)
+    differs = has_weight & xp.not_equal(weights, highest[:, xp.newaxis])
+    alike = mixed & ~xp.any(differs, axis=1)
+    irrelevant = mixed & xp.any(has_weight & xp.equal(labels, 0), axis=1)
+    return _counted([mixed, alike, alike & xp.equal(highest, 1), irrelevant])
+
+
+def _excluded(lists: CatalogueLists) -> Array:
+    relevant = lists.relevant[QUERIES, ITEMS]
+    exclude = lists.exclude[QUERIES]  # type: ignore[index]
+    valid = relevant >= 0
+    is_same = xp.equal(relevant[:, :, xp.newaxis], exclude[:, xp.newaxis, :])
+    found = xp.stack([valid, valid & xp.any(is_same, axis=2)])
+    return xp.sum(xp.astype(found, xp.float64), axis=(1, 2))
+
+
+def _counted(found: list[Array]) -> Array:
+    """How often each of some arrays `[B]` is True."""
+    return xp.sum(xp.astype(xp.stack(found), xp.float64), axis=1)
+
+
+def _warn_of_labels(found: LabelFacts, name: str) -> None:
+    """Warns of labels that are all 1, of swaps, and of lists of one item."""
+    if MANY < found.items == found.single_items:
+        warn(
+            f"A list holds all items of a query. Received in {name!r}: only lists of "
+            f"one item, in which nothing can be ranked. {SINGLE_ITEMS_REMEDY}"
+        )
+    if found.labels < MANY:
         return
     if found.other_than_one == 0 and found.items > found.labels:
         warn(
@@ -68,10 +238,41 @@ def warn_of_mistakes(facts: np.ndarray, name: str) -> None:
             "padding: nothing but relevant items is left, and every order is perfect. "
             "If -1 means not relevant, pass labels > 0."
         )
-    are_grades = found.no_grades == 0 and found.other_scores > 0
-    if are_grades and found.fractions > found.labels / 2:
+    if found.are_swapped:
         warn(
             f"`y_true` of {name!r} holds labels, and `y_pred` scores. Received: labels "
             "that are mostly fractions, and scores that are whole numbers from 0 to 4. "
             "They are probably swapped."
+        )
+
+
+def _warn_of_weights(found: WeightFacts, name: str) -> None:
+    """Warns if weights of 0 for items look like a mask."""
+    is_of_ones = found.ones == found.mixed or found.irrelevant > 0
+    if found.mixed > 0 and found.alike == found.mixed and is_of_ones:
+        warn(
+            f"{ZERO_WEIGHT_RULE} Received in {name!r}: items with a weight of 0, in "
+            "lists whose other items all have the same weight. "
+            f"{ZERO_WEIGHT_REMEDY}"
+        )
+
+
+def _warn_of_threshold(
+    threshold: float, labels: LabelFacts, reached: float, name: str
+) -> None:
+    """Warns if all judged items are relevant, or none although they have labels."""
+    if labels.labels < MANY or labels.are_swapped:
+        return
+    ones = labels.labels - labels.other_than_one
+    has_three_grades = 0 < labels.above_two < labels.other_than_one and ones > 0
+    if threshold <= 1 and reached == 0 < labels.fractions:
+        warn(
+            f"{threshold_rule(threshold)} Received in {name!r}: labels above 0, all of "
+            f"which are below {threshold:g}, so that no item is relevant. {GRADES_RULE}"
+        )
+    elif reached == labels.labels and has_three_grades:
+        warn(
+            f"{threshold_rule(threshold)} Received in {name!r}: labels of several "
+            "grades, all of which reach the threshold, so that each item is relevant. "
+            f"{GRADES_RULE}"
         )

@@ -87,8 +87,9 @@ def _refuse_second_use(model: Any, metric: Updated) -> None:
         raise ValueError(
             "A metric object must be in one place of `compile` only, since each use "
             "adds every batch to its state, with weights or without. Received: "
-            f"{metric.name!r} {len(uses)} times. Make an object for each of `metrics` "
-            "and `weighted_metrics`, with different names."
+            f"{metric.name!r} {len(uses)} times. Make an object for each output of the "
+            "model, and for each of `metrics` and `weighted_metrics`, with different "
+            "names."
         )
 
 

@@ -25,12 +25,7 @@ from tfrankmetrics.inputs.mistakes import warn_if_invalid
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import require_registered
-from tfrankmetrics.keras.evidence import (
-    NO_EVIDENCE,
-    are_in_order,
-    evidence_of,
-    warn_of_mistakes,
-)
+from tfrankmetrics.keras.evidence import Evidence, looked_at
 from tfrankmetrics.keras.guards import check_use_in_keras
 from tfrankmetrics.rules import shortened
 
@@ -86,7 +81,8 @@ class StatefulMetric(KerasMetric):
         self._update = weighted_sums_and_queries if num_queries else weighted_sums
         self._num_sums = num_rows(self._measures)
         self._facts = slice(self._num_sums + num_queries, None)
-        rows = self._facts.start + len(NO_EVIDENCE) * input_format.has_evidence
+        self._evidence = Evidence(input_format, self._measures)
+        rows = self._facts.start + self._evidence.num_rows
         self._sums = variables.new(self, "sums", (rows, 2), "float64")
         self._queries_seen = None
         if any(measure["ties"] == "random" for measure in self._measures):
@@ -151,6 +147,8 @@ class StatefulMetric(KerasMetric):
                 None,
                 LIBRARY,
             )
+            if not variables.is_tracing():
+                self._input_format.warn_of_form(y_true, lists)
             self._add(lists)
 
     def _add(self, lists: Any) -> None:
@@ -164,19 +162,19 @@ class StatefulMetric(KerasMetric):
             sums = self._update(self._measures, lists, first_query)
         else:
             sums = call_compiled(self._update, self._measures, lists, first_query)
-        if self._input_format.has_evidence:
+        if self._evidence.num_rows:
             evidence = self._evidence_of(lists, is_tracing)
             sums = xp.concat([sums, evidence], axis=0)
         variables.add(self._sums, sums)
 
     def _evidence_of(self, lists: Any, is_tracing: bool) -> Array:
-        if lists.has_subtopics:
-            return NO_EVIDENCE
-        if not is_tracing:  # where each operation takes its time
-            facts = np.asarray(variables.numbers_of(self._sums))[self._facts]
-            if are_in_order(facts):
-                return NO_EVIDENCE
-        return once_per_graph(evidence_of, lists)
+        if is_tracing:
+            return self._evidence.of(lists)
+        # Each operation takes its time here, and fewer with NumPy.
+        facts = np.asarray(variables.numbers_of(self._sums))[self._facts]
+        if self._evidence.are_in_order(facts):
+            return self._evidence.nothing()
+        return self._evidence.of(looked_at(lists))
 
     def computations(self, *args: Any, **kwargs: Any) -> None:
         """Refuses to be a metric of TensorFlow Model Analysis, which calls this."""
@@ -275,8 +273,7 @@ class StatefulMetric(KerasMetric):
         data = self._input_format
         of_measures = sums[: len(self._measures)]
         warn_if_invalid(of_measures, self.name, data.causes_of_nan, data.hint_for_nan)
-        if data.has_evidence:
-            warn_of_mistakes(sums[self._facts], self.name)
+        self._evidence.warn(sums[self._facts], self.name)
 
     @_not_converted
     def _num_queries(self) -> Array:

@@ -26,6 +26,7 @@ from tfrankmetrics.options import (
     Inputs,
     Seed,
     Ties,
+    ZeroWeight,
 )
 from tfrankmetrics.rules import UnknownOptionError, did_you_mean, shortened
 
@@ -37,6 +38,7 @@ class SingleMetric(LazyKerasMetric):
     ties: Ties = "expected"
     seed: Seed = None
     empty: Empty = "zero"
+    zero_weight: ZeroWeight = "keep"
     convention: dataclasses.InitVar[ConventionName | None] = None
     name: str | None = None
     dtype: str | None = None
@@ -166,7 +168,7 @@ class WholeListMetric(SingleMetric):
     Args:
         inputs: The arguments of `update_state`: "labels" and scores (the default), or
             relevant ids and the scores of a whole "catalogue".
-        ties, seed, empty, convention, name, dtype: As in `TopKMetric`.
+        ties, seed, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
 
     Raises:
         ValueError: An option is invalid, or the convention does not cover the metric.
@@ -191,7 +193,7 @@ class SubtopicMetric(SingleMetric):
         inputs: "labels", the only input format that has subtopics.
         ties: "expected" (the default), "stable" or "random". To find the best order of
             items with several subtopics is NP-hard.
-        k, seed, empty, convention, name, dtype: As in `TopKMetric`.
+        k, seed, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
 
     Raises:
         ValueError: `k` or an option is invalid, or the convention does not cover the
@@ -224,6 +226,7 @@ class ItemMetric(SingleMetric):
         inputs: "ids" (the default) or "catalogue".
         ties: "expected" (the default), "stable" or "random".
         empty: "skip", the only choice: a query without recommendations is excluded.
+        zero_weight: "keep", the only choice, since items have no weights.
         duplicates: Has no effect on these metrics: a repeated recommendation is shown
             each time.
         seed, name, dtype: As in `TopKMetric`.
@@ -238,5 +241,6 @@ class ItemMetric(SingleMetric):
     k: Cutoff = dataclasses.field(default=None, kw_only=False)
     ties: Literal["expected", "stable", "random"] = "expected"
     empty: Literal["skip"] = "skip"
+    zero_weight: Literal["keep"] = "keep"
     inputs: Literal["ids", "catalogue"] = "ids"
     duplicates: Duplicates = "first"

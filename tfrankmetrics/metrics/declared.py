@@ -44,7 +44,7 @@ T = TypeVar("T")
 # Fields that are not options of a measure.
 _NOT_OPTIONS = ("k", "convention", "inputs", "duplicates", "name", "dtype")
 # Options that `engine/values.py` applies, rather than a formula.
-_COMPUTED = ("ties", "seed", "empty", "average")
+_COMPUTED = ("ties", "seed", "empty", "zero_weight", "average")
 
 
 @dataclass_transform(
@@ -150,6 +150,7 @@ def metric(
     worst, best = reversed(range) if lower_is_better else range
     if gain is None:  # a query without recommendations is excluded from the mean
         without_results = None
+        unaffected_by = (*unaffected_by, "convention", "empty", "zero_weight")
     elif without_results == "worst":
         without_results = worst if math.isfinite(worst) else None
     facts = {
@@ -277,6 +278,7 @@ def _require_free_names(cls: Any, names: list[str]) -> None:
             "A metric's name must consist of lower-case letters, digits and "
             f"underscores. Received: {names[0]!r}."
         )
+    _require_no_cutoffs(names)
     for other in DECLARATIONS.values():
         # The same class again is a cell of a notebook that was run again.
         is_same = (other.cls.__module__, other.cls.__qualname__) == (
@@ -289,6 +291,28 @@ def _require_free_names(cls: Any, names: list[str]) -> None:
                 f"A metric's names must not be taken. Received: {listed(clashes)}, a "
                 f"name of {other.cls.__module__}.{other.cls.__qualname__}. Choose "
                 "another name."
+            )
+
+
+def _require_no_cutoffs(names: list[str]) -> None:
+    """Raises ValueError if a name could be read as another one with a cutoff."""
+    known = {n.lower() for other in DECLARATIONS.values() for n in other.names}
+    for name in map(str.lower, names):
+        stem = re.fullmatch(r"(.+?)(?:(?:_cut)?_\d+|_cut|@.*)", name)
+        if "@" in name or (stem and stem[1] in known):
+            raise ValueError(
+                "A metric's names must not end with a cutoff, and 'recall_2', as well "
+                "as 'recall_cut_2', means 'recall@2'. Received: "
+                f"{name!r}. Choose another name."
+            )
+        with_cutoffs = [
+            n for n in known if re.fullmatch(rf"{re.escape(name)}(_cut)?_\d+", n)
+        ]
+        if with_cutoffs:
+            raise ValueError(
+                f"The name {name!r} with a cutoff must not be the name of another "
+                f"metric. Received: the metric {with_cutoffs[0]!r}. Choose another "
+                "name."
             )
 
 

@@ -49,8 +49,8 @@ class Field(NamedTuple):
 
 
 # Fields of the base classes, in the order of signatures.
-_SHARED = ("ties", "seed", "empty", "convention", "inputs", "duplicates")
-_SHARED += ("name", "dtype")
+_SHARED = ("ties", "seed", "empty", "zero_weight", "convention", "inputs")
+_SHARED += ("duplicates", "name", "dtype")
 # Arguments of the functions that take metrics by name.
 _ARGUMENTS = {"metrics", "mask", "sample_weight", "groups", "data"}
 _ARGUMENTS |= {*shared_arguments(RunArguments), *shared_arguments(RetrievalArguments)}

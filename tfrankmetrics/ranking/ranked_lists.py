@@ -54,6 +54,7 @@ class RankedLists(RankedItems):
     num_retrieved: Array  # [B] float64
     # [B] float64, the retrieved and the missed items. A list with 0 does not count.
     num_judged: Array
+    num_weighted: Array | None = None  # [B] float64, as in `LabelLists`
 
     def if_tied(self, exact: Callable[[TieGroups], Any], untied: Any) -> Any:
         """`exact(groups)` if there may be ties, and otherwise `untied`.
@@ -211,14 +212,14 @@ class RankedLists(RankedItems):
         """Weight of each query, float64 `[B]`; 0 for a list of padding.
 
         With one weight w for each item it is sum(w * gain) / sum(gain), or the mean of
-        the weights where all gains are 0. Otherwise it is the query's own weight, or 1.
+        the weights where all gains are 0, also of items that a weight of 0 masks.
+        Otherwise it is the query's own weight, or 1.
         """
         if self.judged.weights is not None:
             total = self.total(gain)
             weighted = xp.sum(gain(self.judged) * self.judged.weights, axis=1)
-            mean = xp.divide_no_nan(
-                xp.sum(self.judged.weights, axis=1), self.num_judged
-            )
+            number = self.num_judged if self.num_weighted is None else self.num_weighted
+            mean = xp.divide_no_nan(xp.sum(self.judged.weights, axis=1), number)
             weights = xp.where(xp.equal(total, 0), mean, weighted / total)
         elif self.query_weights is not None:
             weights = self.query_weights

@@ -16,7 +16,12 @@ from tfrankmetrics.columns.slices import (
     slices_of,
 )
 from tfrankmetrics.engine.items import require_known_items, with_num_items
-from tfrankmetrics.engine.measure import Measure, require_values_by_query
+from tfrankmetrics.engine.measure import (
+    Measure,
+    keep_zero_weights,
+    require_values_by_query,
+    thresholds_of,
+)
 from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.inputs.formats import InputFormat, ListsOfItems, input_format
 from tfrankmetrics.results.values import (
@@ -55,14 +60,14 @@ class Request:
         return any(each.declaration.unjudged == "keep" for each in self.measures)
 
     @property
-    def thresholds(self) -> set[float]:
+    def thresholds(self) -> tuple[float, ...]:
         """The lowest label of a relevant item, in the metrics that have one."""
-        options = (dict(each.options) for each in self.measures)
-        return {
-            each["relevance_threshold"]
-            for each in options
-            if "relevance_threshold" in each and not each.get("graded")
-        }
+        return thresholds_of(self.measures)
+
+    @property
+    def keeps_zero_weights(self) -> bool:
+        """Whether a metric ranks items of weight 0."""
+        return keep_zero_weights(self.measures)
 
     def with_measures(self, named: Mapping[str, Measure]) -> Request:
         """The same request with other metrics under the same names."""

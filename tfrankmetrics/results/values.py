@@ -12,6 +12,7 @@ from tfrankmetrics.engine.items import Total
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import means_of, require_finite
 from tfrankmetrics.results.tables import (
+    MOST_ROWS,
     Cell,
     ShownAsTable,
     Table,
@@ -43,6 +44,8 @@ class RunCounts(NamedTuple):
         retrieved: The predicted items of the judged queries.
         unjudged: How many of them nobody judged.
         missing_queries: What was done with judged queries without predictions.
+        nan_scores: How many scores of the judged queries are NaN, which ranks below
+            every number.
     """
 
     queries: int
@@ -51,6 +54,7 @@ class RunCounts(NamedTuple):
     retrieved: int
     unjudged: int
     missing_queries: str = "zero"
+    nan_scores: int = 0
 
 
 class QueryValues(dict):
@@ -91,6 +95,11 @@ class QueryValues(dict):
         self.by = by
         self.counts = counts
 
+    def __repr__(self) -> str:
+        """As of a dict, with the first and the last values of long arrays."""
+        with np.printoptions(threshold=MOST_ROWS):
+            return super().__repr__()
+
 
 class RunValues(dict):
     """The metrics of a run, a dict. It prints how many queries had no counterpart.
@@ -117,7 +126,7 @@ class RunValues(dict):
 
 
 def described(counts: RunCounts) -> str:
-    """What did not pair, in words; empty if every judged query has predictions."""
+    """What did not pair, and how many scores are NaN, in words; empty without any."""
     sentences = []
     if counts.without_predictions:
         number = counts.without_predictions
@@ -134,6 +143,11 @@ def described(counts: RunCounts) -> str:
         sentences.append(
             f"{number} {'query' if number == 1 else 'queries'} with predictions "
             f"{_verb('was', number)} not judged and {_verb('is', number)} left out."
+        )
+    if counts.nan_scores:
+        sentences.append(
+            f"{counts.nan_scores:,} of {counts.retrieved:,} scores "
+            f"{_verb('is', counts.nan_scores)} NaN, which ranks below every number."
         )
     return " ".join(sentences)
 

@@ -152,6 +152,11 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
     integers, numbers = as_integer_ids(data, candidate_ids)
     given = _ids_of_arrays(name, integers)
     numbers = _ids_of_arrays("`candidate_ids`", numbers).tensor
+    if numbers.ndim != 1:
+        raise ValueError(
+            "`candidate_ids` must hold one id for each candidate, [V]. Received: shape "
+            f"{numbers.shape}."
+        )
     order = np.argsort(numbers, kind="stable")
     ascending, ids = numbers[order], given.tensor
     place = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)

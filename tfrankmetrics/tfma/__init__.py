@@ -167,6 +167,7 @@ def eval_config(
     slices: Iterable[Sequence[str] | str] = (),
     thresholds: Mapping[str, float] | None = None,
     change_thresholds: Mapping[str, float] | None = None,
+    add_to: config_pb2.EvalConfig | None = None,
     **arguments: Unpack[TfmaArguments],
 ) -> config_pb2.EvalConfig:
     """Makes a configuration for TFMA and for the TFX Evaluator.
@@ -195,6 +196,8 @@ def eval_config(
             that misses a threshold is not blessed.
         change_thresholds: The smallest improvement over the model named "baseline" that
             passes, overall and in every slice: 0.0 for "not worse".
+        add_to: A configuration to extend: the result is a copy of it with these metrics
+            and slices. Its models are kept, and must have the same keys.
         inputs: What labels and predictions are: "labels" and scores (the default);
             relevant "ids" and recommended ids, best first; or relevant ids and the
             scores of a whole "catalogue", `[V]`. With ids and catalogues an example is
@@ -232,7 +235,7 @@ def eval_config(
         )
         for key, measure in measures.items()
     ]
-    return config_pb2.EvalConfig(
+    made = config_pb2.EvalConfig(
         model_specs=[
             config_pb2.ModelSpec(name=name, is_baseline=name == "baseline", **keys)
             for name in models
@@ -246,6 +249,37 @@ def eval_config(
             )
         ],
     )
+    return made if add_to is None else _added(add_to, made)
+
+
+def _added(
+    config: config_pb2.EvalConfig, new: config_pb2.EvalConfig
+) -> config_pb2.EvalConfig:
+    """A copy of a configuration with the metrics and slices of a new one."""
+    result = config_pb2.EvalConfig()
+    result.CopyFrom(config)
+    (ours,) = new.metrics_specs
+    models, known = new.model_specs, {each.name for each in config.model_specs}
+    if not known:
+        result.model_specs.extend(models)
+    elif missing := {*ours.model_names} - known:
+        raise ValueError(
+            "`change_thresholds` compare the models 'candidate' and 'baseline', which "
+            f"the configuration `add_to` must have. Received: one without {missing}."
+        )
+    for spec in result.model_specs:
+        for name in ("label_key", "prediction_key", "example_weight_key"):
+            theirs, given = getattr(spec, name), getattr(models[0], name)
+            if given != theirs:
+                raise ValueError(
+                    f"`{name}` must be the one of the models in `add_to`. Received: "
+                    f"{given!r}, and {theirs!r} of the model {spec.name!r}."
+                )
+    result.slicing_specs.extend(
+        each for each in new.slicing_specs if each not in config.slicing_specs
+    )
+    result.metrics_specs.append(ours)
+    return result
 
 
 def _check_keys(keys: Mapping[str, Any]) -> None:

@@ -16,12 +16,17 @@ from tensorflow_model_analysis.proto import config_pb2
 from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.engine.exact_sums import means_of_sums
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.measure import Measure, thresholds_of
 from tfrankmetrics.engine.values import values_and_weights
+from tfrankmetrics.inputs.label_mistakes import Labels
+from tfrankmetrics.inputs.mistakes import (
+    MANY,
+)
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
 
 # Without a query key, a slice with this many lists, all of one item, consists of rows.
 MIN_LISTS_OF_ONE_ITEM = 5
+MANY_OF_SLICE = 10 * MANY  # labels: a slice of fewer may hold only relevant items
 _UNIT_WEIGHT = np.ones(1)
 # Where the values of a query are, and the option that names their feature.
 _LABELS = (constants.LABELS_KEY, "label_key")
@@ -49,6 +54,7 @@ class _Sums(Accumulator):
     # An error in the data. TFMA would print the whole query before an error that
     # `add_input` raises, so it is raised at the end.
     mistake: str | None = None
+    judged: Labels = Labels()  # noqa: RUF009 (a tuple)
 
 
 class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
@@ -104,6 +110,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         merged.num_lists += other.num_lists
         merged.longest = max(merged.longest, other.longest)
         merged.mistake = merged.mistake or other.mistake
+        merged.judged = merged.judged.merged(other.judged)
 
     def output(self, accumulator: _Sums) -> dict[metric_types.MetricKey, float]:
         """The means. Raises ValueError for an error in the data."""
@@ -117,6 +124,9 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
                 f"Received: {num_lists} lists of one item each. For data with a row "
                 "for each query and document, name the `query_key`."
             )
+        thresholds = thresholds_of(self.named.values())
+        accumulator.judged.warn(thresholds, least=MANY_OF_SLICE)
+        accumulator.judged.warn_if_signed(least=MANY_OF_SLICE)
         sums = self.sums_of_all(accumulator)
         values = [*means_of_sums(sums), float(sums.num_queries)]
         return dict(zip(self._keys, values, strict=False))
@@ -181,10 +191,14 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         lists = self._data.read(labels, scores, weights, library="tensorflow")
         lists.require_valid_values()
         measures = tuple(self.named.values())
-        found = call_compiled(values_and_weights, measures, lists, 0)
+        numbers = call_compiled(values_and_weights, measures, lists, 0)
         accumulator.num_lists += len(waiting)
         accumulator.longest = max(accumulator.longest, labels.shape[1])
-        return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in found))
+        if self._data.inputs == "labels":
+            of_queries = [np.ravel(query.labels) for query in waiting]
+            found = Labels.of(np.concatenate(of_queries))
+            accumulator.judged = accumulator.judged.merged(found)
+        return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in numbers))
 
 
 def _require_numbers(values: Any, name: str, option: str, kinds: str) -> None:
