@@ -1052,3 +1052,38 @@ def test_excluded_candidates_that_were_not_retrieved_count_once():
         ].repeat(len(queries), axis=0),
     )
     assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, tf.constant])
+@pytest.mark.parametrize("chunk_size", [None, 7])
+def test_retrieve_returns_the_best_candidates(kind, chunk_size):
+    """Whole numbers are often tied; the first of tied candidates is the best."""
+    rng = np.random.default_rng(0)
+    queries, candidates = (rng.integers(-2, 3, (n, 3)).astype("f") for n in (5, 30))
+    scores = queries @ candidates.T
+    exclude = np.argsort(-scores, axis=1)[:, :2]
+    expected = scores.copy()
+    np.put_along_axis(expected, exclude, -np.inf, axis=1)
+    order = np.argsort(-expected, axis=1, kind="stable")[:, :4]
+    arguments = kind(queries), kind(candidates), 4
+    options = {"batch_size": 2, "chunk_size": chunk_size}
+    found = tfr.retrieve(*arguments, exclude=exclude, **options)
+    np.testing.assert_array_equal(found.ids, order)
+    np.testing.assert_array_equal(found.scores, np.take_along_axis(scores, order, 1))
+    names = np.array([f"item {number}" for number in range(30)])
+    named = tfr.retrieve(
+        *arguments, candidate_ids=names, exclude=names[exclude], **options
+    )
+    np.testing.assert_array_equal(named.ids, names[order])
+
+
+def test_retrieve_fills_up_what_was_not_retrieved():
+    vectors = np.array([[1.0], [-np.inf], [np.nan]])
+    found = tfr.retrieve(vectors[:1], vectors, 4)
+    assert found.ids.tolist() == [[0, 2, -1, -1]]
+    np.testing.assert_array_equal(found.scores, [[1, np.nan, -np.inf, -np.inf]])
+    named = tfr.retrieve(vectors[:1], vectors, 4, candidate_ids=["a", "b", "c"])
+    assert named.ids.tolist() == [["a", "c", None, None]]
+    for k in (0, None, 2.5):
+        with pytest.raises(ValueError, match="`k` of `retrieve` must be"):
+            tfr.retrieve(vectors[:1], vectors, k)

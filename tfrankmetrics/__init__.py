@@ -79,6 +79,7 @@ _NAMES = {
     "ranking.recommended": ["Recommended"],
     "results.values": ["QueryValues", "RunCounts", "RunValues", "SlicedValues"],
     "retrieval.evaluation": ["evaluate_retrieval"],
+    "retrieval.retrieve": ["Retrieved", "retrieve"],
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -74,6 +74,7 @@ from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.results.values import QueryValues, RunCounts, RunValues, SlicedValues
 from tfrankmetrics.retrieval.evaluation import evaluate_retrieval
+from tfrankmetrics.retrieval.retrieve import Retrieved, retrieve
 
 __version__: str
 
@@ -127,6 +128,7 @@ __all__ = [
     "RankingWarning",
     "RecallAtK",
     "Recommended",
+    "Retrieved",
     "RunCounts",
     "RunValues",
     "SlicedValues",
@@ -146,4 +148,5 @@ __all__ = [
     "inverse_propensity",
     "metric",
     "read_trec",
+    "retrieve",
 ]

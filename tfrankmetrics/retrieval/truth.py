@@ -111,14 +111,25 @@ def read_truth(relevant: Any, exclude: Any, candidate_ids: Any) -> Truth:
     if ids.shape[1] == 0:  # no query has a relevant item
         ids = np.full((len(ids), 1), PADDING, np.int64)
         relevance = np.zeros(ids.shape)
-    left_out = np.zeros((len(ids), 0), np.int64)
-    if exclude is not None:
-        left_out = _positions_of("`exclude`", exclude, candidate_ids).tensor
-        if left_out.ndim != 2:
-            raise ValueError(
-                f"`exclude` must hold ids [B, E]. Received: shape {left_out.shape}."
-            )
-    return Truth(ids, relevance, left_out)
+    return Truth(ids, relevance, _excluded(exclude, candidate_ids, len(ids)))
+
+
+def no_truth(number: int, exclude: Any, candidate_ids: Any) -> Truth:
+    """Queries without relevant items, of which only those to exclude are known."""
+    none = np.full((number, 1), PADDING, np.int64)
+    return Truth(none, np.zeros(none.shape), _excluded(exclude, candidate_ids, number))
+
+
+def _excluded(exclude: Any, candidate_ids: Any, number: int) -> np.ndarray:
+    """The positions of the items to exclude, `[B, E]`."""
+    if exclude is None:
+        return np.zeros((number, 0), np.int64)
+    excluded = _positions_of("`exclude`", exclude, candidate_ids).tensor
+    if excluded.ndim != 2:
+        raise ValueError(
+            f"`exclude` must hold ids [B, E]. Received: shape {excluded.shape}."
+        )
+    return excluded
 
 
 def _each_once(ids: np.ndarray) -> np.ndarray:
