@@ -18,7 +18,8 @@ from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.engine.exact_sums import Sums, means_of_sums
 from tfrankmetrics.engine.measure import Measure, thresholds_of
 from tfrankmetrics.evaluation.join import Pairs, match_pairs, pair_twice
-from tfrankmetrics.evaluation.rows import Queries, by_query, queries_of_codes
+from tfrankmetrics.evaluation.queries import Queries, queries_of_codes
+from tfrankmetrics.evaluation.rows import by_query
 from tfrankmetrics.evaluation.runs import (
     Policies,
     by_descending_item,

@@ -15,17 +15,10 @@ from tfrankmetrics.arguments import (
 )
 from tfrankmetrics.columns.frames import column, is_frame, rows_at
 from tfrankmetrics.columns.slices import (
-    Column,
-    by_columns,
-    column_of,
-    column_of_queries,
     rows_of,
-    values_by_id,
 )
 from tfrankmetrics.columns.values import (
-    WEIGHT_RULE,
     are_missing,
-    as_numbers,
     exact_scores,
     factorize,
 )
@@ -41,7 +34,9 @@ from tfrankmetrics.evaluation.join import (
     read_judgments,
     read_predictions,
 )
-from tfrankmetrics.evaluation.rows import by_query, queries_of_codes
+from tfrankmetrics.evaluation.queries import queries_of_codes
+from tfrankmetrics.evaluation.query_table import QueryTable
+from tfrankmetrics.evaluation.rows import by_query
 from tfrankmetrics.evaluation.trec import LOWEST_SCORE
 from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
@@ -50,7 +45,7 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_ranks,
     warn_if_swapped,
 )
-from tfrankmetrics.results.request import read_request
+from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import (
     RunCounts,
     RunValues,
@@ -122,56 +117,76 @@ def evaluate_run(
             for name, rows in rows_by_model(run, model).items()
         }
     request, given = read_request(RunArguments, metrics, arguments, has_items=True)
+    is_trec_eval = arguments.get("convention") == "trec_eval"
+    return _evaluate_tables(request, given, qrels, run, sample_weight, is_trec_eval)
+
+
+def _evaluate_tables(
+    request: Request,
+    given: Mapping[str, Any],
+    qrels: Any,
+    run: Any,
+    sample_weight: Any,
+    is_trec_eval: bool,
+) -> dict[str, Any] | SlicedValues:
+    """`evaluate_run` for a request: reads, joins, computes and shapes the result."""
     policies = Policies.of(given)
     query, item = given["query"], given["item"]
     judged = read_judgments(qrels, query, item, given["label"])
-    is_trec_eval = arguments.get("convention") == "trec_eval"
     convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
     predicted = read_predictions(run, query, item, given["score"], convert)
-    labels, scores = judged.numbers, predicted.numbers
     joined = join(judged, predicted)
-    counts = count_pairs(joined, labels, scores, policies.missing_queries)
-    _check_pairs(joined, judged, predicted, policies, counts, labels, scores)
-    warn_if_ranks(lambda: joined.predicted_queries, scores, given["score"])
-    may_be_all = counts.unjudged > 0 and not policies.drops_unjudged
-    Labels.of(labels).warn(request.thresholds, may_be_all=may_be_all)
-    refuse_missing_queries(request.named, counts)
+    counts = _checked_counts(request, given, policies, joined, judged, predicted)
 
     ids = rows_of("query", "query", judged.queries, joined.first_rows)
-    columns = rows_of_join(joined, labels, scores)
+    columns = rows_of_join(joined, judged.numbers, predicted.numbers)
     if is_trec_eval:
         columns = by_descending_item(columns, judged.items, predicted.items)
-    table = _QueryTable(qrels, query, ids, joined)
+    table = QueryTable(qrels, query, ids, joined)
     if sample_weight is not None:
         columns["sample_weight"] = table.weights(sample_weight)[columns["query"]]
     slice_columns = {} if request.by is None else table.columns(request.by)
     request.require_free_keys(slice_columns, has_ids=True)
     if any(measure.declaration.reads_items for measure in request.measures):
         request, positions = items_of_rows(request, predicted.items)
-        missed = np.zeros(len(labels), np.int64)  # of judged pairs, which have no rank
+        missed = np.zeros(len(judged.numbers), np.int64)  # which have no rank
         columns["items"] = np.append(missed, positions)[columns["pair"]]
     counted = np.full(len(ids), True)
     if policies.missing_queries == "skip":
         counted = joined.has_predictions
     slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
     sums = ExposureSums.of(request.named, slices, counted)
+    queries = queries_of_codes(columns["query"], len(ids))
     values, weights = by_query(
         request.named,
-        queries_of_codes(columns["query"], len(ids)),
+        queries,
         columns,
         drop_unjudged=policies.drops_unjudged,
         sums=sums,
     )
-    result = request.result(
-        values[:, counted],
-        weights[:, counted],
-        slices,
-        ids[counted],
-        counts,
-        sums.values(),
-    )
+    values, weights, ids = values[:, counted], weights[:, counted], ids[counted]
+    result = request.result(values, weights, slices, ids, counts, sums.values())
     is_plain = not request.per_query and slices is None
     return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
+
+
+def _checked_counts(
+    request: Request,
+    given: Mapping[str, Any],
+    policies: Policies,
+    joined: Join,
+    judged: Pairs,
+    predicted: Pairs,
+) -> RunCounts:
+    """What did not pair. Raises ValueError for mistakes, and warns of likely ones."""
+    labels, scores = judged.numbers, predicted.numbers
+    counts = count_pairs(joined, labels, scores, policies.missing_queries)
+    _check_pairs(joined, judged, predicted, policies, counts, labels, scores)
+    warn_if_ranks(lambda: joined.predicted_queries, scores, given["score"])
+    may_be_all = counts.unjudged > 0 and not policies.drops_unjudged
+    Labels.of(labels).warn(request.thresholds, may_be_all=may_be_all)
+    refuse_missing_queries(request.named, counts)
+    return counts
 
 
 def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
@@ -336,75 +351,3 @@ def by_descending_item(
     place = dict(zip(names, range(len(names)), strict=True))
     order = np.argsort([place[items[pair]] for pair in columns["pair"]], kind="stable")
     return {name: column[order] for name, column in columns.items()}
-
-
-class _QueryTable(NamedTuple):
-    """Looks up a value for each judged query, in a dict or in a frame."""
-
-    qrels: Any
-    query: str
-    ids: np.ndarray
-    joined: Join
-
-    def columns(self, by: Any) -> dict[str, Column]:
-        """The columns that `by` gives or names."""
-        if is_frame(by):
-            return self._columns_of_frame(by)
-        if isinstance(by, (list, tuple)) and by:
-            return {name: self.column("by", name, name) for name in by}
-        return {by if isinstance(by, str) else "slice": self.column("by", "slice", by)}
-
-    def weights(self, sample_weight: Any) -> np.ndarray:
-        """The weight of each query."""
-        values = self.column("sample_weight", "weight", sample_weight)
-        weights = as_numbers("sample_weight", values.values().tolist())
-        bad = ~np.isfinite(weights) | (weights < 0)
-        if bad.any():
-            query = shortened(self.ids[bad].tolist()[0])
-            raise ValueError(
-                f"{WEIGHT_RULE} Received: {weights[bad][0]} for the query {query}."
-            )
-        return weights
-
-    def _columns_of_frame(self, by: Any) -> dict[str, Column]:
-        names = [name for name in by_columns(by) if name != self.query]
-        queries = np.asarray(column(by, self.query, "by")).tolist()
-        if not names:
-            raise ValueError(
-                "`by` must have a column of slices beside the queries. Received: only "
-                f"{self.query!r}."
-            )
-        columns = {}
-        for name in names:
-            slices: dict[Any, Any] = {}
-            values = column_of("by", name, by[name]).values()
-            for query, value in zip(queries, values, strict=True):
-                if slices.setdefault(query, value) != value:
-                    raise ValueError(
-                        "`by` must have one slice for each query. Received: "
-                        f"{shortened(slices[query])} and {shortened(value)} for the "
-                        f"query {shortened(query)}."
-                    )
-            columns[name] = self.column("by", name, slices)
-        return columns
-
-    def column(self, argument: str, name: str, values: Any) -> Column:
-        """A value for each query, from a dict or from a column of `qrels`."""
-        if isinstance(values, Mapping):
-            rule = f"`{argument}` must have a {name} for each query of `qrels`."
-            of_ids = values_by_id(rule, values, self.ids.tolist())
-            return column_of(argument, name, of_ids)
-        if not isinstance(values, str) or not is_frame(self.qrels):
-            raise ValueError(
-                f"`{argument}` must be a dict with a {name} for each query, or name a "
-                f"column of the frame `qrels`. Received: {shortened(values)}."
-            )
-        judged = queries_of_codes(self.joined.judged_queries, len(self.ids))
-        return column_of_queries(
-            argument,
-            values,
-            column(self.qrels, values, argument),
-            judged.order,
-            judged.starts,
-            len(self.joined.judged_queries),
-        )

@@ -21,13 +21,12 @@ from tfrankmetrics.engine.measure import Measure, require_relevance
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import without_one_subtopic
 from tfrankmetrics.evaluation.join import join, read_judgments, read_predictions
+from tfrankmetrics.evaluation.queries import Queries, queries_of_codes
 from tfrankmetrics.evaluation.rows import (
-    Queries,
     by_query,
     columns_of,
     drops_unjudged,
     lists_of_rows,
-    queries_of_codes,
     read_table,
 )
 from tfrankmetrics.evaluation.runs import (
