@@ -164,7 +164,7 @@ def main(epochs, output, queries=1500):
     models = {name: values[name] for name in ("pointwise", "listwise")}
     by_words = compare(models, by="words").to_pandas()
     is_ndcg = by_words["metric"] == "ndcg@10"
-    columns = ["words", "difference", "low", "high", "wins", "losses", "corrected_p"]
+    columns = ["words", "difference", "low", "high", "wins", "losses", "adjusted_p"]
     print(by_words.loc[is_ndcg, columns].to_string(index=False))
     output.mkdir(parents=True, exist_ok=True)
     number = len(validation[1])

@@ -74,7 +74,7 @@ def test_the_t_test_is_that_of_scipy():
         assert difference.difference == pytest.approx((b - a).mean(), rel=1e-12)
         assert (
             difference.p
-            == difference.corrected_p
+            == difference.adjusted_p
             == pytest.approx(expected.pvalue, rel=1e-10)
         )
         assert_near((difference.low, difference.high), expected.confidence_interval())
@@ -290,9 +290,9 @@ def test_the_correction_is_over_metrics_pairs_and_slices():
     comparison = tfr.compare(values("ABC"), by=by)
     assert len(comparison.differences) == 3 * 3 * 3  # slices and all, metrics, pairs
     p = np.array([each.p for each in comparison.differences])
-    corrected = [each.corrected_p for each in comparison.differences]
+    corrected = [each.adjusted_p for each in comparison.differences]
     np.testing.assert_allclose(corrected, adjusted(p, "holm"))
-    assert "corrected for 27 comparisons (holm)" in repr(comparison)
+    assert "adjusted for 27 comparisons (holm)" in repr(comparison)
 
 
 def test_slices_are_comparisons_of_their_queries():
@@ -1137,7 +1137,7 @@ def test_numbers_of_the_tables_stand_on_the_right():
 def test_notes_explain_letters_only_where_models_are_compared():
     alone, both = repr(tfr.compare(values("A"))), repr(tfr.compare(values("AB")))
     assert "Letters" in both
-    assert "better than that model (corrected p < 0.05)" in both
+    assert "better than that model (adjusted p < 0.05)" in both
     one_test = repr(tfr.compare(values("AB", ["mrr"])))
     assert "better than that model (p < 0.05)" in one_test
     assert "Letters" not in alone

@@ -44,7 +44,7 @@ class Difference(NamedTuple):
     ties: int
     # The smallest p that any outcome of these queries could have; 0 without a limit.
     smallest_p: float = 0
-    corrected_p: float = math.nan
+    adjusted_p: float = math.nan
 
     @property
     def queries(self) -> int:
@@ -53,8 +53,8 @@ class Difference(NamedTuple):
 
     @property
     def is_significant(self) -> bool:
-        """Whether the corrected p-value is below 0.05."""
-        return self.corrected_p < SIGNIFICANT
+        """Whether the adjusted p-value is below 0.05."""
+        return self.adjusted_p < SIGNIFICANT
 
     def detectable_difference(self, power: float = 0.8) -> float:
         """The smallest true difference that so many queries would show.

@@ -83,7 +83,7 @@ class Rule(NamedTuple):
         by = f" by more than {self.margin:g}" if self.margin else ""
         reason = (
             f"{verb} than that of {self.baseline!r}{by}: its gain is {gain:+.4f}, with "
-            f"{p_text(each.corrected_p)}, where p < 0.05 is required."
+            f"{p_text(each.adjusted_p)}, where p < 0.05 is required."
         )
         return Decision(passed, start + reason)
 

@@ -108,7 +108,7 @@ class Comparison(ComparisonTables):
                 "not_worse" needs one above 0.
             policy: "not_worse" (the default): by the 95% interval, the model is not
                 worse by the margin or more. "better": the difference is significant
-                (corrected p < 0.05), and the mean is higher by more than the margin;
+                (adjusted p < 0.05), and the mean is higher by more than the margin;
                 lower, for a metric such as ARP.
             in_slices: Slices in which the rule must hold, too: a list of slices of
                 `by=`, or True for all of them.

@@ -211,7 +211,7 @@ def bootstrap_test(
 
 
 def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
-    """p-values corrected for their number; NaN stays NaN and is not counted."""
+    """p-values adjusted for their number; NaN stays NaN and is not counted."""
     is_number = ~np.isnan(p)
     number = int(is_number.sum())
     if correction is None or number == 0:

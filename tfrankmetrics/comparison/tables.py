@@ -33,11 +33,11 @@ class ComparisonTables:
         per_query: PerQuery,
         notes: Sequence[str] = (),
     ):
-        corrected = adjusted(np.array([each.p for each in differences]), correction)
+        adjusted_p = adjusted(np.array([each.p for each in differences]), correction)
         self.means = [*means]
         self.differences = [
-            each._replace(corrected_p=p)
-            for each, p in zip(differences, corrected.tolist(), strict=True)
+            each._replace(adjusted_p=p)
+            for each, p in zip(differences, adjusted_p.tolist(), strict=True)
         ]
         self.by, self.dropped, self._per_query = by, dropped, per_query
         self._whole = whole(each.slice for each in means if each.slice)
@@ -78,7 +78,7 @@ class ComparisonTables:
         return sum(not math.isnan(each.p) for each in self.differences)
 
     @property
-    def _is_corrected(self) -> bool:
+    def _is_adjusted(self) -> bool:
         return self._correction is not None and self._num_tests > 1
 
     def _tables(self, content: Content | None = None) -> list[Table]:
@@ -101,7 +101,7 @@ class ComparisonTables:
         names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
         note = "Mean [95% interval]."
         if len(models) > 1:
-            p = "corrected p" if self._is_corrected else "p"
+            p = "adjusted p" if self._is_adjusted else "p"
             note += f" * or bold: best. Letters: better than that model ({p} < 0.05)."
         if self.dropped:
             are = "query is" if self.dropped == 1 else "queries are"
@@ -142,7 +142,7 @@ class ComparisonTables:
         return cells
 
     def _table_of_differences(self) -> Table:
-        is_corrected, rows = self._is_corrected, []
+        is_adjusted, rows = self._is_adjusted, []
         for each in self.differences:
             labels = [
                 *self._slice(each),
@@ -153,16 +153,16 @@ class ComparisonTables:
             has_value = not math.isnan(each.difference)
             numbers = [f"{each.difference:+.4f}" if has_value else "-"]
             numbers.append("-" if math.isnan(each.low) else interval)
-            numbers += [_p(each.p)] + [_p(each.corrected_p)] * is_corrected
+            numbers += [_p(each.p)] + [_p(each.adjusted_p)] * is_adjusted
             numbers += [f"{n:,}" for n in (each.wins, each.losses, each.ties)]
             rows.append([Cell(text) for text in labels + numbers])
         header = [*self.by, "metric", "models", "difference", "95% interval", "p"]
-        header += [f"p ({self._correction})"] * is_corrected
+        header += [f"p ({self._correction})"] * is_adjusted
         header += ["wins", "losses", "ties"]
         note = {"t": "Paired t-test"}.get(self._test, f"Paired {self._test} test")
-        if is_corrected:
+        if is_adjusted:
             note += (
-                f"; p-values corrected for {self._num_tests} comparisons "
+                f"; p-values adjusted for {self._num_tests} comparisons "
                 f"({self._correction})"
             )
         note = "\n".join([f"{note}.", *self._too_few()])
