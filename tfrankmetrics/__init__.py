@@ -1,4 +1,4 @@
-"""Ranking metrics for TensorFlow and Keras.
+"""Ranking metrics for Keras, TensorFlow, JAX, PyTorch and NumPy.
 
 Keras `Metric` classes and array functions for NDCG, MAP, MRR, precision, recall and a
 dozen more: exact under tied scores, with the same numbers in `fit`, in `evaluate` and

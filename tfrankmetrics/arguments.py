@@ -47,8 +47,8 @@ class CountArguments(Options, total=False):
         bool,
         Argument(
             False,
-            "If True, the result also has the number of queries that count in any of "
-            'the metrics, with the key "num_queries".',
+            "If True, the result also has the number of queries that are included in "
+            'any of the metrics, with the key "num_queries".',
         ),
     ]
 
@@ -60,7 +60,7 @@ class KeyArguments(Options, total=False):
         Separator,
         Argument(
             "@",
-            "What is put between the name and the cutoff of a metric given by name: "
+            "The separator of the name and the cutoff of a metric given by name: "
             '"@" (the default) or "_", as in "ndcg_10", for trackers that reject "@". '
             "A metric object keeps its own name.",
         ),

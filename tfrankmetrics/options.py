@@ -90,7 +90,7 @@ Alpha = Annotated[
     float,
     Rule("a number from 0.001 to 1", lambda x: is_finite(x) and 0.001 <= x <= 1),
 ]
-# What is put between a metric's name and its cutoff, in the keys of results.
+# The separator of a metric's name and its cutoff, in the keys of results.
 Separator = Literal["@", "_"]
 # Of items, for metrics of what is recommended; `item_data.py` has the other types.
 NumItems = Annotated[

@@ -81,11 +81,11 @@ class EvaluateRows(beam.PTransform):
             and ties="stable", since rows have no order on Beam.
 
     Returns:
-        A PCollection of dicts, with `num_queries`, the number of queries that count in
-        any of the metrics, and the value of each metric, a float (NaN if no query
-        counts). Without `by` it has one element. With `by`, one for each slice, which
-        also has the columns of `by`, and one for all queries, in which they are None.
-        That one has `"overall": True`, the others `"overall": False`.
+        A PCollection of dicts, with `num_queries`, the number of queries that are
+        included in any of the metrics, and the value of each metric, a float (NaN if no
+        query is included). Without `by` it has one element. With `by`, one for each
+        slice, which also has the columns of `by`, and one for all queries, in which
+        they are None. That one has `"overall": True`, the others `"overall": False`.
 
     Raises:
         ValueError: When it is made: a column, metric or option is not one of those

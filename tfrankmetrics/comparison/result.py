@@ -181,7 +181,7 @@ class Comparison(ComparisonTables):
         """Plots the differences with their intervals, or the means of one model.
 
         Args:
-            *metrics: The metrics to plot, each beside the other; by default all.
+            *metrics: The metrics to plot, side by side; by default all.
 
         Returns:
             The axes of Matplotlib, an array with one for each metric.

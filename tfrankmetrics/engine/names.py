@@ -110,8 +110,7 @@ def named_measures(
         options: Options and a convention for the metrics given by name. Each applies to
             the metrics with that option. Options that are None are ignored.
         data: The input format of the data; labels by default.
-        separator: What is put between the name of a metric given by name, and its
-            cutoff.
+        separator: The separator of the name and the cutoff of a metric given by name.
         has_items: Whether labels come with item ids.
     """
     _require_list(metrics)

@@ -66,7 +66,7 @@ def evaluate(
         metrics: Names (`"ndcg@10"`, `"mrr"`, or those of trec_eval and ir_measures such
             as `"P@5"`) and metric objects with their own options
             (`NDCG(k=10, gain="linear")`).
-        mask: Booleans of the labels' shape, True for the items that count. The mask
+        mask: Booleans of the labels' shape, True for valid items. The mask
             alone decides: a negative label is then not padding, but not relevant.
         sample_weight: A scalar, `[B]` or `[B, 1]` (one weight per query), or of the
             labels' shape (one per item).

@@ -206,7 +206,7 @@ def read_labels(
         y_pred: Scores of the labels' shape; dense scores may also be `[B, N, 1]`.
         sample_weight: None, or numbers of shape `[]`, `[B]` or `[B, 1]` (one weight per
             query) or of the labels' shape (one per item).
-        mask: None, or booleans of the labels' shape, True for the items that count.
+        mask: None, or booleans of the labels' shape, True for valid items.
             Without a mask, a label below 0 marks padding.
         library: The library that ranks the lists.
 
@@ -246,7 +246,7 @@ def lists_of_arrays(
     Args:
         labels: Labels that `require_labels` accepts.
         scores: Scores of any dtype.
-        valid: True for the items that count.
+        valid: True for valid items, False for padding.
         weights: Valid weights of the queries, `[B]`, or of the items, `[B, N]`.
     """
     labels, of_queries, of_items = _as_labels(labels), None, None
@@ -376,7 +376,7 @@ def _as_labels(labels: Array) -> Array:
 def _as_mask(mask: Any) -> Any:
     if xp.dtype_of(mask) != np.bool_:
         raise ValueError(
-            "A mask must be boolean, True for the items that count. "
+            "A mask must be boolean, True for valid items. "
             f"Received dtype: {mask.dtype.name}."
         )
     return mask

@@ -74,7 +74,7 @@ def _refuse_other_keras(model: Any) -> None:
     """Rejects a Keras 2 metric in a Keras 3 model."""
     if not isinstance(model, keras.Model):
         raise RuntimeError(
-            "This metric was made for Keras 2, which tf.keras is here (TF_USE_LEGACY_"
+            "This metric was made for Keras 2, to which tf.keras refers (TF_USE_LEGACY_"
             "KERAS=1), and the model is one of Keras 3. Build the model from tf.keras, "
             "or unset TF_USE_LEGACY_KERAS."
         )

@@ -107,7 +107,7 @@ class StatefulMetric(KerasMetric):
                 ragged. For metrics of subtopics `[B, N, T]`, one label for each
                 subtopic. A label below 0 marks padding; an item with subtopics is
                 padding if all its labels are below 0. Or a dict with `labels` and a
-                boolean `mask` `[B, N]`, True for the items that count; then the mask
+                boolean `mask` `[B, N]`, True for valid items; then the mask
                 alone decides, and a negative label is not relevant. A Keras mask on
                 `y_pred` has the same effect.
 

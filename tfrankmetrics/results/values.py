@@ -262,10 +262,10 @@ class SlicedValues(ShownAsTable, Mapping):
         return pandas.DataFrame(rows, index, columns)
 
     def plot(self, *metrics: str) -> Any:
-        """Plots the metrics of each slice beside those of all queries.
+        """Plots the metrics of each slice, with those of all queries as dashed lines.
 
         Args:
-            *metrics: The metrics to plot, each beside the other; by default all.
+            *metrics: The metrics to plot, side by side; by default all.
 
         Returns:
             The axes of Matplotlib, an array with one for each metric.
