@@ -149,7 +149,7 @@ def denominators():
 
 def _labels_of(declaration):
     if declaration.reads_items:
-        return ""
+        return "with `item_ids`"
     return "`[B, N, T]`" if declaration.has_subtopics else "yes"
 
 

@@ -370,9 +370,9 @@ def test_mistakes(names, options, message):
 
 
 def test_metrics_of_items_need_items():
-    with pytest.raises(ValueError, match="supports only inputs='ids' and 'catalogue'"):
+    with pytest.raises(ValueError, match="require item ids"):
         tfr.evaluate([[1, 0]], [[2, 1]], ["coverage"], num_items=2)
-    with pytest.raises(ValueError, match="supports only"):
+    with pytest.raises(ValueError, match="require item ids"):
         tfr.evaluate_rows([1, 1], [1, 0], [2, 1], ["coverage"], num_items=2)
     with pytest.raises(ValueError, match="must be by id"):
         run = {"q": ["a", "b"]}
@@ -380,10 +380,38 @@ def test_metrics_of_items_need_items():
     with pytest.raises(ValueError, match="data for each item of the catalog"):
         scores = [[1.0, 2.0]]
         tfr.evaluate([0], scores, ["novelty"], inputs="catalogue", popularity=[1.0])
-    with pytest.raises(ValueError, match="explains metrics of relevance"):
+    with pytest.raises(ValueError, match="supports metrics of relevance only"):
         tfr.explain(*IDS, "coverage", 0, inputs="ids", num_items=3)
     with pytest.raises(ValueError, match="Pass num_items=V"):
         tfr.CatalogCoverage(k=3)
+
+
+def test_labels_with_item_ids_equal_a_catalogue():
+    """The items of each list in another order, with padding among them."""
+    rng = np.random.default_rng(1)
+    ids = np.array([rng.permutation(ITEMS) for _ in SCORES])
+    scores = np.take_along_axis(np.array(SCORES), ids, axis=1)
+    labels = (ids == 3).astype(int)
+    padded = {
+        "labels": np.insert(labels, 2, -1, axis=1),
+        "item_ids": np.insert(ids, 2, 0, axis=1),
+    }
+    with_padding = np.insert(scores, 2, 9.0, axis=1)
+    truth = [[3]] * len(SCORES)
+    expected = tfr.evaluate(truth, SCORES, NAMES, inputs="catalogue", **DATA)
+    found = tfr.evaluate(padded, with_padding, NAMES, **DATA)
+    assert found == pytest.approx(expected, abs=1e-12)
+    metric = tfr.RankingMetrics(NAMES, **DATA)
+
+    @tf.function
+    def step(labels, ids, scores):
+        metric.update_state({"labels": labels, "item_ids": ids}, scores)
+
+    step(padded["labels"], padded["item_ids"], with_padding)
+    logged = {name: float(value) for name, value in metric.result().items()}
+    assert logged == pytest.approx(expected, abs=1e-6)
+    with pytest.raises(ValueError, match="of the shape of the labels"):
+        tfr.evaluate({"labels": labels, "item_ids": ids[:, :2]}, scores, NAMES, **DATA)
 
 
 def test_callbacks_report_the_values_of_functions():

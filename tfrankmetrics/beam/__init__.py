@@ -29,7 +29,7 @@ from tfrankmetrics.beam.combiners import (
     require_free_names,
 )
 from tfrankmetrics.engine.exact_sums import require_no_order
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.measure import Measure, require_relevance
 from tfrankmetrics.evaluation.runs import Policies
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import RunCounts
@@ -210,6 +210,7 @@ def _named(
 ) -> Mapping[str, Measure]:
     """The metrics by their columns in the result; none may need an order of rows."""
     request, _ = read_request(kind, metrics, arguments)
+    require_relevance(request.named, "Apache Beam")
     require_no_order(request.named)
     require_free_names(request.named, by)
     return request.named

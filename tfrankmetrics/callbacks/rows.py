@@ -72,9 +72,7 @@ class EvaluateRows(Evaluation):
         item_ids: Any = None,
         **arguments: Unpack[RowCallbackArguments],
     ) -> None:
-        request, given = read_request(
-            RowCallbackArguments, metrics, arguments, has_items=item_ids is not None
-        )
+        request, given = read_request(RowCallbackArguments, metrics, arguments)
         super().__init__(request, given)
         refuse_unordered(x, "Labels and query ids")
         columns = columns_of(data, {"query_ids": query_ids, "labels": labels})

@@ -321,27 +321,19 @@ def require_values_by_query(named: Mapping[str, Measure]) -> None:
             )
 
 
-def require_relevance(named: Mapping[str, Measure], function: str) -> None:
+def require_relevance(named: Mapping[str, Measure], where: str) -> None:
     """Raises ValueError for a metric that reads which items are recommended."""
     for name, measure in named.items():
         if measure.declaration.reads_items:
             raise ValueError(
-                f"`{function}` explains metrics of relevance. Received: {name!r}, "
-                "which depends on the items instead. Look at the recommended items "
-                "themselves."
+                f"{where} supports metrics of relevance only. Received: {name!r}, "
+                "which reads which items are recommended. Omit it."
             )
 
 
-def check_inputs(
-    measure: Measure, data: InputFormat, *, has_items: bool = False
-) -> None:
-    """Raises ValueError for a metric that does not support an input format.
-
-    With `has_items`, labels come with the id of each item.
-    """
+def check_inputs(measure: Measure, data: InputFormat) -> None:
+    """Raises ValueError for a metric that does not support an input format."""
     inputs = measure.declaration.inputs
-    if has_items and measure.declaration.reads_items:
-        return
     if data.inputs not in inputs:
         raise ValueError(
             f"`{measure.declaration.name}` supports only inputs="

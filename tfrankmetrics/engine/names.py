@@ -100,8 +100,6 @@ def named_measures(
     options: Mapping[str, Any],
     data: InputFormat | None = None,
     separator: Separator = "@",
-    *,
-    has_items: bool = False,
 ) -> dict[str, Measure]:
     """The measures of a list of names and metric objects, by the name of each.
 
@@ -111,7 +109,6 @@ def named_measures(
             the metrics with that option. Options that are None are ignored.
         data: The input format of the data; labels by default.
         separator: The separator of the name and the cutoff of a metric given by name.
-        has_items: Whether labels come with item ids.
     """
     _require_list(metrics)
     check_option("metrics", "separator", separator, Separator)
@@ -126,7 +123,7 @@ def named_measures(
             name = measure.name_with(separator)
         else:
             measure, name = _measure_of_object(metric, data), metric.name
-        check_inputs(measure, data, has_items=has_items)
+        check_inputs(measure, data)
         if name in named:
             raise ValueError(
                 "The names of `metrics` must be unique, since each is a key of the "

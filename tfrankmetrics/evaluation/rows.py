@@ -112,8 +112,7 @@ def evaluate_rows(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_rows")
-    has_items = item_ids is not None
-    request, _ = read_request(ResultArguments, metrics, arguments, has_items=has_items)
+    request, _ = read_request(ResultArguments, metrics, arguments)
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
     return evaluate_table(request, columns, data, groups)

@@ -116,7 +116,7 @@ def evaluate_run(
             )
             for name, rows in rows_by_model(run, model).items()
         }
-    request, given = read_request(RunArguments, metrics, arguments, has_items=True)
+    request, given = read_request(RunArguments, metrics, arguments)
     is_trec_eval = arguments.get("convention") == "trec_eval"
     return _evaluate_tables(request, given, qrels, run, sample_weight, is_trec_eval)
 

@@ -304,7 +304,7 @@ def asked_metrics(
             f"{shortened(metric)}. To show two, pass the other one as `versus`."
         )
     request, _ = read_request(kind, [metric], arguments, inputs=inputs)
-    require_relevance(request.named, "explain")
+    require_relevance(request.named, "`explain`")
     ((name, measure),) = request.named.items()
     convention = arguments.get("convention")
     asked = [AskedMetric(name, None, convention, measure, request.data)]

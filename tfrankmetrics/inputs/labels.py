@@ -27,7 +27,7 @@ from tfrankmetrics.inputs.dense import (
     require_keys,
     with_shape_of,
 )
-from tfrankmetrics.inputs.relevant_ids import require_below
+from tfrankmetrics.inputs.relevant_ids import as_ids, require_below
 from tfrankmetrics.inputs.rows import Dense
 from tfrankmetrics.inputs.weights import (
     as_weights,
@@ -168,7 +168,12 @@ class LabelLists:
         first_query: Array | int,
     ) -> Recommended:
         """The items with the highest scores, in tables with a column of items."""
-        assert self.item_ids is not None  # formats without items have no such metrics
+        if self.item_ids is None:
+            raise ValueError(
+                "Metrics of which items are recommended require item ids. Received: "
+                "labels without any. Pass y_true={'labels': ..., 'item_ids': ...}, "
+                "`item_ids` of a table, or inputs='ids' or 'catalogue'."
+            )
         scores = xp.select(self.valid, self.scores, lowest_score(self.scores))
         return recommend_by_score(
             scores,
@@ -186,7 +191,8 @@ class LabelLists:
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError for the number of an item that is not below a number."""
         if self.item_ids is not None:
-            require_below(number, metric, np.asarray(self.item_ids))
+            ids = np.asarray(self.item_ids)[np.asarray(self.valid)]
+            require_below(number, metric, ids)
 
 
 def read_labels(
@@ -201,8 +207,8 @@ def read_labels(
 
     Args:
         y_true: Labels `[B, N]`, or `[N]` for one list, or `[B, N, T]` for subtopics;
-            dense, ragged or nested lists of unequal length. Or a dict of `labels` and
-            `mask`.
+            dense, ragged or nested lists of unequal length. Or a dict of `labels`,
+            `mask` and `item_ids`.
         y_pred: Scores of the labels' shape; dense scores may also be `[B, N, 1]`.
         sample_weight: None, or numbers of shape `[]`, `[B]` or `[B, 1]` (one weight per
             query) or of the labels' shape (one per item).
@@ -213,8 +219,9 @@ def read_labels(
     Raises:
         ValueError: A shape or dtype is not one of these.
     """
+    item_ids = None
     if isinstance(y_true, Mapping):
-        y_true, mask = _from_dict(y_true, mask)
+        y_true, mask, item_ids = _from_dict(y_true, mask)
     keras_mask = keras_mask_of(y_pred)
     if sample_weight is keras_mask:
         sample_weight = None  # Keras 2 also passes its mask as weights
@@ -232,7 +239,11 @@ def read_labels(
         )
 
     values = labels.tensor if subtopics is None else subtopics
-    return _as_lists(values, labels.tensor, scores, valid, query_weights, item_weights)
+    lists = _as_lists(values, labels.tensor, scores, valid, query_weights, item_weights)
+    if item_ids is None:
+        return lists
+    ids = _item_ids(item_ids, labels, is_one_list, library)
+    return dataclasses.replace(lists, item_ids=ids)
 
 
 def lists_of_arrays(
@@ -283,13 +294,33 @@ def _as_lists(
     return LabelLists(values, scores, valid, query_weights, item_weights, judged)
 
 
-def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any]:
-    require_keys(y_true, "labels", {"mask"})
+def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any, Any]:
+    """The labels, the mask and the item ids."""
+    require_keys(y_true, "labels", {"mask", "item_ids"})
     if mask is not None and y_true.get("mask") is not None:
         raise ValueError(
             "Give the mask once. Received: `mask` and a 'mask' in the dict `y_true`."
         )
-    return y_true["labels"], y_true.get("mask") if mask is None else mask
+    mask = y_true.get("mask") if mask is None else mask
+    return y_true["labels"], mask, y_true.get("item_ids")
+
+
+def _item_ids(
+    item_ids: Any, labels: Dense, is_one_list: bool, library: Library
+) -> Array:
+    """The id of each item, `[B, N]`."""
+    ids = as_ids("'item_ids'", item_ids, library=library)
+    if is_one_list and ids.tensor.ndim == 1:
+        ids = ids._replace(tensor=ids.tensor[xp.newaxis])
+    error = (
+        "'item_ids' must be of the shape of the labels. Received: shape "
+        f"{ids.tensor.shape} for labels of shape {labels.tensor.shape}."
+    )
+    if ids.tensor.ndim != 2:
+        raise ValueError(error)
+    if labels.row_lengths is not None and ids.row_lengths is None:
+        ids = as_ragged(ids)
+    return with_shape_of(labels, ids, "labels", error)
 
 
 def _labels_and_scores(

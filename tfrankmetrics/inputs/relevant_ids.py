@@ -110,10 +110,11 @@ def require_finite_relevance(relevance: Array) -> None:
 
 def require_below(number: int, metric: str, ids: np.ndarray) -> None:
     """Raises ValueError for the id of an item that a metric does not know."""
-    largest = int(ids.max(initial=0))
-    if largest >= number:
+    largest, smallest = int(ids.max(initial=0)), int(ids.min(initial=0))
+    if largest >= number or smallest < PADDING:
+        wrong = largest if largest >= number else smallest
         raise ValueError(
             f"`{metric}` knows {number} items, whose ids must be 0 to {number - 1}. "
-            f"Received: the recommended id {largest}. Pass data of all items in the "
+            f"Received: the recommended id {wrong}. Pass data of all items in the "
             "order of their ids, or a dict by id."
         )

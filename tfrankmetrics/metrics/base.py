@@ -213,8 +213,8 @@ class ItemMetric(SingleMetric):
     """Base class of metrics of which items are recommended, such as catalog coverage.
 
     They read the recommended ids, rather than whether these are relevant. Therefore
-    they support ids, the scores of a whole catalog, and tables with item ids, but not
-    labels, which do not tell one item from another. Their options hold data about the
+    they support ids, the scores of a whole catalog, and labels and tables with item
+    ids. Their options hold data about the
     items: one value for each, in the order of the ids, or a dict by id.
 
     >>> import tfrankmetrics as tfr
@@ -223,7 +223,8 @@ class ItemMetric(SingleMetric):
 
     Args:
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
-        inputs: "ids" (the default) or "catalogue".
+        inputs: "ids" (the default), "catalogue", or "labels" with item ids, as in
+            y_true={"labels": ..., "item_ids": ...}.
         ties: "expected" (the default), "stable" or "random".
         empty: "skip", the only choice: a query without recommendations is excluded.
         zero_weight: "keep", the only choice, since items have no weights.
@@ -242,5 +243,5 @@ class ItemMetric(SingleMetric):
     ties: Literal["expected", "stable", "random"] = "expected"
     empty: Literal["skip"] = "skip"
     zero_weight: Literal["keep"] = "keep"
-    inputs: Literal["ids", "catalogue"] = "ids"
+    inputs: Inputs = "ids"
     duplicates: Duplicates = "first"

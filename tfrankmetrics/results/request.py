@@ -140,7 +140,6 @@ def read_request(
     arguments: Mapping[str, Any],
     *,
     inputs: str | None = None,
-    has_items: bool = False,
 ) -> tuple[Request, dict[str, Any]]:
     """Checks metrics, options and the form of the result, which all functions share.
 
@@ -149,7 +148,6 @@ def read_request(
         metrics: Names of metrics and metric objects.
         arguments: The arguments that were passed.
         inputs: The input format of a function that has only one.
-        has_items: Whether labels come with item ids.
 
     Returns:
         The request, and all arguments of the typed dict with their defaults.
@@ -163,7 +161,7 @@ def read_request(
                 f"`{name}` must be True or False. Received: {shortened(value)}."
             )
     request = Request(
-        named_measures(metrics, options, data, separator, has_items=has_items),
+        named_measures(metrics, options, data, separator),
         data,
         shared.get("by"),
         shared.get("per_query", False),

@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfrankmetrics.engine.exact_sums import require_no_order
-from tfrankmetrics.engine.measure import Measure, require_values_by_query
+from tfrankmetrics.engine.measure import (
+    Measure,
+    require_relevance,
+    require_values_by_query,
+)
 from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 
@@ -45,8 +49,11 @@ def measures_by_key(config: str) -> dict[str, Measure]:
     metrics, options, modules, *_ = json.loads(config)
     for module in modules:
         importlib.import_module(module)
-    named = named_measures(metrics, options, input_format_of(config))
+    data = input_format_of(config)
+    named = named_measures(metrics, options, data)
     require_values_by_query(named)
+    if data.inputs == "labels":  # whose items have no ids there
+        require_relevance(named, "TensorFlow Model Analysis with inputs='labels'")
     require_no_order(named)
     for measure in named.values():
         if measure.declaration.unjudged == "keep":
