@@ -127,7 +127,7 @@ def draw_convention(rng, names, weights):
     drawn = {}
     for name in filter(convention.metrics.__contains__, names):
         metric = make_metric(name, 5, convention=convention.name, name=name)
-        options = METRICS[name].types.keys() - {"seed"}
+        options = METRICS[name].types.keys() & convention.options.keys()
         chosen = {option: convention.choice(option, name) for option in options}
         drawn[name] = Drawn(metric, name, chosen)
     return drawn

@@ -2,6 +2,8 @@
 
 import collections
 import itertools
+import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -435,3 +437,92 @@ def test_callbacks_report_the_values_of_functions():
         assert logs[f"val_{name}"][0] == pytest.approx(expected.whole[name], abs=1e-6)
         of_slice = logs[f"val_{name}/slice:b"][0]
         assert of_slice == pytest.approx(expected["b"][name], abs=1e-6)
+
+
+def test_equal_data_under_other_names_are_other_data():
+    """Their metrics share a ranking, and compiled calls, but no value."""
+    metrics = [
+        tfr.AttentionWeightedRankFairness(
+            k=1, categories=categories, target={"b": 1.0}, name="-".join(categories)
+        )
+        for categories in (["a", "b"], ["b", "c"])
+    ]
+    found = tfr.evaluate([[0]], [[0]], metrics, inputs="ids")
+    assert found == {"a-b": 0.0, "b-c": 1.0}
+
+
+def test_integer_categories_are_saved():
+    options = {"categories": [1, 2], "target": {1: 0.5, 2: 0.5}}
+    metric = tfr.AttentionWeightedRankFairness(k=1, **options)
+    config = json.loads(json.dumps(metric.get_config()))
+    assert tfr.AttentionWeightedRankFairness.from_config(config).measure == (
+        metric.measure
+    )
+    many = tfr.RankingMetrics(["awrf@1"], inputs="ids", **options)
+    config = json.loads(json.dumps(many.get_config()))
+    again = tfr.RankingMetrics.from_config(config)
+    for each in (many, again):
+        each.update_state([[0]], [[0]])
+    assert float(many.result()["awrf@1"]) == float(again.result()["awrf@1"])
+
+
+def test_lists_without_items_are_excluded():
+    options = {"inputs": "ids", **DATA}
+    found = tfr.evaluate([[0], [1]], [[], []], NAMES[:-1], **options)
+    np.testing.assert_array_equal([*found.values()], np.nan)
+    metric = tfr.RankingMetrics(NAMES[:-1], **options)
+    metric.update_state([[0], [1]], np.zeros((2, 0), np.int64))
+    assert np.isnan([*metric.result().values()]).all()
+
+
+def test_data_by_id_and_in_order_are_not_mixed():
+    with pytest.raises(ValueError, match="Received: both, a dict and an array"):
+        tfr.evaluate(
+            *IDS,
+            ["mean_popularity", "intra_list_diversity"],
+            inputs="ids",
+            popularity=[1, 2, 3],
+            vectors={2: [1, 0], 1: [0, 1]},
+        )
+    metric = tfr.MeanPopularity(popularity={1: 5, 2: 6})
+    assert tfr.evaluate(*IDS, [metric], inputs="ids") == {"mean_popularity": 5.5}
+    with pytest.raises(ValueError, match="in the order of their ids"):
+        metric.update_state(*IDS)
+    with pytest.raises(ValueError, match="the same number of items"):
+        tfr.evaluate(
+            *IDS,
+            ["mean_popularity", "coverage"],
+            inputs="ids",
+            popularity=[1, 2, 3],
+            num_items=4,
+        )
+    names = ["mean_popularity", "intra_list_diversity"]
+    data = {"popularity": {1: 1, 2: 2}, "vectors": {0: [1], 1: [1], 2: [2]}}
+    both = [
+        tfr.evaluate(*IDS, order, inputs="ids", **data)
+        for order in (names, names[::-1])
+    ]
+    assert both[0] == both[1] == {"mean_popularity": 1.5, "intra_list_diversity": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [([0, -1], "at least 0"), (["a", None], "missing one in row 1")],
+)
+def test_item_ids_of_rows_are_ids(items, message):
+    with pytest.raises(ValueError, match=message):
+        tfr.evaluate_rows(
+            [0, 0], [1, 0], [2, 1], ["coverage"], item_ids=items, num_items=9
+        )
+
+
+def test_weights_of_queries_in_any_order_are_no_mask():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate_rows(
+            ["b", "a", "b", "b"],
+            [1, 0, 1, 0],
+            [0.5, 0.4, 0.3, 0.2],
+            ["ndcg"],
+            sample_weight=[0, 1, 0, 0],
+        )

@@ -49,6 +49,7 @@ OWN = {
     name: declaration
     for name, declaration in DECLARATIONS.items()
     if declaration.cls.__module__.startswith("tfrankmetrics.")
+    and not declaration.reads_items
 }
 
 
@@ -148,6 +149,39 @@ def test_every_metric_of_ids():
         metric.update_state(relevant[rows], recommended[rows])
     expected = tfr.evaluate(relevant, recommended, all_measures("ids"), inputs="ids")
     assert numbers(metric.result()) == close(expected)
+
+
+ITEM_DATA = {
+    "popularity": RNG.uniform(0.1, 1, CATALOGUE),
+    "vectors": RNG.normal(size=(CATALOGUE, 3)),
+    "categories": ["a", "b"] * (CATALOGUE // 2) + ["a"] * (CATALOGUE % 2),
+    "target": {"a": 0.5, "b": 0.5},
+    "num_items": CATALOGUE,
+}
+OF_ITEMS = ["coverage@2", "gini@3", "entropy@2", "mean_popularity@3", "novelty@2"]
+OF_ITEMS += ["intra_list_diversity@3", "awrf@3"]
+
+
+def test_metrics_of_recommended_items():
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, keras.layers.Dense(CATALOGUE)(inputs))
+    metrics = tfr.RankingMetrics(OF_ITEMS, inputs="catalogue", **ITEM_DATA)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", loss=loss, metrics=[metrics])
+    features = RNG.normal(size=(QUERIES, 4)).astype("float32")
+    relevant = RNG.integers(0, CATALOGUE, (QUERIES, 1))
+    logs = model.evaluate(
+        features, relevant, batch_size=BATCH_SIZE, verbose=0, return_dict=True
+    )
+    scores = model.predict(features, verbose=0)
+    arguments = {"inputs": "catalogue", **ITEM_DATA}
+    expected = tfr.evaluate(relevant, scores, OF_ITEMS, **arguments)
+    assert {name: logs[name] for name in OF_ITEMS} == close(expected)
+    tied = np.round(scores)
+    metrics.reset_state()
+    metrics.update_state(relevant, tied)
+    expected = tfr.evaluate(relevant, tied, OF_ITEMS, **arguments)
+    assert numbers(metrics.result()) == close(expected)
 
 
 @pytest.mark.parametrize("number", [1, 3], ids=["one relevant", "several relevant"])

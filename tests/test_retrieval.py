@@ -1078,12 +1078,22 @@ def test_retrieve_returns_the_best_candidates(kind, chunk_size):
 
 
 def test_retrieve_fills_up_what_was_not_retrieved():
-    vectors = np.array([[1.0], [-np.inf], [np.nan]])
-    found = tfr.retrieve(vectors[:1], vectors, 4)
-    assert found.ids.tolist() == [[0, 2, -1, -1]]
-    np.testing.assert_array_equal(found.scores, [[1, np.nan, -np.inf, -np.inf]])
-    named = tfr.retrieve(vectors[:1], vectors, 4, candidate_ids=["a", "b", "c"])
-    assert named.ids.tolist() == [["a", "c", None, None]]
+    lowest = np.finfo(np.float64).min
+    vectors = np.array([[1.0], [-np.inf], [np.nan], [lowest]])
+    found = tfr.retrieve(vectors[:1], vectors, 9)
+    assert found.ids.tolist() == [[0, 3, 2, -1]]
+    np.testing.assert_array_equal(found.scores, [[1, lowest, np.nan, -np.inf]])
+    named = tfr.retrieve(vectors[:1], vectors, 4, candidate_ids=["a", "b", "c", "d"])
+    assert named.ids.tolist() == [["a", "d", "c", None]]
+    assert tfr.retrieve(vectors[:1], vectors, 1).ids.tolist() == [[0]]
     for k in (0, None, 2.5):
         with pytest.raises(ValueError, match="`k` of `retrieve` must be"):
             tfr.retrieve(vectors[:1], vectors, k)
+
+
+def test_retrieve_finds_candidates_after_a_chunk_without_any():
+    vectors = np.eye(6, dtype="float32")
+    found = tfr.retrieve(vectors[:1], vectors, 2, exclude=[[0, 1]], chunk_size=2)
+    assert found.ids.tolist() == [[2, 3]]
+    nothing = tfr.retrieve(vectors[:1], vectors[:2], 2, exclude=[[0, 1]])
+    assert nothing.ids.tolist() == [[-1, -1]]

@@ -27,6 +27,7 @@ class ItemData:
     """
 
     words: ClassVar[str]  # the rule for what users pass
+    names: tuple[Any, ...] = ()  # of categories
 
     def __init__(self, values: np.ndarray, ids: tuple[Hashable, ...] | None = None):
         self.values = values
@@ -48,8 +49,9 @@ class ItemData:
         elif _is_series(data):
             ids, data = tuple(data.index.tolist()), data.to_numpy()
         try:
-            values = cls.checked(np.asarray(data))
-        except (TypeError, ValueError):
+            array = np.asarray(data)
+            values = cls.checked(array) if array.dtype.kind in "fiubUO" else None
+        except (OverflowError, TypeError, ValueError):
             values = None
         if values is None or not len(values):
             raise ValueError(
@@ -74,7 +76,7 @@ class ItemData:
     def _digest(self) -> bytes:
         parts = (str(self.values.shape).encode(), self.values.tobytes())
         digest = hashlib.blake2b(b"".join(parts))
-        digest.update(repr(self.ids).encode())
+        digest.update(repr((self.ids, self.names)).encode())
         return digest.digest()
 
     def __eq__(self, other: object) -> bool:
@@ -115,6 +117,13 @@ class ItemData:
         return values if self.ids is None else dict(zip(self.ids, values, strict=True))
 
 
+def _as_float64(values: np.ndarray) -> np.ndarray:
+    """Numbers as float64; ValueError for text."""
+    if values.dtype.kind == "U":
+        raise ValueError("text is no number")
+    return values.astype(np.float64)
+
+
 def _is_series(data: Any) -> bool:
     return hasattr(data, "index") and hasattr(data, "to_numpy")
 
@@ -127,7 +136,7 @@ class ItemNumbers(ItemData):
     @staticmethod
     def checked(values: np.ndarray) -> np.ndarray | None:
         """Float64 `[V]`."""
-        numbers = values.astype(np.float64)
+        numbers = _as_float64(values)
         is_valid = numbers.ndim == 1 and (np.isfinite(numbers) & (numbers >= 0)).all()
         return numbers if is_valid else None
 
@@ -140,7 +149,7 @@ class ItemProbabilities(ItemData):
     @staticmethod
     def checked(values: np.ndarray) -> np.ndarray | None:
         """Float64 `[V]`."""
-        numbers = values.astype(np.float64)
+        numbers = _as_float64(values)
         is_valid = numbers.ndim == 1 and ((numbers > 0) & (numbers <= 1)).all()
         return numbers if is_valid else None
 
@@ -158,17 +167,17 @@ class ItemVectors(ItemData):
     @staticmethod
     def checked(values: np.ndarray) -> np.ndarray | None:
         """Float64 `[V, d]`, with a length of 1."""
-        vectors = values.astype(np.float64)
-        if vectors.ndim != 2 or not np.isfinite(vectors).all():
+        vectors = _as_float64(values)
+        if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
             return None
         # Scaled by a power of 2, which changes no bit, no square overflows.
-        largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
-        scale = np.exp2(np.frexp(largest)[1])
-        scaled = vectors / scale
-        lengths = np.sqrt(np.sum(scaled * scaled, axis=1, keepdims=True)) * scale
-        # Vectors that were saved have this length already, and keep their bits.
-        keeps = (lengths == 0) | (np.abs(lengths - 1) < 1e-15)
-        return vectors / np.where(keeps, 1, lengths)
+        exponents = np.frexp(np.abs(vectors).max(axis=1, keepdims=True))[1]
+        scaled = np.ldexp(vectors, -exponents)
+        lengths = np.sqrt(np.sum(scaled * scaled, axis=1, keepdims=True))
+        # Vectors that were saved have the length 1 already, and keep their bits.
+        is_unit = np.abs(np.ldexp(lengths, np.minimum(exponents, 2)) - 1) < 1e-15
+        unit = scaled / np.where(lengths > 0, lengths, 1)
+        return np.where(is_unit, vectors, unit)
 
 
 class ItemCategories(ItemData):
@@ -243,6 +252,8 @@ class CategoryShares:
         """
         if isinstance(data, cls):
             return data
+        if isinstance(data, list) and all(isinstance(e, list) for e in data):
+            data = dict(data)  # as it was saved, since JSON has no keys but strings
         is_valid = isinstance(data, Mapping) and all(
             is_finite(share) and share >= 0 for share in data.values()
         )
@@ -274,9 +285,9 @@ class CategoryShares:
         return hash(self.shares)
 
     def __repr__(self) -> str:
-        return repr(self.config)
+        return repr(dict(self.shares))
 
     @property
-    def config(self) -> dict[Any, float]:
+    def config(self) -> list[list[Any]]:
         """What makes these shares again, as plain Python."""
-        return dict(self.shares)
+        return [[*pair] for pair in self.shares]

@@ -11,6 +11,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.engine.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.graphs import once_per_graph
@@ -86,7 +87,7 @@ def exposures(
     found: dict[Measure, Array] = {}
     for alike, recommended in _recommended(chosen, lists, first_query):
         if segments is None:
-            numbers = xp.zeros_like(recommended.exists[:, 0], xp.int64)
+            numbers = xp.zeros_like(recommended.weights, xp.int64)
         else:
             numbers = xp.asarray(segments, xp.int64, like=recommended.exists)
         for measure in dict.fromkeys(each.without_cutoff for each in alike):
@@ -158,7 +159,8 @@ class ExposureSums:
             return  # too few slices, which is an error once all queries are counted
         measures, number = [*self._named.values()], self._num_segments
         require_known_items(measures, lists)
-        found = exposures(measures, lists, first_query, segments, number)
+        with quiet():
+            found = exposures(measures, lists, first_query, segments, number)
         for total, each in zip(self._sums.values(), found, strict=True):
             total += np.asarray(each)
 
@@ -201,8 +203,28 @@ def with_num_items(
     return complete
 
 
-def require_known_items(measures: Iterable[Measure], lists: ListsOfItems) -> None:
+def require_known_items(measures: Iterable[Measure], lists: Any) -> None:
     """Raises ValueError for recommended items without data, in eager code."""
+    sizes = {
+        size: measure.declaration.name
+        for measure in measures
+        for size in measure.numbers_of_items
+    }
+    if len(sizes) > 1:
+        raise ValueError(
+            "All data about items must be for the same number of items. Received: data "
+            f"for {' and '.join(map(str, sorted(sizes)))} items."
+        )
+    for size, name in sizes.items():
+        lists.require_items(size, name)
+
+
+def require_data_in_order(measures: Iterable[Measure]) -> None:
+    """Raises ValueError for data about items by id, where ids are positions."""
     for measure in measures:
-        for size in measure.numbers_of_items:
-            lists.require_items(size, measure.declaration.name)
+        if measure.ids_of_items:
+            raise ValueError(
+                "A Keras metric requires data about items in the order of their ids. "
+                f"Received: a dict by id, in `{measure.name}`. Pass an array with the "
+                "value of item 0 first."
+            )

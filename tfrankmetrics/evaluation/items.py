@@ -7,11 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.columns.values import Codes, as_column, exact_array, factorize
+from tfrankmetrics.columns.values import (
+    Codes,
+    are_missing,
+    as_column,
+    exact_array,
+    factorize,
+)
 from tfrankmetrics.engine.items import with_num_items
-from tfrankmetrics.inputs.ids import as_positions
+from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.inputs.ids import as_positions, require_ordered
 from tfrankmetrics.results.request import Request
-from tfrankmetrics.rules import shortened
+from tfrankmetrics.rules import is_int, shortened
 
 
 def with_items_by_position(
@@ -27,27 +34,32 @@ def with_items_by_position(
             f"Received: a dict by id with inputs={request.data.inputs!r}. Pass the "
             "data in the order of the items."
         )
+    require_ordered(y_pred)
     rows = _rows_of(items)
     is_dict = isinstance(y_true, Mapping)
     ids = as_positions(y_true["ids"] if is_dict else y_true, rows)
     y_true = {**y_true, "ids": ids} if is_dict else ids
     y_pred = as_positions(y_pred, rows)
     _require_data(rows, len(items), _largest(y_pred))
-    return _by_position(request, [*items]), y_true, y_pred
+    return _by_position(request, items), y_true, y_pred
 
 
 def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
     """The position of the item in each row of a table, int64 `[rows]`.
 
     Raises:
-        ValueError: A metric has no data about an item.
+        ValueError: An id is missing, or a metric has no data about an item.
     """
-    column = as_column("items", exact_array(items))
+    column = _item_ids(items)
     ids = _ids_of(request)
-    has_data = any(each.item_data for each in request.measures)
     if ids is None and column.dtype.kind in "iu":
+        if column.min(initial=0) < 0:
+            raise ValueError(
+                "Item ids that are positions must be at least 0. Received: "
+                f"{column.min()}."
+            )
         return request.with_measures(with_num_items(request.named, None)), column
-    if ids is None and has_data:
+    if ids is None and any(each.item_data for each in request.measures):
         raise ValueError(
             "Data about items must be by id, in a dict or a Series, unless ids are "
             "the integers 0, 1, ... Received: data in some order, for items such as "
@@ -55,14 +67,41 @@ def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
         )
     first, codes = factorize("Item ids", column)
     if ids is None:
-        return request.with_measures(with_num_items(request.named, None)), codes
+        named = with_num_items(request.named, None)
+        _require_enough(named, len(first))
+        return request.with_measures(named), codes
     rows = _rows_of(ids)
     distinct = column[first].tolist()
     positions = np.array([rows[item] for item in distinct], np.int64)
     _require_data(rows, len(ids), positions.max(initial=-1))
-    request = _by_position(request, [*ids])
+    request = _by_position(request, ids)
     named = with_num_items(request.named, None)
     return request.with_measures(named), positions[codes]
+
+
+def _item_ids(items: Any) -> np.ndarray:
+    """A column of ids, as integers if all of them are."""
+    column = as_column("items", exact_array(items))
+    missing = are_missing(column)
+    if missing.any():
+        raise ValueError(
+            "Every row must have an item id. Received: a missing one in row "
+            f"{np.flatnonzero(missing)[0]}."
+        )
+    if column.dtype == object and all(map(is_int, column.tolist())):
+        return column.astype(np.int64)
+    return column
+
+
+def _require_enough(named: Mapping[str, Measure], number: int) -> None:
+    """Raises ValueError for more distinct items than there are in the catalog."""
+    for measure in named.values():
+        size = dict(measure.options).get("num_items")
+        if size is not None and size < number:
+            raise ValueError(
+                "The catalog must have all recommended items. Received: num_items="
+                f"{size}, and {number} different items."
+            )
 
 
 def _largest(positions: Any) -> int:
@@ -81,13 +120,21 @@ def _require_data(rows: Codes, number: int, largest: int) -> None:
         )
 
 
-def _ids_of(request: Request) -> tuple | None:
-    """The ids of the items, if data about items are by id."""
+def _ids_of(request: Request) -> list | None:
+    """The ids of the items that all data by id have; None if there are no such data."""
     found = [ids for each in request.measures for ids in each.ids_of_items]
-    return found[0] if found else None
+    if not found:
+        return None
+    if len(found) < sum(len(each.item_data) for each in request.measures):
+        raise ValueError(
+            "All data about items must be by id, or all in the order of the ids. "
+            "Received: both, a dict and an array."
+        )
+    others = [{*ids} for ids in found[1:]]
+    return [item for item in found[0] if all(item in other for other in others)]
 
 
-def _rows_of(items: tuple) -> Codes:
+def _rows_of(items: list) -> Codes:
     return Codes({item: row for row, item in enumerate(items)})
 
 

@@ -176,8 +176,9 @@ class Table(NamedTuple):
 
     def numbers_of_queries(self) -> np.ndarray:
         """The number of the query of each row."""
-        order, _, lengths, _ = self.queries
-        numbers = np.repeat(np.arange(len(lengths)), lengths)
+        order, starts, lengths, _ = self.queries
+        by_start = np.argsort(starts, kind="stable")
+        numbers = np.repeat(by_start, lengths[by_start])
         if order is None:
             return numbers
         of_rows = np.empty(len(order), np.int64)

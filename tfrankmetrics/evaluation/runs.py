@@ -206,6 +206,8 @@ def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
             "Every row of `run` must have a model. Received: a missing one in row "
             f"{np.argmax(missing)}."
         )
+    if not len(names):
+        raise ValueError("`run` must have a row for each model. Received: no rows.")
     first, codes = factorize("The models", names)
     order = np.argsort(codes, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(codes))[:-1])

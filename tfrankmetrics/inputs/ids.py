@@ -216,11 +216,7 @@ def as_integer_ids(
         return y_true, y_pred  # an error that `from_dict` raises
     ids = _listed_sets(_as_rows(y_true["ids"] if is_dict else y_true))
     y_pred = _as_rows(y_pred)
-    if _has_set(y_pred):
-        raise ValueError(
-            "Recommended ids must be in order, the best first. Received: a set, which "
-            "has no order."
-        )
+    require_ordered(y_pred)
     kinds = [kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None]
     if len({*kinds}) > 1:
         raise ValueError(
@@ -233,6 +229,15 @@ def as_integer_ids(
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
 
 
+def require_ordered(y_pred: Any) -> None:
+    """Raises ValueError for recommended ids in sets."""
+    if _has_set(y_pred):
+        raise ValueError(
+            "Recommended ids must be in order, the best first. Received: a set, which "
+            "has no order."
+        )
+
+
 def as_positions(data: Any, rows: Codes) -> Any:
     """Nested lists of ids as nested lists of their rows, and -1 for padding."""
     data = _as_rows(data)
@@ -240,8 +245,10 @@ def as_positions(data: Any, rows: Codes) -> Any:
         return [as_positions(item, rows) for item in data]
     if _is_set(data):
         return [rows[item] for item in data]
-    is_padding = isinstance(data, numbers.Number) and data == PADDING
-    return PADDING if is_padding else rows[data]
+    if isinstance(data, numbers.Number) and data == PADDING:
+        return PADDING
+    _require_hashable(data)
+    return rows[data]
 
 
 def _coded(data: Any, kind: type, codes: Codes) -> Any:
@@ -252,12 +259,16 @@ def _coded(data: Any, kind: type, codes: Codes) -> Any:
         raise ValueError(
             f"Ids must all have the same type. Received: {data!r} and others."
         )
+    _require_hashable(data)
+    return codes[data]
+
+
+def _require_hashable(data: Any) -> None:
     if not isinstance(data, Hashable):
         raise ValueError(
             "Ids must be integers, strings or of another hashable type. "
             f"Received: {data!s:.200}."
         )
-    return codes[data]
 
 
 def _has_set(rows: Any) -> bool:

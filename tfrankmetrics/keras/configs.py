@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,10 @@ def _serialized(value: Any) -> Any:
         return value.item()
     if isinstance(value, (ItemData, CategoryShares)):
         return value.config
-    if hasattr(value, "to_numpy"):  # a column of pandas, by id
-        return dict(zip(value.index.tolist(), value.tolist(), strict=True))
+    if isinstance(value, Mapping):  # JSON has no keys but strings
+        return [[*pair] for pair in value.items()]
+    if hasattr(value, "to_numpy"):  # a column of pandas
+        return value.tolist()
     if isinstance(value, np.ndarray):
         return value.tolist()
     if callable(value):

@@ -11,6 +11,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.calls import call_compiled
+from tfrankmetrics.engine.items import require_data_in_order, require_known_items
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import require_name
 from tfrankmetrics.engine.sums import (
@@ -152,9 +153,11 @@ class StatefulMetric(KerasMetric):
             self._add(lists)
 
     def _add(self, lists: Any) -> None:
+        require_data_in_order(self._measures)
         is_tracing, first_query = variables.is_tracing(), 0
         if not is_tracing:  # else the result is NaN, which tells less
             self._input_format.require_positions(lists)
+            require_known_items(self._measures, lists)
         if self._queries_seen is not None:
             first_query = variables.numbers_of(self._queries_seen)
             variables.add(self._queries_seen, lists.num_queries)

@@ -86,7 +86,7 @@ def entropy(exposure: Exposure) -> Array:
     """The entropy of the shares of the items, in bits."""
     total = xp.sum(exposure.of_items, axis=-1, keepdims=True)
     shares = xp.divide_no_nan(exposure.of_items, total)
-    return -xp.sum(shares * _log2(shares), axis=-1)
+    return xp.sum(shares * -_log2(shares), axis=-1)
 
 
 def _log2(shares: Array) -> Array:

@@ -77,7 +77,7 @@ class Recommended:
         """The weight of each query, float64 `[B]`; 0 without recommendations."""
         weights = self.query_weights
         if weights is None:
-            weights = xp.ones_like(self.exists[:, 0], xp.float64)
+            weights = xp.ones_like(xp.any(self.exists, axis=1), xp.float64)
         return xp.where(xp.any(self.exists, axis=1), weights, 0)
 
     @functools.cached_property
@@ -187,7 +187,7 @@ class Recommended:
         is_above = self.ranks <= self.k[:, xp.newaxis]  # [C, D]
         weights = xp.where(is_above, attention, 0)
         untied = weights * exists[:, xp.newaxis]
-        no_last = xp.zeros_like(untied[:, :, 0])
+        no_last = xp.zeros_like(xp.sum(untied, axis=2))
         if self.ties is None:
             return Shown(untied, no_last)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.retrieval.blocks import Block
 from tfrankmetrics.retrieval.chunks import Chunk
 from tfrankmetrics.retrieval.comparing import Near, compare
@@ -60,7 +61,8 @@ class ArrayBlock(Block):
                 vectors, candidates.inputs, candidates.norms, scores
             )
             # Both the score that is compared and the one that it must reach are wrong.
-            return _limits(scores, 2 * rounding)[0][:, 0]
+            with quiet():  # the lowest number has none below it
+                return _limits(scores, 2 * rounding)[0][:, 0]
 
         def correct(rows: np.ndarray, ids: np.ndarray) -> np.ndarray:
             return self._of_pairs(rows, candidates.inputs, ids)

@@ -32,8 +32,9 @@ class Retrieved(NamedTuple):
     """The candidates with the highest scores, the best first.
 
     Args:
-        ids: Their positions `[B, k]`, or their ids if `candidate_ids` were passed. If
-            fewer than k candidates were retrieved, the rest is -1, or None.
+        ids: Their positions `[B, k]`, or their ids if `candidate_ids` were passed. If k
+            is larger than V, there are V columns. If fewer candidates were retrieved,
+            the rest is -1, or None.
         scores: Their scores `[B, k]`; -inf, or the lowest integer, for the rest.
 
     >>> from tfrankmetrics import retrieve
@@ -80,6 +81,7 @@ def retrieve(
     truth = no_truth(number, given["exclude"], given["candidate_ids"])
     truth.require_queries(number)
     found = read_candidates(settings, truth, candidates)
+    depth = min(k, found.number)
     _, top = count_ranks(
         vectors,
         found,
@@ -89,10 +91,10 @@ def retrieve(
         settings.batch_size,
         lambda number: None,
         library=library_of_scores(settings.score, vectors, found),
-        depth=Depth(min(k, found.number), is_stable=True),
+        depth=Depth(depth, is_stable=True),
     )
     assert top is not None  # since there is a depth
-    return _as_rows(top, number, k, given["candidate_ids"])
+    return _as_rows(top, number, depth, given["candidate_ids"])
 
 
 def _as_rows(top: Top, number: int, k: int, candidate_ids: Any) -> Retrieved:
@@ -102,10 +104,7 @@ def _as_rows(top: Top, number: int, k: int, candidate_ids: Any) -> Retrieved:
     ids = np.full((number, k), PADDING, np.int64)
     ids[top.rows, columns] = top.ids
     scores = np.full((number, k), lowest_score(top.scores), top.scores.dtype)
-    own = top.scores
-    if own.dtype.kind == "f":
-        own = np.where(own == np.finfo(own.dtype).min, np.nan, own)
-    scores[top.rows, columns] = own
+    scores[top.rows, columns] = top.scores
     if candidate_ids is None:
         return Retrieved(ids, scores)
     named = np.asarray(candidate_ids)[ids]

@@ -91,7 +91,7 @@ class TopCandidates:
             lower = self._lower[rows]
         places = np.flatnonzero(numbers >= lower[:, np.newaxis])
         found, columns = np.divmod(places, scores.shape[1])
-        own = numbers[found, columns]
+        own = scores[found, columns]
         self._found.append((rows.start + found, columns, own))
 
     def add(
@@ -112,7 +112,6 @@ class TopCandidates:
         rows, columns, own = rows[is_left], columns[is_left], own[is_left]
         if self._precision is not None and len(rows):
             own = self._precision.correct(rows, start + columns)
-            own = _nan_as_number(own) if own.dtype.kind == "f" else own
         self._keep(Top(rows, start + columns, own))
 
     def _lowered(self, rows: slice, scores: np.ndarray) -> np.ndarray:
@@ -138,31 +137,39 @@ class TopCandidates:
 
     def _keep(self, new: Top) -> None:
         """Keeps what is needed of the candidates so far and of new ones."""
-        rows, ids, scores = map(np.concatenate, zip(self.kept, new, strict=True))
         if len(self.kept.rows) == 0:
-            scores = new.scores  # of their dtype
-        order = np.lexsort((ids, -scores, rows))
-        rows, ids, scores = rows[order], ids[order], scores[order]
-        numbers = np.bincount(rows, minlength=self._num_queries)
-        starts = np.cumsum(numbers) - numbers
-        if self._depth is not None:
-            is_full = numbers >= self._depth
-            last = scores[np.where(is_full, starts + self._depth - 1, 0)]
-            reached = np.where(is_full, last, lowest_score(scores))
-            is_kept = scores >= reached[rows]
+            self.kept = self.kept._replace(
+                scores=self.kept.scores.astype(new.scores.dtype)
+            )
+        rows, ids, scores = map(np.concatenate, zip(self.kept, new, strict=True))
+        is_nan = np.isnan(scores)  # which ranks below every number
+        numbers = _nan_as_number(scores) if is_nan.any() else scores
+        order = np.lexsort((ids, -numbers, is_nan, rows))
+        every = Top(rows[order], ids[order], scores[order])
+        numbers, is_nan = numbers[order], is_nan[order]
+        if self._depth is not None and len(rows):
+            lengths = np.bincount(rows, minlength=self._num_queries)
+            starts = np.cumsum(lengths) - lengths
+            is_full = lengths >= self._depth
+            last = np.where(is_full, starts + self._depth - 1, 0)
+            reached = np.where(is_full, numbers[last], lowest_score(numbers))
+            reached = reached.astype(numbers.dtype)
+            takes_nan = (~is_full | is_nan[last])[every.rows]
+            is_kept = (numbers >= reached[every.rows]) & (takes_nan | ~is_nan)
+            is_kept |= takes_nan & ~is_nan
             if self._is_stable:
-                is_kept = np.arange(len(rows)) - starts[rows] < self._depth
-            rows, ids, scores = rows[is_kept], ids[is_kept], scores[is_kept]
-            every = slice(0, self._num_queries)
-            self._lower = self._lowered(every, reached.astype(scores.dtype))
-        if len(rows) > MOST_KEPT:
+                places = np.arange(len(rows)) - starts[every.rows]
+                is_kept = places < self._depth
+            every = Top(*(each[is_kept] for each in every))
+            self._lower = self._lowered(slice(0, self._num_queries), reached)
+        if len(every.rows) > MOST_KEPT:
             raise ValueError(
                 "Metrics of recommended items read all candidates that are tied at the "
-                f"cutoff. Received: more than {len(rows):,} for {self._num_queries} "
-                "queries, as of a model whose scores are all equal. Pass "
-                "ties='stable', or a smaller `batch_size`."
+                f"cutoff. Received: more than {len(every.rows):,} for "
+                f"{self._num_queries} queries, as of a model whose scores are all "
+                "equal. Pass ties='stable', or a smaller `batch_size`."
             )
-        self.kept = Top(rows, ids, scores)
+        self.kept = every
 
 
 def _nan_as_number(scores: np.ndarray) -> np.ndarray:
