@@ -252,16 +252,17 @@ class CategoryShares:
         """
         if isinstance(data, cls):
             return data
+        shares: Any = data
         if isinstance(data, list) and all(isinstance(e, list) for e in data):
-            data = dict(data)  # as it was saved, since JSON has no keys but strings
-        is_valid = isinstance(data, Mapping) and all(
-            is_finite(share) and share >= 0 for share in data.values()
+            shares = dict(data)  # as it was saved, since JSON has no keys but strings
+        is_valid = isinstance(shares, Mapping) and all(
+            is_finite(share) and share >= 0 for share in shares.values()
         )
-        if not is_valid or abs(sum(data.values()) - 1) > 1e-6:
+        if not is_valid or abs(sum(shares.values()) - 1) > 1e-6:
             raise ValueError(
                 f"`{option}` must be {cls.words}. Received: {shortened(data)}."
             )
-        pairs = ((category, float(share)) for category, share in data.items())
+        pairs = ((category, float(share)) for category, share in shares.items())
         return cls(tuple(sorted(pairs, key=lambda pair: repr(pair[0]))))
 
     def of_categories(self, categories: ItemCategories) -> np.ndarray:
