@@ -20,9 +20,9 @@ from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.ranking.items import lowest_score
 
 # The length of the parts of a row whose maxima are compared.
-PART = 16
+PART = 64
 # How many candidates of the first chunk are compared to find a first limit.
-LOOKED_AT = 2**13
+LOOKED_AT = 2**15
 # How many tied candidates are kept for the queries of a block.
 MOST_KEPT = 2**26
 
