@@ -198,7 +198,7 @@ def with_num_items(
                     "recommended ids do not tell. Received: num_items=None. Pass "
                     "num_items=V."
                 )
-            measure = measure.with_option("num_items", number)
+            measure = measure.with_options({"num_items": number})
         complete[name] = measure
     return complete
 

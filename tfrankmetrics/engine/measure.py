@@ -104,9 +104,9 @@ class Measure:
         """The same metric with the same options, without a cutoff."""
         return dataclasses.replace(self, k=None)
 
-    def with_option(self, option: str, value: Any) -> Measure:
-        """The same metric with another value of an option."""
-        options = dict(self.options) | {option: value}
+    def with_options(self, changed: Mapping[str, Any]) -> Measure:
+        """A copy of the metric in which some options have other values."""
+        options = {**dict(self.options), **changed}
         return dataclasses.replace(self, options=tuple(options.items()))
 
     def __str__(self) -> str:
@@ -164,9 +164,8 @@ class Measure:
 
     def by_position(self, items: Sequence[Hashable]) -> Measure:
         """The same metric, with its data about items in the order of these items."""
-        data = {o: v.by_position(items) for o, v in self.item_data.items()}
-        return dataclasses.replace(
-            self, options=tuple({**dict(self.options), **data}.items())
+        return self.with_options(
+            {o: v.by_position(items) for o, v in self.item_data.items()}
         )
 
     @property

@@ -114,7 +114,7 @@ class ListsOfItems(Lists, Protocol):
         ...
 
     def require_items(self, number: int, metric: str) -> None:
-        """Raises ValueError unless the items are those of a catalog of some size."""
+        """Raises ValueError if the items cannot be those of a catalog of this size."""
         ...
 
 

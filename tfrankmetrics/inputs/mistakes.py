@@ -152,7 +152,7 @@ def warn_if_flat(y_true: Any, labels: Array) -> None:
 
 
 def warn_if_indexes_differ(columns: Mapping[str, Any]) -> None:
-    """Warns of Series of pandas whose rows have the same labels in another order."""
+    """Warns of pandas Series whose indexes do not match row by row."""
     indexes = {n: each.index for n, each in columns.items() if _is_series(each)}
     if not indexes:
         return

@@ -43,7 +43,7 @@ class Recommended:
 
     at_ranks: Array  # [B, D] int, the item at each rank: a position in `ids`, or an id
     exists: Array  # [B, D] bool, False below the last recommended item
-    ties: Ties | None = None  # None where there are none, or they were broken
+    ties: Ties | None = None  # None without ties, or if they were broken
     ids: Array | None = None  # [B, N] int, the item at each position; None: itself
     query_weights: Array | None = None  # [B] float64
     cutoffs: tuple[int | None, ...] = ()
@@ -286,7 +286,7 @@ def recommend_by_score(
     first_query: Array | int,
     query_weights: Array | None,
 ) -> Recommended:
-    """The items with the highest scores, `[B, N]`; `ids` are those of the scores."""
+    """The items with the highest scores, `[B, N]`; `ids` has the item of each score."""
     depth = depth_for(deepest, scores)
     retrieved = is_retrieved(scores)
     at_ranks, ties = rank_by_score(
