@@ -334,23 +334,57 @@ def test_a_random_score_is_refused():
         tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"], score=score)
 
 
-@pytest.mark.parametrize("number", [1, 3, 64, 65, 200])
-def test_comparisons_and_sorts_count_alike(number, monkeypatch):
+def scores_and_thresholds(number, kind):
+    """Scores that are integers, `[30, 300]`, some NaN, and thresholds for each row."""
     rng = np.random.default_rng(number)
     scores = rng.integers(0, 50, (30, 300)).astype("float32")
-    scores[rng.uniform(size=scores.shape) < 0.02] = np.nan
     thresholds = rng.integers(0, 50, (30, number)).astype("float32")
+    if kind == "equal":
+        scores[:20], thresholds[:10] = 7, 7
+    elif kind == "extreme":
+        scores[rng.uniform(size=scores.shape) < 0.1] = -np.inf
+        scores[rng.uniform(size=scores.shape) < 0.1] = np.inf
+        thresholds[::2] = rng.choice([-np.inf, np.inf, np.nan], (15, number))
+        thresholds[1::4, 0] = np.finfo("float32").max
+    elif kind == "nan":
+        scores[rng.uniform(size=scores.shape) < 0.02] = np.nan
+    return scores, thresholds
+
+
+@pytest.mark.parametrize("is_rounded", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "equal", "extreme", "nan"])
+@pytest.mark.parametrize("number", [1, 3, 24, 25, 200])
+def test_all_ways_count_alike(number, kind, is_rounded, monkeypatch):
+    scores, thresholds = scores_and_thresholds(number, kind)
+    rng = np.random.default_rng(number)
     numbers = np.sort(rng.integers(0, number + 1, 30))[::-1]
-    counted = {}
+    near, given = None, scores
+    if is_rounded:
+        given = scores + rng.uniform(-0.4, 0.4, scores.shape).astype("float32")
+        near = comparing.Near(
+            thresholds - np.float32(0.5),
+            thresholds + np.float32(0.5),
+            lambda rows, columns: scores[rows, columns],
+        )
     for most in (0, 1000):
         monkeypatch.setattr(comparing, "MOST_COMPARISONS", most)
         with comparing.concurrent.futures.ThreadPoolExecutor(2) as pool:
-            counted[most] = comparing.compare(scores, thresholds, numbers, pool)
-    for row, many in enumerate(numbers):
-        limits, own = thresholds[row, :many, np.newaxis], scores[row]
-        for counts in counted.values():
-            np.testing.assert_array_equal(counts[0][row, :many], (own > limits).sum(1))
-            np.testing.assert_array_equal(counts[1][row, :many], (own >= limits).sum(1))
+            found = comparing.compare(given.copy(), thresholds, numbers, pool, near)
+        for row, many in enumerate(numbers):
+            limits, own = thresholds[row, :many, np.newaxis], scores[row]
+            np.testing.assert_array_equal(found[0][row, :many], (own > limits).sum(1))
+            np.testing.assert_array_equal(found[1][row, :many], (own >= limits).sum(1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_few_scores_are_left_by_the_buckets(dtype):
+    rng = np.random.default_rng(0)
+    scores = (1000 * rng.normal(size=50_000)).astype(dtype)
+    limits = np.sort(rng.choice(scores, 40))
+    above, places = comparing._counted_in_buckets(scores, limits, limits)
+    assert len(places) < 0.02 * len(scores)
+    for limit, number in zip(limits, above, strict=True):
+        assert number + (scores[places] > limit).sum() == (scores > limit).sum()
 
 
 @pytest.mark.parametrize("size", [1, 64, 100, 1000])

@@ -9,10 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.arrays.numpy import quiet
+
 # Few enough for the cache, and enough that the threads seldom wait for one another.
 COMPARISONS_AT_A_TIME = 2**21
-# A comparison with each of more thresholds than these takes longer than a sort.
-MOST_COMPARISONS = 64
+# A comparison with each of more thresholds takes longer than a sort, or than buckets.
+MOST_COMPARISONS = 24
+# Enough that few scores share a bucket with a limit, which are sorted.
+BUCKETS_OF_A_LIMIT = 128
 # Enough that the functions of NumPy that correct them are worth their calls.
 CORRECTIONS_AT_A_TIME = 2**14
 # Bytes that are added up without an overflow, as numbers of 8 bytes.
@@ -56,9 +60,9 @@ def compare(
     """
     above = np.zeros(thresholds.shape, np.int64)
     not_below = np.zeros(thresholds.shape, np.int64)
-    most = max(1, min(numbers[0], MOST_COMPARISONS))
-    most *= 1 if near is None else 2  # arrays that are compared
-    step = max(1, COMPARISONS_AT_A_TIME // (scores.shape[1] * most))
+    num_candidates = scores.shape[1]
+    most = max(1, numbers[0]) * (1 if near is None else 2)
+    step = max(1, COMPARISONS_AT_A_TIME // (num_candidates * most))
     starts = range(0, len(scores), step)
     num_threads = os.cpu_count() or 1
 
@@ -67,13 +71,13 @@ def compare(
         for start in starts[thread::num_threads]:
             rows, number = slice(start, start + step), numbers[start]
             some = rows, slice(0, number)
-            count = _by_sorting if number > MOST_COMPARISONS else _by_comparing
+            counts, is_many = (above[some], not_below[some]), number > MOST_COMPARISONS
             if number > 0 and near is None:
-                limits = thresholds[some], thresholds[some]
-                count(scores[rows], *limits, above[some], not_below[some])
+                count = _by_sorting if is_many else _by_comparing
+                count(scores[rows], thresholds[some], *counts)
             elif number > 0 and near is not None:
-                limits, counts = near.limits_of(some), (above[some], not_below[some])
-                places = count(scores[rows], *limits, *counts, find=True)
+                find = _found_by_buckets if is_many else _found_by_comparing
+                places = find(scores[rows], *near.limits_of(some), *counts)
                 found.append((places[0] + start, *places[1:]))
                 num_found += len(places[0])
                 if num_found > CORRECTIONS_AT_A_TIME:
@@ -107,39 +111,52 @@ def _correct(
     np.add.at(above, (rows, columns), (again > limits).astype(np.int64))
 
 
+def _compared(
+    scores: np.ndarray, upper: np.ndarray, lower: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whether scores are above, and not below, two limits, with padding `[R, M, C]`."""
+    width = -(-scores.shape[1] // BYTES_AT_A_TIME) * BYTES_AT_A_TIME
+    compared = np.empty((2, *upper.shape, width), bool)
+    scores, end = scores[:, np.newaxis], scores.shape[1]
+    compared[..., end:] = False
+    np.greater(scores, upper[:, :, np.newaxis], out=compared[0, :, :, :end])
+    np.greater_equal(scores, lower[:, :, np.newaxis], out=compared[1, :, :, :end])
+    return compared[0], compared[1]
+
+
 def _by_comparing(
+    scores: np.ndarray,
+    thresholds: np.ndarray,
+    above: np.ndarray,
+    not_below: np.ndarray,
+) -> None:
+    """Counts scores, with a comparison for each threshold."""
+    is_above, is_not_below = _compared(scores, thresholds, thresholds)
+    above[:], not_below[:] = _count_bytes(is_above), _count_bytes(is_not_below)
+
+
+def _found_by_comparing(
     scores: np.ndarray,
     upper: np.ndarray,
     lower: np.ndarray,
     above: np.ndarray,
     not_below: np.ndarray,
-    *,
-    find: bool = False,
 ) -> tuple[np.ndarray, ...]:
-    """Counts scores; with `find`, returns those between the two limits."""
-    width = -(-scores.shape[1] // BYTES_AT_A_TIME) * BYTES_AT_A_TIME
-    is_above, is_not_below = is_counted = np.zeros((2, *upper.shape, width), bool)
-    scores, end = scores[:, np.newaxis], scores.shape[1]
-    np.greater(scores, upper[:, :, np.newaxis], out=is_above[:, :, :end])
-    np.greater_equal(scores, lower[:, :, np.newaxis], out=is_not_below[:, :, :end])
-    above[:] = _count_bytes(is_above)
-    if not find:
-        not_below[:] = _count_bytes(is_not_below)
-        return ()
-    above_words, words = is_counted.view(np.uint64)
-    words ^= above_words
-    rows, columns, places = _true_bytes(words)
+    """Counts scores, and returns the places of those between two limits."""
+    is_above, is_not_below = _compared(scores, upper, lower)
+    rows, columns, places = _different_bytes(is_above, is_not_below)
+    above[:] = not_below[:] = _count_bytes(is_above)
     np.add.at(not_below, (rows, columns), 1)
-    not_below += above
     return rows, columns, places
 
 
-def _true_bytes(words: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The indexes of the bytes that are 1, in numbers of 8 bytes, most of them 0."""
-    found = np.flatnonzero(words != 0)
-    each, byte = np.nonzero(words.reshape(-1, 1)[found].view(np.uint8))
-    shape = *words.shape[:-1], words.shape[-1] * 8
-    return np.unravel_index(found[each] * 8 + byte, shape)
+def _different_bytes(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The indexes where two arrays differ, which they seldom do."""
+    words, other_words = one.view(np.uint64), other.view(np.uint64)
+    found = np.flatnonzero(words != other_words)  # eight bytes at a time
+    pair = (each.reshape(-1, 8)[found] for each in (one, other))
+    each, byte = np.nonzero(np.not_equal(*pair))
+    return np.unravel_index(found[each] * 8 + byte, one.shape)
 
 
 def _count_bytes(where: np.ndarray) -> np.ndarray:
@@ -152,29 +169,79 @@ def _count_bytes(where: np.ndarray) -> np.ndarray:
 
 def _by_sorting(
     scores: np.ndarray,
-    upper: np.ndarray,
-    lower: np.ndarray,
+    thresholds: np.ndarray,
     above: np.ndarray,
     not_below: np.ndarray,
-    *,
-    find: bool = False,
-) -> tuple[np.ndarray, ...]:
-    """Counts scores; with `find`, returns those between the two limits."""
+) -> None:
+    """Counts scores, in the order of each row."""
     for row, ascending in enumerate(np.sort(scores, axis=1)):
         end = len(ascending)
         if ascending.dtype.kind == "f":
             end = np.searchsorted(ascending, np.nan)  # NaN is sorted to the end
-        above[row] = end - np.searchsorted(ascending[:end], upper[row], "right")
-        not_below[row] = end - np.searchsorted(ascending[:end], lower[row])
-    if not find:
-        return ()
-    rows, columns = np.nonzero(not_below != above)
-    found = [
-        np.flatnonzero((scores[row] >= low) & (scores[row] <= high))
-        for row, low, high in zip(
-            rows, lower[rows, columns], upper[rows, columns], strict=True
-        )
-    ]
-    sizes = [len(places) for places in found]
-    places = np.concatenate([*found, np.zeros(0, np.intp)])
-    return np.repeat(rows, sizes), np.repeat(columns, sizes), places
+        above[row] = end - np.searchsorted(ascending[:end], thresholds[row], "right")
+        not_below[row] = end - np.searchsorted(ascending[:end], thresholds[row])
+
+
+def _found_by_buckets(
+    scores: np.ndarray,
+    upper: np.ndarray,
+    lower: np.ndarray,
+    above: np.ndarray,
+    not_below: np.ndarray,
+) -> tuple[np.ndarray, ...]:
+    """Counts scores, and returns the places of those between two limits.
+
+    Most scores fall into a bucket that holds no limit, so that their bucket alone shows
+    which limits they exceed. The others are few, and are sorted.
+    """
+    found = []
+    for row, own in enumerate(scores):
+        higher, places = _counted_in_buckets(own, lower[row], upper[row])
+        places = places[np.argsort(own[places])]
+        places = places[: np.searchsorted(own[places], np.nan)]  # sorted to the end
+        first = np.searchsorted(own[places], lower[row])
+        last = np.searchsorted(own[places], upper[row], "right")
+        above[row] = higher + len(places) - last
+        not_below[row] = higher + len(places) - first
+        sizes = last - first
+        columns = np.repeat(np.arange(len(sizes)), sizes)
+        starts = np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
+        between = places[starts + np.arange(len(starts))]
+        found.append((np.full(len(columns), row), columns, between))
+    return tuple(map(np.concatenate, zip(*found, strict=True)))
+
+
+def _counted_in_buckets(
+    scores: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Counts the scores of a row that are above each limit, where buckets show it.
+
+    Buckets are numbered by the score, from the lowest limit to the highest. Rounding
+    keeps this order, and so a score in a higher bucket than a limit is above it.
+
+    Returns:
+        The counts `[M]`, and the places of the scores that share a bucket with a limit,
+        which are not counted.
+    """
+    number = min(BUCKETS_OF_A_LIMIT * len(lower), max(len(scores), 2**10))
+    wide = np.promote_types(scores.dtype, np.float32)
+    with quiet():
+        low, high = (each.astype(wide) for each in (lower.min(), upper.max()))
+        width = np.maximum((high - low) / (number - 3), np.finfo(wide).tiny)
+        if not np.isfinite(width) or np.isnan(scores.min()):
+            return np.zeros(len(lower), np.int64), np.arange(len(scores))
+
+        def buckets_of(each: np.ndarray) -> np.ndarray:
+            buckets = np.subtract(each, low - width, dtype=wide)
+            buckets *= 1 / width
+            return np.clip(buckets, 0, number - 1, out=buckets).astype(np.intp)
+
+        first, last, buckets = map(buckets_of, (lower, upper, scores))
+    opened, closed = (
+        np.bincount(each, minlength=number + 1) for each in (first, last + 1)
+    )
+    has_limit = np.cumsum(opened - closed) > 0
+    counts = np.bincount(buckets, minlength=number + 1)
+    counts[has_limit] = 0
+    above = counts.sum() - np.cumsum(counts)
+    return above[last], np.flatnonzero(has_limit.take(buckets))
