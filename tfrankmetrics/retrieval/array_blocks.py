@@ -21,9 +21,9 @@ from tfrankmetrics.retrieval.chunks import Chunk
 from tfrankmetrics.retrieval.comparing import Near, compare
 from tfrankmetrics.retrieval.products import (
     Memory,
+    Rounding,
     dot_product,
     dot_products_of_pairs,
-    most_rounding,
     product_of_arrays,
 )
 from tfrankmetrics.retrieval.top import Precision
@@ -48,21 +48,20 @@ class ArrayBlock(Block):
         thresholds = dot_product(self._inputs, vectors[:1])  # for its dtype and errors
         thresholds = np.zeros(self._relevant.ids.shape, thresholds.dtype)
         thresholds[own.rows, own.columns] = self._of_pairs(own.rows, vectors, own.ids)
-        rounding = most_rounding(self._inputs, vectors, candidates.norms, thresholds)
-        self._lower, self._upper = _limits(thresholds, rounding)
+        self._rounding = Rounding(self._inputs, vectors, candidates.norms)
+        most = self._rounding.most(thresholds)
+        self._lower, self._upper = _limits(thresholds, most)
         return thresholds
 
     def _precision(self, candidates: Any) -> Precision:
         """How the scores of the product are corrected."""
 
         def lowered(rows: slice, scores: np.ndarray) -> np.ndarray:
-            vectors, scores = self._inputs[rows], scores[:, np.newaxis]
-            rounding = most_rounding(
-                vectors, candidates.inputs, candidates.norms, scores
-            )
+            scores = scores[:, np.newaxis]
             # Both the score that is compared and the one that it must reach are wrong.
+            most = 2 * self._rounding.most(scores, rows)
             with quiet():  # the lowest number has none below it
-                return _limits(scores, 2 * rounding)[0][:, 0]
+                return _limits(scores, most)[0][:, 0]
 
         def correct(rows: np.ndarray, ids: np.ndarray) -> np.ndarray:
             return self._of_pairs(rows, candidates.inputs, ids)

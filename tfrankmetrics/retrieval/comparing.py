@@ -43,7 +43,7 @@ def compare(
     pool: concurrent.futures.Executor,
     near: Near | None = None,
     *,
-    look: Callable[[slice, np.ndarray], None] | None = None,
+    look: Callable[[slice, np.ndarray, float], None] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """How many scores of each row are above, and not below, each of its thresholds.
 
@@ -53,7 +53,8 @@ def compare(
         numbers: How many of the thresholds of each row count, `[B]`, descending.
         pool: Threads, each of which does some rows.
         near: Which scores are near a threshold. None if all scores are correct.
-        look: Is called with some rows and their scores, for all rows.
+        look: Is called with some rows, their scores, and the lowest of these or NaN,
+            for all rows.
 
     Returns:
         Two arrays `[B, M]` int64, and the lowest score, or NaN.
@@ -83,9 +84,10 @@ def compare(
                 if num_found > CORRECTIONS_AT_A_TIME:
                     _correct(scores, thresholds, found, near, above, not_below)
                     found, num_found = [], 0
-            lowest = np.minimum(lowest, scores[rows].min())
+            lowest_here = scores[rows].min()
+            lowest = np.minimum(lowest, lowest_here)
             if look is not None:
-                look(rows, scores[rows])
+                look(rows, scores[rows], lowest_here)
         if near is not None and num_found > 0:
             _correct(scores, thresholds, found, near, above, not_below)
         return lowest
@@ -144,13 +146,21 @@ def _found_by_comparing(
 ) -> tuple[np.ndarray, ...]:
     """Counts scores, and returns the places of those between two limits."""
     is_above, is_not_below = _compared(scores, upper, lower)
-    rows, columns, places = _different_bytes(is_above, is_not_below)
+    rows, columns, places = _different(is_above, is_not_below)
     above[:] = not_below[:] = _count_bytes(is_above)
     np.add.at(not_below, (rows, columns), 1)
     return rows, columns, places
 
 
-def _different_bytes(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:
+def not_below_limits(scores: np.ndarray, limits: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Rows and columns of the few scores that are not below the limit of their row."""
+    shape = (len(scores), -(-scores.shape[1] // 8) * 8)
+    is_found, none = np.zeros((2, *shape), bool)
+    np.greater_equal(scores, limits[:, np.newaxis], out=is_found[:, : scores.shape[1]])
+    return _different(is_found, none)
+
+
+def _different(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:
     """The indexes where two arrays differ, which they seldom do."""
     words, other_words = one.view(np.uint64), other.view(np.uint64)
     found = np.flatnonzero(words != other_words)  # eight bytes at a time

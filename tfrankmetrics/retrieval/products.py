@@ -104,30 +104,39 @@ def norms_of(vectors: np.ndarray) -> np.ndarray:
     return norms
 
 
-def most_rounding(
-    queries: np.ndarray,
-    candidates: np.ndarray,
-    norms: np.ndarray,
-    scores: np.ndarray,
-) -> np.ndarray:
-    """How much a score near one of `scores` `[B, M]` may differ by rounding.
+class Rounding:
+    """How much the scores of a product may differ by rounding.
 
     A dot product of length d, added up in any order, is wrong by little more than
     d * eps / 2 times the norms of the two vectors at most (Higham, "Accuracy and
     Stability of Numerical Algorithms", section 3.1). The result is rounded, too.
     """
-    dtype = _dtype_of_product(queries=queries, candidates=candidates)
-    if dtype == np.int64:
-        return np.zeros(scores.shape, np.int64)
-    computed_in, length = np.finfo(_computed_in(dtype)), queries.shape[1] + 2
-    eps = 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
-    tiny = float(computed_in.tiny) if dtype == computed_in.dtype else 1e-4
-    with quiet():
-        of_terms = length * float(computed_in.eps) / 2 * norms_of(queries)
-        of_terms = of_terms[:, np.newaxis] * (1 + 2 * eps) * np.fmax.reduce(norms)
-        rounding = of_terms + 2 * eps * np.abs(scores.astype(np.float64)) + tiny
-    # Without a norm, or a score, that is finite, the score is infinite or NaN.
-    return np.where(np.isnan(rounding) | ~np.isfinite(scores), 0, rounding)
+
+    def __init__(
+        self, queries: np.ndarray, candidates: np.ndarray, norms: np.ndarray
+    ) -> None:
+        dtype = _dtype_of_product(queries=queries, candidates=candidates)
+        self._is_exact = dtype == np.int64
+        if self._is_exact:
+            return
+        computed_in, length = np.finfo(_computed_in(dtype)), queries.shape[1] + 2
+        eps = 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
+        self._of_score = 2 * eps
+        self._least = float(computed_in.tiny) if dtype == computed_in.dtype else 1e-4
+        with quiet():
+            of_terms = length * float(computed_in.eps) / 2 * norms_of(queries)
+            of_terms *= (1 + 2 * eps) * np.fmax.reduce(norms)
+        self._of_terms = of_terms[:, np.newaxis]
+
+    def most(self, scores: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
+        """How much scores of some queries near `scores` `[R, M]` may differ."""
+        if self._is_exact:
+            return np.zeros(scores.shape, np.int64)
+        with quiet():
+            of_scores = self._of_score * np.abs(scores.astype(np.float64))
+            rounding = self._of_terms[rows] + of_scores + self._least
+        # Without a norm, or a score, that is finite, the score is infinite or NaN.
+        return np.where(np.isnan(rounding) | ~np.isfinite(scores), 0, rounding)
 
 
 def _largest_product(queries: Array, candidates: Array) -> int:

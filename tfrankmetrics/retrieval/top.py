@@ -18,6 +18,7 @@ from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.ranking.items import lowest_score
+from tfrankmetrics.retrieval.comparing import not_below_limits
 
 # The length of the parts of a row whose maxima are compared.
 PART = 64
@@ -77,20 +78,18 @@ class TopCandidates:
         # What a candidate of each query must score to be needed, once this is known.
         self._lower: np.ndarray | None = None
 
-    def look(self, rows: slice, scores: np.ndarray) -> None:
-        """Notes which candidates of a chunk may be needed, of some rows `[B, C]`.
+    def look(self, rows: slice, scores: np.ndarray, lowest: float) -> None:
+        """Notes which candidates of a chunk may be needed, of some rows `[R, C]`.
 
-        Threads call it while they have these scores in their cache.
+        Threads call it while they have these scores in their cache. The lowest of the
+        scores is NaN if one is.
         """
-        numbers = scores
-        if scores.dtype.kind == "f" and np.isnan(scores.min()):
-            numbers = _nan_as_number(scores)
+        numbers = _nan_as_number(scores) if np.isnan(lowest) else scores
         if self._lower is None:
             lower = self._lowered(rows, self._reached_in(numbers))
         else:
             lower = self._lower[rows]
-        places = np.flatnonzero(numbers >= lower[:, np.newaxis])
-        found, columns = np.divmod(places, scores.shape[1])
+        found, columns = not_below_limits(numbers, lower)
         own = scores[found, columns]
         self._found.append((rows.start + found, columns, own))
 
