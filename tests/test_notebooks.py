@@ -13,7 +13,6 @@ from notebooks.execute import (
     stderr_texts,
     text_outputs,
 )
-from website.links import BRANCH
 
 ROOT = pathlib.Path(__file__).parent.parent
 # It needs TensorFlow Model Analysis. `validation/test_tfma.py` runs it.
@@ -66,12 +65,10 @@ def test_first_cells_say_what_is_needed_and_open_the_notebook_in_colab(path):
         first.source,
         re.MULTILINE,
     )
-    repository = re.search(
-        r"^repo_url: https://github\.com/(\S+)$",
-        (ROOT / "mkdocs.yml").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
-    address = f"{COLAB}/{repository[1]}/blob/{BRANCH}/notebooks/{path.name}"
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    repository = re.search(r"^repo_url: https://github\.com/(\S+)$", site, re.MULTILINE)
+    branch = re.search(r"^edit_uri: edit/(\w+)/docs/$", site, re.MULTILINE)
+    address = f"{COLAB}/{repository[1]}/blob/{branch[1]}/notebooks/{path.name}"
     assert f"[Open it in Colab]({address})" in first.source
     *comments, command = in_colab.source.splitlines()
     assert comments[0].startswith("# In Colab, ")

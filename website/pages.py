@@ -1,50 +1,87 @@
-"""A hook of MkDocs: pages of the repository that do not lie in `docs/`.
+"""A hook of MkDocs: pages of the repository that do not lie in `docs/`, and links.
 
-The site shows CONTRIBUTING.md and CHANGELOG.md together with its own pages. Their links
-into `docs/` lead to pages of the site, and all others to the repository.
+The site shows CONTRIBUTING.md, CHANGELOG.md and the notebooks, with their stored
+outputs, together with its own pages. On GitHub, links between all these lead to files
+of the repository. On the site they lead to pages, and to the repository for other
+files.
 """
 
 import pathlib
+import posixpath
 import re
 
+import nbconvert
 from mkdocs.structure.files import File
 
-PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-BRANCH = "main"
-LINK = re.compile(r"(\]\()(?!https?:|#)([^)\s#]+)")
+ROOT = pathlib.Path(__file__).parent.parent
+# The pages of files that do not lie in docs/.
+PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"} | {
+    f"notebooks/{path.name}": f"notebooks/{path.stem}.md"
+    for path in sorted(ROOT.glob("notebooks/*.ipynb"))
+}
+SOURCES = {page: source for source, page in PAGES.items()}
+LINK = re.compile(r"(\]\()(?!https?:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
+# What pandas adds to tables, whose style the theme has.
+STYLE = re.compile(
+    r'<style scoped>.*?</style>| border="1" class="dataframe"', re.DOTALL
+)
 CODE_OR_TABLE = re.compile(r"^```.*?^```|^\|.*?$", re.MULTILINE | re.DOTALL)
 PARAGRAPH = re.compile(r"^[\w`\[][^\n]{40,}(?:\n[^\n]+)*", re.MULTILINE)
 
 
 def on_files(files, config, **_):
     """Adds the pages."""
-    root = pathlib.Path(config.docs_dir).parent
-    docs = pathlib.Path(config.docs_dir).name
-
-    def of_site(link):
-        opening, target = link.groups()
-        if target in PAGES:
-            return f"{opening}{PAGES[target]}"
-        if target.startswith(f"{docs}/"):
-            return f"{opening}{target.removeprefix(f'{docs}/')}"
-        kind = "tree" if (root / target).is_dir() else "blob"
-        return f"{opening}{config.repo_url}/{kind}/{BRANCH}/{target}"
-
     for source, page in PAGES.items():
-        text = (root / source).read_text(encoding="utf-8")
-        files.append(File.generated(config, page, content=LINK.sub(of_site, text)))
+        path = ROOT / source
+        if path.suffix == ".ipynb":
+            text, images = _notebook(path)
+            for name, content in images.items():
+                uri = f"notebooks/{name}"
+                files.append(File.generated(config, uri, content=content))
+        else:
+            text = path.read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=text))
     return files
 
 
-def on_page_markdown(markdown, page, **_):
-    """Describes each page to search engines by its first sentence."""
+def _notebook(path):
+    """A notebook as Markdown, and its images by their names."""
+    folder = {"output_files_dir": path.stem, "unique_key": "output"}
+    exporter = nbconvert.MarkdownExporter()
+    text, resources = exporter.from_filename(str(path), resources=folder)
+    text = STYLE.sub("", text).replace("![png]", "![Output of the cell]")
+    return text, resources["outputs"]
+
+
+def on_page_markdown(markdown, page, config, **_):
+    """Rewrites the links of a page, and describes it by its first sentence."""
+    uri = page.file.src_uri
+    source = SOURCES.get(uri, f"docs/{uri}")
+
+    def of_site(link):
+        opening, target, anchor = link.groups(default="")
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if path in PAGES or path.startswith("docs/"):
+            to = PAGES.get(path, path.removeprefix("docs/"))
+            to = posixpath.relpath(to, posixpath.dirname(uri) or ".")
+            return f"{opening}{to}{anchor}"
+        if not (ROOT / path).exists():
+            return link[0]  # an image of a notebook, or a mistake that MkDocs reports
+        kind = "tree" if (ROOT / path).is_dir() else "blob"
+        branch = config.edit_uri.split("/")[1]
+        return f"{opening}{config.repo_url}/{kind}/{branch}/{path}{anchor}"
+
+    markdown = LINK.sub(of_site, markdown)
     if "description" not in page.meta:
-        text = CODE_OR_TABLE.sub("", markdown)
-        paragraph = PARAGRAPH.search(text)
+        paragraph = PARAGRAPH.search(CODE_OR_TABLE.sub("", markdown))
         if paragraph:
-            plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph[0])
-            plain = " ".join(re.sub(r"[`*]", "", plain).split())
-            plain = plain.replace('"', "'")  # the value of an attribute
-            sentence = re.split(r"(?<=[.:])\s", plain)[0]
-            page.meta["description"] = f"{sentence.rstrip('.:')}."
+            page.meta["description"] = _description(paragraph[0])
     return markdown
+
+
+def _description(paragraph):
+    """The first sentence, without markup, as the value of an attribute."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)
+    plain = " ".join(re.sub(r"[`*]", "", plain).split()).replace('"', "'")
+    sentence = re.split(r"(?<=[.:])\s", plain)[0]
+    return f"{sentence.rstrip('.:')}."

@@ -10,7 +10,7 @@ from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.binary import depths, precision
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import JudgedItems, label_itself
-from tfrankmetrics.metrics.user_models import rank_biased_precision
+from tfrankmetrics.metrics.user_models import probability_of_look
 from tfrankmetrics.options import Persistence
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -139,9 +139,16 @@ class HoleAtK(TopKMetric):
 
 
 def rbp_residual(lists: RankedLists, judged: ItemGain, *, persistence: float) -> Array:
-    """Residual@k = 1 - (1 - b) * sum over ranks 1..k of judged * b^(rank - 1)."""
-    known = rank_biased_precision(lists, judged, persistence=persistence)
-    return xp.maximum(1 - known, 0)  # which rounding might make negative
+    """Residual@k = b^n + (1 - b) * sum over ranks 1..n of unjudged * b^(rank - 1).
+
+    It equals 1 - (1 - b) * sum of judged * b^(rank - 1), where a small difference of
+    large numbers would lose digits.
+    """
+    is_retrieved = xp.astype(lists.ranked.retrieved, xp.float64)
+    unjudged = is_retrieved - lists.expected(judged)
+    look = probability_of_look(lists, judged, persistence=persistence)
+    could_add = (1 - persistence) * lists.sum_to_cutoffs(unjudged * look)
+    return could_add + persistence ** lists.sum_to_cutoffs(is_retrieved)
 
 
 @metric(
@@ -157,10 +164,10 @@ def rbp_residual(lists: RankedLists, judged: ItemGain, *, persistence: float) ->
 class RBPResidual(TopKMetric):
     """The residual of rank-biased precision: what unjudged items could add to it.
 
-    residual@k = 1 - (1 - persistence) * sum over the judged items at ranks 1..k of
-                 persistence^(rank - 1)
+    residual@k = persistence^n + (1 - persistence) * sum over the unjudged items at
+                 ranks 1..n of persistence^(rank - 1)
 
-    The items below rank k, and below the end of a shorter list, are unknown as well.
+    where n = min(k, length of the list): the items below rank n are unknown as well.
     So RBP@k, had everything been judged and read, would be between RBP@k and RBP@k +
     residual@k. The value is between 0 and 1; lower is better. Source: Moffat and Zobel,
     "Rank-biased precision for measurement of retrieval effectiveness", ACM TOIS 27(1),
@@ -169,7 +176,7 @@ class RBPResidual(TopKMetric):
     >>> residual = RBPResidual(persistence=0.5)
     >>> y_true = {"labels": [[1, -1, 0]], "mask": [[True, True, True]]}
     >>> residual.update_state(y_true, y_pred=[[0.9, 0.5, 0.1]])
-    >>> float(residual.result())  # 1 - (0.5 + 0.125)
+    >>> float(residual.result())  # 0.5^3 + 0.5 * 0.5, or 1 - (0.5 + 0.125)
     0.375
 
     Args:
