@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 
 import matplotlib
 
@@ -17,19 +18,26 @@ TOOLS = {  # the benchmark's name, its name in the picture, and a color
 
 
 def ratios(tool):
-    """How many times our time the tool takes, by the size of a batch without ties."""
+    """How many times our time a tool takes, by the size of a batch without ties.
+
+    The second result is the release of TensorFlow with which both were measured.
+    """
     path = ROOT / "benchmarks" / "results" / f"training-{tool}.json"
-    rows = json.loads(path.read_text(encoding="utf-8"))["tables"][TABLE]
-    return {row[0]: float(row[-1]) for row in rows[1:] if "ties" not in row[0]}
+    results = json.loads(path.read_text(encoding="utf-8"))
+    release = re.search(r"tensorflow (\d+\.\d+)", results["circumstances"])[1]
+    rows = results["tables"][TABLE]
+    values = {row[0]: float(row[-1]) for row in rows[1:] if "ties" not in row[0]}
+    return values, release
 
 
 def main():
     """Draws a bar for each tool and size, with its ratio."""
     figure, axis = plt.subplots(figsize=(8, 3), layout="constrained")
     for number, (tool, (label, color)) in enumerate(TOOLS.items()):
-        values = ratios(tool)
+        values, release = ratios(tool)
         places = [place + 0.36 * (number - 0.5) for place in range(len(values))]
-        bars = axis.barh(places, values.values(), 0.34, label=label, color=color)
+        bars = axis.barh(places, values.values(), 0.34, color=color)
+        bars.set_label(f"{label}, both on TensorFlow {release}")
         axis.bar_label(bars, fmt="{:.1f}", padding=3)
     sizes = [size.strip("[]").split(", ") for size in values]
     names = [f"{queries} lists of {items} items" for queries, items in sizes]

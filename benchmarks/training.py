@@ -288,12 +288,9 @@ def plot(times):
                     if name != OURS and not is_tied:
                         found = ratio(of_shape, (name, False), (OURS, False))
                         ratios.setdefault(name, []).append(found)
-        width = 0.8 / len(ratios)
-        for place, name in enumerate(sorted(ratios, key=list(COLORS).index)):
-            lefts = np.arange(len(SHAPES)) + width * (place + 0.5) - 0.4
-            heights = np.array(ratios[name]) - 1  # bars start at 1, our time
-            bars = axis.bar(lefts, heights, width, bottom=1, color=COLORS[name])
-            shown.setdefault(name, bars)
+        for name in sorted(ratios, key=list(COLORS).index):
+            (dots,) = axis.plot(ratios[name], "o", color=COLORS[name], markersize=8)
+            shown.setdefault(name, dots)
         shown.setdefault(OURS, axis.axhline(1, color=COLORS[OURS]))
         axis.set_xticks(range(len(SHAPES)), map(str, map(list, SHAPES)))
         axis.set(title=mode, yscale="log")
