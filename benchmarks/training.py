@@ -293,7 +293,7 @@ def plot(times):
             shown.setdefault(name, dots)
         shown.setdefault(OURS, axis.axhline(1, color=COLORS[OURS]))
         axis.set_xticks(range(len(SHAPES)), map(str, map(list, SHAPES)))
-        axis.set(title=mode, yscale="log")
+        axis.set(title=mode, yscale="log", xlim=(-0.4, len(SHAPES) - 0.6))
         axis.grid(axis="y", alpha=0.3)
         axis.set_axisbelow(True)
     figure.legend(shown.values(), shown, loc="outside lower center", ncols=len(shown))
