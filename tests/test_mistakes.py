@@ -11,6 +11,7 @@ import tensorflow as tf
 from helpers import XLA, update_function
 
 import tfrankmetrics as tfr
+from tfrankmetrics.inputs import mistakes
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.normal(size=(4, 6))
@@ -573,7 +574,22 @@ def test_relevant_items_that_are_excluded_from_a_catalogue_are_a_warning(how):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert float(evaluate(before)["mrr"]) > 0
-        evaluate(np.where(np.arange(10)[:, None] < 3, interactions, before))  # a few
+    some = np.where(np.arange(10)[:, None] < 3, interactions, before)
+    with pytest.warns(tfr.RankingWarning, match="6 of 20 relevant items are excluded"):
+        evaluate(some)
+
+
+@pytest.mark.parametrize(
+    ("relevant", "excluded", "warns"),
+    [(1, 1, False), (2, 2, True), (19, 18, False), (20, 2, True), (1000, 99, False)],
+)
+def test_a_tenth_of_the_relevant_items_is_too_many_to_exclude(
+    relevant, excluded, warns
+):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mistakes.warn_if_relevant_are_excluded(relevant, excluded)
+    assert bool(caught) == warns
 
 
 def test_labels_of_runs_that_a_threshold_does_not_tell_apart_are_a_warning():
@@ -677,6 +693,9 @@ def test_ranked_positions_as_scores_are_a_warning():
         tfr.evaluate(labels, (scores * 100).astype(int), ["mrr"])
         tfr.evaluate([[1, 0, 0]] * 4, [[2, 1, 0]] * 4, ["mrr"])
         tfr.evaluate(relevant, ranked, ["mrr"], inputs="ids")
+    ranks = 1 + np.argsort(np.argsort(-scores[:, :4], axis=1), axis=1)
+    with pytest.warns(tfr.RankingWarning, match="1 to 4 .* pass the negative ranks"):
+        tfr.evaluate(labels[:, :4], ranks, ["mrr"])
     with pytest.raises(ValueError, match="recommended ids rather than scores"):
         tfr.evaluate([[39]] * 10, ranked[:, :20], ["mrr"], inputs="catalogue")
 

@@ -28,6 +28,9 @@ NAMES = WITHOUT_CUTOFF + [
     f"{name}@{k}" for name in WITHOUT_CUTOFF for k in (1, 5) if METRICS[name].has_cutoff
 ]
 
+# Random items to exclude may be relevant ones.
+pytestmark = pytest.mark.filterwarnings("ignore:`exclude` removes items from")
+
 
 def small_vectors(rng, rows, width):
     """Vectors of small integers, whose products are exact and often tied."""

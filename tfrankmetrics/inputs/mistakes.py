@@ -186,17 +186,19 @@ def _is_default(index: Any) -> bool:
 
 
 def warn_if_rankings(scores: Array) -> None:
-    """Warns of integer scores `[B, N]` that are the numbers 0 to N - 1 in each list."""
+    """Warns of integer scores `[B, N]` that are N successive numbers in each list."""
     queries, size = scores.shape
-    if xp.dtype_of(scores).kind not in "iu" or queries < 2 or size < MANY:
+    if xp.dtype_of(scores).kind not in "iu" or queries * size < 2 * MANY or size < 4:
         return
     some = np.sort(np.asarray(scores[: max(2, MOST_VALUES // size)]), axis=1)
-    if (some == np.arange(size)).all():
+    lowest = some[0, 0]
+    if lowest in (0, 1) and (some == lowest + np.arange(size)).all():
         warn(
-            "Scores say how good each item is, the highest is best. Received: integers "
-            f"that are the numbers 0 to {size - 1} in each list, as of argsort. If "
-            "they are the positions of the items, best first, pass inputs='ids' and "
-            "the ids of the relevant items. If they are scores, pass them as floats."
+            "Scores indicate how good each item is, the highest is best. Received: "
+            f"integers that are the numbers {lowest} to {lowest + size - 1} in each "
+            "list, as of argsort. If they are the positions of the items, best first, "
+            "pass inputs='ids' and the ids of the relevant items. If they are ranks, "
+            "pass the negative ranks. If they are scores, pass them as floats."
         )
 
 
@@ -241,8 +243,8 @@ def warn_if_lists_have_one_item(num_lists: int, longest: int) -> None:
 
 
 def warn_if_relevant_are_excluded(relevant: int, excluded: int) -> None:
-    """Warns if most relevant items are excluded from the ranking."""
-    if excluded >= (relevant if relevant < MANY else relevant / 2) > 1:
+    """Warns if a tenth of the relevant items, or all of a few, are excluded."""
+    if excluded >= (relevant if relevant < MANY else relevant / 10) > 1:
         warn(
             "`exclude` removes items from the ranking that are no candidates, such as "
             f"those of the training data. Received: {excluded:,} of {relevant:,} "
