@@ -362,6 +362,9 @@ def test_labels_with_a_last_dimension_of_one_are_labels():
     [
         ("precision_at_10", "precision@10"),
         ("ndcg10", "ndcg@10"),
+        ("hits@10", "hit_rate@10"),
+        ("mean_average_precision@5", "map@5"),
+        ("mean_reciprocal_rank", "mrr"),
         ("P10", "precision@10"),
         ("map_at_5", "map@5"),
     ],

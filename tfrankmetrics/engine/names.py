@@ -80,6 +80,10 @@ def _unknown_name(
     """The error for a name of no metric; `text` may have a cutoff, too."""
     end = text.removeprefix(name)
     names = {each: known.name + end for each, known in by_any_name.items()}
+    for known in known_metrics().values():  # MeanReciprocalRank: mean_reciprocal_rank
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known.cls.__name__)
+        names[words.lower()] = known.name + end
+    names["hits"] = f"hit_rate{end}"  # of libraries for knowledge graphs
     hint = did_you_mean(name, (), names)
     suffix = re.fullmatch(r"([a-z_]+?)(?:_at)?[-_@ ]?(\d+|_k)", text.lower())
     if suffix and suffix[1] in by_any_name:
