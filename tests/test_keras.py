@@ -468,6 +468,24 @@ def test_replicas_give_the_values_of_one_device(data):
     assert_same(last, reference, prefix="val_")
 
 
+@pytest.mark.slow("trains a model on two replicas")
+def test_a_model_with_a_metric_of_ids_is_built_on_replicas():
+    """Keras builds its metrics with the mean of the first batch, so with floats."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(32, 3)).astype("float32")
+    ids = rng.integers(0, 9, 32)
+    devices = [device.name for device in tf.config.list_logical_devices("CPU")[:2]]
+    with tf.distribute.MirroredStrategy(devices).scope():
+        model = tf.keras.Sequential([tf.keras.layers.Dense(9)])
+        metrics = [tfr.MeanReciprocalRank(inputs="catalogue")]
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile("sgd", loss, metrics=metrics)
+    logs = model.evaluate(features, ids, verbose=0, return_dict=True)
+    scores = model.predict(features, verbose=0)
+    found = tfr.evaluate(ids, scores, ["mrr"], inputs="catalogue")
+    assert logs["mrr"] == pytest.approx(found["mrr"], rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("make_copy", "keeps_state"),
     [

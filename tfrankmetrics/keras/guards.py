@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from tfrankmetrics import arrays as xp
 from tfrankmetrics.graphs import executing_eagerly
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.keras.bases import keras
@@ -52,6 +53,20 @@ def check_use_in_keras(metric: Updated, y_pred: Any) -> None:
             _refuse_lost_keys(model)
     if metric.input_format.may_be_pointwise:
         _refuse_single_items(y_pred, model)
+
+
+def with_integer_ids(metric: Updated, y_true: Any) -> Any:
+    """Ids as integers, where Keras made them floats to build the metrics of a model.
+
+    Under a strategy, Keras builds them with the mean of a batch over its replicas, from
+    which it only takes dtypes and shapes.
+    """
+    reads_labels = metric.input_format.inputs == "labels"
+    if reads_labels or executing_eagerly() or not xp.is_tensor(y_true):
+        return y_true
+    if not xp.is_floating(y_true) or "_symbolic_build" not in _calling_model()[1]:
+        return y_true
+    return xp.astype(y_true, xp.int64)
 
 
 def _calling_model() -> tuple[Any, list[str]]:

@@ -27,7 +27,7 @@ from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import require_registered
 from tfrankmetrics.keras.evidence import Evidence, looked_at
-from tfrankmetrics.keras.guards import check_use_in_keras
+from tfrankmetrics.keras.guards import check_use_in_keras, with_integer_ids
 from tfrankmetrics.rules import shortened
 
 LIBRARY = library_of_metrics()
@@ -139,6 +139,7 @@ class StatefulMetric(KerasMetric):
         """
         check_use_in_keras(self, y_pred)
         with xp.computing_in(LIBRARY):
+            y_true = with_integer_ids(self, y_true)
             lists = once_per_graph(
                 type(self._input_format).read,
                 self._input_format,
