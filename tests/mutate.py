@@ -41,7 +41,8 @@ TESTS = ["values", "ties", "extreme_values", "inputs", "input_formats", "propert
 TESTS += ["conventions", "declarations", "own_metrics", "recommendation", "pitfalls"]
 TESTS += ["graph", "keras", "state", "saved", "loading", "trec", "backends"]
 TESTS += ["tf_ranking_values", "tie_range", "names", "judged", "propensity"]
-TESTS += ["retrieval", "two_towers", "compare", "runs", "slices", "callbacks"]
+TESTS += ["retrieval", "two_towers", "compare", "decisions", "runs", "slices"]
+TESTS += ["callbacks", "arrays", "items", "mistakes", "tables", "explain"]
 DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "engine", "evaluation", "retrieval"]
 DEFAULT_TARGETS += ["comparison", "columns", "results", "callbacks"]
 

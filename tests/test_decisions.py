@@ -1,0 +1,265 @@
+"""Estimates, intervals and decisions of a comparison, against formulas by hand."""
+
+import math
+import types
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from tfrankmetrics.comparison.estimates import Difference, p_text
+from tfrankmetrics.comparison.gate import Rule, chosen_slices, make_rule
+from tfrankmetrics.comparison.intervals import intervals_of_means
+from tfrankmetrics.comparison.significance import Sample
+
+# The normal quantiles of 0.975 and of 0.8, from a table.
+OF_TEST, OF_POWER = 1.959964, 0.841621
+
+
+def difference(**fields):
+    """A difference of 0.1 in ten queries, with some other fields."""
+    defaults = {
+        "slice": None,
+        "metric": "mrr",
+        "models": ("old", "new"),
+        "difference": 0.1,
+        "standard_error": 0.01,
+        "low": 0.08,
+        "high": 0.12,
+        "p": 0.01,
+        "wins": 6,
+        "losses": 2,
+        "ties": 2,
+        "adjusted_p": 0.02,
+    }
+    return Difference(**{**defaults, **fields})
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.0004, "p < 0.001"), (0.001, "p = 0.001"), (0.04, "p = 0.040")]
+)
+def test_a_p_value_in_a_sentence(p, text):
+    assert p_text(p) == text
+
+
+def test_a_difference_is_significant_below_5_percent():
+    assert difference(adjusted_p=0.0499).is_significant
+    assert not difference(adjusted_p=0.05).is_significant
+    assert not difference(adjusted_p=math.nan).is_significant
+
+
+@pytest.mark.parametrize("queries", [2, 10, 100])
+def test_the_detectable_difference_is_that_of_guenther(queries):
+    found = difference(wins=queries, losses=0, ties=0).detectable_difference()
+    expected = (
+        (OF_TEST + OF_POWER) * 0.01 * math.sqrt(queries / (queries - OF_TEST**2 / 2))
+    )
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("fields", [{"wins": 1}, {"smallest_p": 0.05, "wins": 9}])
+def test_too_few_queries_detect_no_difference(fields):
+    found = difference(**{"losses": 0, "ties": 0, **fields})
+    assert math.isnan(found.detectable_difference())
+
+
+@pytest.mark.parametrize("squares", [100.05, 100.5])
+def test_the_queries_needed_are_those_of_guenther(squares):
+    """(z of the test + z of the power)^2 * variance / difference^2 + z^2 / 2."""
+    found = difference(wins=100, losses=0, ties=0)
+    size = (OF_TEST + OF_POWER) * 0.01 / math.sqrt(squares / 100)
+    assert found.queries_needed(size) == math.ceil(squares + OF_TEST**2 / 2)
+
+
+def test_a_test_of_swaps_needs_six_queries_that_differ():
+    """2 / 2^6 is below 0.05, and 2 / 2^5 is not. Half of the queries differ."""
+    found = difference(wins=4, losses=2, ties=6, smallest_p=2 / 2**6)
+    assert found.queries_needed(100) == 12
+
+
+@pytest.mark.parametrize("power", [0.05, 1, 1.5])
+def test_a_power_is_between_that_of_no_difference_and_1(power):
+    with pytest.raises(ValueError, match=r"`power` must be above 0\.05"):
+        difference().detectable_difference(power)
+
+
+def decided(*differences, **fields):
+    defaults = {
+        "metric": "mrr",
+        "baseline": "old",
+        "model": "new",
+        "margin": 0.1,
+        "policy": "not_worse",
+        "lower_is_better": False,
+    }
+    return Rule(**{**defaults, **fields}).decide(differences)
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule", "passed", "reason"),
+    [
+        (
+            {"low": -0.05},
+            {},
+            True,
+            "mrr of 'new' is not worse than that of 'old' by 0.1 or more: its gain is "
+            "+0.1000, and at least -0.0500 by the 95% interval.",
+        ),
+        (
+            {"low": -0.1},  # the margin itself
+            {},
+            False,
+            "mrr of 'new' is perhaps worse than that of 'old' by 0.1 or more: its gain "
+            "is +0.1000, and at least -0.1000 by the 95% interval.",
+        ),
+        (
+            {"models": ("new", "old"), "low": -0.05, "high": 0.12},
+            {},
+            False,
+            "mrr of 'new' is perhaps worse than that of 'old' by 0.1 or more: its gain "
+            "is -0.1000, and at least -0.1200 by the 95% interval.",
+        ),
+        (
+            {"slice": ("en",)},
+            {"policy": "better", "margin": 0.0},
+            True,
+            "mrr of 'new' in the slice 'en' is better than that of 'old': its gain is "
+            "+0.1000, with p = 0.020, where p < 0.05 is required; the rule also holds "
+            "in the slice.",
+        ),
+        (
+            {},
+            {"policy": "better", "margin": 0.1},  # which the gain does not exceed
+            False,
+            "mrr of 'new' is not shown to be better than that of 'old' by more than "
+            "0.1: its gain is +0.1000, with p = 0.020, where p < 0.05 is required.",
+        ),
+        (
+            {"wins": 0, "losses": 0, "ties": 2, "low": math.nan, "high": math.nan},
+            {},
+            True,
+            "mrr of 'new' is equal to that of 'old' in each of 2 queries.",
+        ),
+        (
+            {"wins": 1, "losses": 0, "ties": 1, "low": math.nan, "high": math.nan},
+            {},
+            False,
+            "mrr of 'new' is unknown, since these queries have no interval.",
+        ),
+        (
+            {"wins": 0, "losses": 0, "ties": 1, "low": math.nan, "high": math.nan},
+            {},
+            False,
+            "mrr of 'new' is unknown, since one query has no interval.",
+        ),
+        (
+            {"wins": 0, "losses": 0, "ties": 0, "low": math.nan, "high": math.nan},
+            {},
+            False,
+            "mrr of 'new' is unknown, since no query counts, and so they have no "
+            "interval.",
+        ),
+    ],
+)
+def test_the_reason_of_a_decision(fields, rule, passed, reason):
+    assert decided(difference(**fields), **rule) == (passed, reason)
+
+
+def test_a_decision_about_nothing_fails():
+    assert decided() == (False, "There is nothing to compare.")
+
+
+def test_a_failed_decision_about_slices_names_only_the_slice():
+    bad = difference(slice=("en",), low=-0.2)
+    decision = decided(difference(slice=("de",)), bad)
+    assert not decision
+    assert "in the slice 'en' is perhaps worse" in decision.reason
+    assert "also holds" not in decision.reason
+
+
+@pytest.mark.parametrize("wrong", ["en", 5])
+def test_slices_of_a_gate_are_a_list(wrong):
+    with pytest.raises(ValueError, match="must be True, or a list of slices"):
+        chosen_slices(wrong, {None, ("en",)})
+
+
+def test_a_margin_is_below_the_range_of_the_metric():
+    compared = types.SimpleNamespace(
+        metrics=["x"], models=["a", "b"], ranges={"x": (1, 3)}, lower_is_better=()
+    )
+    assert make_rule("x", "a", None, 1.9, "not_worse", compared).margin == 1.9
+    with pytest.raises(ValueError, match="`margin` must be below 2"):
+        make_rule("x", "a", None, 2, "not_worse", compared)
+
+
+def interval_by_hand(values, low, high):
+    """The interval of a beta distribution with half a query at each end.
+
+    It has the moments of the values and the two ends, and is widened as Student's
+    distribution is compared with the normal one.
+    """
+    number = len(values)
+    points = np.array([*values, low, high])
+    weights = np.array([1.0] * number + [0.5, 0.5])
+    mean = np.average(points, weights=weights)
+    variance = np.average((points - mean) ** 2, weights=weights) / (number + 2)
+    share, width = (mean - low) / (high - low), high - low
+    both = share * (1 - share) * width**2 / variance - 1
+    tails = np.array([0.025, 0.975])
+    ends = scipy.stats.beta.ppf(tails, share * both, (1 - share) * both, low, width)
+    wider = scipy.stats.t.ppf(0.975, number - 1) / scipy.stats.norm.ppf(0.975)
+    return np.clip(np.mean(values) + (ends - np.mean(values)) * wider, low, high)
+
+
+def sample_of(*columns, weights=None):
+    values = np.array(columns, float).T
+    weights = np.ones(values.shape) if weights is None else weights
+    return Sample(values, np.broadcast_to(np.c_[weights], values.shape).astype(float))
+
+
+def test_an_interval_has_the_moments_of_the_values_and_the_ends():
+    values = [0.2, 0.3, 0.5, 0.4]
+    found = intervals_of_means(sample_of(values), np.array([[0], [1]]))
+    ends = 0.2 - 0.1, 0.5 + 0.1  # a third of their spread beyond the values
+    np.testing.assert_allclose(found[:, 0], interval_by_hand(values, *ends), rtol=1e-9)
+    in_range = intervals_of_means(sample_of(values), np.array([[0.15], [0.55]]))
+    expected = interval_by_hand(values, 0.15, 0.55)
+    np.testing.assert_allclose(in_range[:, 0], expected, rtol=1e-9)
+
+
+def test_two_queries_have_an_interval_and_one_does_not():
+    ranges = np.array([[0.0], [1.0]])
+    expected = interval_by_hand([0.2, 0.5], 0.1, 0.6)
+    found = intervals_of_means(sample_of([0.2, 0.5]), ranges)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
+    assert np.isnan(intervals_of_means(sample_of([0.2]), ranges)).all()
+    assert np.isnan(intervals_of_means(sample_of([1.0]), ranges)).all()
+
+
+def exact(hits, number):
+    ends = scipy.stats.binomtest(hits, number).proportion_ci(method="exact")
+    return [ends.low, ends.high]
+
+
+def test_shares_have_the_interval_of_clopper_and_pearson():
+    hits, others = [1, 0, 1, 1, 0], [0.2, 0.3, 0.5, 0.4, 0.1]
+    ranges = np.array([[0.0, 0.0], [1.0, 1.0]])
+    found = intervals_of_means(sample_of(hits, others), ranges)
+    np.testing.assert_allclose(found[:, 0], exact(3, 5), rtol=1e-9)
+    expected = interval_by_hand(others, 0, 0.5 + 0.4 / 3)
+    np.testing.assert_allclose(found[:, 1], expected, rtol=1e-9)
+
+
+def test_queries_without_a_weight_are_no_part_of_a_share():
+    weights = [1, 1, 1, 1, 1, 0]
+    found = intervals_of_means(
+        sample_of([1, 0, 1, 1, 0, 1], weights=weights), np.array([[0], [1]])
+    )
+    np.testing.assert_allclose(found[:, 0], exact(3, 5), rtol=1e-9)
+
+
+def test_values_of_0_and_1_are_no_shares_if_others_are_possible():
+    hits = [1, 0, 1, 1, 0]
+    found = intervals_of_means(sample_of(hits), np.array([[0.0], [2.0]]))
+    expected = interval_by_hand(hits, 0, 1 + 1 / 3)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
