@@ -120,8 +120,7 @@ def draw_convention(rng, names, weights):
         convention
         for convention in tfr.CONVENTIONS.values()
         if set(names) & set(convention.metrics)
-        # The best and the worst order refuse one weight per item.
-        if convention.name not in ("catboost", "tfrs") or "items" not in weights
+        if "items" not in weights or not set(names) & ordered_by_labels(convention)
     ]
     convention = conventions[rng.integers(len(conventions))]
     drawn = {}
@@ -131,6 +130,14 @@ def draw_convention(rng, names, weights):
         chosen = {option: convention.choice(option, name) for option in options}
         drawn[name] = Drawn(metric, name, chosen)
     return drawn
+
+
+def ordered_by_labels(convention):
+    """The metrics of a convention that take no weights of items: of the best order."""
+    names = set(convention.metrics)
+    if "ties" not in convention.options:
+        return set()
+    return {n for n in names if convention.choice("ties", n) in ("best", "worst")}
 
 
 def evaluate(setting, lists, **arguments):
