@@ -9,7 +9,10 @@ import scipy.stats
 
 from tfrankmetrics.comparison.estimates import Difference, p_text
 from tfrankmetrics.comparison.gate import Rule, chosen_slices, make_rule
-from tfrankmetrics.comparison.intervals import intervals_of_means
+from tfrankmetrics.comparison.intervals import (
+    intervals_of_differences,
+    intervals_of_means,
+)
 from tfrankmetrics.comparison.significance import Sample
 
 # The normal quantiles of 0.975 and of 0.8, from a table.
@@ -263,3 +266,49 @@ def test_values_of_0_and_1_are_no_shares_if_others_are_possible():
     found = intervals_of_means(sample_of(hits), np.array([[0.0], [2.0]]))
     expected = interval_by_hand(hits, 0, 1 + 1 / 3)
     np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
+
+
+def test_queries_without_a_weight_are_no_part_of_an_interval():
+    values, ranges = [0.2, 0.3, 0.5, 0.4], np.array([[0.0], [1.0]])
+    whole = intervals_of_means(sample_of(values), ranges)
+    longer = sample_of([*values, 0.9, 0.0], weights=[1, 1, 1, 1, 0, 0])
+    np.testing.assert_allclose(intervals_of_means(longer, ranges), whole, rtol=1e-12)
+
+
+def test_weighted_hits_are_no_shares_and_weights_of_0_change_nothing():
+    hits, ranges = [1, 0, 1, 1], np.array([[0.0], [1.0]])
+    weighted = intervals_of_means(sample_of(hits, weights=[2, 1, 1, 1]), ranges)
+    assert not np.allclose(weighted[:, 0], exact(3, 4), rtol=1e-3)
+    equal = sample_of([*hits, 0], weights=[2, 2, 2, 2, 0])
+    found = intervals_of_means(equal, ranges)
+    np.testing.assert_allclose(found[:, 0], exact(3, 4), rtol=1e-9)
+
+
+def test_the_smaller_effective_number_is_that_of_a_difference():
+    """Of weights 3, 1, 1, 1 it is 6^2 / 12 = 3, and of equal ones 4, by Kish."""
+    values, zeros = [0.2, 0.3, 0.5, 0.4], [0.0] * 4
+    equal, weighted = sample_of(zeros), sample_of(values, weights=[3, 1, 1, 1])
+    ranges = np.array([[0.0], [1.0]])
+    found = intervals_of_differences(equal, weighted, ranges)[:, 0]
+    mean, number = weighted.means[0], 3
+    low, high = 0.2 - 0.1, 0.5 + 0.1
+    center = (number * mean + 0.5 * (low + high)) / (number + 1)
+    squares = (np.square(weighted.influences).sum() + (mean - center) ** 2 / 3) * 9
+    squares += 0.5 * ((low - center) ** 2 + (high - center) ** 2)
+    variance = squares / ((number + 1) * (number + 2))
+    share, width = (center - low) / (high - low), high - low
+    both = share * (1 - share) * width**2 / variance - 1
+    shape = share * both, (1 - share) * both
+    ends = scipy.stats.beta.ppf([0.025, 0.975], *shape, low, width)
+    wider = scipy.stats.t.ppf(0.975, 2) / scipy.stats.norm.ppf(0.975)
+    expected = np.clip(mean + (ends - mean) * wider, low, high)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_differences_that_are_rounding_of_large_values_are_equal():
+    """Of values near 1e6, 1e-9 is rounding, though one model's values are all 0."""
+    large = np.array([1e6, 1e6 + 1, 1e6, 1e6 - 1])
+    first, second = sample_of(large), sample_of(large + [0, 1e-9, 0, 0])
+    ranges = np.array([[-np.inf], [np.inf]])
+    found = intervals_of_differences(first, second, ranges)
+    assert np.isnan(found).all() or np.ptp(found) < 1e-6
