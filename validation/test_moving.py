@@ -139,6 +139,7 @@ def mrr_of_ours(arguments):
     return metric.result()
 
 
+GBDT = "guide/tracking", "LightGBM and XGBoost"
 EXAMPLES = {"keras-rs": (mrr_of_keras_rs, mrr_of_ours)}
 
 
@@ -249,7 +250,7 @@ def test_recbole_rounds():
 
 def test_page_of_gbdt():
     """The histories of the tools' own NDCG and of ours agree."""
-    page = run_page("guide/gbdt")
+    page = run_page(*GBDT)
     for history in page.pairs:
         assert len({*history[0]}) == 5
     assert len(page.pairs) == 2
@@ -262,7 +263,7 @@ def test_page_of_gbdt():
 @pytest.fixture(scope="module")
 def gbdt():
     """The names of the page, whose last data and function are those for XGBoost."""
-    return run_page("guide/gbdt").names
+    return run_page(*GBDT).names
 
 
 def lightgbm_data(gbdt, part, groups, **options):
