@@ -11,7 +11,7 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 SHOWN = r"```\n+(?:^```text\n(?P<shown>.*?)^```)?"
 
 
-def text_of(path, section=None):
+def read_section(path, section=None):
     """A page, or its introduction and the section below one heading."""
     text = path.read_text(encoding="utf-8")
     if section is None:
@@ -23,7 +23,7 @@ def text_of(path, section=None):
 
 def run_blocks(path, language="python", section=None):
     """Runs the blocks of a page in order. The text block below each is its output."""
-    text = text_of(path, section)
+    text = read_section(path, section)
     block = re.compile(rf"^```{language}\n(?P<code>.*?)^{SHOWN}", re.M | re.S)
     blocks = [*block.finditer(text)]
     assert blocks

@@ -44,7 +44,6 @@ NO_ARGUMENTS += [
 PAGES = ["README.md"]
 PAGES += sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))
 # `validation/test_beam.py` and `validation/test_tfma.py` run the blocks of this page.
-# (`test_keras_backends.py` runs those of docs/guide/backends.md that need JAX.)
 NEED_OTHER_PACKAGES = ["docs/guide/tfx.md"]
 TRAINS_MODELS = pytest.mark.slow("the page trains models")
 

@@ -6,7 +6,7 @@ import re
 from typing import Any, NamedTuple
 
 import numpy as np
-from code_blocks import SHOWN, assert_prints, run_block, text_of
+from code_blocks import SHOWN, assert_prints, run_block, read_section
 
 import tfrankmetrics as tfr
 
@@ -65,7 +65,7 @@ def run_page(name, section=None):
     A block of the other tool that sets neither `theirs` nor `ours` and defines no
     function is a sketch and does not run.
     """
-    text = text_of(DOCS / f"{name}.md", section)
+    text = read_section(DOCS / f"{name}.md", section)
     page, previous = Page(), None
     for part in PART.finditer(text):
         if part["table"]:
