@@ -6,7 +6,7 @@ import re
 from typing import Any, NamedTuple
 
 import numpy as np
-from code_blocks import SHOWN, assert_prints, run_block, read_section
+from code_blocks import SHOWN, assert_prints, read_section, run_block
 
 import tfrankmetrics as tfr
 
