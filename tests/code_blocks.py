@@ -11,9 +11,19 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 SHOWN = r"```\n+(?:^```text\n(?P<shown>.*?)^```)?"
 
 
-def run_blocks(path, language="python"):
-    """Runs the blocks of a page in order. The text block below each is its output."""
+def read_section(path, section=None):
+    """A page, or its introduction and the section below one heading."""
     text = path.read_text(encoding="utf-8")
+    if section is None:
+        return text
+    introduction, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    (found,) = (each for each in sections if each.startswith(f"## {section}\n"))
+    return introduction + found
+
+
+def run_blocks(path, language="python", section=None):
+    """Runs the blocks of a page in order. The text block below each is its output."""
+    text = read_section(path, section)
     block = re.compile(rf"^```{language}\n(?P<code>.*?)^{SHOWN}", re.M | re.S)
     blocks = [*block.finditer(text)]
     assert blocks

@@ -2,7 +2,7 @@
 
 `distribution.py` computes the results. Tests named `test_keras_cannot_...` are controls:
 they show what Keras 3 cannot do with its own metrics. If one fails, Keras has mended it,
-and "Keras limitations" in docs/guide/saving.md needs a change.
+and "Keras limitations" in docs/guide/backends.md needs a change.
 """
 
 import contextlib

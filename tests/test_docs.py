@@ -43,10 +43,8 @@ NO_ARGUMENTS += [
 
 PAGES = ["README.md"]
 PAGES += sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))
-# `validation/test_beam.py` and `validation/test_tfma.py` run the blocks of these pages.
-NEED_OTHER_PACKAGES = ["docs/guide/beam.md", "docs/guide/tfx.md"]
-# `test_keras_backends.py` runs this one with JAX.
-NEED_OTHER_PACKAGES += ["docs/guide/backends.md"]
+# `validation/test_beam.py` and `validation/test_tfma.py` run the blocks of this page.
+NEED_OTHER_PACKAGES = ["docs/guide/tfx.md"]
 TRAINS_MODELS = pytest.mark.slow("the page trains models")
 
 

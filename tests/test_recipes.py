@@ -1,4 +1,4 @@
-"""Tests what docs/guide/saving.md and docs/guide/pitfalls.md do not show."""
+"""Tests what docs/guide/backends.md and docs/guide/pitfalls.md do not show."""
 
 import numpy as np
 import pytest

@@ -2,7 +2,7 @@
 
 Tests named `test_keras_cannot_...` are controls: they show what Keras cannot do with its
 own metrics. If one fails, Keras has mended it, and "Keras limitations" in
-docs/guide/fit.md or docs/guide/saving.md needs a change.
+docs/guide/fit.md or docs/guide/backends.md needs a change.
 """
 
 import concurrent.futures

@@ -6,7 +6,7 @@ import re
 from typing import Any, NamedTuple
 
 import numpy as np
-from code_blocks import SHOWN, assert_prints, run_block
+from code_blocks import SHOWN, assert_prints, read_section, run_block
 
 import tfrankmetrics as tfr
 
@@ -57,13 +57,15 @@ class Page:
     examples: list[Row] = dataclasses.field(default_factory=list)
 
 
-def run_page(name):
+def run_page(name, section=None):
     """Runs all blocks of Python in order, those of the other tool included.
+
+    Of a page about several tools, only the introduction and one section run.
 
     A block of the other tool that sets neither `theirs` nor `ours` and defines no
     function is a sketch and does not run.
     """
-    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    text = read_section(DOCS / f"{name}.md", section)
     page, previous = Page(), None
     for part in PART.finditer(text):
         if part["table"]:

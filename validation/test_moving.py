@@ -40,23 +40,26 @@ def of_keras_rs(call, page, tool):
 
 def of_torchmetrics(call, page, tool):
     metric = eval(call, {**vars(torchmetrics.retrieval)})
-    labels = page["unjudged" if "ignore_index" in call else "labels"]
+    labels = page["unjudged" if "ignore_index" in call else "target"]
     if "DCG" not in call:
         labels = [min(label, 1) for label in labels]
-    columns = page["query"], page["scores"], labels
+    columns = page["query"], page["preds"], labels
     indexes, preds, target = map(torch.tensor, columns)
     return metric(preds, target, indexes=indexes)
 
 
-def of_ranx(call, page, tool):
+def of_ranx_or_ir_measures_or_pytrec_eval(call, page, tool):
+    of_tool = {"ranx": of_ranx, "ir_measures": of_ir_measures}
+    return of_tool.get(tool, of_pytrec_eval)(call, page)
+
+
+def of_ranx(call, page):
     if "(" in call:
         return eval(call, {**vars(ranx), **page})
     return ranx.evaluate(ranx.Qrels(page["qrels"]), ranx.Run(page["run"]), call)
 
 
-def of_ir_measures_or_pytrec_eval(call, page, tool):
-    if tool == "pytrec_eval":
-        return of_pytrec_eval(call, page)
+def of_ir_measures(call, page):
     if call.startswith("["):
         return eval(call, {**vars(ir_measures), **page})
     measure = ir_measures.parse_measure(call)
@@ -87,7 +90,7 @@ def arrays(metric, page, call, **options):
 
 
 def rows(metric, page, call, **options):
-    columns = page["query"], page["labels"], page["scores"]
+    columns = page["query"], page["target"], page["preds"]
     return tfr.evaluate_rows(*columns, [metric], **options)
 
 
@@ -107,18 +110,24 @@ def frames_or_ids(metric, page, call, **options):
     return tfr.evaluate(*lists, [metric], inputs="ids", **options)
 
 
+KERAS_RS = "moving/keras-rs-tfrs", "keras-rs"
+TORCHMETRICS = "moving/torchmetrics-scikit-learn", "torchmetrics"
+SCIKIT_LEARN = "moving/torchmetrics-scikit-learn", "scikit-learn"
+RANX_AND_OTHERS = "moving/ranx-ir-measures-pytrec-eval", None
+RECBOLE_AND_RECOMMENDERS = "moving/recbole-recommenders", None
+GBDT = "guide/tracking", "LightGBM and XGBoost"
+
 PAGES = {
-    "keras-rs": (of_keras_rs, arrays, "keras_rs", 1e-6),
-    "torchmetrics": (of_torchmetrics, rows, "torchmetrics", 1e-6),
-    "ranx": (of_ranx, tables, "trec_eval", 1e-12),
-    "ir-measures-pytrec-eval": (
-        of_ir_measures_or_pytrec_eval,
+    KERAS_RS: (of_keras_rs, arrays, "keras_rs", 1e-6),
+    TORCHMETRICS: (of_torchmetrics, rows, "torchmetrics", 1e-6),
+    SCIKIT_LEARN: (of_scikit_learn, arrays, "sklearn", 1e-12),
+    RANX_AND_OTHERS: (
+        of_ranx_or_ir_measures_or_pytrec_eval,
         tables,
         "trec_eval",
         1e-12,
     ),
-    "scikit-learn": (of_scikit_learn, arrays, "sklearn", 1e-12),
-    "recbole-recommenders": (
+    RECBOLE_AND_RECOMMENDERS: (
         of_recommenders_or_recbole,
         frames_or_ids,
         None,  # two tools
@@ -139,13 +148,13 @@ def mrr_of_ours(arguments):
     return metric.result()
 
 
-EXAMPLES = {"keras-rs": (mrr_of_keras_rs, mrr_of_ours)}
+EXAMPLES = {KERAS_RS: (mrr_of_keras_rs, mrr_of_ours)}
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("part", PAGES, ids=lambda part: part[1] or part[0])
 @mock.patch.object(np, "float", float, create=True)  # RecBole needs NumPy 1
-def test_page(name):
-    theirs, ours, convention, tolerance = PAGES[name]
+def test_page(part):
+    theirs, ours, convention, tolerance = PAGES[part]
 
     def options(call):
         of_two = "recommenders" if "(" in call else "recbole"
@@ -154,13 +163,13 @@ def test_page(name):
     def of_us(metric, page, call, has_convention):
         return ours(metric, page, call, **(options(call) if has_convention else {}))
 
-    page = run_page(f"moving/{name}")
+    page = run_page(*part)
     assert_pairs_agree(page.pairs, tolerance)
     assert_calls_are_true(page, theirs, of_us, tolerance)
     assert_options_are_true(page, theirs, of_us, tolerance)
-    assert (name in EXAMPLES) == bool(page.examples)
+    assert (part in EXAMPLES) == bool(page.examples)
     if page.examples:
-        assert_examples_are_true(page, *EXAMPLES[name])
+        assert_examples_are_true(page, *EXAMPLES[part])
 
 
 def test_keras_rs_shuffles_ties_in_any_case():
@@ -199,7 +208,7 @@ def test_bpref_of_ranx_without_irrelevant_items():
 
 
 def test_files_of_ranx(tmp_path):
-    page = run_page("moving/ranx").names
+    page = run_page(*RANX_AND_OTHERS).names
     qrels, run = ranx.Qrels(page["qrels"]), ranx.Run(page["run"], name="run")
     paths = tmp_path / "qrels.trec", tmp_path / "run.trec"
     qrels.save(paths[0], kind="trec")
@@ -240,7 +249,7 @@ def test_auc_of_scikit_learn_without_relevant_items():
 
 @mock.patch.object(np, "float", float, create=True)  # RecBole needs NumPy 1
 def test_recbole_rounds():
-    page = run_page("moving/recbole-recommenders").names
+    page = run_page(*RECBOLE_AND_RECOMMENDERS).names
     (exact,) = page["theirs"][0].values()
     config = {**page["config"], "metric_decimal_place": 4}
     (rounded,) = metrics_dict["ndcg"](config).calculate_metric(page["found"]).values()
@@ -249,7 +258,7 @@ def test_recbole_rounds():
 
 def test_page_of_gbdt():
     """The histories of the tools' own NDCG and of ours agree."""
-    page = run_page("guide/gbdt")
+    page = run_page(*GBDT)
     for history in page.pairs:
         assert len({*history[0]}) == 5
     assert len(page.pairs) == 2
@@ -262,7 +271,7 @@ def test_page_of_gbdt():
 @pytest.fixture(scope="module")
 def gbdt():
     """The names of the page, whose last data and function are those for XGBoost."""
-    return run_page("guide/gbdt").names
+    return run_page(*GBDT).names
 
 
 def lightgbm_data(gbdt, part, groups, **options):

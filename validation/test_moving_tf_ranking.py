@@ -1,4 +1,4 @@
-"""Runs the pages for TF-Ranking and TensorFlow Recommenders beside these tools."""
+"""Runs what the pages say of TF-Ranking and TensorFlow Recommenders beside these."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_get_of_tf_ranking_refuses_metrics_of_subtopics(key):
 
 
 def test_page_of_tensorflow_recommenders():
-    page = run_page("moving/tfrs")
+    page = run_page("moving/keras-rs-tfrs", "TensorFlow Recommenders")
     assert len(page.pairs) == 2
     assert_pairs_agree(page.pairs, 1e-6)
 

@@ -759,7 +759,8 @@ def test_invalid_ids_raise(predictions, arguments, message):
 
 
 def test_code_blocks_print_the_output_shown():
-    run_blocks(pathlib.Path(__file__).parent.parent / "docs" / "guide" / "tfx.md")
+    page = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "tfx.md"
+    run_blocks(page, section="TFMA and TFX")
 
 
 def test_docstring_examples():
