@@ -842,7 +842,7 @@ def test_values_equal_but_for_rounding_have_the_intervals_of_equal_ones():
 
 
 def test_query_ids_under_another_key_are_no_metric():
-    for key in ("query_id", "qid", "Query_ID"):
+    for key in ("query_id", "qid", "Query_ID", "user_id", "id"):
         model = {key: [1, 2, 3], "mrr": [0.1, 0.5, 1.0]}
         with pytest.raises(ValueError, match=f"must have the key 'query'.*{key}"):
             tfr.compare({"a": model, "b": model})
