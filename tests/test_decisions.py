@@ -2,11 +2,13 @@
 
 import math
 import types
+import warnings
 
 import numpy as np
 import pytest
 import scipy.stats
 
+from tfrankmetrics import RankingWarning, compare
 from tfrankmetrics.comparison.estimates import Difference, p_text
 from tfrankmetrics.comparison.gate import Rule, chosen_slices, make_rule
 from tfrankmetrics.comparison.intervals import (
@@ -312,3 +314,25 @@ def test_differences_that_are_rounding_of_large_values_are_equal():
     ranges = np.array([[-np.inf], [np.inf]])
     found = intervals_of_differences(first, second, ranges)
     assert np.isnan(found).all() or np.ptp(found) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("values", "received"),
+    [
+        ([-0.1, 0.5, 1.0], "-0.1"),
+        ([0.0, 0.5, 1.2], "1.2"),
+        ([math.nan, 0.5, -0.1], "-0.1"),
+        ([math.nan, 50, 60], "60"),
+    ],
+)
+def test_values_outside_of_the_range_are_a_warning(values, received):
+    models = {"old": {"mrr": [0.0, 0.5, 1.0]}, "new": {"mrr": values}}
+    with pytest.warns(RankingWarning, match=f"Received: {received} for 'new'"):
+        compare(models, unpaired="drop")
+
+
+def test_values_at_the_ends_of_the_range_are_no_warning():
+    ends = [0.0, 1.0, 0.5]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compare({"old": {"mrr": ends}, "new": {"mrr": ends[::-1]}})
