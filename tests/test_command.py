@@ -276,3 +276,13 @@ def test_a_table_of_several_models_is_compared(capsys):
     assert "B - A" in out
     status, _, err = run(capsys, "qrels", "one", "two", "-m", "mrr", "--model", "model")
     assert (status, "--model is for one table" in err) == (2, True)
+
+
+def test_errors_name_the_options_of_the_command(capsys):
+    runs = "qrels", "one", "two", "-m", "map", "--convention", "trec_eval"
+    status, _, err = run(capsys, *runs)
+    assert status == 2
+    assert "Pass --unpaired drop to leave" in err
+    status, out, _ = run(capsys, *runs, "--unpaired", "drop")
+    assert status == 0
+    assert "two - one" in out

@@ -9,6 +9,7 @@ import argparse
 import codecs
 import os
 import pathlib
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -44,9 +45,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, TypeError, ImportError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_as_options(str(error))}", file=sys.stderr)
         return 2
     return status
+
+
+def _as_options(text: str) -> str:
+    """A message with arguments of functions as options of the command."""
+    argument = r"\b(unpaired|missing_queries)='(\w+)'"
+
+    def option(found: re.Match[str]) -> str:
+        return f"--{found[1].replace('_', '-')} {found[2]}"
+
+    return re.sub(argument, option, text)
 
 
 def _parser() -> argparse.ArgumentParser:

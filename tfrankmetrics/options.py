@@ -257,7 +257,7 @@ class Options(TypedDict, total=False):
         Option(
             "The popularity of each item, at least 0, in the order of the items' ids, "
             "or a dict from the id of an item to it. `novelty` requires probabilities "
-            "above 0, such as (interactions + 1) / (users + 1)."
+            "above 0, such as (users of the item + 1) / (users + 1)."
         ),
     ]
     vectors: Annotated[

@@ -314,8 +314,8 @@ def require_values_by_query(named: Mapping[str, Measure]) -> None:
         if measure.declaration.value is not None:
             raise ValueError(
                 f"{name!r} is one value over all queries, and has none for a query. "
-                "Received: it where each query needs a value, as in `compare` and in "
-                "TensorFlow Model Analysis. Omit this metric, or compute it by a "
+                "Received: a call that needs a value for each query, as `compare` and "
+                "TensorFlow Model Analysis do. Omit this metric, or compute it by a "
                 "function without `per_query`."
             )
 

@@ -162,7 +162,7 @@ class Novelty(ItemMetric):
 
     The popularity of an item is the probability that a user knows it, such as the share
     of users with an interaction in the training data. It must be above 0; for items
-    without interactions, count one more: (interactions + 1) / (users + 1). See Zhou et
+    without users, add one to both: (users of the item + 1) / (users + 1). See Zhou et
     al., "Solving the apparent diversity-accuracy dilemma" (PNAS 2010), and Castells et
     al. (Recommender Systems Handbook, 2015).
 
