@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.explanation.working import (
     ITEM,
     LABEL,
@@ -141,6 +142,17 @@ def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     return np.array_equal(one, other, equal_nan=True)
 
 
+def _shortest(scores: np.ndarray) -> np.ndarray:
+    """Scores that were rounded to float32 in this dtype, which needs fewer digits."""
+    if scores.dtype.kind != "f":
+        return scores
+    with quiet():
+        narrow = scores.astype(np.float32)
+    is_exact = np.array_equal(narrow, scores, equal_nan=True)
+    largest = np.abs(scores, where=np.isfinite(scores), out=np.zeros(scores.shape))
+    return narrow if is_exact and largest.max(initial=0) < 2**24 else scores
+
+
 def _texts(name: str, column: np.ndarray, items: np.ndarray) -> list[str]:
     """The values of a column as the table shows them; `items` are in its rows."""
     if column.dtype == object:
@@ -148,7 +160,7 @@ def _texts(name: str, column: np.ndarray, items: np.ndarray) -> list[str]:
     if name.startswith(SCORE):  # in full, since a tie depends on the last digit
         return [
             str(score).removesuffix(".0") if item != "" else ""
-            for score, item in zip(column, items.tolist(), strict=True)
+            for score, item in zip(_shortest(column), items.tolist(), strict=True)
         ]
     missing = NOT_RETRIEVED if name == RANK else ""
     form = ".6g" if name.startswith((RANK, LABEL)) else ".4f"
