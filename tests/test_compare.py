@@ -442,6 +442,10 @@ def test_tables():
     text = f"{best.mean:.4f} [{best.low:.4f}, {best.high:.4f}]"
     assert f"**{text}**<sup>ac</sup>" in markdown
     assert rf"\textbf{{{text}}}$^{{ac}}$" in latex
+    # OT1, the default encoding, has other signs in the places of < and >.
+    assert "p $<$ 0.05" in latex
+    assert "<" not in latex.replace("$<$", "")
+    assert "\\end{tabular}\n\nMean" in latex  # a paragraph below the table
     assert f"<b>{text}</b><sup>ac</sup>" in comparison._repr_html_()
     assert f"{text}* ac" in repr(comparison)
     assert (

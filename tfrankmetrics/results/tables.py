@@ -14,6 +14,9 @@ LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    # In LaTeX's default encoding, the text font has other signs in their places.
+    "<": "$<$",
+    ">": "$>$",
 }
 LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 # What would be a cell, code or a link in Markdown; the brackets of an interval are not.
@@ -135,7 +138,7 @@ class Table(NamedTuple):
         lines += [row([text(cell) for cell in cells]) for cells in self.rows]
         lines += [r"\hline", r"\end{tabular}"]
         if self.note:
-            lines.append(_escaped(self.note, LATEX))
+            lines += ["", _escaped(self.note, LATEX)]  # a paragraph below the table
         return "\n".join(lines)
 
 
