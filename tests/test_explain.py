@@ -440,3 +440,11 @@ def test_a_long_list_with_many_relevant_items_takes_linear_memory():
 def test_mistakes(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_a_query_without_predictions_has_no_retrieved_items():
+    qrels, run = {"a": {"x": 1}, "b": {"x": 1}}, {"b": {"x": 0.5}}
+    note = "of query {!r}: {}. None of its items was retrieved."
+    missing = str(tfr.explain_run(qrels, run, "rr", "a"))
+    assert note.format("a", "0.0000") in missing
+    assert "None of its items" not in str(tfr.explain_run(qrels, run, "rr", "b"))

@@ -77,6 +77,8 @@ class Explanation(ShownAsTable):
             notes.append(f"{each.name} of query {self.query!r}: {_text_of(each)}.")
             if each.rule:
                 notes[-1] += f" {each.rule}."
+            if np.isnan(each.columns[RANK]).all():
+                notes[-1] += " None of its items was retrieved."
             if not math.isclose(each.start, 0, abs_tol=1e-12):
                 of_missed = any(np.isnan(each.columns[RANK]))
                 source = ", the part of the items without a rank" * of_missed
