@@ -352,7 +352,7 @@ def test_queries_of_some_models_only():
         tfr.compare(some)
     dropped = tfr.compare(some, unpaired="drop")
     assert dropped.dropped == 10
-    assert "10 queries are left out, which only some models have." in repr(dropped)
+    assert "10 queries are excluded, which only some models have." in repr(dropped)
     expected = tfr.compare(values(queries=slice(10, None)))
     assert [m.mean for m in dropped.means] == pytest.approx(
         [m.mean for m in expected.means]
@@ -651,7 +651,7 @@ def test_dropped_queries_of_every_model_are_counted():
     for models in ({"A": few, "B": many}, {"A": many, "B": few}):
         comparison = tfr.compare(models, unpaired="drop")
         assert comparison.dropped == 4  # 3, 4, 5 and 6
-        assert "4 queries are left out, which only some models have" in repr(comparison)
+        assert "4 queries are excluded, which only some models have" in repr(comparison)
 
 
 def test_none_is_a_query_that_does_not_count():

@@ -22,7 +22,7 @@ segment_sum(values, segments, number)
     The sum of the values `[N]` of each of `number` segments.
 sum_chosen(which, values, index)
     The sum of the rows of `values` `[V, ...]` that are True in each row of `which`
-    `[B, N]`; `index` `[B, N]` contains the row for each element, by default its position.
+    `[B, N]`; `index` `[B, N]` holds the row for each element, by default its position.
 count_nonzero(where)
     How many are True in each row of `[B, N]`, float64. Faster than a sum for long rows.
 top_k(values, k)

@@ -170,7 +170,7 @@ def _require_batches_of_lists(x: Any, y: Any, others: Mapping[str, Any]) -> None
     beside = [name for name, value in given.items() if value is not None]
     if beside:
         raise ValueError(
-            "A dataset contains its own labels, masks, weights and batches. Received: a "
+            "A dataset includes its labels, masks, weights and batches. Received: a "
             f"dataset, and also {listed(beside)}. Pass EvaluateLists(dataset, "
             "metrics=[...]), with batches (x, y) or (x, y, sample_weight), where y may "
             'be {"labels": ..., "mask": ...}.'
