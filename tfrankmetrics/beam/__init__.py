@@ -69,7 +69,7 @@ class EvaluateRows(beam.PTransform):
     Args:
         query_ids: The column of the query ids: text, bytes, numbers or tuples of these.
         labels: The column of the labels. A row with a label below 0 was not judged, and
-            is excluded from all metrics but `judged`.
+            is excluded from all metrics but `judged`, `hole` and `rbp_residual`.
         scores: The column of the scores.
         metrics: Names and metric objects, as in `tfrankmetrics.evaluate`.
         sample_weight: The column of the weight of the query, the same in all rows of

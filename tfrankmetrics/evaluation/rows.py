@@ -83,7 +83,7 @@ def evaluate_rows(
             or another hashable type, the same in all rows; a NumPy array, a list or a
             column of a frame. Or None, with `groups`.
         labels: The label of each row. A row with a label below 0 was not judged, and is
-            excluded from all metrics but `judged`.
+            excluded from all metrics but `judged`, `hole` and `rbp_residual`.
         scores: The score of each row.
         metrics: Names and metric objects, as in `evaluate`.
         data: A frame of pandas or polars, an Arrow table, or a dict of columns. Then
