@@ -60,9 +60,9 @@ class KeyArguments(Options, total=False):
         Separator,
         Argument(
             "@",
-            "The separator of the name and the cutoff of a metric given by name: "
-            '"@" (the default) or "_", as in "ndcg_10", for trackers that reject "@". '
-            "A metric object keeps its own name.",
+            'The separator of the name and the cutoff of a metric passed by name: "@" '
+            '(the default) or "_", as in "ndcg_10", for trackers that reject "@". A '
+            "metric object keeps its own name.",
         ),
     ]
 

@@ -121,7 +121,7 @@ def _is_tensor(argument: Any) -> bool:
 
 
 class _Same:
-    """Equal for the same object. It also keeps the object, so no other gets its id."""
+    """Equal for the same object. It also keeps the object, so that its id is unique."""
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing

@@ -76,7 +76,7 @@ class EvaluateRows(beam.PTransform):
             the query; None for equal weights.
         by: The column of the slice of the query, such as its language, the same in all
             rows of the query. Or a list of columns, whose combinations are the slices.
-        **arguments: Options for the metrics given by name, such as `gain="linear"` or
+        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="tf_ranking"`. See `tfrankmetrics.Options`. ties="random" and
             ties="stable" are not supported, since rows are unordered on Beam.
 
@@ -247,7 +247,7 @@ def _results(queries: Any, combiner: TableCombiner) -> Any:
 def _rows(
     result: tuple[list[dict[str, Any]], RunCounts | None],
 ) -> Iterator[dict[str, Any]]:
-    """The rows of the result, and the counters of what did not pair."""
+    """The rows of the result, and the counters of unmatched queries and items."""
     rows, counts = result
     if counts is not None:
         for name in NUMBERS:

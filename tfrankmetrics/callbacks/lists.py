@@ -79,7 +79,8 @@ class EvaluateLists(Evaluation):
             outputs, the entry of this output is used.
         batch_size: The batch size of the prediction, as for `model.predict`. A dataset
             defines its own.
-        **arguments: Options for the metrics given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for the metrics passed by name. See
+            `tfrankmetrics.Options`.
 
     Raises:
         ValueError: `evaluate` rejects an argument, or a dataset is infinite, contains

@@ -59,7 +59,8 @@ class EvaluateRetrieval(Evaluation):
         sample_weight: As in `evaluate_retrieval`.
         by: As in `evaluate_retrieval`. The keys of a slice look like
             `val_ndcg@10/language:de`.
-        **arguments: Options for the metrics given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for the metrics passed by name. See
+            `tfrankmetrics.Options`.
 
     Raises:
         ValueError: `evaluate_retrieval` rejects an argument. Or, when training starts,

@@ -53,7 +53,8 @@ class EvaluateRows(Evaluation):
             other columns may be names.
         by: As in `evaluate_rows`. The keys of a slice look like
             `val_ndcg@10/language:de`.
-        **arguments: Options for the metrics given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for the metrics passed by name. See
+            `tfrankmetrics.Options`.
 
     Raises:
         ValueError: `evaluate_rows` rejects an argument. Or, when training starts, a

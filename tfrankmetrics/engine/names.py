@@ -105,10 +105,10 @@ def named_measures(
 
     Args:
         metrics: Names of metrics, and metric objects other than `RankingMetrics`.
-        options: Options and a convention for the metrics given by name. Each applies to
-            the metrics with that option. Options that are None are ignored.
+        options: Options and a convention for the metrics passed by name. Each applies
+            to the metrics with that option. Options that are None are ignored.
         data: The input format of the data; labels by default.
-        separator: The separator of the name and the cutoff of a metric given by name.
+        separator: The separator of the name and the cutoff of a metric passed by name.
     """
     _require_list(metrics)
     check_option("metrics", "separator", separator, Separator)
@@ -136,7 +136,7 @@ def named_measures(
         raise ValueError("`metrics` must name at least one metric. Received: [].")
     if unused:
         raise ValueError(
-            "Each option must apply to a metric that is given by name. Received: "
+            "Each option must apply to a metric that is passed by name. Received: "
             f"{listed(sorted(unused))}, which no such metric accepts. Set it on a "
             "metric object, or omit it."
         )

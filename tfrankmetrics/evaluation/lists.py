@@ -75,7 +75,7 @@ def evaluate(
             the slices.
         per_query: If True, returns the value of each query instead of the mean. With
             average="micro", the default of ARP and OPA, the mean is weighted.
-        **arguments: Options for the metrics given by name, such as `gain="linear"` or
+        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:

@@ -93,7 +93,7 @@ def evaluate_run(
             `query` and one column or more of slices; or the names of one or several
             columns of `qrels`, each the same in all rows of a query. Combinations of
             several columns are the slices.
-        **arguments: Options for the metrics given by name. With
+        **arguments: Options for the metrics passed by name. With
             `convention="trec_eval"`, ties are broken as in trec_eval: scores are
             rounded to float32, and tied items are ordered by descending item id.
 

@@ -88,7 +88,7 @@ def explain(
             in which `metric` is computed again, or a metric object with other options.
         mask: As in `evaluate`.
         sample_weight: As in `evaluate`.
-        **arguments: Options for a metric given by name, such as `gain="linear"` or
+        **arguments: Options for a metric passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
@@ -150,7 +150,7 @@ def explain_rows(
         groups: The number of rows of each query, as in `evaluate_rows`.
         versus: A second metric to show side by side, as in `explain`.
         sample_weight: One weight per row.
-        **arguments: Options for a metric given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
         An `Explanation`, as from `explain`.
@@ -233,7 +233,7 @@ def explain_run(
         metric: A name such as "ndcg@10", or a metric object.
         query_id: The id of the query.
         versus: A second metric to show side by side, as in `explain`.
-        **arguments: Options for a metric given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
         An `Explanation`, as from `explain`.

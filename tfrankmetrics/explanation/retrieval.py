@@ -54,7 +54,7 @@ def explain_retrieval(
             "random", since the order would differ from that of `evaluate_retrieval`.
         query: The number of the query, from 0.
         versus: A second metric to show side by side, as in `explain`.
-        **arguments: Options for a metric given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
         An `Explanation`, as from `explain`. Its items are the ids or the positions of

@@ -50,12 +50,12 @@ class RankingMetrics(LazyKerasMetric):
         prefix: A string put before each key of the result.
         name: The name of the metric itself, which the logs do not show.
         dtype: The dtype of the results, by default Keras's floatx.
-        **arguments: Options for the metrics given by name, such as `gain="linear"` or
+        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Raises:
         ValueError: A name is unknown or occurs twice, or an option is invalid or
-            applies to none of the metrics given by name.
+            applies to none of the metrics passed by name.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class StatefulMetric(KerasMetric):
     weight * value and of weight. In float64 it stays exact to 1e-8 over 10^8 single
     updates, where float32 is 1% off after 10^6. A row for the number of queries and
     rows for evidence of mistakes may follow; they are rows because TFMA adds up the
-    state of a Keras 2 metric as one array. The state is additive, so the states of
+    state of a Keras 2 metric as one array. Because the state is additive, the states of
     replicas and workers add up to the state of one device.
     """
 

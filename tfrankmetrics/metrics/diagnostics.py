@@ -163,7 +163,7 @@ def rbp_residual(lists: RankedLists, judged: ItemGain, *, persistence: float) ->
     unaffected_by=("convention",),
 )
 class RBPResidual(TopKMetric):
-    """The residual of rank-biased precision: what unjudged items could add to it.
+    """The residual of rank-biased precision: how much unjudged items could add to it.
 
     residual@k = persistence^n + (1 - persistence) * sum over the unjudged items at
                  ranks 1..n of persistence^(rank - 1)
