@@ -577,7 +577,7 @@ ERRORS = {
     "ids of one": (
         {"A": {"query": [1], "mrr": [1.0]}, "B": {"mrr": [1.0]}},
         {},
-        "only one of which has the key 'query'",
+        "only one of which contains the key 'query'",
     ),
     "ids twice": (
         {"A": {"query": [1, 1], "mrr": [1.0, 0.0]}},
@@ -587,7 +587,7 @@ ERRORS = {
     "no common query": (
         {"A": {"query": [1], "mrr": [1.0]}, "B": {"query": [2], "mrr": [1.0]}},
         {"unpaired": "drop"},
-        "Received: none that all have",
+        "Received: no common query",
     ),
     "text": ({"A": {"mrr": ["0.1"], "k": [1]}}, {}, "others for 'mrr' of 'A'"),
     "names": ({1: {"m": [1.0]}, "1": {"m": [1.0]}}, {}, "as text. Received: 1, '1'"),
@@ -637,7 +637,7 @@ def test_slices_by_query_id():
     assert means == {("x",): 3.0, ("y",): 2.0, None: 2.5}
     with pytest.raises(ValueError, match="none for the query 'q1', and 2 more"):
         tfr.compare(model, by={"q0": "x"})
-    with pytest.raises(ValueError, match="rows may be in another order"):
+    with pytest.raises(ValueError, match="rows may be in a different order"):
         tfr.compare(model, by=pd.DataFrame({"id": ids, "slice": [*"xyxy"]}))
     with pytest.raises(ValueError, match="requires query ids"):
         tfr.compare({"A": {"m": [1.0]}}, by={"q0": "x"})
@@ -796,7 +796,7 @@ def test_arguments_of_gates():
     ):
         with pytest.raises(ValueError, match=message):
             comparison.gate(**{"metric": "x", "baseline": "a", **arguments})
-    with pytest.raises(ValueError, match="needs another model"):
+    with pytest.raises(ValueError, match="requires a second model"):
         tfr.compare({"a": {"x": GAIN}}).gate("x", "a")
     mrr = tfr.compare({name: {"mrr": GAIN} for name in "ab"})
     for wrong, message in (
@@ -844,7 +844,7 @@ def test_values_equal_but_for_rounding_have_the_intervals_of_equal_ones():
 def test_query_ids_under_another_key_are_no_metric():
     for key in ("query_id", "qid", "Query_ID"):
         model = {key: [1, 2, 3], "mrr": [0.1, 0.5, 1.0]}
-        with pytest.raises(ValueError, match=f"must have the key 'query'.*{key}"):
+        with pytest.raises(ValueError, match=f"must be under the key 'query'.*{key}"):
             tfr.compare({"a": model, "b": model})
 
 
@@ -1025,7 +1025,7 @@ def test_values_that_lost_their_weights_are_a_warning():
     found = values()
     with pytest.warns(
         tfr.RankingWarning,
-        match="'arp' weighs the queries. Received: values without weights for 'A'",
+        match="'arp' requires query weights. Received: values without weights for 'A'",
     ):
         tfr.compare({"A": dict(found["A"]), "B": found["B"]})
 

@@ -469,8 +469,8 @@ def test_invalid_arguments_raise_at_once(make, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"query": None}, "Every row must have an id of its query. Received: None"),
-        ({"query": float("nan")}, "Every row must have an id of its query"),
+        ({"query": None}, "Every row must contain an id of its query. Received: None"),
+        ({"query": float("nan")}, "Every row must contain an id of its query"),
         ({"query": ["a"]}, "Ids must be text, bytes, numbers"),
         ({"query": 7}, "Query ids must be of one type. Received: number, str"),
         (

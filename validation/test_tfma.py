@@ -392,7 +392,7 @@ def test_confidence_intervals(method):
             "of one of the metrics.*'ndcg@10'",
         ),
         (lambda: RankMetrics(["ndcg"], gain=np.sqrt), "as JSON.*no functions"),
-        (lambda: RankMetrics(["judged@5"]), "does not tell items that nobody judged"),
+        (lambda: RankMetrics(["judged@5"]), "does not distinguish unjudged items"),
         (lambda: RankMetrics([tfr.NDCG()]), "as JSON.*no metric objects"),
         (lambda: eval_config(["ndcg"], label_key=""), "`label_key` must name"),
         (

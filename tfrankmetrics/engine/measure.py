@@ -336,8 +336,8 @@ def check_inputs(measure: Measure, data: InputFormat) -> None:
     inputs = measure.declaration.inputs
     if data.inputs not in inputs:
         raise ValueError(
-            f"`{measure.declaration.name}` supports only inputs= "
-            f"{' and '.join(map(repr, inputs))}, since it requires more than "
+            f"`{measure.declaration.name}` supports only "
+            f"inputs={' and '.join(map(repr, inputs))}, since it requires more than "
             f"inputs={data.inputs!r} contains. Received: inputs={data.inputs!r}. Pass "
             "the data in another format, or omit the metric."
         )
