@@ -391,7 +391,10 @@ def test_a_long_list_with_many_relevant_items_takes_linear_memory():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tfr.explain([1, 0], [2, 1], "mrr", 1), "number of a query, from 0 to 0"),
+        (
+            lambda: tfr.explain([1, 0], [2, 1], "mrr", 1),
+            "number of a query, from 0 to 0",
+        ),
         (lambda: tfr.explain([1, 0], [2, 1], "mrr", "q"), "`query`"),
         (lambda: tfr.explain([1, 0], [2, 1], "ndgc"), "Did you mean 'ndcg'"),
         (lambda: tfr.explain([1, 0], [2, 1], ["mrr"]), "`metric` must be one name"),

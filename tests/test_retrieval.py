@@ -523,7 +523,9 @@ def test_towers_of_another_model_are_a_warning():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", tfr.RankingWarning)
             model.fit(ids, ids, verbose=0, callbacks=[callback])
-        of_towers = [w for w in caught if "without any of its weights" in str(w.message)]
+        of_towers = [
+            w for w in caught if "without any of its weights" in str(w.message)
+        ]
         assert len(of_towers) == expected
 
 
@@ -817,7 +819,9 @@ def test_a_generator_that_does_not_start_again_is_refused():
     batches = iter([np.array(CANDIDATES[:3]), np.array(CANDIDATES[3:])])
     spec = tf.TensorSpec([None, 2], tf.float64)
     once = tf.data.Dataset.from_generator(lambda: batches, output_signature=spec)
-    with pytest.raises(ValueError, match=r"4, and then 0. A generator must be restartable"):
+    with pytest.raises(
+        ValueError, match=r"4, and then 0. A generator must be restartable"
+    ):
         tfr.evaluate_retrieval(QUERIES, once, RELEVANT, ["mrr"])
 
 
