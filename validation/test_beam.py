@@ -484,7 +484,7 @@ def test_invalid_arguments_raise_at_once(make, message):
         ({"weight": -1.0}, "Weights must be finite numbers"),
         ({"weight": float("inf")}, "Weights must be finite numbers"),
         ({"weight": 9.0}, "`sample_weight` must have the same value"),
-        ({"language": "it"}, "'language', must have the same value in all rows"),
+        ({"language": "it"}, "'language'\\) must have the same value in all rows"),
         ({"language": ["de"]}, "`by` must hold hashable values"),
         ({"label": 2000.0}, "with a finite sum.*in query 'query 1'"),
     ],

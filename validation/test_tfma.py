@@ -389,7 +389,7 @@ def test_confidence_intervals(method):
         (lambda: RankMetrics(["ndcg"], name="map"), "key of one of the metrics"),
         (
             lambda: eval_config(["ndcg@5"], label_key="y", thresholds={"ndcg@10": 0.5}),
-            "of one of the metrics.*'ndcg@10'",
+            "refer to one of the metrics.*'ndcg@10'",
         ),
         (lambda: RankMetrics(["ndcg"], gain=np.sqrt), "as JSON.*no functions"),
         (lambda: RankMetrics(["judged@5"]), "does not distinguish unjudged items"),
