@@ -16,7 +16,7 @@ from tfrankmetrics.metrics.dcg import DISCOUNTS
 from tfrankmetrics.metrics.gains import GAINS
 from tfrankmetrics.rules import rule_of
 
-# Only the metrics of this library, because some tests declare other metrics.
+# Only the metrics of tfrankmetrics, because some tests declare other metrics.
 OWN_METRICS = {
     name: declaration
     for name, declaration in DECLARATIONS.items()

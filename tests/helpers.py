@@ -70,7 +70,7 @@ SWEEP = pytest.mark.slow("compiles a graph for every setting")
 # program takes a second or more and its memory is never freed.
 XLA = pytest.param("xla", marks=pytest.mark.slow("compiles a program with XLA"))
 # Without a mask, `judged` warns that it counts no item as unjudged.
-judged_without_mask = pytest.mark.filterwarnings("ignore:`judged` needs a mask")
+judged_without_mask = pytest.mark.filterwarnings("ignore:`judged` requires a mask")
 # For tests of values, which are compiled for every setting only in the slow tests.
 EAGER_GRAPH_XLA = ["eager", pytest.param("graph", marks=SWEEP), XLA]
 

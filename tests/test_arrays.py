@@ -213,7 +213,7 @@ KINDS += ["weights of queries"]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("names", [LABEL_METRICS, SUBTOPIC_METRICS])
-@pytest.mark.filterwarnings("ignore:`judged` needs a mask")
+@pytest.mark.filterwarnings("ignore:`judged` requires a mask")
 def test_numpy_and_tensorflow_give_the_same_values(names, kind):
     objects = metrics_with_formula_options(names)
     labels, scores, options = lists_with(kind, objects[0].declaration.name)
@@ -288,7 +288,7 @@ def as_tensor(data):
     return tf.ragged.constant(data) if is_ragged else tf.constant(data)
 
 
-@pytest.mark.filterwarnings("ignore:`judged` needs a mask")
+@pytest.mark.filterwarnings("ignore:`judged` requires a mask")
 @pytest.mark.parametrize("ties", ["stable", "random", "best", "worst"])
 def test_numpy_and_tensorflow_break_ties_alike(ties):
     labels, scores = random_lists(5, queries=25, size=15, ties=True)

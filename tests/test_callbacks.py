@@ -353,7 +353,7 @@ def test_a_dataset_of_batches_of_different_widths(run_eagerly):
     arguments = {"num_queries": True, "gain": "linear"}
     by = {"language": ["de", "en"] * 4, "market": ["x"] * 5 + ["y"] * 3}
     whole = tfr.EvaluateLists(padded_lists(WEIGHTS), metrics=names, **arguments)
-    with pytest.warns(tfr.RankingWarning, match="`judged` needs a mask"):
+    with pytest.warns(tfr.RankingWarning, match="`judged` requires a mask"):
         history = fit(model, [whole], LISTS, LABELS)
     scores = scores_of_lists(model)
     arguments["sample_weight"] = WEIGHTS
@@ -514,7 +514,7 @@ SHUFFLED = tf.data.Dataset.from_tensor_slices(X).shuffle(99).batch(10)
             "A metric's name is one of",
         ),
         (lambda: tfr.EvaluateRows(X, CLICKS, USERS[:3], ["mrr"]), "value for each row"),
-        (lambda: tfr.EvaluateRows(X, CLICKS, None, ["mrr"]), "Give either `query_ids`"),
+        (lambda: tfr.EvaluateRows(X, CLICKS, None, ["mrr"]), "Pass either `query_ids`"),
         (lambda: tfr.EvaluateRows(X, None, USERS, ["mrr"]), "a label for each row"),
         (lambda: tfr.EvaluateRows(X[:0], [], [], ["mrr"]), "at least one row"),
         (

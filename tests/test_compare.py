@@ -352,7 +352,7 @@ def test_queries_of_some_models_only():
         tfr.compare(some)
     dropped = tfr.compare(some, unpaired="drop")
     assert dropped.dropped == 10
-    assert "10 queries are left out, which only some models have." in repr(dropped)
+    assert "10 queries are excluded, which only some models have." in repr(dropped)
     expected = tfr.compare(values(queries=slice(10, None)))
     assert [m.mean for m in dropped.means] == pytest.approx(
         [m.mean for m in expected.means]
@@ -581,7 +581,7 @@ ERRORS = {
     "ids of one": (
         {"A": {"query": [1], "mrr": [1.0]}, "B": {"mrr": [1.0]}},
         {},
-        "only one of which has the key 'query'",
+        "only one of which contains the key 'query'",
     ),
     "ids twice": (
         {"A": {"query": [1, 1], "mrr": [1.0, 0.0]}},
@@ -591,7 +591,7 @@ ERRORS = {
     "no common query": (
         {"A": {"query": [1], "mrr": [1.0]}, "B": {"query": [2], "mrr": [1.0]}},
         {"unpaired": "drop"},
-        "Received: none that all have",
+        "Received: no common query",
     ),
     "text": ({"A": {"mrr": ["0.1"], "k": [1]}}, {}, "others for 'mrr' of 'A'"),
     "names": ({1: {"m": [1.0]}, "1": {"m": [1.0]}}, {}, "as text. Received: 1, '1'"),
@@ -641,7 +641,7 @@ def test_slices_by_query_id():
     assert means == {("x",): 3.0, ("y",): 2.0, None: 2.5}
     with pytest.raises(ValueError, match="none for the query 'q1', and 2 more"):
         tfr.compare(model, by={"q0": "x"})
-    with pytest.raises(ValueError, match="rows may be in another order"):
+    with pytest.raises(ValueError, match="rows may be in a different order"):
         tfr.compare(model, by=pd.DataFrame({"id": ids, "slice": [*"xyxy"]}))
     with pytest.raises(ValueError, match="requires query ids"):
         tfr.compare({"A": {"m": [1.0]}}, by={"q0": "x"})
@@ -655,7 +655,7 @@ def test_dropped_queries_of_every_model_are_counted():
     for models in ({"A": few, "B": many}, {"A": many, "B": few}):
         comparison = tfr.compare(models, unpaired="drop")
         assert comparison.dropped == 4  # 3, 4, 5 and 6
-        assert "4 queries are left out, which only some models have" in repr(comparison)
+        assert "4 queries are excluded, which only some models have" in repr(comparison)
 
 
 def test_none_is_a_query_that_does_not_count():
@@ -800,7 +800,7 @@ def test_arguments_of_gates():
     ):
         with pytest.raises(ValueError, match=message):
             comparison.gate(**{"metric": "x", "baseline": "a", **arguments})
-    with pytest.raises(ValueError, match="needs another model"):
+    with pytest.raises(ValueError, match="requires a second model"):
         tfr.compare({"a": {"x": GAIN}}).gate("x", "a")
     mrr = tfr.compare({name: {"mrr": GAIN} for name in "ab"})
     for wrong, message in (
@@ -848,7 +848,7 @@ def test_values_equal_but_for_rounding_have_the_intervals_of_equal_ones():
 def test_query_ids_under_another_key_are_no_metric():
     for key in ("query_id", "qid", "Query_ID", "user_id", "id"):
         model = {key: [1, 2, 3], "mrr": [0.1, 0.5, 1.0]}
-        with pytest.raises(ValueError, match=f"must have the key 'query'.*{key}"):
+        with pytest.raises(ValueError, match=f"must be under the key 'query'.*{key}"):
             tfr.compare({"a": model, "b": model})
 
 
@@ -1029,7 +1029,7 @@ def test_values_that_lost_their_weights_are_a_warning():
     found = values()
     with pytest.warns(
         tfr.RankingWarning,
-        match="'arp' weighs the queries. Received: values without weights for 'A'",
+        match="'arp' requires query weights. Received: values without weights for 'A'",
     ):
         tfr.compare({"A": dict(found["A"]), "B": found["B"]})
 

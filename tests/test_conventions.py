@@ -107,7 +107,7 @@ def test_a_convention_rejects_metrics_that_its_tools_lack():
 
 
 def test_a_convention_without_metrics_given_by_name_raises():
-    with pytest.raises(ValueError, match="'convention', which no such metric takes"):
+    with pytest.raises(ValueError, match="'convention', which no such metric accepts"):
         tfr.evaluate([1], [1], [tfr.NDCG()], convention="sklearn")
 
 

@@ -264,7 +264,7 @@ def test_unjudged_items_and_options_are_facts_of_a_declaration(declarations):
     for unjudged in ("irrelevant", "drop"):
         found = tfr.evaluate_run({"q": {"a": 1}}, run, names, unjudged=unjudged)
         assert found == {"length_drop": 1, "length_keep": 2}
-    with pytest.raises(ValueError, match="'ties', which no such metric takes"):
+    with pytest.raises(ValueError, match="'ties', which no such metric accepts"):
         tfr.evaluate([[1]], [[1]], ["length_drop"], ties="stable")
 
 
@@ -436,7 +436,7 @@ class PaddingCounts(tfr.ItemGain):
         ({"formula": lambda lists, gain: half(lists, gain)[:, 0]}, r"one for each cutoff.*shape \(1,\)"),
         ({"formula": lambda lists, gain: half(lists, gain)[:, :1]}, r"one for each cutoff.*shape \(1, 1\)"),
         ({"formula": lambda lists, gain: lists.expected(gain)}, r"one for each cutoff.*shape \(1, 4\)"),
-        ({"formula": lambda lists, gain: lists.sum_to_cutoffs(lists.expected(gain)) / lists.k}, r"must be that of the cutoff k=4.*\[0\.\] without a cutoff"),
+        ({"formula": lambda lists, gain: lists.sum_to_cutoffs(lists.expected(gain)) / lists.k}, r"must equal the value at the cutoff k=4.*\[0\.\] without a cutoff"),
         ({"base": tfr.WholeListMetric}, r"values \[B\].*shape \(1, 1\)"),
         ({"formula": lambda lists, gain: tf.cast(half(lists, gain), "float32")}, "Received: float32"),
         ({"formula": lambda lists, gain: None}, "must return float64.*Received: None"),
@@ -448,7 +448,7 @@ class PaddingCounts(tfr.ItemGain):
         ({"formula": share_of_batch}, "must not depend on the other lists"),
         ({"formula": share_of_total}, "must be a number for each list.*divide_no_nan"),
         ({"formula": mean_of_batch, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "must not depend on the other lists"),
-        ({"formula": largest_gain, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "mean over all orders"),
+        ({"formula": largest_gain, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "mean over all permutations"),
     ],
 )  # fmt: skip
 def test_a_declaration_is_tried_on_small_lists(declarations, arguments, message):

@@ -391,7 +391,10 @@ def test_a_long_list_with_many_relevant_items_takes_linear_memory():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tfr.explain([1, 0], [2, 1], "mrr", 1), "number of a query, 0 to 0"),
+        (
+            lambda: tfr.explain([1, 0], [2, 1], "mrr", 1),
+            "number of a query, from 0 to 0",
+        ),
         (lambda: tfr.explain([1, 0], [2, 1], "mrr", "q"), "`query`"),
         (lambda: tfr.explain([1, 0], [2, 1], "ndgc"), "Did you mean 'ndcg'"),
         (lambda: tfr.explain([1, 0], [2, 1], ["mrr"]), "`metric` must be one name"),
@@ -405,7 +408,7 @@ def test_a_long_list_with_many_relevant_items_takes_linear_memory():
         ),
         (
             lambda: tfr.explain_rows([1, 2], [1, 0], [2, 1], "mrr", np.array([1])),
-            "the id of one that is evaluated",
+            "the id of an evaluated query",
         ),
         (
             lambda: tfr.explain_run(
@@ -419,7 +422,7 @@ def test_a_long_list_with_many_relevant_items_takes_linear_memory():
         ),
         (
             lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 2),
-            "the id of one that is evaluated, such as 1",
+            "the id of an evaluated query, such as 1",
         ),
         (
             lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 1, items=["a"]),
@@ -433,7 +436,7 @@ def test_a_long_list_with_many_relevant_items_takes_linear_memory():
         ),
         (
             lambda: tfr.explain_retrieval([[1.0]], [[1.0]], [[0]], "mrr", query=1),
-            "number of a query, 0 to 0",
+            "number of a query, from 0 to 0",
         ),
     ],
 )

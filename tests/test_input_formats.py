@@ -316,8 +316,8 @@ def test_rows_and_lists_break_random_ties_the_same_way():
         ({"query_ids": None, "groups": [1, 1]}, "add up to the number of rows"),
         ({"query_ids": None, "groups": [4, -1]}, "integers of at least 0"),
         ({"query_ids": None, "groups": [1.5, 1.5]}, "integers of at least 0"),
-        ({"query_ids": [1.0, float("nan"), 2.0]}, "must have a query id.*row 1"),
-        ({"query_ids": ["a", None, "b"]}, "must have a query id.*row 1"),
+        ({"query_ids": [1.0, float("nan"), 2.0]}, "must contain a query id.*row 1"),
+        ({"query_ids": ["a", None, "b"]}, "must contain a query id.*row 1"),
         ({"query_ids": np.array(["a", 1, "b"], object)}, "of one type"),
         ({"scores": [[1.0], [2.0], [3.0]]}, "`scores` must be one column"),
         ({"scores": np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0])}, "masked array"),
@@ -382,5 +382,5 @@ def test_lists_of_tensors_and_columns_are_read_like_arrays():
     expected = tfr.evaluate([[1, 0]], np.array([[2.0, -np.inf]]), ["mrr"])
     for scores in ([tf.constant([2.0, -np.inf])], [pandas.Series([2.0, -np.inf])]):
         assert tfr.evaluate([[1, 0]], scores, ["mrr"]) == expected
-    with pytest.raises(ValueError, match="must not hold integers that float64 rounds"):
+    with pytest.raises(ValueError, match="must not mix integers that float64 rounds"):
         tfr.evaluate([[1, 0]], [[2**53 + 1, 0.5]], ["mrr"])

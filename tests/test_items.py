@@ -343,7 +343,7 @@ IDS = ([[1]], [[1, 2]])
     ("names", "options", "message"),
     [
         (["coverage"], {}, "requires the number of items"),
-        (["coverage"], {"num_items": 2}, r"knows 2 items.*recommended id 2"),
+        (["coverage"], {"num_items": 2}, r"has data for 2 items.*recommended id 2"),
         (["coverage"], {"num_items": 0}, "an int of at least 1"),
         (["novelty"], {}, "a number above 0 and at most 1"),
         (["novelty"], {"popularity": [0.5, 0, 1]}, "a number above 0 and at most 1"),
@@ -359,7 +359,7 @@ IDS = ([[1]], [[1, 2]])
         (
             ["awrf"],
             {"categories": ["a", "b", "b"], "target": {"z": 1}},
-            "'z', which no item has",
+            "'z', which is not the category of any item",
         ),
         (["coverage"], {"num_items": 3, "per_query": True}, "one value over all"),
         (["coverage"], {"num_items": 3, "ties": "best"}, "one of 'expected'"),

@@ -18,7 +18,7 @@ def test_a_label_below_0_that_the_mask_keeps_is_unjudged():
     for name, expected in EXPECTED.items():
         assert found[name] == pytest.approx(expected)
     # Without a mask, it is padding.
-    with pytest.warns(tfr.RankingWarning, match="`judged` needs a mask") as caught:
+    with pytest.warns(tfr.RankingWarning, match="`judged` requires a mask") as caught:
         condensed = tfr.evaluate(LABELS, SCORES, [*EXPECTED])
     assert condensed == dict.fromkeys(EXPECTED, 1.0)
     assert caught[0].filename == __file__

@@ -168,7 +168,7 @@ def test_each_output_may_have_its_own_metrics(data):
 def test_equal_keys_in_one_model_raise(data, metrics):
     features, labels, _ = data
     model = scoring_model(metrics=metrics, run_eagerly=False)
-    with pytest.raises(ValueError, match=r"must have its own key.*'ndcg@3'"):
+    with pytest.raises(ValueError, match=r"must have a unique key.*'ndcg@3'"):
         model.evaluate(features, labels, verbose=0)
 
 
@@ -260,7 +260,7 @@ class DictMetric(tf.keras.metrics.Mean):
 def test_equal_keys_of_another_metric_raise(data):
     features, labels, _ = data
     model = scoring_model(metrics=[tfr.RankingMetrics(["ndcg@3"]), DictMetric()])
-    with pytest.raises(ValueError, match=r"must have its own key.*'ndcg@3'"):
+    with pytest.raises(ValueError, match=r"must have a unique key.*'ndcg@3'"):
         model.evaluate(features, labels, verbose=0)
 
 
@@ -285,7 +285,7 @@ def test_a_metric_named_loss_raises(data, alone):
     features, labels, _ = data
     metric = tfr.NDCG(name="loss")
     model = scoring_model(metrics=[metric if alone else tfr.RankingMetrics([metric])])
-    with pytest.raises(ValueError, match=r"must have its own key.*'loss'"):
+    with pytest.raises(ValueError, match=r"must have a unique key.*'loss'"):
         model.evaluate(features, labels, verbose=0)
 
 
@@ -296,7 +296,7 @@ def test_equal_keys_due_to_an_output_name_raise(data):
         "scores_1": [tfr.RankingMetrics(["mrr"], prefix="scores_0_")],
     }
     model = scoring_model(outputs=2, metrics=metrics)
-    with pytest.raises(ValueError, match=r"must have its own key.*'scores_0_mrr'"):
+    with pytest.raises(ValueError, match=r"must have a unique key.*'scores_0_mrr'"):
         model.evaluate(features, {"scores_0": labels, "scores_1": labels}, verbose=0)
 
 
@@ -307,7 +307,7 @@ def test_equal_keys_on_two_outputs_raise(data):
         "scores_1": [tfr.RankingMetrics(["mrr"])],
     }
     model = scoring_model(outputs=2, metrics=metrics)
-    with pytest.raises(ValueError, match="must have its own key"):
+    with pytest.raises(ValueError, match="must have a unique key"):
         model.evaluate(features, {"scores_0": labels, "scores_1": labels}, verbose=0)
 
 

@@ -32,7 +32,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 BACKEND = keras.backend.backend()
 IS_JAX, IS_TENSORFLOW = BACKEND == "jax", BACKEND == "tensorflow"
 # Without a mask, `judged` warns that it counts no item as unjudged.
-pytestmark = [pytest.mark.filterwarnings("ignore:`judged` needs a mask")]
+pytestmark = [pytest.mark.filterwarnings("ignore:`judged` requires a mask")]
 if IS_TENSORFLOW:
     pytestmark += [pytest.mark.slow("other files test the same with TensorFlow")]
 RNG = np.random.default_rng(0)
@@ -436,7 +436,7 @@ def test_pointwise_outputs_raise():
 
 def test_equal_keys_raise():
     metrics = [tfr.RankingMetrics(["mrr"]), tfr.RankingMetrics(["mrr"], name="b")]
-    with pytest.raises(ValueError, match="must have its own key"):
+    with pytest.raises(ValueError, match="must have a unique key"):
         evaluated(list_model(metrics))
 
 

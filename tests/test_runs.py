@@ -445,7 +445,7 @@ def test_errors_name_the_rule_and_what_was_received(case):
 
 
 def test_item_ids_that_never_match_are_a_warning():
-    with pytest.warns(tfr.RankingWarning, match="no item was judged"):
+    with pytest.warns(tfr.RankingWarning, match="without a judged item"):
         assert tfr.evaluate_run(QRELS, {"q1": {"A": 1.0}}, ["mrr"]) == {"mrr": 0.0}
 
 
@@ -541,6 +541,6 @@ def test_models_must_be_a_column_without_missing_values():
         tfr.evaluate_run(qrels, {"a": [1]}, ["mrr"], model="model")
     run["model"] = run["model"].where(run["model"] == "new")
     with pytest.raises(
-        ValueError, match=r"must have a model\. Received: a missing one"
+        ValueError, match=r"must contain a model\. Received: a missing one"
     ):
         tfr.evaluate_run(qrels, run, ["mrr"], model="model")

@@ -155,7 +155,7 @@ def test_merged_ranking_metrics_may_have_other_prefixes():
             tfr.RankingMetrics(["map", "mrr"]),
             r"Received: mrr \(.* into nothing",
         ),
-        (tfr.NDCG(), tf.keras.metrics.Mean(), "metrics of this library"),
+        (tfr.NDCG(), tf.keras.metrics.Mean(), "metrics of tfrankmetrics"),
     ],
 )
 def test_metrics_that_compute_something_else_are_not_merged(into, other, difference):

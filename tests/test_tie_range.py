@@ -66,10 +66,10 @@ def test_best_and_worst_are_the_range_over_all_orders(case):
 def test_best_and_worst_take_no_item_weights(ties):
     """The best order of the NDCG of weighted items differs from that of their MRR."""
     labels, scores, weights = [[2, 1]], [[1.0, 1.0]], [[1.0, 5.0]]
-    with pytest.raises(ValueError, match="take one weight per query"):
+    with pytest.raises(ValueError, match="require one weight per query"):
         tfr.evaluate(labels, scores, ["ndcg"], sample_weight=weights, ties=ties)
     rows = [0, 0], [2, 1], [1.0, 1.0], ["ndcg"]
-    with pytest.raises(ValueError, match="take one weight per query"):
+    with pytest.raises(ValueError, match="require one weight per query"):
         tfr.evaluate_rows(*rows, sample_weight=[1.0, 5.0], ties=ties)
     equal = tfr.evaluate_rows(*rows, sample_weight=[5.0, 5.0], ties=ties)
     assert equal == tfr.evaluate(labels, scores, ["ndcg"], ties=ties)
@@ -165,7 +165,7 @@ def test_tied_and_judged_stand_beside_metrics_of_any_convention():
         qrels, run, ["ndcg@2", "judged@2", "tied@2"], convention="trec_eval"
     )
     assert dict(found) == {"ndcg@2": 1.0, "judged@2": 1 / 2, "tied@2": 0.0}
-    with pytest.raises(ValueError, match="which no such metric takes"):
+    with pytest.raises(ValueError, match="which no such metric accepts"):
         tfr.evaluate(labels, scores, ["tied@2"], ties="stable")
 
 

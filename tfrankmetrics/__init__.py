@@ -1,13 +1,14 @@
 """Ranking metrics for Keras, TensorFlow, JAX, PyTorch and NumPy.
 
 Keras `Metric` classes and array functions for NDCG, MAP, MRR, precision, recall and a
-dozen more: exact under tied scores, with the same numbers in `fit`, in `evaluate` and
-on arrays. The input may be labels and scores, ids, scores of a catalogue, or tables.
+dozen more. They are exact under tied scores, and return the same values in `fit`, in
+`evaluate` and on arrays. The input may be labels and scores, ids, scores of a
+catalogue, or tables.
 
 The public interface is `__all__` of this package, of `tfrankmetrics.options`, of
 `tfrankmetrics.tfma` and of `tfrankmetrics.beam`. All other modules may change.
 
-Each name is imported when it is first used, and TensorFlow when something needs it.
+Each name is imported when it is first used, and TensorFlow only when it is needed.
 `__init__.pyi` shows type checkers and editors where they come from.
 """
 

@@ -19,13 +19,13 @@ import tfrankmetrics as tfr
 from tfrankmetrics.conventions import CONVENTIONS
 
 DESCRIPTION = """\
-Computes ranking metrics of runs (what was predicted) by qrels (what is relevant). With
-one run it prints lines like those of trec_eval, and with several runs it compares them.
+Computes ranking metrics of runs (predictions) by qrels (relevance judgments). With one
+run it prints lines like those of trec_eval, and with several runs it compares them.
 """
 EPILOG = """\
 Files are in the formats of TREC. Files that end in .csv, .tsv or .parquet are tables
-with named columns, which pandas reads (Parquet with pyarrow). Text may be compressed:
-.gz, .bz2 or .xz follows then, as in run.txt.gz and run.csv.gz.
+with named columns, which pandas reads (Parquet with pyarrow). Text files may be
+compressed (.gz, .bz2 or .xz), as in run.txt.gz and run.csv.gz.
 """
 READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
 COMPRESSED = (".gz", ".bz2", ".xz")
@@ -34,7 +34,7 @@ COMPRESSED = (".gz", ".bz2", ".xz")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command, and returns its exit status.
 
-    0; or 1 if a run does not pass a gate, and 2 for a mistake.
+    It is 0, or 1 if a run does not pass a gate, or 2 for invalid input.
     """
     options = _parser().parse_args(arguments)
     warnings.showwarning = _show_warning
@@ -88,14 +88,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--model",
-        help="the column of the models, in the table of a run with several of them",
+        help="the column of model names, in a table with runs of several models",
     )
     add("--test", choices=["randomization", "t", "bootstrap"], default="randomization")
     add(
         "--unpaired",
         choices=["error", "drop"],
         default="error",
-        help="queries that only some of the runs have",
+        help="queries that occur in only some of the runs",
     )
     add(
         "--gate",
@@ -117,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Prints what was asked for, and returns the exit status."""
+    """Prints the requested result, and returns the exit status."""
     if options.gate is None and (options.margin is not None or options.in_slices):
         raise ValueError("--margin and --in-slices need --gate. Received: no --gate.")
     if options.in_slices and options.by is None:
@@ -258,8 +258,8 @@ def _slices(options: argparse.Namespace) -> Any:
             where = f"Received in {options.by!r}, line {number}: "
             if query and not others:
                 raise ValueError(
-                    f"A line of slices must have a query and a slice. {where}"
-                    f"{query!r:.200}."
+                    "A line of slices must contain a query and a slice. "
+                    f"{where}{query!r:.200}."
                 )
             found = others[0] if others else ""
             if query and slices.setdefault(query, found) != found:
@@ -282,7 +282,7 @@ def _names(paths: Sequence[str]) -> list[str]:
     if len(set(names)) == len(names):
         return names
     if len(set(paths)) < len(paths):
-        raise ValueError(f"Each run must be another file. Received: {list(paths)}.")
+        raise ValueError(f"Each run must be a different file. Received: {list(paths)}.")
     return list(paths)
 
 

@@ -1,4 +1,4 @@
-"""Arguments that several functions share: each with its type, default and meaning.
+"""Arguments shared by several functions, each with its type, default and meaning.
 
 `signatures.py` explains how a function takes one of these typed dicts.
 """
@@ -24,7 +24,7 @@ class FormatArguments(TypedDict, total=False):
         Inputs | None,
         Argument(
             None,
-            'What `y_true` and `y_pred` are: "labels" and scores (the default); '
+            'The format of `y_true` and `y_pred`: "labels" and scores (the default); '
             'relevant "ids" and recommended ids, best first; or relevant ids and the '
             'scores of a whole "catalogue". `NDCG.update_state` describes the three '
             "formats.",
@@ -34,8 +34,8 @@ class FormatArguments(TypedDict, total=False):
         Duplicates | None,
         Argument(
             None,
-            'How a repeated recommendation counts, with inputs="ids" only: "first" '
-            '(once, at its first position; the default) or "all" (each time).',
+            'How repeated recommendations are counted, with inputs="ids" only: "first" '
+            '(once, at the first position; the default) or "all" (each time).',
         ),
     ]
 
@@ -47,8 +47,8 @@ class CountArguments(Options, total=False):
         bool,
         Argument(
             False,
-            "If True, the result also has the number of queries that are included in "
-            'any of the metrics, with the key "num_queries".',
+            "If True, the result also contains the number of queries that are included "
+            'in any of the metrics, under the key "num_queries".',
         ),
     ]
 
@@ -60,9 +60,9 @@ class KeyArguments(Options, total=False):
         Separator,
         Argument(
             "@",
-            "The separator of the name and the cutoff of a metric given by name: "
-            '"@" (the default) or "_", as in "ndcg_10", for trackers that reject "@". '
-            "A metric object keeps its own name.",
+            'The separator of the name and the cutoff of a metric passed by name: "@" '
+            '(the default) or "_", as in "ndcg_10", for trackers that reject "@". A '
+            "metric object keeps its own name.",
         ),
     ]
 
@@ -108,7 +108,7 @@ class KerasArguments(CountArguments, KeyArguments, FormatArguments, total=False)
 
 
 class PairColumns(TypedDict, total=False):
-    """The columns of two tables of pairs, and what unjudged items count."""
+    """The columns of two tables of pairs, and the treatment of unjudged items."""
 
     query: Annotated[
         str, Argument("query_id", "The column of the query ids, in both tables.")
@@ -122,30 +122,30 @@ class PairColumns(TypedDict, total=False):
         Unjudged,
         Argument(
             "irrelevant",
-            'Whether items that were not judged are "irrelevant" (the default), or '
-            '"drop" excludes them, as for condensed lists. BPref always excludes them, '
-            "by its definition.",
+            'How unjudged items are treated: as "irrelevant" (the default), or "drop" '
+            "excludes them, as for condensed lists. BPref always excludes them, by its "
+            "definition.",
         ),
     ]
 
 
 class RunColumns(PairColumns, total=False):
-    """Two tables: their columns, and what to do with queries and items in one only."""
+    """Two tables: their columns, and the treatment of queries and items in one only."""
 
     missing_queries: Annotated[
         MissingQueries,
         Argument(
             "zero",
-            "What to do with judged queries that have no predictions: they count as "
-            '"zero", an empty result (the default); "skip"; or "error".',
+            'How to treat judged queries without predictions: as "zero", an empty '
+            'result (the default); "skip"; or "error".',
         ),
     ]
     unjudged_queries: Annotated[
         UnjudgedQueries,
         Argument(
             "skip",
-            "What to do with predictions of queries that were not judged: "
-            '"skip" (the default) or "error".',
+            'How to treat predictions of queries that were not judged: "skip" (the '
+            'default) or "error".',
         ),
     ]
 
@@ -181,7 +181,7 @@ class CatalogueArguments(TypedDict, total=False):
             None,
             "Ids to exclude from each query's ranking, such as items that the user has "
             "seen, `[B, E]` or lists of unequal length. An excluded item that is "
-            "relevant counts as missed.",
+            "relevant is treated as missed.",
         ),
     ]
     candidate_ids: Annotated[
@@ -208,8 +208,8 @@ class CatalogueArguments(TypedDict, total=False):
         Any,
         Argument(
             None,
-            "A Keras model, a layer or a function that makes `queries` out of inputs, "
-            "each row by itself. The last row is repeated up to a multiple of 64.",
+            "A Keras model, a layer or a function that computes `queries` from inputs, "
+            "each row independently. The last row is repeated up to a multiple of 64.",
         ),
     ]
     candidate_tower: Annotated[Any, Argument(None, "The same for `candidates`.")]

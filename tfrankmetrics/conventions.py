@@ -1,7 +1,7 @@
-"""Named sets of options that reproduce the numbers of other tools.
+"""Named sets of options that reproduce the values of other tools.
 
 `docs/conventions.md` shows the effect of each choice on a small list. `validation/`
-runs every tool beside this library and compares the values.
+runs every tool and compares its values with those of tfrankmetrics.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Convention:
-    """The choices of another tool, for the metrics that it shares with this library.
+    """The choices of a tool, for the metrics that it shares with tfrankmetrics.
 
     >>> print(CONVENTIONS["lightgbm"])
     convention="lightgbm": LightGBM
@@ -29,7 +29,7 @@ class Convention:
 
     Args:
         name: Its key in `CONVENTIONS`, as in `evaluate(..., convention="lightgbm")`.
-        tools: The tools that give these numbers.
+        tools: The tools that return these values.
         metrics: The names of the metrics that it covers.
         options: The value of each option that these metrics take. Where the metrics
             differ, a mapping from a metric's name to its value, with "others" for the
@@ -60,8 +60,8 @@ class Convention:
         return "\n".join([f'convention="{self.name}": {self.tools}', *lines])
 
 
-# If a tool orders tied items at random, ties="expected" gives its mean value.
-# Where it keeps the items in some fixed order, the set says "stable".
+# If a tool orders tied items at random, ties="expected" returns its expected value. If
+# it keeps them in some fixed order, the convention uses "stable".
 _ALL = (
     Convention(
         "tf_ranking",

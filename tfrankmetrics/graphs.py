@@ -1,9 +1,9 @@
-"""What metrics know of the graph that is being traced, and what they share in it.
+"""The graph that is being traced, and the results that metrics share in it.
 
-Keras gives all metrics of a model the same tensors, and traces each metric's update
-into the same graph. So a graph remembers what was made of which tensors. The memory is
-an attribute of the graph, and ends with it. The branches of a `tf.cond`, the bodies of
-loops and other functions are graphs of their own: nothing is shared between them.
+Keras passes the same tensors to all metrics of a model, and traces each metric's update
+into the same graph. Therefore, a graph caches the results for its tensors. The cache is
+an attribute of the graph, and has its lifetime. The branches of a `tf.cond`, the bodies
+of loops and other functions are separate graphs: nothing is shared between them.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def executing_eagerly() -> bool:
 
 
 def outside_of_graphs() -> AbstractContextManager:
-    """Computes what is called within eagerly, also while a graph is being made."""
+    """A context that runs eagerly, also while a graph is being made."""
     if executing_eagerly():
         return nullcontext()
     return sys.modules["tensorflow"].init_scope()
 
 
 def current_graph() -> Any:
-    """The graph of the function that is being traced, or None in eager code."""
+    """The graph of the function that is being traced, or None in eager mode."""
     if executing_eagerly():
         return None
     graph = sys.modules["tensorflow"].compat.v1.get_default_graph()
@@ -67,7 +67,7 @@ _scopes = _Scopes()
 
 
 def new_scope(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function, as a branch or a loop that JAX traces apart from all else."""
+    """The function, as a branch or a loop that JAX traces separately."""
 
     @functools.wraps(function)
     def in_new_scope(*arguments: Any) -> Result:
@@ -81,7 +81,7 @@ def new_scope(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def current_scope() -> Any:
-    """The graph, branch or loop that is being traced, or None in eager code.
+    """The graph, branch or loop that is being traced, or None in eager mode.
 
     Its results are unknown outside of it.
     """
@@ -91,8 +91,8 @@ def current_scope() -> Any:
 def keras_mask_of(tensor: Any) -> Any:
     """The mask that a Keras layer has attached to its output, or None.
 
-    Keras keeps those of arrays that JAX traces elsewhere, and has no public way to
-    read them. If it renames the private one, a test fails.
+    Keras keeps the masks of arrays that JAX traces in a separate place, without a
+    public way to read them. If it renames the private one, a test fails.
     """
     mask = getattr(tensor, "_keras_mask", None)
     if mask is None and "jax" in type(tensor).__module__:
@@ -121,7 +121,7 @@ def _is_tensor(argument: Any) -> bool:
 
 
 class _Same:
-    """Equal for the same object. It also keeps the object, so no other gets its id."""
+    """Equal for the same object. It also keeps the object, so that its id is unique."""
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing

@@ -1,8 +1,8 @@
-"""Data about the items of a catalog, which some metrics need.
+"""Data about the items of a catalog, which some metrics require.
 
-The data are options of a metric: a number, a vector or a category for each item. An
-object of a class below holds them checked, and is equal to another one with the same
-data, so that measures with equal options compute the same values.
+The data are options of a metric: a number, a vector or a category for each item. The
+classes below hold checked data. Two instances with the same data are equal, so that
+measures with equal options compute the same values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ItemData:
             its position.
     """
 
-    words: ClassVar[str]  # the rule for what users pass
+    words: ClassVar[str]  # the rule for the data that users pass
     names: tuple[Any, ...] = ()  # of categories
 
     def __init__(self, values: np.ndarray, ids: tuple[Hashable, ...] | None = None):
@@ -60,7 +60,7 @@ class ItemData:
             )
         if ids is not None and len({*ids}) < len(ids):
             raise ValueError(
-                f"`{option}` must have each item once. Received: an id twice."
+                f"`{option}` must contain each item once. Received: an id twice."
             )
         return cls(values, ids)
 
@@ -93,7 +93,7 @@ class ItemData:
         """The same data for these items, in this order.
 
         Raises:
-            ValueError: There are no data for one of the items.
+            ValueError: The data of one of the items are missing.
         """
         if self.ids is None:
             return self
@@ -112,7 +112,7 @@ class ItemData:
 
     @property
     def config(self) -> Any:
-        """What makes these data again, as plain Python."""
+        """The argument that recreates these data, as plain Python."""
         values = self.values.tolist()
         return values if self.ids is None else dict(zip(self.ids, values, strict=True))
 
@@ -120,7 +120,7 @@ class ItemData:
 def _as_float64(values: np.ndarray) -> np.ndarray:
     """Numbers as float64; ValueError for text."""
     if values.dtype.kind == "U":
-        raise ValueError("text is no number")
+        raise ValueError("text is not a number")
     return values.astype(np.float64)
 
 
@@ -170,7 +170,7 @@ class ItemVectors(ItemData):
         vectors = _as_float64(values)
         if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
             return None
-        # Scaled by a power of 2, which changes no bit, no square overflows.
+        # Scaling by a power of 2 avoids overflow, and changes no bit.
         exponents = np.frexp(np.abs(vectors).max(axis=1, keepdims=True))[1]
         scaled = np.ldexp(vectors, -exponents)
         lengths = np.sqrt(np.sum(scaled * scaled, axis=1, keepdims=True))
@@ -226,13 +226,13 @@ class ItemCategories(ItemData):
 
     @property
     def config(self) -> Any:
-        """What makes these data again, as plain Python."""
+        """The argument that recreates these data, as plain Python."""
         names = [self.names[code] for code in self.values.argmax(axis=1)]
         return names if self.ids is None else dict(zip(self.ids, names, strict=True))
 
 
 class CategoryShares:
-    """A share for each category, which add up to 1.
+    """A share for each category; the shares add up to 1.
 
     Args:
         shares: Pairs of a category and its share, sorted by category.
@@ -269,13 +269,14 @@ class CategoryShares:
         """The share of each category of the items.
 
         Raises:
-            ValueError: No item has one of the categories.
+            ValueError: A category does not occur among the items.
         """
         shares = dict(self.shares)
         if unknown := shares.keys() - {*categories.names}:
             raise ValueError(
-                "A target must have the categories of the items. Received: "
-                f"{shortened(min(unknown, key=repr))}, which no item has."
+                "A target must contain only categories of the items. Received: "
+                f"{shortened(min(unknown, key=repr))}, which is not the category of "
+                "any item."
             )
         return np.array([shares.get(name, 0.0) for name in categories.names])
 
@@ -290,5 +291,5 @@ class CategoryShares:
 
     @property
     def config(self) -> list[list[Any]]:
-        """What makes these shares again, as plain Python."""
+        """The argument that recreates these shares, as plain Python."""
         return [[*pair] for pair in self.shares]

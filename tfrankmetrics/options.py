@@ -60,7 +60,7 @@ _ABOVE_0 = Rule("a finite number above 0", lambda x: is_finite(x) and x > 0)
 # How the data are read.
 Inputs = Literal["labels", "ids", "catalogue"]
 Duplicates = Literal["first", "all"]
-# What is measured.
+# The definition of the metric.
 Cutoff = Annotated[
     int | None,
     Rule(
@@ -92,7 +92,7 @@ Alpha = Annotated[
 ]
 # The separator of a metric's name and its cutoff, in the keys of results.
 Separator = Literal["@", "_"]
-# Of items, for metrics of what is recommended; `item_data.py` has the other types.
+# Of items, for metrics of recommended items; `item_data.py` contains the other types.
 NumItems = Annotated[
     int | None,
     Rule(
@@ -100,7 +100,7 @@ NumItems = Annotated[
         lambda n: n is None or (is_int(n) and 1 <= n < 2**31),
     ),
 ]
-# How tied items, empty lists and queries count.
+# The treatment of tied items, empty lists and queries.
 Ties = Literal["expected", "stable", "random", "best", "worst"]
 Seed = int | None
 Empty = Literal["zero", "one", "skip"]
@@ -129,13 +129,14 @@ ConventionName = Literal[
 
 
 class Options(TypedDict, total=False):
-    """Options of metrics that are given by name, as in `evaluate(..., gain="linear")`.
+    """Options of metrics that are passed by name, as in `evaluate(..., gain="linear")`.
 
-    Each option applies to every metric that has it, and must apply to at least one.
-    Metric objects in the same list keep their own options. Without an option, a metric
-    uses the value of the `convention`, if there is one, and otherwise its own default.
+    Each option applies to every metric that supports it, and must apply to at least
+    one. Metric objects in the same list keep their options. If an option is not passed,
+    a metric uses the value of the `convention`, if there is one, and otherwise its
+    default.
 
-    `denominator` is not among them, since its choices differ from metric to metric. Set
+    `denominator` is not included, since its choices differ from metric to metric. Set
     it on a metric object, as in `MeanAveragePrecision(k=5, denominator="hits")`.
 
     >>> options: Options = {"gain": "linear", "ties": "stable"}
@@ -167,20 +168,20 @@ class Options(TypedDict, total=False):
         ),
     ]
     relevance_threshold: Annotated[
-        RelevanceThreshold, Option("The lowest label that counts as relevant, above 0.")
+        RelevanceThreshold, Option("The lowest label of a relevant item, above 0.")
     ]
     persistence: Annotated[
         Persistence,
         Option(
-            "The probability that a user goes on from one item to the next, between 0 "
-            "and 1."
+            "The probability that a user continues from one item to the next, between "
+            "0 and 1."
         ),
     ]
     graded: Annotated[
         bool,
         Option(
-            "If True, the gain of an item is its label, whatever the threshold. Then "
-            "labels should be between 0 and 1."
+            "If True, the gain of an item is its label, regardless of the threshold. "
+            "Then labels should be between 0 and 1."
         ),
     ]
     max_label: Annotated[
@@ -213,16 +214,17 @@ class Options(TypedDict, total=False):
     average: Annotated[
         Average,
         Option(
-            'The mean over queries: "micro" (all pairs, or all units of label, count '
-            'alike) or "macro" (all queries count alike). In AUC also "items" or '
-            '"relevant" (a query counts as often as it has items, or relevant items).'
+            'The mean over queries: "micro" (all pairs, or all units of label, are '
+            'weighted equally) or "macro" (all queries are weighted equally). In AUC '
+            'also "items" or "relevant" (a query is weighted by its number of items, '
+            "or of relevant items)."
         ),
     ]
     ties: Annotated[
         Ties,
         Option(
-            'How equal scores count: "expected" (the exact mean over all orders of the '
-            'tied items), "stable" (in the order of the list), "random" (in a '
+            'How ties are broken: "expected" (the exact mean over all permutations of '
+            'the tied items), "stable" (in the order of the list), "random" (in a '
             'pseudo-random order, which `seed` reproduces), "best" (the highest gain '
             'first) or "worst" (the lowest gain first), both without weights per item.'
         ),
@@ -240,8 +242,8 @@ class Options(TypedDict, total=False):
     zero_weight: Annotated[
         ZeroWeight,
         Option(
-            'What a weight of 0 for an item means: "keep" (the item keeps its rank but '
-            'has no gain) or "mask" (the item is masked, as in TF-Ranking and '
+            'The meaning of a weight of 0 for an item: "keep" (the item keeps its rank '
+            'but has no gain) or "mask" (the item is masked, as in TF-Ranking and '
             "keras-rs)."
         ),
     ]
@@ -285,13 +287,13 @@ class Options(TypedDict, total=False):
         ConventionName | None,
         Option(
             'A key of `CONVENTIONS`, such as "trec_eval": uses the settings of that '
-            "tool as defaults. Options that are passed explicitly win."
+            "tool as defaults. Explicitly passed options take precedence."
         ),
     ]
 
 
 class ClassArguments(TypedDict, total=False):
-    """What the classes of metrics take, apart from options of metrics."""
+    """The arguments of metric classes, apart from options of metrics."""
 
     k: Annotated[
         Cutoff,
@@ -300,15 +302,15 @@ class ClassArguments(TypedDict, total=False):
     inputs: Annotated[
         Inputs,
         Option(
-            'What `update_state` takes: "labels" and scores, relevant "ids" and '
+            'The arguments of `update_state`: "labels" and scores, relevant "ids" and '
             'recommended ids, or relevant ids and the scores of a whole "catalogue".'
         ),
     ]
     duplicates: Annotated[
         Duplicates,
         Option(
-            'How a repeated recommendation counts, with inputs="ids" only: "first" '
-            '(once, at its first position) or "all" (each time).'
+            'How repeated recommendations are counted, with inputs="ids" only: "first" '
+            '(once, at the first position) or "all" (each time).'
         ),
     ]
     name: Annotated[
@@ -346,5 +348,5 @@ CONFLICTS = (
         "Pass empty='skip', or average='macro'.",
     ),
 )
-# Choices that mean the same without a cutoff: k is then the length of the list.
+# Choices that are equivalent without a cutoff: k is then the length of the list.
 WITHOUT_CUTOFF = {("denominator", "k"): "list"}

@@ -1,7 +1,7 @@
-"""Rules of arguments, and the errors for values that break them.
+"""Rules of arguments, and the errors for values that violate them.
 
 A rule follows from a type: a `Literal` lists the choices, and `Annotated` types carry a
-`Rule`. An error states the rule, then what was received, and what the user can do.
+`Rule`. An error states the rule, the value received, and the remedy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_OTHER_NAMES: Mapping[str, str] = types.MappingProxyType({})
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """What a value must be: in words, and as a test of a value of the right type."""
+    """The requirement on a value, in words and as a test."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -43,13 +43,13 @@ def is_finite(value: Any) -> bool:
 class UnknownOptionError(TypeError, ValueError):
     """A keyword that is not an option of any metric.
 
-    It is a TypeError, as Python raises for unknown keywords, and a ValueError, as every
-    other error about options is.
+    It is a TypeError, as Python raises for unknown keywords, and a ValueError, like
+    every other error about options.
     """
 
 
 class Conflict(NamedTuple):
-    """Options that contradict each other, in every metric that has all of them."""
+    """Options that contradict each other, in every metric that supports all of them."""
 
     options: tuple[str, ...]
     is_met: Callable[[Mapping[str, Any]], bool]  # reads the values of the options
@@ -73,7 +73,7 @@ def rule_of(annotation: Any) -> Rule:
         return _any_of([rule_of(part) for part in parts])
     if origin is collections.abc.Callable:
         return Rule("a function of a tensor", callable)
-    if hasattr(annotation, "words"):  # a class that checks what users pass
+    if hasattr(annotation, "words"):  # a class that checks the data of users
         return Rule(annotation.words, lambda value: isinstance(value, annotation))
     if annotation not in _RULES:
         raise TypeError(
@@ -116,9 +116,9 @@ def check_option(
     annotation: Any,
     other_names: Mapping[str, str] = NO_OTHER_NAMES,
 ) -> None:
-    """Raises ValueError if a value breaks the rule of its option's type.
+    """Raises ValueError if a value violates the rule of its option's type.
 
-    The error proposes the closest choice. `other_names` are names of choices elsewhere.
+    The error proposes the closest choice. `other_names` maps further names to choices.
     """
     rule = rule_of(annotation)
     if not rule.holds(value):
@@ -136,7 +136,7 @@ def check_query(owner: str, number: Any, num_queries: int) -> None:
     check_option(owner, "query", number, int)
     if not 0 <= number < num_queries:
         raise ValueError(
-            f"`query` must be the number of a query, 0 to {num_queries - 1} here. "
+            f"`query` must be the number of a query, from 0 to {num_queries - 1}. "
             f"Received: {number}."
         )
 
@@ -146,7 +146,7 @@ def did_you_mean(
 ) -> str:
     """Asks whether the user meant the closest known name; empty without a close one.
 
-    Upper and lower case are the same. `other_names` have a known name each.
+    The comparison ignores case. `other_names` maps further names to known ones.
     """
     names = {**{each: each for each in known}, **other_names}
     by_lower = {each.lower(): known_name for each, known_name in names.items()}

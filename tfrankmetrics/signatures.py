@@ -38,9 +38,9 @@ class Option(NamedTuple):
 
 @functools.cache
 def shared_arguments(kind: Any) -> dict[str, tuple[Any, Argument]]:
-    """The type of each argument of a typed dict, and what is stated of it.
+    """The type of each argument of a typed dict, and its documentation.
 
-    The options of metrics are not among them.
+    The options of metrics are not included.
     """
     return _stated(kind, Argument)
 
@@ -86,7 +86,7 @@ def takes(kind: Any) -> Callable[[T], T]:
 
 
 def _signature(function: Any, kind: Any, shared: Mapping) -> inspect.Signature:
-    # Unpack exists for type checkers only: nothing could evaluate it at run time.
+    # Unpack exists for type checkers only, and cannot be evaluated at run time.
     function.__annotations__.pop("arguments")
     signature = inspect.signature(function, eval_str=True)
     *parameters, _ = signature.parameters.values()
@@ -103,7 +103,7 @@ def _signature(function: Any, kind: Any, shared: Mapping) -> inspect.Signature:
 
 
 def described(meaning: str, choices: Iterable[str], default: str | None) -> str:
-    """The meaning of an option with its default, and its choices if it has only few.
+    """The meaning of an option with its default, and its choices if there are only few.
 
     Without a default it is required.
     """
@@ -116,7 +116,7 @@ def with_meanings(documentation: str, meanings: Mapping[str, str]) -> str:
     """A docstring with the meanings of arguments among its arguments.
 
     They come before the entry of all others, `**arguments`, or at the end. An argument
-    that the docstring describes itself keeps that description.
+    that the docstring already describes keeps that description.
     """
     if not documentation or not meanings:  # python -OO removes docstrings
         return documentation

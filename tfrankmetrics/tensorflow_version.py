@@ -14,7 +14,7 @@ OLDEST = (2, 15)
 
 def require_tensorflow(needed_by: str) -> None:
     """Imports TensorFlow; raises ImportError if it is missing or too old."""
-    rule = f"{needed_by} needs TensorFlow {OLDEST[0]}.{OLDEST[1]} or later."
+    rule = f"{needed_by} requires TensorFlow {OLDEST[0]}.{OLDEST[1]} or later."
     if not is_installed():
         raise ModuleNotFoundError(
             f"{rule} Received: none is installed. Run "

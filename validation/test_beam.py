@@ -448,8 +448,8 @@ def test_counters_say_what_did_not_pair():
         (lambda: EvaluateRows(*COLUMNS, ["ndgc@10"]), "Did you mean 'ndcg@10'"),
         (lambda: EvaluateRows(*COLUMNS, ["ndcg"], gian=1), "Received: 'gian'"),
         (lambda: EvaluateRows(*COLUMNS, ["ndcg"], gain="exp"), "must be one of"),
-        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], ties="random"), "no order on Beam"),
-        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], ties="stable"), "no order on Beam"),
+        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], ties="random"), "unordered on Beam"),
+        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], ties="stable"), "unordered on Beam"),
         (lambda: EvaluateRows(*COLUMNS, ["alpha_dcg"]), "labels of subtopics"),
         (lambda: EvaluateRows("query", None, "score", ["mrr"]), "`labels` must be the"),
         (lambda: EvaluateRows(*COLUMNS, ["mrr"], by=[3]), "`by` must be the name"),
@@ -457,7 +457,7 @@ def test_counters_say_what_did_not_pair():
         (lambda: EvaluateRows(*COLUMNS, ["mrr"], by="overall"), "'overall' twice"),
         (lambda: EvaluateRows(*COLUMNS, ["mrr"], sample_weight=2.0), "`sample_weight`"),
         (lambda: EvaluateRun(["mrr"], missing_queries="no"), "missing_queries"),
-        (lambda: EvaluateRun(["mrr"], ties="stable"), "no order on Beam"),
+        (lambda: EvaluateRun(["mrr"], ties="stable"), "unordered on Beam"),
         (lambda: [] | EvaluateRun(["mrr"]), "must be a dict of two PCollections"),
     ],
 )
@@ -469,8 +469,8 @@ def test_invalid_arguments_raise_at_once(make, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"query": None}, "Every row must have an id of its query. Received: None"),
-        ({"query": float("nan")}, "Every row must have an id of its query"),
+        ({"query": None}, "Every row must contain an id of its query. Received: None"),
+        ({"query": float("nan")}, "Every row must contain an id of its query"),
         ({"query": ["a"]}, "Ids must be text, bytes, numbers"),
         ({"query": 7}, "Query ids must be of one type. Received: number, str"),
         (
@@ -484,7 +484,7 @@ def test_invalid_arguments_raise_at_once(make, message):
         ({"weight": -1.0}, "Weights must be finite numbers"),
         ({"weight": float("inf")}, "Weights must be finite numbers"),
         ({"weight": 9.0}, "`sample_weight` must have the same value"),
-        ({"language": "it"}, "'language', must have the same value in all rows"),
+        ({"language": "it"}, "'language'\\) must have the same value in all rows"),
         ({"language": ["de"]}, "`by` must hold hashable values"),
         ({"label": 2000.0}, "with a finite sum.*in query 'query 1'"),
     ],

@@ -384,15 +384,15 @@ def test_confidence_intervals(method):
         (lambda: RankMetrics(["ndgc@10"]), "Did you mean 'ndcg@10'"),
         (lambda: RankMetrics(["ndcg"], gian="linear"), "Received: 'gian'"),
         (lambda: RankMetrics(["ndcg"], gain="exp"), "must be one of 'exponential'"),
-        (lambda: RankMetrics(["ndcg"], ties="random"), "no order on Beam"),
+        (lambda: RankMetrics(["ndcg"], ties="random"), "unordered on Beam"),
         (lambda: RankMetrics(["alpha_dcg"]), "labels of subtopics"),
         (lambda: RankMetrics(["ndcg"], name="map"), "key of one of the metrics"),
         (
             lambda: eval_config(["ndcg@5"], label_key="y", thresholds={"ndcg@10": 0.5}),
-            "of one of the metrics.*'ndcg@10'",
+            "refer to one of the metrics.*'ndcg@10'",
         ),
         (lambda: RankMetrics(["ndcg"], gain=np.sqrt), "as JSON.*no functions"),
-        (lambda: RankMetrics(["judged@5"]), "does not tell items that nobody judged"),
+        (lambda: RankMetrics(["judged@5"]), "does not distinguish unjudged items"),
         (lambda: RankMetrics([tfr.NDCG()]), "as JSON.*no metric objects"),
         (lambda: eval_config(["ndcg"], label_key=""), "`label_key` must name"),
         (
@@ -480,7 +480,7 @@ def test_binarized_and_aggregated_metrics_raise():
     ):
         config = eval_config(["ndcg@10"], **ROWS)
         text_format.Parse(text, config.metrics_specs[0])
-        with pytest.raises(ValueError, match="have no meaning for ranking"):
+        with pytest.raises(ValueError, match="do not apply to ranking"):
             tfma.analyze_raw_data(make_table(queries=3), config)
 
 
@@ -513,7 +513,7 @@ def test_invalid_data_raises(change, keys, message):
 
 def test_labels_above_max_label_raise():
     table = make_table(queries=3).assign(grade=7.0)
-    with pytest.raises(ValueError, match="at most `max_label`, here 4"):
+    with pytest.raises(ValueError, match="at most `max_label`, 4"):
         tfma.analyze_raw_data(table, eval_config(["err"], **ROWS))
 
 
@@ -745,7 +745,7 @@ def test_two_retrieval_models(tmp_path, inputs, label_key, output):
             {"inputs": "ids"},
             "must have the same type.*numbers and text",
         ),
-        ([[1, 2], [3, 3]], {"inputs": "ids", "query_key": "q"}, "no meaning"),
+        ([[1, 2], [3, 3]], {"inputs": "ids", "query_key": "q"}, "is meaningless"),
         ([[1], [2]], {"inputs": "idz"}, "`inputs` must be one of"),
         ([[1], [2]], {"duplicates": "all"}, "`duplicates` is for inputs='ids'"),
         ([[1.5], [2.5]], {"inputs": "ids"}, "integers"),

@@ -5,9 +5,9 @@ operation runs in the library of its arguments: `arrays/tensorflow.py` implement
 tensors of TensorFlow, `arrays/jax.py` for arrays of JAX, and `arrays/numpy.py` for
 arrays of NumPy and for Python's numbers. Arrays of NumPy may be mixed with the others.
 
-Operations that the Python array API standard defines have the same names and semantics
-as in the standard (https://data-apis.org/array-api/latest/), except that `searchsorted`
-works on each row of `[B, N]`. The others are:
+Operations that the Python array API standard defines keep their names and semantics
+(https://data-apis.org/array-api/latest/), except that `searchsorted` works on each row
+of `[B, N]`. The others are:
 
 divide_no_nan(x, y)
     x / y, and 0 where y is 0.
@@ -22,7 +22,7 @@ segment_sum(values, segments, number)
     The sum of the values `[N]` of each of `number` segments.
 sum_chosen(which, values, index)
     The sum of the rows of `values` `[V, ...]` that are True in each row of `which`
-    `[B, N]`; `index` `[B, N]` has the row for each element, by default its position.
+    `[B, N]`; `index` `[B, N]` holds the row for each element, by default its position.
 count_nonzero(where)
     How many are True in each row of `[B, N]`, float64. Faster than a sum for long rows.
 top_k(values, k)
@@ -35,7 +35,7 @@ matvec(matrices, vectors)
 bitcast(values, dtype)
     The same bits as numbers of another dtype.
 shape(values), size(values)
-    The sizes, and their product. In a graph, those that only its run will know are
+    The sizes, and their product. In a graph, sizes that are known only when it runs are
     tensors.
 known_size(lists)
     N of lists `[B, N]`, if it is known before a graph runs.
@@ -44,19 +44,19 @@ has_shape(values, sizes)
 dtype_of(values), is_floating(values), lowest(values)
     The dtype as one of NumPy, whether it is a float, and its lowest finite number.
 without_denormals(values)
-    The values with 0 for denormal numbers, which TensorFlow's operations take for 0.
+    The values with 0 for denormal numbers, which TensorFlow's operations treat as 0.
 cond(condition, if_true, if_false)
     The result of one of two functions.
 while_loop(condition, body, variables)
-    The last variables: `body` makes new ones as long as `condition` is true of them.
+    The last variables: `body` computes new ones as long as `condition` is true of them.
 fold(function, number, initial)
-    What `function(result, i)` makes of the last result, for i = 0 ... `number` - 1.
+    The last result of `result = function(result, i)`, for i = 0 ... `number` - 1.
 unfold(step, state, number, depth, like_row)
     Calls `step(s, *state)` for s = 1 ... `number`. Each call returns the next state and
     a row. Returns the rows as float64 `[depth, B]`; the remaining rows are 0.
 
-An operation that makes an array of numbers alone, such as `zeros`, takes an argument
-`like`: any array of the library in which it should run.
+An operation that creates an array without an array argument, such as `zeros`, takes an
+argument `like`: any array of the library in which it should run.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def in_library(library: Library, array: Any) -> Array:
 
 
 def computing_in(library: Library) -> AbstractContextManager:
-    """What surrounds the operations of a library."""
+    """The context in which the operations of a library run."""
     if library == "tensorflow":
         return nullcontext()
     return numpy.quiet() if library == "numpy" else _jax().exact()

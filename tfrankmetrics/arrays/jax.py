@@ -1,10 +1,10 @@
 """The operations of `tfrankmetrics.arrays` on arrays of JAX, also while it traces.
 
-JAX turns float64 into float32, and int64 into int32, unless told otherwise. So these
-operations, and all that calls them, run within `exact()`.
+By default, JAX converts float64 to float32, and int64 to int32. Therefore, these
+operations and their callers run within `exact()`.
 
 XLA sorts integers several times faster than floats, and than pairs of a number and its
-position. So a sort of 32-bit numbers with their positions is one of 64-bit integers.
+position. Therefore, 32-bit numbers and their positions are sorted as 64-bit integers.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def min(values: jax.Array, axis: int | None = None, keepdims: bool = False) -> A
 def argmax(values: jax.Array, axis: int) -> jax.Array:
     """The position of the first maximum.
 
-    Not by `lax.argmax`: JAX makes its instructions only when it compiles a step, which
+    `lax.argmax` is not used, because JAX lowers it only when it compiles a step, which
     happens outside of `exact()`.
     """
     positions = lax.broadcasted_iota(jnp.int32, values.shape, axis)
@@ -309,7 +309,7 @@ def unfold(
 
 
 def without_denormals(values: jax.Array) -> jax.Array:
-    """The values themselves: XLA's operations take denormal numbers for 0."""
+    """The values themselves: XLA's operations treat denormal numbers as 0."""
     return values
 
 

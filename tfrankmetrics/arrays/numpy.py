@@ -1,7 +1,7 @@
 """The operations of `tfrankmetrics.arrays` on arrays of NumPy.
 
-As in TensorFlow, no operation warns of numbers that overflow or are invalid, if it is
-called within `quiet()`.
+As in TensorFlow, operations called within `quiet()` do not warn of overflow or invalid
+numbers.
 """
 
 from __future__ import annotations
@@ -135,9 +135,8 @@ def searchsorted(
 ) -> np.ndarray:
     """How many of the sorted keys of each row are below each value, or not above it.
 
-    Short rows by one sort of keys and values together, which is stable: with
-    side="left" a value stands in front of the keys that are equal to it. Long rows one
-    by one, by binary search.
+    Short rows take one stable sort of keys and values together, in which a value
+    precedes the keys equal to it with side="left". Long rows take a binary search each.
     """
     if values.shape[1] >= _LONG_ROW:
         rows = zip(keys, values, strict=True)

@@ -145,8 +145,8 @@ def unfold(
 def known_size(lists: tf.Tensor) -> int | None:
     """N, if a graph knows it.
 
-    None in eager code. It may be compiled later, for lists of any length, and must give
-    the same bits as the graph that does not know their length.
+    None in eager mode. The code may be compiled later, for lists of any length, and
+    must produce the same bits as the graph that does not know their length.
     """
     return None if current_graph() is None else lists.shape[1]
 

@@ -61,37 +61,38 @@ class EvaluateRows(beam.PTransform):
     ...     )
     {'num_queries': 2, 'mrr': 0.75, 'precision@1': 0.5}
 
-    An element is a dict, a `beam.Row` or a NamedTuple. The rows of a query may be
-    anywhere. A worker keeps the rows of some 512 queries in memory, and sends sums to
-    the others. The sums are exact, so that the values do not depend on the order of
-    rows, on bundles or on workers.
+    An element is a dict, a `beam.Row` or a NamedTuple. The rows of a query may be in
+    any order and place. A worker keeps the rows of some 512 queries in memory, and
+    sends sums to the others. Because the sums are exact, the values do not depend on
+    the order of rows, on bundles or on workers.
 
     Args:
         query_ids: The column of the query ids: text, bytes, numbers or tuples of these.
         labels: The column of the labels. A row with a label below 0 was not judged, and
-            is left out; only `judged` counts it.
+            is excluded from all metrics but `judged`, `hole` and `rbp_residual`.
         scores: The column of the scores.
         metrics: Names and metric objects, as in `tfrankmetrics.evaluate`.
         sample_weight: The column of the weight of the query, the same in all rows of
             the query; None for equal weights.
         by: The column of the slice of the query, such as its language, the same in all
             rows of the query. Or a list of columns, whose combinations are the slices.
-        **arguments: Options for the metrics given by name, such as `gain="linear"` or
-            `convention="tf_ranking"`. See `tfrankmetrics.Options`. Not ties="random"
-            and ties="stable", since rows have no order on Beam.
+        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
+            `convention="tf_ranking"`. See `tfrankmetrics.Options`. ties="random" and
+            ties="stable" are not supported, since rows are unordered on Beam.
 
     Returns:
         A PCollection of dicts, with `num_queries`, the number of queries that are
         included in any of the metrics, and the value of each metric, a float (NaN if no
-        query is included). Without `by` it has one element. With `by`, one for each
-        slice, which also has the columns of `by`, and one for all queries, in which
-        they are None. That one has `"overall": True`, the others `"overall": False`.
+        query is included). Without `by` it contains one element. With `by` it contains
+        one for each slice, which includes the columns of `by`, and one for all queries,
+        in which they are None. The latter contains `"overall": True`, the others
+        `"overall": False`.
 
     Raises:
-        ValueError: When it is made: a column, metric or option is not one of those
-            above. When the pipeline runs: a query id is missing, a label is NaN, the
-            weight or the slice of a query differs in its rows, or
-            `tfrankmetrics.evaluate_rows` would raise an error.
+        ValueError: On creation: a column, metric or option is not one of those above.
+            When the pipeline runs: a query id is missing, a label is NaN, the weight or
+            the slice of a query differs in its rows, or `tfrankmetrics.evaluate_rows`
+            would raise an error.
     """
 
     def __init__(
@@ -156,11 +157,11 @@ class EvaluateRun(beam.PTransform):
             broken as trec_eval does.
 
     Returns:
-        A PCollection of dicts, as that of `EvaluateRows`.
+        A PCollection of dicts, as in `EvaluateRows`.
 
     Raises:
-        ValueError: As in `EvaluateRows`. When the pipeline runs, also if a table has a
-            pair of query and item twice, or the tables have no query in common.
+        ValueError: As in `EvaluateRows`. When the pipeline runs, also if a table
+            contains a pair of query and item twice, or the tables share no query.
     """
 
     def __init__(
@@ -222,16 +223,17 @@ def _require_names(columns: Mapping[str, Any], sample_weight: Any) -> None:
 
 
 def _of_query(by: Sequence[str]) -> list[str]:
-    return ["`sample_weight`", *(f"`by`, here {name!r}," for name in by)]
+    return ["`sample_weight`", *(f"`by` ({name!r})" for name in by)]
 
 
 def _refuse_stable_ties(measures: Mapping[str, Measure]) -> None:
     for measure in measures.values():
         if measure["ties"] == "stable":
             raise ValueError(
-                "ties='stable' takes the order of rows, and rows have no order on "
+                "ties='stable' requires an order of rows, and rows are unordered on "
                 f"Beam. Received: {measure.name!r} with ties='stable', which some "
-                "conventions choose. Pass ties='expected', also beside a convention."
+                "conventions choose. Pass ties='expected', also together with a "
+                "convention."
             )
 
 
@@ -245,7 +247,7 @@ def _results(queries: Any, combiner: TableCombiner) -> Any:
 def _rows(
     result: tuple[list[dict[str, Any]], RunCounts | None],
 ) -> Iterator[dict[str, Any]]:
-    """The rows of the result, and the counters of what did not pair."""
+    """The rows of the result, and the counters of unmatched queries and items."""
     rows, counts = result
     if counts is not None:
         for name in NUMBERS:

@@ -21,10 +21,11 @@ from tfrankmetrics.rules import did_you_mean, listed, shortened
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Makes of each row its query id, and a tuple of the values of the other columns.
+    """Splits each row into its query id and a tuple of the values of the other columns.
 
-    The tuple has the item id, the label and the score, as far as they are columns. If
-    there are weights or slices, its last value is a tuple of the weight and the slices.
+    The tuple contains the item id, the label and the score, as far as they are columns.
+    If there are weights or slices, its last value is a tuple of the weight and the
+    slices.
     """
 
     table: str  # how errors name the table
@@ -39,7 +40,8 @@ class Columns:
         """The query id and the values of a row.
 
         Raises:
-            ValueError: The row lacks a column, or has a value that breaks its rule.
+            ValueError: The row lacks a column, or contains a value that violates its
+                requirement.
         """
         query = _as_id("query", _cell(row, self.query), self.table)
         values = []
@@ -81,7 +83,7 @@ def names_of_slices(by: Any) -> tuple[str, ...]:
 
 
 def kind_of(query: Any) -> str:
-    """The kind of a query id: all of a table must have one."""
+    """The kind of a query id, which must be the same in the whole table."""
     return "number" if isinstance(query, numbers.Number) else type(query).__name__
 
 
@@ -114,8 +116,8 @@ def _as_id(name: str, value: Any, table: str) -> Any:
         return value
     if is_missing(value):
         raise ValueError(
-            f"Every row must have an id of its {name}. Received: {value!r} in a row of "
-            f"{table}."
+            f"Every row must contain an id of its {name}. Received: {value!r} in a row "
+            f"of {table}."
         )
     if isinstance(value, float):  # workers encode 1.0 and 1 differently
         return int(value) if value.is_integer() else value
@@ -134,8 +136,8 @@ def _as_label(value: Any, query: Any) -> float:
     is_valid = is_exact if isinstance(label, int) else label < math.inf
     if not is_valid and not label < 0:
         raise ValueError(
-            f"{LABEL_RULE} Received: {label!r} for the query {shortened(query)}. Leave "
-            "such rows out."
+            f"{LABEL_RULE} Received: {label!r} for the query {shortened(query)}. Drop "
+            "such rows."
         )
     return label
 
@@ -155,7 +157,7 @@ def _as_weight(value: Any, query: Any) -> float:
     if not 0 <= weight < math.inf:
         raise ValueError(
             f"{WEIGHT_RULE} Received: {weight!r} for the query {shortened(query)}. "
-            "Leave such rows out."
+            "Drop such rows."
         )
     return weight
 
@@ -166,8 +168,8 @@ def _as_number(name: str, value: Any, query: Any) -> float:
     if not isinstance(value, numbers.Real):
         raise ValueError(
             f"`{name}` must hold numbers. Received: {shortened(value)} for the query "
-            f"{shortened(query)}. Replace text by numbers, and leave out rows with "
-            "missing values."
+            f"{shortened(query)}. Replace text by numbers, and drop rows with missing "
+            "values."
         )
     return int(value) if isinstance(value, numbers.Integral) else float(value)
 

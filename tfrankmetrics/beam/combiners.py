@@ -1,4 +1,4 @@
-"""The combiners that Beam calls to add up queries, one table's or two tables'."""
+"""The combiners that Beam calls to add up the queries of one table or of two tables."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Query(NamedTuple):
 
 @dataclasses.dataclass
 class TableSums(Accumulator):
-    """The sums of each slice, and what to check when all queries are added."""
+    """The sums of each slice, and the facts to check when all queries are added."""
 
     kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
     labels: set[float] = dataclasses.field(default_factory=set)  # a few
@@ -86,7 +86,7 @@ class TableSums(Accumulator):
                 self.labels.pop()
 
     def note_judged(self, labels: np.ndarray) -> None:
-        """Adds what the labels are."""
+        """Adds the facts about the labels."""
         self.judged = self.judged.merged(Labels.of(labels))
 
     def add_counts(self, counts: RunCounts | None) -> None:
@@ -106,7 +106,7 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
     ) -> None:
         self._named = named
         self.by = by
-        # What must be the same in all rows of a query, as errors name it.
+        # The values that must be the same in all rows of a query, as errors name them.
         self.of_query = columns
 
     @property
@@ -125,14 +125,14 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         return query, sum(map(len, columns))
 
     def evaluated(self, accumulator: TableSums) -> Evaluated:
-        """The metrics of the queries that wait and count."""
+        """The metrics of the waiting queries that are included."""
         accumulator.kinds |= {kind_of(query.id) for query in accumulator.waiting}
         queries, values, weights = self.values(accumulator)
         ids, slices = [q.id for q in queries], [q.slice for q in queries]
         return Evaluated(ids, slices, values, weights)
 
     def merge(self, merged: TableSums, other: TableSums) -> None:
-        """Adds what another worker sent."""
+        """Adds the sums of a different worker."""
         super().merge(merged, other)
         merged.kinds |= other.kinds
         merged.note_labels(other.labels)
@@ -169,7 +169,7 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
     def values(
         self, accumulator: TableSums
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
-        """The queries that count, and values and weights of each, `[metrics, B]`."""
+        """The included queries, and values and weights of each, `[metrics, B]`."""
         raise NotImplementedError
 
     def require_valid(self, accumulator: TableSums) -> None:
@@ -238,12 +238,12 @@ class RowsCombiner(TableCombiner):
         labels, scores = np.array(accumulator.sample).reshape(-1, 2).T
         warn_if_swapped(labels, scores)
         warn_if_lists_have_one_item(accumulator.num_lists, accumulator.longest)
-        refuse_signed_labels(np.array([*accumulator.labels]), "leave these rows out")
+        refuse_signed_labels(np.array([*accumulator.labels]), "drop these rows")
         accumulator.judged.warn(thresholds_of(self.named.values()))
 
 
 class RunCombiner(TableCombiner):
-    """Adds up queries with judgments of one table, and predictions of another one."""
+    """Adds up queries with judgments of one table, and predictions of a second one."""
 
     def __init__(
         self,
@@ -276,7 +276,7 @@ class RunCombiner(TableCombiner):
     def values(
         self, accumulator: TableSums
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
-        """The queries that count, and values and weights of each, `[metrics, B]`."""
+        """The included queries, and values and weights of each, `[metrics, B]`."""
         waiting = accumulator.waiting
         judged = _pairs("qrels", waiting, [query.judged for query in waiting])
         predicted = _pairs("run", waiting, [query.predicted for query in waiting])
@@ -327,7 +327,7 @@ class RunCombiner(TableCombiner):
         )
         if self._policies.drops_unjudged:
             labels = np.array([*accumulator.labels])
-            refuse_signed_labels(labels, "leave these rows out")
+            refuse_signed_labels(labels, "drop these rows")
 
 
 def require_free_names(named: Mapping[str, Measure], by: Sequence[str]) -> None:
@@ -342,7 +342,7 @@ def require_free_names(named: Mapping[str, Measure], by: Sequence[str]) -> None:
 
 
 def _canonical(columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    """An order of rows by query that does not depend on their order."""
+    """An order of rows by query that does not depend on the order of the input."""
     return np.lexsort((columns["labels"], columns["scores"], columns["query"]))
 
 
@@ -354,8 +354,8 @@ def _in_fixed_widths(
 ) -> tuple[np.ndarray, np.ndarray]:
     """`by_query`, with bits that do not depend on the other queries of the batch.
 
-    A list may be added up in another order if its padding is longer. So the length of
-    the padding depends on the length of the list alone.
+    The terms of a list may be added up in a different order if its padding is longer.
+    Therefore, the length of the padding depends on the length of the list alone.
     """
     lengths = queries.lengths
     values, weights = (np.zeros((len(named), len(lengths))) for _ in range(2))

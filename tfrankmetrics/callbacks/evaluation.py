@@ -1,4 +1,4 @@
-"""When to evaluate, and how the values get into the logs."""
+"""The schedule of evaluations, and the entries of their values in the logs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tfrankmetrics.signatures import shared_arguments
 
 
 class Evaluation(KerasCallback):
-    """Evaluates now and then, and adds the values to the logs.
+    """Evaluates at regular intervals, and adds the values to the logs.
 
-    A subclass has the method `_values`, which computes them.
+    A subclass implements the method `_values`, which computes them.
     """
 
     def __init__(self, request: Request, given: Mapping[str, Any]) -> None:
@@ -42,11 +42,11 @@ class Evaluation(KerasCallback):
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}
 
     def _values(self) -> Any:
-        """What `evaluate` or `evaluate_rows` returns."""
+        """The result of `evaluate` or `evaluate_rows`."""
         raise NotImplementedError
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Refuses to stand behind a callback that reads the values."""
+        """Raises ValueError if a callback that reads the values comes first."""
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}
         for callback in _earlier_callbacks(self):
             read = _keys_in(str(getattr(callback, "filepath", "")))
@@ -62,7 +62,7 @@ class Evaluation(KerasCallback):
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None):
         """Evaluates every n steps, with unit="steps"."""
         # With steps_per_execution, several batches end at once. In the last execution
-        # of an epoch, Keras 3 also counts those that do not exist.
+        # of an epoch, Keras 3 also counts batches that do not exist.
         steps, before = (self.params or {}).get("steps"), self._steps
         number = batch + 1 if steps is None else min(batch + 1, steps)
         self._steps = self._steps_of_epochs + number
@@ -84,18 +84,18 @@ class Evaluation(KerasCallback):
         self._steps_of_epochs, self._logs = self._steps, {}
 
     def _add_to(self, logs: dict[str, Any] | None) -> None:
-        """Adds the values. Raises ValueError if a key has another value already."""
+        """Adds the values. Raises ValueError if a key already has a different value."""
         if logs is None:
             return
         for key, value in self._logs.items():
             other = logs.get(key)
-            # Metrics in `compile` on the same data have the same value, in float32.
+            # Metrics in `compile` return the same value for the same data, in float32.
             if other is not None and not np.isclose(value, other, 1e-4, equal_nan=True):
                 raise ValueError(
                     "Each key of the logs must have one source. Received: "
                     f"{key}={value:.6g} from {type(self).__name__}, and "
-                    f"{float(other):.6g} from another callback or the metrics in "
-                    "`compile`. Pass another `prefix`."
+                    f"{float(other):.6g} from a different callback or the metrics in "
+                    "`compile`. Pass a different `prefix`."
                 )
         logs.update(self._logs)
 
@@ -105,7 +105,7 @@ class Evaluation(KerasCallback):
         return output_of(scores, self._output, type(self).__name__)
 
     def _by_key(self, values: Any) -> dict[str, float]:
-        """The values by the keys of the logs."""
+        """The values by their log keys."""
         if not isinstance(values, SlicedValues):
             return {self._prefix + name: value for name, value in values.items()}
         parts, numbers = {"": values.whole}, {"": sum(values.num_queries.values())}
@@ -127,9 +127,9 @@ class Evaluation(KerasCallback):
 
 
 def _text_of(by: tuple[str, ...], key: Any) -> str:
-    """A slice in the keys of the logs, such as "/language:de"."""
+    """A slice in the log keys, such as "/language:de"."""
     labels = key if len(by) > 1 else (key,)
-    # MLflow refuses most other characters, and then loses the whole run.
+    # MLflow rejects most other characters, and then loses the whole run.
     return "".join(f"/{name}:{label}" for name, label in zip(by, labels, strict=True))
 
 
@@ -151,8 +151,8 @@ def _keys_in(path: str) -> set[str]:
 def _earlier_callbacks(callback: Any) -> list[Any]:
     """The callbacks before this one, in the list of Keras that calls it.
 
-    Keras does not tell a callback which others there are, so this looks up the call
-    stack.
+    Keras gives a callback no access to the others. Therefore, this function inspects
+    the call stack.
     """
     frame = sys._getframe(1)
     while frame is not None:

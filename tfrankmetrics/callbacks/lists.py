@@ -1,4 +1,4 @@
-"""`EvaluateLists`: evaluates a model of lists."""
+"""`EvaluateLists`: evaluates a listwise model."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
 @takes(ListCallbackArguments)
 class EvaluateLists(Evaluation):
-    """Evaluates a model of lists on all that `evaluate` knows, while it trains.
+    """Evaluates a listwise model during training, with all formats of `evaluate`.
 
     Metrics in `compile` are cheaper, since they see the batches of the validation
-    anyway. This callback has slices, masks and strings as ids, and evaluates data of
-    its own. It adds its values to the logs, for all callbacks behind it.
+    anyway. In contrast, this callback supports slices, masks and string ids, and
+    evaluates separate data. It adds its values to the logs, for all callbacks that
+    follow it.
 
     >>> import numpy as np
     >>> import tensorflow as tf
@@ -50,8 +51,8 @@ class EvaluateLists(Evaluation):
     >>> sorted(history)
     ['loss', 'val_mrr', 'val_mrr/language:de', 'val_mrr/language:en']
 
-    A `tf.data.Dataset` of batches of lists takes the place of `x` and `y`, such as the
-    one for `validation_data`. Its batches may be padded to different widths:
+    A `tf.data.Dataset` of batches of lists may replace `x` and `y`, such as the one for
+    `validation_data`. Its batches may be padded to different widths:
 
     >>> lists = tf.data.Dataset.from_tensor_slices((x, labels)).batch(1)
     >>> in_batches = EvaluateLists(lists, metrics=["mrr"])
@@ -62,28 +63,29 @@ class EvaluateLists(Evaluation):
     Args:
         x: The inputs, as for `model.predict`. Or a finite `tf.data.Dataset`, a
             `keras.utils.PyDataset` or a `DataLoader` of PyTorch, of batches `(x, y)` or
-            `(x, y, sample_weight)`. Each evaluation goes through it once, so a dataset
-            that is shuffled again each time is fine, but for `by`.
-        y: What `evaluate` takes as `y_true`: labels, or relevant ids. Omit it if `x` is
-            a dataset.
+            `(x, y, sample_weight)`. Each evaluation iterates over it once. Therefore, a
+            dataset that is reshuffled each time is supported, except with `by`.
+        y: Labels or relevant ids, as `y_true` of `evaluate`. Omit it if `x` is a
+            dataset.
         metrics: Names and metric objects, as in `evaluate`.
-        mask, sample_weight: As in `evaluate`. A dataset holds its own: a mask in `y`,
-            as `{"labels": ..., "mask": ...}`. Without one, the mask that Keras attaches
-            to the scores counts, as in `compile`.
-        by: As in `evaluate`. A slice has keys such as `val_ndcg@10/language:de`. The
-            slices of a dataset are in the order of its lists, which must not be
+        mask, sample_weight: As in `evaluate`. A dataset contains its own, with the mask
+            in `y`, as `{"labels": ..., "mask": ...}`. Without one, the mask that Keras
+            attaches to the scores is used, as in `compile`.
+        by: As in `evaluate`. The keys of a slice look like `val_ndcg@10/language:de`.
+            The slices of a dataset are in the order of its lists, which must not be
             shuffled.
         output: The name or the number of the model's output that holds the scores, if
             it has several. If the `y` of a dataset is a dict or a tuple for all
-            outputs, this output's is taken.
+            outputs, the entry of this output is used.
         batch_size: The batch size of the prediction, as for `model.predict`. A dataset
-            has its own.
-        **arguments: Options for the metrics given by name. See `tfrankmetrics.Options`.
+            defines its own.
+        **arguments: Options for the metrics passed by name. See
+            `tfrankmetrics.Options`.
 
     Raises:
-        ValueError: `evaluate` refuses an argument, or a dataset is infinite, not of
-            these elements, or shuffled with `by`. Or, when training starts, a callback
-            that reads the values stands in front of this one.
+        ValueError: `evaluate` rejects an argument, or a dataset is infinite, contains
+            other elements, or is shuffled with `by`. Or, when training starts, a
+            callback that reads the values comes before this one.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class EvaluateLists(Evaluation):
         self._outputs: Callable[[Any], Any] | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Forgets the model of an earlier training."""
+        """Discards the model of an earlier training."""
         super().on_train_begin(logs)
         self._outputs = None
 
@@ -164,12 +166,12 @@ class EvaluateLists(Evaluation):
 
 
 def _require_batches_of_lists(x: Any, y: Any, others: Mapping[str, Any]) -> None:
-    """Raises ValueError for a dataset that cannot be evaluated, or beside arrays."""
+    """Raises ValueError for a dataset that cannot be evaluated, or one with arrays."""
     given = {"y": y, **others}
     beside = [name for name, value in given.items() if value is not None]
     if beside:
         raise ValueError(
-            "A dataset holds its own labels, masks, weights and batches. Received: a "
+            "A dataset includes its labels, masks, weights and batches. Received: a "
             f"dataset, and also {listed(beside)}. Pass EvaluateLists(dataset, "
             "metrics=[...]), with batches (x, y) or (x, y, sample_weight), where y may "
             'be {"labels": ..., "mask": ...}.'

@@ -1,4 +1,4 @@
-"""`EvaluateRetrieval`: evaluates a retrieval model over its whole catalogue."""
+"""`EvaluateRetrieval`: evaluates a retrieval model over all candidates."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @takes(RetrievalCallbackArguments)
 class EvaluateRetrieval(Evaluation):
-    """Evaluates a retrieval model over its whole catalogue, while it trains.
+    """Evaluates a retrieval model over all candidates during training.
 
     In-batch training compares a query with the items of its batch only, and so do
-    metrics in `compile`. This callback ranks the relevant items of each query among all
-    candidates by `evaluate_retrieval`, and adds the values to the logs, for all
-    callbacks behind it.
+    metrics in `compile`. In contrast, this callback ranks the relevant items of each
+    query among all candidates by `evaluate_retrieval`. It adds the values to the logs,
+    for all callbacks that follow it.
 
     >>> import tensorflow as tf
     >>> users, items = tf.keras.layers.Embedding(5, 4), tf.keras.layers.Embedding(9, 4)
@@ -53,17 +53,18 @@ class EvaluateRetrieval(Evaluation):
         candidates: The inputs of the candidate tower, with a row for each candidate.
         relevant: Ids of the relevant items, as in `evaluate_retrieval`.
         metrics: Names and metric objects, as in `evaluate`.
-        query_tower: A part of the model, such as `model.query_tower`, that makes
-            vectors, or the inputs of `score`, out of queries. None if the queries are
-            vectors already.
+        query_tower: A part of the model, such as `model.query_tower`, that computes
+            embeddings, or the inputs of `score`, from queries. None if the queries are
+            embeddings already.
         sample_weight: As in `evaluate_retrieval`.
-        by: As in `evaluate_retrieval`. A slice has keys such as
+        by: As in `evaluate_retrieval`. The keys of a slice look like
             `val_ndcg@10/language:de`.
-        **arguments: Options for the metrics given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for the metrics passed by name. See
+            `tfrankmetrics.Options`.
 
     Raises:
-        ValueError: `evaluate_retrieval` refuses an argument. Or, when training starts,
-            a callback that reads the values stands in front of this one.
+        ValueError: `evaluate_retrieval` rejects an argument. Or, when training starts,
+            a callback that reads the values comes before this one.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class EvaluateRetrieval(Evaluation):
         self._data = queries, candidates, sample_weight
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Warns if the towers are not those of the model."""
+        """Warns if the towers do not belong to the model."""
         super().on_train_begin(logs)
         _warn_if_other_towers(self._towers, self.model)
 
@@ -110,12 +111,12 @@ class EvaluateRetrieval(Evaluation):
 
 
 def _warn_if_other_towers(towers: Iterable[Any], model: Any) -> None:
-    """Warns if no layer among the towers has a weight of the model that trains."""
+    """Warns if no layer among the towers contains a weight of the model that trains."""
     layers = [*filter(is_layer, towers)]
     weights = {id(each) for layer in layers for each in layer.trainable_variables}
     if weights and not weights & {id(each) for each in model.trainable_variables}:
         warn(
             "The towers must be parts of the model that trains, or their values stay "
-            "the same. Received: towers that have none of its weights. Pass those of "
+            "the same. Received: towers without any of its weights. Pass the towers of "
             "the model, such as query_tower=model.query_tower."
         )

@@ -1,4 +1,4 @@
-"""`EvaluateRows`: evaluates a model of single items by query."""
+"""`EvaluateRows`: evaluates a pointwise model per query."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @takes(RowCallbackArguments)
 class EvaluateRows(Evaluation):
-    """Evaluates a model of single items by query, while it trains.
+    """Evaluates a pointwise model per query during training.
 
     A model such as DIN or DeepFM scores one user and one item at a time. After each
     epoch this callback predicts all rows, computes the metrics by `evaluate_rows`, and
     adds them to the logs, for `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and all
-    other callbacks behind it.
+    other callbacks that follow it.
 
     >>> import numpy as np
     >>> import tensorflow as tf
@@ -51,12 +51,14 @@ class EvaluateRows(Evaluation):
         metrics: Names and metric objects, as in `evaluate`.
         data, groups, sample_weight, item_ids: As in `evaluate_rows`. With `data`, the
             other columns may be names.
-        by: As in `evaluate_rows`. A slice has keys such as `val_ndcg@10/language:de`.
-        **arguments: Options for the metrics given by name. See `tfrankmetrics.Options`.
+        by: As in `evaluate_rows`. The keys of a slice look like
+            `val_ndcg@10/language:de`.
+        **arguments: Options for the metrics passed by name. See
+            `tfrankmetrics.Options`.
 
     Raises:
-        ValueError: `evaluate_rows` refuses an argument. Or, when training starts, a
-            callback that reads the values stands in front of this one.
+        ValueError: `evaluate_rows` rejects an argument. Or, when training starts, a
+            callback that reads the values comes before this one.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ MOST_NAMES = 20  # in an error message
 
 
 def is_frame(data: Any) -> bool:
-    """Whether an object has named columns: a frame of pandas or polars, or Arrow's."""
+    """Whether an object is a frame of pandas or polars, or an Arrow table."""
     return hasattr(type(data), "columns") and not isinstance(
         data, (np.ndarray, Mapping)
     )
@@ -49,7 +49,7 @@ def column(data: Any, name: Any, argument: str) -> Any:
     """The column of a frame that an argument names."""
     if type(data).__name__ == "LazyFrame":
         raise ValueError(
-            "A frame must have its data. Received: a LazyFrame. Call its collect()."
+            "A frame must contain its data. Received: a LazyFrame. Call its collect()."
         )
     names = column_names(data)
     if names.count(name) == 1:

@@ -24,12 +24,12 @@ from tfrankmetrics.rules import shortened
 class Slices(NamedTuple):
     """A slice for each query."""
 
-    names: tuple[str, ...]  # what the slices are by, such as ("language", "market")
+    names: tuple[str, ...]  # of the columns, such as ("language", "market")
     keys: list[tuple]  # sorted, missing values last, if they can be compared
     of_query: np.ndarray  # the number of each query's slice, int [queries]
 
     def grouped(self) -> tuple[np.ndarray, list[slice]]:
-        """The queries, sorted by slice, and where those of each slice are in them."""
+        """The queries, sorted by slice, and the place of each slice among them."""
         order = np.argsort(self.of_query, kind="stable")
         ends = np.cumsum(np.bincount(self.of_query, minlength=len(self.keys)))
         starts = [0, *ends.tolist()]
@@ -45,7 +45,7 @@ class Slices(NamedTuple):
 
 
 def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
-    """The columns that `by` names or holds, by their names.
+    """The columns that `by` names or contains, by their names.
 
     Args:
         by: The name of a column of `data`, or a list of names. Or a column itself, or
@@ -68,7 +68,7 @@ def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
 
 
 def _named_columns(by: Any, data: Any) -> Any:
-    """The columns of a frame that `by` names; `by` itself if it holds columns."""
+    """The columns of a frame that `by` names; `by` itself if it contains columns."""
     names = [by] if isinstance(by, str) else by
     if not isinstance(names, (list, tuple)):
         return by
@@ -80,7 +80,7 @@ class Column:
     """A column with a value for each query."""
 
     distinct: list[Any]
-    numbers: np.ndarray  # which of the distinct values each query has, int [queries]
+    numbers: np.ndarray  # the number of each query's value, int [queries]
 
     def of(self, which: np.ndarray) -> Column:
         """The column of some queries."""
@@ -110,7 +110,7 @@ def columns_by_query(
 def slices_of(columns: Mapping[str, Column]) -> Slices:
     """The slices of queries, from columns with a value for each query.
 
-    Several columns are crossed: each combination of values that occurs is a slice.
+    With several columns, each combination of values that occurs is a slice.
     """
     keys: list[tuple] = [()]
     crossed: Any = 0
@@ -131,14 +131,11 @@ def slices_of(columns: Mapping[str, Column]) -> Slices:
 
 
 def in_order(keys: Sequence[tuple]) -> list[int]:
-    """The numbers of slices in their order: sorted, missing values last.
-
-    As they are, if they cannot be compared.
-    """
+    """The numbers of slices in their order: sorted, missing values last."""
     try:
         missing_last = [[(value is None, value) for value in key] for key in keys]
         return sorted(range(len(keys)), key=missing_last.__getitem__)
-    except TypeError:  # values of different types, such as numbers beside text
+    except TypeError:  # values of different types, such as numbers and text
         return [*range(len(keys))]
 
 
@@ -150,10 +147,10 @@ def column_of_queries(
     starts: np.ndarray,
     num_rows: int,
 ) -> Column:
-    """A column's value for each query, which must be the same in all of its rows.
+    """The value of a column for each query, which must be the same in all of its rows.
 
     Args:
-        argument: The argument that gave the column.
+        argument: The argument that the column was passed as.
         name: The name of the column.
         values: The column, with a value for each row.
         order: The rows, sorted by query; None if they are sorted already.
@@ -201,7 +198,7 @@ def _codes_of(argument: str, name: str, values: Any) -> np.ndarray:
         except TypeError:  # values that are not hashable, an error below
             codes = column_of(argument, name, values).numbers
     elif library == "polars" and str(dtype) == "String":
-        import polars  # loaded already, since the user has such a column
+        import polars  # loaded already, since the user passed such a column
 
         codes = values.cast(polars.Categorical).to_physical()
         codes = codes.cast(polars.Int64).fill_null(-1).to_numpy()

@@ -1,4 +1,4 @@
-"""Values of columns: numbers and ids, checked, and without any change by NumPy."""
+"""Values of columns: numbers and ids, checked, and not changed by NumPy."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tfrankmetrics.rules import shortened
 FIRST_INEXACT = 2**53
 LABEL_RULE = "Labels must be finite numbers, and integers below 2^53."
 LABEL_REMEDY = (
-    "Pass 0 for an item that is not relevant, or -1 for one that was not judged; to "
-    "leave rows out would change the ranking."
+    "Pass 0 for an item that is not relevant, or -1 for one that was not judged; "
+    "dropping rows would change the ranking."
 )
 WEIGHT_RULE = "Weights must be finite numbers of at least 0."
 
 
 def from_pytorch(data: Any) -> Any:
-    """A tensor of PyTorch, or a list of them, as NumPy's; other data as they are.
+    """Tensors of PyTorch, or a list of them, as NumPy arrays; other data unchanged.
 
     NumPy cannot convert tensors that require a gradient, are on a GPU or are bfloat16.
-    Raises RuntimeError for an array of JAX that has no values yet.
+    Raises RuntimeError for an array of JAX without values yet.
     """
     if isinstance(data, (list, tuple)):
         is_list_of_them = data and hasattr(data[0], "detach")
@@ -45,8 +45,8 @@ def from_pytorch(data: Any) -> Any:
 def exact_array(values: Any) -> Any:
     """A list as an array: of objects, if NumPy would change its values.
 
-    It turns [1, "1"] and [NaN, "a"] into text, rounds large integers beside others,
-    drops zeros at the end of text, and makes two dimensions of tuples.
+    NumPy turns [1, "1"] and [NaN, "a"] into text, rounds large integers in lists with
+    floats, drops zeros at the end of text, and makes two dimensions of tuples.
     """
     if not isinstance(values, (list, tuple)):
         return values
@@ -59,7 +59,7 @@ def exact_array(values: Any) -> Any:
 
 
 def as_objects(values: Sequence[Any]) -> np.ndarray:
-    """Values as an array `[values]`, each as it is: NumPy would change some."""
+    """Values as an array `[values]`, each unchanged: NumPy would convert some."""
     array = np.empty(len(values), object)
     array[:] = values
     return array
@@ -92,7 +92,7 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
         # Text that is no number explains why the whole column is text.
         words = (each for each in others if not _is_number_as_text(each[1]))
         row, value = next(words, (others or [(0, array.dtype)])[0])
-        remedy = "Replace text by numbers, and leave out rows with missing values."
+        remedy = "Replace text by numbers, and drop rows with missing values."
         if name == "labels":
             remedy += " If these are the query ids, swap `query_ids` and `labels`."
         raise ValueError(
@@ -119,7 +119,7 @@ def exact_scores(scores: Any) -> np.ndarray:
 
 
 def has_large_int(values: Any, array: np.ndarray) -> bool:
-    """Whether a value is an integer that float64 may round; `array` has the values."""
+    """Whether float64 may round one of the values, an integer; `array` holds them."""
     if array.dtype.kind in "iu":
         return _has_large(array)
     # Other numbers may be integers only in a list, where NumPy makes them float64.
@@ -139,9 +139,9 @@ def _has_large(numbers: np.ndarray) -> bool:
 
 
 def require_labels(labels: np.ndarray, where: str = "") -> None:
-    """Raises ValueError for a label that breaks the rule; `where` ends with the table.
+    """Raises ValueError for an invalid label; `where` ends with the table.
 
-    A label below 0 means that an item was not judged, so that -inf is one, too.
+    A label below 0, including -inf, means that an item was not judged.
     """
     bad = ~np.isfinite(labels) & ~(labels < 0)
     if labels.dtype.kind in "iu":
@@ -150,9 +150,9 @@ def require_labels(labels: np.ndarray, where: str = "") -> None:
 
 
 def require_weights(weights: np.ndarray) -> None:
-    """Raises ValueError for a weight that breaks the rule."""
+    """Raises ValueError for an invalid weight."""
     bad = ~np.isfinite(weights) | (weights < 0)
-    _require(WEIGHT_RULE, weights, bad, "", "Leave such rows out.")
+    _require(WEIGHT_RULE, weights, bad, "", "Drop such rows.")
 
 
 def _require(
@@ -234,9 +234,8 @@ def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
     for number, rounded in zip(_flat(data), array.flat, strict=True):
         if isinstance(number, int) and number != int(rounded):
             raise ValueError(
-                f"{name} must not hold integers that float64 rounds, beside other "
-                f"numbers. Received: {number}, which became {rounded}. Pass an array "
-                "of int64."
+                f"{name} must not mix integers that float64 rounds with other numbers. "
+                f"Received: {number}, which became {rounded}. Pass an array of int64."
             )
 
 
@@ -254,7 +253,7 @@ def refuse_masked_arrays(name: str, data: Any) -> None:
         raise ValueError(
             f"{name} must not be a masked array, whose mask would be lost. Received: a "
             "numpy.ma.MaskedArray. Pass array.data, and in evaluate also "
-            "mask=~array.mask; in evaluate_rows, leave the masked rows out."
+            "mask=~array.mask; in evaluate_rows, drop the masked rows."
         )
 
 

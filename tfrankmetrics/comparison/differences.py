@@ -1,4 +1,4 @@
-"""`compare`: which model is better, and whether the difference may be chance."""
+"""`compare`: which model is better, and whether the difference is significant."""
 
 from __future__ import annotations
 
@@ -74,40 +74,41 @@ def compare(
     Paired randomization test.
     Too few queries differ for p < 0.05 in any outcome: B - A, mrr (4: p >= 0.125).
 
-    For each metric, the result has the mean of each model with its 95% interval, and
-    for each two models the difference with its 95% interval, the p-value of a paired
-    test, and the number of queries in which the second model is better, worse or equal.
+    For each metric, the result contains the mean of each model with its 95% interval.
+    For each pair of models, it contains the difference with its 95% interval, the
+    p-value of a paired test, and the number of queries in which the second model is
+    better, worse or equal.
 
     Queries are paired by their ids, the key "query" of the values, or by position
-    without ids. A query whose value is NaN does not count. Weighted queries have their
-    weights in all means, intervals and tests. Intervals do not depend on `test`;
-    they are described in the module `comparison.intervals`, and their coverage in the
+    without ids. A query whose value is NaN is excluded. The weights of queries apply to
+    all means, intervals and tests. Intervals do not depend on `test`; they are
+    described in the module `comparison.intervals`, and their coverage in the
     documentation.
 
     Args:
-        values: For each model, what `evaluate`, `evaluate_rows` or `evaluate_run`
-            returned with `per_query=True`. With one model, there are only means.
+        values: For each model, the result of `evaluate`, `evaluate_rows` or
+            `evaluate_run` with `per_query=True`. With one model, there are only means.
         by: A slice for each query: a dict `{query: slice}`, or a column or a dict of
-            columns in the order of the first model. Or the keys of columns that the
-            first model's values have from their own `by`. The models are compared in
-            each slice, too.
-        test: "randomization" (the default) swaps the models in random queries. "t" is
-            the paired t-test. "bootstrap" draws queries with replacement.
-        correction: "holm" (the default) or "bonferroni" corrects the p-values for the
+            columns in the order of the first model. Or the keys of slice columns in the
+            first model's values, which were computed with `by`. The models are compared
+            in each slice, too.
+        test: "randomization" (the default) randomly swaps the models within queries.
+            "t" is the paired t-test. "bootstrap" draws queries with replacement.
+        correction: "holm" (the default) or "bonferroni" adjusts the p-values for the
             number of comparisons: all metrics, all pairs of models, and all slices.
-            None leaves them as they are.
+            None leaves them unadjusted.
         seed: The seed of the random swaps or draws.
         resamples: The number of random swaps or draws.
-        unpaired: Queries that only some of the models have are an "error" (the
-            default). "drop" leaves them out, and the result says how many.
+        unpaired: How to treat queries that are missing from some models: as an "error"
+            (the default), or "drop" excludes them, and the result reports how many.
 
     Returns:
         A `Comparison`, which prints as a table.
 
     Raises:
-        ValueError: The models do not have the same queries and metrics, an id occurs
-            twice, or an argument is not one of those above.
-        ImportError: SciPy is not installed. `tfrankmetrics[compare]` brings it.
+        ValueError: The models differ in their queries or metrics, an id occurs twice,
+            or an argument is not one of those above.
+        ImportError: SciPy is not installed. `tfrankmetrics[compare]` includes it.
     """
     _check_options(test, correction, seed, resamples, unpaired)
     models = read_models(values, [by] if isinstance(by, str) else by)
@@ -187,14 +188,15 @@ def _check_options(
 
 
 def _warn_without_weights(values: Mapping, metrics: Sequence[str]) -> None:
-    """Warns of values that were copied to a dict, which has lost their weights."""
+    """Warns of values that were copied to a plain dict, which drops their weights."""
     for name, each in values.items():
         micro = [*filter(has_weights, metrics)]
         if micro and not isinstance(each, QueryValues):
             warn(
-                f"The mean of {listed(micro)} weighs the queries. Received: values "
-                f"without weights for {name!r}, so all queries count alike. Pass what "
-                "evaluate(..., per_query=True) returned, and no copy of it."
+                f"The mean of {listed(micro)} requires query weights. Received: values "
+                f"without weights for {name!r}, so that all queries are weighted "
+                "equally. Pass the object that evaluate(..., per_query=True) returned, "
+                "not a copy of it."
             )
 
 
@@ -210,9 +212,9 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
     names = [by] if isinstance(by, str) else by
     if is_frame(by) and first.ids is not None:
         raise ValueError(
-            "`by` must have a slice for each query id. Received: a frame, whose rows "
-            "may be in another order. Pass a dict of the slice of each id, as in "
-            "dict(zip(frame[ids], frame[slices])), or pass `by` to evaluate_run."
+            "`by` must contain a slice for each query id. Received: a frame, whose "
+            "rows may be in a different order. Pass a dict of the slice of each id, as "
+            "in dict(zip(frame[ids], frame[slices])), or pass `by` to evaluate_run."
         )
     if isinstance(by, Mapping) and by and not any(map(np.ndim, by.values())):
         return _column_by_id(by, first)
@@ -221,9 +223,9 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
         return columns_by_query(columns, first.num_queries)
     if isinstance(by, str):
         raise ValueError(
-            "`by` must be a column, or the name of slices that the first model's "
-            f"values have. Received: {by!r}. Pass by={by!r} to evaluate, "
-            "evaluate_rows or evaluate_run, too."
+            "`by` must be a column, or the name of slices in the first model's values. "
+            f"Received: {by!r}. Pass by={by!r} to evaluate, evaluate_rows or "
+            "evaluate_run, too."
         )
     return columns_by_query(by_columns(by), first.num_queries)
 
@@ -243,7 +245,7 @@ def _column_by_id(by: Mapping, first: Model) -> dict[str, Column]:
             "A dict of the slice of each query requires query ids. Received: values "
             "without the key 'query'. Pass a column with a slice for each query."
         )
-    rule = "`by` must have a slice for each query."
+    rule = "`by` must contain a slice for each query."
     of_ids = values_by_id(rule, by, first.ids)
     return columns_by_query({"slice": of_ids}, first.num_queries)
 

@@ -29,7 +29,7 @@ class Mean(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The mean of the second model minus the first one's, with its 95% interval."""
+    """The mean of the second model minus that of the first, with its 95% interval."""
 
     slice: tuple | None  # None for all queries
     metric: str
@@ -57,12 +57,13 @@ class Difference(NamedTuple):
         return self.adjusted_p < SIGNIFICANT
 
     def detectable_difference(self, power: float = 0.8) -> float:
-        """The smallest true difference that so many queries would show.
+        """The smallest true difference that this number of queries would detect.
 
-        A test of as many queries, whose differences vary as much, has p < 0.05 with
-        the probability `power` (without a correction for several comparisons). NaN for
-        too few queries, or if none differs. Source: Guenther, "Sample size formulas for
-        normal theory t tests", The American Statistician 35, 1981.
+        A test of as many queries, with the same variance of differences, yields p <
+        0.05 with the probability `power` (without an adjustment for several
+        comparisons). It is NaN for too few queries, or if none differs. Source:
+        Guenther, "Sample size formulas for normal theory t tests", The American
+        Statistician 35, 1981.
         """
         of_test, both = _quantiles(power)
         degrees = self.queries - of_test**2 / 2
@@ -71,11 +72,11 @@ class Difference(NamedTuple):
         return both * self.standard_error * math.sqrt(self.queries / degrees)
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:
-        """The number of queries that would show a true difference of this size.
+        """The number of queries that would detect a true difference of this size.
 
-        The inverse of `detectable_difference`, and at least as many as the test needs
-        to find anything. Raises ValueError for a difference that is not a finite number
-        other than 0, and if no two queries differ.
+        The inverse of `detectable_difference`, and at least the smallest number that
+        can reach significance. Raises ValueError for a difference that is not a finite
+        number other than 0, and if no two queries differ.
         """
         is_number = isinstance(difference, numbers.Real) and math.isfinite(difference)
         if not is_number or not difference:
@@ -93,7 +94,7 @@ class Difference(NamedTuple):
         needed = math.ceil(self.queries * ratio**2 + of_test**2 / 2)
         if not self.smallest_p:  # a test without a limit
             return needed
-        # So many differing queries reach p < 0.05, since 2 / 2^m must be below it.
+        # The least m with 2 / 2^m below 0.05, the number of queries that must differ.
         least = math.floor(math.log2(2 / SIGNIFICANT)) + 1
         return max(needed, math.ceil(least * self.queries / (self.wins + self.losses)))
 

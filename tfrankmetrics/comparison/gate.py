@@ -1,4 +1,4 @@
-"""The decision about a model: whether it may replace another one, by a stated rule."""
+"""The decision whether a model may replace a baseline, by a stated rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Policy = Literal["not_worse", "better"]
 
 
 class Decision(NamedTuple):
-    """Whether a model passed, and the rule that decided, in one sentence.
+    """Whether a model passed, and the decisive rule, in one sentence.
 
     It is true if the model passed, as in `if not comparison.gate(...): ...`.
     """
@@ -31,7 +31,7 @@ class Decision(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What a model must fulfil in each comparison with the baseline."""
+    """The condition on a model in each comparison with the baseline."""
 
     metric: str
     baseline: str
@@ -42,7 +42,7 @@ class Rule(NamedTuple):
 
     def decide(self, differences: Iterable[Difference]) -> Decision:
         """The decision: the first comparison that fails, or else the last one."""
-        decision = Decision(False, "There is nothing to compare.")
+        decision = Decision(False, "No comparison was made.")
         slices = []
         for each in differences:
             decision = self._of(each)
@@ -68,7 +68,7 @@ class Rule(NamedTuple):
             return Decision(True, f"{start}{reason} queries.")
         if math.isnan(low):
             number = "one query has" if each.queries == 1 else "these queries have"
-            number = number if each.queries else "no query counts, and so they have"
+            number = number if each.queries else "no query is included; they have"
             return Decision(False, f"{start}unknown, since {number} no interval.")
         if self.policy == "not_worse":
             passed = low > -self.margin
@@ -120,7 +120,7 @@ def other_model(baseline: str, model: str | None, models: Sequence[str]) -> str:
     others = [name for name in models if name != baseline]
     if len(models) < 2:
         raise ValueError(
-            f"A baseline needs another model. Received: only {listed(models)}."
+            f"A baseline requires a second model. Received: only {listed(models)}."
         )
     if baseline not in models:
         raise ValueError(
@@ -148,7 +148,7 @@ def make_rule(
     policy: Any,
     compared: PerQuery,
 ) -> Rule:
-    """Checks what a user asked for. Raises ValueError for what is not compared."""
+    """Checks the request. Raises ValueError for names that were not compared."""
     require_compared("metric", metric, compared.metrics)
     model = other_model(baseline, model, compared.models)
     rule = rule_of(Policy)

@@ -1,19 +1,19 @@
 """95% intervals of means, and of their differences, for any number of queries.
 
-Student's interval fails for few queries with skewed values: of 50 queries of which 5%
-have a hit, it covers the mean in 92% of all samples, and of ten in 40%, because most of
-these samples have no hit at all. Then its width is 0.
+Student's interval fails for few queries with skewed values. If 5% of the queries have a
+hit, it covers the mean in 92% of all samples of 50 queries, but only in 40% of those of
+ten, because most of these samples contain no hit and its width is 0.
 
-The interval follows Rubin, "The Bayesian bootstrap", Annals of Statistics 9, 1981:
-the unknown mean is sum(D x) / sum(D), where each value x has a random weight D of the
-distribution Gamma(1). Two more values with Gamma(1/2) stand for what the sample does
-not show, one at each end of the possible values, as in Jeffreys' prior for a share
-(Brown, Cai and DasGupta, "Interval estimation for a binomial proportion", Statistical
-Science 16, 2001). The ends are a third of the observed spread beyond the lowest and
-the highest value, but within the range of the metric; or the range, if all values are
-equal. The distribution of the mean is approximated by the beta distribution between
-the ends with the same mean and variance, and widened as Student's t distribution is
-wider than the normal one.
+The interval follows Rubin, "The Bayesian bootstrap", Annals of Statistics 9, 1981: the
+unknown mean is sum(D x) / sum(D), where each value x has a random weight D of the
+distribution Gamma(1). Two more values with Gamma(1/2) represent unobserved values, one
+at each end of the possible values, as in Jeffreys' prior for a share (Brown, Cai and
+DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16,
+2001). The ends are a third of the observed spread beyond the lowest and the highest
+value, but within the range of the metric; or the range, if all values are equal. The
+distribution of the mean is approximated by the beta distribution between the ends with
+the same mean and variance, and widened as Student's t distribution is wider than the
+normal one.
 
 If all values are 0 or 1, and all weights are equal, the interval is the exact one of
 Clopper and Pearson.
@@ -37,7 +37,7 @@ WEIGHT_OF_END = 0.5
 
 
 class Spread(NamedTuple):
-    """What is known of the values of some metrics, each an array `[metrics]`."""
+    """Statistics of the values of some metrics, each an array `[metrics]`."""
 
     number: np.ndarray  # of queries, or of as many queries with equal weights
     variance: np.ndarray  # of the mean
@@ -50,7 +50,8 @@ class Spread(NamedTuple):
 def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
     """The lower and upper ends for each metric, `[2, metrics]`.
 
-    NaN for less than two queries, and for equal values of a metric without a range.
+    They are NaN for fewer than two queries, and for equal values of a metric without a
+    range.
 
     Args:
         sample: The values and weights of the queries.
@@ -68,7 +69,7 @@ def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
 def intervals_of_differences(
     first: Sample, second: Sample, ranges: np.ndarray
 ) -> np.ndarray:
-    """The same for the means of the second sample minus those of the first one."""
+    """The same for the differences of means, the second sample minus the first."""
     influences = second.influences - first.influences
     of_queries, ranges = second.values - first.values, ranges - ranges[::-1]
     spread = _spread(of_queries, influences, ranges, first, second)
@@ -119,7 +120,7 @@ def _exact_intervals(hits: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 def _spread(
     values: np.ndarray, influences: np.ndarray, ranges: np.ndarray, *samples: Sample
 ) -> Spread:
-    """The spread of the values, or differences, of the queries that count."""
+    """The spread of the values, or differences, of the included queries."""
     counts: Any = np.any([sample.weights > 0 for sample in samples], axis=0)
     if counts.all():
         counts = True  # much faster than a mask

@@ -1,4 +1,4 @@
-"""The values of models, query by query, and their pairs, for `compare`."""
+"""The per-query values of models, and their pairs, for `compare`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.results.values import QueryValues
 from tfrankmetrics.rules import listed, shortened
 
-# How query ids are called elsewhere.
+# Names of query ids in other tools.
 NAMES_OF_IDS = {"query_id", "queryid", "query-id", "qid", "q_id", "topic", "topic_id"}
 NAMES_OF_IDS |= {"user", "user_id", "userid", "id"}
 
@@ -28,7 +28,7 @@ class Model(NamedTuple):
 
     name: str
     ids: list[Any] | None
-    values: np.ndarray  # [queries, metrics], NaN for queries that do not count
+    values: np.ndarray  # [queries, metrics], NaN for excluded queries
     weights: np.ndarray  # [queries, metrics]
     metrics: tuple[str, ...]
     lower_is_better: frozenset[str]
@@ -59,7 +59,7 @@ class Model(NamedTuple):
 
 
 def read_models(values: Any, by: Any) -> list[Model]:
-    """Checks the values of models. Those of the keys `by` are slices."""
+    """Checks the values of models. The columns of the keys `by` are slices."""
     if is_frame(values):
         raise ValueError(
             "`values` must be a dict with the values of each model. Received: a frame. "
@@ -87,7 +87,7 @@ def read_models(values: Any, by: Any) -> list[Model]:
 
 
 def _require_alike(first: Model, model: Model) -> None:
-    """Raises ValueError if two models have other metrics, or one has no query ids."""
+    """Raises ValueError if models differ in metrics, or only some have query ids."""
     if set(model.metrics) != set(first.metrics):
         raise ValueError(
             "All models must have the same metrics. Received: "
@@ -96,9 +96,8 @@ def _require_alike(first: Model, model: Model) -> None:
         )
     if (model.ids is None) != (first.ids is None):
         raise ValueError(
-            "Either all models must have query ids, or none. Received: "
-            f"{first.name!r} and {model.name!r}, only one of which has the key "
-            "'query'."
+            f"Either all models must have query ids, or none. Received: {first.name!r} "
+            f"and {model.name!r}, only one of which contains the key 'query'."
         )
 
 
@@ -146,7 +145,7 @@ def _refuse_ids(name: str, known: Mapping, arrays: Mapping[str, Any]) -> None:
     found = [key for key in arrays if str(key).lower() in NAMES_OF_IDS]
     if found and "query" not in known:
         raise ValueError(
-            "The ids of the queries must have the key 'query', or queries would be "
+            "The ids of the queries must be under the key 'query', or queries would be "
             f"paired by position. Received: {listed(found)} for {name!r}. Rename it to "
             "'query'."
         )
@@ -159,9 +158,9 @@ def _require_numbers(
     texts = [key for key, array in arrays.items() if array.dtype.kind not in "biuf"]
     if texts:
         raise ValueError(
-            "The values of a metric must be numbers, NaN for queries that do not "
-            f"count. Received: others for {listed(texts)} of {name!r}. Leave them out, "
-            "or name columns of slices in `by`."
+            "The values of a metric must be numbers, NaN for excluded queries. "
+            f"Received: others for {listed(texts)} of {name!r}. Remove them, or name "
+            "columns of slices in `by`."
         )
     shapes = {key: np.shape(array) for key, array in arrays.items()}
     for key, weights in known.weights.items():
@@ -178,18 +177,18 @@ def _require_numbers(
 
 
 def _require_distinct(name: str, ids: list[Any]) -> None:
-    """Raises ValueError for a query that a model has twice."""
+    """Raises ValueError for a query that occurs twice in a model."""
     if len(set(ids)) < len(ids):
         numbers = collections.Counter(ids)
         twice = next(query for query, number in numbers.items() if number > 1)
         raise ValueError(
-            "A model must have each query once. Received: the query "
+            "A model must contain each query once. Received: the query "
             f"{shortened(twice)} more than once for {name!r}."
         )
 
 
 def _numbers(array: np.ndarray) -> np.ndarray:
-    """Objects that are numbers or None as floats; other arrays as they are."""
+    """Objects that are numbers or None as floats; other arrays unchanged."""
     if array.dtype == object:
         try:
             return array.astype(float)
@@ -218,7 +217,7 @@ def _check_range(models: Sequence[Model]) -> None:
                 f"The values of {models[0].metrics[column]!r} should be "
                 f"{low[column]:g} to {high[column]:g}. Received: {bad:g} for "
                 f"{model.name!r}, so that intervals do not use this range. Divide "
-                "percentages by 100, or use another name."
+                "percentages by 100, or use a different name."
             )
             models[0].ranges[:, column] = -np.inf, np.inf
 
@@ -226,7 +225,7 @@ def _check_range(models: Sequence[Model]) -> None:
 def _declaration(metric: str) -> Declaration | None:
     try:
         return parse_name(metric)[0]
-    except ValueError:  # the name of somebody else's metric
+    except ValueError:  # the name of a metric of another library
         return None
 
 
@@ -242,10 +241,10 @@ def has_weights(metric: str) -> bool:
 
 
 def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray, int]:
-    """The models with the queries of the first one, in its order, that all have.
+    """The models with the queries common to all, in the order of the first model.
 
-    Also returns which of the first model's queries these are, and how many queries only
-    some of the models have.
+    Also returns which of the first model's queries these are, and how many queries are
+    missing from some of the models.
     """
     first = models[0]
     if first.ids is None:
@@ -258,7 +257,7 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
     ids = list(itertools.compress(first.ids, kept))
     if not ids:
         raise ValueError(
-            "Models must have queries in common. Received: none that all have."
+            "Models must have queries in common. Received: no common query."
         )
     result = [
         model.with_queries(ids, [place[query] for query in ids])
@@ -295,7 +294,7 @@ def _require_same_queries(models: list[Model], places: list[dict[Any, int]]) -> 
 
 
 def samples_of(models: list[Model], unpaired: str) -> tuple[list[Sample], int]:
-    """Values and weights, 0 where a query does not count; how many were dropped."""
+    """Values and weights, 0 for excluded queries; how many were dropped."""
     counts = np.stack([~np.isnan(model.values) for model in models])
     in_all, in_some = counts.all(axis=0), counts.any(axis=0)
     differs = (in_all != in_some).any(axis=1)
@@ -305,17 +304,17 @@ def samples_of(models: list[Model], unpaired: str) -> tuple[list[Sample], int]:
         query = shortened(ids[row]) if ids else f"number {row}"
         lacks = models[int(np.argmin(counts[:, row].all(axis=1)))].name
         raise ValueError(
-            "A query must count for all models, or for none. Received: "
-            f"{int(differs.sum())} queries that count for some only, such as the query "
-            f"{query}, which has no value for {lacks!r}. Pass unpaired='drop' to leave "
-            "them out."
+            "A query must have a value for all models, or for none. Received: "
+            f"{int(differs.sum())} queries with a value for some only, such as the "
+            f"query {query}, which has no value for {lacks!r}. Pass unpaired='drop' to "
+            "leave them out."
         )
     for model in models:
         bad = ~np.isfinite(np.where(in_all, model.values, 0))
         if bad.any():
             raise ValueError(
-                "Values must be finite, or NaN for a query that does not count. "
-                f"Received: an infinite one for {model.name!r}."
+                "Values must be finite, or NaN for an excluded query. Received: an "
+                f"infinite one for {model.name!r}."
             )
     samples = [
         Sample(np.where(in_all, m.values, 0), np.where(in_all, m.weights, 0))

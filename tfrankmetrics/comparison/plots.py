@@ -27,8 +27,8 @@ class Row(NamedTuple):
 def plot_intervals(rows: Sequence[Row], metrics: Sequence[str]) -> Any:
     """Intervals on one axis for each metric.
 
-    With slices, a row is a slice, in which each model or pair has a color. Otherwise a
-    row is a model or a pair.
+    With slices, a row is a slice, in which each model or pair is shown in its color.
+    Otherwise a row is a model or a pair.
     """
     series = [*dict.fromkeys(row.models for row in rows)]
     slices = [*dict.fromkeys(row.slice for row in rows)]
@@ -66,7 +66,7 @@ def _draw(axis: Any, row: Row, place: float, color: str) -> None:
 
 
 def _add_legend(axes: Any, series: Sequence[str], are_differences: bool) -> None:
-    """A legend below all axes, without anything twice."""
+    """A legend below all axes, without duplicate entries."""
     lines = require("matplotlib.lines", "compare", "`plot`").Line2D
     handles = [
         lines([], [], color=f"C{i % 10}", marker="o", label=without_tex(name))
@@ -94,7 +94,7 @@ def plot_gains(gains: np.ndarray, metric: str, models: tuple[str, str]) -> Any:
     pyplot = require("matplotlib.pyplot", "compare", "`plot_queries`")
     gains = np.sort(gains[~np.isnan(gains)])
     if not len(gains):
-        raise ValueError("A plot needs a query that counts. Received: none.")
+        raise ValueError("A plot requires a query with a value. Received: none.")
     _, axis = pyplot.subplots(figsize=(6, 3), layout="constrained")
     edges, heights = np.arange(len(gains) + 1), np.append(gains, gains[-1])
     for color, part in (("C3", np.minimum(heights, 0)), ("C0", np.maximum(heights, 0))):

@@ -12,7 +12,7 @@ from tfrankmetrics.comparison.significance import ROUNDING
 from tfrankmetrics.results.tables import Cell, ShownAsTable, Table, require
 from tfrankmetrics.rules import listed, rule_of, shortened
 
-# Names of the column of gains: the first that no model has.
+# Names of the column of gains: the first that is not the name of a model.
 GAINS = ("gain", "gain of the query", "gain of each query")
 
 
@@ -60,9 +60,7 @@ class PerQuery(NamedTuple):
     """The values of all models, which a comparison keeps."""
 
     ids: Sequence[Any]
-    values: Mapping[
-        str, np.ndarray
-    ]  # [queries, metrics], NaN where a query does not count
+    values: Mapping[str, np.ndarray]  # [queries, metrics], NaN for excluded queries
     metrics: Sequence[str]
     slices: Slices | None
     lower_is_better: frozenset[str]
@@ -74,7 +72,7 @@ class PerQuery(NamedTuple):
         return [*self.values]
 
     def of_all_models(self, metric: str) -> np.ndarray:
-        """The values of the queries that count in all models, `[queries, models]`."""
+        """The values of the queries included in all models, `[queries, models]`."""
         values = np.stack([self._column(model, metric) for model in self.models], 1)
         return values[np.isfinite(values).all(axis=1)]
 
@@ -83,7 +81,7 @@ class PerQuery(NamedTuple):
     ) -> np.ndarray:
         """How much better the model is in each query of a slice, NaN without a value.
 
-        Values that are equal but for rounding have no gain.
+        The gain of values that are equal up to rounding is 0.
         """
         chosen = self._queries(in_slice)
         old, new = (self._column(name, metric)[chosen] for name in (baseline, model))

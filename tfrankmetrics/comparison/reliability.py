@@ -22,7 +22,7 @@ TAIL = 0.025  # of a 95% interval, at each end
 
 
 class Coefficient(NamedTuple):
-    """A coefficient of reliability, with 95% intervals.
+    """A reliability coefficient, with 95% intervals.
 
     Args:
         value: The coefficient with the queries of the comparison, from 0 to 1.
@@ -30,7 +30,7 @@ class Coefficient(NamedTuple):
         high: The upper end.
         queries: How many queries are needed for the target.
         least_queries: The lower end of the interval of this number.
-        most_queries: The upper end, `math.inf` if no number may be enough.
+        most_queries: The upper end, `math.inf` if possibly no number is enough.
     """
 
     value: float
@@ -45,13 +45,13 @@ class Reliability(ShownAsTable):
     """How reliably the queries of a comparison tell its models apart.
 
     Attributes:
-        variances: The variance between "models" and between "queries", and that of
-            their "interaction", a dict of floats.
+        variances: The variance between "models", between "queries" and of their
+            "interaction", a dict of floats.
         relative: The `Coefficient` of the order of the models: the generalizability
-            coefficient, the expected squared correlation between the observed means
-            and those over all queries.
+            coefficient, the expected squared correlation between the observed means and
+            the means over all queries.
         absolute: The `Coefficient` of the means themselves: the dependability
-            coefficient, which counts the difficulty of the queries as an error, too.
+            coefficient, which treats the difficulty of the queries as an error, too.
         target: The reliability for which the numbers of queries are computed.
         num_queries: The number of queries.
     """
@@ -103,8 +103,8 @@ def require_two(values: np.ndarray) -> None:
     if min(values.shape) < 2:
         queries, models = values.shape
         raise ValueError(
-            "A reliability needs at least two models, and two queries that count in "
-            f"all of them. Received: {models} models and {queries} queries."
+            "A reliability requires at least two models, and two queries with a value "
+            f"in all of them. Received: {models} models and {queries} queries."
         )
 
 
@@ -160,7 +160,7 @@ class _Analysis(NamedTuple):
             )
 
     def relative_ratios(self) -> Iterator[float]:
-        """Both ends of (variance of models) / (that of the interaction).
+        """Both ends of (variance of models) / (variance of the interaction).
 
         Source: Feldt, "The approximate sampling distribution of Kuder-Richardson
         reliability coefficient twenty", Psychometrika 30(3), 1965.
@@ -174,7 +174,7 @@ class _Analysis(NamedTuple):
             yield _excess(ratio, 1) / self.num_queries
 
     def absolute_ratios(self) -> Iterator[float]:
-        """Both ends of (variance of models) / (those of queries and interaction).
+        """Both ends of (variance of models) / (variance of queries and interaction).
 
         Source: Arteaga, Jeyaratnam and Franklin, "Confidence intervals for proportions
         of total variance in the two-way cross component of variance model",
@@ -200,12 +200,12 @@ class _Analysis(NamedTuple):
 
 
 def _excess(square: float, noise: float) -> float:
-    """By how much a mean square is above that of the noise, but for rounding."""
+    """The excess of a mean square over the noise, but for rounding."""
     return square - noise if square > noise * (1 + 1e-9) else 0.0
 
 
 def _endless(models: float) -> float:
-    """The ratio of the variance of models to none: without both, models are alike."""
+    """The ratio of the variance of models to a variance of 0; 0 if both are 0."""
     return math.inf if models else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What `compare` returns: means, differences, and a verdict, as tables and a plot."""
+"""The result of `compare`: means, differences, and a verdict, as tables and a plot."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ class Comparison(ComparisonTables):
     Attributes:
         means: A list of `Mean`, for each slice, model and metric.
         differences: A list of `Difference`, for each slice, pair of models and metric.
-        by: What the slices are by, a tuple of names.
-        dropped: The number of queries that only some of the models have.
+        by: The names of the slice columns, a tuple.
+        dropped: The number of queries that are missing from some of the models.
     """
 
     def to_pandas(self, content: Content | None = None) -> Any:
         """A pandas frame of the "differences" or the "means", a row for each.
 
-        By default the differences, or the means if there is one model. In the rows of
-        all queries the columns of the slices are "all".
+        By default the differences, or the means if there is one model. In the rows for
+        all queries, the slice columns contain "all".
         """
         pandas = require("pandas", "compare", "`to_pandas`")
         check_option("Comparison", "content", content, Content | None)
@@ -68,7 +68,7 @@ class Comparison(ComparisonTables):
             key = values.pop("slice") or (self._whole,) * len(self.by)
             if taken := {*self.by} & {*values, "model", "than"}:
                 raise ValueError(
-                    "A slice must not have the name of another column. Received: "
+                    "A slice must not have the name of a different column. Received: "
                     f"slices by {listed(sorted(taken))}. Rename them before `compare`."
                 )
             row = dict(zip(self.by, key, strict=True))
@@ -101,11 +101,11 @@ class Comparison(ComparisonTables):
         Passed: mrr of 'new' is not worse than that of 'old' by 0.05 or more: ...
 
         Args:
-            metric: The metric that decides.
+            metric: The metric on which the decision is based.
             baseline: The model to be replaced.
             model: The model that replaces it; may be omitted if there are two models.
             margin: A difference that is too small to matter, in units of the metric.
-                "not_worse" needs one above 0.
+                "not_worse" requires one above 0.
             policy: "not_worse" (the default): by the 95% interval, the model is not
                 worse by the margin or more. "better": the difference is significant
                 (adjusted p < 0.05), and the mean is higher by more than the margin;
@@ -114,8 +114,8 @@ class Comparison(ComparisonTables):
                 `by=`, or True for all of them.
 
         Returns:
-            A `Decision` with `passed` and the `reason`, which is one sentence about the
-            comparison that decided.
+            A `Decision` with `passed` and the `reason`, one sentence about the decisive
+            comparison.
 
         Raises:
             ValueError: A name is not one of those compared, or the margin is negative.
@@ -159,7 +159,7 @@ class Comparison(ComparisonTables):
             in_slice: A slice of `by=`, whose queries to show; by default all.
 
         Returns:
-            A `QueryTable`, which prints as a table, and has `to_markdown` and
+            A `QueryTable`, which prints as a table, and provides `to_markdown` and
             `to_pandas`.
 
         Raises:
@@ -229,7 +229,7 @@ class Comparison(ComparisonTables):
         return plot_gains(gains, metric, (baseline, model))
 
     def reliability(self, metric: str, target: float = 0.95) -> Reliability:
-        """How reliably the queries tell the models apart, and how many are needed.
+        """How reliably the queries discriminate the models, and how many are needed.
 
         >>> from tfrankmetrics import compare
         >>> a, b = {"mrr": [1, 0.5, 0.2, 1]}, {"mrr": [0.5, 0.5, 0.1, 0.2]}
@@ -237,18 +237,18 @@ class Comparison(ComparisonTables):
         30
 
         The more the models differ, and the less the queries disagree on which model is
-        better, the fewer queries are needed. Each query counts alike. The models are
-        seen as a sample of those that could be compared, so that intervals are wide
-        for few models. Source: Urbano, Marrero and Martín, "On the measurement of test
-        collection reliability", SIGIR 2013.
+        better, the fewer queries are needed. All queries are weighted equally. The
+        models are treated as a sample of all models that could be compared; therefore,
+        intervals are wide for few models. Source: Urbano, Marrero and Martín, "On the
+        measurement of test collection reliability", SIGIR 2013.
 
         Args:
             metric: The metric.
-            target: The reliability that is wanted, above 0 and below 1.
+            target: The desired reliability, above 0 and below 1.
 
         Returns:
-            A `Reliability`, which prints as a table. `relative` is about the order of
-            the models, `absolute` about their means.
+            A `Reliability`, which prints as a table. `relative` concerns the order of
+            the models, `absolute` their means.
 
         Raises:
             ValueError: The metric was not compared, there are fewer than two models or

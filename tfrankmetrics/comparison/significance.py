@@ -1,14 +1,15 @@
 """Standard errors and paired tests of weighted means over queries.
 
 The mean of a metric is sum(w v) / sum(w), over the queries with the values v and the
-weights w. It is a ratio of sums, so its standard error comes from each query's
+weights w. Because it is a ratio of sums, its standard error follows from each query's
 influence u = w (v - mean) / sum(w) on it:
 
     standard error^2 = n / (n - 1) * sum(u^2)
 
 With equal weights this is the variance of the values / n. The influence on the
-difference of two models is the difference of the influences. So all formulas hold for
-weighted queries, and for micro averages, whose weights may differ between models.
+difference of two models is the difference of the influences. Therefore, all formulas
+hold for weighted queries, and for micro averages, whose weights may differ between
+models.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ NUMBERS_AT_A_TIME = 2**22  # of random numbers, which bounds the memory
 class Sample:
     """The values and weights of a model's queries, both `[queries, metrics]`.
 
-    Where a query does not count, both are 0.
+    Both are 0 for excluded queries.
     """
 
     values: np.ndarray
@@ -41,7 +42,7 @@ class Sample:
         return Sample(self.values[queries], self.weights[queries])
 
     def rounded_like(self, other: Sample) -> Sample:
-        """The same sample, equal to another one where they differ only by rounding.
+        """The same sample, equal to `other` where they differ only by rounding.
 
         Otherwise a test would find that all queries differ, in the same direction.
         """
@@ -63,13 +64,13 @@ class Sample:
 
     @functools.cached_property
     def means(self) -> np.ndarray:
-        """The mean of each metric; NaN if no query counts."""
+        """The mean of each metric; NaN if no query is included."""
         with np.errstate(invalid="ignore"):
             return (self.weights * self.values).sum(axis=0) / self.totals
 
     @functools.cached_property
     def influences(self) -> np.ndarray:
-        """How much each query moves each mean, `[queries, metrics]`."""
+        """The influence of each query on each mean, `[queries, metrics]`."""
         with np.errstate(invalid="ignore"):
             moved = self.values - self.means
             moved *= self.weights / self.totals
@@ -77,7 +78,7 @@ class Sample:
 
     @functools.cached_property
     def numbers(self) -> np.ndarray:
-        """How many queries count in each metric."""
+        """The number of queries included in each metric."""
         return np.count_nonzero(self.weights, axis=0)
 
     @functools.cached_property
@@ -96,7 +97,7 @@ def _rounded_like(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The standard error of each metric, NaN for less than two queries."""
+    """The standard error of each metric, NaN for fewer than two queries."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factors = np.where(numbers > 1, numbers / (numbers - 1), np.nan)
         return np.sqrt(factors * np.einsum("qm,qm->m", influences, influences))
@@ -119,7 +120,7 @@ def randomization_test(
 ) -> np.ndarray:
     """Two-sided p-values: how often random swaps of the models differ as much.
 
-    If there are at most `resamples` different swaps, all of them are tried.
+    If there are at most `resamples` different swaps, all of them are enumerated.
     """
     sums = [first.weights * first.values, second.weights * second.values]
     weights = [first.weights, second.weights]
@@ -148,11 +149,12 @@ def randomization_test(
     exceeds = np.zeros(num_metrics)
     is_exact = num < 60 and 2**num <= resamples
     blocks = _all_swaps(num) if is_exact else _random_swaps(num, resamples, seed)
-    # Swaps that give the observed difference but for rounding count as equal to it.
-    # The tolerance is a part of the values, which are rounded, not of the differences.
-    # `differences` rounds alike in all swaps, so the observed one is that without any.
+    # Swaps that yield the observed difference up to rounding are treated as equal to
+    # it. The tolerance is a part of the values, which are rounded, not of the
+    # differences. `differences` rounds alike in all swaps; the observed difference is
+    # that of no swap.
     observed = differences(np.zeros((1, num)))[0]
-    with np.errstate(invalid="ignore"):  # of a metric in which no query counts
+    with np.errstate(invalid="ignore"):  # of a metric without included queries
         scale = sum(
             np.abs(each).sum(axis=0) / sample.totals
             for each, sample in zip(sums, (first, second), strict=True)
@@ -166,7 +168,7 @@ def randomization_test(
 
 
 def smallest_p(num_different: np.ndarray, resamples: int) -> np.ndarray:
-    """The smallest p-values of the randomization test that any outcome could have.
+    """The smallest p-values that the randomization test can reach for any outcome.
 
     If m queries differ, two of the 2^m swaps lead to the largest difference: to swap
     no query, and to swap all. With random swaps, the p-value is at least
@@ -182,11 +184,11 @@ def bootstrap_test(
 ) -> np.ndarray:
     """Two-sided p-values.
 
-    Queries are drawn with replacement. The p-value says how often the difference of a
-    draw is as far from the observed difference as that is from 0. Draws from few
-    queries vary less than samples do. So their distances are made as much larger as
-    Student's t distribution with n - 1 degrees of freedom is wider than the normal
-    one, and by sqrt(n / (n - 1)).
+    Queries are drawn with replacement. The p-value is the fraction of draws whose
+    difference is as far from the observed difference as that is from 0. Draws from few
+    queries vary less than samples do. Therefore, their distances are scaled by sqrt(n /
+    (n - 1)), and by how much wider Student's t distribution with n - 1 degrees of
+    freedom is than the normal one.
     """
     parts = [
         np.concatenate([each.weights * each.values, each.weights], axis=1)

@@ -19,7 +19,7 @@ Content = Literal["means", "differences"]
 
 
 class ComparisonTables:
-    """What was compared, which prints as two tables; the base of `Comparison`."""
+    """A comparison that prints as two tables; the base of `Comparison`."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class ComparisonTables:
             note += f" * or bold: best. Letters: better than that model ({p} < 0.05)."
         if self.dropped:
             are = "query is" if self.dropped == 1 else "queries are"
-            note += f" {self.dropped} {are} left out, which only some models have."
+            note += f" {self.dropped} {are} excluded, which only some models have."
         note = "\n".join([note, *self._notes])
         return Table(
             [*self.by, "metric", "queries", *names], rows, len(self.by) + 1, note

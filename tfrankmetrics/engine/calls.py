@@ -37,7 +37,7 @@ def call_compiled(
 
 
 def _for_functions(measures: tuple[Measure, ...]) -> AbstractContextManager:
-    """What surrounds a computation in which a user's function may call JAX."""
+    """The context of a computation in which a user's function may call JAX."""
     options = (value for measure in measures for _, value in measure.options)
     if "jax" in sys.modules and any(map(callable, options)):
         return xp.computing_in("jax")

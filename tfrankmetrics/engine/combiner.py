@@ -17,7 +17,7 @@ from tfrankmetrics.engine.exact_sums import Sums, added, no_sums, sums_of
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import require_finite
 
-# Enough queries to make the cost of a call small, few enough to keep in memory.
+# Enough queries to make the cost of a call small, and few enough to keep in memory.
 QUERIES_AT_A_TIME = 512
 ITEMS_AT_A_TIME = 2**18
 
@@ -97,7 +97,7 @@ class Combiner(Generic[State]):
         return merged
 
     def merge(self, merged: State, other: State) -> None:
-        """Adds what another worker sent."""
+        """Adds the sums of a different worker."""
         for key, sums in other.sums.items():
             merged.add(key, sums)
 

@@ -1,4 +1,4 @@
-"""What metrics on several workers need: exact sums, which add up in any order.
+"""Exact sums, which metrics on several workers add up in any order.
 
 The metric of TensorFlow Model Analysis and the transforms for Apache Beam use it.
 """
@@ -18,13 +18,13 @@ from tfrankmetrics.engine.measure import Measure
 class Sums(NamedTuple):
     """Sums over some queries, for each metric.
 
-    The sum of a few floats that `math.fsum` adds exactly stands for each of them. So
-    the order in which workers add up queries changes no bit of a result.
+    Each sum is stored as a few floats that `math.fsum` adds exactly. Therefore, results
+    are bitwise identical whatever the order in which workers add up queries.
     """
 
     values: tuple[tuple[float, ...], ...]  # of weight * value
     weights: tuple[tuple[float, ...], ...]
-    num_queries: int  # that count in any of the metrics
+    num_queries: int  # included in any of the metrics
 
 
 def sums_of(values: np.ndarray, weights: np.ndarray) -> Sums:
@@ -39,7 +39,7 @@ def sums_of(values: np.ndarray, weights: np.ndarray) -> Sums:
 
 
 def added(sums: Iterable[Sums]) -> Sums:
-    """The sums over all queries of some sums, of which there must be at least one."""
+    """The total of some sums, of which there must be at least one."""
     values, weights, numbers = zip(*sums, strict=True)
     return Sums(_added(values), _added(weights), sum(numbers))
 
@@ -50,7 +50,7 @@ def no_sums(num_metrics: int) -> Sums:
 
 
 def means_of_sums(sums: Sums) -> list[float]:
-    """The mean of each metric; NaN if no query counts."""
+    """The mean of each metric; NaN if no query is included."""
     totals = [
         (math.fsum(values), math.fsum(weights))
         for values, weights in zip(sums.values, sums.weights, strict=True)
@@ -63,15 +63,15 @@ def require_no_order(measures: Mapping[str, Measure]) -> None:
     for measure in measures.values():
         if measure.declaration.has_subtopics:
             raise ValueError(
-                "On Beam there are no labels of subtopics. Received: "
+                "Labels of subtopics are not supported on Beam. Received: "
                 f"{measure.name!r}, which needs labels of subtopics. Use "
                 "tfrankmetrics.evaluate."
             )
         if measure["ties"] == "random":
             raise ValueError(
-                "ties='random' depends on the number of the query, and queries have no "
-                f"order on Beam. Received: {measure.name!r} with ties='random'. Use "
-                "'expected'."
+                "ties='random' depends on the number of the query, and queries are "
+                f"unordered on Beam. Received: {measure.name!r} with ties='random'. "
+                "Use 'expected'."
             )
 
 

@@ -15,7 +15,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 
-# To make a graph takes as long as some 20 calls without one.
+# Tracing a graph takes as long as some 20 calls without one.
 CALLS_WITHOUT_GRAPH = 8
 
 
@@ -27,7 +27,8 @@ def call_with_tensors(
 ) -> Any:
     """`function(measures, lists, first_query)`, run as a graph if it is called often.
 
-    Running op by op is many times slower, but starts at once. The bits are the same.
+    Running op by op is many times slower, but starts at once. The results are bitwise
+    identical.
     """
     tensors = {n: tf.convert_to_tensor(array) for n, array in arrays_of(lists).items()}
     lists = with_arrays(lists, tensors)
@@ -54,7 +55,7 @@ def _spec(tensor: tf.Tensor) -> tf.TensorSpec:
 class _Calls:
     """All calls with the same measures and dtypes: one graph serves all shapes.
 
-    Only a last dimension of 1 has its own.
+    Only a last dimension of 1 requires a separate graph.
     """
 
     def __init__(self, function, measures, lists_type, others, signature):
@@ -93,8 +94,9 @@ _calls = functools.lru_cache(maxsize=64)(_Calls)
 def _without_rewriting() -> bytes:
     """Options to run a graph as it is written.
 
-    TensorFlow would rewrite some formulas, such as x / 3 to x * (1 / 3): these graphs
-    would compute other bits than the ops one by one. It would not make them faster.
+    TensorFlow would rewrite some formulas, such as x / 3 to x * (1 / 3). The results
+    would then differ in their last bits from the ops run one by one, and would not be
+    faster.
     """
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True

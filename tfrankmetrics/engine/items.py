@@ -27,8 +27,8 @@ def columns_of_items(
 ) -> Columns:
     """The values and weights of metrics of recommended items, by the measure.
 
-    A metric with one value over all queries has the value 0 here. Its weights tell
-    which queries have recommendations.
+    A metric with one value over all queries has the value 0 per query. Its weights
+    indicate which queries have recommendations.
     """
     columns: Columns = {}
     for alike, recommended in _recommended(measures, lists, first_query):
@@ -55,7 +55,7 @@ def _weights(measure: Measure, recommended: Recommended) -> Array:
 def _recommended(
     measures: Iterable[Measure], lists: ListsOfItems, first_query: Array | int
 ) -> Iterable[tuple[list[Measure], Recommended]]:
-    """Measures that break ties alike, and what is recommended for all their cutoffs."""
+    """Measures that break ties alike, and the items that they recommend."""
     for (tie_breaking, _), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
         recommended = once_per_graph(
@@ -103,7 +103,7 @@ def exposures(
 
 
 class Total(NamedTuple):
-    """The value over all queries of a metric that has no value by query."""
+    """The value over all queries of a metric without per-query values."""
 
     whole: float
     by_slice: Sequence[float] = ()
@@ -125,9 +125,9 @@ class ExposureSums:
         slices: Slices | None,
         counted: np.ndarray | None = None,
     ) -> ExposureSums:
-        """The sums for the slices of a call, which may have none.
+        """The sums for the slices of a call, which may be None.
 
-        `counted` tells which queries the slices are of, by default all.
+        `counted` are the queries that the slices belong to, by default all.
         """
         if slices is None:
             return cls(named)
@@ -151,12 +151,12 @@ class ExposureSums:
         }
 
     def add(self, lists: ListsOfItems, queries: Any, first_query: int) -> None:
-        """Adds some queries, of which `queries` tells the positions among all."""
+        """Adds some queries, whose positions among all are `queries`."""
         if not self._named:
             return
         segments = None if self._segments is None else self._segments[queries]
         if segments is not None and len(segments) < int(lists.num_queries):
-            return  # too few slices, which is an error once all queries are counted
+            return  # too few slices, an error once all queries are counted
         measures, number = [*self._named.values()], self._num_segments
         require_known_items(measures, lists)
         with quiet():
@@ -187,7 +187,7 @@ def with_num_items(
     """The metrics, those that need a number of items with it.
 
     Raises:
-        ValueError: Neither the option `num_items` nor the data tell the number.
+        ValueError: Neither the option `num_items` nor the data contain the number.
     """
     complete = {}
     for name, measure in named.items():
@@ -195,7 +195,7 @@ def with_num_items(
             if number is None:
                 raise ValueError(
                     f"{name!r} requires the number of items in the catalog, which "
-                    "recommended ids do not tell. Received: num_items=None. Pass "
+                    "recommended ids do not contain. Received: num_items=None. Pass "
                     "num_items=V."
                 )
             measure = measure.with_options({"num_items": number})

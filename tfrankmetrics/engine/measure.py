@@ -1,7 +1,7 @@
 """Measures: metrics with their cutoff and options, checked.
 
-The Keras classes and the functions that take names all make measures. So the rules for
-cutoffs and options are here, once.
+The Keras classes and the functions that take names all make measures. Therefore, the
+rules for cutoffs and options are defined once, in this module.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tfrankmetrics.rules import (
     listed,
 )
 
-# By name, in the order of their declaration. `@metric` enters each metric here.
+# By name, in the order of their declaration, to which `@metric` adds each metric.
 DECLARATIONS: dict[str, Declaration] = {}
 
 
@@ -43,7 +43,7 @@ class Declaration:
     """A metric as its class declares it."""
 
     name: str
-    aliases: tuple[str, ...]  # the names that other tools use
+    aliases: tuple[str, ...]  # names used by other tools
     # Float64 [B, C], or [B] without a cutoff. With `value`, [D].
     formula: Callable[..., Array]
     gain: Callable[..., ItemGain] | None  # None for a metric of recommended items
@@ -53,11 +53,11 @@ class Declaration:
     lower_is_better: bool
     range: tuple[float, float]  # the lowest and the highest possible value
     without_results: float | None  # the value of an empty result; None if it has none
-    unjudged: Literal["drop", "keep"] | None  # None: as `unjudged=` of a function says
+    unjudged: Literal["drop", "keep"] | None  # None: by `unjudged=` of a function
     unaffected_by: tuple[str, ...]  # options by name that apply only to other metrics
     conflicts: tuple[Conflict, ...]
-    # What an explanation shows of each rank, by column: functions to float64 [B, D].
-    # A contribution is proportional to their product; "gain" is the expected gain.
+    # The columns of an explanation, by name: functions to float64 [B, D]. A
+    # contribution is proportional to their product; "gain" is the expected gain.
     by_rank: Mapping[str, Callable[..., Array]]
     has_cutoff: bool
     has_subtopics: bool  # reads labels [B, N, T]
@@ -67,7 +67,7 @@ class Declaration:
     cls: type[Any]
     # From the exposure of the items over all queries, [..., V], to a value, [...].
     value: Callable[[Exposure], Array] | None = None
-    cutoff_hint: str = ""  # for users who pass a cutoff that it does not take
+    cutoff_hint: str = ""  # for users who pass an unsupported cutoff
     needs_tensors: bool = False  # whether only TensorFlow computes the formula
 
     @property
@@ -77,7 +77,7 @@ class Declaration:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its name and its aliases."""
+        """The name and the aliases."""
         return (self.name, *self.aliases)
 
 
@@ -105,7 +105,7 @@ class Measure:
         return dataclasses.replace(self, k=None)
 
     def with_options(self, changed: Mapping[str, Any]) -> Measure:
-        """A copy of the metric in which some options have other values."""
+        """A copy of the metric with different values of some options."""
         options = {**dict(self.options), **changed}
         return dataclasses.replace(self, options=tuple(options.items()))
 
@@ -121,7 +121,7 @@ class Measure:
 
     @property
     def gain(self) -> ItemGain:
-        """What each item contributes to this metric."""
+        """The contribution of each item to this metric."""
         function = self.declaration.gain
         assert function is not None  # no metric of recommended items asks for it
         gain = function(**self._options_of(function))
@@ -139,7 +139,7 @@ class Measure:
         return TieBreaking(self["ties"], self["seed"], gain)
 
     def attention(self, recommended: Recommended) -> Array:
-        """How much exposure each rank gives to its item, float64 `[D]`."""
+        """How much exposure each rank provides to its item, float64 `[D]`."""
         formula = self.declaration.formula
         return formula(recommended, **self._options_of(formula))
 
@@ -159,7 +159,7 @@ class Measure:
 
     @property
     def ids_of_items(self) -> list[tuple]:
-        """The ids of the items, where an option has data by id."""
+        """The ids of the items, where an option contains data by id."""
         return [v.ids for v in self.item_data.values() if v.ids is not None]
 
     def by_position(self, items: Sequence[Hashable]) -> Measure:
@@ -191,7 +191,7 @@ class Measure:
                 received = f"{values.dtype.name} values of shape {values.shape}"
             raise TypeError(
                 f"The formula of `{self.declaration.name}` must return float64 values "
-                f"{form} here {shape}. Received: {received}."
+                f"{form} in this case {shape}. Received: {received}."
                 + " `lists.sum_to_cutoffs` sums over ranks."
                 * has_cutoff
             )
@@ -202,7 +202,7 @@ class Measure:
         return self.declaration.total(lists, self.gain)  # type: ignore[misc]
 
     def by_rank(self, column: str, lists: RankedLists) -> Array:
-        """What an explanation shows in a column, for each rank, `[B, D]`."""
+        """The values of a column of an explanation, for each rank, `[B, D]`."""
         function = self.declaration.by_rank[column]
         return function(lists, self.gain, **self._options_of(function))
 
@@ -211,7 +211,7 @@ class Measure:
 
 
 def thresholds_of(measures: Iterable[Measure]) -> tuple[float, ...]:
-    """The lowest label of a relevant item, in the metrics that have one."""
+    """The lowest label of a relevant item, in the metrics with a threshold."""
     options = (dict(each.options) for each in measures)
     found = {
         each["relevance_threshold"]
@@ -251,7 +251,8 @@ def make_measure(
 ) -> Measure:
     """Checks a cutoff and options, and makes the measure.
 
-    An option that is None has the convention's value or, without one, the default.
+    An option that is None takes the value of the convention or, without one, the
+    default.
     """
     name, types = declaration.name, declaration.types
     complete = dict(declaration.defaults)
@@ -309,14 +310,14 @@ def cutoffs_of(measures: Iterable[Measure]) -> tuple[int | None, ...]:
 
 
 def require_values_by_query(named: Mapping[str, Measure]) -> None:
-    """Raises ValueError for a metric that has only one value over all queries."""
+    """Raises ValueError for a metric with only one value over all queries."""
     for name, measure in named.items():
         if measure.declaration.value is not None:
             raise ValueError(
-                f"{name!r} is one value over all queries, and has none for a query. "
-                "Received: a call that needs a value for each query, as `compare` and "
-                "TensorFlow Model Analysis do. Omit this metric, or compute it by a "
-                "function without `per_query`."
+                f"{name!r} is one value over all queries, without a value per query. "
+                "Received: this metric where per-query values are required, as in "
+                "`compare` and in TensorFlow Model Analysis. Omit this metric, or "
+                "compute it by a function without `per_query`."
             )
 
 
@@ -335,8 +336,8 @@ def check_inputs(measure: Measure, data: InputFormat) -> None:
     inputs = measure.declaration.inputs
     if data.inputs not in inputs:
         raise ValueError(
-            f"`{measure.declaration.name}` supports only inputs="
-            f"{' and '.join(map(repr, inputs))}, since it needs more than "
+            f"`{measure.declaration.name}` supports only "
+            f"inputs={' and '.join(map(repr, inputs))}, since it requires more than "
             f"inputs={data.inputs!r} contains. Received: inputs={data.inputs!r}. Pass "
             "the data in another format, or omit the metric."
         )

@@ -39,10 +39,10 @@ class MetricObject(Protocol):
 
 
 def known_metrics() -> dict[str, Declaration]:
-    """All metrics by name: those of this library, and those that users have declared.
+    """All metrics by name: the built-in ones, and those that users have declared.
 
-    The former are declared when their modules are imported, which happens here, since
-    an unpickled function may be the first thing that a process imports.
+    The built-in metrics are declared when their modules are imported. This function
+    imports them, since an unpickled function may be the first import of a process.
     """
     import tfrankmetrics.metrics  # noqa: F401
 
@@ -52,7 +52,7 @@ def known_metrics() -> dict[str, Declaration]:
 def parse_name(text: str) -> tuple[Declaration, int | None]:
     """The metric and the cutoff that a string such as `"P@5"` means.
 
-    Accepts this library's names, and those of trec_eval and ir_measures
+    Accepts the names of tfrankmetrics, and those of trec_eval and ir_measures
     (`nDCG@10`, `AP`, `ndcg_cut_10`, `recip_rank`), in upper or lower case.
     """
     by_any_name = {
@@ -77,7 +77,7 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
 def _unknown_name(
     text: str, name: str, by_any_name: Mapping[str, Declaration]
 ) -> ValueError:
-    """The error for a name of no metric; `text` may have a cutoff, too."""
+    """The error for an unknown name; `text` may contain a cutoff, too."""
     end = text.removeprefix(name)
     names = {each: known.name + end for each, known in by_any_name.items()}
     for known in known_metrics().values():  # MeanReciprocalRank: mean_reciprocal_rank
@@ -92,7 +92,7 @@ def _unknown_name(
         if suffix[2] == "_k":
             hint = f" Write the cutoff as a number, as in '{known}@10'."
     if not hint:
-        hint = " Import the module that declares it, if the metric is your own."
+        hint = " Import the module that declares it, if it is a custom metric."
     return ValueError(
         f"A metric's name is one of {listed(known_metrics())}, with '@k' for a "
         f"cutoff. Received: {shortened(text)}.{hint}"
@@ -109,10 +109,10 @@ def named_measures(
 
     Args:
         metrics: Names of metrics, and metric objects other than `RankingMetrics`.
-        options: Options and a convention for the metrics given by name. Each applies to
-            the metrics with that option. Options that are None are ignored.
+        options: Options and a convention for the metrics passed by name. Each applies
+            to the metrics with that option. Options that are None are ignored.
         data: The input format of the data; labels by default.
-        separator: The separator of the name and the cutoff of a metric given by name.
+        separator: The separator of the name and the cutoff of a metric passed by name.
     """
     _require_list(metrics)
     check_option("metrics", "separator", separator, Separator)
@@ -131,17 +131,18 @@ def named_measures(
         if name in named:
             raise ValueError(
                 "The names of `metrics` must be unique, since each is a key of the "
-                f"result. Received: {shortened(name)} twice. Remove one, or give a "
-                "metric object another name, as in NDCG(k=10, name='linear_ndcg@10')."
+                f"result. Received: {shortened(name)} twice. Remove one, or set a "
+                "different name on a metric object, as in NDCG(k=10, "
+                "name='linear_ndcg@10')."
             )
         named[name] = measure
     if not named:
         raise ValueError("`metrics` must name at least one metric. Received: [].")
     if unused:
         raise ValueError(
-            "Each option must apply to a metric that is given by name. Received: "
-            f"{listed(sorted(unused))}, which no such metric takes. Set it on a metric "
-            "object, or omit it."
+            "Each option must apply to a metric that is passed by name. Received: "
+            f"{listed(sorted(unused))}, which no such metric accepts. Set it on a "
+            "metric object, or omit it."
         )
     return named
 
@@ -182,7 +183,7 @@ def _measure_of_object(metric: Any, data: InputFormat) -> Measure:
 
 
 def _check_names(options: Mapping[str, Any]) -> None:
-    """Raises an error for an option that no metric has, or only metric objects take."""
+    """Raises an error for an unknown option, or one that only metric objects take."""
     if "denominator" in options:
         raise ValueError(
             "`denominator` must be set on a metric object, since its choices differ "
@@ -200,7 +201,7 @@ def _check_names(options: Mapping[str, Any]) -> None:
 
 
 def _hint_for(name: str, known: Iterable[str]) -> str:
-    """What a user who wrote an unknown keyword probably wants."""
+    """A hint at the intention of a user who passed an unknown keyword."""
     if name in ("k", "top_k", "topk", "topn", "cutoff"):
         return " Write the cutoff in the name of a metric, as in 'ndcg@10'."
     if name in ("weight", "weights", "sample_weights"):

@@ -19,7 +19,7 @@ from tfrankmetrics.inputs.formats import ListsOfItems
 
 
 def num_rows(measures: Sequence[Measure]) -> int:
-    """How many rows the sums of some measures have."""
+    """The number of rows of the sums of some measures."""
     return len(measures) + sum(_rows_of_items(measure) for measure in measures)
 
 
@@ -51,7 +51,7 @@ def weighted_sums_and_queries(
 ) -> Array:
     """`weighted_sums`, and a last row with the number of queries, twice.
 
-    `[rows + 1, 2]`. A query is counted if it counts in any of the measures.
+    `[rows + 1, 2]`. A query is counted if it is included in any of the measures.
     """
     values, weights = values_and_weights(measures, lists, first_query)
     is_counted = xp.any(xp.not_equal(weights, 0), axis=0)
@@ -83,7 +83,7 @@ def _sums(
 def results(measures: Sequence[Measure], sums: Array) -> Array:
     """The measures' values `[measures]` from their sums, `[rows, 2]`.
 
-    NaN if no query counted, or if a sum overflowed.
+    NaN if no query is included, or if a sum overflowed.
     """
     rows = sums[: len(measures)]
     is_finite = xp.all(xp.isfinite(rows), axis=1)

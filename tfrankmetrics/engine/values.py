@@ -27,7 +27,7 @@ from tfrankmetrics.rules import shortened
 # How many items, or pairs of ids, TensorFlow reads at a time: enough to keep the cores
 # busy, few enough to take little memory.
 ELEMENTS_AT_A_TIME = 2**20
-# How many NumPy reads at a time, so that its arrays fit into the cache.
+# The number for NumPy, whose arrays then fit into the cache.
 ELEMENTS_IN_CACHE = 2**16
 
 
@@ -38,14 +38,14 @@ def values_and_weights(
 ) -> tuple[Array, Array]:
     """Each query's value and weight in each measure, float64 `[measures, B]`.
 
-    Ranks once for all measures that break ties alike. A list that does not count (all
-    padding, or empty with `empty="skip"`) has the weight 0. An invalid label or weight
-    makes the query's weight NaN.
+    Ranks once for all measures that break ties alike. An excluded list (all padding, or
+    empty with `empty="skip"`) has the weight 0. An invalid label or weight makes the
+    query's weight NaN.
     """
     of_lists = [each for each in measures if not each.declaration.reads_items]
     of_items = [each for each in measures if each.declaration.reads_items]
     columns = _columns_of_lists(of_lists, lists, first_query)
-    if of_items:  # which only lists of items have
+    if of_items:  # which only lists of items contain
         columns |= columns_of_items(of_items, cast(ListsOfItems, lists), first_query)
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     is_valid = once_per_graph(type(lists).has_valid_values, lists)
@@ -105,7 +105,7 @@ def without_one_subtopic(measures: Iterable[Measure], lists: Lists) -> Any:
 
 
 def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
-    """Raises ValueError if a measure needs subtopics and the labels have none.
+    """Raises ValueError if a measure requires subtopics and the labels have none.
 
     Also raises it in the reverse case. Only the number of dimensions matters, which is
     known in every graph.
@@ -150,7 +150,7 @@ def _apply_empty(
         weight = xp.where(is_empty, xp.zeros_like(weight), weight)
     if "average" in options:
         weight *= _times(measure, ranked, total)
-    # In an empty list, formulas give 0 already.
+    # In an empty list, formulas return 0 already.
     if options["empty"] == "one":
         is_empty = is_empty[:, xp.newaxis] if total.ndim == 1 else is_empty
         value = xp.where(is_empty, xp.ones_like(value), value)
@@ -158,7 +158,7 @@ def _apply_empty(
 
 
 def _times(measure: Measure, ranked: RankedLists, total: Array) -> Array | int:
-    """How often each list counts in the mean, by the option `average`."""
+    """The weight of each list in the mean, by the option `average`."""
     match measure["average"]:
         case "micro":
             return total
@@ -192,12 +192,12 @@ def means_of(
 ) -> dict[str, float]:
     """The weighted mean of each measure, from values and weights `[measures, B]`.
 
-    NaN if no query counts.
+    NaN if no query is included.
     """
-    # Scaled by a power of 2, which changes no bit of the mean, no sum overflows.
+    # Scaling by a power of 2 avoids overflow, and changes no bit of the mean.
     _, exponents = np.frexp(np.max(weights, axis=1, initial=0))
     scale = np.ldexp(1.0, np.clip(-exponents, -1022, 1022))  # both ends are normal
-    # NumPy adds the numbers of a row in one order only if they stand side by side.
+    # NumPy adds the numbers of a row in a fixed order only if they are contiguous.
     weights = np.ascontiguousarray(weights * scale[:, np.newaxis])
     sums = np.sum(np.ascontiguousarray(weights * values), axis=1)
     with np.errstate(invalid="ignore"):  # without any query: 0 / 0, NaN
@@ -213,10 +213,10 @@ def require_finite(
 ) -> None:
     """Raises ValueError for a value or weight that is not finite.
 
-    The inputs were checked already. So the cause is an overflow, a user's function, or
-    a label above `max_label`. An infinite weight is an overflow of the weights;
-    otherwise the gain of the metric knows the rule. The error names the query by its
-    id, or else by its number.
+    Because the inputs were checked already, the cause is an overflow, a user's
+    function, or a label above `max_label`. An infinite weight is an overflow of the
+    weights; otherwise the gain of the metric states the rule. The error names the query
+    by its id, or else by its number.
     """
     bad = ~(np.isfinite(values) & np.isfinite(weights))
     if bad.any():

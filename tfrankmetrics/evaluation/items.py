@@ -24,7 +24,7 @@ from tfrankmetrics.rules import is_int, shortened
 def with_items_by_position(
     request: Request, y_true: Any, y_pred: Any
 ) -> tuple[Request, Any, Any]:
-    """The same ids as positions, if the data about items are by id."""
+    """The ids as positions, if the data about items are by id."""
     items = _ids_of(request)
     if items is None:
         return request, y_true, y_pred
@@ -48,7 +48,7 @@ def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
     """The position of the item in each row of a table, int64 `[rows]`.
 
     Raises:
-        ValueError: An id is missing, or a metric has no data about an item.
+        ValueError: An id is missing, or a metric lacks data about an item.
     """
     column = _item_ids(items)
     ids = _ids_of(request)
@@ -85,7 +85,7 @@ def _item_ids(items: Any) -> np.ndarray:
     missing = are_missing(column)
     if missing.any():
         raise ValueError(
-            "Every row must have an item id. Received: a missing one in row "
+            "Every row must contain an item id. Received: a missing one in row "
             f"{np.flatnonzero(missing)[0]}."
         )
     if column.dtype == object and all(map(is_int, column.tolist())):
@@ -99,8 +99,8 @@ def _require_enough(named: Mapping[str, Measure], number: int) -> None:
         size = dict(measure.options).get("num_items")
         if size is not None and size < number:
             raise ValueError(
-                "The catalog must have all recommended items. Received: num_items="
-                f"{size}, and {number} different items."
+                "The catalog must contain all recommended items. Received: "
+                f"num_items={size}, and {number} different items."
             )
 
 
@@ -121,7 +121,7 @@ def _require_data(rows: Codes, number: int, largest: int) -> None:
 
 
 def _ids_of(request: Request) -> list | None:
-    """The ids of the items that all data by id have; None if there are no such data."""
+    """The ids of the items in all data by id; None if there are no such data."""
     found = [ids for each in request.measures for ids in each.ids_of_items]
     if not found:
         return None

@@ -77,7 +77,7 @@ def read_predictions(
 ) -> Pairs:
     """Predicted pairs, from a path, a frame, or a dict of dicts or of ranked lists.
 
-    `convert` makes floats of the scores of a query in a dict, or of a column.
+    `convert` converts the scores of a query in a dict, or of a column, to floats.
     """
     if isinstance(run, (str, os.PathLike)):
         run = read_run(run)
@@ -119,21 +119,20 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
     elif isinstance(of_query, Iterable) and not isinstance(of_query, (str, bytes)):
         if name == "run" and isinstance(of_query, (set, frozenset)):
             raise ValueError(
-                "A ranked list has an order, best first. Received: a set for the "
+                "A ranked list must be ordered, best first. Received: a set for the "
                 f"query {shortened(query)}."
             )
         items = _listed(of_query)
         values = np.ones(len(items)) if name == "qrels" else -np.arange(len(items))
     else:
         raise ValueError(
-            f"A dict of `{name}` must hold a dict of items, or a list of them, for "
-            f"each query. Received: {shortened(of_query)} for the query "
-            f"{shortened(query)}."
+            f"A dict of `{name}` must contain a dict or a list of items for each "
+            f"query. Received: {shortened(of_query)} for the query {shortened(query)}."
         )
     if name == "qrels" and not items:
         raise ValueError(
             "Each query of `qrels` must have an item. Received: none for the query "
-            f"{shortened(query)}. Leave it out, or give it an item of label 0."
+            f"{shortened(query)}. Remove the query, or add an item of label 0."
         )
     return items, values
 
@@ -166,7 +165,7 @@ def join(judged: Pairs, predicted: Pairs) -> Join:
     """Finds the pairs that are in both tables.
 
     Raises:
-        ValueError: `match_pairs` would, or no query is in both tables.
+        ValueError: `match_pairs` raises it, or no query is in both tables.
     """
     joined = match_pairs(judged, predicted)
     if not joined.is_judged_query.any():
@@ -182,8 +181,8 @@ def match_pairs(judged: Pairs, predicted: Pairs) -> Join:
     """The join of any two tables, even without a common query.
 
     Raises:
-        ValueError: A table has a pair twice, an id is missing, or the ids of the tables
-            are of different types.
+        ValueError: A table contains a pair twice, an id is missing, or the ids of the
+            tables are of different types.
     """
     queries, items = (
         _codes(name, first, second)
@@ -222,7 +221,7 @@ def _refuse_pair(judged: Pairs, predicted: Pairs, row: int) -> None:
 
 
 def pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:
-    """The error for a pair that a table has twice."""
+    """The error for a pair that occurs twice in a table."""
     return (
         f"A pair of a query and an item must be in `{table}` only once. Received: the "
         f"query {shortened(query)} with the item {shortened(item)} twice{where}."
@@ -235,7 +234,7 @@ def _codes(name: str, first: Any, second: Any) -> np.ndarray:
     is_pandas = type(second).__module__.partition(".")[0] == library == "pandas"
     if is_pandas and first.dtype == second.dtype:  # others would be converted
         _require_same_type(name, first, second)
-        import pandas  # loaded already, since the user has such columns
+        import pandas  # loaded already, since the user passed such columns
 
         try:
             codes, _ = pandas.concat([first, second]).factorize()
@@ -274,14 +273,14 @@ def _require_ids(
         row = int(np.argmax(missing))
         table = "qrels" if row < num_first else "run"
         raise ValueError(
-            f"Every row must have an id of its {name}. Received: a missing one in row "
-            f"{row if row < num_first else row - num_first} of `{table}`."
+            f"Every row must contain an id of its {name}. Received: a missing one in "
+            f"row {row if row < num_first else row - num_first} of `{table}`."
         )
     return codes
 
 
 def _require_same_type(name: str, first: Any, second: Any) -> None:
-    """Raises ValueError if one table has numbers and the other one text."""
+    """Raises ValueError if the ids are numbers in one table and text in the other."""
     kinds = [_kind(each) for each in (first, second)]
     if None not in kinds and kinds[0] != kinds[1]:
         raise ValueError(
@@ -296,7 +295,7 @@ def _kind(ids: Any) -> str | None:
         return None
     one = rows_of("id", "id", ids, [0]).tolist()[0]
     if is_missing(one):
-        return None  # an error of its own
+        return None  # which is a separate error
     if isinstance(one, (str, bytes)):
         return type(one).__name__
     return "numbers" if isinstance(one, (int, float)) else None

@@ -66,25 +66,25 @@ def evaluate(
         metrics: Names (`"ndcg@10"`, `"mrr"`, or those of trec_eval and ir_measures such
             as `"P@5"`) and metric objects with their own options
             (`NDCG(k=10, gain="linear")`).
-        mask: Booleans of the labels' shape, True for valid items. The mask
-            alone decides: a negative label is then not padding, but not relevant.
+        mask: Booleans of the labels' shape, True for valid items. The mask alone
+            decides: a negative label then means not relevant, rather than padding.
         sample_weight: A scalar, `[B]` or `[B, 1]` (one weight per query), or of the
             labels' shape (one per item).
         by: A slice for each query, such as its language, `[B]`. Returns the metrics of
             each slice, too. Or a dict of columns, each `[B]`, whose combinations are
             the slices.
-        per_query: If True, returns the value of each query instead of the mean. (With
-            average="micro", the default of ARP and OPA, the mean weighs the queries.)
-        **arguments: Options for the metrics given by name, such as `gain="linear"` or
+        per_query: If True, returns the value of each query instead of the mean. With
+            average="micro", the default of ARP and OPA, the mean is weighted.
+        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
         A dict from each metric's name to its weighted mean over the queries, a float
-        (NaN if no query counts). With `per_query`, to an array `[B]` (`[B * T]` for
-        sequences), which is NaN for queries that do not count: lists of padding, empty
-        lists with `empty="skip"`, and queries of weight 0. This dict is a
-        `QueryValues`, which `compare` takes. With `by`, a `SlicedValues`, which prints
-        as a table; with both, a `QueryValues` with the slices as its first keys.
+        (NaN if no query is included). With `per_query`, to an array `[B]` (`[B * T]`
+        for sequences), which is NaN for excluded queries: lists of padding, empty lists
+        with `empty="skip"`, and queries of weight 0. This dict is a `QueryValues`,
+        which `compare` takes. With `by`, a `SlicedValues`, which prints as a table;
+        with both, a `QueryValues` with the slices as its first keys.
 
     Raises:
         ValueError: A shape, dtype, metric or option is not one of those above; a label

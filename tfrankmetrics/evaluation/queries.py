@@ -41,7 +41,7 @@ def queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]:
             "`groups` must hold the number of rows of each query, integers of at least "
             f"0. Received dtype: {lengths.dtype}, smallest: {lengths.min(initial=0)}."
         )
-    total = lengths.sum(dtype=np.float64)  # which does not wrap around, as int64 does
+    total = lengths.sum(dtype=np.float64)  # which does not wrap around like int64
     if total != num_rows:
         raise ValueError(
             "`groups` must add up to the number of rows. Received: a sum of "
@@ -57,7 +57,7 @@ def queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, Queries]:
     missing = are_missing(ids)
     if missing.any():
         raise ValueError(
-            "Every row must have a query id. Received a missing one in row "
+            "Every row must contain a query id. Received a missing one in row "
             f"{np.flatnonzero(missing)[0]}."
         )
     if ids.dtype == object:
@@ -75,7 +75,7 @@ def queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, Queries]:
 
 
 def _require_one_type(ids: np.ndarray) -> None:
-    """Raises ValueError for ids of several types, which would never be equal."""
+    """Raises ValueError for ids of several types, which never compare equal."""
     kinds = {numbers.Number if isinstance(i, numbers.Number) else type(i) for i in ids}
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))

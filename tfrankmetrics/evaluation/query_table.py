@@ -30,7 +30,7 @@ class QueryTable(NamedTuple):
     joined: Join
 
     def columns(self, by: Any) -> dict[str, Column]:
-        """The columns that `by` gives or names."""
+        """The columns that `by` contains or names."""
         if is_frame(by):
             return self._columns_of_frame(by)
         if isinstance(by, (list, tuple)) and by:
@@ -54,8 +54,8 @@ class QueryTable(NamedTuple):
         queries = np.asarray(column(by, self.query, "by")).tolist()
         if not names:
             raise ValueError(
-                "`by` must have a column of slices beside the queries. Received: only "
-                f"{self.query!r}."
+                "`by` must contain a column of slices in addition to the queries. "
+                f"Received: only {self.query!r}."
             )
         columns = {}
         for name in names:
@@ -64,7 +64,7 @@ class QueryTable(NamedTuple):
             for query, value in zip(queries, values, strict=True):
                 if slices.setdefault(query, value) != value:
                     raise ValueError(
-                        "`by` must have one slice for each query. Received: "
+                        "`by` must contain one slice for each query. Received: "
                         f"{shortened(slices[query])} and {shortened(value)} for the "
                         f"query {shortened(query)}."
                     )
@@ -74,7 +74,7 @@ class QueryTable(NamedTuple):
     def column(self, argument: str, name: str, values: Any) -> Column:
         """A value for each query, from a dict or from a column of `qrels`."""
         if isinstance(values, Mapping):
-            rule = f"`{argument}` must have a {name} for each query of `qrels`."
+            rule = f"`{argument}` must contain a {name} for each query of `qrels`."
             of_ids = values_by_id(rule, values, self.ids.tolist())
             return column_of(argument, name, of_ids)
         if not isinstance(values, str) or not is_frame(self.qrels):

@@ -75,15 +75,15 @@ def evaluate_rows(
     >>> evaluate_rows("user", "click", "score", ["mrr"], data=table)
     {'mrr': 1.0}
 
-    Rows are padded to lists a few queries at a time, queries of similar length
-    together, so that memory beyond the rows themselves stays bounded.
+    Rows are padded to lists a few queries at a time, grouped by length, so that memory
+    beyond the rows themselves stays bounded.
 
     Args:
         query_ids: The query id of each row, `[rows]`, in any order: integers, strings
             or another hashable type, the same in all rows; a NumPy array, a list or a
             column of a frame. Or None, with `groups`.
-        labels: The label of each row. A row with a label below 0 was not judged, and
-            is left out; only `judged` counts it.
+        labels: The label of each row. A row with a label below 0 was not judged, and is
+            excluded from all metrics but `judged`, `hole` and `rbp_residual`.
         scores: The score of each row.
         metrics: Names and metric objects, as in `evaluate`.
         data: A frame of pandas or polars, an Arrow table, or a dict of columns. Then
@@ -99,12 +99,12 @@ def evaluate_rows(
             same in all rows of a query. Or a dict of columns, or a list of names of
             columns of `data`, whose combinations are the slices. Returns the metrics of
             each slice, too.
-        **arguments: Options for the metrics given by name, such as `gain="linear"` or
+        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
-        The same as `evaluate`. With `per_query`, the first key, `query`, holds the id
-        of each query, or its number in `groups`, in the order of their first rows.
+        As in `evaluate`. With `per_query`, the first key, `query`, contains the id of
+        each query, or its number in `groups`, in the order of their first rows.
 
     Raises:
         ValueError: The columns have different lengths, the groups do not add up to the
@@ -167,10 +167,10 @@ class Table(NamedTuple):
         return len(self.columns["labels"])
 
     def require_rows(self, name: str, column: np.ndarray) -> None:
-        """Raises ValueError unless a column has a value for each row."""
+        """Raises ValueError unless a column contains a value for each row."""
         if len(column) != len(self):
             raise ValueError(
-                f"`{name}` must have a value for each row. Received: {len(column)} "
+                f"`{name}` must contain a value for each row. Received: {len(column)} "
                 f"values for {len(self)} rows."
             )
 
@@ -195,7 +195,7 @@ def read_table(given: dict[str, Any], groups: Any) -> Table:
     columns = {name: as_numbers(name, values) for name, values in given.items()}
     if (query_ids is None) == (groups is None):
         raise ValueError(
-            "Give either `query_ids`, one for each row, or `groups`, the number of "
+            "Pass either `query_ids`, one for each row, or `groups`, the number of "
             "rows of each query. Received: "
             + ("neither." if groups is None else "both.")
         )
@@ -204,7 +204,8 @@ def read_table(given: dict[str, Any], groups: Any) -> Table:
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
-            f"All columns must have a value for each row. Received lengths: {lengths}."
+            "All columns must contain a value for each row. Received lengths: "
+            f"{lengths}."
         )
     if groups is None:
         ids, queries = queries_of_ids(columns.pop("query_ids"))
@@ -221,7 +222,7 @@ def _check_values(table: Table) -> None:
     require_labels(labels)
     if "sample_weight" in table.columns:
         require_weights(table.columns["sample_weight"])
-    refuse_signed_labels(labels, "leave these rows out")
+    refuse_signed_labels(labels, "drop these rows")
     warn_if_swapped(labels, scores)
     if table.has_ids:
         warn_if_ids_are_fractions(table.ids)
@@ -241,7 +242,7 @@ def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     if data is None:
         if names:
             raise ValueError(
-                "Columns can be given by name if `data` is a frame. Received: "
+                "Columns can be passed by name if `data` is a frame. Received: "
                 f"{names}, without `data`. Pass data=frame."
             )
         return arguments
@@ -266,11 +267,11 @@ def by_query(
 
     Adds the exposure of the items to `sums`.
 
-    With `only`, those of the queries that are padded together with this one; 0 for the
-    others. The last bit of a value may depend on the padding.
+    With `only`, the values of the queries that are padded together with this one; 0 for
+    the others. The last bit of a value may depend on the padding.
 
-    An item with a label below 0 was not judged. It is excluded, or not relevant, unless
-    the declaration of a metric decides.
+    An item with a label below 0 was not judged. It is excluded or treated as not
+    relevant, unless the declaration of a metric decides.
     """
     values, weights = (np.zeros((len(named), len(queries.lengths))) for _ in range(2))
     drops = np.array([drops_unjudged(m, drop_unjudged) for m in named.values()])

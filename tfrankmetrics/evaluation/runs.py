@@ -80,31 +80,31 @@ def evaluate_run(
     means that an item was not judged.
 
     Args:
-        qrels: What is relevant: a frame of pandas, polars or Arrow, with a row for each
+        qrels: The judgments: a frame of pandas, polars or Arrow, with a row for each
             query and item; a dict of dicts, `{query: {item: label}}`; a dict of lists
             of the relevant items; or the path of a TREC file.
-        run: What was predicted: a frame with scores; a dict of dicts, `{query: {item:
-            score}}`; a dict of ranked lists of items, best first; or the path of a TREC
-            file.
+        run: The predictions: a frame with scores; a dict of dicts,
+            `{query: {item: score}}`; a dict of ranked lists of items, best first; or
+            the path of a TREC file.
         metrics: Names and metric objects, as in `evaluate`.
         sample_weight: A weight for each query: a dict, or the name of a column of
             `qrels` that is the same in all rows of a query.
         by: A slice for each query: a dict `{query: slice}`; a frame with the column
             `query` and one column or more of slices; or the names of one or several
-            columns of `qrels`, each the same in all rows of a query. Several columns
-            are crossed.
-        **arguments: Options for the metrics given by name. With
-            `convention="trec_eval"`, ties are broken as trec_eval does: scores are
-            rounded to float32, and of equal ones the later item id is first.
+            columns of `qrels`, each the same in all rows of a query. Combinations of
+            several columns are the slices.
+        **arguments: Options for the metrics passed by name. With
+            `convention="trec_eval"`, ties are broken as in trec_eval: scores are
+            rounded to float32, and tied items are ordered by descending item id.
 
     Returns:
-        A dict from each metric's name to its mean, with the `RunCounts` in `counts`,
-        which is printed with the numbers of queries that are in one table only. With
-        `per_query` or `by`, as `evaluate_rows` does, in the order of `qrels`. With
+        A dict from each metric's name to its mean, with the `RunCounts` in `counts`.
+        Printing it also reports the numbers of queries that are in one table only. With
+        `per_query` or `by`, as in `evaluate_rows`, in the order of `qrels`. With
         `model`, a dict with such a result for each model.
 
     Raises:
-        ValueError: A table has a pair of query and item twice, or an id is missing, or
+        ValueError: A table contains a pair of query and item twice, an id is missing,
             the tables have no query in common, or `evaluate` would raise an error.
         RuntimeError: The call is inside a `tf.function`.
     """
@@ -149,7 +149,7 @@ def _evaluate_tables(
     request.require_free_keys(slice_columns, has_ids=True)
     if any(measure.declaration.reads_items for measure in request.measures):
         request, positions = items_of_rows(request, predicted.items)
-        missed = np.zeros(len(judged.numbers), np.int64)  # which have no rank
+        missed = np.zeros(len(judged.numbers), np.int64)  # without a rank
         columns["items"] = np.append(missed, positions)[columns["pair"]]
     counted = np.full(len(ids), True)
     if policies.missing_queries == "skip":
@@ -178,7 +178,7 @@ def _checked_counts(
     judged: Pairs,
     predicted: Pairs,
 ) -> RunCounts:
-    """What did not pair. Raises ValueError for mistakes, and warns of likely ones."""
+    """Counts unmatched pairs. Raises ValueError for mistakes, warns of likely ones."""
     labels, scores = judged.numbers, predicted.numbers
     counts = count_pairs(joined, labels, scores, policies.missing_queries)
     _check_pairs(joined, judged, predicted, policies, counts, labels, scores)
@@ -203,11 +203,11 @@ def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
     missing = are_missing(names)
     if missing.any():
         raise ValueError(
-            "Every row of `run` must have a model. Received: a missing one in row "
+            "Every row of `run` must contain a model. Received: a missing one in row "
             f"{np.argmax(missing)}."
         )
     if not len(names):
-        raise ValueError("`run` must have a row for each model. Received: no rows.")
+        raise ValueError("`run` must contain a row for each model. Received: no rows.")
     first, codes = factorize("The models", names)
     order = np.argsort(codes, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(codes))[:-1])
@@ -216,7 +216,7 @@ def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
 
 
 class Policies(NamedTuple):
-    """What to do with queries and items that are in one of two tables only."""
+    """The policies for queries and items that are in one of two tables only."""
 
     missing_queries: MissingQueries
     unjudged_queries: UnjudgedQueries
@@ -224,7 +224,7 @@ class Policies(NamedTuple):
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Policies:
-        """Raises ValueError for a value that is not one of its choices."""
+        """Raises ValueError for a value that is not among the choices."""
         types = shared_arguments(RunArguments)
         for name in cls._fields:
             check_option("evaluate_run", name, given[name], types[name][0])
@@ -256,13 +256,13 @@ def _check_pairs(
 def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> None:
     """Raises ValueError for a metric without a value for an empty result.
 
-    Only if there are empty results.
+    It is raised only if there are empty results.
     """
     if counts.missing_queries != "zero" or not counts.without_predictions:
         return
     for name, measure in named.items():
         if measure.declaration.reads_items:
-            continue  # an empty list has no items, and no weight
+            continue  # an empty list has no items, and the weight 0
         if measure.declaration.without_results is None:
             raise ValueError(
                 f"{name!r} has no value for a query without results. Received: "
@@ -274,7 +274,7 @@ def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> N
 def count_pairs(
     joined: Join, labels: np.ndarray, scores: np.ndarray, missing_queries: str
 ) -> RunCounts:
-    """What did not pair, and how many scores are NaN."""
+    """The counts of unmatched pairs, and how many scores are NaN."""
     is_judged_query = joined.is_judged_query
     matched = joined.match[is_judged_query]
     is_judged = (matched >= 0) & (labels[matched] >= 0)
@@ -295,7 +295,7 @@ def refuse_by_policy(
     predicted: Pairs,
     policies: Policies,
 ) -> None:
-    """Raises ValueError for queries in one table only, if they are to be an error."""
+    """Raises ValueError for queries in one table only, if the policy is "error"."""
     has_predictions, is_judged_query = joined.has_predictions, joined.is_judged_query
     if policies.missing_queries == "error" and not has_predictions.all():
         rows = joined.first_rows[~has_predictions]
@@ -317,7 +317,7 @@ def _refuse(argument: str, lacks: str, queries: Any, rows: np.ndarray) -> None:
 def rows_of_join(
     joined: Join, labels: np.ndarray, scores: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The rows of the join: what was predicted, in its order, then what was missed.
+    """The rows of the join: the predicted items in their order, then the missed ones.
 
     A label below 0 means that the item was not judged.
     """

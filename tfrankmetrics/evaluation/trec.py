@@ -15,14 +15,14 @@ import numpy as np
 from tfrankmetrics.columns.values import FIRST_INEXACT
 
 LOWEST_SCORE = float(np.finfo(np.float32).min)
-# The array of query ids gives each row the space of the longest id.
+# The array of query ids reserves the space of the longest id for each row.
 LONGEST_QUERY_ID = 1000
 
 
 class TrecRows(NamedTuple):
     """The columns that `read_trec` returns, for `evaluate_rows(*rows, metrics=[...])`.
 
-    They have one entry per row.
+    They contain one entry per row.
     """
 
     query_ids: np.ndarray
@@ -40,13 +40,13 @@ def read_trec(
     r"""Reads judgments (qrels) and results (a run) as trec_eval does.
 
     A line of the judgments is `query 0 document relevance`. A line of the results is
-    `query Q0 document rank score tag`; the rank is ignored, and so is whatever follows
-    the tag. Lines that start with `#` are comments. A document that was not judged is
-    not relevant. A judged document that is not in the results gets the score -inf: it
-    was not retrieved.
+    `query Q0 document rank score tag`; the rank and everything after the tag are
+    ignored. Lines that start with `#` are comments. A document that was not judged is
+    not relevant. A judged document that is not in the results has the score -inf,
+    because it was not retrieved.
 
     The rows of a query are sorted by document name in descending order, and scores are
-    rounded to float32, so that `convention="trec_eval"` breaks ties as trec_eval does.
+    rounded to float32, so that `convention="trec_eval"` breaks ties as in trec_eval.
 
     >>> import pathlib, tempfile
     >>> from tfrankmetrics import evaluate_rows
@@ -62,10 +62,10 @@ def read_trec(
         qrels: The path of the judgments. Files that end in .gz, .bz2 or .xz are
             decompressed.
         run: The path of the results.
-        complete: Whether a judged query without results counts, as a query where
-            nothing was found (trec_eval's `-c`). By default it is left out.
-        judged_only: Whether results that were not judged are left out of the lists, as
-            BPref requires. Negative judgments are then treated as unjudged.
+        complete: Whether judged queries without results are included as empty results
+            (trec_eval's `-c`). By default they are excluded.
+        judged_only: Whether unjudged results are removed from the lists, as BPref
+            requires. Negative judgments are then treated as unjudged.
 
     Returns:
         The columns query_ids, labels and scores.
@@ -96,9 +96,9 @@ def read_trec(
 
 
 def _scores(scores: np.ndarray, are_found: np.ndarray) -> np.ndarray:
-    """Scores in float32, the precision of trec_eval; -inf for what was not retrieved.
+    """Scores in float32, the precision of trec_eval; -inf for items not retrieved.
 
-    Only that is -inf: others keep a score that float32 can hold.
+    The scores of other items are clipped to the finite range of float32.
     """
     with np.errstate(over="ignore"):  # above the highest float32 is infinity
         return np.where(are_found, np.maximum(scores, LOWEST_SCORE), -np.inf).astype(

@@ -1,1 +1,1 @@
-"""How a metric's value of one query came about, rank by rank."""
+"""How the value of a metric for one query is computed, rank by rank."""

@@ -1,4 +1,4 @@
-"""`explain` for lists, tables and runs: how the value of one query came about."""
+"""`explain` for lists, tables and runs: how the value of one query is computed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def explain(
     sample_weight: Any = None,
     **arguments: Unpack[ExplainArguments],
 ) -> Explanation:
-    """Shows how a metric's value of one query came about, rank by rank.
+    """Shows how the value of a metric for one query is computed, rank by rank.
 
     >>> explain([[1, 0, 2], [0, 1, 0]], [[0.9, 0.5, 0.1], [3, 2, 1]], "ndcg@2")
     rank  item  score  label    gain  discount  contribution  running value
@@ -77,7 +77,7 @@ def explain(
     A contribution is the amount by which the value rises if the formula reads one more
     rank, whereas the ideal order and the number of relevant items always refer to the
     whole list. Items below the cutoff, and items that were not retrieved (whose rank is
-    "-"), are shown if they have a gain.
+    "-"), are shown if their gain is not 0.
 
     Args:
         y_true: Labels or ids, as in `evaluate`.
@@ -88,13 +88,13 @@ def explain(
             in which `metric` is computed again, or a metric object with other options.
         mask: As in `evaluate`.
         sample_weight: As in `evaluate`.
-        **arguments: Options for a metric given by name, such as `gain="linear"` or
+        **arguments: Options for a metric passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
         An `Explanation`, whose `value` is exactly the value of `evaluate` with
-        `per_query=True`. It prints as a table, and has `to_pandas()`, `to_markdown()`
-        and `to_latex()`.
+        `per_query=True`. It prints as a table, and provides `to_pandas()`,
+        `to_markdown()` and `to_latex()`.
 
     Raises:
         ValueError: There is no such query, or `evaluate` would raise an error.
@@ -129,7 +129,7 @@ def explain_rows(
     sample_weight: Any = None,
     **arguments: Unpack[ExplainRowsArguments],
 ) -> Explanation:
-    """Shows how a metric's value of one query of a table came about, rank by rank.
+    """Shows how the value of a metric for one query of a table is computed.
 
     >>> table = {"user": ["b", "a", "b"], "click": [0, 1, 1], "score": [0.2, 0.9, 0.3]}
     >>> explain_rows("user", "click", "score", "mrr", "b", data=table)
@@ -146,11 +146,11 @@ def explain_rows(
         query: The id of the query, or its number in `groups`.
         items: The name of each row's item; by default its number, from 0.
         data: A frame or a dict of columns, as in `evaluate_rows`. Then the columns may
-            be given by name.
+            be passed by name.
         groups: The number of rows of each query, as in `evaluate_rows`.
         versus: A second metric to show side by side, as in `explain`.
         sample_weight: One weight per row.
-        **arguments: Options for a metric given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
         An `Explanation`, as from `explain`.
@@ -191,7 +191,7 @@ def _of_rows(
     drop: bool,
     keys: np.ndarray | None = None,
 ) -> OneList:
-    """The list of a query of a table, whose rows have these names and keys."""
+    """The list of a query of a table, with these names and keys of its rows."""
     chosen = np.array([number])
     rows = queries.rows(chosen)[0][0]
     lists = lists_of_rows(queries, chosen, columns, drops_unjudged(measure, drop))
@@ -217,7 +217,7 @@ def explain_run(
     versus: str | MetricObject | None = None,
     **arguments: Unpack[ExplainRunArguments],
 ) -> Explanation:
-    """Shows how a metric's value of one query of a run came about, rank by rank.
+    """Shows how the value of a metric for one query of a run is computed.
 
     >>> qrels, run = {"q": {"a": 1, "c": 1}}, {"q": {"b": 9.5, "a": 8.1}}
     >>> explain_run(qrels, run, "map", "q")
@@ -228,12 +228,12 @@ def explain_run(
     map of query 'q': 0.2500. contribution = gain * precision / 2.
 
     Args:
-        qrels: What is relevant, as in `evaluate_run`.
-        run: What was predicted, as in `evaluate_run`.
+        qrels: The judgments, as in `evaluate_run`.
+        run: The predictions, as in `evaluate_run`.
         metric: A name such as "ndcg@10", or a metric object.
         query_id: The id of the query.
         versus: A second metric to show side by side, as in `explain`.
-        **arguments: Options for a metric given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
         An `Explanation`, as from `explain`.
@@ -365,7 +365,7 @@ def _number_of(query: Any, ids: Sequence[Any]) -> int:
     if not is_known or isinstance(query, bool):
         such = f", such as {shortened(ids[0])}" if ids else ", and there is none"
         raise ValueError(
-            f"The query must be the id of one that is evaluated{such}. Received: "
+            f"The query must be the id of an evaluated query{such}. Received: "
             f"{shortened(query)}."
         )
     return ids.index(query)

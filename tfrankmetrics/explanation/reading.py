@@ -1,8 +1,8 @@
 """Ranked lists that a formula reads only down to some rank.
 
-Every formula reads the ranks by the methods below. If they return 0 at the ranks that
-are not read, whereas the ideal order and the totals stay those of the whole list, then
-the value of the formula is what the ranks down to there contribute.
+Every formula reads the ranks by the methods below. They return 0 at the ranks that are
+not read, whereas the ideal order and the totals remain those of the whole list.
+Therefore, the value of the formula is the contribution of the ranks that are read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `explain` returns: a table by rank, for one metric or for two."""
+"""The result of `explain`: a table by rank, for one metric or for two."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TEXTS = (RANK, TIED, ITEM)
 
 
 class Explanation(ShownAsTable):
-    """How the value of one query came about; prints as a table with a row per item.
+    """How the value of one query is computed; prints as a table with a row per item.
 
     >>> from tfrankmetrics import explain
     >>> explanation = explain([1, 0, 1], [0.9, 0.5, 0.1], "map")
@@ -40,11 +40,11 @@ class Explanation(ShownAsTable):
     Attributes:
         query: The query.
         value: Its value in the metric, as `evaluate` returns it with `per_query=True`.
-        values: The value of each metric by name: of two with `versus`.
+        values: The value of each metric by name; of two metrics with `versus`.
         weight: The weight of the query in the mean.
         columns: The columns of the table, a dict of arrays.
-        rules: For each metric, the contribution as a product of other columns, or ""
-            if it is no such product.
+        rules: For each metric, the contribution as a product of other columns, or "" if
+            it is not a product.
     """
 
     def __init__(self, query: Any, workings: Sequence[Working]) -> None:
@@ -86,7 +86,7 @@ class Explanation(ShownAsTable):
         if any(TIED in each.columns for each in self._workings):
             notes.append(
                 "Items with the same score share their ranks, which together "
-                "contribute the mean over all orders of these items."
+                "contribute the average over all permutations of these items."
             )
         return notes + [*filter(None, [_difference(*self._workings)])]
 
@@ -100,7 +100,7 @@ def _text_of(working: Working) -> str:
 
 
 def _difference(one: Working, other: Working | None = None) -> str:
-    """How two metrics differ: in what, and from which rank on."""
+    """How two metrics differ: in which options, and from which rank on."""
     if other is None:
         return ""
     choices, others = (
@@ -125,7 +125,7 @@ def _running(*workings: Working) -> list[np.ndarray]:
 
 
 def _joined(workings: Sequence[Working]) -> dict[str, np.ndarray]:
-    """The columns of all workings side by side; those that are equal, once."""
+    """The columns of all workings side by side, without duplicate columns."""
     columns: dict[str, np.ndarray] = {}
     for name in dict.fromkeys(name for each in workings for name in each.columns):
         of_each = {e.label: e.columns[name] for e in workings if name in e.columns}

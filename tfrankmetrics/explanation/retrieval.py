@@ -1,4 +1,4 @@
-"""`explain_retrieval`: how the value of one query among all candidates came about."""
+"""`explain_retrieval`: how the value of one query among all candidates is computed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def explain_retrieval(
     versus: str | MetricObject | None = None,
     **arguments: Unpack[ExplainRetrievalArguments],
 ) -> Explanation:
-    """Shows how a metric's value of one query among all candidates came about.
+    """Shows how the value of a metric for one query among all candidates is computed.
 
     >>> queries, relevant = [[1.0, 0.0], [0.0, 1.0]], [[0], [0, 2]]
     >>> candidates = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.6]]
@@ -47,14 +47,14 @@ def explain_retrieval(
     The scores of all candidates are computed for this query alone.
 
     Args:
-        queries: Vectors or other inputs of all queries, as in `evaluate_retrieval`.
-        candidates: Vectors or other inputs, as in `evaluate_retrieval`.
+        queries: Embeddings or other inputs of all queries, as in `evaluate_retrieval`.
+        candidates: Embeddings or other inputs, as in `evaluate_retrieval`.
         relevant: Ids of the relevant items of all queries, as in `evaluate_retrieval`.
         metric: A name such as "ndcg@10", or a metric object. Its `ties` may not be
             "random", since the order would differ from that of `evaluate_retrieval`.
         query: The number of the query, from 0.
         versus: A second metric to show side by side, as in `explain`.
-        **arguments: Options for a metric given by name. See `tfrankmetrics.Options`.
+        **arguments: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
         An `Explanation`, as from `explain`. Its items are the ids or the positions of
@@ -72,8 +72,8 @@ def explain_retrieval(
     for each in asked:
         if each.measure["ties"] == "random":
             raise ValueError(
-                "explain_retrieval() shows the orders that ties='expected', 'stable', "
-                "'best' and 'worst' have. Received: ties='random'."
+                "explain_retrieval() supports only ties='expected', 'stable', 'best' "
+                "and 'worst'. Received: ties='random'."
             )
     given, _ = split(ExplainRetrievalArguments, arguments)
     settings = RetrievalSettings.of(given)

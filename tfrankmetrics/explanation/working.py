@@ -1,4 +1,4 @@
-"""The working of a metric's value of one query: what each rank contributes."""
+"""The working of the value of a metric for one query: the contribution of each rank."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class OneList:
 
     Attributes:
         compute: Computes the value and the weight of the query, float64 `[1, 1]` each,
-            as a function that evaluates metrics does.
+            like a function that evaluates metrics.
         labels: Its items as labels and scores, in arrays of NumPy.
         items: The name of each item.
         has_scores: Whether the scores were passed, rather than the order of the items.
-        keys: What tells the items apart, whatever their order is.
+        keys: Unique keys of the items, whatever their order is.
         number: The number of the query, on which ties="random" depends.
     """
 
@@ -67,20 +67,20 @@ class OneList:
 
 @dataclasses.dataclass(frozen=True)
 class Working:
-    """The value of one query in one metric, and how it came about.
+    """The value of one query in one metric, and how it is computed.
 
     Attributes:
         name: The name of the metric.
-        label: The text in brackets after the names of its columns, which tells them
-            from the columns of another metric; None without another metric.
+        label: The text in brackets after the names of its columns, which distinguishes
+            them from the columns of a second metric; None without a second metric.
         measure: The metric with its options.
-        value: The value of the query; NaN if it does not count.
+        value: The value of the query; NaN if it is excluded.
         weight: The weight of the query in the mean.
         columns: Arrays with an element for each item: by rank, and then of the items
             with a gain that were not retrieved. An item below the cutoff is among them
             only if it has a gain.
-        start: What no rank contributes, such as, to ARP, the items that were not
-            retrieved.
+        start: The part that no rank contributes, such as that of the items not
+            retrieved in ARP.
     """
 
     name: str
@@ -148,7 +148,8 @@ class ItemsByRank:
     def show(self, ranks: Sequence[int], missed: Sequence[Any]) -> None:
         """Shows these ranks, and these items that were not retrieved.
 
-        `positions` has the position of each item that is shown; -1 without an item.
+        `positions` contains the position of each item that is shown; -1 without an
+        item.
         """
         self.ranks, self.missed = np.array(ranks, int), [*missed]
         exists = self.ranks <= len(self._order)
@@ -159,7 +160,7 @@ class ItemsByRank:
         self.positions = np.append(of_ranks, np.array(of_missed, int))
 
     def columns(self) -> dict[str, np.ndarray]:
-        """What is known of each item without the formula."""
+        """The columns that do not depend on the formula."""
         one, number = self._one, len(self.positions)
         columns = {RANK: np.full(number, np.nan)}
         columns[RANK][: len(self.ranks)] = self.ranks
@@ -173,7 +174,7 @@ class ItemsByRank:
         return columns
 
     def _of_ranks(self, values: np.ndarray) -> np.ndarray:
-        """Values of all ranks, the last of which stands for no value."""
+        """Values of all ranks, the last of which represents no value."""
         last = len(values) - 1
         ranks = np.append(self.ranks - 1, np.full(len(self.missed), last))
         return values[np.minimum(ranks, last)]
@@ -209,7 +210,7 @@ def work_out(
 def _read(
     measure: Measure, ranked: RankedLists, items: ItemsByRank
 ) -> tuple[float, dict[str, np.ndarray]]:
-    """What no rank contributes, and the columns of what the formula reads."""
+    """The part that no rank contributes, and the columns of the values read."""
     columns = {}
     if ranked.judged.weights is not None:
         weights = ranked.relative_weights(measure.gain)(ranked.judged)
@@ -218,7 +219,7 @@ def _read(
     if items.has_ties:
         columns[EXPECTED] = expected
     for column in measure.declaration.by_rank:
-        if column != GAIN:  # of which the item's and the expected one are shown
+        if column != GAIN:  # shown as the item's gain and the expected one
             columns[column] = items.read(measure.by_rank(column, ranked))
     if CONTRIBUTION in columns:
         whole = _value_down_to(len(expected), measure, ranked)
@@ -247,7 +248,7 @@ def _values_by_rank(
 ) -> tuple[float, np.ndarray]:
     """The value of the formula if it reads no rank, and down to each rank.
 
-    A rank whose item has no gain contributes nothing, so that it is not tried.
+    A rank whose item has no gain contributes nothing, and is therefore skipped.
     """
     start = last = _value_down_to(0, measure, ranked)
     values = np.full(len(expected), np.nan)
@@ -273,7 +274,7 @@ def _positions(
     if how.gain is not None:  # ties="best" and ties="worst" sort by gain first
         gains = how.gain(judged)[0]
         before, how = xp.argsort(gains, descending=how.ties == "best"), STABLE
-    # The weight of an item follows its label: so it may carry the item's position.
+    # Because the weight of an item follows its label, it may carry the position.
     labels = LabelLists(
         np.zeros(labels.scores.shape),
         labels.scores[:, before],

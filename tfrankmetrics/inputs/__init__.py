@@ -1,1 +1,1 @@
-"""Input formats: what users pass, checked and brought into one form."""
+"""Input formats: the arguments of users, checked and converted to one form."""

@@ -49,8 +49,8 @@ def batches_of(data: Any) -> Iterator[Any]:
 def refuse_unordered(data: Any, by_position: str) -> None:
     """Raises ValueError if the order of the batches is random.
 
-    TensorFlow and PyTorch have no public way to see this. If what this reads is
-    renamed, the error no longer appears, and a test fails.
+    TensorFlow and PyTorch provide no public way to detect this. If the private
+    attributes are renamed, the error no longer appears, and a test fails.
     """
     how = "shuffle()" if "Shuffle" in type(data).__name__ else None
     sampler = getattr(getattr(data, "batch_sampler", None), "sampler", None)
@@ -60,7 +60,7 @@ def refuse_unordered(data: Any, by_position: str) -> None:
     if how is not None:
         raise ValueError(
             f"{by_position} must be in the order of the dataset. Received: a dataset "
-            f"with {how}. Omit {how}, which an evaluation does not need."
+            f"with {how}. Omit {how}, which is unnecessary in an evaluation."
         )
     for source in getattr(data, "_inputs", list)() if is_dataset(data) else []:
         refuse_unordered(source, by_position)

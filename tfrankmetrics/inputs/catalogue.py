@@ -1,8 +1,8 @@
 """Relevant ids and the scores of a whole catalogue: `inputs="catalogue"`.
 
-No labels `[B, V]` are made. If a query has one relevant item, its rank is found by
-counting the scores above its own. Several relevant items are looked up among the items
-at the top of the ranking.
+No labels `[B, V]` are created. If a query has one relevant item, its rank is found by
+counting the higher scores. Several relevant items are looked up among the items at the
+top of the ranking.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class CatalogueLists:
                         "inputs='ids'."
                     )
                 raise ValueError(
-                    f"Ids must be positions in the catalogue, 0 to {size - 1} here, or "
+                    f"Ids must be positions in the catalogue, from 0 to {size - 1}, or "
                     f"-1 for padding. Received in `{name}`: "
                     f"{first_value(invalid, ids)}.{hint}"
                 )
@@ -264,7 +264,7 @@ def _found_in(order: Array, ids: Array, judged: Items) -> Items:
     by_id = xp.argsort(ids, axis=1)
     ids = xp.gather(ids, by_id)
     labels = xp.gather(labels, by_id)
-    # A search, since comparing each with each would make a tensor [B, D, M].
+    # A search, since a comparison of all pairs would require a tensor [B, D, M].
     position = xp.searchsorted(ids, order)
     is_here = xp.equal(xp.gather(ids, position), order)
     labels = xp.where(is_here, xp.gather(labels, position), 0)
@@ -274,7 +274,7 @@ def _found_in(order: Array, ids: Array, judged: Items) -> Items:
 def _in_catalogue(scores: Array, ids: Array, gains: Array) -> Array:
     """The gain of each item of the catalogue, float64 `[B, V]`."""
     nothing = xp.zeros_like(scores, xp.float64)
-    # The maximum, since padding has the id of another item.
+    # The maximum, since padding has the id of a different item.
     return xp.scatter_max(nothing, ids, gains)
 
 
@@ -387,7 +387,7 @@ def _rows(steps: Array) -> Array:
 
 
 def _weights(sample_weight: Any, scores: Array) -> Array | None:
-    """One weight per query; each step of a sequence has the weight of the sequence."""
+    """One weight per query; each step has the weight of its sequence."""
     if sample_weight is None:
         return None
     if scores.ndim == 2:
@@ -397,7 +397,7 @@ def _weights(sample_weight: Any, scores: Array) -> Array | None:
     if given.ndim == 2 and given.shape[1] != 1:
         error = (
             "`sample_weight` must be a scalar, [B] or [B, 1], or [B, T] for sequences, "
-            f"here {steps.shape}. Received: shape {given.shape}."
+            f"which is {steps.shape}. Received: shape {given.shape}."
         )
         given = require_shape(given, steps.shape, xp.shape(steps), error)
         return query_weights(xp.reshape(given, [-1]), _rows(scores))
@@ -409,7 +409,7 @@ def _excluding(scores: Array, exclude: Array) -> Array:
     """Scores with the lowest score for the items to exclude."""
     size = xp.shape(scores, out_type=xp.int64)[1]
     is_item = (exclude >= 0) & (exclude < size)
-    # Padding among the ids goes to one more column, which is cut off again.
+    # Padding among the ids goes to an additional column, which is cut off again.
     items = xp.where(is_item, exclude, size)
     wider = xp.pad(scores, [[0, 0], [0, 1]])
     return xp.scatter(wider, items, lowest_score(scores))[:, :-1]

@@ -82,7 +82,7 @@ def as_float64(numbers: Array) -> Array:
 
 
 def as_scores(scores: Array) -> Array:
-    """Scores in a dtype that holds them exactly, so that rounding makes no ties."""
+    """Scores in a dtype that holds them exactly, so that rounding creates no ties."""
     dtype = xp.dtype_of(scores)
     if xp.is_floating(scores):
         kept = xp.float64 if dtype == xp.float64 else xp.float32
@@ -93,7 +93,7 @@ def as_scores(scores: Array) -> Array:
             "Scores must be floats or integers. Received dtype: "
             f"{scores.dtype.name}.{hint}"
         )
-    # The lowest number stands for items that were not retrieved.
+    # The lowest number represents items that were not retrieved.
     return xp.maximum(xp.astype(scores, xp.int64), np.iinfo(np.int64).min + 1)
 
 
@@ -142,10 +142,10 @@ def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
         received = [*map(str, y_true)]
         more = f", and {len(received) - 5} more" if len(received) > 5 else ""
         raise ValueError(
-            f"A dict `y_true` must have the key {key!r} and may have "
-            f"{', '.join(map(repr, sorted(may_have)))}, no other. Received the keys "
-            f"{', '.join(map(repr, received[:5]))}{more}. If the keys are queries, use "
-            "evaluate_run."
+            f"A dict `y_true` must contain the key {key!r}, and may contain "
+            f"{', '.join(map(repr, sorted(may_have)))}, but no other. Received the "
+            f"keys {', '.join(map(repr, received[:5]))}{more}. If the keys are "
+            "queries, use evaluate_run."
         )
 
 
@@ -170,7 +170,7 @@ def as_ragged(argument: Dense) -> Dense:
 def with_shape_of(other: Dense, argument: Dense, contents: str, error: str) -> Array:
     """The array of `argument`, which must have the shape and rows of `other`.
 
-    `contents` says what the other holds, for the errors about rows.
+    `contents` names the contents of the other array in the errors about rows.
     """
     shape = xp.shape(other.tensor)
     if argument.row_lengths is None:
@@ -214,7 +214,7 @@ def _required_same_rows(
 
 
 def required(condition: Any, error: str) -> AbstractContextManager:
-    """Raises ValueError now; in a graph, delays what is built within until the check.
+    """Raises ValueError now; in a graph, delays the operations within until the check.
 
     The graph raises InvalidArgumentError with the same message when it runs.
     """
@@ -226,7 +226,7 @@ def required(condition: Any, error: str) -> AbstractContextManager:
 
 
 def in_graph(*arguments: Any) -> bool:
-    """Whether one of the arguments is a tensor that has no value yet."""
+    """Whether one of the arguments is a tensor without a value yet."""
     return has_tensor(*arguments) and not executing_eagerly()
 
 

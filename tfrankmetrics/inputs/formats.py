@@ -1,9 +1,9 @@
-"""The input formats: what `inputs="labels"`, `"ids"` and `"catalogue"` mean.
+"""The input formats: `inputs="labels"`, `"ids"` and `"catalogue"`.
 
-Each format has a module that checks what users pass and makes lists of it. Its object
-knows how arrays are read, how queries that come one at a time are padded, and the
-likely mistakes. All lists follow one protocol, so that whatever comes after does not
-depend on the format.
+Each format has a module that checks the arguments of users and converts them to lists.
+Its class defines how arrays are read, how queries that come one at a time are padded,
+and which mistakes are likely. All lists follow one protocol, so that the code that uses
+them does not depend on the format.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Lists(Protocol):
 
 
 class ListsOfItems(Lists, Protocol):
-    """Lists of an input format, which may tell one item from another."""
+    """Lists of an input format, which may identify the items."""
 
     def recommend(
         self,
@@ -110,11 +110,11 @@ class ListsOfItems(Lists, Protocol):
 
     @property
     def num_items(self) -> int | None:
-        """V, if the lists have the scores of a catalogue."""
+        """V, if the lists contain the scores of a catalogue."""
         ...
 
     def require_items(self, number: int, metric: str) -> None:
-        """Raises ValueError if the items cannot be those of a catalog of this size."""
+        """Raises ValueError if the items do not fit into a catalog of this size."""
         ...
 
 
@@ -129,23 +129,23 @@ def with_arrays(lists: Any, arrays: Mapping[str, Array]) -> Any:
 
 
 def _library_for(*arguments: Any) -> Library:
-    """The library that computes what a function was passed."""
+    """The library that computes the arguments of a function."""
     return "tensorflow" if has_tensor(*arguments) else "numpy"
 
 
 @dataclasses.dataclass(frozen=True)
 class InputFormat:
-    """What a user passes: how it is read, and which mistakes are likely.
+    """An input format: how arguments are read, and which mistakes are likely.
 
-    An object also holds the choices that only this format has.
+    An instance also holds the choices specific to this format.
     """
 
-    inputs: ClassVar[str]  # its name, as in inputs="ids"
+    inputs: ClassVar[str]  # the name, as in inputs="ids"
     # Whether a model with one score for each example could be taken for lists.
     may_be_pointwise: ClassVar[bool] = False
     takes_query_key: ClassVar[bool] = False  # whether rows of a query may be apart
     kinds: ClassVar[str] = "fiub"  # of the dtypes of labels or ids, and of scores
-    # What else makes a result NaN, and what the user can do.
+    # Further causes of a NaN result, and their remedy.
     causes_of_nan: ClassVar[str] = ""
     hint_for_nan: ClassVar[str] = ""
 
@@ -166,10 +166,10 @@ class InputFormat:
         mask: Any = None,
         library: Library | None = None,
     ) -> ListsOfItems:
-        """Checks what was passed and makes lists of it.
+        """Checks the arguments and converts them to lists.
 
         `library` computes with the lists. It is None in functions: then ids may be
-        strings, and NumPy ranks what holds no tensor.
+        strings, and NumPy ranks lists without tensors.
         """
         raise NotImplementedError
 
@@ -178,7 +178,7 @@ class InputFormat:
         raise NotImplementedError
 
     def refuse_mistakes(self, y_true: Any, y_pred: Any) -> None:
-        """Raises ValueError for data that must be in another form, before reading."""
+        """Raises ValueError for data in a wrong form, before reading."""
 
     def check_mistakes(
         self, y_true: Any, y_pred: Any, mask: Any, lists: Lists, reads_judgments: bool
@@ -239,7 +239,7 @@ class LabelFormat(InputFormat):
     def check_mistakes(
         self, y_true: Any, y_pred: Any, mask: Any, lists: Lists, reads_judgments: bool
     ) -> None:
-        """Checks for labels of -1 and 1, and for labels in the place of scores."""
+        """Checks for labels of -1 and 1, and for labels passed as scores."""
         if mask is None and not isinstance(y_true, Mapping):
             refuse_signed_labels(y_true, "pass mask=labels >= 0")
             warn_if_swapped(y_true, y_pred)
@@ -263,7 +263,7 @@ class LabelFormat(InputFormat):
 
 @dataclasses.dataclass(frozen=True)
 class IdFormat(InputFormat):
-    """Relevant ids and recommended ids, and how repeated ones count."""
+    """Relevant ids and recommended ids, and how repeated ids are counted."""
 
     duplicates: Duplicates = "first"
     inputs = "ids"
@@ -307,7 +307,7 @@ class IdFormat(InputFormat):
     def warn_of_mistakes(
         self, y_true: Any, lists: Lists, reads_judgments: bool
     ) -> None:
-        """Warns of a 0 or 1 for each item in the place of ids."""
+        """Warns of a 0 or 1 for each item instead of ids."""
         warn_if_no_ids(y_true)
 
 
@@ -365,8 +365,8 @@ def input_format(
     """The format of these two arguments; None is the default, which is labels.
 
     Raises:
-        ValueError: An argument is not one of its choices, or the format does not take
-            `duplicates`.
+        ValueError: An argument is not one of its choices, or the format does not
+            support `duplicates`.
     """
     inputs = LabelFormat.inputs if inputs is None else inputs
     for name, value, annotation in (
@@ -383,13 +383,13 @@ def input_format(
         return format_()
     if not takes_duplicates(inputs):
         raise ValueError(
-            "`duplicates` is for inputs='ids', where it says how repeated "
-            f"recommendations count. Received: duplicates={duplicates!r}, "
+            "`duplicates` is for inputs='ids', where it determines how repeated "
+            f"recommendations are counted. Received: duplicates={duplicates!r}, "
             f"inputs={inputs!r}."
         )
     return dataclasses.replace(format_(), duplicates=duplicates)  # type: ignore[call-arg]
 
 
 def takes_duplicates(inputs: str) -> bool:
-    """Whether a format has the choice `duplicates`."""
+    """Whether a format supports `duplicates`."""
     return "duplicates" in FORMATS[inputs]().arguments

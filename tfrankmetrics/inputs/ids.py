@@ -1,7 +1,8 @@
 """Relevant ids and recommended ids: `inputs="ids"`.
 
-Recommended ids are ranked already, so nothing is sorted here. Each one is looked up
-among the relevant ids. A relevant id that was not recommended was not retrieved.
+Because recommended ids are ranked already, nothing is sorted. Each one is looked up
+among the relevant ids. A relevant id that was not recommended is treated as not
+retrieved.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class IdLists:
     relevance: Array  # [B, M] float64
     recommended: Array  # [B, K] int64, best first
     query_weights: Array | None  # [B] float64
-    count_repeats: bool  # whether a repeated recommendation counts each time
+    count_repeats: bool  # whether repeated recommendations are counted each time
     has_subtopics = False
 
     @property
@@ -131,7 +132,7 @@ class IdLists:
         tie_breaking: TieBreaking,
         first_query: Array | int,
     ) -> Recommended:
-        """The recommended items, which have no ties."""
+        """The recommended items, without ties."""
         ids = self.recommended[:, : depth_for(deepest, self.recommended)]
         return Recommended(
             at_ranks=ids, exists=ids != PADDING, query_weights=self.query_weights
@@ -139,7 +140,7 @@ class IdLists:
 
     @property
     def num_items(self) -> None:
-        """Unknown: a list has some of the items only."""
+        """Unknown: a list contains some of the items only."""
 
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError for a recommended id that is not below a number."""
@@ -166,7 +167,7 @@ def read_ids(
         y_pred: Recommended ids `[B, K]`, best first, with -1 for padding at the end.
             Both may be `[M]` and `[K]`, for one query.
         sample_weight: None, a scalar, `[B]` or `[B, 1]`.
-        count_repeats: Whether a repeated recommendation counts each time.
+        count_repeats: Whether repeated recommendations are counted each time.
         library: The library that looks up the ids.
 
     Raises:
@@ -234,7 +235,7 @@ def require_ordered(y_pred: Any) -> None:
     if _has_set(y_pred):
         raise ValueError(
             "Recommended ids must be in order, the best first. Received: a set, which "
-            "has no order."
+            "is unordered."
         )
 
 

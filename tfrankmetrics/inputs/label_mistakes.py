@@ -38,7 +38,7 @@ def warn_of_zero_weights(
     np.maximum.at(highest, queries, weights)
     mixed = has_any(is_zero) & (highest > 0)
     differs = has_any(~is_zero & (weights != highest[queries]))
-    # Weights of clicks only, such as inverse propensities, are no mask.
+    # Weights of clicks only, such as inverse propensities, are not a mask.
     are_of_others = (~is_zero & mixed[queries] & (labels <= 0)).any()
     is_mask = mixed.any() and (are_of_others or (highest[mixed] == 1).all())
     if is_mask and not differs[mixed].any():
@@ -50,7 +50,7 @@ def warn_of_zero_weights(
 
 
 class Labels(NamedTuple):
-    """What some labels are, to find a threshold that does not tell them apart.
+    """Facts about labels, to find a threshold that does not separate them.
 
     The labels of batches add up by `merged`. A label below 0 was not judged.
     """
@@ -62,7 +62,7 @@ class Labels(NamedTuple):
 
     @classmethod
     def of(cls, labels: np.ndarray) -> Labels:
-        """Those of an array of finite labels."""
+        """The facts about an array of finite labels."""
         judged = labels[labels >= 0]
         below_0 = labels.size - judged.size
         if not judged.size:
@@ -73,7 +73,7 @@ class Labels(NamedTuple):
         return cls(judged.size, below_0, lowest, grades)
 
     def merged(self, other: Labels) -> Labels:
-        """Those of both."""
+        """The facts about both."""
         return Labels(
             self.number + other.number,
             self.below_0 + other.below_0,
@@ -86,8 +86,8 @@ class Labels(NamedTuple):
     ) -> None:
         """Warns if all items are relevant, or none although they have labels.
 
-        Not of fewer labels than `least`. With `may_be_all`, other items without labels
-        are not relevant, so that all labels may be those of relevant items.
+        It does not warn of fewer labels than `least`. With `may_be_all`, items without
+        labels are not relevant; therefore, all labeled items may be relevant.
         """
         grades = [*self.grades]
         if not grades or self.number < least:

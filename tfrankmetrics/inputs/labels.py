@@ -1,7 +1,7 @@
 """Labels and scores: `inputs="labels"`.
 
-A graph never looks at values, which would slow it down: an invalid label or weight
-makes the result NaN. `evaluate`, which runs outside a graph, raises an error.
+A graph never checks values, which would slow it down: an invalid label or weight makes
+the result NaN. In contrast, `evaluate`, which runs outside a graph, raises an error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class LabelLists:
     item_weights: Array | None = None  # [B, N] float64, 0 in padding
     judged: Array | None = None  # [B, N] bool; None if all valid items were judged
     item_ids: Array | None = None  # [B, N] int64, in tables with items
-    # [B] float64, the items with a weight, also of 0; None if they are the valid ones.
+    # [B] float64, the items with a weight, including 0; None if they are the valid
+    # ones.
     num_weighted: Array | None = None
 
     @property
@@ -72,7 +73,7 @@ class LabelLists:
 
     @property
     def has_subtopics(self) -> bool:
-        """Whether an item has a label for each subtopic."""
+        """Whether items have a label for each subtopic."""
         return self.labels.ndim == 3
 
     def has_valid_values(self) -> Array:
@@ -137,9 +138,9 @@ class LabelLists:
         )
         if tie_breaking.gain is not None and self.item_weights is not None:
             raise ValueError(
-                "ties='best' and ties='worst' take one weight per query, since weights "
-                "of items change which order is the best. Received: one weight per "
-                "item. Pass weights [B], or use ties='expected'."
+                "ties='best' and ties='worst' require one weight per query, since "
+                "weights of items change which order is the best. Received: one weight "
+                "per item. Pass weights [B], or use ties='expected'."
             )
         ranked, ties = rank_by_score(
             scores,
@@ -186,7 +187,7 @@ class LabelLists:
 
     @property
     def num_items(self) -> None:
-        """Unknown: a list has some of the items only."""
+        """Unknown: a list contains some of the items only."""
 
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError for the number of an item that is not below a number."""
@@ -276,10 +277,10 @@ def _as_lists(
     query_weights: Array | None,
     item_weights: Array | None,
 ) -> LabelLists:
-    """Lists in which padding has no label and no weight.
+    """Lists in which the labels and weights of padding are 0.
 
-    `values` are the labels `[B, N]`, or those of subtopics, of which `labels` are the
-    highest.
+    `values` are the labels `[B, N]`, or the labels of subtopics, whose maxima are
+    `labels`.
     """
     judged = None
     values = xp.maximum(values, 0)  # NaN stays NaN, which is an error
@@ -299,7 +300,7 @@ def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any, Any]:
     require_keys(y_true, "labels", {"mask", "item_ids"})
     if mask is not None and y_true.get("mask") is not None:
         raise ValueError(
-            "Give the mask once. Received: `mask` and a 'mask' in the dict `y_true`."
+            "Pass the mask once. Received: `mask` and a 'mask' in the dict `y_true`."
         )
     mask = y_true.get("mask") if mask is None else mask
     return y_true["labels"], mask, y_true.get("item_ids")
@@ -329,7 +330,7 @@ def _labels_and_scores(
     """Labels, labels of subtopics, and scores, in the dtypes to compute with.
 
     Labels and scores are `[B, N]`. With labels `[B, N, T]` of subtopics, an item's
-    label is the highest of them. The last value says whether labels and scores came as
+    label is the highest of them. The last value indicates whether labels and scores are
     one list, `[N]`.
     """
     labels = dense("`y_true`", y_true, _as_labels, padding=-1, library=library)
@@ -364,7 +365,9 @@ def _labels_and_scores(
     if ranks[0] == 3:
         subtopics = labels.tensor
         if subtopics.shape[2] == 0:
-            raise ValueError(f"Labels [B, N, T] need at least 1 subtopic. {received}")
+            raise ValueError(
+                f"Labels [B, N, T] must contain at least 1 subtopic. {received}"
+            )
         labels = labels._replace(tensor=xp.max(subtopics, axis=2))
     error = f"Labels and scores must be of the same shape. {received}"
     return (
@@ -376,7 +379,7 @@ def _labels_and_scores(
 
 
 def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> Array:
-    """Which items count, `[B, N]`."""
+    """Which items are valid, `[B, N]`."""
     library = xp.library_of(labels.tensor)
     given = dense(name, mask, _as_mask, padding=False, library=library)
     error = (

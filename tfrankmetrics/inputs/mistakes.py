@@ -1,4 +1,4 @@
-"""Data that leave little doubt about a mistake, which would give a plausible number."""
+"""Checks for data that are probably a mistake, but yield plausible values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refuse_columns(y_true: Any, y_pred: Any) -> None:
     for name, data in (("y_true", y_true), ("y_pred", y_pred)):
         if is_column_of_frame(data):
             raise ValueError(
-                "`evaluate` reads a list for each query, and the rows of a frame "
+                "`evaluate` requires a list for each query, and the rows of a frame "
                 f"usually belong to many queries. Received: {name} is a column of "
                 f"{len(data)} rows. Use evaluate_rows(query_ids, labels, scores, "
                 "metrics). If all rows belong to one query, pass column.to_numpy()."
@@ -66,7 +66,7 @@ class BatchCheck:
     """A check of data that come in batches; this one finds nothing."""
 
     def add(self, y_true: Any) -> None:
-        """Notes what a batch holds."""
+        """Records the facts of a batch."""
 
     def refuse_mistakes(self) -> None:
         """Raises ValueError for a mistake that only all batches together show."""
@@ -79,7 +79,7 @@ class DistinctLabels(BatchCheck):
         self._distinct = np.empty(0)
 
     def add(self, y_true: Any) -> None:
-        """Adds the labels of a batch; looks no further once there was another one."""
+        """Adds the labels of a batch, until there is a label other than -1 and 1."""
         if not isinstance(y_true, Mapping) and _are_signs(self._distinct):
             numbers = _flat(y_true)
             others = np.zeros(1) if numbers is None else np.unique(numbers)
@@ -115,7 +115,7 @@ def warn_if_queries_are_labels(distinct_ids: Any, labels: Any) -> None:
     are_ids = (grades % 1 == 0).all() and not _are_grades(grades).all()
     if are_ids and grades.size > 2 * ids.size:
         warn(
-            "Query ids tell queries apart, and labels say how relevant an item is. "
+            "Query ids identify queries, and labels state how relevant an item is. "
             "Received: query ids that are only whole numbers from 0 to "
             f"{ids.max():.0f}, and {grades.size} different labels. They are probably "
             "swapped."
@@ -127,14 +127,14 @@ def warn_if_ids_are_fractions(ids: Any) -> None:
     numbers = _sample(ids)
     if numbers.size > 1 and (numbers % 1 != 0).mean() > 0.5:
         warn(
-            "Query ids tell queries apart. Received: query ids that are fractions, "
-            f"such as {numbers[numbers % 1 != 0][0]:g}. The order of the columns is "
+            "Query ids identify queries. Received: query ids that are fractions, such "
+            f"as {numbers[numbers % 1 != 0][0]:g}. The order of the columns is "
             "query_ids, labels, scores; they are probably mixed up."
         )
 
 
 def warn_if_flat(y_true: Any, labels: Array) -> None:
-    """Warns of one long list with many relevant items, given without a dimension.
+    """Warns of one long list with many relevant items, passed as one dimension.
 
     `labels` are those of the lists, `[B, N]`, 0 for padding.
     """
@@ -145,9 +145,9 @@ def warn_if_flat(y_true: Any, labels: Array) -> None:
     if relevant >= 2 * MANY:
         warn(
             "Labels and scores of the shape [N] are the list of one query. Received: "
-            f"{size:,} items, {relevant:,} of which have a label above 0. If "
-            "they belong to several queries, use evaluate_rows with the id of the "
-            "query of each row. If all belong to one query, pass [labels] and [scores]."
+            f"{size:,} items, {relevant:,} of them with a label above 0. If they "
+            "belong to several queries, use evaluate_rows with the id of the query of "
+            "each row. If all belong to one query, pass [labels] and [scores]."
         )
 
 
@@ -181,7 +181,7 @@ def _is_series(column: Any) -> bool:
 
 
 def _is_default(index: Any) -> bool:
-    """Whether an index numbers the rows from 0, as that of a new Series."""
+    """Whether an index numbers the rows from 0, as in a new Series."""
     return type(index).__name__ == "RangeIndex" and index.start == 0 == index.step - 1
 
 
@@ -194,11 +194,11 @@ def warn_if_rankings(scores: Array) -> None:
     lowest = some[0, 0]
     if lowest in (0, 1) and (some == lowest + np.arange(size)).all():
         warn(
-            "Scores indicate how good each item is, the highest is best. Received: "
-            f"integers that are the numbers {lowest} to {lowest + size - 1} in each "
-            "list, as of argsort. If they are the positions of the items, best first, "
-            "pass inputs='ids' and the ids of the relevant items. If they are ranks, "
-            "pass the negative ranks. If they are scores, pass them as floats."
+            "Scores must be higher for better items. Received: integers that are the "
+            f"numbers {lowest} to {lowest + size - 1} in each list, as of argsort. If "
+            "they are the positions of the items, best first, pass inputs='ids' and "
+            "the ids of the relevant items. If they are ranks, pass the negative "
+            "ranks. If they are scores, pass them as floats."
         )
 
 
@@ -233,12 +233,11 @@ def warn_if_ranks(
 
 
 def warn_if_lists_have_one_item(num_lists: int, longest: int) -> None:
-    """Warns if no list has a second item, so that nothing is ranked."""
+    """Warns if all lists contain one item, so that nothing is ranked."""
     if longest == 1 and num_lists > 2 * MANY:
         warn(
-            "A list holds all items of a query. Received: "
-            f"{num_lists:,} lists of one item each, in which nothing can be ranked. "
-            f"{SINGLE_ITEMS_REMEDY}"
+            f"A list must contain all items of a query. Received: {num_lists:,} lists "
+            f"of one item each, in which nothing can be ranked. {SINGLE_ITEMS_REMEDY}"
         )
 
 
@@ -246,10 +245,10 @@ def warn_if_relevant_are_excluded(relevant: int, excluded: int) -> None:
     """Warns if a tenth of the relevant items, or all of a few, are excluded."""
     if excluded >= (relevant if relevant < MANY else relevant / 10) > 1:
         warn(
-            "`exclude` removes items from the ranking that are no candidates, such as "
+            "`exclude` removes items from the ranking that are not candidates, such as "
             f"those of the training data. Received: {excluded:,} of {relevant:,} "
-            "relevant items are excluded, and count as missed. Leave the relevant "
-            "items out of `exclude`."
+            "relevant items are excluded, and treated as missed. Remove the relevant "
+            "items from `exclude`."
         )
 
 
@@ -263,29 +262,30 @@ def warn_if_no_ids(relevant: Any) -> None:
     if is_long and ids.size > 0 and ((ids == 0) | (ids == 1)).all():
         warn(
             "With inputs='ids', `y_true` must hold the ids of the relevant items. "
-            "Received: zeros and ones, in lists of more than two. If they say which "
-            "items are relevant, pass them as labels, with scores and without `inputs`."
+            "Received: zeros and ones, in lists of more than two. If they indicate "
+            "which items are relevant, pass them as labels, with scores and without "
+            "`inputs`."
         )
 
 
 def warn_of_labels(shape: tuple[int, ...]) -> None:
     """Warns of ids that repeat, in rows as long as the catalogue."""
     warn(
-        "Relevant items are given by their positions among the candidates. Received: "
-        f"shape {shape}, a number for each candidate, some of them twice in a row. "
-        "They are probably labels. Pass the positions of the relevant candidates, and "
-        "the labels of these as `relevance`."
+        "Relevant items must be passed as their positions among the candidates. "
+        f"Received: shape {shape}, a number for each candidate, some of them twice in "
+        "a row. They are probably labels. Pass the positions of the relevant "
+        "candidates, and the labels of these as `relevance`."
     )
 
 
 def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
-    """Warns if `judged` is computed of lists that cannot have unjudged items."""
+    """Warns if `judged` is computed on lists without possible unjudged items."""
     if reads_judgments and judged is None:
         warn(
-            "`judged` needs a mask: then an item with a label below 0 is one that "
-            "nobody judged. Received: no mask, so that such items are padding, and "
-            "all others count as judged. Pass a mask, or use evaluate_rows or "
-            "evaluate_run."
+            "`judged` requires a mask, which distinguishes unjudged items (labels "
+            "below 0) from padding. Received: no mask, so that such items are padding, "
+            "and all others are treated as judged. Pass a mask, or use evaluate_rows "
+            "or evaluate_run."
         )
 
 
@@ -293,9 +293,9 @@ def warn_if_nothing_found(retrieved: int, unjudged: int) -> None:
     """Warns if no predicted item of any query was judged."""
     if retrieved > 0 and unjudged == retrieved:
         warn(
-            "Items that nobody judged are not relevant. Received: predictions of which "
-            "no item was judged for its query, so that all values are 0. The item ids "
-            "of `qrels` and `run` are probably different."
+            "Unjudged items are treated as not relevant. Received: predictions without "
+            "a judged item, so that all values are 0. The item ids of `qrels` and "
+            "`run` are probably different."
         )
 
 
@@ -307,8 +307,8 @@ def warn_if_invalid(sums: np.ndarray, name: str, more_causes: str, hint: str) ->
         f"The result of {name!r} is NaN, since an update received invalid values: "
         f"{more_causes}a label or weight that is NaN or infinite, a negative weight, "
         "weights whose sum overflows, or gains that overflow, as of labels above 1,023 "
-        f"with gain='exponential'. {hint}Pass the same data to "
-        "tfrankmetrics.evaluate to get an error that says which."
+        f"with gain='exponential'. {hint}Pass the same data to tfrankmetrics.evaluate "
+        "to get an error that names the value."
     )
 
 

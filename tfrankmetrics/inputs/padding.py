@@ -14,13 +14,13 @@ Arrays = Sequence[np.ndarray]  # one for each query
 def pad_labels_and_scores(
     labels: Arrays, scores: Arrays
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels, padded by -1, and scores: as many of each for a query."""
+    """Labels, padded by -1, and scores, in equal number for each query."""
     padded_labels, lengths = _as_rows(labels, -1, np.float64)
     padded_scores, numbers = _as_rows(scores, 0)
     if (lengths != numbers).any():
         first = np.argmax(lengths != numbers)
         raise ValueError(
-            "A query must have as many labels as predictions. Received: "
+            "A query must contain as many labels as predictions. Received: "
             f"{lengths[first]} labels and {numbers[first]} predictions. Check "
             "`label_key`, `prediction_key` and the padding of lists."
         )

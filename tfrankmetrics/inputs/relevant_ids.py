@@ -20,7 +20,7 @@ from tfrankmetrics.inputs.dense import (
 from tfrankmetrics.inputs.rows import Dense
 
 PADDING = -1
-# Up to so many ids, the comparison of all pairs is faster than a sort.
+# Up to this number of ids, the comparison of all pairs is faster than a sort.
 MOST_COMPARED = 64
 
 
@@ -83,7 +83,7 @@ def relevance_of(relevant: Array, relevance: Array | None) -> Array:
 
 
 def is_repeated(ids: Array) -> Array:
-    """True where the same id stands earlier in the row `[B, M]`."""
+    """True where the same id occurs earlier in the row `[B, M]`."""
     if ids.shape[1] == 1:
         return xp.zeros_like(ids, xp.bool)
     if ids.shape[1] is None or ids.shape[1] > MOST_COMPARED:
@@ -109,12 +109,12 @@ def require_finite_relevance(relevance: Array) -> None:
 
 
 def require_below(number: int, metric: str, ids: np.ndarray) -> None:
-    """Raises ValueError for the id of an item that a metric does not know."""
+    """Raises ValueError for the id of an item without data in a metric."""
     largest, smallest = int(ids.max(initial=0)), int(ids.min(initial=0))
     if largest >= number or smallest < PADDING:
         wrong = largest if largest >= number else smallest
         raise ValueError(
-            f"`{metric}` knows {number} items, whose ids must be 0 to {number - 1}. "
-            f"Received: the recommended id {wrong}. Pass data of all items in the "
-            "order of their ids, or a dict by id."
+            f"`{metric}` has data for {number} items, whose ids must be 0 to "
+            f"{number - 1}. Received: the recommended id {wrong}. Pass data of all "
+            "items in the order of their ids, or a dict by id."
         )

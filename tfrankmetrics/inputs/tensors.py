@@ -1,7 +1,7 @@
 """Tensors, ragged tensors and arrays as dense tensors of TensorFlow.
 
-Where the graph knows a dimension, it is checked while tracing, and otherwise when the
-graph runs. Only calls with tensors import this module.
+A dimension that is known while tracing is checked then, and otherwise when the graph
+runs. Only calls with tensors import this module.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Den
 
 
 def require_shape(tensor: Any, known: Any, shape: Any, error: str) -> tf.Tensor:
-    """The tensor, if it has this shape; sizes that the graph knows were checked."""
+    """The tensor, if it has this shape; sizes known to the graph were checked."""
     known = tf.TensorShape(known)
     if tensor.shape.is_fully_defined() and known.is_fully_defined():
         return tensor
@@ -65,7 +65,7 @@ def weights_of_items(weights: tf.Tensor, labels: tf.Tensor, error: str) -> tf.Te
     """Weights of unknown width as weights of items.
 
     `[B, 1]` and `[B, N]` look alike until the graph runs. As weights of items, both
-    lead to the same values.
+    yield the same values.
     """
     shape = tf.shape(labels)
     width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])
@@ -85,7 +85,7 @@ def required_same_lengths(
 def required(
     condition: tf.Tensor, error: str, *at_run_time: Any
 ) -> AbstractContextManager:
-    """Raises ValueError now; in a graph, delays what is built within until the check.
+    """Raises ValueError now; in a graph, delays the operations within until the check.
 
     The graph raises InvalidArgumentError with the same message when it runs, and
     with the values that are only known then.

@@ -20,9 +20,8 @@ def query_or_item_weights(
     given = _dense(sample_weight, xp.library_of(labels.tensor))
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1] (one weight per query), or of "
-        f"the labels' shape (one per item), here {labels.tensor.shape}; the latter may "
-        "have a last dimension of 1. "
-        f"Received: shape {given.tensor.shape}."
+        f"the labels' shape (one per item), {labels.tensor.shape}; the latter may have "
+        f"a last dimension of 1. Received: shape {given.tensor.shape}."
     )
     weights = _as_batch(_nan_if_negative(given.tensor), is_one_list)
     batch = xp.shape(labels.tensor)[:1]
@@ -94,7 +93,7 @@ def as_weights(weights: Array) -> Array:
     """Weights as float64."""
     if not (xp.is_floating(weights) or xp.dtype_of(weights).kind in "iu"):
         raise ValueError(
-            "`sample_weight` must hold real numbers. To leave items out of the "
+            "`sample_weight` must hold real numbers. To exclude items from the "
             f"ranking, use a mask. Received dtype: {weights.dtype.name}."
         )
     return xp.astype(weights, xp.float64)
@@ -110,6 +109,6 @@ def require_valid_weights(weights: Array | None) -> None:
     if bad_weights.any():
         raise ValueError(
             "`sample_weight` must hold finite numbers of at least 0, and none between "
-            "0 and 2.3e-308, which TensorFlow takes for 0. Received another at index "
-            f"{first_index(bad_weights)}."
+            "0 and 2.3e-308, which TensorFlow treats as 0. Received a different value "
+            f"at index {first_index(bad_weights)}."
         )

@@ -1,4 +1,4 @@
-"""Which backend Keras has.
+"""The backend of Keras.
 
 With TensorFlow as its backend, Keras is `tf.keras`, of version 2 or 3. With JAX or
 PyTorch it is Keras 3, and TensorFlow is not imported.
@@ -28,7 +28,7 @@ def other_backend() -> OtherBackend | None:
     name = None if keras is None else keras.backend.backend()
     if name == "openvino":
         raise RuntimeError(
-            "Keras metrics need a backend that trains models. Received: the backend "
+            "Keras metrics require a backend that trains models. Received: the backend "
             "'openvino'. Call tfrankmetrics.evaluate with the predictions."
         )
     return cast(OtherBackend, name) if name in ("jax", "torch") else None
@@ -40,7 +40,7 @@ def is_legacy_keras() -> bool:
 
 
 def can_make_metrics() -> bool:
-    """Whether there is a Keras with a backend, or a TensorFlow to bring one."""
+    """Whether Keras with a backend, or TensorFlow with Keras, is installed."""
     return is_installed() or other_backend() is not None
 
 

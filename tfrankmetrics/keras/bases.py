@@ -1,4 +1,4 @@
-"""The Keras that a program uses, and its classes from which this library's derive."""
+"""The Keras that a program uses, and the base classes that it provides."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _is_registered(name: str) -> bool:
 
 
 def register_like(known: type[Any], cls: type[Any]) -> None:
-    """Gives a class the registered name of another one, if that has any."""
+    """Transfers the registered name of a class to a second one, if there is any."""
     registered = keras.utils.get_registered_name(known)
     latest = keras.utils.get_registered_object(registered)
     if latest is None:

@@ -1,8 +1,8 @@
 """Evidence of mistakes in the batches of a Keras metric, kept in its state.
 
-A graph cannot warn. So an update counts a few facts of some queries. `result` reads
-them in eager code, as Keras does at the end of an epoch, and warns. The counts of
-batches, replicas and workers add up, so that they can be rows of the metric's sums.
+Because a graph cannot warn, an update counts a few facts of some queries. `result`
+reads them in eager mode, as Keras does at the end of an epoch, and warns. The counts of
+batches, replicas and workers add up; therefore, they can be rows of the metric's sums.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_relevant_are_excluded,
 )
 
-QUERIES = slice(24)  # of a batch that are looked at
+QUERIES = slice(24)  # of a batch that are checked
 ITEMS = slice(24)  # of a query
 
 
 class LabelFacts(NamedTuple):
-    """How many items, of those looked at, had which labels and scores."""
+    """How many of the checked items had which labels and scores."""
 
     items: Any  # with padding
     single_items: Any  # of these, in lists of one item
@@ -56,12 +56,12 @@ class LabelFacts(NamedTuple):
 
 
 class WeightFacts(NamedTuple):
-    """How many lists had weights of 0 for some items but not for all."""
+    """The number of lists with weights of 0 for some items but not for all."""
 
     mixed: Any
-    alike: Any  # of these, in which all other items have the same weight
+    alike: Any  # of these, with the same weight of all other items
     ones: Any  # of these, in which this weight is 1
-    irrelevant: Any  # in which an item that is not relevant has a weight
+    irrelevant: Any  # with a weight of an item that is not relevant
 
 
 class ThresholdFacts(NamedTuple):
@@ -117,7 +117,7 @@ class Evidence:
         return xp.reshape(xp.concat(counts, axis=0), [self.num_rows, 2])
 
     def are_in_order(self, facts: np.ndarray) -> bool:
-        """Whether the batches so far show that the data are what they should be."""
+        """Whether the batches so far show that the data are valid."""
         found = self._read(facts)
         if not found or isinstance(found[0], ExcludedFacts):
             return False
@@ -131,7 +131,7 @@ class Evidence:
         )
 
     def warn(self, facts: np.ndarray, name: str) -> None:
-        """Warns of what the facts show, for the metric of this name."""
+        """Warns of the mistakes that the facts show, for the metric of this name."""
         thresholds = iter(self._thresholds)
         labels: Any = None  # the first facts, if there are any
         for each in self._read(facts):
@@ -175,7 +175,7 @@ def _labels(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
 
 
 def _found(lists: LabelLists) -> tuple[Array, Array, list[Array]]:
-    """The labels that are looked at, which are valid, and what is found of each."""
+    """The checked labels, which of them are valid, and the facts about each."""
     of_lists = (lists.labels, lists.scores, lists.valid)
     labels, scores, valid = (each[QUERIES, ITEMS] for each in of_lists)
     grades = xp.clip(xp.floor(xp.astype(scores, xp.float64)), 0, 4)
@@ -227,8 +227,8 @@ def _warn_of_labels(found: LabelFacts, name: str) -> None:
     """Warns of labels that are all 1, of swaps, and of lists of one item."""
     if MANY < found.items == found.single_items:
         warn(
-            f"A list holds all items of a query. Received in {name!r}: only lists of "
-            f"one item, in which nothing can be ranked. {SINGLE_ITEMS_REMEDY}"
+            f"A list must contain all items of a query. Received in {name!r}: only "
+            f"lists of one item, in which nothing can be ranked. {SINGLE_ITEMS_REMEDY}"
         )
     if found.labels < MANY:
         return
@@ -240,9 +240,9 @@ def _warn_of_labels(found: LabelFacts, name: str) -> None:
         )
     if found.are_swapped:
         warn(
-            f"`y_true` of {name!r} holds labels, and `y_pred` scores. Received: labels "
-            "that are mostly fractions, and scores that are whole numbers from 0 to 4. "
-            "They are probably swapped."
+            f"`y_true` of {name!r} must contain labels, and `y_pred` scores. Received: "
+            "labels that are mostly fractions, and scores that are whole numbers from "
+            "0 to 4. They are probably swapped."
         )
 
 

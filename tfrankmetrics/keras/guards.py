@@ -1,13 +1,13 @@
-"""Errors for misuse in `fit` and `evaluate` that would give a plausible number.
+"""Errors for misuse in `fit` and `evaluate` that would yield a plausible value.
 
-Three mistakes can only be seen by looking at the model that calls `update_state`. Keras
+Three mistakes can only be detected from the model that calls `update_state`. Keras
 silently drops one of two results with the same key; it passes outputs of pointwise
 models, which are not lists; and Keras 3 averages the results of a Keras 2 metric as if
-they were losses. Keras gives a metric no way to see the model, or its other metrics. So
-this module looks up the Python call stack for a method of a Keras model. To find the
-model's metrics it reads one private attribute. If Keras renames it, the errors no
-longer appear, and tests fail. Values never depend on this module: the metrics compute
-the same without it. In a graph the look happens only while tracing.
+they were losses. Keras gives a metric no access to the model or its other metrics.
+Therefore, this module searches the Python call stack for a method of a Keras model. To
+find the model's metrics it reads one private attribute. If Keras renames it, the errors
+no longer appear, and tests fail. Values never depend on this module. In a graph the
+check runs only while tracing.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def check_use_in_keras(metric: Updated, y_pred: Any) -> None:
     model, methods = _calling_model()
     if model is None:
         return
-    if "compute_metrics" in methods:  # for the metrics that were given to `compile`
+    if "compute_metrics" in methods:  # for the metrics that were passed to `compile`
         _refuse_other_keras(model)
         _refuse_second_use(model, metric)
-        # Keras itself tells single results apart, but for its own "loss".
+        # Keras itself distinguishes single results, except for its "loss".
         if metric.result_keys or metric.name == "loss":
             _refuse_lost_keys(model)
     if metric.input_format.may_be_pointwise:
@@ -71,7 +71,7 @@ def with_integer_ids(metric: Updated, y_true: Any) -> Any:
 
 def _calling_model() -> tuple[Any, list[str]]:
     """The model that updates a metric, and its methods on the call stack; or None."""
-    # The other Keras than tf.keras, if a program uses both.
+    # The Keras other than tf.keras, if a program uses both.
     keras_3 = getattr(sys.modules.get("keras"), "Model", keras.Model)
     models = (keras.Model, keras_3)
     model, methods = None, []
@@ -116,14 +116,14 @@ def _refuse_lost_keys(model: Any) -> None:
     clashes = [key for key, number in Counter(keys).items() if number > 1]
     if clashes:
         raise ValueError(
-            "Each result of a model must have its own key: Keras silently keeps only "
-            f"one of two results with the same key. Received twice: {clashes}. Give "
-            "each RankingMetrics a prefix, as in RankingMetrics([...], prefix='a_')."
+            "Each result of a model must have a unique key: Keras silently keeps only "
+            f"one of two results with the same key. Received twice: {clashes}. Set a "
+            "prefix for each RankingMetrics, as in RankingMetrics([...], prefix='a_')."
         )
 
 
 def _prefixed_metrics(model: Any) -> Iterator[tuple[str, Any]]:
-    """The compiled metrics of a model, and what Keras puts before the name of each."""
+    """The compiled metrics of a model, and the prefix that Keras adds to each name."""
     if not hasattr(model, "_compile_metrics"):  # Keras 2 has renamed them itself
         yield from (("", metric) for metric in model.compiled_metrics.metrics)
         return
@@ -139,8 +139,8 @@ def _result_keys(metric: Any) -> list[str]:
     if hasattr(metric, "result_keys"):
         return list(metric.result_keys)
     if type(metric).__module__.partition(".")[0] in ("keras", "tf_keras"):
-        return []  # Keras's own metrics have one number
-    with contextlib.suppress(Exception):  # of a metric that cannot give a result yet
+        return []  # the metrics of Keras return one number
+    with contextlib.suppress(Exception):  # of a metric that has no result yet
         result = metric.result()
         if isinstance(result, Mapping):
             return list(result)
@@ -152,8 +152,8 @@ def _refuse_single_items(y_pred: Any, model: Any) -> None:
     shape = y_pred.shape
     is_single = len(shape) == 2 and shape[1] == 1
     if is_single and executing_eagerly():
-        # A batch may happen to have only lists of one item. A model of lists has an
-        # output of another or of unknown size.
+        # A batch may contain only lists of one item by chance. The output of a listwise
+        # model has a different or an unknown size.
         is_single = all(_is_pointwise(output.shape) for output in _outputs(model))
     if len(shape) == 1 or is_single:
         raise ValueError(

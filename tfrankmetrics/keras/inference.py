@@ -29,8 +29,8 @@ class MaskedArray(np.ndarray):
 def inference_of(layer: Any) -> Callable[[Any], Any]:
     """A function from a batch to the outputs of a layer or a model.
 
-    A layer is compiled once, for as long as it exists. The outputs are tensors of
-    TensorFlow, or arrays of NumPy with Keras's other backends.
+    A layer is compiled once in its lifetime. The outputs are tensors of TensorFlow, or
+    arrays of NumPy with Keras's other backends.
     """
     if layer not in _COMPILED:
         _COMPILED[layer] = _INFERENCE[other_backend()](weakref.ref(layer))
@@ -38,11 +38,11 @@ def inference_of(layer: Any) -> Callable[[Any], Any]:
 
 
 def prediction_of(model: Any) -> Callable[[Any], Any]:
-    """A function from a batch to what `predict` returns, with the masks that it drops.
+    """A function from a batch to the outputs of `predict`, with their masks.
 
-    With TensorFlow it calls the model's `predict_step`, which users may override.
-    (`predict_on_batch` repeats the lists on replicas in Keras 3, and fails with
-    steps_per_execution in Keras 2.)
+    With TensorFlow it calls the model's `predict_step`, which users may override. It
+    does not call `predict_on_batch`, which repeats the lists on replicas in Keras 3,
+    and fails with steps_per_execution in Keras 2.
     """
     if other_backend() is not None:
         return inference_of(model)
@@ -121,7 +121,7 @@ def _as_arrays(batch: Any) -> Any:
 
 
 def _mask_or_nothing(outputs: Any) -> Any:
-    """The mask, or an empty one, since None would be another structure."""
+    """The mask, or an empty one, since None would be a different structure."""
     mask = keras_mask_of(outputs)
     return keras.ops.zeros((0,), "bool") if mask is None else mask
 

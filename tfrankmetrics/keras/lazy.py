@@ -1,10 +1,11 @@
-"""Metrics whose classes exist without Keras, and whose objects are Keras metrics.
+"""Metrics whose classes exist without Keras, and whose instances are Keras metrics.
 
-To define a class that derives from one of Keras takes Keras, and therefore TensorFlow:
-seconds and hundreds of megabytes that arrays and tables do not need. So the classes of
-metrics derive from `LazyKerasMetric`. Making an object imports Keras, and the object is
-of a subclass that also derives from `StatefulMetric`. Without Keras, the object of a
-single metric only holds its options, which functions such as `evaluate` read.
+A subclass of a Keras class requires Keras, and therefore TensorFlow: seconds and
+hundreds of megabytes that arrays and tables do not need. Therefore, the classes of
+metrics derive from `LazyKerasMetric`. Creating an instance imports Keras, and the
+instance is of a subclass that also derives from `StatefulMetric`. Without Keras, the
+instance of a single metric only holds its options, which functions such as `evaluate`
+read.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class LazyKerasMetric(_Base):
     """The base of all metrics."""
 
     _written_class: ClassVar[type[Any]]  # the class in the code, without Keras
-    needs_keras: ClassVar[bool] = True  # or whether functions read its options
+    needs_keras: ClassVar[bool] = True  # otherwise functions read its options
 
     if not TYPE_CHECKING:  # type checkers check calls by the fields of a class
 
@@ -45,11 +46,11 @@ class LazyKerasMetric(_Base):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments that make this metric again, but for its name and dtype."""
+        """The arguments that recreate this metric, except its name and dtype."""
         raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make this metric again."""
+        """The arguments that recreate this metric."""
         config = super().get_config()
         from tfrankmetrics.keras.configs import to_config
 
@@ -97,7 +98,7 @@ def _made(cls: type[Any], arguments: dict[str, Any]) -> Any:
 
 
 class WithoutKeras:
-    """What a metric has without Keras: a name and options."""
+    """A metric without Keras: a name and options."""
 
     _written_class: ClassVar[type[Any]]
     arguments: dict[str, Any]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class RankingMetrics(LazyKerasMetric):
     """Several ranking metrics at once; `result` is a dict.
 
-    All of them read from one ranking of the lists, so ten metrics and cutoffs cost
-    little more than one.
+    All of them read from one ranking of the lists; therefore, ten metrics and cutoffs
+    cost little more than one.
 
     >>> metrics = RankingMetrics(["ndcg@10", "mrr", "P@1"])
     >>> metrics.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
@@ -37,12 +37,12 @@ class RankingMetrics(LazyKerasMetric):
     or `mode="min"` for ARP.
 
     Keras merges the results of all metrics and all outputs of a model into one dict,
-    and silently keeps only one of two results with the same key. So if a model has
-    several `RankingMetrics`, give each its own `prefix`. During `fit` and `evaluate`,
-    equal keys raise an error.
+    and silently keeps only one of two results with the same key. Therefore, if a model
+    has several `RankingMetrics`, set a different `prefix` for each. During `fit` and
+    `evaluate`, equal keys raise an error.
 
     Args:
-        metrics: A list of names and metric objects. Names may be this library's
+        metrics: A list of names and metric objects. Names may be those of tfrankmetrics
             (`"ndcg@10"`, `"map"`), which are also the keys of the result, or those of
             trec_eval and ir_measures (`"nDCG@10"`, `"P@5"`, `"AP"`). An object
             (`NDCG(k=10, gain="linear", name="x")`) keeps its own options, and its name
@@ -50,12 +50,12 @@ class RankingMetrics(LazyKerasMetric):
         prefix: A string put before each key of the result.
         name: The name of the metric itself, which the logs do not show.
         dtype: The dtype of the results, by default Keras's floatx.
-        **arguments: Options for the metrics given by name, such as `gain="linear"` or
+        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Raises:
-        ValueError: A name is unknown or comes up twice, or an option is invalid or
-            applies to none of the metrics given by name.
+        ValueError: A name is unknown or occurs twice, or an option is invalid or
+            applies to none of the metrics passed by name.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class RankingMetrics(LazyKerasMetric):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments that make this metric again, but for its name and dtype."""
+        """The arguments that recreate this metric, except its name and dtype."""
         return self._arguments()
 
     @property

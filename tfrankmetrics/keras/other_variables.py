@@ -1,9 +1,9 @@
 """The state of metrics in variables of Keras's backends JAX and PyTorch.
 
-JAX has no float64 unless a program asks for it, and PyTorch has none on some devices.
-So a variable holds each float64 number as three float32 numbers, whose sum it is
-exactly, up to 3.4e38. With JAX all computations are its own, traced and compiled with
-those of the model. PyTorch computes step by step, so NumPy does that part.
+JAX does not use float64 unless a program enables it, and PyTorch lacks it on some
+devices. Therefore, a variable holds each float64 number as three float32 numbers, whose
+sum is exact up to 3.4e38. With JAX, all computations are traced and compiled with those
+of the model. PyTorch computes step by step, and NumPy therefore computes its updates.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ PARTS = 3  # float32 has 24 bits, and float64 53
 def not_converted(method: Callable) -> Callable:
     """The method; with PyTorch, one that `torch.compile` calls instead of tracing it.
 
-    It would translate NumPy's operations one by one, for minutes, and compile them
-    again for each batch with other ties. With JAX, the method is part of the step.
+    Tracing would translate NumPy's operations one by one, for minutes, and recompile
+    them for each batch with different ties. With JAX, the method is part of the step.
     """
     if library == "jax":
         return method
@@ -81,7 +81,7 @@ def _in_float32(numbers: Array) -> Array:
         return numbers.astype(np.float32).astype(np.float64)
     import jax
 
-    # XLA may drop a pair of casts, but not this.
+    # XLA may drop a pair of casts, but not this operation.
     return jax.lax.reduce_precision(numbers, exponent_bits=8, mantissa_bits=23)
 
 
@@ -97,7 +97,7 @@ def reset(variable: Any) -> None:
 
 
 def as_array(variable: Any) -> np.ndarray:
-    """What `restore` sets again."""
+    """The state that `restore` sets."""
     return keras.ops.convert_to_numpy(variable)
 
 

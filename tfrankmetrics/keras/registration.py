@@ -1,8 +1,8 @@
-"""Makes classes known to Keras, which loads models by names, whenever it is imported.
+"""Registers classes with Keras, which loads models by names, whenever it is imported.
 
-Importing this library does not import Keras. But `load_model` must find its metrics,
-and those that users declare, if Keras is imported later. So this module looks for the
-import of Keras, and then registers them.
+Importing tfrankmetrics does not import Keras. However, `load_model` must find its
+metrics, and those that users declare, if Keras is imported later. Therefore, this
+module intercepts the import of Keras, and then registers them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 KERAS = ("keras", "tf_keras")  # the packages that may be tf.keras
-# The modules with the classes that this library registers.
+# The modules with the classes that are registered.
 MODULES = ("tfrankmetrics.metrics", "tfrankmetrics.keras.many")
 
 _names: dict[type, tuple[str, str | None]] = {}

@@ -1,4 +1,4 @@
-"""What all Keras metrics of this library share: state, updates and configs."""
+"""The common part of all Keras metrics: state, updates and configs."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ else:
 class StatefulMetric(KerasMetric):
     """A Keras metric whose state is the sums of some measures: a base of all metrics.
 
-    The state is one float64 array. It has a row `[2]` for each measure: the sums of
+    The state is one float64 array, with a row `[2]` for each measure: the sums of
     weight * value and of weight. In float64 it stays exact to 1e-8 over 10^8 single
     updates, where float32 is 1% off after 10^6. A row for the number of queries and
     rows for evidence of mistakes may follow; they are rows because TFMA adds up the
-    state of a Keras 2 metric as one array. The state is additive, so the states of
+    state of a Keras 2 metric as one array. Because the state is additive, the states of
     replicas and workers add up to the state of one device.
     """
 
@@ -96,7 +96,7 @@ class StatefulMetric(KerasMetric):
 
     @property
     def input_format(self) -> InputFormat:
-        """What `update_state` takes: labels, ids or a catalogue."""
+        """The input format of `update_state`: labels, ids or a catalogue."""
         return self._input_format
 
     @_not_converted
@@ -116,10 +116,10 @@ class StatefulMetric(KerasMetric):
                 integers with -1 for padding. With inputs="catalogue", likewise, where
                 each id is the position of an item in the catalogue; `[B, T]` or
                 `[B, T, M]` for sequences. If the batch is the catalogue, with scores
-                `[B, B]`, it is the position in the batch, and the value depends on the
-                batch. Or a dict of `ids`, optionally their
-                `relevance`, of the same shape, and for a catalogue the ids to `exclude`
-                from the ranking, `[B, E]` or `[B, T, E]`.
+                `[B, B]`, each id is a position in the batch, and the value depends on
+                the batch. Or a dict of `ids`, optionally their `relevance`, of the same
+                shape, and for a catalogue the ids to `exclude` from the ranking,
+                `[B, E]` or `[B, T, E]`.
             y_pred: Scores of the labels' shape, or `[B, N, 1]`; the highest ranks
                 first. Any float or integer dtype, compared without rounding. NaN ranks
                 below every number. A score of -inf means that the item was not
@@ -134,8 +134,8 @@ class StatefulMetric(KerasMetric):
 
         Raises:
             ValueError: A shape or dtype is not one of these. In a graph with unknown
-                dimensions, `tf.errors.InvalidArgumentError` when it runs. In eager
-                code, an id is outside of the catalogue.
+                dimensions, `tf.errors.InvalidArgumentError` is raised when it runs. In
+                eager mode, an id is outside of the catalogue.
         """
         check_use_in_keras(self, y_pred)
         with xp.computing_in(LIBRARY):
@@ -156,7 +156,7 @@ class StatefulMetric(KerasMetric):
     def _add(self, lists: Any) -> None:
         require_data_in_order(self._measures)
         is_tracing, first_query = variables.is_tracing(), 0
-        if not is_tracing:  # else the result is NaN, which tells less
+        if not is_tracing:  # else the result is NaN, which is less informative
             self._input_format.require_positions(lists)
             require_known_items(self._measures, lists)
         if self._queries_seen is not None:
@@ -174,14 +174,14 @@ class StatefulMetric(KerasMetric):
     def _evidence_of(self, lists: Any, is_tracing: bool) -> Array:
         if is_tracing:
             return self._evidence.of(lists)
-        # Each operation takes its time here, and fewer with NumPy.
+        # Each operation takes time, and there are fewer of them with NumPy.
         facts = np.asarray(variables.numbers_of(self._sums))[self._facts]
         if self._evidence.are_in_order(facts):
             return self._evidence.nothing()
         return self._evidence.of(looked_at(lists))
 
     def computations(self, *args: Any, **kwargs: Any) -> None:
-        """Refuses to be a metric of TensorFlow Model Analysis, which calls this."""
+        """Raises an error in TensorFlow Model Analysis, which calls this method."""
         raise TypeError(
             "TensorFlow Model Analysis supports metrics of Keras 2 only. Received: "
             f"{type(self).__name__}, a metric of Keras 3. Use "
@@ -189,7 +189,7 @@ class StatefulMetric(KerasMetric):
         )
 
     def reset_state(self) -> None:
-        """Sets the metric back to its state before any batch."""
+        """Resets the metric to its state before any batch."""
         for variable in self.variables:
             variables.reset(variable)
 
@@ -209,7 +209,7 @@ class StatefulMetric(KerasMetric):
                 they must be configured like this one.
 
         Raises:
-            ValueError: A metric computes something else. No state changes then.
+            ValueError: A metric computes different values. No state changes then.
         """
         if isinstance(metrics, KerasMetric):
             raise ValueError(
@@ -227,7 +227,7 @@ class StatefulMetric(KerasMetric):
     def _require_same_measures(self, metric: Any) -> None:
         if not isinstance(metric, StatefulMetric):
             raise ValueError(
-                f"Only metrics of this library can be merged. Received: {metric!r}."
+                f"Only metrics of tfrankmetrics can be merged. Received: {metric!r}."
             )
         parts = itertools.zip_longest(
             (metric.input_format, metric._update, *metric._measures),
@@ -253,7 +253,7 @@ class StatefulMetric(KerasMetric):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {', '.join(self.result_keys) or self.name}>"
 
-    __str__ = __repr__  # that of Keras 2 calls get_config
+    __str__ = __repr__  # the one of Keras 2 calls get_config
 
     def __reduce__(self) -> tuple:
         """Copies and pickles by config and state, in Keras 2 and 3 alike."""

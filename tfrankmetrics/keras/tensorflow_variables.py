@@ -26,8 +26,9 @@ def numbers_of(variable: Any) -> tf.Tensor:
 def add(variable: Any, amount: tf.Tensor) -> None:
     """Adds to a variable in one operation.
 
-    `assign_add` of Keras 3 reads the variable and then writes it. An update by another
-    thread or worker in between would be lost. TensorFlow's own adds at once.
+    `assign_add` of Keras 3 reads the variable and then writes it. A concurrent update
+    by a different thread or worker would be lost. The operation of TensorFlow is
+    atomic.
     """
     inner = variable.value  # in Keras 2, a method
     is_replica = tf.distribute.has_strategy() and tf.distribute.get_replica_context()
@@ -44,7 +45,7 @@ def reset(variable: Any) -> None:
 
 
 def as_array(variable: Any) -> np.ndarray:
-    """What `restore` sets again."""
+    """The state that `restore` sets."""
     return tf.convert_to_tensor(variable).numpy()
 
 

@@ -1,4 +1,4 @@
-"""The metrics, one module a family: each formula, and the class that declares it."""
+"""The metrics, one module per family: each formula, and the class that declares it."""
 
 # isort: off
 # In the order in which errors list the names of metrics.

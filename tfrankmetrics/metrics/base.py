@@ -45,7 +45,7 @@ class SingleMetric(LazyKerasMetric):
 
     needs_keras: ClassVar[bool] = False
     has_subtopics: ClassVar[bool] = False
-    reads_items: ClassVar[bool] = False  # which items are recommended
+    reads_items: ClassVar[bool] = False  # rather than relevance
     declaration: ClassVar[Declaration]
     fields: ClassVar[dict[str, Field]]
 
@@ -89,12 +89,12 @@ class SingleMetric(LazyKerasMetric):
         return "down" if self.declaration.lower_is_better else "up"
 
     def result(self) -> Array:
-        """The weighted mean over the queries so far, a scalar; NaN if none counted."""
+        """The weighted mean over the queries so far, a scalar; NaN without queries."""
         return self._results()[0]
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments that make this metric again, but for its name and dtype."""
+        """The arguments that recreate this metric, except its name and dtype."""
         cutoff = {"k": self.measure.k} if "k" in self.fields else {}
         return {**dict(self.measure.options), **cutoff, **self.input_format.arguments}
 
@@ -109,7 +109,7 @@ class SingleMetric(LazyKerasMetric):
 
     @classmethod
     def require_use_in_keras(cls) -> None:
-        """Raises TypeError for a field that Keras has, or a wrong formula."""
+        """Raises TypeError for a field that Keras defines, or a wrong formula."""
         require_free_fields(cls)
         try_in(cls.declaration, library_of_metrics())
 
@@ -118,7 +118,7 @@ class SingleMetric(LazyKerasMetric):
 class TopKMetric(SingleMetric):
     """Base class of metrics with a cutoff k, such as NDCG.
 
-    All of them have the arguments below. Each argument except `convention` is also an
+    All of them accept the arguments below. Each argument except `convention` is also an
     attribute: `NDCG(k=10).k` is 10.
 
     >>> import tfrankmetrics as tfr
@@ -131,17 +131,17 @@ class TopKMetric(SingleMetric):
         inputs: The arguments of `update_state`: "labels" and scores (the default),
             relevant "ids" and recommended ids, or relevant ids and the scores of a
             whole "catalogue".
-        duplicates: How a repeated recommendation counts, with inputs="ids" only:
-            "first" (once, at its first position; the default) or "all" (each time).
+        duplicates: How repeated recommendations are counted, with inputs="ids" only:
+            "first" (once, at the first position; the default) or "all" (each time).
         name: The name of the result; by default the metric's name and cutoff, as in
             `ndcg@10`.
         dtype: The dtype of the result, by default Keras's floatx. The state is always
             float64.
 
-    Weights: one weight per query is its weight in the mean. One weight per item
-    gives the query the weight sum(weight * gain) / sum(gain), and within the list it
-    weighs the gains of DCG, NDCG and alpha-DCG, the hits of MAP, the labels of ARP and
-    the pairs of OPA. The gain of a binary metric is 1 for a relevant item.
+    Weights: one weight per query is its weight in the mean. With one weight per item,
+    the weight of the query is sum(weight * gain) / sum(gain). Within the list, the
+    weights apply to the gains of DCG, NDCG and alpha-DCG, the hits of MAP, the labels
+    of ARP and the pairs of OPA. The gain of a binary metric is 1 for a relevant item.
 
     Raises:
         ValueError: `k` or an option is invalid, or the convention does not cover the
@@ -158,8 +158,8 @@ class TopKMetric(SingleMetric):
 class WholeListMetric(SingleMetric):
     """Base class of metrics without a cutoff, such as AUC.
 
-    They need the rank of every item, which a list of recommended ids does not contain.
-    So they support labels and catalogues only, and do not have `duplicates`.
+    They require the rank of every item, which a list of recommended ids does not
+    contain. Therefore, they support labels and catalogues only, without `duplicates`.
 
     >>> import tfrankmetrics as tfr
     >>> tfr.PerQueryAUC(empty="zero").name
@@ -182,16 +182,16 @@ class WholeListMetric(SingleMetric):
 class SubtopicMetric(SingleMetric):
     """Base class of metrics of subtopics, with labels `[B, N, T]`, such as alpha-DCG.
 
-    A query may mean several things, its subtopics, and an item may be relevant to some
-    of the T subtopics. An item is padding if all its labels are below 0.
+    A query may have several meanings, its subtopics, and an item may be relevant to
+    some of the T subtopics. An item is padding if all its labels are below 0.
 
     >>> import tfrankmetrics as tfr
     >>> tfr.AlphaDCG(k=10).name
     'alpha_dcg@10'
 
     Args:
-        inputs: "labels", the only input format that has subtopics.
-        ties: "expected" (the default), "stable" or "random". To find the best order of
+        inputs: "labels", the only input format with subtopics.
+        ties: "expected" (the default), "stable" or "random". Finding the best order of
             items with several subtopics is NP-hard.
         k, seed, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
 
@@ -212,10 +212,10 @@ class SubtopicMetric(SingleMetric):
 class ItemMetric(SingleMetric):
     """Base class of metrics of which items are recommended, such as catalog coverage.
 
-    They read the recommended ids, rather than whether these are relevant. Therefore
+    They read the recommended ids, rather than whether these are relevant. Therefore,
     they support ids, the scores of a whole catalog, and labels and tables with item
-    ids. Their options hold data about the
-    items: one value for each, in the order of the ids, or a dict by id.
+    ids. Their options contain data about the items: one value for each, in the order of
+    the ids, or a dict by id.
 
     >>> import tfrankmetrics as tfr
     >>> tfr.Novelty(k=10, popularity=[0.5, 0.25, 0.01]).name
@@ -228,7 +228,7 @@ class ItemMetric(SingleMetric):
         ties: "expected" (the default), "stable" or "random".
         empty: "skip", the only choice: a query without recommendations is excluded.
         zero_weight: "keep", the only choice, since items have no weights.
-        duplicates: Has no effect on these metrics: a repeated recommendation is shown
+        duplicates: No effect on these metrics: repeated recommendations are counted
             each time.
         seed, name, dtype: As in `TopKMetric`.
 

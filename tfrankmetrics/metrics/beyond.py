@@ -1,4 +1,4 @@
-"""What accuracy hides: which items are shown, how often, and how different they are."""
+"""Beyond accuracy: which items are shown, how often, and how different they are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tfrankmetrics.ranking.recommended import Exposure, Recommended
 
 
 def every_rank(recommended: Recommended) -> Array:
-    """The same attention, 1, to each rank: how often an item is recommended."""
+    """The attention 1 to each rank: how often an item is recommended."""
     return xp.ones_like(recommended.ranks)
 
 
@@ -51,7 +51,7 @@ class CatalogCoverage(ItemMetric):
 
 
 def gini(exposure: Exposure) -> Array:
-    """The Gini coefficient: 0 if all items have the same, 1 if one has everything.
+    """The Gini coefficient: 0 if all shares are equal, 1 if one item has everything.
 
     With the shares p_1 <= ... <= p_V: sum of (2i - V - 1) p_i / V.
     """
@@ -131,11 +131,11 @@ class MeanPopularity(ItemMetric):
 
     mean_popularity@k = sum over ranks 1..k of popularity / number of items there
 
-    The popularity of an item is what the user passes, such as its number of
-    interactions in the training data. Other tools abbreviate this metric as ARP, which
-    is the average relevance position in tfrankmetrics. See Yin et al., "Challenging the
-    Long Tail Recommendation" (VLDB 2012), and Abdollahpouri et al., "Managing
-    Popularity Bias" (2019).
+    The popularity of an item is passed by the user, such as its number of interactions
+    in the training data. Other tools abbreviate this metric as ARP, which is the
+    average relevance position in tfrankmetrics. See Yin et al., "Challenging the Long
+    Tail Recommendation" (VLDB 2012), and Abdollahpouri et al., "Managing Popularity
+    Bias" (2019).
 
     >>> popularity = MeanPopularity(k=2, popularity=[10, 4, 0])
     >>> popularity.update_state(y_true=[[2]], y_pred=[[0, 1, 2]])
@@ -190,11 +190,11 @@ class IntraListDiversity(ItemMetric):
     intra_list_diversity@k = mean of 1 - cos(u, v) over all pairs of items in the top k
 
     The vectors u and v describe the items: embeddings, or zeros and ones for their
-    genres. Two items without any genre in common have the distance 1; so does an item
-    with a vector of zeros from every other item. A list of one item has the value 0.
-    Under ties it is the exact mean over all orders. See Ziegler et al., "Improving
-    Recommendation Lists Through Topic Diversification" (WWW 2005), and Smyth and
-    McClave (ICCBR 2001).
+    genres. The distance of two items without a common genre is 1, and so is that of an
+    item with a vector of zeros from any other. The value of a list of one item is 0.
+    Under ties, it is the average over all permutations of tied items. See Ziegler et
+    al., "Improving Recommendation Lists Through Topic Diversification" (WWW 2005), and
+    Smyth and McClave (ICCBR 2001).
 
     >>> diversity = IntraListDiversity(k=2, vectors=[[1, 0], [0, 1], [1, 0]])
     >>> diversity.update_state(y_true=[[2], [2]], y_pred=[[0, 1, 2], [0, 2, 1]])

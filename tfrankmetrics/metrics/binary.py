@@ -59,7 +59,7 @@ def reciprocal_rank(lists: RankedLists, relevance: ItemGain, *, over: Over) -> A
 
 
 def counted_items(lists: RankedLists, relevance: ItemGain, *, over: Over) -> Array:
-    """The probability that the item at each rank counts: the first, or any relevant."""
+    """The probability of the first, or of any, relevant item at each rank."""
     first = over == "first"
     return lists.first_relevant(relevance) if first else lists.expected(relevance)
 
@@ -158,12 +158,13 @@ class MeanAveragePrecision(TopKMetric):
     by_rank={"counted": counted_items, "1/rank": reciprocal_of_rank},
 )
 class MeanReciprocalRank(TopKMetric):
-    """Mean reciprocal rank: how far down the first relevant item is.
+    """Mean reciprocal rank: the reciprocal rank of the first relevant item.
 
     RR@k = 1 / rank of the first relevant item, or 0 if none is in the top k
 
-    With over="all" it is the mean of 1 / rank over all relevant items, where an item
-    below the top k counts as 0. News recommendation has it so, since the MIND dataset.
+    With over="all" it is the mean of 1 / rank over all relevant items, where items
+    below the top k contribute 0. This variant is common in news recommendation, since
+    the MIND dataset.
 
     The value is between 0 and 1. Source: Voorhees, "The TREC-8 Question Answering Track
     Report", TREC 1999.

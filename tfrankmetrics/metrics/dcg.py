@@ -49,7 +49,7 @@ def dcg(lists: RankedLists, gain: ItemGain, *, discount: Discount) -> Array:
 def ndcg(
     lists: RankedLists, gain: ItemGain, *, discount: Discount, ideal: Ideal
 ) -> Array:
-    """NDCG@k = DCG@k / the largest DCG@k that any order of the items has."""
+    """NDCG@k = DCG@k / the largest DCG@k of any order of the items."""
     if ideal == "retrieved":
         gain = only_retrieved(gain)
     ideal_gains = lists.ideal(lists.weighted(gain))
@@ -58,7 +58,7 @@ def ndcg(
     return xp.where(xp.isfinite(ideal_dcg), value, float("nan"))
 
 
-# As `total`, the largest gain tells empty lists from others faster than the sum.
+# As `total`, the largest gain identifies empty lists faster than the sum.
 @metric(
     "ndcg",
     formula=ndcg,
@@ -72,10 +72,10 @@ class NDCG(TopKMetric):
     NDCG@k = DCG@k / ideal DCG@k
     DCG@k  = sum over ranks 1..k of gain(label) * discount(rank)
 
-    The ideal DCG@k is the largest DCG@k that any order of the items has. The value is
-    between 0 and 1. Source: Järvelin and Kekäläinen, "Cumulated gain-based evaluation
-    of IR techniques", ACM TOIS 20(4), 2002. Burges et al., "Learning to rank using
-    gradient descent", ICML 2005, use the default gain and discount.
+    The ideal DCG@k is the largest DCG@k of any order of the items. The value is between
+    0 and 1. Source: Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR
+    techniques", ACM TOIS 20(4), 2002. Burges et al., "Learning to rank using gradient
+    descent", ICML 2005, use the default gain and discount.
 
     >>> ndcg = NDCG(k=2)
     >>> ndcg.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])

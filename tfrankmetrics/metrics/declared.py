@@ -69,7 +69,7 @@ def metric(
 ) -> Callable[[type[T]], type[T]]:
     """Declares a metric: a class decorator.
 
-    The metric then works like those of this library, by its class and by its name: in
+    The metric then works like the built-in ones, by its class and by its name: in
     `compile`, `RankingMetrics`, `evaluate`, `evaluate_rows` and TensorFlow Model
     Analysis, for all input formats of its base class.
 
@@ -97,26 +97,26 @@ def metric(
             values at the C cutoffs, float64 `[B, C]`, or `[B]` for a metric without a
             cutoff. Its keyword-only parameters are options of the metric. It uses only
             the operations of `lists.xp`, or those of TensorFlow, and returns 0 for an
-            empty list.
-            For a subclass of `ItemMetric`, a function of `Recommended` alone. With
-            `value`, it returns the exposure that each rank gives to its item, `[D]`.
-        gain: What each item contributes: an `ItemGain` class, such as `LabelGain` and
-            `BinaryGain`. Its fields are options of the metric. None for a subclass of
-            `ItemMetric`.
+            empty list. For a subclass of `ItemMetric`, a function of `Recommended`
+            alone. With `value`, it returns the exposure that each rank provides to its
+            item, `[D]`.
+        gain: The contribution of each item: an `ItemGain` class, such as `LabelGain`
+            and `BinaryGain`. Its fields are options of the metric. None for a subclass
+            of `ItemMetric`.
         value: For a metric with one value over all queries, such as coverage: a
             function of the exposure of the V items, summed over the queries. It reads
             `exposure.of_items`, `[..., V]`, and `exposure.xp`, the operations on
             arrays, and returns `[...]`.
         total: A function of the same two arguments that returns float64 `[B]`, or
-            `[B, C]`. A list where it is 0 is empty. With average="micro", it is the
-            weight of the list. By default the sum of the gains.
+            `[B, C]`. Lists in which it is 0 are empty. With average="micro", it is the
+            weight of the list. By default it is the sum of the gains.
         aliases: Other names for the metric.
         lower_is_better: Whether a lower value is better, as for an average rank.
         range: The lowest and the highest possible value; `math.inf` if there is no
-            highest one. Only a metric whose best value is 1 has the choice empty="one".
-        without_results: The value of a query for which nothing was retrieved, as
-            `evaluate_run` counts a missing query: a number, or "worst" (the worst end
-            of the range; the default). None if it is undefined, as an average rank is.
+            highest one. Only metrics whose best value is 1 accept empty="one".
+        without_results: The value of a query for which nothing was retrieved, which
+            `evaluate_run` uses for missing queries: a number, or "worst" (the worst end
+            of the range; the default). None if it is undefined, as for an average rank.
         unjudged: How `evaluate_rows` and `evaluate_run` treat unjudged items: "drop"
             excludes them, as BPref requires; "keep" keeps them in the lists, as
             `judged` requires. By default the argument `unjudged` of the function
@@ -127,10 +127,10 @@ def metric(
         by_rank: The factors of the contribution of a rank, which `explain` shows: a
             dict from the name of a column to a function like the formula that returns
             float64 `[B, D]`, as in `{"gain": RankedLists.expected, "discount": ...}`.
-            The column "contribution" replaces what `explain` finds out itself: by how
-            much the value rises if the formula reads one more rank.
-        cutoff_hint: What a user may mean who passes a cutoff to a metric of the whole
-            list, for the error.
+            The column "contribution" replaces the default of `explain`: by how much the
+            value rises if the formula reads one more rank.
+        cutoff_hint: A hint in the error for users who pass a cutoff to a metric of the
+            whole list.
 
     Returns:
         A decorator for a subclass of `TopKMetric`, `WholeListMetric`,
@@ -139,8 +139,8 @@ def metric(
     Raises:
         TypeError: The base class is wrong, a field has no default, an option of the
             formula or the gain is not a field, or a field is not one of their options.
-            On a small list, the formula fails, its value depends on padding, is not
-            in the range or not the one declared for a query without results, or it is
+            On a small list, the formula fails, its value depends on padding, is outside
+            the range, differs from the one declared for a query without results, or is
             not exact under ties although ties="expected" is a choice.
         ValueError: A name is already taken or malformed, or a default does not fit its
             type.
@@ -251,7 +251,7 @@ def _require_range(name: str, range: Any) -> None:
 
 
 def _shared_conflicts(fields: dict[str, Field]) -> Iterator[Conflict]:
-    """The conflicts between options that any metric may have."""
+    """The conflicts between options of any metric."""
     return (each for each in CONFLICTS if {*each.options} <= fields.keys())
 
 
@@ -267,7 +267,7 @@ def _types_of(
 
 
 def _require_free_names(cls: Any, names: list[str]) -> None:
-    """Raises an error if a name is malformed or another metric has it."""
+    """Raises an error if a name is malformed or taken by a different metric."""
     if not hasattr(cls, "has_subtopics"):
         raise TypeError(
             "A metric must be a subclass of TopKMetric, WholeListMetric, "
@@ -280,7 +280,7 @@ def _require_free_names(cls: Any, names: list[str]) -> None:
         )
     _require_no_cutoffs(names)
     for other in DECLARATIONS.values():
-        # The same class again is a cell of a notebook that was run again.
+        # The same class again means a notebook cell that was rerun.
         is_same = (other.cls.__module__, other.cls.__qualname__) == (
             cls.__module__,
             cls.__qualname__,
@@ -289,29 +289,29 @@ def _require_free_names(cls: Any, names: list[str]) -> None:
         if clashes and not is_same:
             raise ValueError(
                 f"A metric's names must not be taken. Received: {listed(clashes)}, a "
-                f"name of {other.cls.__module__}.{other.cls.__qualname__}. Choose "
-                "another name."
+                f"name of {other.cls.__module__}.{other.cls.__qualname__}. Choose a "
+                "different name."
             )
 
 
 def _require_no_cutoffs(names: list[str]) -> None:
-    """Raises ValueError if a name could be read as another one with a cutoff."""
+    """Raises ValueError if a name could be read as a different one with a cutoff."""
     known = {n.lower() for other in DECLARATIONS.values() for n in other.names}
     for name in map(str.lower, names):
         stem = re.fullmatch(r"(.+?)(?:(?:_cut)?_\d+|_cut|@.*)", name)
         if "@" in name or (stem and stem[1] in known):
             raise ValueError(
                 "A metric's names must not end with a cutoff, and 'recall_2', as well "
-                "as 'recall_cut_2', means 'recall@2'. Received: "
-                f"{name!r}. Choose another name."
+                f"as 'recall_cut_2', means 'recall@2'. Received: {name!r}. Choose a "
+                "different name."
             )
         with_cutoffs = [
             n for n in known if re.fullmatch(rf"{re.escape(name)}(_cut)?_\d+", n)
         ]
         if with_cutoffs:
             raise ValueError(
-                f"The name {name!r} with a cutoff must not be the name of another "
-                f"metric. Received: the metric {with_cutoffs[0]!r}. Choose another "
+                f"The name {name!r} with a cutoff must not be the name of a different "
+                f"metric. Received: the metric {with_cutoffs[0]!r}. Choose a different "
                 "name."
             )
 

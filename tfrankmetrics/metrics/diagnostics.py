@@ -1,4 +1,4 @@
-"""How far to trust a result: how much of it is ties, and how much was judged."""
+"""Diagnostics of a result: the share of ties, and the share of judged items."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class TiedQueries(TopKMetric):
     tied@k = 1 if a rank of 1..k is in a group of tied items with unequal labels (or,
              with one weight per item, unequal weights of relevant items), otherwise 0
 
-    For such a query, another tool may give another value, and ties="best" and
-    ties="worst" may differ. Beside other metrics, in `RankingMetrics` or `evaluate`, it
-    comes from the same ranking, and the `ties` and `convention` of these do not apply
-    to it. The value is between 0 and 1; lower is better.
+    For such a query, a different tool may return a different value, and ties="best" and
+    ties="worst" may differ. Together with other metrics, in `RankingMetrics` or
+    `evaluate`, it uses the same ranking, and the `ties` and `convention` of these do
+    not apply to it. The value is between 0 and 1; lower is better.
 
     >>> tied = TiedQueries(k=1)
     >>> tied.update_state(y_true=[[1, 0, 0], [1, 0, 0]], y_pred=[[2, 2, 1], [2, 1, 1]])
@@ -46,7 +46,7 @@ class TiedQueries(TopKMetric):
     0.5
 
     Args:
-        ties: "expected", the only choice: with other ones there are no ties left.
+        ties: "expected", the only choice: the other choices break all ties.
     """
 
     ties: Literal["expected"] = "expected"
@@ -66,10 +66,11 @@ class JudgedAtK(TopKMetric):
 
     judged@k = number of judged items at ranks 1..k / min(k, length of the list)
 
-    Other metrics take an unjudged item for an irrelevant one, or ignore it. If few of
-    the top items were judged, their values say little. `evaluate_run` knows what was
-    judged. Elsewhere, an item that a mask keeps is unjudged if its label is below 0.
-    Without a mask such an item is padding. The value is between 0 and 1.
+    Other metrics treat unjudged items as irrelevant or ignore them. Therefore, if few
+    of the top items were judged, their values are uninformative. `evaluate_run` knows
+    which items were judged. In other functions, an item that a mask keeps is unjudged
+    if its label is below 0. Without a mask such an item is padding. The value is
+    between 0 and 1.
 
     >>> judged = JudgedAtK(k=2)
     >>> y_true = {"labels": [[1, -1, 0]], "mask": [[True, True, True]]}
@@ -80,7 +81,7 @@ class JudgedAtK(TopKMetric):
     Args:
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
-        inputs: "labels", the only input format that tells judged items from others.
+        inputs: "labels", the only input format that distinguishes judged items.
     """
 
     denominator: Literal["list", "k"] = "list"
@@ -117,7 +118,7 @@ class HoleAtK(TopKMetric):
     hole@k = number of unjudged items at ranks 1..k / min(k, length of the list)
 
     It is 1 - `JudgedAtK`. BEIR and MTEB call it the hole, too; however, they divide by
-    k, and count an item as judged if it was judged for any query. The value is between
+    k, and treat an item as judged if it was judged for any query. The value is between
     0 and 1; lower is better. Source: Thakur et al., "BEIR: A heterogeneous benchmark
     for zero-shot evaluation of information retrieval models", NeurIPS 2021.
 
@@ -130,7 +131,7 @@ class HoleAtK(TopKMetric):
     Args:
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
-        inputs: "labels", the only input format that tells judged items from others.
+        inputs: "labels", the only input format that distinguishes judged items.
     """
 
     denominator: Literal["list", "k"] = "list"
@@ -141,8 +142,8 @@ class HoleAtK(TopKMetric):
 def rbp_residual(lists: RankedLists, judged: ItemGain, *, persistence: float) -> Array:
     """Residual@k = b^n + (1 - b) * sum over ranks 1..n of unjudged * b^(rank - 1).
 
-    It equals 1 - (1 - b) * sum of judged * b^(rank - 1), where a small difference of
-    large numbers would lose digits.
+    It equals 1 - (1 - b) * sum of judged * b^(rank - 1), in which cancellation would
+    lose digits.
     """
     is_retrieved = xp.astype(lists.ranked.retrieved, xp.float64)
     unjudged = is_retrieved - lists.expected(judged)
@@ -162,16 +163,16 @@ def rbp_residual(lists: RankedLists, judged: ItemGain, *, persistence: float) ->
     unaffected_by=("convention",),
 )
 class RBPResidual(TopKMetric):
-    """The residual of rank-biased precision: what unjudged items could add to it.
+    """The residual of rank-biased precision: how much unjudged items could add to it.
 
     residual@k = persistence^n + (1 - persistence) * sum over the unjudged items at
                  ranks 1..n of persistence^(rank - 1)
 
     where n = min(k, length of the list): the items below rank n are unknown as well.
-    So RBP@k, had everything been judged and read, would be between RBP@k and RBP@k +
-    residual@k. The value is between 0 and 1; lower is better. Source: Moffat and Zobel,
-    "Rank-biased precision for measurement of retrieval effectiveness", ACM TOIS 27(1),
-    2008.
+    Therefore, if all items had been judged and read, the value would be between RBP@k
+    and RBP@k + residual@k. The value is between 0 and 1; lower is better. Source:
+    Moffat and Zobel, "Rank-biased precision for measurement of retrieval
+    effectiveness", ACM TOIS 27(1), 2008.
 
     >>> residual = RBPResidual(persistence=0.5)
     >>> y_true = {"labels": [[1, -1, 0]], "mask": [[True, True, True]]}
@@ -180,7 +181,7 @@ class RBPResidual(TopKMetric):
     0.375
 
     Args:
-        inputs: "labels", the only input format that tells judged items from others.
+        inputs: "labels", the only input format that distinguishes judged items.
     """
 
     persistence: Persistence = 0.8

@@ -2,9 +2,9 @@
 
 As with `dataclasses.dataclass`, the fields become the signature of the class with its
 defaults, and attributes of its objects. They are also the options that the formula and
-the gain receive as keywords. The class cannot be a dataclass, since Keras needs its own
-`__init__` and has its own `name` and `dtype`. The decorator is a `dataclass_transform`,
-so type checkers check calls of the class as they do for a dataclass.
+the gain receive as keywords. The class cannot be a dataclass, since Keras requires a
+different `__init__` and defines `name` and `dtype`. Because the decorator is a
+`dataclass_transform`, type checkers check calls of the class as for a dataclass.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def with_fields(cls: type[T]) -> type[T]:
     own = _own_fields(cls, inherited)
     for name in own:
         if name in ("convention", "name", "dtype"):
-            delattr(cls, name)  # a convention is not kept; Keras has the other two
+            delattr(cls, name)  # a convention is not kept; Keras defines the other two
         else:
             setattr(cls, name, property(lambda self, name=name: _value(self, name)))
     declared.fields = {**inherited, **own}
@@ -84,7 +84,7 @@ def with_fields(cls: type[T]) -> type[T]:
 
 
 def _meanings(fields: Mapping[str, Field]) -> dict[str, str]:
-    """What `options.py` states of these fields, with their choices and defaults."""
+    """The documentation of these fields in `options.py`, with choices and defaults."""
     known = {**options_of(Options), **options_of(ClassArguments)}
     meanings = {}
     for name, (of_field, default) in fields.items():
@@ -150,7 +150,7 @@ def _require_free_field(cls: type, name: str) -> None:
 
 
 def _require_known_choices(cls: type, name: str, declared: Any, known: Any) -> None:
-    """Raises TypeError for a field with other choices than it is known to have."""
+    """Raises TypeError for a field with choices that its option does not have."""
     if typing.get_origin(known) is not typing.Literal:
         return
     choices, own = typing.get_args(known), typing.get_args(declared)
@@ -170,7 +170,7 @@ def _value(metric: Any, field: str) -> Any:
 
 
 def _signature(fields: dict[str, Field]) -> inspect.Signature:
-    """`k` first, then the metric's own options, then those that all metrics share."""
+    """`k` first, then the options of the metric, then those shared by all metrics."""
 
     def position(name):
         return name != "k", _SHARED.index(name) if name in _SHARED else -1

@@ -1,6 +1,6 @@
 """The gains of items in each kind of metric, and calls of users' functions.
 
-A gain is a function of `Items` that gives float64, and 0 for padding. Its fields are
+A gain is a function of `Items` that returns float64, and 0 for padding. Its fields are
 options of the metrics that use it.
 """
 
@@ -29,7 +29,7 @@ def power_minus_one(labels: Array) -> Array:
     return xp.tanh(x / 2) * (xp.exp(x) + 1)
 
 
-# Both give 0 for label 0, and so for padding; a user's own function may not.
+# Both return 0 for label 0, and therefore for padding; a user's function may not.
 GAINS: dict[str, Callable] = {
     "exponential": power_minus_one,
     "linear": lambda labels: labels,
@@ -73,8 +73,8 @@ class LabelGain(ItemGain):
         if isinstance(self.gain, str):
             return GAINS[self.gain](labels)
         gains = call_function("gain", self.gain, labels)
-        # An invalid gain makes the query's weight NaN, and so the result. It is marked
-        # by infinity, since XLA's maximum over the items may lose NaN.
+        # An invalid gain makes the query's weight, and therefore the result, NaN. It is
+        # marked by infinity, since XLA's maximum over the items may lose NaN.
         gains = xp.where(gains >= 0, gains, float("inf"))
         return xp.where(items.valid, gains, 0)
 
@@ -92,7 +92,7 @@ class BinaryGain(ItemGain):
     BinaryGain(relevance_threshold=2)
 
     Args:
-        relevance_threshold: The lowest label that counts as relevant.
+        relevance_threshold: The lowest label of a relevant item.
     """
 
     relevance_threshold: float
@@ -150,7 +150,7 @@ class StopProbability(ItemGain):
     @property
     def rule(self) -> str:
         """The rule for labels."""
-        return f"Labels must be at most `max_label`, here {self.max_label}."
+        return f"Labels must be at most `max_label`, {self.max_label}."
 
     def __call__(self, items: Items) -> Array:
         """The probability for each item; NaN for a label above `max_label`."""
@@ -199,7 +199,7 @@ def lowest_relevant(threshold: float, items: Items) -> np.floating:
     """The lowest number in the labels' dtype that is at least the threshold.
 
     Rounded to the nearest number, the threshold could reach a lower label. It is above
-    0 also where the threshold is denormal, which TensorFlow takes for 0.
+    0 also where the threshold is denormal, which TensorFlow treats as 0.
     """
     dtype = xp.dtype_of(items.labels).type
     with np.errstate(over="ignore"):
@@ -222,7 +222,7 @@ def call_function(option: str, function: Callable, argument: Array) -> Array:
     except Exception as error:
         raise ValueError(
             f"{rule}, by Python's operators or operations of the library of the array, "
-            f"here {xp.library_of(argument)}. Received: {function!r}, which raised "
+            f"{xp.library_of(argument)}. Received: {function!r}, which raised "
             f"{type(error).__name__}: {error}"
         ) from error
     if not xp.has_shape(result, argument.shape):

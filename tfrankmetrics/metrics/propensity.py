@@ -1,4 +1,4 @@
-"""Metrics of extreme classification, where rare labels count more: PSP and PSnDCG.
+"""Metrics of extreme classification, which favor rare labels: PSP and PSnDCG.
 
 The gain of a relevant item is its inverse propensity, the reciprocal of the probability
 that its relevance was noticed. It is passed as the item's label.
@@ -73,7 +73,7 @@ def inverse_propensity(
 
 
 def _share_of_best(lists: RankedLists, gain: ItemGain, discount: Array) -> Array:
-    """The discounted gains at ranks 1..k / the largest that any order has, `[B, C]`."""
+    """The discounted gains at ranks 1..k / the largest of any order, `[B, C]`."""
     found = lists.sum_to_cutoffs(lists.expected(gain) * discount)
     best = lists.sum_to_cutoffs(lists.ideal(gain) * discount)
     return xp.divide_no_nan(found, best)

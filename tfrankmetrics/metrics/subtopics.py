@@ -47,8 +47,8 @@ def novelty_at_ranks(
 
     def add_subtopic(novelty, subtopic):
         on_topic = relevance.for_subtopic(subtopic)
-        # (1 - alpha)^(relevant items above) is the probability to reach an item if the
-        # user stops at each relevant item with the probability alpha.
+        # (1 - alpha)^(relevant items above) is the probability of reaching an item if
+        # the user stops at each relevant item with the probability alpha.
         stop = DerivedGain(lambda items: alpha * on_topic(items))
         # All relevant items of a tie have the same mean novelty, but their own weights.
         weighted = lists.expected(lists.weighted(on_topic, relevance))
@@ -72,7 +72,7 @@ class PrecisionIA(SubtopicMetric):
     P-IA@k = hits@k / (number of subtopics * min(k, length of the list))
     hits@k = sum over ranks 1..k of the number of subtopics that the item is relevant to
 
-    Subtopics without any relevant item in the list do not count. The value is between 0
+    Subtopics without any relevant item in the list are excluded. The value is between 0
     and 1. Source: Agrawal, Gollapudi, Halverson and Ieong, "Diversifying search
     results", WSDM 2009; Clarke, Craswell and Soboroff, "Overview of the TREC 2009 Web
     Track".

@@ -1,7 +1,7 @@
-"""Tries a metric on a small list when it is declared, to show mistakes at once.
+"""Tests a metric on a small list when it is declared, to find mistakes early.
 
-Otherwise a formula that fails would do so in the middle of a training, and a formula
-that counts padding, or is not exact under ties, would give plausible numbers.
+Otherwise a broken formula would fail only during training, and a formula that includes
+padding, or is not exact under ties, would return plausible values.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
 
 
 def try_declaration(declaration: Declaration) -> Declaration:
-    """Raises TypeError for a formula that returns plausible, but wrong numbers.
+    """Raises TypeError for a formula that returns plausible, but wrong values.
 
-    It fails, counts padding, mixes the lists of a batch, is wrong without a cutoff,
-    breaks what the declaration says, or is wrong under ties. NumPy tries it; and so
-    does TensorFlow, here if it is loaded, and otherwise when Keras needs the metric.
-    Returns the declaration, which notes whether only TensorFlow computes the formula.
+    Such a formula fails, includes padding, mixes the lists of a batch, is wrong without
+    a cutoff, contradicts the declaration, or is wrong under ties. It is tested with
+    NumPy and, if TensorFlow is loaded, with TensorFlow; otherwise that test follows
+    when Keras needs the metric. Returns the declaration, which records whether only
+    TensorFlow computes the formula.
     """
     is_loaded = "tensorflow" in sys.modules
     try:
@@ -56,7 +57,7 @@ def try_declaration(declaration: Declaration) -> Declaration:
 
 @functools.cache
 def try_in(declaration: Declaration, library: Library) -> None:
-    """The same in the library of Keras. This library's own metrics have tests."""
+    """The same in the library of Keras. The built-in metrics are covered by tests."""
     is_own = declaration.cls.__module__.partition(".")[0] == __name__.partition(".")[0]
     if is_own:
         return
@@ -66,7 +67,7 @@ def try_in(declaration: Declaration, library: Library) -> None:
             f"{library} can compute it. Received: a formula that only TensorFlow "
             "computes, and Keras with another backend."
         )
-    if library == "numpy":  # which has tried it already
+    if library == "numpy":  # which has been tested already
         return
     value = _try(declaration, library=library)
     if declaration.needs_tensors:
@@ -118,8 +119,8 @@ def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
             f"The formula and the gain of `{declaration.name}` must compute the values "
             f"of lists. Received, for a list of {len(LABELS)} items: "
             f"{type(error).__name__}: {str(error).rstrip('.')}. "
-            "help(tfrankmetrics.RankedLists) describes what a formula can read, such "
-            "as lists.expected(gain), the gains at each rank."
+            "help(tfrankmetrics.RankedLists) describes the attributes for formulas, "
+            "such as lists.expected(gain), the gains at each rank."
         ) from error
     if "expected" in typing.get_args(declaration.types["ties"]):
         _require_exact_ties(declaration, values)
@@ -152,7 +153,7 @@ def _try_items(declaration: Declaration, library: Library) -> np.ndarray:
             f"The formula of `{declaration.name}`, and its `value`, must compute the "
             "values of recommended items. Received, for three items: "
             f"{type(error).__name__}: {str(error).rstrip('.')}. "
-            "help(tfrankmetrics.Recommended) describes what a formula can read."
+            "help(tfrankmetrics.Recommended) describes the attributes for formulas."
         ) from error
     if alone.shape != (1,) or not _are_close(alone, padded):
         raise TypeError(
@@ -167,7 +168,7 @@ class _FormulaError(TypeError):
 
 
 class _TrialError(Exception):
-    """A value that breaks a rule, rather than a formula that fails."""
+    """A value that violates a rule, rather than a formula that fails."""
 
 
 def _require_no_padding(
@@ -178,8 +179,8 @@ def _require_no_padding(
         raise _TrialError(
             f"The value of `{declaration.name}` must not depend on padding. Received: "
             f"{value} for the labels {LABELS}, and {padded} with two more items of "
-            "padding. Give padding no gain, as in items.xp.where(items.valid, gains, "
-            "0), and do not count items where lists.ranked.valid is False."
+            "padding. Set the gain of padding to 0, as in items.xp.where(items.valid, "
+            "gains, 0), and do not count items where lists.ranked.valid is False."
         )
 
 
@@ -191,7 +192,8 @@ def _require_single_lists(
         raise _TrialError(
             f"The value of `{declaration.name}` must not depend on the other lists of "
             f"a batch. Received: {value} for a list alone, and {with_other[:, :1]} "
-            "beside another one. Reduce over the ranks of each list, with axis=1."
+            "together with a second one. Reduce over the ranks of each list, with "
+            "axis=1."
         )
 
 
@@ -202,10 +204,10 @@ def _require_no_cutoff_at_the_end(
     at_the_end, whole = values([LABELS], [SCORES], cutoffs)
     if not _are_close(at_the_end, whole):
         raise _TrialError(
-            f"Without a cutoff, the value of `{declaration.name}` must be that of the "
-            f"cutoff k={len(LABELS)}, for a list of {len(LABELS)} items. Received: "
-            f"{whole} without a cutoff, and {at_the_end} with it. `lists.k` is "
-            "infinite without one: use lists.xp.minimum(lists.k, "
+            f"Without a cutoff, the value of `{declaration.name}` must equal the value "
+            f"at the cutoff k={len(LABELS)}, for a list of {len(LABELS)} items. "
+            f"Received: {whole} without a cutoff, and {at_the_end} with it. `lists.k` "
+            "is infinite without one: use lists.xp.minimum(lists.k, "
             "lists.num_retrieved[:, None])."
         )
 
@@ -229,7 +231,7 @@ def _require_range(declaration: Declaration, value: np.ndarray, values: Values) 
         raise _TrialError(
             f"The value of `{declaration.name}` must be in its range, "
             f"{declaration.range}. Received: {value.ravel()} for the labels {LABELS}. "
-            "Declare the range, as in range=(0, math.inf), or mend the formula."
+            "Declare the range, as in range=(0, math.inf), or correct the formula."
         )
 
 
@@ -252,7 +254,7 @@ def _are_close(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _require_exact_ties(declaration: Declaration, values: Values) -> None:
-    """Compares the value of tied items with the mean over all their orders."""
+    """Compares the value of tied items with the mean over all their permutations."""
     orders = np.array(list(itertools.permutations(LABELS)))
     by_order = values(orders, [SCORES] * len(orders))
     mean = np.mean(by_order, axis=1, keepdims=True)
@@ -260,13 +262,12 @@ def _require_exact_ties(declaration: Declaration, values: Values) -> None:
     where = " at the cutoffs 1, 2 and none" if declaration.has_cutoff else ""
     if not _are_close(tied, mean):
         raise TypeError(
-            "With ties='expected', a value must be the mean over all orders of the "
-            f"tied items. Received: `{declaration.name}` of tied items with the labels "
-            f"{LABELS} is {tied.tolist()}{where}, and its mean "
-            f"over all orders is {mean.tolist()}. Its formula is not linear in the "
-            "gains: use `first_relevant`, `relevant_down_to` or `first_stop` of "
-            "RankedLists, or declare in the class "
-            'ties: Literal["stable", "random"] = "stable".'
+            "With ties='expected', a value must be the mean over all permutations of "
+            f"the tied items. Received: `{declaration.name}` of tied items with the "
+            f"labels {LABELS} is {tied.tolist()}{where}, and its mean over all "
+            f"permutations is {mean.tolist()}. Its formula is not linear in the gains: "
+            "use `first_relevant`, `relevant_down_to` or `first_stop` of RankedLists, "
+            'or declare in the class ties: Literal["stable", "random"] = "stable".'
         )
 
 

@@ -54,7 +54,7 @@ def look_with_decay(lists: RankedLists, stop: ItemGain, *, decay: float) -> Arra
 GRADED_IGNORES_THRESHOLD = Conflict(
     ("relevance_threshold", "graded"),
     lambda chosen: chosen["graded"] and chosen["relevance_threshold"] != 1.0,
-    "With graded=True the label is the gain, whatever the threshold.",
+    "With graded=True the label is the gain, regardless of the threshold.",
     "Pass graded=False, or omit the threshold.",
 )
 
@@ -68,12 +68,12 @@ GRADED_IGNORES_THRESHOLD = Conflict(
     conflicts=(GRADED_IGNORES_THRESHOLD,),
 )
 class RankBiasedPrecision(TopKMetric):
-    """Rank-biased precision: relevant items, weighted by the probability of a look.
+    """Rank-biased precision: relevant items, weighted by the probability of being seen.
 
     RBP@k = (1 - persistence) * sum over ranks 1..k of
             relevance * persistence^(rank - 1)
 
-    The user looks at the first item, and goes on from each item to the next with the
+    The user looks at the first item, and continues from each item to the next with the
     probability `persistence`. The value is between 0 and 1, unless `graded` labels are
     above 1; it is 1 only for an endless list of relevant items. Source: Moffat and
     Zobel, "Rank-biased precision for measurement of retrieval effectiveness", ACM TOIS
@@ -134,7 +134,7 @@ class PFound(TopKMetric):
 
     The value is between 0 and 1. Source: Gulin, Karpovich, Raskovalov and Segalovich,
     "Yandex at ROMIP'2009: optimization of ranking algorithms by machine learning
-    methods" (in Russian), 2009. CatBoost has it, with max_label=1.
+    methods" (in Russian), 2009. CatBoost implements it with max_label=1.
 
     >>> pfound = PFound(max_label=1)
     >>> pfound.update_state(y_true=[[0, 0.5, 1]], y_pred=[[0.9, 0.5, 0.1]])

@@ -1,7 +1,7 @@
 """Metrics of whole lists, without a cutoff: ARP, OPA, AUC and BPref.
 
-ARP, OPA and AUC need the rank of every item. Items that were not retrieved share the
-ranks below all others. BPref counts them as missed.
+ARP, OPA and AUC require the rank of every item. Items that were not retrieved share the
+ranks below all others. BPref treats them as missed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def ordered_pair_accuracy(lists: RankedLists, num_lower: ItemGain) -> Array:
 
 
 def area_under_the_curve(lists: RankedLists, relevance: ItemGain) -> Array:
-    """AUC = pairs with the relevant item on top / pairs of a relevant and another item.
+    """AUC = pairs with the relevant item on top / pairs of relevant and other items.
 
     After Mann and Whitney: R relevant items at the top have ranks that add up to
     R (R + 1) / 2. Each other item above one of them adds 1.
@@ -56,7 +56,7 @@ def pairs_at_ranks(lists: RankedLists, relevance: ItemGain) -> Array:
 
 
 def area_at_ranks(lists: RankedLists, relevance: ItemGain) -> Array:
-    """What each rank contributes to AUC."""
+    """The contribution of each rank to AUC."""
     pairs = lists.expected(relevance) * pairs_at_ranks(lists, relevance)
     return xp.divide_no_nan(pairs, mixed_pairs(lists, relevance)[:, xp.newaxis])
 
@@ -90,7 +90,7 @@ def first_relevant_rank(lists: RankedLists, relevance: ItemGain) -> Array:
 
 
 def coverage_error(lists: RankedLists, relevance: ItemGain) -> Array:
-    """The rank of the last relevant item: how far down to read to have seen all.
+    """The rank of the last relevant item: how far to read to see all of them.
 
     Of n tied items of which r are relevant, the last relevant one has the mean place
     (n + 1) r / (r + 1). Those that were not retrieved are tied at the end.
@@ -162,23 +162,23 @@ class AverageRelevancePosition(WholeListMetric):
     2.0
 
     Args:
-        average: "micro" (all units of label of all queries count alike; the default) or
-            "macro" (all queries count alike).
+        average: "micro" (all units of label are weighted equally; the default) or
+            "macro" (all queries are weighted equally).
     """
 
     average: Literal["micro", "macro"] = "micro"
     empty: Literal["skip"] = "skip"
 
 
-# In a mean over orders, items that were not retrieved share the last ranks: without
-# results, the pairs of OPA and AUC would all be tied.
+# In a mean over permutations, items that were not retrieved share the last ranks:
+# without results, all pairs of OPA and AUC would be tied.
 @metric("opa", formula=ordered_pair_accuracy, gain=NumLowerLabels, without_results=None)
 class OrderedPairAccuracy(WholeListMetric):
     """Ordered pair accuracy: the share of the pairs that is in the right order.
 
     OPA = pairs with the item of higher label on top / pairs of unequal labels
 
-    The value is between 0 and 1; a tied pair counts one half. Counting takes
+    The value is between 0 and 1; a tied pair is counted as one half. Counting takes
     O(N log(N)^2) time and O(N) memory for a list of N items. Source: Pasumarthi et al.,
     "TF-Ranking: scalable TensorFlow library for learning-to-rank", KDD 2019.
 
@@ -188,8 +188,8 @@ class OrderedPairAccuracy(WholeListMetric):
     0.666...
 
     Args:
-        average: "micro" (all pairs of all queries count alike; the default) or "macro"
-            (all queries count alike).
+        average: "micro" (all pairs are weighted equally; the default) or "macro" (all
+            queries are weighted equally).
         empty: "skip" (the default) or, with average="macro", also "zero" or "one": the
             value of a list where all labels are equal.
         inputs: "labels", the only input format with items of known lower relevance.
@@ -216,12 +216,12 @@ class OrderedPairAccuracy(WholeListMetric):
 class PerQueryAUC(WholeListMetric):
     """Area under the ROC curve of each list, averaged over the queries.
 
-    AUC = pairs with the relevant item on top / pairs of a relevant item and another
+    AUC = pairs with the relevant item on top / pairs of relevant and irrelevant items
 
-    The value is between 0 and 1; a tied pair counts one half. Unlike one AUC of all
-    items together, it does not compare scores of different queries. Source: Hanley and
-    McNeil, "The meaning and use of the area under a receiver operating characteristic
-    (ROC) curve", Radiology 143(1), 1982.
+    The value is between 0 and 1; a tied pair is counted as one half. Unlike one AUC of
+    all items together, it does not compare scores of different queries. Source: Hanley
+    and McNeil, "The meaning and use of the area under a receiver operating
+    characteristic (ROC) curve", Radiology 143(1), 1982.
 
     With average="items" it is the GAUC of Zhu et al., "Optimized cost per click in
     Taobao display advertising", KDD 2017, where each query is a user. The name "gauc"
@@ -233,11 +233,11 @@ class PerQueryAUC(WholeListMetric):
     0.5
 
     Args:
-        average: "macro" (all queries count alike; the default), "micro" (all pairs
-            count alike), "items" (a query counts as often as it has items, or
-            impressions) or "relevant" (as often as it has relevant items).
+        average: "macro" (all queries are weighted equally; the default), "micro" (all
+            pairs are weighted equally), "items" (a query is weighted by its number of
+            items, or impressions) or "relevant" (by its number of relevant items).
         empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
-            the value of a list where everything or nothing is relevant.
+            the value of a list in which all items or no items are relevant.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -258,7 +258,7 @@ class BPref(WholeListMetric):
     BPref = sum over the relevant items that were retrieved of
             (1 - min(irrelevant items above it, R) / denominator) / R
 
-    R is the number of relevant items. Unjudged items are ignored: give them a label
+    R is the number of relevant items. Unjudged items are ignored: set their labels
     below 0. The value is between 0 and 1. Source: Buckley and Voorhees, "Retrieval
     evaluation with incomplete information", SIGIR 2004. trec_eval has used the default
     denominator since 2005.
@@ -292,10 +292,10 @@ class BPref(WholeListMetric):
 class FirstRelevantRank(WholeListMetric):
     """The rank of the first relevant item. Lower is better.
 
-    Among tied items, it is the mean over their orders. Items that were not retrieved
-    share the last ranks. With one relevant item per query, this is the mean rank of
-    knowledge graph completion. The value is at least 1. Unlike MRR, one query with a
-    very low rank can dominate the mean.
+    Under ties, it is the average over all permutations of tied items. Items that were
+    not retrieved share the last ranks. With one relevant item per query, this is the
+    mean rank of knowledge graph completion. The value is at least 1. Unlike MRR, one
+    query with a very low rank can dominate the mean.
 
     >>> first = FirstRelevantRank()
     >>> first.update_state(y_true=[[0, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
@@ -318,12 +318,12 @@ class FirstRelevantRank(WholeListMetric):
 class CoverageError(WholeListMetric):
     """The rank of the last relevant item: how far to read to see all of them.
 
-    Among tied items, it is the mean over their orders; scikit-learn's `coverage_error`
-    takes the last of these ranks, as ties="worst" does, and counts a list without
-    relevant items as 0, as empty="zero" does. Items that were not retrieved share the
-    last ranks. The value is at least 1; lower is better. Source: Tsoumakas, Katakis and
-    Vlahavas, "Mining multi-label data", in "Data Mining and Knowledge Discovery
-    Handbook", 2010.
+    Under ties, it is the average over all permutations of tied items. In contrast,
+    scikit-learn's `coverage_error` uses the last of these ranks, as with ties="worst",
+    and assigns 0 to a list without relevant items, as with empty="zero". Items that
+    were not retrieved share the last ranks. The value is at least 1; lower is better.
+    Source: Tsoumakas, Katakis and Vlahavas, "Mining multi-label data", in "Data Mining
+    and Knowledge Discovery Handbook", 2010.
 
     >>> error = CoverageError()
     >>> error.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])

@@ -1,8 +1,8 @@
 """Ranks by counting: an item's rank is one plus the number of items that score higher.
 
-The counts add up over the parts of a catalogue, so no sort and no scores of all items
-are needed. From the counts of the relevant items this module makes what a sort would
-give.
+The counts add up over the parts of a catalogue; therefore, no sort and no scores of all
+items are needed. From the counts of the relevant items, this module derives the results
+of a sort.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def rank_by_counts(
 ) -> tuple[Items, Ties | None]:
     """The items at ranks 1 ... D, and their ties unless these are broken.
 
-    Only the judged items stand there. The others have the label 0.
+    Only judged items are placed at these ranks. The other ranks have the label 0.
 
     Args:
         counts: The counts of the judged items.
@@ -68,7 +68,7 @@ def num_judged(judged: Items, num_retrieved: Array) -> Array:
     """
     num_missed = count(~judged.retrieved & (judged.labels > 0))
     is_list = xp.any(judged.valid, axis=1)
-    # A query whose ids all have the grade 0 counts even if nothing was retrieved.
+    # A query whose ids all have the grade 0 is included even without retrieved items.
     return xp.where(is_list, xp.maximum(num_retrieved + num_missed, 1), 0)
 
 
@@ -83,7 +83,7 @@ def _in_order(
 ) -> tuple[Array, Array]:
     """The judged items by rank, and the number of ranks above each, both `[B, J]`.
 
-    With exact ties, tied items have the first ranks of their group, in any order.
+    With exact ties, tied items take the first ranks of their group, in any order.
     """
     if tie_breaking.ties in ("stable", "random"):
         ranks = counts.above + counts.tied_before
@@ -128,7 +128,7 @@ def _ties(
     found = _last_up_to(above, ranks_above)
     start, tied = found(above), found(xp.gather(counts.tied, order))
     in_group = (ranks_above >= start) & (ranks_above < start + tied)
-    # All ranks of a group stand side by side.
+    # All ranks of a group are adjacent.
     first = xp.where(in_group, positions - (ranks_above - start), positions)
     end = xp.where(in_group, first + tied, positions + 1)
     depth = xp.shape(positions, out_type=xp.int64)[0]

@@ -1,4 +1,4 @@
-"""Items and their gains: what a formula reads of each list."""
+"""Items and their gains, which formulas read."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Items(NamedTuple):
     valid: Array  # [B, D] bool, False for padding
     retrieved: Array  # [B, D] bool, False also for a score of -inf
     weights: Array | None  # [B, D] float64
-    # [B, D] bool, False also for items that nobody judged; None if all were judged.
+    # [B, D] bool, False also for unjudged items; None if all were judged.
     judged: Array | None = None
 
     @property
     def xp(self) -> ModuleType:
-        """The operations on arrays, for whichever library has the items."""
+        """The operations on arrays, for the library of the items."""
         return xp
 
     def only(self, which: Array) -> Items:
@@ -46,15 +46,15 @@ class Items(NamedTuple):
 
 
 class ItemGain:
-    """What each item contributes to a metric, such as 2^label - 1, or 1 if relevant.
+    """The contribution of each item to a metric, such as 2^label - 1, or 1 if relevant.
 
-    A subclass computes gains from items, which have `labels` `[B, D]` (with subtopics
-    `[B, D, T]`; 0 for padding), and the booleans `valid` (False for padding) and
-    `retrieved` (False also for a score of -inf), both `[B, D]`. Gains are float64, and
-    0 for padding.
+    A subclass computes gains from items, which provide `labels` `[B, D]` (with
+    subtopics `[B, D, T]`; 0 for padding), and the booleans `valid` (False for padding)
+    and `retrieved` (False also for a score of -inf), both `[B, D]`. Gains are float64,
+    and 0 for padding.
 
-    Make the subclass a frozen dataclass whose fields are options of the metric. Then
-    two metrics with the same options have equal gains, which are computed once.
+    The subclass should be a frozen dataclass whose fields are options of the metric.
+    Then two metrics with the same options have equal gains, which are computed once.
 
     >>> import dataclasses
     >>> @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ItemGain:
 
     @property
     def rule(self) -> str:
-        """The rule that is broken if the value of a metric is not finite."""
+        """The rule that is violated if the value of a metric is not finite."""
         return "The gains and the values of a metric must be finite."
 
     def __call__(self, items: Items) -> Array:
@@ -89,7 +89,7 @@ class ItemGain:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DerivedGain(ItemGain):
-    """A gain made from another one, by a function of the items."""
+    """A gain derived from `gain` by a function of the items."""
 
     function: Callable[[Items], Array]
 

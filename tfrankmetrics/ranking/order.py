@@ -1,8 +1,9 @@
-"""The order of scores: every sort by score happens here.
+"""The order of scores: this module performs every sort by score.
 
 For each setting of `ties` and `seed`, lists are sorted once, whatever the number of
-metrics, and a second time only in a batch with NaN. All of it is deterministic and made
-of plain TensorFlow ops, so the graph optimizer merges equal rankings within one graph.
+metrics, and a second time only in a batch with NaN. Because all operations are
+deterministic and plain TensorFlow ops, the graph optimizer merges equal rankings within
+one graph.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def rank_by_score(
         may_have_nan = xp.any(xp.isnan(xp.sum(scores, axis=1)))
 
     def again_if_nan():
-        """The sort, repeated for NaN: to replace it in every batch would be slow."""
+        """The sort, repeated for NaN: replacing NaN in every batch would be slow."""
         if may_have_nan is None:
             return keys, order, sorted_keys
         return xp.cond(
@@ -87,7 +88,7 @@ def rank_by_score(
         groups = ties.groups_of(keys, sorted_keys, judged_of if is_cut else None)
         return items_at(order), groups
 
-    def skip():  # never read, and so made of what there is
+    def skip():  # a placeholder that is never read
         if not is_cut:
             return ranked, TieGroups(order, order, None, None)
         no_sizes = xp.zeros(xp.shape(order)[:1], xp.float64, like=order)
@@ -117,9 +118,9 @@ def _order_of_ties(
 
 
 def _nan_as_number(scores: Array) -> Array:
-    """Scores with a number below all others in place of NaN.
+    """Scores with NaN replaced by a number below all others.
 
-    That number is the lowest of the dtype. To free it, lists with NaN count the lowest
+    That number is the lowest of the dtype. Therefore, lists with NaN treat the lowest
     number as equal to the second lowest.
     """
     lowest = xp.lowest(scores)
@@ -149,7 +150,7 @@ def _top_items(keys: Array, depth: Array | int) -> tuple[Array, Array]:
     sorted_keys, order = xp.top_k(keys, depth)
     if keys.shape[1] is None or keys.shape[1] != depth:
         # This changes no value. But if the values of a top_k are sliced, as in
-        # `ties.are_tied`, XLA turns it back into a full sort, unless an op stands in
+        # `ties.are_tied`, XLA turns it back into a full sort, unless there is an op in
         # between. This op is cheaper than gathering the keys.
         lowest = lowest_score(keys)
         sorted_keys = xp.select(is_retrieved(sorted_keys), sorted_keys, lowest)

@@ -10,10 +10,10 @@ from tfrankmetrics.ranking.ties import order_within_groups
 
 
 def pairs_in_order(lists: RankedLists, weight: ItemGain) -> Array:
-    """How many pairs of unequal labels have the higher label on top, float64 `[B]`.
+    """Number of pairs of unequal labels with the higher label on top, float64 `[B]`.
 
-    Each pair counts with the `weight` of its item with the higher label, and a tied
-    pair counts one half of it. Items that were not retrieved are tied below all others.
+    Each pair is weighted by the `weight` of its item with the higher label, and a tied
+    pair by one half of it. Items that were not retrieved are tied below all others.
     """
     judged = lists.judged
     is_missed = judged.valid & ~judged.retrieved
@@ -40,8 +40,8 @@ def _ranked_pairs(lists: RankedLists, weights: Array) -> Array:
     """The pairs among the retrieved items; `weights` `[B, D]` are by rank.
 
     Going through the items by ascending label, each one wins over all earlier items
-    that rank lower. A tie counts one half: it is won in its best order and lost in its
-    worst.
+    that rank lower. A tie is counted as one half: it is won in the best order and lost
+    in the worst.
     """
     labels = without_negative_zero(lists.ranked.labels)
     labels = xp.where(lists.ranked.retrieved, labels, float("inf"))
@@ -76,7 +76,7 @@ def _inversions(positions: Array, weights: Array) -> Array:
     def separate(bit, positions, weights, total):
         is_one = xp.equal(positions // bit % 2, 1)
         ones = xp.cumulative_sum(xp.astype(is_one, xp.int32), axis=1, exclusive=True)
-        # From here on, items with the same higher bits stand together.
+        # From this step on, items with the same higher bits are adjacent.
         start = index // (2 * bit) * (2 * bit)
         ones_before = ones - xp.take(ones, start, axis=1)
         won = xp.where(~is_one, weights * xp.astype(ones_before, xp.float64), 0)

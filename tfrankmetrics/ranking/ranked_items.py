@@ -27,9 +27,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def cached(method: Method) -> Method:
-    """Caches the result of a method, for each gain: many metrics share one.
+    """Caches the result of a method for each gain, which many metrics share.
 
-    The key includes the scope, because a branch or a loop of a formula has its own.
+    The key includes the scope, because a branch or a loop of a formula has a separate
+    one.
     """
 
     @functools.wraps(method)
@@ -60,7 +61,7 @@ class RankedItems:
 
     @property
     def xp(self) -> ModuleType:
-        """The operations on arrays, for whichever library has the lists."""
+        """The operations on arrays, for the library of the lists."""
         return xp
 
     @property
@@ -117,9 +118,9 @@ class RankedItems:
     def _is_shallow(self) -> bool:
         """Whether TensorFlow reads at most 64 ranks.
 
-        There a product with a matrix of zeros and ones is faster than tf.cumsum. NumPy
-        would compute the product with BLAS, whose order of summation depends on the
-        processor.
+        In this case a product with a matrix of zeros and ones is faster than tf.cumsum.
+        NumPy would compute the product with BLAS, whose order of summation depends on
+        the processor.
         """
         if xp.library_of(self.ranked.valid) != "tensorflow":
             return False

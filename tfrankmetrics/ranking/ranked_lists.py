@@ -1,4 +1,4 @@
-"""Ranked lists: what every formula reads, whatever the input format was.
+"""Ranked lists, which every formula reads, whatever the input format was.
 
 `ranking/ranked_items.py` explains the axes of the tensors.
 """
@@ -19,26 +19,26 @@ from tfrankmetrics.ranking.ties import TieGroups, Ties
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class RankedLists(RankedItems):
-    """Lists ranked by score down to the deepest cutoff: what a formula reads.
+    """Lists ranked by score down to the deepest cutoff, which formulas read.
 
     A formula reads `k`, `cutoffs` and `ranks`, and calls `expected`, `sum_to_cutoffs`,
     `at_cutoffs`, `running_sums`, `total`, `ideal`, `weighted`, `first_relevant`,
     `relevant_down_to` and `first_stop`. It may also read `ranked`, `judged`,
     `num_retrieved` and `num_judged`. The other members are internal.
 
-    The number of ranks, D, may be larger than a cutoff. So sum over ranks with
+    The number of ranks, D, may be larger than a cutoff. Therefore, sum over ranks with
     `sum_to_cutoffs`, which stops at each cutoff. For a gain `[B, D, T]`, `expected` has
     this shape, too.
 
-    `ranked` holds the retrieved items by rank. `judged` holds all items with a label,
-    in any order; in a catalogue, only the relevant items. An item that was not
-    retrieved (its score is -inf) is only in `judged`: it has no rank, and counts as
+    `ranked` contains the retrieved items by rank. `judged` contains all items with a
+    label, in any order; in a catalogue, only the relevant items. An item that was not
+    retrieved (its score is -inf) is only in `judged`: it has no rank, and is treated as
     missed.
 
     With ties="expected", `expected`, `first_relevant`, `relevant_down_to` and
-    `first_stop` give means over all orders of the items that share a score.
-    `ranking/ties.py` explains how. So a formula that is linear in these results is
-    exact, too:
+    `first_stop` return means over all permutations of tied items, as explained in
+    `ranking/ties.py`. Therefore, a formula that is linear in these results is exact,
+    too:
 
     >>> def recall(lists, relevance):
     ...     hits = lists.sum_to_cutoffs(lists.expected(relevance))  # [B, C]
@@ -52,15 +52,15 @@ class RankedLists(RankedItems):
     ties: Ties | None  # None where ties were broken one by one
     query_weights: Array | None  # [B]
     num_retrieved: Array  # [B] float64
-    # [B] float64, the retrieved and the missed items. A list with 0 does not count.
+    # [B] float64, the retrieved and the missed items. A list with 0 is excluded.
     num_judged: Array
     num_weighted: Array | None = None  # [B] float64, as in `LabelLists`
 
     def if_tied(self, exact: Callable[[TieGroups], Any], untied: Any) -> Any:
         """`exact(groups)` if there may be ties, and otherwise `untied`.
 
-        `exact` is built inside of a `xp.cond`, so it may use no cached method of this
-        class: a tensor from inside is not valid outside.
+        Because `exact` is built inside an `xp.cond`, it must not use cached methods of
+        this class: a tensor from inside is not valid outside.
         """
         if self.ties is None:
             return untied
@@ -213,7 +213,7 @@ class RankedLists(RankedItems):
 
         With one weight w for each item it is sum(w * gain) / sum(gain), or the mean of
         the weights where all gains are 0, also of items that a weight of 0 masks.
-        Otherwise it is the query's own weight, or 1.
+        Otherwise it is the weight of the query, or 1.
         """
         if self.judged.weights is not None:
             total = self.total(gain)
@@ -231,7 +231,7 @@ class RankedLists(RankedItems):
         """The item's weight divided by the query's weight; 1 without item weights.
 
         The query's weight is the mean of the item weights, weighted by `gain`. Dividing
-        by it leaves the sum of the gains of a list unchanged.
+        by it preserves the sum of the gains of a list.
         """
         if self.judged.weights is None:
             return DerivedGain(lambda items: xp.astype(items.valid, xp.float64))
@@ -242,7 +242,8 @@ class RankedLists(RankedItems):
     def weighted(self, gain: ItemGain, of_query: ItemGain | None = None) -> ItemGain:
         """`gain` times the item's weight, relative to the query's weight.
 
-        The query's weight is the mean by the gain `of_query`, by default `gain`.
+        The query's weight is the mean weighted by the gain `of_query`, by default
+        `gain`.
         """
         if self.judged.weights is None:
             return gain

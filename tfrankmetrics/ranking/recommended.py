@@ -3,8 +3,8 @@
 The metrics of coverage, popularity, novelty, diversity and fairness ask how often, and
 how high, each item is shown. Under ties an item is shown at a rank with a probability:
 if t tied items share the ranks a + 1 ... a + t, each of them is at each of these ranks
-with the probability 1 / t. So a sum over the items shown is exact, if every one of the
-t items gets the mean over these ranks.
+with the probability 1 / t. Therefore, a sum over the items shown is exact if each of
+the t items receives the mean over these ranks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Recommended:
-    """The recommended items of each query: what a formula of an `ItemMetric` reads.
+    """The recommended items of each query, which formulas of an `ItemMetric` read.
 
     The axes of arrays: B queries, C cutoffs, D ranks down to the deepest cutoff, and V
     items in the catalog. The formula reads `k`, `ranks` and `number`, and calls `sum`
@@ -50,7 +50,7 @@ class Recommended:
 
     @property
     def xp(self) -> ModuleType:
-        """The operations on arrays, for whichever library has the items."""
+        """The operations on arrays, for the library of the items."""
         return xp
 
     @property
@@ -120,7 +120,7 @@ class Recommended:
             cut, kept, size = self._cut_groups()
             share = kept / size
             of_group = self._pairs(values, squares, cut)
-            # `pairs` has both items of the group with the probability share^2, and
+            # `pairs` includes both items of the group with the probability share^2, and
             # subtracts the product of an item with itself only share times.
             own = self._sum(squares, cut) * share * (1 - share) / 2
             both = xp.divide_no_nan(kept * (kept - 1), size * (size - 1))
@@ -176,7 +176,7 @@ class Recommended:
         return xp.asarray(data.values, xp.float64, like=self.exists)
 
     def _clipped(self, num_items: int) -> Array:
-        """Ids with data; that an id has none makes the weight of the query NaN."""
+        """Ids with data; an id without data makes the weight of the query NaN."""
         return xp.clip(self.items, 0, num_items - 1)
 
     def _shown(self, attention: Array | None = None) -> Shown:
@@ -230,7 +230,7 @@ class Recommended:
         return shown, xp.stack(kept, axis=1), xp.stack(size, axis=1)
 
     def _sum(self, values: Array, shown: Shown) -> Array:
-        """The sum of what is shown of each item, `[B, C]` or `[B, C, G]`."""
+        """The sum of the shown parts of items, `[B, C]` or `[B, C, G]`."""
         here = xp.take(values, self._clipped(values.shape[0]), axis=0)
         has_vectors = here.ndim == 3
         parts = []
@@ -267,7 +267,7 @@ class Exposure(NamedTuple):
 
     @property
     def xp(self) -> ModuleType:
-        """The operations on arrays, for whichever library has the exposure."""
+        """The operations on arrays, for the library of the exposure."""
         return xp
 
 
@@ -275,7 +275,7 @@ class Shown(NamedTuple):
     """How much of each item is shown, from 0 to its attention."""
 
     at_ranks: Array  # [B, C, D]; 0 in the tied group at the last rank
-    last: Array  # [B, C], for each item of that group, which goes on below
+    last: Array  # [B, C], for each item of that group, which continues below
 
 
 def recommend_by_score(
@@ -286,7 +286,7 @@ def recommend_by_score(
     first_query: Array | int,
     query_weights: Array | None,
 ) -> Recommended:
-    """The items with the highest scores, `[B, N]`; `ids` has the item of each score."""
+    """The items with the highest scores; `ids` `[B, N]` are the items of the scores."""
     depth = depth_for(deepest, scores)
     retrieved = is_retrieved(scores)
     at_ranks, ties = rank_by_score(

@@ -1,15 +1,15 @@
 """Where a user stops in tied items: the exact means for ERR and alpha-DCG.
 
-The user reads from the top and stops at each item with its own probability p. In a
-group of n tied items, all orders are equally likely. There are two ways to compute the
-chance to stop at each rank of a group:
+The user reads from the top and stops at each item with a probability p that depends on
+the item. In a group of n tied items, all permutations are equally likely. There are two
+ways to compute the probability of a stop at each rank of a group:
 
 Item by item
     for any group; a step for each item with p > 0.
 Rank by rank
     for the first half of the ranks of a group; a step for each rank. It is used where
-    that half suffices and takes fewer steps. This is so in large groups, such as the
-    list of a model whose scores are constant.
+    that half suffices and takes fewer steps, as in large groups, such as the list of a
+    model with constant scores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_CLASSES = 64
 
 
 class Stops(NamedTuple):
-    """The chances to stop at the items of tied groups."""
+    """The probabilities of a stop at the items of tied groups."""
 
     at_ranks: Array  # [B, D], of the item at each rank
     # Of the items of the last group, [B, J], and the largest of them, in descending
@@ -81,13 +81,13 @@ def _stops_of(
 def _item_by_item(
     lists: RankedItems, groups: TieGroups, stops: Stops, number: Array
 ) -> Array:
-    """The chance to stop at each rank if the user reaches its group, `[B, D]`.
+    """The probability of a stop at each rank if the user reaches its group, `[B, D]`.
 
     c(s) is the probability that the user stops at one of s of the n items drawn at
     random. It is computed for all s at once, an item at a time: with the m-th item it
-    becomes c(s) * (m - s) / m + (p + c(s - 1) * (1 - p)) * s / m. Of items with p = 0,
-    c(s) is 0. So the loop starts behind them. `number` counts the others, `[B, D]`, and
-    is 0 for a group to leave out.
+    becomes c(s) * (m - s) / m + (p + c(s - 1) * (1 - p)) * s / m. For items with p = 0,
+    c(s) is 0; therefore, the loop starts after them. `number` is the number of the
+    others, `[B, D]`, and 0 for a group to skip.
     """
     s = groups.rank_in_group(lists.positions)
     has_one_less, others = s > 1, groups.sizes - number
@@ -98,7 +98,7 @@ def _item_by_item(
 
     def add_item(j, c):
         p = stop_of(j)
-        # c(s) has no meaning, and no effect, as long as there are less than s items.
+        # c(s) has no meaning, and no effect, as long as there are fewer than s items.
         share = xp.where(j <= number, xp.minimum(s / (others + j), 1), 0)
         return j + 1, c + share * (p + one_less(c) * (1 - p) - c)
 
@@ -124,7 +124,7 @@ def _stops_by_group(groups: TieGroups, stops: Stops) -> Callable[[Array], Array]
 
     if stops.largest_of_last is None:
         return of_ranked
-    # `_rank_by_rank` does a last group with more items with p > 0 than these.
+    # `_rank_by_rank` computes a last group with more items with p > 0 than these.
     of_last = xp.pad(stops.largest_of_last, [[0, 0], [0, 1]])
     final_last = xp.shape(of_last)[1] - 1
 
@@ -138,14 +138,14 @@ def _stops_by_group(groups: TieGroups, stops: Stops) -> Callable[[Array], Array]
 def _rank_by_rank(
     lists: RankedItems, groups: TieGroups, stops: Stops, is_read: Array
 ) -> tuple[Array, Array]:
-    """Which ranks are done, and the chance to stop there if the user reaches the group.
+    """Which ranks are computed, and the probability of a stop there, given the group.
 
-    The chance is 0 at the other ranks.
+    The probability is 0 at the other ranks.
 
-    Does one group of each list: the one at the last rank or, if the ranking is as deep
-    as the lists, the largest. With a mean p of the items, a user gets beyond s ranks
-    with a probability of at most (1 - mean p)^s (Maclaurin's inequality), so few ranks
-    may suffice.
+    It computes one group of each list: the one at the last rank or, if the ranking is
+    as deep as the lists, the largest. With a mean p of the items, a user continues
+    beyond s ranks with a probability of at most (1 - mean p)^s (Maclaurin's
+    inequality); therefore, few ranks may suffice.
     """
     if stops.of_last is None:
         largest = xp.argmax(groups.sizes, axis=1)[:, xp.newaxis]
@@ -169,7 +169,7 @@ def _rank_by_rank(
     def of_items():
         return _walk(steps, n, p, xp.ones_like(p), lists.depth)
 
-    # To find a class takes as long as a step.
+    # Finding a class takes as long as a step.
     most = xp.minimum(xp.astype(xp.max(steps) / 2, xp.int32), MOST_CLASSES)
     values, numbers, are_all = _classes(p, most)
     chances = xp.cond(
@@ -190,14 +190,15 @@ def _walk(
     numbers: Array,
     depth: Array | int,
 ) -> Array:
-    """The chance to stop at the ranks 1 ... `steps` of n items, `[B, D]`; 0 below.
+    """The probability of a stop at ranks 1 ... `steps` of n items, `[B, D]`; 0 below.
 
     At rank s each item is unread with the probability v, if the user has not stopped
-    before. All v have the sum n - s + 1, so the user stops here with the probability
-    sum(p * v) / (n - s + 1). If not, v becomes 1 - s * (1 - p) * v / sum((1 - p) * v).
-    This is a recursion of Chen and Liu, "Statistical applications of the
-    Poisson-binomial and conditional Bernoulli distributions", Statistica Sinica 7,
-    1997. Rounding errors shrink in it as long as s is at most n / 2.
+    before. The sum of all v is n - s + 1; therefore, the user stops at rank s with the
+    probability sum(p * v) / (n - s + 1). Otherwise, v becomes
+    1 - s * (1 - p) * v / sum((1 - p) * v). This is a recursion of Chen and Liu,
+    "Statistical applications of the Poisson-binomial and conditional Bernoulli
+    distributions", Statistica Sinica 7, 1997. Rounding errors shrink in it as long as s
+    is at most n / 2.
 
     Args:
         steps: `[B]`, at most n / 2.
@@ -224,7 +225,7 @@ def _classes(p: Array, most: Array) -> tuple[Array, Array, Array]:
     """The distinct p above 0 of each list and their numbers, both `[B, MOST_CLASSES]`.
 
     Grades make few different p. The search ends after `most` of them, an int32 of at
-    most `MOST_CLASSES`. The last result says whether these are all.
+    most `MOST_CLASSES`. The last result indicates whether these are all.
     """
 
     def find(j, value, rest, values, numbers):

@@ -1,17 +1,18 @@
-"""Tied scores: everything this library knows about them.
+"""Tied scores: the method and its formulas.
 
 The problem
-    Items with equal scores have no order, so the value of a metric depends on the order
-    that the sort happens to choose. With ties="expected", the default, every value is
-    the exact mean over all orders of the tied items, without going through them.
-    ties="stable" keeps tied items in the order of the list, ties="random" draws one
-    order from a seed, and ties="best" and ties="worst" sort tied items by their gains.
+    Items with equal scores are unordered; therefore, the value of a metric depends on
+    the order that the sort happens to choose. With ties="expected", the default, every
+    value is the exact mean over all permutations of the tied items, without enumerating
+    them. ties="stable" keeps tied items in the order of the list, ties="random" draws
+    one order from a seed, and ties="best" and ties="worst" sort tied items by their
+    gains.
 
 Groups
     After the sort, items with equal scores are neighbors: a group. A group of n items
-    takes the ranks start + 1 ... start + n, and in the mean over all orders each of its
-    items is equally often at each of these ranks. In what follows r of the n items are
-    relevant, and i is the rank within the group:
+    takes the ranks start + 1 ... start + n, and each of its items is equally often at
+    each of these ranks in the mean over all permutations. In the following, r of the n
+    items are relevant, and i is the rank within the group:
 
         rank     1    2    3    4    5    6
         score   0.9  0.7  0.7  0.7  0.2  0.2
@@ -19,42 +20,42 @@ Groups
         n        1    3    3    3    2    2
         i        1    1    2    3    1    2
 
-What the metrics need of them
+Formulas of the metrics
     Sums of gains (DCG, precision, recall, RBP, ARP, ...)
         The mean of a sum is the sum of the means. The mean gain at each rank of a group
         is the sum of the group's gains / n: `RankedLists.expected`. A metric that is
-        linear in the gains needs nothing else.
+        linear in the gains needs no other result.
     The first relevant item (MRR, hit rate)
-        If no rank above has a relevant item, all r are among the n - i + 1 ranks that
-        are left: `first_relevant`.
+        If no rank above has a relevant item, all r are among the remaining n - i + 1
+        ranks: `first_relevant`.
     Relevant items above a relevant item (average precision)
-        It has above it all relevant items of the groups above, and its share of the
-        r - 1 others in its own group: `relevant_down_to`.
+        These are all relevant items of the groups above, and its share of the r - 1
+        others in the same group: `relevant_down_to`.
     A denominator that depends on the order, too (average precision over hits)
         Where a cutoff is inside a group, the number of hits above it is
         hypergeometric: `mean_over_hits`.
     A user who stops at an item with some probability (ERR, alpha-DCG)
-        The probability to stop at one of s of the n items, drawn at random:
+        The probability of a stop at one of s of the n items, drawn at random:
         `ranking/stops.py`.
     Irrelevant items above a relevant item, up to a maximum (BPref)
         Each number of irrelevant items above it is equally likely: `irrelevant_above`.
     Pairs (OPA, AUC)
-        A tied pair counts one half. OPA takes the mean of the best and the worst order:
-        `order_within_groups`. AUC is a sum of ranks.
+        A tied pair is counted as one half. OPA is the mean of the best and the worst
+        order: `order_within_groups`. AUC is a sum of ranks.
 
-Groups that go on below the last rank
+Groups that continue below the last rank
     The ranking ends one rank below the deepest cutoff. The last group may have more
-    items than that: it is cut. Its size, and the sums over its items, still include
-    the items that have no rank here.
+    items than that: it is cut. Its size, and the sums over its items, still include the
+    items without a rank.
 
 When groups are computed
     Most batches have no tie above a cutoff, and the groups take half of the operations
-    of an update. So a `xp.cond` finds them only if a batch has ties, and so does each
-    function below that reads them: `Ties`.
+    of an update. Therefore, they are computed in an `xp.cond` only if a batch has ties,
+    and so is each function below that reads them: `Ties`.
 
 The method comes from McSherry and Najork, "Computing Information Retrieval Performance
-Measures Efficiently in the Presence of Tied Scores", ECIR 2008. They give the formulas
-of precision, recall, F1, average precision, reciprocal rank and DCG.
+Measures Efficiently in the Presence of Tied Scores", ECIR 2008. They derive the
+formulas of precision, recall, F1, average precision, reciprocal rank and DCG.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class TieBreaking(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether values are means over all orders, rather than of one order."""
+        """Whether values are means over all permutations, rather than of one order."""
         return self.ties == "expected"
 
 
@@ -98,7 +99,7 @@ class TieGroups(NamedTuple):
 
     @property
     def sizes(self) -> Array:
-        """n, `[B, D]` float64: also counts items below the last rank."""
+        """n, `[B, D]` float64: also includes items below the last rank."""
         size = xp.astype(self.end - self.start, xp.float64)
         if self.last_size is None:
             return size
@@ -151,7 +152,7 @@ def _runs(is_tied: Array) -> tuple[Array, Array]:
     depth = xp.shape(is_tied)[1] + 1
     is_first = xp.pad(~is_tied, [[0, 0], [1, 0]], constant_values=True)
     is_last = xp.pad(~is_tied, [[0, 0], [0, 1]], constant_values=True)
-    # The start is the last position, up to this one, where a run starts. The end is
+    # The start is the last position, up to this one, at which a run starts. The end is
     # the same in the reversed list.
     positions = xp.arange(depth, like=is_tied)
     starts, reversed_starts = xp.unstack(
@@ -202,8 +203,8 @@ def random_order(retrieved: Array, seed: int, first_query: Array | int) -> Array
     """A random order of the N items of each query, int32 `[B, N]`.
 
     Each item's number is a hash of the seed, the query's number and the item's position
-    among the retrieved items. Unlike TensorFlow's random ops, this gives the same order
-    in every mode and on every device, whatever the padding and the batch size.
+    among the retrieved items. Unlike TensorFlow's random ops, this yields the same
+    order in every mode and on every device, whatever the padding and the batch size.
     """
     batch = xp.shape(retrieved, out_type=xp.int64)[0]
     queries = xp.arange(batch, like=retrieved)
@@ -249,8 +250,8 @@ def group_sums(
     above = xp.pad(lists.running_sums(gains), [[0, 0], [1, 0]])
     sums = xp.gather(above, groups.end) - xp.gather(above, groups.start)
     n = groups.sizes
-    # A group of one has its own gain, without the rounding errors of a difference, so
-    # that ties in one list do not change another.
+    # The gain of a group of one is that of its item, without the rounding errors of a
+    # difference. Therefore, ties in one list do not change other lists.
     sums = xp.where(n > 1, sums, gains)
     if groups.last_items is not None:
         last = sum_of(groups.last_items)[:, xp.newaxis]
@@ -264,7 +265,8 @@ def first_relevant(lists: RankedItems, groups: TieGroups, relevant: Array) -> Ar
     `relevant` is r, the number of relevant items in the group of each rank.
     """
     n, i = groups.sizes, groups.rank_in_group(lists.positions)
-    # If no rank above has a relevant item, all r are among the n - i + 1 ranks left.
+    # If no rank above has a relevant item, all r are among the remaining n - i + 1
+    # ranks.
     relevant_here = xp.minimum(xp.divide_no_nan(relevant, n - i + 1), 1)
     none_above = xp.cumulative_prod(1 - relevant_here, axis=1, exclusive=True)
     return none_above * relevant_here
@@ -297,7 +299,7 @@ def relevant_down_to(
 def _relevant_above_group(lists: RankedItems, i: Array, expected: Array) -> Array:
     """Number of relevant items in all groups above that of each rank, `[B, D]`."""
     above = lists.running_sums(expected) - expected * i
-    return xp.round(above)  # a whole number, so rounding removes errors
+    return xp.round(above)  # a whole number: rounding removes errors
 
 
 def mean_over_hits(
@@ -321,8 +323,8 @@ def mean_over_hits(
         groups: Their groups of tied items.
         relevant: r, `[B, D]`.
         expected: r / n, `[B, D]`.
-        weights: The mean weight of the items of each group, where that of an irrelevant
-            item is 0, `[B, D]`.
+        weights: The mean weight of the items of each group, with 0 for irrelevant
+            items, `[B, D]`.
         precisions: Mean of precision * relevance at each rank, `[B, D]`.
         untied: The value where no cutoff is inside a group, `[B, C]`.
     """
@@ -362,8 +364,8 @@ def mean_over_hits(
 def _hypergeometric(h: Array, n: Array, r: Array, i: Array) -> Array:
     """C(r, h) C(n-r, i-h) / C(n, i) for each number of hits h, `[..., H]`.
 
-    All but h are `[..., 1]`. The chances are products of the ratios of neighbors, from
-    the most likely number on: logarithms of factorials would lose digits.
+    All but h are `[..., 1]`. The probabilities are products of the ratios of neighbors,
+    from the most likely number on: logarithms of factorials would lose digits.
     """
     mode = xp.floor((r + 1) * (i + 1) / (n + 2))
     above, below = (r - h) * (i - h), (h + 1) * (n - r - i + h + 1)
@@ -389,7 +391,7 @@ def irrelevant_above(
     i = groups.rank_in_group(lists.positions)
     above = lists.ranks - i - _relevant_above_group(lists, i, expected)
     # Of the irrelevant items tied with it, each number is equally often above it; only
-    # `room` of them still count.
+    # up to `room` of them are counted.
     irrelevant = groups.sizes - relevant
     room = xp.clip(maximum - above, 0, irrelevant)
     of_group = room * (room + 1) / 2 + (irrelevant - room) * room
@@ -403,7 +405,7 @@ def depends_on_order(
 
     `gains` `[B, D]` are by rank, and `judged` `[B, J]` are the gains of all items.
     """
-    if groups.last_items is not None:  # in a catalogue, it also holds repeated ids
+    if groups.last_items is not None:  # in a catalogue, it also contains repeated ids
         groups = groups._replace(last_items=groups.last_items & lists.judged.valid)
     values = [(gains, judged)]
     if lists.ranked.weights is not None:
@@ -426,8 +428,8 @@ def _differs_in_group(groups: TieGroups, by_rank: Array, judged: Array) -> Array
     differs = xp.not_equal(first, last)
     if groups.last_items is None:
         return differs
-    # The last group may go on below the last rank. Items that are not judged have the
-    # value 0, in a catalogue.
+    # The last group may continue below the last rank. Items that are not judged have
+    # the value 0, in a catalogue.
     items, size = groups.last_items, groups.last_size
     highest = xp.max(xp.where(items, judged, 0), axis=1)
     lowest = xp.min(xp.where(items, judged, float("inf")), axis=1)

@@ -1,1 +1,1 @@
-"""What the functions return, and how it is shown."""
+"""The results of the functions, and their display."""

@@ -1,4 +1,4 @@
-"""A request: what a call asks for, checked once, and the form of its result."""
+"""A request: the checked arguments of a call, and the form of its result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tfrankmetrics.signatures import split
 class Request:
     """Metrics of data in some format, and the form of the result.
 
-    Every function that takes metrics makes one, and closes it by `result`.
+    Every function that takes metrics makes one, and ends with its `result`.
     """
 
     named: Mapping[str, Measure]
@@ -56,12 +56,12 @@ class Request:
 
     @property
     def reads_judgments(self) -> bool:
-        """Whether a metric tells judged items from others."""
+        """Whether a metric distinguishes judged items from others."""
         return any(each.declaration.unjudged == "keep" for each in self.measures)
 
     @property
     def thresholds(self) -> tuple[float, ...]:
-        """The lowest label of a relevant item, in the metrics that have one."""
+        """The lowest label of a relevant item, in the metrics with a threshold."""
         return thresholds_of(self.measures)
 
     @property
@@ -74,17 +74,17 @@ class Request:
         return dataclasses.replace(self, named=named)
 
     def for_items_of(self, lists: ListsOfItems) -> Request:
-        """The same request, with the number of items that the lists tell.
+        """The same request, with the number of items in the lists.
 
         Raises:
-            ValueError: A metric does not know the items of the lists.
+            ValueError: A metric lacks data about the items of the lists.
         """
         named = with_num_items(self.named, lists.num_items)
         require_known_items(named.values(), lists)
         return self if named == self.named else self.with_measures(named)
 
     def require_free_keys(self, columns: Iterable[str], *, has_ids: bool) -> None:
-        """Raises ValueError if a key of the result would have two meanings, or none."""
+        """Raises ValueError if a key of the result would be ambiguous or undefined."""
         require_free_keys(
             self.named, columns, self.per_query, self.num_queries, has_ids=has_ids
         )
@@ -119,7 +119,8 @@ class Request:
     ) -> dict[str, Any] | SlicedValues | QueryValues:
         """The result in the form that was asked for, from `[metrics, B]`.
 
-        `totals` has the values over all queries of metrics that have no value by query.
+        `totals` contains the values over all queries of metrics without per-query
+        values.
         """
         return summarize(
             self.named,

@@ -19,7 +19,7 @@ LATEX = {
     ">": "$>$",
 }
 LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
-# What would be a cell, code or a link in Markdown; the brackets of an interval are not.
+# Characters of a cell, code or a link in Markdown, except the brackets of an interval.
 MARKDOWN = {"\\": "\\\\", "|": "\\|", "`": "\\`", "](": "]\\("}
 TAG = r"<(?=[A-Za-z/!?])"
 # A line of a table must stay one line.
@@ -35,7 +35,7 @@ class Cell(NamedTuple):
 
     text: str
     is_best: bool = False
-    marks: str = ""  # letters of what it is significantly better than
+    marks: str = ""  # letters of the models that it is significantly better than
 
 
 class Table(NamedTuple):
@@ -53,7 +53,7 @@ class Table(NamedTuple):
             return self
         gap = [Cell("...") for _ in self.header]
         rows = [*self.rows[:ROWS_SHOWN], gap, *self.rows[-ROWS_SHOWN:]]
-        note = f"{2 * ROWS_SHOWN} of {number:,} rows. `to_markdown` has all."
+        note = f"{2 * ROWS_SHOWN} of {number:,} rows. `to_markdown` includes all."
         note = "\n".join([note, self.note] if self.note else [note])
         return self._replace(rows=rows, note=note)
 
@@ -148,7 +148,7 @@ def one_line(text: str) -> str:
 
 
 def without_tex(text: str) -> str:
-    """The text for Matplotlib, which would take what is between two $ for TeX."""
+    """The text for Matplotlib, which would treat text between two $ as TeX."""
     return one_line(text).replace("$", r"\$")
 
 
@@ -169,7 +169,7 @@ def whole(keys: Iterable[Sequence[Any]]) -> str:
 
 
 def chosen_metrics(metrics: Sequence[str], known: Sequence[str]) -> Sequence[str]:
-    """The metrics to plot: all known ones if none is given."""
+    """The metrics to plot: all known ones if none is passed."""
     if unknown := [each for each in metrics if each not in known]:
         raise ValueError(
             f"A metric must be one of {listed(known)}. Received: {listed(unknown)}."

@@ -1,4 +1,4 @@
-"""What the array functions return beyond plain dicts: per query, by slice, of a run."""
+"""Results of the array functions beyond plain dicts: per query, by slice, of a run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Totals = Mapping[str, Total]  # by the name of the metric
 
 
 class RunCounts(NamedTuple):
-    """How many queries and items of `evaluate_run` were on both sides, or on one.
+    """Counts of matched and unmatched queries and items in `evaluate_run`.
 
     >>> from tfrankmetrics import evaluate_run
     >>> run = {"q": {"a": 0.9, "b": 0.3}}
@@ -39,11 +39,11 @@ class RunCounts(NamedTuple):
     Args:
         queries: The queries that were judged.
         without_predictions: How many of them have no predictions.
-        without_judgments: The queries with predictions that nobody judged. They are
-            left out.
+        without_judgments: The queries with predictions but without judgments. They are
+            excluded.
         retrieved: The predicted items of the judged queries.
-        unjudged: How many of them nobody judged.
-        missing_queries: What was done with judged queries without predictions.
+        unjudged: How many of them were not judged.
+        missing_queries: The treatment of judged queries without predictions.
         nan_scores: How many scores of the judged queries are NaN, which ranks below
             every number.
     """
@@ -68,8 +68,8 @@ class QueryValues(dict):
     >>> values.weights
     {'mrr': array([1., 3.])}
 
-    It can be used as any other dict. It also keeps what `compare` needs for means of
-    weighted queries. A copy by `dict(values)` has lost this.
+    It can be used like any other dict. It also keeps the weights that `compare`
+    requires for weighted means. A copy by `dict(values)` lacks them.
 
     Attributes:
         weights: The weight of each query in the mean of each metric, a dict of arrays.
@@ -96,13 +96,13 @@ class QueryValues(dict):
         self.counts = counts
 
     def __repr__(self) -> str:
-        """As of a dict, with the first and the last values of long arrays."""
+        """Like that of a dict, with the first and the last values of long arrays."""
         with np.printoptions(threshold=MOST_ROWS):
             return super().__repr__()
 
 
 class RunValues(dict):
-    """The metrics of a run, a dict. It prints how many queries had no counterpart.
+    """The metrics of a run, a dict. It also prints the number of unmatched queries.
 
     >>> from tfrankmetrics import evaluate_run
     >>> qrels = {"q": {"a": 1}, "r": {"b": 1}}
@@ -126,7 +126,7 @@ class RunValues(dict):
 
 
 def described(counts: RunCounts) -> str:
-    """What did not pair, and how many scores are NaN, in words; empty without any."""
+    """The unmatched queries and NaN scores in words; empty without any."""
     sentences = []
     if counts.without_predictions:
         number = counts.without_predictions
@@ -175,10 +175,10 @@ class SlicedValues(ShownAsTable, Mapping):
     columns, such as `by=["language", "market"]`, is a tuple of their values.
 
     Attributes:
-        by: What the slices are by, a tuple of names.
+        by: The names of the slice columns, a tuple.
         whole: The metrics of all queries, a dict.
-        num_queries: The number of queries of each slice, a dict. A query counts if it
-            counts in any of the metrics.
+        num_queries: The number of queries of each slice, a dict. A query is counted if
+            it is included in any of the metrics.
         counts: The `RunCounts` of `evaluate_run`, or None.
     """
 
@@ -211,7 +211,7 @@ class SlicedValues(ShownAsTable, Mapping):
         if key not in self._values:
             raise KeyError(
                 f"A key must be a slice by {listed(self.by)}. Received: "
-                f"{shortened(key)}. `whole` has the values of all queries."
+                f"{shortened(key)}. `whole` contains the values of all queries."
             )
         return self._values[key]
 
@@ -248,7 +248,7 @@ class SlicedValues(ShownAsTable, Mapping):
     def to_pandas(self) -> Any:
         """A pandas frame with a row for each slice, indexed by slice.
 
-        It has no row for all queries, whose metrics are in `whole`.
+        It does not include a row for all queries, whose metrics are in `whole`.
         """
         pandas = require("pandas", "compare", "`to_pandas`")
         keys = [self._labels(key) for key in self]
@@ -292,27 +292,28 @@ def require_free_keys(
     *,
     has_ids: bool = False,
 ) -> None:
-    """Raises ValueError if a key of the result would have two meanings, or none."""
+    """Raises ValueError if a key of the result would be ambiguous or undefined."""
     if num_queries and per_query:
         raise ValueError(
             "`num_queries` is for means. Received: num_queries=True with `per_query`, "
-            "whose values are NaN for queries that do not count."
+            "whose values are NaN for excluded queries."
         )
     columns = [*by, *["query"] * (per_query and has_ids), *[NUM_QUERIES] * num_queries]
     if columns.count("query") > 1:
         raise ValueError(
-            "With `per_query`, the key 'query' holds the query ids. Received: slices "
-            "of this name. Rename their column."
+            "With `per_query`, the key 'query' contains the query ids. Received: "
+            "slices of this name. Rename their column."
         )
     if taken := named.keys() & {*columns}:
         raise ValueError(
             "A metric must not have the key of a column or of a number of queries. "
-            f"Received: {listed(sorted(taken))}. Give the metric another name."
+            f"Received: {listed(sorted(taken))}. Choose a different name for the "
+            "metric."
         )
 
 
 def _num_queries(weights: np.ndarray) -> int:
-    """How many queries count in any of the metrics, from weights `[metrics, B]`."""
+    """The number of queries included in any metric, from weights `[metrics, B]`."""
     return int((weights != 0).any(axis=0).sum())
 
 
@@ -328,7 +329,7 @@ def summarize(
     *,
     num_queries: bool = False,
 ) -> dict[str, Any] | SlicedValues:
-    """What the array functions return, from values and weights `[measures, B]`.
+    """The result of an array function, from values and weights `[measures, B]`.
 
     `ids` holds the column of query ids, if there is one.
     """

@@ -1,11 +1,11 @@
-"""Blocks of queries whose vectors are arrays of NumPy, which computes their scores.
+"""Blocks of queries whose embeddings are NumPy arrays, with scores computed by NumPy.
 
 The library that multiplies matrices for NumPy adds up the terms of a score in an order
-that depends on the place in the matrix, on the processor and on the threads. So equal
-vectors may have scores that differ in their last bits, and copies of a candidate would
-not be tied. However, the last bits only matter for a score near that of a relevant
-item. Therefore such a score, and that of the relevant item, are computed again, from
-the two vectors alone.
+that depends on the place in the matrix, on the processor and on the threads. As a
+result, scores of equal vectors may differ in their last bits, and copies of a candidate
+would not be tied. However, the last bits only matter for a score near that of a
+relevant item. Therefore such a score, and that of the relevant item, are computed
+again, from the two vectors alone.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class ArrayBlock(Block):
         super().__init__(*arguments, **options)
 
     def product(self, chunk: Chunk) -> np.ndarray:
-        """The scores of some candidates, `[B, C]`; their last bits may be wrong."""
+        """The scores of some candidates, `[B, C]`, whose last bits may be wrong."""
         return product_of_arrays(self._inputs, chunk.inputs, self._memory)
 
     def _first_thresholds(self, candidates: Any) -> np.ndarray:
         """The score of each relevant item."""
         own, vectors = self._own, candidates.inputs
-        thresholds = dot_product(self._inputs, vectors[:1])  # for its dtype and errors
+        thresholds = dot_product(self._inputs, vectors[:1])  # for the dtype and errors
         thresholds = np.zeros(self._relevant.ids.shape, thresholds.dtype)
         thresholds[own.rows, own.columns] = self._of_pairs(own.rows, vectors, own.ids)
         self._rounding = Rounding(self._inputs, vectors, candidates.norms)

@@ -1,11 +1,11 @@
 """Blocks of queries, with the counts of their relevant items among the candidates.
 
-The score of an item itself must come from the very product that scores the others.
-Another product differs in its last bits, and the item would not even be tied with
-itself. But the chunk with the item may come last. So a first product, of the relevant
-items alone, computes a threshold for each. It nearly always has the same bits. If the
-chunk with the item shows other bits, all chunks are counted again with the right
-threshold.
+The score of a relevant item must come from the same product that scores the others. A
+separate product may differ in its last bits, and the item would not even be tied with
+itself. However, the chunk with the item may come last. Therefore, a first product, of
+the relevant items alone, computes a threshold for each, which is nearly always
+identical. If the chunk with the item yields different bits, all chunks are counted
+again with the correct threshold.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Order(NamedTuple):
 
 
 class Depth(NamedTuple):
-    """How many candidates of each query are needed themselves."""
+    """The number of candidates of each query that must be returned."""
 
     depth: int | None  # None for all
     is_stable: bool  # whether the first of those tied at this depth are enough
 
 
 class Ranks(NamedTuple):
-    """What was counted for each relevant item, `[B, M]`; see `RankCounts`."""
+    """The counts of each relevant item, `[B, M]`; see `RankCounts`."""
 
     retrieved: np.ndarray
     above: np.ndarray
@@ -87,7 +87,7 @@ class Block:
         self._reset()
 
     def _precision(self, candidates: Any) -> Precision | None:
-        """How scores are corrected; they are correct as they are."""
+        """How scores are corrected; None, since they are exact."""
 
     def _reset(self) -> None:
         shape = self._relevant.ids.shape
@@ -113,7 +113,7 @@ class Block:
         if scores.shape != shape:
             raise ValueError(
                 "`score` must return a score for each query and candidate, [B, C], "
-                f"here {shape} (the last rows are repeated, to compute all in "
+                f"{shape} in this call (the last rows are repeated, to compute all in "
                 f"the same way). Received: shape {tuple(scores.shape)}."
             )
         return as_scores(scores)
@@ -189,7 +189,7 @@ class Block:
             )
 
     def _count_special(self, start: int, scores: np.ndarray) -> None:
-        """Counts NaN and -inf, which a comparison does not."""
+        """Counts NaN and -inf, which a comparison ignores."""
         excluded, _, ids = self._excluded.within(start, start + scores.shape[1])
         for counts, special in (
             (self._num_nan, np.isnan(scores)),
@@ -229,7 +229,7 @@ class Block:
             before[row, column] += np.count_nonzero(is_before)
 
     def start_again(self) -> bool:
-        """Whether a score was other than its threshold; then all counts start again."""
+        """Whether a score differed from its threshold; then all counts start again."""
         if np.array_equal(self._scores, self._thresholds, equal_nan=True):
             return False
         self._thresholds = self._scores.copy()
@@ -242,8 +242,9 @@ class Block:
         """Raises ValueError if scores depend on more than a query and a candidate.
 
         A score may differ from its threshold by rounding, which is a large part of a
-        score whose terms cancel, such as the distance of an item from itself. So if it
-        differs by much, the candidate is scored again, between copies of itself.
+        score whose terms cancel, such as the distance of an item from itself.
+        Therefore, if the difference is large, the candidate is scored again, among
+        copies of itself.
         """
         scores, thresholds = (
             np.nan_to_num(each[rows, columns].astype(np.float64), posinf=0, neginf=0)

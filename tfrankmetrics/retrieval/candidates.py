@@ -49,7 +49,7 @@ class ArrayCandidates:
 def even_parts(number: int, most: int) -> list[range]:
     """The numbers 0, 1, ... in as few ranges of at most `most` as possible.
 
-    They have the same length, but for the last one, which may be a little shorter.
+    They have the same length, except the last one, which may be slightly shorter.
     """
     size = -(-number // -(-number // most))
     return [range(s, min(s + size, number)) for s in range(0, number, size)]
@@ -68,12 +68,12 @@ def candidates_of(
 
 
 def _inputs(batch: Any) -> Any:
-    """The inputs among what a loader returns, which are the first, as in Keras."""
+    """The inputs in the output of a loader, which come first, as in Keras."""
     return batch[0] if isinstance(batch, (list, tuple)) else batch
 
 
 def in_memory(name: str, data: Any, tower: Any, batch_size: int) -> Any:
-    """Arrays, batches, or what a tower makes of them, as tensors or arrays."""
+    """Arrays, batches, or the outputs of a tower for them, as tensors or arrays."""
     if comes_in_batches(data):
         from tfrankmetrics.retrieval.streams import apply_tower, require_readable
 

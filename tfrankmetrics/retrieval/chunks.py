@@ -12,7 +12,7 @@ MOST_ROUNDING = 0.1
 
 
 class Chunk(NamedTuple):
-    """Some candidates that stand side by side."""
+    """Some consecutive candidates."""
 
     start: int  # the position of the first
     size: int

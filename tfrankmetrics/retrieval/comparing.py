@@ -11,13 +11,13 @@ import numpy as np
 
 from tfrankmetrics.arrays.numpy import quiet
 
-# Few enough for the cache, and enough that the threads seldom wait for one another.
+# Few enough for the cache, and enough that the threads seldom wait for each other.
 COMPARISONS_AT_A_TIME = 2**21
 # A comparison with each of more thresholds takes longer than a sort, or than buckets.
 MOST_COMPARISONS = 24
-# Enough that few scores share a bucket with a limit, which are sorted.
+# Enough that few scores share a bucket with a limit; these are sorted.
 BUCKETS_OF_A_LIMIT = 128
-# Enough that the functions of NumPy that correct them are worth their calls.
+# Enough to amortize the calls of NumPy functions that correct them.
 CORRECTIONS_AT_A_TIME = 2**14
 # Bytes that are added up without an overflow, as numbers of 8 bytes.
 BYTES_AT_A_TIME = 8 * 128
@@ -50,8 +50,8 @@ def compare(
     Args:
         scores: `[B, C]`. Those that are near a threshold are corrected in place.
         thresholds: `[B, M]`.
-        numbers: How many of the thresholds of each row count, `[B]`, descending.
-        pool: Threads, each of which does some rows.
+        numbers: How many of the thresholds of each row are used, `[B]`, descending.
+        pool: Threads, each of which processes some rows.
         near: Which scores are near a threshold. None if all scores are correct.
         look: Is called with some rows, their scores, and the lowest of these or NaN,
             for all rows.
@@ -201,8 +201,8 @@ def _found_by_buckets(
 ) -> tuple[np.ndarray, ...]:
     """Counts scores, and returns the places of those between two limits.
 
-    Most scores fall into a bucket that holds no limit, so that their bucket alone shows
-    which limits they exceed. The others are few, and are sorted.
+    Most scores fall into a bucket without a limit, and their bucket alone determines
+    which limits they exceed. The few other scores are sorted.
     """
     found = []
     for row, own in enumerate(scores):
@@ -226,8 +226,8 @@ def _counted_in_buckets(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Counts the scores of a row that are above each limit, where buckets show it.
 
-    Buckets are numbered by the score, from the lowest limit to the highest. Rounding
-    keeps this order, and so a score in a higher bucket than a limit is above it.
+    Buckets are numbered by the score, from the lowest limit to the highest. Because
+    rounding preserves this order, a score in a higher bucket than a limit is above it.
 
     Returns:
         The counts `[M]`, and the places of the scores that share a bucket with a limit,

@@ -1,7 +1,7 @@
 """Exact ranks among any number of candidates, in bounded memory.
 
-An item's rank is one plus the number of candidates with a higher score. This number
-adds up over chunks of the candidates, and so do the numbers of ties.
+An item's rank is one plus the number of candidates with a higher score. This number,
+like the number of ties, adds up over chunks of the candidates.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def count_ranks(
     """Counts the candidates that score above, or as high as, each relevant item.
 
     The scores are computed with arrays of `library`. With `depth`, the second result
-    holds the candidates with the highest scores.
+    contains the candidates with the highest scores.
     """
-    # Queries with more relevant items first, so that a block has similar ones.
+    # Queries with more relevant items first, so that those of a block are similar.
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
     make: Any = Block
     are_vectors = score is dot_product and library == "numpy"
@@ -134,8 +134,8 @@ def _count(
     """Adds the scores of all chunks to each block.
 
     While some scores are counted, each device of a strategy computes the next ones. One
-    thread calls TensorFlow for all devices, since calls from several for different
-    devices have failed now and then.
+    thread calls TensorFlow for all devices, since calls from several threads for
+    different devices have failed occasionally.
     """
     devices = _devices(library)
 
@@ -162,6 +162,6 @@ def _count(
             add(*waiting.popleft())
     if number != candidates.number:
         raise ValueError(
-            "A dataset must give the same candidates each time it is read. Received: "
-            f"{candidates.number}, and then {number}. A generator must start again."
+            "A dataset must yield the same candidates each time it is read. Received: "
+            f"{candidates.number}, and then {number}. A generator must be restartable."
         )

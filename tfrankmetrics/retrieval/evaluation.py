@@ -68,31 +68,31 @@ def evaluate_retrieval(
 
     All candidates are scored, a chunk at a time, and no scores `[B, V]` are stored. The
     rank of a relevant item is one plus the number of candidates with a higher score,
-    which adds up over the chunks. So ranks are exact, and so is the treatment of ties.
-    The score of the item itself comes from the very product that scores the others.
+    which adds up over the chunks. Therefore, ranks and ties are exact. The score of a
+    relevant item comes from the same product that scores the others.
 
     Args:
-        queries: Vectors `[B, d]`, as an array or a `tf.data.Dataset` of batches. With
-            `query_tower` or `score`, also any inputs of these with B rows: an array, or
-            a dict of arrays.
-        candidates: Vectors `[V, d]`, or other inputs with V rows. A
+        queries: Embeddings `[B, d]`, as an array or a `tf.data.Dataset` of batches.
+            With `query_tower` or `score`, also any inputs of these with B rows: an
+            array, or a dict of arrays.
+        candidates: Embeddings `[V, d]`, or other inputs with V rows. A
             `tf.data.Dataset` of batches need not fit in memory. It is read several
-            times, and must give the same candidates in the same order each time.
+            times, and must yield the same candidates in the same order each time.
         relevant: Ids of the relevant items, `[B]` or `[B, M]`, or lists of unequal
             length: the position of each among the candidates, or -1 for padding. Or a
-            dict of `ids` and their `relevance`, grades of the same shape. A query
-            without any id does not count.
+            dict of `ids` and their `relevance`, grades of the same shape. Queries
+            without any id are excluded.
         metrics: Names and metric objects, as in `evaluate`.
         sample_weight: A weight for each query: a scalar, `[B]` or `[B, 1]`.
         by: A slice for each query, `[B]`, or a dict of columns, as in `evaluate`.
         verbose: If True, shows a progress bar.
-        **arguments: Options for the metrics given by name, such as `ties="worst"`. See
+        **arguments: Options for the metrics passed by name, such as `ties="worst"`. See
             `tfrankmetrics.Options`.
 
     Returns:
         The same as `evaluate`, and the same values as `evaluate` of all scores with
-        inputs="catalogue". (But ties="random" draws another order for queries with
-        excluded items, or with candidates whose score is -inf.)
+        inputs="catalogue". However, ties="random" draws a different order for queries
+        with excluded items, or with candidates whose score is -inf.
 
     Raises:
         ValueError: A shape, id, metric or option is not one of those above; a dataset

@@ -83,8 +83,8 @@ def padded(
 ) -> Any:
     """Inputs with the last row repeated, to a multiple of `ALIGNMENT` from `width` on.
 
-    They become arrays of the library. The multiple is not `not_to`. So candidates do
-    not become as many as queries, and a transposed score is noticed.
+    They become arrays of the library. The multiple is not `not_to`. Therefore, the
+    numbers of candidates and queries differ, and a transposed score is detected.
     """
 
     def pad(rows: Any) -> Any:

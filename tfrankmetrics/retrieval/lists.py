@@ -1,4 +1,4 @@
-"""The relevant items of each query as ranked lists, made of counts."""
+"""The relevant items of each query as ranked lists, derived from counts."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class CountedLists:
 
 
 class SomeRanks:
-    """The ranks of each query down to which nothing may be left out, and some below.
+    """The ranks of each query that must be complete, and some below.
 
     Args:
         ranks: The counts of the relevant items.
@@ -107,7 +107,7 @@ class SomeRanks:
         self._down_to = 0
         if None in cutoffs:
             self._down_to = min(num_candidates, deepest)
-        # The groups of tied items by rank: what is left of them below these ranks.
+        # The groups of tied items by rank: the part of them below these ranks.
         order = np.argsort(
             np.where(ranks.retrieved, ranks.above, num_candidates),
             axis=1,
@@ -132,7 +132,7 @@ class SomeRanks:
     def of(self, queries: np.ndarray) -> np.ndarray:
         """The ranks of some queries, ascending, float64 `[B, D]`.
 
-        Short rows go on with the rank V + 1, where no item is.
+        Short rows are padded with the rank V + 1, which has no item.
         """
         starts, sizes = self._starts[queries], self._sizes[queries]
         lengths = sizes.sum(axis=1)

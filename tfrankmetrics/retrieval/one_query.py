@@ -40,7 +40,7 @@ class OneQuery(NamedTuple):
         candidates: Any,
         number: int,
     ) -> OneQuery:
-        """Raises ValueError for what `evaluate_retrieval` would not accept, either."""
+        """Raises ValueError for arguments that `evaluate_retrieval` rejects, too."""
         vectors = read_queries(settings, truth, queries)
         found = read_candidates(settings, truth, candidates)
         check_query("explain_retrieval", number, size_of("queries", vectors))

@@ -20,8 +20,8 @@ def dot_product(queries: Any, candidates: Any) -> Array:
         raise ValueError(
             "For a dot product, queries and candidates must be vectors of the same "
             f"length, [B, d] and [V, d]. Received: {_text('B', shapes[0])} and "
-            f"{_text('V', shapes[1])}. To score others, pass `score`, or towers that "
-            "make vectors."
+            f"{_text('V', shapes[1])}. To score other inputs, pass `score`, or towers "
+            "that compute vectors."
         )
     dtype = _dtype_of_product(queries=queries, candidates=candidates)
     if not xp.is_tensor(queries):
@@ -37,8 +37,8 @@ def dot_product(queries: Any, candidates: Any) -> Array:
 class Memory:
     """Memory for products, which is used in turns.
 
-    To use it again is faster than to ask for more. While the scores of one product are
-    counted, the next one is computed: so there are two.
+    Reusing it is faster than allocating more. Because the next product is computed
+    while the scores of one are counted, there are two.
     """
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ def _largest_product(queries: Array, candidates: Array) -> int:
 def _dtype_of_product(**vectors: Array) -> np.dtype:
     """The wider of two dtypes; int64 for integers, since a product of int32 overflows.
 
-    Raises ValueError for a dtype of other things than real numbers.
+    Raises ValueError for a dtype that is not of real numbers.
     """
     for name, each in vectors.items():
         if not (xp.is_floating(each) or xp.dtype_of(each).kind in "iu"):

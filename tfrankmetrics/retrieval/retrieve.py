@@ -34,7 +34,7 @@ class Retrieved(NamedTuple):
     Args:
         ids: Their positions `[B, k]`, or their ids if `candidate_ids` were passed. If k
             is larger than V, there are V columns. If fewer candidates were retrieved,
-            the rest is -1, or None.
+            the remaining ids are -1, or None.
         scores: Their scores `[B, k]`; -inf, or the lowest integer, for the rest.
 
     >>> from tfrankmetrics import retrieve
@@ -52,8 +52,8 @@ def retrieve(
 ) -> Retrieved:
     """Returns the k candidates with the highest scores of each query.
 
-    They are exact: those on which `evaluate_retrieval` with ties="stable" bases its
-    values. Of equal scores, the candidate that comes first has the higher rank.
+    They are exact: `evaluate_retrieval` with ties="stable" uses the same candidates. Of
+    tied candidates, the one that comes first ranks higher.
 
     >>> retrieve([[1.0, 0.0]], [[0.2, 0.5], [0.9, 0.1]], k=1, candidate_ids=["a", "b"])
     Retrieved(ids=array([['b']], dtype='<U1'), scores=array([[0.9]]))

@@ -1,4 +1,4 @@
-"""Datasets of candidates, and towers, which make vectors out of inputs."""
+"""Datasets of candidates, and towers, which compute embeddings from inputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BY_POSITION = {
 
 
 class StreamedCandidates:
-    """Candidates in a dataset, of which only the relevant ones are kept."""
+    """Candidates in a dataset; only the relevant ones are kept."""
 
     def __init__(self, dataset: Any, tower: Any, relevant: np.ndarray) -> None:
         self._dataset, self._tower = dataset, tower
@@ -61,9 +61,9 @@ class StreamedCandidates:
             start += size
 
     def _require_same_rows(self, chunk: Chunk) -> None:
-        """Raises ValueError if relevant candidates differ from those of the first time.
+        """Raises ValueError if relevant candidates changed since the first pass.
 
-        Vectors of a tower may differ by rounding.
+        Embeddings of a tower may differ by rounding.
         """
         if self._rows is None:
             return
@@ -101,9 +101,9 @@ def _alike(one: np.ndarray, other: np.ndarray) -> Any:
 def apply_tower(tower: Any, batch: Any, width: int = 0) -> Any:
     """The outputs of a tower; without any, the batch itself.
 
-    The tower sees batches that are padded to `width` rows at least, so that equal
-    inputs in batches of one width get equal vectors. A model or a layer is compiled,
-    and computes without dropout.
+    The tower receives batches padded to at least `width` rows, so that equal inputs in
+    batches of one width yield equal embeddings. A model or a layer is compiled, and
+    runs without dropout.
     """
     if tower is None:
         return batch

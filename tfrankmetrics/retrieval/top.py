@@ -1,7 +1,7 @@
 """The candidates with the highest scores of each query, which come in chunks.
 
-Metrics of recommended items read them. Under ties they need all candidates that are
-tied at the deepest cutoff, and so all of these are kept.
+Metrics of recommended items read them. Under ties they require all candidates that are
+tied at the deepest cutoff; therefore, all of these are kept.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Precision(NamedTuple):
 
 
 class TopCandidates:
-    """The candidates of some queries down to a depth, with all that are tied there.
+    """The candidates of some queries down to a depth, with all ties at that depth.
 
     Args:
         num_queries: B.
@@ -72,17 +72,17 @@ class TopCandidates:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets all candidates."""
+        """Discards all candidates."""
         none = np.zeros(0, np.int64)
         self.kept = Top(none, none, np.zeros(0))
-        # What a candidate of each query must score to be needed, once this is known.
+        # The lowest score of a needed candidate of each query, once it is known.
         self._lower: np.ndarray | None = None
 
     def look(self, rows: slice, scores: np.ndarray, lowest: float) -> None:
-        """Notes which candidates of a chunk may be needed, of some rows `[R, C]`.
+        """Records which candidates of a chunk may be needed, for some rows `[R, C]`.
 
         Threads call it while they have these scores in their cache. The lowest of the
-        scores is NaN if one is.
+        scores is NaN if any score is.
         """
         numbers = _nan_as_number(scores) if np.isnan(lowest) else scores
         if self._lower is None:
@@ -96,7 +96,7 @@ class TopCandidates:
     def add(
         self, start: int, excluded: tuple[np.ndarray, np.ndarray], width: int
     ) -> None:
-        """Adds the candidates of a chunk that may be needed, but for excluded ones.
+        """Adds the candidates of a chunk that may be needed, except excluded ones.
 
         Args:
             start: The first candidate of the chunk.
@@ -119,7 +119,7 @@ class TopCandidates:
         return self._precision.lowered(rows, scores)
 
     def _reached_in(self, scores: np.ndarray) -> np.ndarray:
-        """A score that as many candidates of the chunk reach as are needed, `[B]`.
+        """A score reached by as many candidates of the chunk as are needed, `[B]`.
 
         Each part of a row has a maximum. If n of these reach a score, at least n
         candidates do. Some parts are enough for a low score, which the next chunks
@@ -129,13 +129,14 @@ class TopCandidates:
         needed = None if self._depth is None else self._depth + self._most_excluded
         if needed is None or needed > num_parts:
             return np.full(len(scores), lowest_score(scores), scores.dtype)
-        # Elements of a part stand apart, so that whole rows of numbers are compared.
+        # Elements of a part are not adjacent, so that whole rows of numbers are
+        # compared.
         parts = scores[:, : num_parts * PART].reshape(len(scores), PART, num_parts)
         at = num_parts - needed
         return np.partition(parts.max(axis=1), at, axis=1)[:, at]
 
     def _keep(self, new: Top) -> None:
-        """Keeps what is needed of the candidates so far and of new ones."""
+        """Keeps the needed candidates of those so far and of new ones."""
         if len(self.kept.rows) == 0:
             self.kept = self.kept._replace(
                 scores=self.kept.scores.astype(new.scores.dtype)

@@ -1,4 +1,4 @@
-"""What is known of each query: the relevant items, and those to exclude."""
+"""The facts about each query: the relevant items, and those to exclude."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Truth(NamedTuple):
                 )
 
     def require_candidates(self, number: int) -> None:
-        """Raises ValueError for an id that is no position of a candidate."""
+        """Raises ValueError for an id that is not the position of a candidate."""
         for name, ids in (("relevant", self.ids), ("exclude", self.exclude)):
             invalid = (ids < PADDING) | (ids >= number)
             if invalid.any():
                 raise ValueError(
-                    "Ids must be positions among the candidates, 0 to "
-                    f"{number - 1} here, or -1 for padding. Received in `{name}`: "
-                    f"{ids[invalid][0]}. To use ids of your own, pass `candidate_ids`."
+                    "Ids must be positions among the candidates, from 0 to "
+                    f"{number - 1}, or -1 for padding. Received in `{name}`: "
+                    f"{ids[invalid][0]}. To use custom ids, pass `candidate_ids`."
                 )
             if ids.shape[1] != number or number <= 2:
                 continue
@@ -92,7 +92,7 @@ def read_truth(relevant: Any, exclude: Any, candidate_ids: Any) -> Truth:
     ids, grades, excluded = from_dict(relevant, {"relevance", "exclude"})
     if excluded is not None and exclude is not None:
         raise ValueError(
-            "`exclude` must be given once. Received: the argument, and a key of "
+            "`exclude` must be passed once. Received: the argument, and a key of "
             "`relevant`. Omit the key."
         )
     exclude = excluded if exclude is None else exclude
@@ -115,7 +115,7 @@ def read_truth(relevant: Any, exclude: Any, candidate_ids: Any) -> Truth:
 
 
 def no_truth(number: int, exclude: Any, candidate_ids: Any) -> Truth:
-    """Queries without relevant items, of which only those to exclude are known."""
+    """Queries without relevant items, for which only items to exclude are known."""
     none = np.full((number, 1), PADDING, np.int64)
     return Truth(none, np.zeros(none.shape), _excluded(exclude, candidate_ids, number))
 
@@ -133,7 +133,7 @@ def _excluded(exclude: Any, candidate_ids: Any, number: int) -> np.ndarray:
 
 
 def _each_once(ids: np.ndarray) -> np.ndarray:
-    """Ids with -1 in place of an id that stands earlier in its row."""
+    """Ids with -1 instead of an id that occurs earlier in its row."""
     order = np.argsort(ids, axis=1, kind="stable")
     ascending = np.take_along_axis(ids, order, axis=1)
     is_repeated = np.zeros(ids.shape, bool)
@@ -177,16 +177,16 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
         row = int(np.argwhere(unknown)[0][0])
         rows = data.to_list() if hasattr(data, "row_lengths") else data
         raise ValueError(
-            f"{name} must hold ids that are in `candidate_ids`, or -1 for padding "
-            "beside integers. Received another one in row "
-            f"{row}: {shortened([*rows][row])}. Leave out items that are no candidates."
+            f"{name} must hold ids that are in `candidate_ids`, or, among integers, -1 "
+            f"for padding. Received an unknown id in row {row}: "
+            f"{shortened([*rows][row])}. Remove items that are not candidates."
         )
     positions = np.where(is_padding, PADDING, order[place])
     return given._replace(tensor=positions)
 
 
 def _ids_of_arrays(name: str, data: Any) -> Dense:
-    """Ids as arrays of NumPy, whatever held them."""
+    """Ids as arrays of NumPy, whatever their container."""
     given = as_ids(name, data, library="numpy")
     lengths = given.row_lengths
     if lengths is not None:

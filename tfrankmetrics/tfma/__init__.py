@@ -56,8 +56,8 @@ class RankMetrics(metric_types.Metric):
     >>> metric.name
     'ndcg@10(gain=linear)'
 
-    TFMA drops one of two metrics with the same key. So a key names every option that
-    differs from its default.
+    TFMA drops one of two metrics with the same key. Therefore, a key contains every
+    option that differs from its default.
 
     Args:
         metrics: Names such as `"ndcg@10"`, as `tfrankmetrics.evaluate` takes them.
@@ -66,11 +66,11 @@ class RankMetrics(metric_types.Metric):
         modules: Modules to import first, which declare metrics outside this library.
             `eval_config` fills them in.
         **arguments: Options for the metrics, such as `gain="linear"` or
-            `convention="trec_eval"`. See `tfrankmetrics.Options`. No functions, and no
-            ties="random", since queries have no order on Beam.
+            `convention="trec_eval"`. See `tfrankmetrics.Options`. Functions and
+            ties="random" are not supported, since queries are unordered on Beam.
 
     Raises:
-        ValueError: A name or option is unknown, or has no meaning here.
+        ValueError: A name or option is unknown, or is not supported by TFMA.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class RankMetrics(metric_types.Metric):
         self._arguments = {"metrics": metrics, "modules": modules, **given, **options}
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make this metric again."""
+        """The arguments that recreate this metric."""
         return {**self._arguments, "name": self.name}
 
 
-# TFMA forgets the module of a metric that it does not know itself.
+# TFMA drops the module of a metric that is not built in.
 metric_types.register_metric(RankMetrics)
 
 
@@ -118,7 +118,7 @@ def _computations(
     """One computation of all the metrics for each model and output."""
     if aggregation_type is not None or any(key is not None for key in sub_keys or ()):
         raise ValueError(
-            "`binarize` and `aggregate` of a metrics spec have no meaning for ranking "
+            "`binarize` and `aggregate` of a metrics spec do not apply to ranking "
             "metrics: a cutoff is part of the name, as in 'ndcg@10'."
         )
     _refuse_query_key(input_format_of(config), query_key)
@@ -151,8 +151,8 @@ def _computations(
 def _refuse_query_key(data: InputFormat, query_key: str | None) -> None:
     if query_key and not data.takes_query_key:
         raise ValueError(
-            f"With {data}, each example holds a whole query, so that a `query_key` has "
-            f"no meaning. Received: query_key={query_key!r}. Omit it."
+            f"With {data}, each example contains a whole query, so that a `query_key` "
+            f"is meaningless. Received: query_key={query_key!r}. Omit it."
         )
 
 
@@ -189,8 +189,8 @@ def eval_config(
         example_weight_key: The feature with the weight of the query, which must be the
             same in all its rows.
         slices: Features to slice by, or sequences of features to slice by together. Use
-            features of the query: all rows of a query go into each slice that one of
-            them is in. The overall value is always included.
+            features of the query: all rows of a query belong to each slice that
+            contains one of them. The overall value is always included.
         thresholds: The worst value of each metric that passes, overall and in every
             slice: the lowest, or the highest for ARP, where lower is better. A model
             that misses a threshold is not blessed.
@@ -198,7 +198,7 @@ def eval_config(
             passes, overall and in every slice: 0.0 for "not worse".
         add_to: A configuration to extend: the result is a copy of it with these metrics
             and slices. Its models are kept, and must have the same keys.
-        inputs: What labels and predictions are: "labels" and scores (the default);
+        inputs: The format of labels and predictions: "labels" and scores (the default);
             relevant "ids" and recommended ids, best first; or relevant ids and the
             scores of a whole "catalogue", `[V]`. With ids and catalogues an example is
             a query. Ids are integers, padded by -1; with inputs="ids" also text, padded
@@ -314,7 +314,7 @@ def _by_key(
     *,
     are_changes: bool = False,
 ) -> dict[str, float]:
-    """Thresholds by the keys of their metrics, which may be given by any name."""
+    """Thresholds by the keys of their metrics, which may be passed by any name."""
     keys = {measure.name: key for key, measure in measures.items()}
     by_key = {}
     for name, value in thresholds.items():
@@ -324,7 +324,7 @@ def _by_key(
         key = keys.get(spelled_out, spelled_out)
         if key not in measures:
             raise ValueError(
-                "A threshold must be of one of the metrics, since TFMA blesses no "
+                "A threshold must refer to one of the metrics, since TFMA blesses no "
                 f"model if it does not find the metric. Received: {name!r}, for the "
                 f"metrics {[*measures]}. Add the metric, or omit the threshold."
             )

@@ -47,12 +47,12 @@ class _Query(NamedTuple):
 
 @dataclasses.dataclass
 class _Sums(Accumulator):
-    """The sums over queries, and what to check when all are added."""
+    """The sums over queries, and the facts to check when all are added."""
 
     num_lists: int = 0  # in the sums
     longest: int = 0  # the length of their longest list
     # An error in the data. TFMA would print the whole query before an error that
-    # `add_input` raises, so it is raised at the end.
+    # `add_input` raises; therefore, it is raised at the end.
     mistake: str | None = None
     judged: Labels = Labels()  # noqa: RUF009 (a tuple)
 
@@ -105,7 +105,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         return accumulator
 
     def merge(self, merged: _Sums, other: _Sums) -> None:
-        """Adds what another worker sent."""
+        """Adds the sums of a different worker."""
         super().merge(merged, other)
         merged.num_lists += other.num_lists
         merged.longest = max(merged.longest, other.longest)

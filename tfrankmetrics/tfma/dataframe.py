@@ -31,18 +31,19 @@ def as_dataframe(result: Any) -> Any:
     0  overall    mrr   0.75    NaN    NaN        2
 
     Args:
-        result: What `tfma.analyze_raw_data`, `tfma.run_model_analysis`,
-            `tfma.load_eval_result` or `tfma.load_eval_results` returns. Or a dict of
-            such results, by the names of the models.
+        result: The result of `tfma.analyze_raw_data`, `tfma.run_model_analysis`,
+            `tfma.load_eval_result` or `tfma.load_eval_results`. Or a dict of such
+            results, by the names of the models.
 
     Returns:
-        A DataFrame with a row for each number of each slice, overall first. Its columns
+        A DataFrame with a row for each value of each slice, overall first. Its columns
         are `slice` ("overall", or text such as "language=de"), `metric`, `value`,
         `lower` and `upper` (the ends of the confidence interval; NaN without one) and
         `queries` (the number of queries of the slice; missing unless the configuration
-        has num_queries=True). The columns `model`, `output` and `sub_key` come first,
-        each only if it has several values. TFMA names a difference from the baseline
-        `ndcg@10_diff`. Results that are not a number, such as plots, are left out.
+        contains num_queries=True). The columns `model`, `output` and `sub_key` come
+        first, each only if it contains several values. TFMA names a difference from the
+        baseline `ndcg@10_diff`. Results that are not a number, such as plots, are
+        excluded.
 
     Raises:
         ValueError: The argument is not such a result.
@@ -73,7 +74,7 @@ def _by_model(result: Any) -> Iterator[tuple[str, view_types.EvalResult]]:
     else:
         raise ValueError(
             "`result` must be an EvalResult of TFMA, or a dict of them by model. "
-            f"Received: {shortened(result)}. Pass what tfma.load_eval_result returns."
+            f"Received: {shortened(result)}. Pass the result of tfma.load_eval_result."
         )
 
 

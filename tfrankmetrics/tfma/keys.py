@@ -26,14 +26,14 @@ def as_json(
     modules: Sequence[str] = (),
     given: Mapping[str, Any] = NO_ARGUMENTS,
 ) -> str:
-    """Metrics and what else makes their measures, in the form that workers receive."""
+    """Metrics and the options of their measures, in the form that workers receive."""
     try:
         data = [given.get("inputs"), given.get("duplicates")]
         return json.dumps([metrics, dict(options), [*modules], *data])
     except TypeError:
         raise ValueError(
-            "TFMA stores metrics and their options as JSON, so they must be strings, "
-            "numbers, booleans or None: no metric objects, and no functions. "
+            "TFMA stores metrics and their options as JSON; therefore, they must be "
+            "strings, numbers, booleans or None: no metric objects, and no functions. "
             f"Received: {metrics!r} with {options!r}."
         ) from None
 
@@ -52,13 +52,13 @@ def measures_by_key(config: str) -> dict[str, Measure]:
     data = input_format_of(config)
     named = named_measures(metrics, options, data)
     require_values_by_query(named)
-    if data.inputs == "labels":  # whose items have no ids there
+    if data.inputs == "labels":  # whose items have no ids in TFMA
         require_relevance(named, "TensorFlow Model Analysis with inputs='labels'")
     require_no_order(named)
     for measure in named.values():
         if measure.declaration.unjudged == "keep":
             raise ValueError(
-                "TFMA does not tell items that nobody judged from padding. Received: "
+                "TFMA does not distinguish unjudged items from padding. Received: "
                 f"{measure.name!r}. Use tfrankmetrics.evaluate_run."
             )
     return {_key(measure): measure for measure in named.values()}
