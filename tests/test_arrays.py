@@ -258,6 +258,7 @@ def ids_and_catalogues():
     yield "catalogue", (relevant[:, 0].reshape(5, 5), steps, weights[:5])
 
 
+@pytest.mark.filterwarnings("ignore:`exclude` removes items from")  # at random
 @pytest.mark.parametrize(
     "options", [{}, {"ties": "stable"}, {"ties": "random"}], ids=str
 )

@@ -162,8 +162,7 @@ def decided(*differences, **fields):
             {"wins": 0, "losses": 0, "ties": 0, "low": math.nan, "high": math.nan},
             {},
             False,
-            "mrr of 'new' is unknown, since no query counts, and so they have no "
-            "interval.",
+            "mrr of 'new' is unknown, since no query is included.",
         ),
     ],
 )
@@ -172,7 +171,7 @@ def test_the_reason_of_a_decision(fields, rule, passed, reason):
 
 
 def test_a_decision_about_nothing_fails():
-    assert decided() == (False, "There is nothing to compare.")
+    assert decided() == (False, "No comparison was made.")
 
 
 def test_a_failed_decision_about_slices_names_only_the_slice():

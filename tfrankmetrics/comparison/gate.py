@@ -68,8 +68,8 @@ class Rule(NamedTuple):
             return Decision(True, f"{start}{reason} queries.")
         if math.isnan(low):
             number = "one query has" if each.queries == 1 else "these queries have"
-            number = number if each.queries else "no query is included; they have"
-            return Decision(False, f"{start}unknown, since {number} no interval.")
+            cause = f"{number} no interval" if each.queries else "no query is included"
+            return Decision(False, f"{start}unknown, since {cause}.")
         if self.policy == "not_worse":
             passed = low > -self.margin
             verb = "not worse" if passed else "perhaps worse"

@@ -83,8 +83,11 @@ def _unknown_name(
     for known in known_metrics().values():  # MeanReciprocalRank: mean_reciprocal_rank
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known.cls.__name__)
         names[words.lower()] = known.name + end
-    names["hits"] = f"hit_rate{end}"  # of libraries for knowledge graphs
     hint = did_you_mean(name, (), names)
+    if not hint:  # hits: hit_rate
+        begin = name.lower().removesuffix("s")
+        begun = {each for key, each in names.items() if key.startswith(f"{begin}_")}
+        hint = f" Did you mean {begun.pop()!r}?" if len(begun) == 1 else ""
     suffix = re.fullmatch(r"([a-z_]+?)(?:_at)?[-_@ ]?(\d+|_k)", text.lower())
     if suffix and suffix[1] in by_any_name:
         known = by_any_name[suffix[1]].name
