@@ -216,7 +216,8 @@ def _add_init(cls, fields):
             name,
             annotation=_type_of(field),
             kind=kinds.positional_or_keyword if name == "k" else kinds.keyword_only,
-            default="None" if cls.name == "Options" else _default_of(field),
+            # The default of an option is that of each metric.
+            default=None if cls.name == "Options" else _default_of(field),
         )
         parameters.append(parameter)
     init = griffe.Function("__init__", parameters=griffe.Parameters(*parameters))
