@@ -23,9 +23,18 @@ signatures = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(signatures)
 
 BASES = ("TopKMetric", "WholeListMetric", "SubtopicMetric", "SingleMetric")
-# It has another path: the one of its block on a page.
-PATHS = {"Options": "options.Options"}
+# They have other paths: those of their blocks on a page.
+PATHS = {
+    "Options": "options.Options",
+    "Mean": "comparison.estimates.Mean",
+    "Difference": "comparison.estimates.Difference",
+    "Decision": "comparison.gate.Decision",
+    "QueryTable": "comparison.queries.QueryTable",
+    "Reliability": "comparison.reliability.Reliability",
+    "Coefficient": "comparison.reliability.Coefficient",
+}
 NAME = re.compile(r"`(?:tfrankmetrics\.)?(\w+)`")
+TYPED_RETURN = re.compile(r"^ *Returns:\n[^\n]*: ", re.MULTILINE)
 EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
 FORMULAS = re.compile(r"(?<=\n\n)(?:[^\s>][^\n=]* = [^\n]*[^.\n](?:\n|$))+(?=\n|$)")
 
@@ -47,9 +56,14 @@ class Declarations(griffe.Extension):
         for cls, its_fields in zip(declared, fields, strict=True):
             _expand_options(cls, its_fields, pkg["options"])
         for each in objects:
+            if each.docstring and TYPED_RETURN.search(each.docstring.value):
+                raise ValueError(
+                    "The first line of `Returns:` must have no colon, since Griffe takes "
+                    f"what is before it for a type. Received: that of {each.path}."
+                )
             if each.docstring and "```" not in each.docstring.value:
                 # `beam` has names of its own that are also those of callbacks.
-                public = {*pkg.exports} - {"metric", each.name}
+                public = {*pkg.exports, *PATHS} - {"metric", each.name}
                 if each.path.startswith("tfrankmetrics.beam"):
                     public -= {*each.module.members}
                 link = functools.partial(_link, public)
