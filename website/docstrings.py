@@ -48,6 +48,7 @@ class Declarations(griffe.Extension):
             return
         _describe_types(pkg["options"])
         objects = [*_objects(pkg)]
+        _require_untyped_returns(objects)
         # All fields are read first, since a class inherits those of its bases.
         declared = [each for each in objects if each.is_class and _is_declared(each)]
         fields = [_fields(cls) for cls in declared]
@@ -56,11 +57,6 @@ class Declarations(griffe.Extension):
         for cls, its_fields in zip(declared, fields, strict=True):
             _expand_options(cls, its_fields, pkg["options"])
         for each in objects:
-            if each.docstring and TYPED_RETURN.search(each.docstring.value):
-                raise ValueError(
-                    "The first line of `Returns:` must have no colon, since Griffe takes "
-                    f"what is before it for a type. Received: that of {each.path}."
-                )
             if each.docstring and "```" not in each.docstring.value:
                 # `beam` has names of its own that are also those of callbacks.
                 public = {*pkg.exports, *PATHS} - {"metric", each.name}
@@ -79,6 +75,15 @@ def _objects(parent):
             yield member
             if member.is_module or member.is_class:
                 yield from _objects(member)
+
+
+def _require_untyped_returns(objects):
+    for each in objects:
+        if each.docstring and TYPED_RETURN.search(each.docstring.value):
+            raise ValueError(
+                "The first line of `Returns:` must have no colon, since Griffe takes "
+                f"what is before it for a type. Received: that of {each.path}."
+            )
 
 
 def _expand_arguments(documented, arguments):

@@ -2,7 +2,8 @@
 
 Code in a sentence stays on one line if it is short. An output that is text, rather than
 a table with columns, breaks instead of being cut off. In cells of tables, code breaks
-at punctuation, and long names before a capital. `docs/stylesheets/extra.css` has the styles of the classes.
+at punctuation, and long names before a capital. `docs/stylesheets/extra.css` has the
+styles of the classes.
 """
 
 import html
