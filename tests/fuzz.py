@@ -128,6 +128,8 @@ def draw_convention(rng, names, weights):
         metric = make_metric(name, 5, convention=convention.name, name=name)
         options = METRICS[name].types.keys() & convention.options.keys()
         chosen = {option: convention.choice(option, name) for option in options}
+        if "items" not in weights:  # only a weight of an item may mask it
+            chosen.pop("zero_weight", None)
         drawn[name] = Drawn(metric, name, chosen)
     return drawn
 

@@ -409,6 +409,9 @@ def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **option
         for label, score, weight, counts in zip(labels, scores, weights, mask)
         if counts
     ]
+    mean_weight = sum(item.weight for item in items) / max(1, len(items))
+    if options.get("zero_weight") == "mask":
+        items = [item for item in items if item.weight]
     if not items:
         return None
     gains = _gains(name, items, options)
@@ -418,7 +421,7 @@ def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **option
     if total:
         query_weight = sum(x * item.weight for x, item in zip(gains, items)) / total
     else:
-        query_weight = sum(item.weight for item in items) / len(items)
+        query_weight = mean_weight  # also of items that a weight of 0 masks
     if name in ("hole", "rbp_residual"):
         denominator = len(items)
     if name in ("psp", "psndcg"):

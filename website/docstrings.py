@@ -23,9 +23,18 @@ signatures = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(signatures)
 
 BASES = ("TopKMetric", "WholeListMetric", "SubtopicMetric", "SingleMetric")
-# It has another path: the one of its block on a page.
-PATHS = {"Options": "options.Options"}
+# They have other paths: those of their blocks on a page.
+PATHS = {
+    "Options": "options.Options",
+    "Mean": "comparison.estimates.Mean",
+    "Difference": "comparison.estimates.Difference",
+    "Decision": "comparison.gate.Decision",
+    "QueryTable": "comparison.queries.QueryTable",
+    "Reliability": "comparison.reliability.Reliability",
+    "Coefficient": "comparison.reliability.Coefficient",
+}
 NAME = re.compile(r"`(?:tfrankmetrics\.)?(\w+)`")
+TYPED_RETURN = re.compile(r"^ *Returns:\n[^\n]*: ", re.MULTILINE)
 EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
 FORMULAS = re.compile(r"(?<=\n\n)(?:[^\s>][^\n=]* = [^\n]*[^.\n](?:\n|$))+(?=\n|$)")
 
@@ -39,6 +48,7 @@ class Declarations(griffe.Extension):
             return
         _describe_types(pkg["options"])
         objects = [*_objects(pkg)]
+        _require_untyped_returns(objects)
         # All fields are read first, since a class inherits those of its bases.
         declared = [each for each in objects if each.is_class and _is_declared(each)]
         fields = [_fields(cls) for cls in declared]
@@ -49,7 +59,7 @@ class Declarations(griffe.Extension):
         for each in objects:
             if each.docstring and "```" not in each.docstring.value:
                 # `beam` has names of its own that are also those of callbacks.
-                public = {*pkg.exports} - {"metric", each.name}
+                public = {*pkg.exports, *PATHS} - {"metric", each.name}
                 if each.path.startswith("tfrankmetrics.beam"):
                     public -= {*each.module.members}
                 link = functools.partial(_link, public)
@@ -65,6 +75,15 @@ def _objects(parent):
             yield member
             if member.is_module or member.is_class:
                 yield from _objects(member)
+
+
+def _require_untyped_returns(objects):
+    for each in objects:
+        if each.docstring and TYPED_RETURN.search(each.docstring.value):
+            raise ValueError(
+                "The first line of `Returns:` must have no colon, since Griffe takes "
+                f"what is before it for a type. Received: that of {each.path}."
+            )
 
 
 def _expand_arguments(documented, arguments):
@@ -216,7 +235,8 @@ def _add_init(cls, fields):
             name,
             annotation=_type_of(field),
             kind=kinds.positional_or_keyword if name == "k" else kinds.keyword_only,
-            default="None" if cls.name == "Options" else _default_of(field),
+            # The default of an option is that of each metric.
+            default=None if cls.name == "Options" else _default_of(field),
         )
         parameters.append(parameter)
     init = griffe.Function("__init__", parameters=griffe.Parameters(*parameters))

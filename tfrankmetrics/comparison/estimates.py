@@ -16,9 +16,20 @@ def p_text(p: float) -> str:
 
 
 class Mean(NamedTuple):
-    """The mean of a model, with its 95% interval."""
+    """The mean of a model, with its 95% interval.
 
-    slice: tuple | None  # None for all queries
+    Attributes:
+        slice: The values of the columns of `by`, a tuple; None for all queries.
+        metric: The metric.
+        model: The model.
+        mean: The mean over the queries.
+        standard_error: The standard error of the mean.
+        low: The lower end of the 95% interval.
+        high: The upper end.
+        queries: The number of queries.
+    """
+
+    slice: tuple | None
     metric: str
     model: str
     mean: float
@@ -29,9 +40,28 @@ class Mean(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The mean of the second model minus that of the first, with its 95% interval."""
+    """The mean of the second model minus that of the first, with its 95% interval.
 
-    slice: tuple | None  # None for all queries
+    Attributes:
+        slice: The values of the columns of `by`, a tuple; None for all queries.
+        metric: The metric.
+        models: The first and the second model.
+        difference: The difference of the means.
+        standard_error: The standard error of the difference.
+        low: The lower end of the 95% interval.
+        high: The upper end.
+        p: The p-value, before the correction for several comparisons.
+        wins: The number of queries in which the second model is better.
+        losses: The number of queries in which the first model is better.
+        ties: The number of queries in which both are equal.
+        smallest_p: The smallest p-value that any outcome of these queries could have;
+            0 without a limit.
+        adjusted_p: The p-value after the correction.
+        queries: The number of queries.
+        is_significant: Whether the adjusted p-value is below 0.05.
+    """
+
+    slice: tuple | None
     metric: str
     models: tuple[str, str]
     difference: float
@@ -39,10 +69,9 @@ class Difference(NamedTuple):
     low: float
     high: float
     p: float
-    wins: int  # queries in which the second model is better
+    wins: int
     losses: int
     ties: int
-    # The smallest p that any outcome of these queries could have; 0 without a limit.
     smallest_p: float = 0
     adjusted_p: float = math.nan
 

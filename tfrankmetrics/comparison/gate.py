@@ -18,6 +18,10 @@ class Decision(NamedTuple):
     """Whether a model passed, and the decisive rule, in one sentence.
 
     It is true if the model passed, as in `if not comparison.gate(...): ...`.
+
+    Attributes:
+        passed: Whether the model passed.
+        reason: The comparison that decided, in one sentence.
     """
 
     passed: bool

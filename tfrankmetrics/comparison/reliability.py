@@ -24,7 +24,7 @@ TAIL = 0.025  # of a 95% interval, at each end
 class Coefficient(NamedTuple):
     """A reliability coefficient, with 95% intervals.
 
-    Args:
+    Attributes:
         value: The coefficient with the queries of the comparison, from 0 to 1.
         low: The lower end of its interval.
         high: The upper end.

@@ -64,7 +64,7 @@ def retrieve(
         k: The number of candidates, an int of at least 1.
 
     Returns:
-        A `Retrieved`, a pair of arrays: `ids` and `scores`.
+        A `Retrieved`, the pair of the arrays `ids` and `scores`.
 
     Raises:
         ValueError: A shape, id or argument is not one of those above; a dataset is
