@@ -16,7 +16,7 @@ from tfrankmetrics.comparison.intervals import (
     intervals_of_differences,
     intervals_of_means,
 )
-from tfrankmetrics.comparison.significance import Sample
+from tfrankmetrics.comparison.significance import Sample, smallest_p
 
 # The normal quantiles of 0.975 and of 0.8, from a table.
 OF_TEST, OF_POWER = 1.959964, 0.841621
@@ -307,9 +307,9 @@ def test_the_smaller_effective_number_is_that_of_a_difference():
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_differences_that_are_rounding_of_large_values_are_equal():
-    """Of values near 1e6, 1e-9 is rounding, though one model's values are all 0."""
-    large = np.array([1e6, 1e6 + 1, 1e6, 1e6 - 1])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_differences_that_are_rounding_of_large_values_are_equal(sign):
+    large = sign * np.array([1e6, 1e6 + 1, 1e6, 1e6 - 1])
     first, second = sample_of(large), sample_of(large + [0, 1e-9, 0, 0])
     ranges = np.array([[-np.inf], [np.inf]])
     found = intervals_of_differences(first, second, ranges)
@@ -386,3 +386,37 @@ def test_reliability_does_not_depend_on_the_scale_of_values():
         for scale in (1e-6, 1, 1e6)
     ]
     assert found == pytest.approx([found[1]] * 3, rel=1e-9)
+
+
+@pytest.mark.parametrize("number", [2, 3, 8])
+def test_the_t_test_is_that_of_scipy(number):
+    one, other = np.random.default_rng(number).random((2, number))
+    models = {"old": {"x": one}, "new": {"x": other}}
+    (found,) = compare(models, test="t").differences
+    assert found.p == pytest.approx(scipy.stats.ttest_rel(other, one).pvalue)
+
+
+def test_one_query_has_no_p_value_of_the_t_test():
+    models = {"old": {"x": [0.1]}, "new": {"x": [0.4]}}
+    assert math.isnan(compare(models, test="t").differences[0].p)
+
+
+def test_the_smallest_p_values_of_swaps():
+    """2 / 2^m for m different queries; from 2^m swaps on, that of random swaps."""
+    found = smallest_p(np.array([0, 1, 2, 6, 7, 20]), 100)
+    expected = [1, 1, 0.5, 2 / 64, 1 / 101, 1 / 101]
+    assert found == pytest.approx([*expected[:4], max(2 / 128, 1 / 101), expected[5]])
+
+
+def test_the_printed_table_shows_the_differences():
+    """The query of the slice "b" has no value."""
+    old = np.array([0.1, 0.2, 0.3, math.nan])
+    models = {"old": {"x": old}, "new": {"x": old + [0.2, 0.1, 0, 0]}}
+    by = {"part": ["a", "a", "a", "b"]}
+    compared = compare(models, by=by, correction=None)
+    lines = [line.split() for line in str(compared).splitlines()]
+    (part,) = (each for each in compared.differences if each.slice == ("a",))
+    ends = f"[{part.low:+.4f},", f"{part.high:+.4f}]"
+    shown = ["a", "x", "new", "-", "old", "+0.1000", *ends, "0.500", "2", "0", "1"]
+    assert shown in lines
+    assert ["b", "x", "new", "-", "old", "-", "-", "-", "0", "0", "0"] in lines
