@@ -107,8 +107,8 @@ def numbers(cell):
 
 
 def choice_examples():
-    """The examples in the section "The choices", each with the rows of its table."""
-    blocks = CHOICES.findall(_section("The choices"))
+    """The examples of "Options in which tools differ", each with the rows of its table."""
+    blocks = CHOICES.findall(_section("Options in which tools differ"))
     return [
         (
             _example(code),
