@@ -304,6 +304,7 @@ def test_a_mask_in_a_dict():
     assert numbers(metric.result()) == close(expected)
 
 
+@pytest.mark.filterwarnings("ignore:`exclude` removes items from")  # at random
 def test_sequences_and_excluded_ids():
     scores = RNG.normal(size=(4, 3, CATALOGUE)).astype("float32")
     y = {
