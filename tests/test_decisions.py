@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 
 from tfrankmetrics import RankingWarning, compare
+from tfrankmetrics.comparison import reliability
 from tfrankmetrics.comparison.estimates import Difference, p_text
 from tfrankmetrics.comparison.gate import Rule, chosen_slices, make_rule
 from tfrankmetrics.comparison.intervals import (
@@ -420,3 +421,8 @@ def test_the_printed_table_shows_the_differences():
     shown = ["a", "x", "new", "-", "old", "+0.1000", *ends, "0.500", "2", "0", "1"]
     assert shown in lines
     assert ["b", "x", "new", "-", "old", "-", "-", "-", "0", "0", "0"] in lines
+
+
+@pytest.mark.parametrize(("square", "variance"), [(1.5, 0.5), (1 + 1e-12, 0), (0.5, 0)])
+def test_a_variance_is_what_a_mean_square_has_beyond_the_noise(square, variance):
+    assert reliability._excess(square, 1) == variance
