@@ -135,11 +135,14 @@ def draw_convention(rng, names, weights):
 
 
 def ordered_by_labels(convention):
-    """The metrics of a convention that take no weights of items: of the best order."""
-    names = set(convention.metrics)
+    """The metrics that a convention computes in the best or the worst order.
+
+    They do not accept weights of items.
+    """
     if "ties" not in convention.options:
         return set()
-    return {n for n in names if convention.choice("ties", n) in ("best", "worst")}
+    ties = {name: convention.choice("ties", name) for name in convention.metrics}
+    return {name for name, choice in ties.items() if choice in ("best", "worst")}
 
 
 def evaluate(setting, lists, **arguments):

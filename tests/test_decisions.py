@@ -377,7 +377,7 @@ def test_the_reliability_of_several_models_by_hand():
 
 
 def test_reliability_does_not_depend_on_the_scale_of_values():
-    """Differences of models below the rounding of large values are none."""
+    """Scaling all values by a constant does not change the coefficient."""
     rng = np.random.default_rng(0)
     values = rng.uniform(size=(8, 3))
     found = [

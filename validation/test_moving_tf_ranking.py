@@ -1,4 +1,4 @@
-"""Runs what the pages say of TF-Ranking and TensorFlow Recommenders beside these."""
+"""Compares the migration pages with TF-Ranking and TensorFlow Recommenders."""
 
 import numpy as np
 import pytest

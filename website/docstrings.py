@@ -235,7 +235,7 @@ def _add_init(cls, fields):
             name,
             annotation=_type_of(field),
             kind=kinds.positional_or_keyword if name == "k" else kinds.keyword_only,
-            # The default of an option is that of each metric.
+            # The default of an option differs between metrics.
             default=None if cls.name == "Options" else _default_of(field),
         )
         parameters.append(parameter)

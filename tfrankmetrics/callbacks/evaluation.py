@@ -151,8 +151,8 @@ def _keys_in(path: str) -> set[str]:
 def _earlier_callbacks(callback: Any) -> list[Any]:
     """The callbacks before this one, in the list of Keras that calls it.
 
-    Keras gives a callback no access to the others. Therefore, this function inspects
-    the call stack.
+    A Keras callback cannot access the other callbacks. Therefore, this function
+    inspects the call stack.
     """
     frame = sys._getframe(1)
     while frame is not None:

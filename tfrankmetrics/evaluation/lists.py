@@ -81,10 +81,10 @@ def evaluate(
     Returns:
         A dict from each metric's name to its weighted mean over the queries, a float
         (NaN if no query is included). With `per_query`, to an array `[B]` (`[B * T]`
-        for sequences), which is NaN for excluded queries: lists of padding, empty lists
-        with `empty="skip"`, and queries of weight 0. This dict is a `QueryValues`,
-        which `compare` takes. With `by`, a `SlicedValues`, which prints as a table;
-        with both, a `QueryValues` with the slices as its first keys.
+        for sequences), which is NaN for excluded queries: fully padded lists, empty
+        lists with `empty="skip"`, and queries of weight 0. This dict is a
+        `QueryValues`, which `compare` takes. With `by`, a `SlicedValues`, which prints
+        as a table; with both, a `QueryValues` with the slices as its first keys.
 
     Raises:
         ValueError: A shape, dtype, metric or option is not one of those above; a label

@@ -3,7 +3,7 @@
 Three mistakes can only be detected from the model that calls `update_state`. Keras
 silently drops one of two results with the same key; it passes outputs of pointwise
 models, which are not lists; and Keras 3 averages the results of a Keras 2 metric as if
-they were losses. Keras gives a metric no access to the model or its other metrics.
+they were losses. A Keras metric cannot access the model or its other metrics.
 Therefore, this module searches the Python call stack for a method of a Keras model. To
 find the model's metrics it reads one private attribute. If Keras renames it, the errors
 no longer appear, and tests fail. Values never depend on this module. In a graph the
@@ -152,8 +152,8 @@ def _refuse_single_items(y_pred: Any, model: Any) -> None:
     shape = y_pred.shape
     is_single = len(shape) == 2 and shape[1] == 1
     if is_single and executing_eagerly():
-        # A batch may contain only lists of one item by chance. The output of a listwise
-        # model has a different or an unknown size.
+        # In some batches, each list has one item. The output of a listwise model has a
+        # different or an unknown size.
         is_single = all(_is_pointwise(output.shape) for output in _outputs(model))
     if len(shape) == 1 or is_single:
         raise ValueError(

@@ -190,8 +190,8 @@ class IntraListDiversity(ItemMetric):
     intra_list_diversity@k = mean of 1 - cos(u, v) over all pairs of items in the top k
 
     The vectors u and v describe the items: embeddings, or zeros and ones for their
-    genres. The distance of two items without a common genre is 1, and so is that of an
-    item with a vector of zeros from any other. The value of a list of one item is 0.
+    genres. Two items without a common genre have a distance of 1, as have two items of
+    which one has a vector of zeros. The value of a list of one item is 0.
     Under ties, it is the average over all permutations of tied items. See Ziegler et
     al., "Improving Recommendation Lists Through Topic Diversification" (WWW 2005), and
     Smyth and McClave (ICCBR 2001).

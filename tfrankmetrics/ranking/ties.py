@@ -250,8 +250,8 @@ def group_sums(
     above = xp.pad(lists.running_sums(gains), [[0, 0], [1, 0]])
     sums = xp.gather(above, groups.end) - xp.gather(above, groups.start)
     n = groups.sizes
-    # The gain of a group of one is that of its item, without the rounding errors of a
-    # difference. Therefore, ties in one list do not change other lists.
+    # A group of one item uses the gain of this item, because a difference of sums would
+    # contain rounding errors. Therefore, ties in one list do not change other lists.
     sums = xp.where(n > 1, sums, gains)
     if groups.last_items is not None:
         last = sum_of(groups.last_items)[:, xp.newaxis]

@@ -208,11 +208,12 @@ def _found_by_buckets(
     for row, own in enumerate(scores):
         higher, places = _counted_in_buckets(own, lower[row], upper[row])
         places = places[np.argsort(own[places])]
-        places = places[: np.searchsorted(own[places], np.nan)]  # sorted to the end
-        first = np.searchsorted(own[places], lower[row])
-        last = np.searchsorted(own[places], upper[row], "right")
-        above[row] = higher + len(places) - last
-        not_below[row] = higher + len(places) - first
+        ascending = own[places]
+        ascending = ascending[: np.searchsorted(ascending, np.nan)]  # NaN is at the end
+        first = np.searchsorted(ascending, lower[row])
+        last = np.searchsorted(ascending, upper[row], "right")
+        above[row] = higher + len(ascending) - last
+        not_below[row] = higher + len(ascending) - first
         sizes = last - first
         columns = np.repeat(np.arange(len(sizes)), sizes)
         starts = np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
