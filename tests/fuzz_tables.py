@@ -243,7 +243,8 @@ def check_catalogue(rng, counts):
             assert (values[name] == found[0][name]).all(), (name, options)
     counts["copies in catalogues"] += len(found)
     if whole:  # all sums are exact
-        width = 3 if number != 3 else 4  # 0 and 1 for each candidate are labels
+        width = int(rng.choice([3, 9, 40]))
+        width += width == number  # 0 and 1 for each candidate are labels
         relevant = rng.integers(-1, number, (queries, width))
         scores = of_queries.astype(float) @ candidates.astype(float).T
         expected = tfr.evaluate(

@@ -15,6 +15,7 @@ import tfrankmetrics as tfr
 from tfrankmetrics.engine.measure import DECLARATIONS
 from tfrankmetrics.retrieval import array_blocks, comparing, products
 from tfrankmetrics.retrieval import inputs as reading
+from tfrankmetrics.retrieval.candidates import ArrayCandidates
 
 QUERIES = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
 CANDIDATES = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.6], [0.3, 0.3]]
@@ -279,8 +280,8 @@ def test_rounding_in_the_product_of_arrays_changes_no_rank(
 
     original = products.product_of_arrays
 
-    def with_other_rounding(queries, candidates, memory):
-        scores = original(queries, candidates, memory)
+    def with_other_rounding(queries, candidates, memory, pool=None):
+        scores = original(queries, candidates, memory, pool)
         sizes = [np.linalg.norm(v.astype(float), axis=1) for v in (queries, candidates)]
         most = width * np.finfo(scores.dtype).eps / 2.01 * np.outer(*sizes)
         noise = rng.uniform(-1, 1, scores.shape) * np.nan_to_num(most, posinf=0)
@@ -380,14 +381,70 @@ def test_all_ways_count_alike(number, kind, is_rounded, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
-def test_few_scores_are_left_by_the_buckets(dtype):
+def test_few_scores_are_at_the_level_of_a_limit(dtype):
     rng = np.random.default_rng(0)
     scores = (1000 * rng.normal(size=50_000)).astype(dtype)
     limits = np.sort(rng.choice(scores, 40))
-    above, places = comparing._counted_in_buckets(scores, limits, limits)
+    above, columns, places = comparing._at_levels_of(scores, limits, limits)
     assert len(places) < 0.02 * len(scores)
-    for limit, number in zip(limits, above, strict=True):
-        assert number + (scores[places] > limit).sum() == (scores > limit).sum()
+    for column, limit in enumerate(limits):
+        others = scores[places[columns == column]]
+        assert above[column] + (others > limit).sum() == (scores > limit).sum()
+
+
+def test_a_row_has_more_scores_than_places():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(2, 150_000)).astype("float32")
+    limits = np.sort(scores[:, -30:], axis=1)
+    counts = np.zeros((2, 2, 30), np.int64)
+    rows, columns, places = comparing._found_by_sorting(scores, limits, limits, *counts)
+    np.testing.assert_array_equal(scores[rows, places], limits[rows, columns])
+    for row, column in np.ndindex(2, 30):
+        expected = scores[row] > limits[row, column], scores[row] >= limits[row, column]
+        assert [*counts[:, row, column]] == [each.sum() for each in expected]
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (64, 64, 64), (65, 130, 63), (130, 9, 2)])
+def test_tiles_multiply_like_the_whole(shape):
+    rows, columns, length = shape
+    rng = np.random.default_rng(0)
+    queries, candidates = (
+        rng.integers(-9, 10, (size, length)).astype("float32")
+        for size in (rows, columns)
+    )
+    with comparing.concurrent.futures.ThreadPoolExecutor(2) as pool:
+        found = products.product_of_arrays(queries, candidates, pool=pool)
+    np.testing.assert_array_equal(found, queries @ candidates.T)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+def test_products_of_integers_are_not_computed_again(dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    queries, candidates = (rng.choice([-1, 1], (n, 16)).astype(dtype) for n in (4, 500))
+    truth = rng.choice(500, (4, 30))
+    truth = [np.unique(each) for each in truth]
+    monkeypatch.setattr(comparing, "_correct", None)
+    values = tfr.evaluate_retrieval(queries, candidates, truth, ["ndcg@5", "auc"])
+    scores = queries.astype("float64") @ candidates.T.astype("float64")
+    expected = tfr.evaluate(truth, scores, ["ndcg@5", "auc"], inputs="catalogue")
+    assert values == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([-1, 4, 5], True),
+        ([0, 0, 0], True),
+        ([-1, 4, 5.5], False),
+        ([3000, 2000, 1000], False),  # a sum may exceed 2^24
+        ([1, 2, np.inf], False),
+        ([1, 2, np.nan], False),
+    ],
+)
+def test_products_of_few_integers_are_exact(numbers, expected):
+    vectors = np.tile(np.array(numbers, "float32"), (9, 4))
+    candidates = ArrayCandidates(vectors, 4)
+    assert products.Rounding(vectors[:3], candidates).is_exact is expected
 
 
 @pytest.mark.parametrize("size", [1, 64, 100, 1000])

@@ -29,18 +29,28 @@ from tfrankmetrics.retrieval.products import (
 from tfrankmetrics.retrieval.top import Precision
 
 TERMS_AT_A_TIME = 2**15  # of pairs of vectors, so that they fit into the cache
+# From this number of relevant items on, counting takes longer than the product, and
+# idle threads of the product would slow it down.
+MANY_RELEVANT = 8
 
 
 class ArrayBlock(Block):
     """Some queries as an array of vectors, with the counts of their relevant items."""
 
-    def __init__(self, *arguments: Any, memory: Memory, **options: Any) -> None:
-        self._memory = memory  # that all blocks share
+    def __init__(
+        self,
+        *arguments: Any,
+        memory: Memory,
+        pool: concurrent.futures.Executor,
+        **options: Any,
+    ) -> None:
+        self._memory, self._pool = memory, pool  # that all blocks share
         super().__init__(*arguments, **options)
 
     def product(self, chunk: Chunk) -> np.ndarray:
         """The scores of some candidates, `[B, C]`, whose last bits may be wrong."""
-        return product_of_arrays(self._inputs, chunk.inputs, self._memory)
+        pool = self._pool if self._num_ranked[0] >= MANY_RELEVANT else None
+        return product_of_arrays(self._inputs, chunk.inputs, self._memory, pool)
 
     def _first_thresholds(self, candidates: Any) -> np.ndarray:
         """The score of each relevant item."""
@@ -48,13 +58,16 @@ class ArrayBlock(Block):
         thresholds = dot_product(self._inputs, vectors[:1])  # for the dtype and errors
         thresholds = np.zeros(self._relevant.ids.shape, thresholds.dtype)
         thresholds[own.rows, own.columns] = self._of_pairs(own.rows, vectors, own.ids)
-        self._rounding = Rounding(self._inputs, vectors, candidates.norms)
-        most = self._rounding.most(thresholds)
-        self._lower, self._upper = _limits(thresholds, most)
+        self._rounding = Rounding(self._inputs, candidates)
+        if not self._rounding.is_exact:
+            most = self._rounding.most(thresholds)
+            self._lower, self._upper = _limits(thresholds, most)
         return thresholds
 
-    def _precision(self, candidates: Any) -> Precision:
-        """How the scores of the product are corrected."""
+    def _precision(self, candidates: Any) -> Precision | None:
+        """How the scores of the product are corrected; None if they are exact."""
+        if self._rounding.is_exact:
+            return None
 
         def lowered(rows: slice, scores: np.ndarray) -> np.ndarray:
             scores = scores[:, np.newaxis]
@@ -95,7 +108,9 @@ class ArrayBlock(Block):
 
         rows, columns, ids = self._own.within(chunk.start, chunk.start + chunk.size)
         scores[rows, ids - chunk.start] = self._thresholds[rows, columns]
-        near = Near(self._lower, self._upper, correct)
+        near = None
+        if not self._rounding.is_exact:
+            near = Near(self._lower, self._upper, correct)
         look = None if self.top is None else self.top.look
         return compare(
             scores, self._thresholds, self._num_ranked, pool, near, look=look
@@ -106,8 +121,6 @@ def _limits(
     thresholds: np.ndarray, rounding: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and the highest scores that rounding may make of the thresholds."""
-    if thresholds.dtype.kind != "f":  # products of integers are exact
-        return thresholds, thresholds
 
     def limit(end: float) -> np.ndarray:
         far = thresholds + np.sign(end) * rounding

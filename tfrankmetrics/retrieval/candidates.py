@@ -17,7 +17,7 @@ from tfrankmetrics.retrieval.inputs import (
     rows_of,
     size_of,
 )
-from tfrankmetrics.retrieval.products import norms_of
+from tfrankmetrics.retrieval.products import hold_integers, norms_of
 
 
 class ArrayCandidates:
@@ -33,6 +33,11 @@ class ArrayCandidates:
         """Bounds of the norms of vectors; NaN for a vector that is not finite."""
         parts = (self.inputs[part.start : part.stop] for part in self._parts)
         return np.concatenate([norms_of(part) for part in parts])
+
+    @functools.cached_property
+    def hold_integers(self) -> bool:
+        """Whether all numbers of the vectors are integers."""
+        return hold_integers(self.inputs)
 
     def at(self, positions: np.ndarray) -> Any:
         """The candidates at some positions."""

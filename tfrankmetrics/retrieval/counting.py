@@ -48,17 +48,17 @@ def count_ranks(
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
     make: Any = Block
     are_vectors = score is dot_product and library == "numpy"
-    if are_vectors:
-        make = functools.partial(ArrayBlock, memory=Memory())
     blocks: list[Block] = []
-    for start in range(0, len(by_number), block_size):
-        numbers = by_number[start : start + block_size]
-        inputs, of_block = rows_of(queries, numbers), relevant.of(numbers)
-        if not are_vectors:
-            inputs = padded(inputs, library)
-        arguments = inputs, of_block, numbers, candidates, score, orders, library
-        blocks.append(make(*arguments, depth=depth))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        if are_vectors:
+            make = functools.partial(ArrayBlock, memory=Memory(), pool=pool)
+        for start in range(0, len(by_number), block_size):
+            numbers = by_number[start : start + block_size]
+            inputs, of_block = rows_of(queries, numbers), relevant.of(numbers)
+            if not are_vectors:
+                inputs = padded(inputs, library)
+            arguments = inputs, of_block, numbers, candidates, score, orders, library
+            blocks.append(make(*arguments, depth=depth))
         _count(blocks, candidates, progress, pool, library)
         again = [block for block in blocks if block.start_again()]
         if again:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import math
 from typing import Any
 
@@ -11,6 +12,13 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.columns.values import FIRST_INEXACT
+
+# The library behind NumPy multiplies matrices with one thread if the product of their
+# three sizes is at most this (OpenBLAS).
+TERMS_OF_ONE_THREAD = 2**18
+ROWS_OF_A_TILE = 64
+# Tiles of longer vectors are too small to be multiplied fast.
+LONGEST_IN_TILES = 64
 
 
 def dot_product(queries: Any, candidates: Any) -> Array:
@@ -53,9 +61,16 @@ class Memory:
 
 
 def product_of_arrays(
-    queries: np.ndarray, candidates: np.ndarray, memory: Memory | None = None
+    queries: np.ndarray,
+    candidates: np.ndarray,
+    memory: Memory | None = None,
+    pool: concurrent.futures.Executor | None = None,
 ) -> np.ndarray:
-    """The scores of arrays of vectors, `[B, C]`, in float32, float64 or int64."""
+    """The scores of arrays of vectors, `[B, C]`, in float32, float64 or int64.
+
+    With a pool, only its threads compute. Otherwise, those of the library behind NumPy
+    do, which are faster, but keep a core busy for some time when they have finished.
+    """
     dtype = _dtype_of_product(queries=queries, candidates=candidates)
     computed_in = _computed_in(dtype)
     if dtype == np.int64 and _largest_product(queries, candidates) < FIRST_INEXACT:
@@ -65,7 +80,34 @@ def product_of_arrays(
     memory = Memory() if memory is None else memory
     out = memory.array((len(queries), len(candidates)), computed_in)
     with quiet():
-        return _rounded(np.matmul(queries, candidates.T, out=out), dtype)
+        if pool is None or not 0 < queries.shape[1] <= LONGEST_IN_TILES:
+            np.matmul(queries, candidates.T, out=out)
+        else:
+            _multiply_in_tiles(queries, candidates, out, pool)
+        return _rounded(out, dtype)
+
+
+def _multiply_in_tiles(
+    queries: np.ndarray,
+    candidates: np.ndarray,
+    out: np.ndarray,
+    pool: concurrent.futures.Executor,
+) -> None:
+    """Multiplies matrices in tiles that each need one thread."""
+    length = queries.shape[1]
+    width = TERMS_OF_ONE_THREAD // (ROWS_OF_A_TILE * length)
+    end = len(candidates) // width * width
+    tiles = candidates[:end].reshape(end // width, width, length).swapaxes(1, 2)
+
+    def multiply(start: int) -> None:
+        some = slice(start, start + ROWS_OF_A_TILE)
+        rows = out[some]
+        of_tiles = rows[:, :end].reshape(len(rows), len(tiles), width)
+        np.matmul(queries[some], tiles, out=of_tiles.swapaxes(0, 1))
+        np.matmul(queries[some], candidates[end:].T, out=rows[:, end:])
+
+    for _ in pool.map(multiply, range(0, len(queries), ROWS_OF_A_TILE)):
+        pass  # raises the error of a thread
 
 
 def dot_products_of_pairs(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
@@ -104,34 +146,45 @@ def norms_of(vectors: np.ndarray) -> np.ndarray:
     return norms
 
 
+def hold_integers(vectors: np.ndarray) -> bool:
+    """Whether all numbers of some vectors are integers."""
+    parts = (vectors[start : start + 2**10] for start in range(0, len(vectors), 2**10))
+    with quiet():
+        return all((part == np.rint(part)).all() for part in parts)
+
+
 class Rounding:
     """How much the scores of a product may differ by rounding.
 
     A dot product of length d, added up in any order, is wrong by little more than
     d * eps / 2 times the norms of the two vectors at most (Higham, "Accuracy and
     Stability of Numerical Algorithms", section 3.1). The result is rounded, too.
+    However, sums of integers are exact as long as none exceeds the precision.
     """
 
-    def __init__(
-        self, queries: np.ndarray, candidates: np.ndarray, norms: np.ndarray
-    ) -> None:
-        dtype = _dtype_of_product(queries=queries, candidates=candidates)
-        self._is_exact = dtype == np.int64
-        if self._is_exact:
+    def __init__(self, queries: np.ndarray, candidates: Any) -> None:
+        vectors = candidates.inputs
+        dtype = _dtype_of_product(queries=queries, candidates=vectors)
+        self.is_exact = dtype == np.int64
+        if self.is_exact:
             return
         computed_in, length = np.finfo(_computed_in(dtype)), queries.shape[1] + 2
         eps = 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
         self._of_score = 2 * eps
         self._least = float(computed_in.tiny) if dtype == computed_in.dtype else 1e-4
         with quiet():
-            of_terms = length * float(computed_in.eps) / 2 * norms_of(queries)
-            of_terms *= (1 + 2 * eps) * np.fmax.reduce(norms)
+            norms = norms_of(queries)
+            largest = norms.max(initial=0) * candidates.norms.max()
+            is_precise = largest * float(computed_in.eps) < 1
+            if is_precise and hold_integers(queries) and candidates.hold_integers:
+                self.is_exact = True
+                return
+            of_terms = length * float(computed_in.eps) / 2 * norms
+            of_terms *= (1 + 2 * eps) * np.fmax.reduce(candidates.norms)
         self._of_terms = of_terms[:, np.newaxis]
 
     def most(self, scores: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
         """How much scores of some queries near `scores` `[R, M]` may differ."""
-        if self._is_exact:
-            return np.zeros(scores.shape, np.int64)
         with quiet():
             of_scores = self._of_score * np.abs(scores.astype(np.float64))
             rounding = self._of_terms[rows] + of_scores + self._least
