@@ -13,6 +13,8 @@ from tfrankmetrics.arrays.numpy import quiet
 
 # Few enough for the cache, and enough that the threads seldom wait for each other.
 COMPARISONS_AT_A_TIME = 2**21
+# Enough to amortize the calls of NumPy functions for all their scores.
+ROWS_AT_A_TIME = 16
 # A comparison with each of more thresholds takes longer than a sort.
 MOST_COMPARISONS = 24
 # A level and a place of a score fit into a number of 32 bits.
@@ -67,7 +69,8 @@ def compare(
     num_candidates = scores.shape[1]
     most = max(1, numbers[0]) * (1 if near is None else 2)
     step = max(1, COMPARISONS_AT_A_TIME // (num_candidates * most))
-    starts = range(0, len(scores), step)
+    group = max(1, ROWS_AT_A_TIME // step) * step
+    groups = range(0, len(scores), group)
     num_threads = os.cpu_count() or 1
 
     def count(rows: slice, number: int, least: float) -> tuple[np.ndarray, ...]:
@@ -87,16 +90,20 @@ def compare(
 
     def of_thread(thread: int) -> float:
         lowest, found, num_found = np.inf, [], 0
-        for start in starts[thread::num_threads]:
-            rows = slice(start, start + step)
-            least = scores[rows].min()
+        for first in groups[thread::num_threads]:
+            least = np.inf
+            for start in range(first, min(first + group, len(scores)), step):
+                rows = slice(start, start + step)
+                least_of_rows = scores[rows].min()
+                found.append(count(rows, numbers[start], least_of_rows))
+                num_found += len(found[-1][0])
+                least = np.minimum(least, least_of_rows)
             lowest = np.minimum(lowest, least)
-            found.append(count(rows, numbers[start], least))
-            num_found += len(found[-1][0])
             if near is not None and num_found > CORRECTIONS_AT_A_TIME:
                 _correct(scores, thresholds, found, near, above, not_below)
                 found, num_found = [], 0
             if look is not None:
+                rows = slice(first, first + group)
                 look(rows, scores[rows], least)
         if near is not None and num_found > 0:
             _correct(scores, thresholds, found, near, above, not_below)

@@ -63,19 +63,27 @@ def count_ranks(
         again = [block for block in blocks if block.start_again()]
         if again:
             _count(again, candidates, progress, pool, library)
+        top = (
+            None if depth is None else _joined_top(blocks, by_number, block_size, pool)
+        )
     if any(block.start_again() for block in again):
         raise ValueError(
             "A candidate must have the same score each time. Received: other scores "
             "for the same queries and candidates. `score` must not be random."
         )
     parts = [block.ranks(candidates.number) for block in blocks]
-    ranks = _joined(parts, np.argsort(by_number))
-    return ranks, None if depth is None else _joined_top(blocks, by_number, block_size)
+    return _joined(parts, np.argsort(by_number)), top
 
 
-def _joined_top(blocks: list[Block], by_number: np.ndarray, block_size: int) -> Top:
+def _joined_top(
+    blocks: list[Block],
+    by_number: np.ndarray,
+    block_size: int,
+    pool: concurrent.futures.Executor,
+) -> Top:
     """The candidates with the highest scores of all blocks, by query."""
-    tops = [block.top.kept for block in blocks if block.top is not None]
+    kept = (block.top.kept for block in blocks if block.top is not None)
+    tops = [*pool.map(lambda of_block: of_block(), kept)]
     rows = [
         by_number[number * block_size + top.rows] for number, top in enumerate(tops)
     ]

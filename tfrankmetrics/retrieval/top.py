@@ -74,7 +74,7 @@ class TopCandidates:
     def reset(self) -> None:
         """Discards all candidates."""
         none = np.zeros(0, np.int64)
-        self.kept = Top(none, none, np.zeros(0))
+        self._kept = Top(none, none, np.zeros(0))
         # The lowest score of a needed candidate of each query, once it is known.
         self._lower: np.ndarray | None = None
 
@@ -109,9 +109,19 @@ class TopCandidates:
         excluded_places = excluded[0] * width + excluded[1]
         is_left &= ~np.isin(rows * width + columns, excluded_places)
         rows, columns, own = rows[is_left], columns[is_left], own[is_left]
-        if self._precision is not None and len(rows):
-            own = self._precision.correct(rows, start + columns)
-        self._keep(Top(rows, start + columns, own))
+        if len(self._kept.rows) == 0:
+            self._kept = self._kept._replace(scores=self._kept.scores.astype(own.dtype))
+        new = Top(rows, start + columns, own)
+        every = Top(*map(np.concatenate, zip(self._kept, new, strict=True)))
+        self._kept = self._needed(every, is_exact=self._precision is None)
+
+    def kept(self) -> Top:
+        """The needed candidates."""
+        rows, ids, _ = self._kept
+        if self._precision is None or not len(rows):
+            return self._kept
+        scores = self._precision.correct(rows, ids)
+        return self._needed(Top(rows, ids, scores), is_exact=True)
 
     def _lowered(self, rows: slice, scores: np.ndarray) -> np.ndarray:
         if self._precision is None:
@@ -135,33 +145,29 @@ class TopCandidates:
         at = num_parts - needed
         return np.partition(parts.max(axis=1), at, axis=1)[:, at]
 
-    def _keep(self, new: Top) -> None:
-        """Keeps the needed candidates of those so far and of new ones."""
-        if len(self.kept.rows) == 0:
-            self.kept = self.kept._replace(
-                scores=self.kept.scores.astype(new.scores.dtype)
-            )
-        rows, ids, scores = map(np.concatenate, zip(self.kept, new, strict=True))
-        is_nan = np.isnan(scores)  # which ranks below every number
-        numbers = _nan_as_number(scores) if is_nan.any() else scores
-        order = np.lexsort((ids, -numbers, is_nan, rows))
-        every = Top(rows[order], ids[order], scores[order])
+    def _needed(self, every: Top, *, is_exact: bool) -> Top:
+        """Those of some candidates that are needed, or may be if scores are wrong."""
+        is_nan = np.isnan(every.scores)  # which ranks below every number
+        numbers = _nan_as_number(every.scores) if is_nan.any() else every.scores
+        order = np.lexsort((every.ids, -numbers, is_nan, every.rows))
+        every = Top(*(each[order] for each in every))
         numbers, is_nan = numbers[order], is_nan[order]
-        if self._depth is not None and len(rows):
-            lengths = np.bincount(rows, minlength=self._num_queries)
+        if self._depth is not None and len(order):
+            lengths = np.bincount(every.rows, minlength=self._num_queries)
             starts = np.cumsum(lengths) - lengths
             is_full = lengths >= self._depth
             last = np.where(is_full, starts + self._depth - 1, 0)
             reached = np.where(is_full, numbers[last], lowest_score(numbers))
             reached = reached.astype(numbers.dtype)
             takes_nan = (~is_full | is_nan[last])[every.rows]
-            is_kept = (numbers >= reached[every.rows]) & (takes_nan | ~is_nan)
+            self._lower = self._lowered(slice(0, self._num_queries), reached)
+            limits = reached if is_exact else self._lower
+            is_kept = (numbers >= limits[every.rows]) & (takes_nan | ~is_nan)
             is_kept |= takes_nan & ~is_nan
-            if self._is_stable:
-                places = np.arange(len(rows)) - starts[every.rows]
+            if self._is_stable and is_exact:
+                places = np.arange(len(order)) - starts[every.rows]
                 is_kept = places < self._depth
             every = Top(*(each[is_kept] for each in every))
-            self._lower = self._lowered(slice(0, self._num_queries), reached)
         if len(every.rows) > MOST_KEPT:
             raise ValueError(
                 "Metrics of recommended items read all candidates that are tied at the "
@@ -169,7 +175,7 @@ class TopCandidates:
                 f"{self._num_queries} queries, as of a model whose scores are all "
                 "equal. Pass ties='stable', or a smaller `batch_size`."
             )
-        self.kept = every
+        return every
 
 
 def _nan_as_number(scores: np.ndarray) -> np.ndarray:
