@@ -255,20 +255,28 @@ def vectors_with_copies(rng, dtype, width):
     return vectors
 
 
-@pytest.mark.parametrize("sizes", [{}, {"batch_size": 5, "chunk_size": 70}], ids=str)
+@pytest.mark.parametrize(
+    ("sizes", "ties"),
+    [
+        ({}, "stable"),
+        ({"batch_size": 5, "chunk_size": 70}, "stable"),
+        ({"chunk_size": 70}, "expected"),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("width", [2, 33, 500])
 def test_rounding_in_the_product_of_arrays_changes_no_rank(
-    monkeypatch, dtype, width, sizes
+    monkeypatch, dtype, width, sizes, ties
 ):
     """Libraries round in other ways on other processors; scores that matter do not."""
     dtype, rng = tf.as_dtype(dtype).as_numpy_dtype, np.random.default_rng(width)
     queries, candidates = (vectors_with_copies(rng, dtype, width) for _ in range(2))
     queries = queries[::12]
     relevant = rng.integers(0, 300, (len(queries), 70 if sizes else 3))
-    names = ["arp", "mrr", "ndcg@10", "tied"]
+    names = ["arp", "mrr", "ndcg@10", "tied", "novelty@1", "mean_popularity@25"]
     arguments = queries, candidates, relevant, names
-    options = {"per_query": True, "ties": "stable"}
+    options = {"per_query": True, "ties": ties, "popularity": rng.uniform(0, 1, 300)}
     found = tfr.evaluate_retrieval(*arguments, **options)
     wide = (each.astype(np.float64) for each in (queries, candidates))
     with np.errstate(all="ignore"):
