@@ -11,7 +11,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 HERE = pathlib.Path(__file__).parent
-PAGE = HERE.parent / "how-to" / "compare.md"
+PAGE = HERE.parent / "guide" / "compare.md"
 
 
 def draw(path):
