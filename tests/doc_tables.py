@@ -162,8 +162,9 @@ def inputs_of_metrics():
             "yes" if declaration.has_cutoff else "",
         )
         metrics.setdefault(cells, []).append(name)
-    header = ["metric", *INPUTS, "rows", "cutoff"]
-    return table(header, *([listed(names), *cells] for cells, names in metrics.items()))
+    *groups_of_few, most = sorted(metrics, key=lambda cells: len(metrics[cells]))
+    rows = [[listed(metrics[cells]), *cells] for cells in groups_of_few]
+    return table(["metric", *INPUTS, "rows", "cutoff"], *rows, ["all others", *most])
 
 
 def blocks_of_types():
