@@ -30,16 +30,15 @@ HAS_MODELS = all(map(importlib.util.find_spec, ("recommenders", "recbole")))
 class Published:
     """A number as it was printed, and how to compute it here."""
 
-    table: str
-    row: str
-    column: str
+    section: str
+    what: str
     printed: str
     ours: Callable[[], float]
     # By how much ours may differ, beyond the digits that were printed.
     noise: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.table}: {self.row}, {self.column}"
+        return f"{self.section}: {self.what}"
 
     @property
     def digits(self) -> int:
@@ -54,12 +53,10 @@ class Published:
 
 TIES = "Tied scores"
 SAMPLED = "Sampled metrics"
-VARIANCES = "Variances"
-COEFFICIENTS = "Coefficients of reliability"
+RELIABILITY = "Reliability of a set of queries"
 TESTS = "Significance tests"
 MOVIELENS = "MovieLens-100K"
 DOCUMENTS = "Worked examples"
-CUTOFFS = "nirajan-fuse"
 
 
 def of_ties() -> Iterator[Published]:
@@ -82,12 +79,14 @@ def of_ties() -> Iterator[Published]:
         of = functools.partial(value, metric)
         *single, spread, bias = numbers.split()
         for (name, ties), number in zip(columns.items(), single, strict=True):
-            yield Published(TIES, metric, name, number, functools.partial(of, ties))
+            yield Published(
+                TIES, f"{metric}, {name}", number, functools.partial(of, ties)
+            )
         yield Published(
-            TIES, metric, "range", spread, lambda of=of: of("best") - of("worst")
+            TIES, f"{metric}, range", spread, lambda of=of: of("best") - of("worst")
         )
         yield Published(
-            TIES, metric, "bias", bias, lambda of=of: of("stable") - of("expected")
+            TIES, f"{metric}, bias", bias, lambda of=of: of("stable") - of("expected")
         )
 
 
@@ -130,12 +129,13 @@ def of_sampled_metrics() -> Iterator[Published]:
     for metric, numbers in table.items():
         for model, number in zip(RANKS, numbers.split(), strict=True):
             ours = functools.partial(of_ranks, model, metric)
-            yield Published(SAMPLED, model, metric, number, ours)
+            yield Published(SAMPLED, f"table 1, {model}, {metric}", number, ours)
     # The mean of 1,000 simulations of five users. A reciprocal rank of A has the
     # standard deviation 0.29: three standard errors are 3 * 0.29 / sqrt(5,000).
     for model, number in zip(RANKS, (".630", ".336", ".325"), strict=True):
         ours = functools.partial(expected_of_sampled_ap, model)
-        yield Published(SAMPLED, model, "sampled AP", number, ours, noise=0.0123)
+        what = f"table 2, {model}, sampled AP (simulated)"
+        yield Published(SAMPLED, what, number, ours, noise=0.0123)
 
 
 @functools.cache
@@ -171,16 +171,14 @@ def of_reliability() -> Iterator[Published]:
         ("interaction", "0.010152", "24.727"),
     ):
         yield Published(
-            VARIANCES,
-            part,
-            "variance",
+            RELIABILITY,
+            f"variance, {part}",
             variance,
             lambda part=part: reliability().variances[part],
         )
         yield Published(
-            VARIANCES,
-            part,
-            "% of the sum",
+            RELIABILITY,
+            f"% of variance, {part}",
             percent,
             functools.partial(share, part),
         )
@@ -191,17 +189,15 @@ def of_reliability() -> Iterator[Published]:
         fields = ("value", "low", "high", "queries", "least_queries", "most_queries")
         for field, number in zip(fields, numbers.split(), strict=True):
             yield Published(
-                COEFFICIENTS,
-                part,
-                field.replace("_", " "),
+                RELIABILITY,
+                f"{part}, {field.replace('_', ' ')}",
                 number,
                 functools.partial(of, part, field),
             )
     for part, target, number in (("relative", 0.97, "117"), ("absolute", 0.9, "123")):
         yield Published(
-            COEFFICIENTS,
-            part,
-            f"queries for {target}",
+            RELIABILITY,
+            f"{part}, queries for {target}",
             number,
             functools.partial(of, part, "queries", target),
         )
@@ -221,10 +217,10 @@ def p_value(test: str, resamples: int = 10_000) -> float:
 def of_tests() -> Iterator[Published]:
     """Urbano, Lima and Hanjalic, SIGIR 2019: the data and code of their study."""
     p = functools.partial
-    yield Published(TESTS, "t-test", "p", "0.0013193972", p(p_value, "t"))
+    yield Published(TESTS, "t-test", "0.0013193972", p(p_value, "t"))
     # 10^6 permutations there, and 2 * 10^5 here: three standard errors.
     ours = p(p_value, "randomization", 200_000)
-    yield Published(TESTS, "randomization", "p", "0.001188", ours, noise=0.00025)
+    yield Published(TESTS, "randomization (simulated)", "0.001188", ours, noise=0.00025)
 
 
 @functools.cache
@@ -281,7 +277,7 @@ def of_movielens() -> Iterator[Published]:
     ):
         for name, number in zip(names, numbers.split(), strict=True):
             ours = lambda notebook=notebook, name=name: movielens(notebook)[name]  # noqa: E731
-            yield Published(MOVIELENS, notebook, name, number, ours)
+            yield Published(MOVIELENS, f"{notebook}, {name}", number, ours)
 
 
 def of_documents() -> Iterator[Published]:
@@ -299,7 +295,7 @@ def of_documents() -> Iterator[Published]:
     jarvelin = tfr.DCG(k=6, gain="linear", discount="jarvelin")
     kaggle = tfr.MeanAveragePrecision(k=4, denominator="min(k, relevant)")
     ndcg = tfr.NDCG(gain="linear")
-    for row, number, ours in (
+    for what, number, ours in (
         ("supalaaak, DCG", "8.492056442164959", p(of_list, graded, "dcg", **linear)),
         ("supalaaak, NDCG@10", "0.935908621453514", p(of_list, graded, ndcg)),
         ("LogM, P@3", "0.6667", p(of_list, five, "P@3")),
@@ -309,7 +305,7 @@ def of_documents() -> Iterator[Published]:
         ("Recohut, DCG@6", "8.097171433256849", p(of_list, graded[:6], jarvelin)),
         ("Recohut, NDCG@6", "0.9608081943360617", p(of_list, graded[:6], ndcg)),
     ):  # fmt: skip
-        yield Published(DOCUMENTS, row, "value", number, ours)
+        yield Published(DOCUMENTS, what, number, ours)
     grades = [0, 4, 1, 3, 4, 1, 3, 2]
     for name, numbers in (
         ("dcg", "0.0 2.52 3.02 4.32 5.86 6.22 7.22 7.85"),
@@ -317,11 +313,10 @@ def of_documents() -> Iterator[Published]:
     ):
         for k, number in enumerate(numbers.split(), 1):
             ours = p(of_list, grades, f"{name}@{k}", **linear)
-            yield Published(CUTOFFS, name, f"@{k}", number, ours)
+            yield Published(DOCUMENTS, f"nirajan-fuse, {name}@{k}", number, ours)
     yield Published(
         DOCUMENTS,
         "Kaggle, MAP@4",
-        "value",
         "0.71875",
         lambda: tfr.evaluate([truth] * 6, [*map(list, lists)], [kaggle], inputs="ids")[
             "map@4"
@@ -334,22 +329,20 @@ OF_DATA = [*of_reliability(), *of_tests()]
 OF_MODELS = [*of_movielens()]
 
 
-def table_of(name: str) -> str:
-    """A Markdown table of the page, with the numbers as they were printed."""
-    printed = {
-        (each.row, each.column): each.printed
+def table_of(section: str) -> str:
+    """The Markdown table of a section of the page."""
+    rows = [
+        f"| {each.what} | {each.printed} | {each.ours():.{max(4, each.digits)}f} |"
         for each in (*ALWAYS, *OF_DATA, *OF_MODELS)
-        if each.table == name
-    }
-    columns = [*dict.fromkeys(column for _, column in printed)]
-    lines = [["", *columns], ["---", *["---:"] * len(columns)]]
-    for row in dict.fromkeys(row for row, _ in printed):
-        lines.append([row, *(printed.get((row, column), "") for column in columns)])
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+        if each.section == section
+    ]
+    return "\n".join(
+        ["| value | published | tfrankmetrics |", "|---|---:|---:|", *rows]
+    )
 
 
 def updated(text: str) -> str:
-    """The page with new tables."""
+    """The page with new tables, each below the heading of its section."""
     return re.sub(
         r"(<!-- published: ([\w\s-]+) -->\n\n).*?(\n\n<!-- end -->)",
         lambda match: match[1] + table_of(match[2]) + match[3],
