@@ -17,6 +17,8 @@ DOCUMENT = pathlib.Path(__file__).parent.parent / "docs" / "conventions.md"
 TOLERANCE = 5.1e-5
 
 
+# The name of a tool in the document, where its convention has a longer one.
+LONG_NAMES = {"TF-Ranking": "TensorFlow Ranking"}
 # A call, and the table of its values.
 CHOICES = re.compile(r"^```py\n(.*?)^```\n+((?:^\|[^\n]*\n)+)", re.M | re.S)
 NAMES = {
@@ -109,26 +111,52 @@ def numbers(cell):
 def choice_examples():
     """The examples of "Options in which tools differ", each with the rows of its table."""
     blocks = CHOICES.findall(_section("Options in which tools differ"))
-    return [
-        (
-            _example(code),
-            [
-                Row(
-                    numbers(value),
-                    [tool for tool in tools.split(", ") if tool],
-                    [_option(code) for code in re.findall(r"`(.*?)`", ours)],
-                )
-                for value, tools, ours in _cells(table)
-            ],
+    return [_with_rows(_example(code), table) for code, table in blocks]
+
+
+def _with_rows(example, table):
+    rows = [
+        Row(
+            numbers(value),
+            _tools(tools),
+            [_option(code) for code in re.findall(r"`(.*?)`", ours)],
         )
-        for code, table in blocks
+        for value, tools, ours in _cells(table)
     ]
+    if example.lists_every_tool:
+        listed = [options.get("convention") for row in rows for options in row.ours]
+        implied = _implied([row.tools for row in rows], example.metric)
+        for row, names in zip(rows, implied, strict=True):
+            row.ours.extend(
+                {"convention": name} for name in names if name not in listed
+            )
+    return example, rows
+
+
+def _tools(cell):
+    return [tool for tool in cell.split(", ") if tool]
+
+
+def _implied(tools_of_rows, metric):
+    """The conventions that each row implies: all their tools in the table are in it."""
+    implied = [[] for _ in tools_of_rows]
+    for name, convention in tfr.CONVENTIONS.items():
+        rows = [
+            number
+            for number, tools in enumerate(tools_of_rows)
+            if {LONG_NAMES.get(tool, tool) for tool in tools}
+            & {*convention.tools.split(", ")}
+        ]
+        if len(rows) == 1 and metric in convention.metrics:
+            implied[rows[0]].append(name)
+    return implied
 
 
 def choices_with_conventions(text):
     """The document with each convention in the row of the value that it leads to.
 
-    A value that no row has gets one, without tools.
+    The row of its tools implies a convention, which is then not written. A value that no
+    row has gets one, without tools.
     """
     for call, table in CHOICES.findall(text):
         example = _example(call)
@@ -143,15 +171,23 @@ def _with_conventions(example, table):
     for name, convention in tfr.CONVENTIONS.items():
         if example.metric in convention.metrics:
             value = f"{example.value(convention=name):.4f}"
-            names.setdefault(value, []).append(f'`"{name}"`')
-    for number, (value, tools, ours) in enumerate(_cells(table)):
+            names.setdefault(value, []).append(name)
+    cells = _cells(table)
+    implied = _implied([_tools(tools) for _, tools, _ in cells], example.metric)
+    for number, (value, tools, ours) in enumerate(cells):
         options = re.findall(r"`[a-z_]+=.*?`", ours)
         of_row = [f"{number:.4f}" for number in numbers(value)]
         conventions = names.pop(of_row[0], []) if len(of_row) == 1 else []
-        ours = ", ".join([*conventions, *options])
+        conventions = [name for name in conventions if name not in implied[number]]
+        ours = ", ".join([*map(_quoted, conventions), *options])
         lines[number] = f"| {value} | {tools} | {ours} |".replace("|  |", "| |")
-    lines += [f"| {value} | | {', '.join(ours)} |" for value, ours in names.items()]
+    for value, conventions in names.items():
+        lines.append(f"| {value} | | {', '.join(map(_quoted, conventions))} |")
     return "\n".join([header, rule, *lines, ""])
+
+
+def _quoted(name):
+    return f'`"{name}"`'
 
 
 def difference_examples():

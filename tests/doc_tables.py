@@ -8,7 +8,6 @@ A document encloses each table in the comments `<!-- make tables: metrics -->` a
 import functools
 import pathlib
 import re
-import textwrap
 import typing
 
 from cases import OWN_METRICS as METRICS
@@ -22,14 +21,11 @@ CARDS = "docs/choosing.md"
 CONVENTIONS = "docs/conventions.md"
 DOCUMENTS = [
     "README.md",
-    CARDS,
     CONVENTIONS,
     "docs/reference/metrics.md",
     "docs/reference/options.md",
 ]
 MARKED = re.compile(r"(<!-- make tables: ([\w ]+) -->\n\n).*?(<!-- end -->)", re.S)
-ALSO_IN = re.compile(r"^\*   \*\*Conventions\.\*\* (?:[^.;]|\n)+", re.M)
-NO_CONVENTION = "none"
 
 
 def text_of(document):
@@ -90,15 +86,13 @@ def names_of_metrics():
     for name in (name for names in groups().values() for name in names):
         declaration = METRICS[name]
         argument = "k=10" if declaration.has_cutoff else ""
-        summary, _, _ = declaration.cls.__doc__.partition("\n\n")
         cells = [
             f"`{at(name, 10)}`",
             f"`{declaration.cls.__name__}({argument})`",
             listed(at(name, 10).replace(name, alias) for alias in declaration.aliases),
-            " ".join(summary.split()).removesuffix("."),
         ]
         rows.append(cells)
-    return table(["name", "class", "aliases", "meaning"], *rows)
+    return table(["name", "class", "aliases"], *rows)
 
 
 def blocks_of_metrics():
@@ -107,9 +101,7 @@ def blocks_of_metrics():
         parts.append(f"## {heading}")
         for name in names:
             cls = METRICS[name].cls.__name__
-            parts.append(
-                f"::: tfrankmetrics.{cls}\n    options:\n      heading_level: 3"
-            )
+            parts.append(f"::: tfrankmetrics.{cls}")
     return "\n\n".join(parts)
 
 
@@ -170,16 +162,14 @@ def inputs_of_metrics():
             "yes" if declaration.has_cutoff else "",
         )
         metrics.setdefault(cells, []).append(name)
-    header = ["metric", *INPUTS, "rows", "cutoff"]
-    return table(header, *([listed(names), *cells] for cells, names in metrics.items()))
+    *groups_of_few, most = sorted(metrics, key=lambda cells: len(metrics[cells]))
+    rows = [[listed(metrics[cells]), *cells] for cells in groups_of_few]
+    return table(["metric", *INPUTS, "rows", "cutoff"], *rows, ["all others", *most])
 
 
 def blocks_of_types():
     names = [name for name in tfr.options.__all__ if name != "Options"]
-    return "\n\n".join(
-        f"::: tfrankmetrics.options.{name}\n    options:\n      heading_level: 3"
-        for name in names
-    )
+    return "\n\n".join(f"::: tfrankmetrics.options.{name}" for name in names)
 
 
 def conventions():
@@ -202,27 +192,11 @@ TABLES = {
 }
 
 
-def with_conventions_of_cards(text):
-    """The cards, each with the conventions that cover its metric."""
-
-    def card(found):
-        covering = [
-            name for name, c in tfr.CONVENTIONS.items() if found["name"] in c.metrics
-        ]
-        line = f"*   **Conventions.** {listed(covering) or NO_CONVENTION}"
-        line = textwrap.fill(line, 100, subsequent_indent="    ")
-        return ALSO_IN.sub(line, found[0])
-
-    return re.sub(r"^### `(?P<name>\w+).*?(?=^##|\Z)", card, text, flags=re.M | re.S)
-
-
 def updated(document):
     """The text of a document with its tables as the declarations have them."""
     text = MARKED.sub(
         lambda m: m[1] + TABLES[m[2]]() + "\n\n" + m[3], text_of(document)
     )
-    if document == CARDS:
-        text = with_conventions_of_cards(text)
     return choices_with_conventions(text) if document == CONVENTIONS else text
 
 

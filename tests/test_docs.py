@@ -107,11 +107,7 @@ CARD = re.compile(
     r".+\?\n\n"  # the question that the metric answers
     r"(?P<formulas>(?:```math\n.+\n```\n\n)+)"
     r"(?P<symbols>(?:Here (?:.+\n)+\n)?)"
-    r"\*   \*\*Range\.\*\* (?:.+\n)+"
-    r"\*   \*\*Not taken into account:\*\* (?:.+\n)+"
-    r"\*   \*\*Caveats\.\*\* (?:.+\n)+"
-    r"\*   \*\*Source\.\*\* (?:.+\n)+"
-    r"\*   \*\*Conventions\.\*\* (?P<tools>(?:.+\n)+)$",
+    r"\*\*Pitfall\.\*\* (?:.+\n)+$",
     re.MULTILINE,
 )
 INLINE_FORMULA = re.compile(r"\$([^$\n]+)\$")

@@ -294,8 +294,8 @@ class FirstRelevantRank(WholeListMetric):
 
     Under ties, it is the average over all permutations of tied items. Items that were
     not retrieved share the last ranks. With one relevant item per query, this is the
-    mean rank of knowledge graph completion. The value is at least 1. Unlike MRR, one
-    query with a very low rank can dominate the mean.
+    mean rank of knowledge graph completion (Bordes et al., NIPS 2013). The value is at
+    least 1. Unlike MRR, one query with a very low rank can dominate the mean.
 
     >>> first = FirstRelevantRank()
     >>> first.update_state(y_true=[[0, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
