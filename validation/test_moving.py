@@ -24,7 +24,7 @@ from moving_pages import (
     flat,
     run_page,
 )
-from recbole.evaluator import metrics_dict
+from recbole.evaluator import DataStruct, metrics_dict
 from recommenders.evaluation import python_evaluation
 
 import tfrankmetrics as tfr
@@ -81,8 +81,18 @@ def of_scikit_learn(call, page, tool):
 def of_recommenders_or_recbole(call, page, tool):
     if "(" in call:
         return eval(call, {**vars(python_evaluation), **page})
-    metric = metrics_dict[call.lower()](page["config"])
-    return next(iter(metric.calculate_metric(page["found"]).values()))
+    return of_recbole(call.lower(), page, metric_decimal_place=15)
+
+
+def of_recbole(name, page, **options):
+    """A metric by the class that RecBole's trainer calls."""
+    found = DataStruct()
+    pairs = zip(page["relevant"], page["recommended"], strict=True)
+    rows = [[item in items for item in top] + [len(items)] for items, top in pairs]
+    found.set("rec.topk", torch.tensor(rows))
+    metric = metrics_dict[name]({"topk": [3], **options})
+    (value,) = metric.calculate_metric(found).values()
+    return value
 
 
 def arrays(metric, page, call, **options):
@@ -102,9 +112,8 @@ def tables(metric, page, call, **options):
 
 def frames_or_ids(metric, page, call, **options):
     if "(" in call:
-        names = {**page["columns"], "score": "prediction"}
         return tfr.evaluate_run(
-            page["true"], page["pred"], [metric], **names, **options
+            page["true"], page["pred"], [metric], **page["columns"], **options
         )
     lists = page["relevant"], page["recommended"]
     return tfr.evaluate(*lists, [metric], inputs="ids", **options)
@@ -250,9 +259,8 @@ def test_auc_of_scikit_learn_without_relevant_items():
 @mock.patch.object(np, "float", float, create=True)  # RecBole needs NumPy 1
 def test_recbole_rounds():
     page = run_page(*RECBOLE_AND_RECOMMENDERS).names
-    (exact,) = page["theirs"][0].values()
-    config = {**page["config"], "metric_decimal_place": 4}
-    (rounded,) = metrics_dict["ndcg"](config).calculate_metric(page["found"]).values()
+    exact = of_recbole("ndcg", page, metric_decimal_place=15)
+    rounded = of_recbole("ndcg", page, metric_decimal_place=4)
     assert rounded == round(float(exact), 4) != exact
 
 

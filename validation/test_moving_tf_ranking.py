@@ -50,8 +50,30 @@ def test_get_of_tf_ranking_refuses_metrics_of_subtopics(key):
 
 def test_page_of_tensorflow_recommenders():
     page = run_page("moving/keras-rs-tfrs", "TensorFlow Recommenders")
-    assert len(page.pairs) == 2
     assert_pairs_agree(page.pairs, 1e-6)
+    names = page.names
+    queries, candidates, relevant = (
+        names[name] for name in ["queries", "candidates", "relevant"]
+    )
+    layers = tfrs.layers.factorized_top_k
+    weights = np.arange(100.0)
+    metric = tfrs.metrics.FactorizedTopK(
+        layers.Streaming().index_from_dataset(names["dataset"]), ks=[10]
+    )
+    metric.update_state(queries, candidates[relevant], sample_weight=weights)
+    seen = np.tile(np.arange(200, 600, dtype="i4"), (100, 1))
+    index = layers.BruteForce(k=10).index(candidates)
+    _, found = index.query_with_exclusions(queries, exclusions=seen)
+    is_hit = np.any(found.numpy() == relevant[:, np.newaxis], axis=1)
+    theirs = [float(metric.result()[0]), is_hit.mean()]
+    ours = [
+        tfr.evaluate_retrieval(
+            queries, candidates, relevant, ["hit_rate@10"], convention="tfrs", **options
+        )["hit_rate@10"]
+        for options in [{}, {"sample_weight": weights}, {"exclude": seen}]
+    ]
+    assert len({*ours}) == 3
+    assert ours[1:] == pytest.approx(theirs, rel=1e-6)
 
 
 def test_names_in_the_logs_of_tensorflow_recommenders():
