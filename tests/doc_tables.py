@@ -25,6 +25,8 @@ DOCUMENTS = [
     "docs/reference/metrics.md",
     "docs/reference/options.md",
 ]
+# Groups of metrics that a page of the guide explains.
+GUIDES = {"Beyond accuracy": "[beyond accuracy](docs/guide/beyond-accuracy.md)"}
 MARKED = re.compile(r"(<!-- make tables: ([\w ]+) -->\n\n).*?(<!-- end -->)", re.S)
 
 
@@ -71,7 +73,10 @@ def metrics_by_group():
     return table(
         ["", ""],
         *(
-            [heading.lower(), listed(at(name, "k") for name in names)]
+            [
+                GUIDES.get(heading, heading.lower()),
+                listed(at(name, "k") for name in names),
+            ]
             for heading, names in groups().items()
         ),
         [

@@ -120,6 +120,13 @@ def decided(*differences, **fields):
             "is +0.1000, and at least -0.1000 by the 95% interval.",
         ),
         (
+            {"models": ("new", "old"), "low": 0.1, "high": 0.12},
+            {},
+            False,
+            "mrr of 'new' is worse than that of 'old' by 0.1 or more: its gain is "
+            "-0.1000, and at most -0.1000 by the 95% interval.",
+        ),
+        (
             {"models": ("new", "old"), "low": -0.05, "high": 0.12},
             {},
             False,

@@ -283,7 +283,9 @@ def test_each_item_has_one_row_in_two_conventions():
     assert "They differ in cutoff (1 or 2)" in str(cutoffs)
     assert "unjudged" not in str(cutoffs)
     metrics = tfr.explain([3, 0, 1], [3, 2, 1], "mrr", versus=tfr.DCG())
-    assert "They are different metrics; the values part at rank 1." in str(metrics)
+    assert "They are different metrics; the values differ from rank 1 on." in str(
+        metrics
+    )
 
 
 def test_nan_is_tied_only_with_nan():
@@ -336,7 +338,7 @@ def test_two_conventions_side_by_side():
         np.testing.assert_array_equal(shown, alone.columns["contribution"])
     assert "discount (trec_eval)" not in both.columns  # the same in both
     assert "gain ('exponential' or 'linear')" in str(both)
-    assert "part at rank 1" in str(both)
+    assert "differ from rank 1 on" in str(both)
     linear = tfr.NDCG(k=3, gain="linear", name="linear")
     other = tfr.explain(labels, scores, tfr.NDCG(k=2), versus=linear)
     assert [*other.values] == ["ndcg@2", "linear"]

@@ -63,7 +63,7 @@ class Rule(NamedTuple):
         is_reversed = each.models != (self.baseline, self.model)
         sign = -1 if is_reversed != self.lower_is_better else 1
         ends = sign * each.low, sign * each.high
-        low, gain = min(ends), sign * each.difference
+        low, high, gain = min(ends), max(ends), sign * each.difference
         where = "" if each.slice is None else f" in the slice {listed(each.slice)}"
         start = f"{self.metric} of {self.model!r}{where} is "
         differs = each.wins + each.losses > 0
@@ -75,11 +75,12 @@ class Rule(NamedTuple):
             cause = f"{number} no interval" if each.queries else "no query is included"
             return Decision(False, f"{start}unknown, since {cause}.")
         if self.policy == "not_worse":
-            passed = low > -self.margin
-            verb = "not worse" if passed else "perhaps worse"
+            passed, is_worse = low > -self.margin, high <= -self.margin
+            verb = "not worse" if passed else "worse" if is_worse else "perhaps worse"
+            limit = f"at most {high:+.4f}" if is_worse else f"at least {low:+.4f}"
             reason = (
                 f"{verb} than that of {self.baseline!r} by {self.margin:g} or more: "
-                f"its gain is {gain:+.4f}, and at least {low:+.4f} by the 95% interval."
+                f"its gain is {gain:+.4f}, and {limit} by the 95% interval."
             )
             return Decision(passed, start + reason)
         passed = each.is_significant and gain > self.margin

@@ -116,7 +116,9 @@ def _difference(one: Working, other: Working | None = None) -> str:
     if one.measure.declaration is not other.measure.declaration:
         text = "They are different metrics"
     parts = ~np.isclose(*_running(one, other), rtol=1e-9, equal_nan=True)
-    where = f"; the values part at rank {parts.argmax() + 1}" if parts.any() else ""
+    where = (
+        f"; the values differ from rank {parts.argmax() + 1} on" if parts.any() else ""
+    )
     return f"{text}{where}."
 
 
