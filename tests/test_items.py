@@ -12,7 +12,7 @@ import tensorflow as tf
 from cases import ITEM_METRICS
 
 import tfrankmetrics as tfr
-from tfrankmetrics.options import NumItems
+from tfrankmetrics.options import ItemNumbers, NumItems
 from tfrankmetrics.retrieval import top
 
 ITEMS = 5
@@ -337,6 +337,35 @@ def test_a_user_declares_a_metric_over_all_queries():
 
 
 IDS = ([[1]], [[1, 2]])
+
+
+def test_a_formula_may_compute_with_the_data():
+    def share_below(recommended, *, price, limit):
+        is_cheap = price.values < limit
+        return recommended.xp.divide_no_nan(
+            recommended.sum(is_cheap), recommended.number
+        )
+
+    @tfr.metric("cheap_share", formula=share_below)
+    class CheapShare(tfr.ItemMetric):
+        """The share of the items that costs less than a limit."""
+
+        price: ItemNumbers = None
+        limit: float = 10.0
+
+    price = {"tea": 5, "milk": 20, "rice": 8}
+    found = tfr.evaluate(
+        [["tea"]],
+        [["milk", "rice", "tea"]],
+        ["cheap_share@2"],
+        inputs="ids",
+        price=price,
+    )
+    assert found == {"cheap_share@2": 0.5}
+    metric = CheapShare(k=3, price=[5, 20, 8], limit=9.0, inputs="ids")
+    update = tf.function(metric.update_state)
+    update(tf.constant([[0]]), tf.constant([[1, 2, 0]]))
+    assert float(metric.result()) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(

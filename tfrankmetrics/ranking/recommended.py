@@ -15,6 +15,8 @@ import math
 from types import ModuleType
 from typing import NamedTuple
 
+import numpy as np
+
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.item_data import ItemData
@@ -92,11 +94,12 @@ class Recommended:
         """Whether the ids of all recommended items are below `num_items`, `[B]`."""
         return xp.all((self.items >= 0) & (self.items < num_items), axis=1)
 
-    def sum(self, data: ItemData, attention: Array | None = None) -> Array:
+    def sum(self, data: ItemData | np.ndarray, attention: Array | None = None) -> Array:
         """The sum of the data of the items down to each cutoff; the mean under ties.
 
         Args:
-            data: A number for each item, or a vector.
+            data: A number for each item, or a vector: an option, or an array that is
+                computed from the `values` of an option, such as `price.values < 10`.
             attention: A weight for each rank, `[D]`; 1 by default.
 
         Returns:
@@ -172,8 +175,9 @@ class Recommended:
             parts.append(xp.segment_sum(xp.reshape(amounts, [-1]), index, size))
         return xp.stack(parts)
 
-    def _values(self, data: ItemData) -> Array:
-        return xp.asarray(data.values, xp.float64, like=self.exists)
+    def _values(self, data: ItemData | np.ndarray) -> Array:
+        values = data.values if isinstance(data, ItemData) else data
+        return xp.asarray(values, xp.float64, like=self.exists)
 
     def _clipped(self, num_items: int) -> Array:
         """Ids with data; an id without data makes the weight of the query NaN."""
