@@ -1140,11 +1140,11 @@ def test_numbers_of_the_tables_stand_on_the_right():
 
 def test_notes_explain_letters_only_where_models_are_compared():
     alone, both = repr(tfr.compare(values("A"))), repr(tfr.compare(values("AB")))
-    assert "Letter:" in both
-    assert "significantly worse model (adjusted p < 0.05)" in both
+    assert "a: significantly" in both
+    assert "significantly better than (a) (adjusted p < 0.05)" in both
     one_test = repr(tfr.compare(values("AB", ["mrr"])))
-    assert "significantly worse model (p < 0.05)" in one_test
-    assert "Letter:" not in alone
+    assert "significantly better than (a) (p < 0.05)" in one_test
+    assert "significantly" not in alone
     assert "A (a)" in both
     assert "(a)" not in alone
 

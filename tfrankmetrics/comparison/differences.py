@@ -67,7 +67,7 @@ def compare(
     >>> compare({"A": a, "B": b})
     metric  queries                     A (a)                    B (b)
     mrr           4  0.7500 [0.3573, 1.0000]*  0.6667 [0.1431, 1.0000]
-    Mean [95% interval]. * or bold: best. Letter: significantly worse model (p < 0.05).
+    Mean [95% interval]. * or bold: best. a: significantly better than (a) (p < 0.05).
     <BLANKLINE>
     metric  models  difference        95% interval      p  wins  losses  ties
     mrr     B - A      -0.0833  [-0.9202, +0.7841]  0.750     2       2     0

@@ -38,7 +38,7 @@ class Comparison(ComparisonTables):
     | --- | ---: | ---: | ---: |
     | mrr | 3 | 0.5667 [0.0000, 1.0000] | **0.8333 [0.3333, 1.0000]** |
     <BLANKLINE>
-    Mean [95% interval]. * or bold: best. Letter: significantly worse model (p < 0.05).
+    Mean [95% interval]. * or bold: best. a: significantly better than (a) (p < 0.05).
 
     It prints as two tables, and shows them as HTML in a notebook. In the first one, a
     star marks the best model of a row, and letters mark the models that a model is

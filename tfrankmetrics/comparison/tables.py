@@ -102,7 +102,7 @@ class ComparisonTables:
         note = "Mean [95% interval]."
         if len(models) > 1:
             p = "adjusted p" if self._is_adjusted else "p"
-            note += f" * or bold: best. Letter: significantly worse model ({p} < 0.05)."
+            note += f" * or bold: best. a: significantly better than (a) ({p} < 0.05)."
         if self.dropped:
             are = "query is" if self.dropped == 1 else "queries are"
             note += f" {self.dropped} {are} excluded, which only some models have."
