@@ -304,6 +304,17 @@ def test_retrieval_equals_the_scores_of_the_whole_catalogue(
         assert found[key] == pytest.approx(expected[key], abs=1e-12)
 
 
+def test_parts_of_the_queries_break_ties_in_the_same_way(monkeypatch):
+    rng = np.random.default_rng(0)
+    queries, candidates = rng.integers(0, 2, (30, 3)), rng.integers(0, 2, (40, 3))
+    arguments = queries, candidates, rng.integers(0, 40, 30), ["novelty@3"]
+    options = {"popularity": rng.uniform(0.1, 1, 40), "ties": "random", "seed": 3}
+    found = tfr.evaluate_retrieval(*arguments, per_query=True, **options)
+    monkeypatch.setattr(top, "ELEMENTS_IN_CACHE", 50)
+    in_parts = tfr.evaluate_retrieval(*arguments, per_query=True, **options)
+    np.testing.assert_array_equal(in_parts["novelty@3"], found["novelty@3"])
+
+
 def test_too_many_tied_candidates_are_an_error(monkeypatch):
     monkeypatch.setattr(top, "MOST_KEPT", 10)
     arguments = np.zeros((2, 3)), np.zeros((20, 3)), [0, 1]

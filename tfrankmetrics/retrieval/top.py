@@ -163,7 +163,6 @@ class TopCandidates:
             self._lower = self._lowered(slice(0, self._num_queries), reached)
             limits = reached if is_exact else self._lower
             is_kept = (numbers >= limits[every.rows]) & (takes_nan | ~is_nan)
-            is_kept |= takes_nan & ~is_nan
             if self._is_stable and is_exact:
                 places = np.arange(len(order)) - starts[every.rows]
                 is_kept = places < self._depth
