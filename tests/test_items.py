@@ -374,8 +374,12 @@ def test_a_formula_may_compute_with_the_data():
     )
     assert found == {"cheap_share@2": 0.5}
     metric = CheapShare(k=3, price=[5, 20, 8], limit=9.0, inputs="ids")
-    update = tf.function(metric.update_state)
-    update(tf.constant([[0]]), tf.constant([[1, 2, 0]]))
+
+    @tf.function
+    def update():
+        metric.update_state(tf.constant([[0]]), tf.constant([[1, 2, 0]]))
+
+    update()
     assert float(metric.result()) == pytest.approx(2 / 3)
 
 
