@@ -15,8 +15,6 @@ import math
 from types import ModuleType
 from typing import NamedTuple
 
-import numpy as np
-
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.item_data import ItemData
@@ -94,7 +92,7 @@ class Recommended:
         """Whether the ids of all recommended items are below `num_items`, `[B]`."""
         return xp.all((self.items >= 0) & (self.items < num_items), axis=1)
 
-    def sum(self, data: ItemData | np.ndarray, attention: Array | None = None) -> Array:
+    def sum(self, data: ItemData | Array, attention: Array | None = None) -> Array:
         """The sum of the data of the items down to each cutoff; the mean under ties.
 
         Args:
@@ -175,7 +173,7 @@ class Recommended:
             parts.append(xp.segment_sum(xp.reshape(amounts, [-1]), index, size))
         return xp.stack(parts)
 
-    def _values(self, data: ItemData | np.ndarray) -> Array:
+    def _values(self, data: ItemData | Array) -> Array:
         values = data.values if isinstance(data, ItemData) else data
         return xp.asarray(values, xp.float64, like=self.exists)
 

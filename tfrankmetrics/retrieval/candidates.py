@@ -29,14 +29,14 @@ class ArrayCandidates:
         self._parts = even_parts(self.number, chunk_size)
 
     @functools.cached_property
-    def norms(self) -> np.ndarray:
-        """Bounds of the norms of vectors; NaN for a vector that is not finite."""
+    def largest_norm(self) -> float:
+        """A bound of the norms of the finite vectors; NaN if there is none."""
         parts = (self.inputs[part.start : part.stop] for part in self._parts)
-        return np.concatenate([norms_of(part) for part in parts])
+        return np.fmax.reduce([np.fmax.reduce(norms_of(part)) for part in parts])
 
     @functools.cached_property
     def hold_integers(self) -> bool:
-        """Whether all numbers of the vectors are integers."""
+        """Whether all numbers of the vectors are finite integers."""
         return hold_integers(self.inputs)
 
     def at(self, positions: np.ndarray) -> Any:

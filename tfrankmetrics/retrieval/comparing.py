@@ -266,8 +266,14 @@ def _at_levels_of(
     stop = np.searchsorted(ordered, last + np.uint32(NUM_PLACES))
     sizes = stop - start
     columns = np.repeat(np.arange(len(sizes)), sizes)
-    others = np.arange(len(columns)) + np.repeat(stop - np.cumsum(sizes), sizes)
+    others = np.repeat(start, sizes) + counting_up(sizes)
     return len(ordered) - stop, columns, ordered[others] % NUM_PLACES
+
+
+def counting_up(lengths: np.ndarray) -> np.ndarray:
+    """The numbers 0 ... n - 1 for each length n, one after another."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
 
 
 def _are_finite(upper: np.ndarray, lower: np.ndarray) -> bool:

@@ -23,7 +23,7 @@ from tfrankmetrics.retrieval.blocks import Block, Depth, Order, Ranks
 from tfrankmetrics.retrieval.chunks import Candidates, Chunk
 from tfrankmetrics.retrieval.inputs import padded, rows_of
 from tfrankmetrics.retrieval.products import Memory, dot_product
-from tfrankmetrics.retrieval.top import Top
+from tfrankmetrics.retrieval.top import Top, TopCandidates
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 
@@ -63,9 +63,9 @@ def count_ranks(
         again = [block for block in blocks if block.start_again()]
         if again:
             _count(again, candidates, progress, pool, library)
-        top = (
-            None if depth is None else _joined_top(blocks, by_number, block_size, pool)
-        )
+        top = None
+        if depth is not None:
+            top = _joined_top(blocks, by_number, block_size, pool)
     if any(block.start_again() for block in again):
         raise ValueError(
             "A candidate must have the same score each time. Received: other scores "
@@ -82,8 +82,8 @@ def _joined_top(
     pool: concurrent.futures.Executor,
 ) -> Top:
     """The candidates with the highest scores of all blocks, by query."""
-    kept = (block.top.kept for block in blocks if block.top is not None)
-    tops = [*pool.map(lambda of_block: of_block(), kept)]
+    found = (block.top for block in blocks if block.top is not None)
+    tops = [*pool.map(TopCandidates.kept, found)]
     rows = [
         by_number[number * block_size + top.rows] for number, top in enumerate(tops)
     ]

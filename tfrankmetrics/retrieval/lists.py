@@ -20,6 +20,7 @@ from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.retrieval.blocks import Order, Ranks
+from tfrankmetrics.retrieval.comparing import counting_up
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 
@@ -142,16 +143,10 @@ class SomeRanks:
         )
         ranks[:, : self._down_to] = np.arange(1, self._down_to + 1)
         starts, sizes = starts.ravel(), sizes.ravel()
-        below = np.repeat(starts, sizes) + _counting_up(sizes) + 1
+        below = np.repeat(starts, sizes) + counting_up(sizes) + 1
         rows = np.repeat(np.arange(len(queries)), lengths)
-        ranks[rows, self._down_to + _counting_up(lengths)] = below
+        ranks[rows, self._down_to + counting_up(lengths)] = below
         return ranks
-
-
-def _counting_up(lengths: np.ndarray) -> np.ndarray:
-    """The numbers 0 ... n - 1 for each length n, one after another."""
-    ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
 
 
 def by_query(

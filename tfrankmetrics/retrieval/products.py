@@ -147,10 +147,12 @@ def norms_of(vectors: np.ndarray) -> np.ndarray:
 
 
 def hold_integers(vectors: np.ndarray) -> bool:
-    """Whether all numbers of some vectors are integers."""
+    """Whether all numbers of some vectors are finite integers."""
     parts = (vectors[start : start + 2**10] for start in range(0, len(vectors), 2**10))
     with quiet():
-        return all((part == np.rint(part)).all() for part in parts)
+        return all(
+            (np.isfinite(part) & (part == np.rint(part))).all() for part in parts
+        )
 
 
 class Rounding:
@@ -173,15 +175,11 @@ class Rounding:
         self._of_score = 2 * eps
         self._least = float(computed_in.tiny) if dtype == computed_in.dtype else 1e-4
         with quiet():
-            norms = norms_of(queries)
-            largest = norms.max(initial=0) * candidates.norms.max()
-            is_precise = largest * float(computed_in.eps) < 1
-            if is_precise and hold_integers(queries) and candidates.hold_integers:
-                self.is_exact = True
-                return
-            of_terms = length * float(computed_in.eps) / 2 * norms
-            of_terms *= (1 + 2 * eps) * np.fmax.reduce(candidates.norms)
-        self._of_terms = of_terms[:, np.newaxis]
+            ulps = float(computed_in.eps) * norms_of(queries) * candidates.largest_norm
+            self._of_terms = (length / 2 * (1 + 2 * eps) * ulps)[:, np.newaxis]
+            is_precise = np.fmax.reduce(ulps) < 1
+        if is_precise and hold_integers(queries) and candidates.hold_integers:
+            self.is_exact = True
 
     def most(self, scores: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
         """How much scores of some queries near `scores` `[R, M]` may differ."""

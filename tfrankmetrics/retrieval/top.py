@@ -160,9 +160,10 @@ class TopCandidates:
             reached = np.where(is_full, numbers[last], lowest_score(numbers))
             reached = reached.astype(numbers.dtype)
             takes_nan = (~is_full | is_nan[last])[every.rows]
-            self._lower = self._lowered(slice(0, self._num_queries), reached)
-            limits = reached if is_exact else self._lower
-            is_kept = (numbers >= limits[every.rows]) & (takes_nan | ~is_nan)
+            if not is_exact:
+                reached = self._lowered(slice(0, self._num_queries), reached)
+            self._lower = reached
+            is_kept = (numbers >= reached[every.rows]) & (takes_nan | ~is_nan)
             if self._is_stable and is_exact:
                 places = np.arange(len(order)) - starts[every.rows]
                 is_kept = places < self._depth
