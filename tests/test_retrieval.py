@@ -1,6 +1,7 @@
 """Tests `evaluate_retrieval` and its callback: exact ranks among all candidates."""
 
 import gc
+import itertools
 import pickle
 import warnings
 import weakref
@@ -120,6 +121,65 @@ def test_one_relevant_item_has_the_same_bits_down_to_a_cutoff(number):
     )
     for name in names:
         np.testing.assert_array_equal(chunks[name], whole[name], err_msg=name)
+
+
+FIRST_RELEVANT = ["mrr", "first_relevant_rank", "mrr@5", "ndcg@2"]
+
+
+@pytest.mark.parametrize("ties", ["expected", "stable", "best", "worst"])
+@pytest.mark.parametrize("library", [np.asarray, tf.constant])
+@pytest.mark.parametrize("number", range(6))
+def test_incomplete_counts_do_not_change_a_value(number, library, ties, monkeypatch):
+    monkeypatch.setattr(comparing, "FIRST_COLUMNS", 5)
+    queries, candidates, truth, exclude = case(number)
+    candidates = np.tile(candidates, (1 + number % 2, 1))
+    scores = np.einsum("bd,vd->bv", queries, candidates)
+    queries, candidates = library(queries), library(candidates)
+    cut = [name for name in NAMES if "@" in name]
+    every = truth, {"ids": truth["ids"]}  # some and no items below the threshold
+    options = {"per_query": True, "ties": ties}
+    for relevant, names in itertools.product(every, (cut, FIRST_RELEVANT, ["mrr"])):
+        whole = tfr.evaluate(
+            {**relevant, "exclude": exclude},
+            scores,
+            names,
+            inputs="catalogue",
+            **options,
+        )
+        for size in (13, 1000):
+            chunks = tfr.evaluate_retrieval(
+                queries,
+                candidates,
+                relevant,
+                names,
+                exclude=exclude,
+                chunk_size=size,
+                batch_size=3,
+                **options,
+            )
+            for name in names:
+                np.testing.assert_allclose(
+                    chunks[name], whole[name], rtol=1e-12, err_msg=name
+                )
+
+
+def test_the_first_relevant_item_may_differ_between_two_products(monkeypatch):
+    monkeypatch.setattr(comparing, "FIRST_COLUMNS", 5)
+    candidates = np.arange(50.0)[:, np.newaxis]
+    truth = [[20, 21, 22]]
+
+    def score(queries, candidates):
+        scores = tf.repeat(tf.transpose(candidates), len(queries), axis=0)
+        # 20, 21 and 22 are almost tied; a product of them alone has another order.
+        is_near = (scores >= 20) & (scores <= 22)
+        sign = -1.0 if candidates[0, 0] == 20 else 1.0
+        return tf.where(is_near, 21 + sign * 1e-3 * (scores - 21), scores)
+
+    names = ["mrr", "first_relevant_rank"]
+    found = tfr.evaluate_retrieval(
+        [[1.0]], candidates, truth, names, score=score, chunk_size=25
+    )
+    assert found == {"mrr": 1 / 28, "first_relevant_rank": 28}
 
 
 def test_tied_shares_are_those_of_all_scores():
@@ -369,7 +429,10 @@ def scores_and_thresholds(number, kind):
 def test_all_ways_count_alike(number, kind, is_rounded, monkeypatch):
     scores, thresholds = scores_and_thresholds(number, kind)
     rng = np.random.default_rng(number)
-    numbers = np.sort(rng.integers(0, number + 1, 30))[::-1]
+    thresholds = np.sort(thresholds, axis=1)[:, ::-1]
+    enough = rng.integers(0, 60, thresholds.shape)
+    enough[rng.uniform(size=enough.shape) < 0.3] = 10**6
+    enough[np.arange(number) >= rng.integers(0, number + 1, (30, 1))] = 0
     near, given = None, scores
     if is_rounded:
         given = scores + rng.uniform(-0.4, 0.4, scores.shape).astype("float32")
@@ -378,14 +441,28 @@ def test_all_ways_count_alike(number, kind, is_rounded, monkeypatch):
             thresholds + np.float32(0.5),
             lambda rows, columns: scores[rows, columns],
         )
-    for most in (0, 1000):
+    own, limits = scores[:, np.newaxis], thresholds[:, :, np.newaxis]
+    expected = (own > limits).sum(2), (own >= limits).sum(2)
+    is_needed = expected[0] < enough
+    for most, first in itertools.product((0, 1000), (50, 10**6)):
         monkeypatch.setattr(comparing, "MOST_COMPARISONS", most)
+        monkeypatch.setattr(comparing, "FIRST_COLUMNS", first)
         with comparing.concurrent.futures.ThreadPoolExecutor(2) as pool:
-            found = comparing.compare(given.copy(), thresholds, numbers, pool, near)
-        for row, many in enumerate(numbers):
-            limits, own = thresholds[row, :many, np.newaxis], scores[row]
-            np.testing.assert_array_equal(found[0][row, :many], (own > limits).sum(1))
-            np.testing.assert_array_equal(found[1][row, :many], (own >= limits).sum(1))
+            found = comparing.compare(given.copy(), thresholds, enough, pool, near)
+        for counts, exact in zip(found, expected, strict=False):
+            np.testing.assert_array_equal(counts[is_needed], exact[is_needed])
+        assert (found[0] >= np.minimum(expected[0], enough)).all()
+        assert (found[0] <= expected[0]).all()
+
+
+def test_a_count_ends_once_enough_scores_are_above():
+    scores = np.arange(100_000, dtype="float32")[np.newaxis]
+    thresholds = np.array([[99_990, 4_000, 10]], "float32")
+    enough = np.full((1, 3), 11)
+    with comparing.concurrent.futures.ThreadPoolExecutor(2) as pool:
+        above, *_ = comparing.compare(scores, thresholds, enough, pool)
+    # Of the first 4,096 scores, 95 and 4,085 are above the second and the third.
+    assert above.tolist() == [[9, 95, 4_085]]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])

@@ -145,10 +145,7 @@ class ExposureSums:
     ) -> None:
         self._named = {n: m for n, m in named.items() if m.declaration.value}
         self._segments, self._num_segments = segments, num_segments
-        self._sums = {
-            name: np.zeros((num_segments, measure["num_items"]))
-            for name, measure in self._named.items()
-        }
+        self._sums: dict[str, np.ndarray] = {}
 
     def add(self, lists: ListsOfItems, queries: Any, first_query: int) -> None:
         """Adds some queries, whose positions among all are `queries`."""
@@ -161,18 +158,19 @@ class ExposureSums:
         require_known_items(measures, lists)
         with quiet():
             found = exposures(measures, lists, first_query, segments, number)
-        for total, each in zip(self._sums.values(), found, strict=True):
-            total += np.asarray(each)
+        for name, each in zip(self._named, found, strict=True):
+            total = self._sums.get(name)
+            self._sums[name] = np.asarray(each) if total is None else total + each
 
     def values(self) -> dict[str, Total]:
         """The value over all queries, and of each slice; NaN without any exposure."""
-        return {
-            name: Total(
-                _value(measure, self._sums[name].sum(axis=0)),
-                [_value(measure, each) for each in self._sums[name]],
-            )
-            for name, measure in self._named.items()
-        }
+        found = {}
+        for name, measure in self._named.items():
+            none = np.zeros((self._num_segments, 1))
+            sums = self._sums.get(name, none)
+            values = [_value(measure, each) for each in sums]
+            found[name] = Total(_value(measure, sums.sum(axis=0)), values)
+        return found
 
 
 def _value(measure: Measure, exposure: np.ndarray) -> float:

@@ -16,6 +16,9 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking.items import Items, count
 from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
 
+# A number of items above that is far below all ranks.
+FAR = np.iinfo(np.int64).max // 2
+
 
 class RankCounts(NamedTuple):
     """The counts of each judged item among all items of its query, int64 `[B, J]`."""
@@ -74,7 +77,7 @@ def num_judged(judged: Items, num_retrieved: Array) -> Array:
 
 def _without_missed(counts: RankCounts, retrieved: Array) -> RankCounts:
     """The counts, with items that were not retrieved far below all others."""
-    above = xp.where(retrieved, counts.above, np.iinfo(np.int64).max // 2)
+    above = xp.where(retrieved, counts.above, FAR)
     return counts._replace(above=above, tied=xp.where(retrieved, counts.tied, 1))
 
 

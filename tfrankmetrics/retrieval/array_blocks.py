@@ -11,6 +11,7 @@ again, from the two vectors alone.
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ from tfrankmetrics.retrieval.products import (
 from tfrankmetrics.retrieval.top import Precision
 
 TERMS_AT_A_TIME = 2**15  # of pairs of vectors, so that they fit into the cache
-# From this number of relevant items on, counting takes longer than the product, and
-# idle threads of the product would slow it down.
+# To count for this number of relevant items takes longer than the product, and idle
+# threads of the product would slow it down.
 MANY_RELEVANT = 8
 
 
@@ -49,7 +50,8 @@ class ArrayBlock(Block):
 
     def product(self, chunk: Chunk) -> np.ndarray:
         """The scores of some candidates, `[B, C]`, whose last bits may be wrong."""
-        pool = self._pool if self._num_ranked[0] >= MANY_RELEVANT else None
+        are_many = self._relevant.is_ranked[0].sum() >= MANY_RELEVANT
+        pool = self._pool if are_many and self._needed is None else None
         return product_of_arrays(self._inputs, chunk.inputs, self._memory, pool)
 
     def _first_thresholds(self, candidates: Any) -> np.ndarray:
@@ -59,10 +61,12 @@ class ArrayBlock(Block):
         thresholds = np.zeros(self._relevant.ids.shape, thresholds.dtype)
         thresholds[own.rows, own.columns] = self._of_pairs(own.rows, vectors, own.ids)
         self._rounding = Rounding(self._inputs, candidates)
-        if not self._rounding.is_exact:
-            most = self._rounding.most(thresholds)
-            self._lower, self._upper = _limits(thresholds, most)
         return thresholds
+
+    @functools.cached_property
+    def _limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and highest scores that rounding may make of the thresholds."""
+        return _limits(self._thresholds, self._rounding.most(self._thresholds))
 
     def _precision(self, candidates: Any) -> Precision | None:
         """How the scores of the product are corrected; None if they are exact."""
@@ -110,11 +114,9 @@ class ArrayBlock(Block):
         scores[rows, ids - chunk.start] = self._thresholds[rows, columns]
         near = None
         if not self._rounding.is_exact:
-            near = Near(self._lower, self._upper, correct)
+            near = Near(*self._limits, correct)
         look = None if self.top is None else self.top.look
-        return compare(
-            scores, self._thresholds, self._num_ranked, pool, near, look=look
-        )
+        return compare(scores, self._thresholds, self._left(), pool, near, look=look)
 
 
 def _limits(

@@ -21,6 +21,7 @@ from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.columns.values import from_pytorch
 from tfrankmetrics.inputs.dense import as_scores
 from tfrankmetrics.inputs.structures import flattened
+from tfrankmetrics.ranking.counts import FAR
 from tfrankmetrics.ranking.ties import random_numbers
 from tfrankmetrics.retrieval.chunks import MOST_ROUNDING, Candidates, Chunk
 from tfrankmetrics.retrieval.comparing import compare
@@ -30,6 +31,8 @@ from tfrankmetrics.retrieval.top import Precision, TopCandidates
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 RELEVANT_AT_A_TIME = 2**12
+# More scores than there are candidates: a count of these never ends early.
+ALL_SCORES = np.iinfo(np.int64).max // 2
 
 
 class Order(NamedTuple):
@@ -46,8 +49,18 @@ class Depth(NamedTuple):
     is_stable: bool  # whether the first of those tied at this depth are enough
 
 
+class Needed(NamedTuple):
+    """Which ranks metrics read. The counts of other relevant items are incomplete."""
+
+    down_to: int  # all ranks down to this one
+    first: bool  # and that of the first relevant item
+
+
 class Ranks(NamedTuple):
-    """The counts of each relevant item, `[B, M]`; see `RankCounts`."""
+    """The counts of each relevant item, `[B, M]`; see `RankCounts`.
+
+    Those that are not needed are far below all others, and tied with none.
+    """
 
     retrieved: np.ndarray
     above: np.ndarray
@@ -69,14 +82,19 @@ class Block:
         orders: Iterable[Order],
         library: Library,
         depth: Depth | None = None,
+        needed: Needed | None = None,
     ) -> None:
         self._inputs, self._score = inputs, score
         self._library: Library = library
-        self._relevant, self._numbers = relevant, numbers
-        self._num_ranked = relevant.is_ranked.sum(axis=1)
+        self._relevant, self._numbers, self._needed = relevant, numbers, needed
         self._own = Pairs(relevant.ids, relevant.is_ranked)
         self._excluded = Pairs(relevant.exclude, relevant.exclude >= 0)
-        self._thresholds = self._first_thresholds(candidates)
+        thresholds = self._first_thresholds(candidates)
+        keys = np.where(relevant.is_ranked, -thresholds.astype(np.float64), np.nan)
+        self._columns = np.argsort(keys, axis=1, kind="stable")  # the highest first
+        self._relevant = relevant.by_column(self._columns)
+        self._thresholds = np.take_along_axis(thresholds, self._columns, axis=1)
+        self._own = Pairs(self._relevant.ids, self._relevant.is_ranked)
         self._scores = self._thresholds.copy()
         self._orders = tuple(orders)
         self.top = None
@@ -96,8 +114,24 @@ class Block:
         # Of the candidates that are not excluded.
         self._num_nan = np.zeros(shape[0], np.int64)
         self._num_lowest = np.zeros(shape[0], np.int64)
+        self._enough = self._enough_above()
         if self.top is not None:
             self.top.reset()
+
+    def _enough_above(self) -> np.ndarray:
+        """How many candidates above a relevant item make it not needed, `[B, M]`."""
+        is_ranked = self._relevant.is_ranked
+        enough = np.where(is_ranked, ALL_SCORES, 0)
+        if self._needed is None:
+            return enough
+        may_stop = is_ranked
+        if self._needed.first:
+            keys = np.where(is_ranked, self._thresholds.astype(np.float64), np.nan)
+            highest = np.fmax.reduce(keys, axis=1, initial=-np.inf, keepdims=True)
+            may_stop = is_ranked & (keys != highest)
+        # Excluded candidates are counted first and subtracted later.
+        num_excluded = (self._relevant.exclude >= 0).sum(axis=1, keepdims=True)
+        return np.where(may_stop, self._needed.down_to + num_excluded, enough)
 
     def as_array(self, scores: Array, chunk: Chunk) -> np.ndarray:
         """Scores without padding."""
@@ -123,7 +157,11 @@ class Block:
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """How many scores are above, and not below, each threshold; and the lowest."""
         look = None if self.top is None else self.top.look
-        return compare(scores, self._thresholds, self._num_ranked, pool, look=look)
+        return compare(scores, self._thresholds, self._left(), pool, look=look)
+
+    def _left(self) -> np.ndarray:
+        """How many more candidates above a relevant item make it not needed."""
+        return self._enough - self._above
 
     def _first_thresholds(self, candidates: Any) -> np.ndarray:
         """The score of each relevant item, from a separate product."""
@@ -210,7 +248,7 @@ class Block:
         excluded, _, ids = self._excluded.within(start, start + scores.shape[1])
         is_excluded = np.zeros(scores.shape, bool)
         is_excluded[excluded, ids - start] = True
-        has_ties = self._relevant.is_ranked & ((tied > 0) | np.isnan(self._thresholds))
+        has_ties = (self._left() > 0) & ((tied > 0) | np.isnan(self._thresholds))
         for row, column in zip(*np.nonzero(has_ties), strict=True):
             threshold, own = (
                 each[row, column] for each in (self._thresholds, self._relevant.ids)
@@ -276,8 +314,18 @@ class Block:
         is_nan = np.isnan(self._scores)
         above = np.where(is_nan, num_numbers, self._above)
         tied = np.where(is_nan, self._num_nan[:, np.newaxis], self._tied)
+        # Excluded candidates were subtracted from counts that ended early.
+        num_excluded = num_candidates - num_left[:, np.newaxis]
+        is_needed = is_nan | (self._above < self._enough - num_excluded)
+        above, tied = np.where(is_needed, above, FAR), np.where(is_needed, tied, 1)
         retrieved = self._relevant.is_ranked & ~np.isneginf(self._scores)
-        return Ranks(retrieved, above, tied, self._before, num_retrieved)
+        columns = np.argsort(self._columns, axis=1)  # as they were given
+        retrieved, above, tied, *of_orders = (
+            np.take_along_axis(each, columns, axis=1)
+            for each in (retrieved, above, tied, *self._before.values())
+        )
+        before = dict(zip(self._before, of_orders, strict=True))
+        return Ranks(retrieved, above, tied, before, num_retrieved)
 
 
 class Pairs:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +25,12 @@ PLACES = np.arange(NUM_PLACES, dtype=np.uint32)
 CORRECTIONS_AT_A_TIME = 2**14
 # Bytes that are added up without an overflow, as numbers of 8 bytes.
 BYTES_AT_A_TIME = 8 * 128
-# The rows, thresholds and columns of no score.
-NOT_FOUND = (np.zeros(0, np.int64),) * 3
+# How many scores of each row are compared first, to find the thresholds that have
+# enough above them.
+FIRST_COLUMNS = 2**12
+# The rows, thresholds and columns of some scores.
+Found = tuple[np.ndarray, ...]
+NOT_FOUND: Found = (np.zeros(0, np.int64),) * 3
 
 
 class Near(NamedTuple):
@@ -44,7 +49,7 @@ class Near(NamedTuple):
 def compare(
     scores: np.ndarray,
     thresholds: np.ndarray,
-    numbers: np.ndarray,
+    enough: np.ndarray,
     pool: concurrent.futures.Executor,
     near: Near | None = None,
     *,
@@ -54,8 +59,9 @@ def compare(
 
     Args:
         scores: `[B, C]`. Those that are near a threshold are corrected in place.
-        thresholds: `[B, M]`.
-        numbers: How many of the thresholds of each row are used, `[B]`, descending.
+        thresholds: `[B, M]`. Fewer are compared if the highest of a row come first.
+        enough: The number of scores above each threshold from which on its two counts
+            may be incomplete, `[B, M]` int64; 0 if they are not needed.
         pool: Threads, each of which processes some rows.
         near: Which scores are near a threshold. None if all scores are correct.
         look: Is called with some rows, their scores, and the lowest of these or NaN,
@@ -67,45 +73,50 @@ def compare(
     above = np.zeros(thresholds.shape, np.int64)
     not_below = np.zeros(thresholds.shape, np.int64)
     num_candidates = scores.shape[1]
-    most = max(1, numbers[0]) * (1 if near is None else 2)
-    step = max(1, COMPARISONS_AT_A_TIME // (num_candidates * most))
-    group = max(1, ROWS_AT_A_TIME // step) * step
-    groups = range(0, len(scores), group)
     num_threads = os.cpu_count() or 1
 
-    def count(rows: slice, number: int, least: float) -> tuple[np.ndarray, ...]:
+    def count(rows: slice, columns: slice, number: int, least: float) -> Found:
         some = rows, slice(0, number)
-        counts, is_many = (above[some], not_below[some]), number > MOST_COMPARISONS
-        if number == 0:
-            return NOT_FOUND
+        own, counts = scores[rows, columns], (above[some], not_below[some])
+        is_many = number > MOST_COMPARISONS
         if near is None:
             by = _by_sorting if is_many else _by_comparing
-            by(scores[rows], thresholds[some], *counts)
+            by(own, thresholds[some], *counts)
             return NOT_FOUND
         limits = near.limits_of(some)
         can_sort = is_many and not np.isnan(least) and _are_finite(*limits)
         find = _found_by_sorting if can_sort else _found_by_comparing
-        found, *others = find(scores[rows], *limits, *counts)
-        return found + rows.start, *others
+        found, at, places = find(own, *limits, *counts)
+        return found + rows.start, at, places + columns.start
+
+    def count_all(rows: slice, least: float) -> Iterator[Found]:
+        ends = [num_candidates]
+        may_stop = (enough[rows] > 0) & (enough[rows] < FIRST_COLUMNS)
+        if num_candidates > FIRST_COLUMNS and may_stop.any():
+            ends = [FIRST_COLUMNS, num_candidates]
+        for start, end in itertools.pairwise([0, *ends]):
+            number = _number_to_last(above[rows] < enough[rows])
+            if number > 0:
+                step = max(1, COMPARISONS_AT_A_TIME // (2 * number * (end - start)))
+                for first in range(rows.start, rows.stop, step):
+                    some = slice(first, min(first + step, rows.stop))
+                    yield count(some, slice(start, end), number, least)
 
     def of_thread(thread: int) -> float:
-        lowest, found, num_found = np.inf, [], 0
-        for first in groups[thread::num_threads]:
-            least = np.inf
-            for start in range(first, min(first + group, len(scores)), step):
-                rows = slice(start, start + step)
-                least_of_rows = scores[rows].min()
-                found.append(count(rows, numbers[start], least_of_rows))
-                num_found += len(found[-1][0])
-                least = np.minimum(least, least_of_rows)
+        lowest, found = np.inf, []
+        starts = range(0, len(scores), ROWS_AT_A_TIME)
+        for start in starts[thread::num_threads]:
+            rows = slice(start, min(start + ROWS_AT_A_TIME, len(scores)))
+            least = scores[rows].min()
             lowest = np.minimum(lowest, least)
+            found.extend(count_all(rows, least))
+            num_found = sum(len(each[0]) for each in found)
             if near is not None and num_found > CORRECTIONS_AT_A_TIME:
                 _correct(scores, thresholds, found, near, above, not_below)
-                found, num_found = [], 0
+                found = []
             if look is not None:
-                rows = slice(first, first + group)
                 look(rows, scores[rows], least)
-        if near is not None and num_found > 0:
+        if near is not None and found:
             _correct(scores, thresholds, found, near, above, not_below)
         return lowest
 
@@ -113,10 +124,16 @@ def compare(
     return above, not_below, lowest
 
 
+def _number_to_last(where: np.ndarray) -> int:
+    """The number of columns `[R, M]` up to the last one with a True value."""
+    columns = np.flatnonzero(where.any(axis=0))
+    return columns[-1] + 1 if len(columns) else 0
+
+
 def _correct(
     scores: np.ndarray,
     thresholds: np.ndarray,
-    found: list[tuple[np.ndarray, ...]],
+    found: list[Found],
     near: Near,
     above: np.ndarray,
     not_below: np.ndarray,
@@ -151,7 +168,8 @@ def _by_comparing(
 ) -> None:
     """Counts scores, with a comparison for each threshold."""
     is_above, is_not_below = _compared(scores, thresholds, thresholds)
-    above[:], not_below[:] = _count_bytes(is_above), _count_bytes(is_not_below)
+    above += _count_bytes(is_above)
+    not_below += _count_bytes(is_not_below)
 
 
 def _found_by_comparing(
@@ -160,21 +178,26 @@ def _found_by_comparing(
     lower: np.ndarray,
     above: np.ndarray,
     not_below: np.ndarray,
-) -> tuple[np.ndarray, ...]:
+) -> Found:
     """Counts scores, and returns the places of those between two limits."""
     is_above, is_not_below = _compared(scores, upper, lower)
     rows, columns, places = _different(is_above, is_not_below)
-    above[:] = not_below[:] = _count_bytes(is_above)
+    counts = _count_bytes(is_above)
+    above += counts
+    not_below += counts
     np.add.at(not_below, (rows, columns), 1)
     return rows, columns, places
 
 
 def not_below_limits(scores: np.ndarray, limits: np.ndarray) -> tuple[np.ndarray, ...]:
     """Rows and columns of the few scores that are not below the limit of their row."""
-    shape = (len(scores), -(-scores.shape[1] // 8) * 8)
-    is_found, none = np.zeros((2, *shape), bool)
-    np.greater_equal(scores, limits[:, np.newaxis], out=is_found[:, : scores.shape[1]])
-    return _different(is_found, none)
+    end = scores.shape[1]
+    is_found = np.empty((len(scores), -(-end // 8) * 8), bool)
+    is_found[:, end:] = False
+    np.greater_equal(scores, limits[:, np.newaxis], out=is_found[:, :end])
+    found = np.flatnonzero(is_found.view(np.uint64) != 0)
+    each, byte = np.nonzero(is_found.reshape(-1, 8)[found])
+    return np.unravel_index(found[each] * 8 + byte, is_found.shape)
 
 
 def _different(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -205,8 +228,8 @@ def _by_sorting(
         end = len(ascending)
         if ascending.dtype.kind == "f":
             end = np.searchsorted(ascending, np.nan)  # NaN is sorted to the end
-        above[row] = end - np.searchsorted(ascending[:end], thresholds[row], "right")
-        not_below[row] = end - np.searchsorted(ascending[:end], thresholds[row])
+        above[row] += end - np.searchsorted(ascending[:end], thresholds[row], "right")
+        not_below[row] += end - np.searchsorted(ascending[:end], thresholds[row])
 
 
 def _found_by_sorting(
@@ -215,9 +238,10 @@ def _found_by_sorting(
     lower: np.ndarray,
     above: np.ndarray,
     not_below: np.ndarray,
-) -> tuple[np.ndarray, ...]:
+) -> Found:
     """Counts scores, and returns the places of those between two limits."""
     found = []
+    not_below -= above
     for start in range(0, scores.shape[1], NUM_PLACES):
         for row, own in enumerate(scores[:, start : start + NUM_PLACES]):
             higher, columns, places = _at_levels_of(own, upper[row], lower[row])

@@ -19,7 +19,7 @@ import numpy as np
 
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.retrieval.array_blocks import ArrayBlock
-from tfrankmetrics.retrieval.blocks import Block, Depth, Order, Ranks
+from tfrankmetrics.retrieval.blocks import Block, Depth, Needed, Order, Ranks
 from tfrankmetrics.retrieval.chunks import Candidates, Chunk
 from tfrankmetrics.retrieval.inputs import padded, rows_of
 from tfrankmetrics.retrieval.products import Memory, dot_product
@@ -38,11 +38,12 @@ def count_ranks(
     *,
     library: Library,
     depth: Depth | None = None,
+    needed: Needed | None = None,
 ) -> tuple[Ranks, Top | None]:
     """Counts the candidates that score above, or as high as, each relevant item.
 
     The scores are computed with arrays of `library`. With `depth`, the second result
-    contains the candidates with the highest scores.
+    contains the candidates with the highest scores. Without `needed`, all ranks are.
     """
     # Queries with more relevant items first, so that those of a block are similar.
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
@@ -58,7 +59,7 @@ def count_ranks(
             if not are_vectors:
                 inputs = padded(inputs, library)
             arguments = inputs, of_block, numbers, candidates, score, orders, library
-            blocks.append(make(*arguments, depth=depth))
+            blocks.append(make(*arguments, depth=depth, needed=needed))
         _count(blocks, candidates, progress, pool, library)
         again = [block for block in blocks if block.start_again()]
         if again:

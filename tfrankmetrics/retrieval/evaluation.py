@@ -30,7 +30,7 @@ from tfrankmetrics.retrieval.candidates import (
 from tfrankmetrics.retrieval.chunks import Candidates
 from tfrankmetrics.retrieval.counting import count_ranks
 from tfrankmetrics.retrieval.inputs import library_of_functions, size_of
-from tfrankmetrics.retrieval.lists import by_query, order_of
+from tfrankmetrics.retrieval.lists import by_query, needed_ranks, order_of
 from tfrankmetrics.retrieval.products import dot_product
 from tfrankmetrics.retrieval.top import values_of_items
 from tfrankmetrics.retrieval.truth import Truth, read_truth, require_unique
@@ -174,6 +174,7 @@ def evaluate_queries(
         _progress(found.number) if verbose else lambda number: None,
         library=library_of_scores(settings.score, vectors, found),
         depth=depth_of(of_items),
+        needed=needed_ranks([*of_lists.values()], items),
     )
     values, weights = np.zeros((2, len(request.named), len(truth.ids)))
     is_of_items = np.array([name in of_items for name in request.named])

@@ -11,15 +11,15 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.calls import call_compiled
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.engine.measure import Measure, thresholds_of
 from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, parts_of, values_and_weights
 from tfrankmetrics.inputs.relevant_ids import require_finite_relevance
 from tfrankmetrics.inputs.weights import require_valid_weights
-from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
+from tfrankmetrics.ranking.counts import FAR, RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
-from tfrankmetrics.retrieval.blocks import Order, Ranks
+from tfrankmetrics.retrieval.blocks import Needed, Order, Ranks
 from tfrankmetrics.retrieval.comparing import counting_up
 from tfrankmetrics.retrieval.truth import RelevantItems
 
@@ -104,7 +104,7 @@ class SomeRanks:
     ) -> None:
         self._num_candidates, self._width = num_candidates, ranks.above.shape[1]
         cutoffs = [measure.k for measure in measures]
-        deepest = max([self._width, *(k for k in cutoffs if k is not None)])
+        deepest = _deepest(measures, self._width)
         self._down_to = 0
         if None in cutoffs:
             self._down_to = min(num_candidates, deepest)
@@ -119,6 +119,7 @@ class SomeRanks:
             for each in (ranks.above, ranks.tied, ranks.retrieved)
         )
         is_group[:, 1:] &= above[:, 1:] != above[:, :-1]
+        is_group &= above < FAR
         if None not in cutoffs:
             is_group[:] = False
         self._starts = np.maximum(above, self._down_to)
@@ -147,6 +148,26 @@ class SomeRanks:
         rows = np.repeat(np.arange(len(queries)), lengths)
         ranks[rows, self._down_to + counting_up(lengths)] = below
         return ranks
+
+
+def needed_ranks(measures: Sequence[Measure], items: RelevantItems) -> Needed | None:
+    """The ranks that the metrics read; None if they read those of all items.
+
+    With items below the relevance threshold, the first item need not be relevant.
+    """
+    whole = [measure for measure in measures if measure.k is None]
+    if not all(measure.reads_first_relevant for measure in whole):
+        return None
+    threshold = max(thresholds_of(whole), default=-np.inf)
+    if (items.relevance[items.is_ranked] < threshold).any():
+        return None
+    # The rank below the deepest cutoff tells whether a group of ties crosses it.
+    return Needed(_deepest(measures, items.ids.shape[1]) + 1, first=bool(whole))
+
+
+def _deepest(measures: Sequence[Measure], num_relevant: int) -> int:
+    """The ranks that must be complete even without a cutoff."""
+    return max([num_relevant, *(m.k for m in measures if m.k is not None)])
 
 
 def by_query(

@@ -120,6 +120,8 @@ class TopCandidates:
         rows, ids, _ = self._kept
         if self._precision is None or not len(rows):
             return self._kept
+        order = np.argsort(ids, kind="stable")  # as those with the same score must be
+        rows, ids = rows[order], ids[order]
         scores = self._precision.correct(rows, ids)
         return self._needed(Top(rows, ids, scores), is_exact=True)
 
@@ -149,7 +151,8 @@ class TopCandidates:
         """Those of some candidates that are needed, or may be if scores are wrong."""
         is_nan = np.isnan(every.scores)  # which ranks below every number
         numbers = _nan_as_number(every.scores) if is_nan.any() else every.scores
-        order = np.lexsort((every.ids, -numbers, is_nan, every.rows))
+        # Those with the same score are in the order of their ids, which is preserved.
+        order = np.lexsort((-numbers, is_nan, every.rows))
         every = Top(*(each[order] for each in every))
         numbers, is_nan = numbers[order], is_nan[order]
         if self._depth is not None and len(order):

@@ -86,6 +86,12 @@ class RelevantItems(NamedTuple):
         """The items of some queries."""
         return RelevantItems(*(column[queries] for column in self))
 
+    def by_column(self, columns: np.ndarray) -> RelevantItems:
+        """The items of each query, reordered, `[B, M]`."""
+        *items, exclude = self
+        items = (np.take_along_axis(each, columns, axis=1) for each in items)
+        return RelevantItems(*items, exclude)
+
 
 def read_truth(relevant: Any, exclude: Any, candidate_ids: Any) -> Truth:
     """Checks these arguments of `evaluate_retrieval`."""
