@@ -121,6 +121,7 @@ def test_values_in_the_document(example, rows):
             assert value == pytest.approx(row.values[0], abs=TOLERANCE), options
 
 
+@pytest.mark.filterwarnings("ignore:The exponential gain")
 @pytest.mark.parametrize(
     ("example", "tf_ranking", "keras_rs", "ours"), difference_examples(), ids=example_id
 )

@@ -12,7 +12,7 @@ from helpers import SUITE, count_optimized_ops, update_function
 
 import tfrankmetrics as tfr
 
-QUERIES, ITEMS = 32, 70
+QUERIES, ITEMS = 32, 80
 # Prints the peak memory of updates, without the scores [128, 100000]. It needs a new
 # process, because updates can reuse memory that earlier code freed.
 PEAK = f"""

@@ -74,6 +74,7 @@ def test_exponential_gains_of_small_labels(label, ties):
     assert values["err"] == pytest.approx(rr, rel=1e-14, abs=0)
 
 
+@pytest.mark.filterwarnings("ignore:The exponential gain")
 def test_gains_whose_sum_overflows():
     """2^1024 - 1 is just below the largest number, so only the sum overflows."""
     labels, scores = [[0, 1024, 1, 1023]], [[4.0, 3.0, 2.0, 1.0]]
@@ -85,6 +86,7 @@ def test_gains_whose_sum_overflows():
         assert math.isnan(metric.result())
 
 
+@pytest.mark.filterwarnings("ignore:The exponential gain")
 def test_gains_whose_sum_is_just_finite():
     labels, scores = [[0, 1022, 1, 1021]], [[4.0, 3.0, 2.0, 1.0]]
     # In units of 2^1021: gains 0, 2, 0 and 1.
@@ -144,6 +146,7 @@ def test_the_largest_highest_label():
     assert value == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:The exponential gain")
 @pytest.mark.parametrize("way", EAGER_GRAPH_XLA)
 @pytest.mark.parametrize("seed", range(5))
 def test_ndcg_of_almost_equal_labels_is_at_most_1(way, seed):

@@ -460,6 +460,7 @@ def labels_of_mistakes(kind):
         "stars": rng.integers(1, 6, (10, 8)),
         "click rates": rng.random((10, 8)) * 0.9,
         "lists of one item": rng.integers(0, 2, (60, 1)),
+        "ids": rng.integers(0, 900, (10, 8)),
     }[kind].astype("float32")
 
 
@@ -470,12 +471,14 @@ def labels_of_mistakes(kind):
         ("stars", "at least 1. Received in .* so that each item is relevant"),
         ("click rates", "all of which are below 1, so that no item is relevant"),
         ("lists of one item", "only lists of one item, in which nothing can be"),
+        ("ids", "requires grades of relevance.*Received in 'ndcg': labels above 30"),
     ],
 )
 def test_a_metric_object_warns_of_labels_as_functions_do(kind, message, how):
     labels = labels_of_mistakes(kind)
     scores = np.random.default_rng(1).random(labels.shape, "float32")
-    metric = updated(tfr.RankingMetrics(["mrr", "map"]), labels, scores, how)
+    metric = tfr.NDCG() if kind == "ids" else tfr.RankingMetrics(["mrr", "map"])
+    updated(metric, labels, scores, how)
     if kind == "lists of one item":  # the first batch has 5 queries
         metric.reset_state()
         metric.update_state(labels, scores)
@@ -504,6 +507,9 @@ def test_a_metric_object_is_silent_about_valid_labels(how):
             metric = tfr.RankingMetrics(["mrr"], **options)
             updated(metric, labels.astype("float32"), scores, how).result()
         updated(tfr.NDCG(), stars.astype("float32"), scores, how).result()
+        grades = rng.integers(0, 31, shape).astype("float32")
+        updated(tfr.NDCG(), grades, scores, how).result()
+        updated(tfr.NDCG(gain="linear"), 100 * grades, scores, how).result()
         updated(
             tfr.NDCG(), stars[:2, :4].astype("float32"), scores[:2, :4], how
         ).result()
@@ -611,6 +617,29 @@ def test_labels_of_runs_that_a_threshold_does_not_tell_apart_are_a_warning():
         # Other items of the run were not judged: they are not relevant.
         tfr.evaluate_run(qrels[qrels.item_id < 7], run, ["mrr"])
         tfr.evaluate_run(qrels, run, ["mrr"], relevance_threshold=4.0)
+
+
+def test_labels_above_30_are_a_warning_with_exponential_gains():
+    clicks, scores = [[3, 31, 0]], [[0.9, 0.5, 0.1]]
+    calls = [
+        lambda labels, **options: tfr.evaluate(labels, scores, ["ndcg@2"], **options),
+        lambda labels, **options: tfr.evaluate_rows(
+            [7, 7, 7], labels[0], scores[0], ["ndcg@2"], **options
+        ),
+        lambda labels, **options: tfr.evaluate_run(
+            {"q": dict(zip("abc", labels[0], strict=True))},
+            {"q": dict(zip("abc", scores[0], strict=True))},
+            ["ndcg@2"],
+            **options,
+        ),
+    ]
+    for call in calls:
+        with pytest.warns(tfr.RankingWarning, match="labels up to 31. .*gain='linear'"):
+            call(clicks)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(clicks, gain="linear")
+            call([[3, 30, 0]])
 
 
 def test_batches_of_lists_are_checked_together():

@@ -488,6 +488,7 @@ def test_the_result_has_the_dtype_of_the_metric(dtype):
     assert float(single.result()) == pytest.approx(1 / log2(3), rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:The exponential gain")
 @pytest.mark.parametrize("wrong", [NAN, INF, -INF])
 def test_invalid_values_make_the_result_nan(wrong):
     # Graphs do not check values, so invalid values show up in the result.
@@ -563,6 +564,7 @@ def test_gain_functions_are_called_every_time():
         assert float(metric.result()) == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("ignore:The exponential gain")
 def test_ideal_order_of_very_large_and_very_small_gains():
     assert value("ndcg", [150.0, 200.0, 0.0], [1.0, 2.0, 0.0], k=1) == 1.0
     assert value("ndcg", [130.0, 255.0, 200.0], [1.0, 3.0, 2.0]) == pytest.approx(1.0)

@@ -275,6 +275,7 @@ def test_swapped_columns_are_a_warning(tmp_path):
     [
         (lambda rng: rng.randrange(1, 6), "so that each item is relevant"),
         (lambda rng: rng.random() * 0.9, "so that no item is relevant"),
+        (lambda rng: rng.randrange(900), "labels up to 8..*gain='linear'"),
     ],
 )
 def test_labels_that_a_threshold_does_not_tell_apart_are_a_warning(
@@ -286,7 +287,7 @@ def test_labels_that_a_threshold_does_not_tell_apart_are_a_warning(
         for n in range(3000)
     ]
     with pytest.warns(tfr.RankingWarning, match=message):
-        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
+        results_of(EvaluateRows(*COLUMNS, ["mrr", "ndcg"]), rows, tmp_path)
 
 
 def test_queries_of_one_row_are_a_warning(tmp_path):

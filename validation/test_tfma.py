@@ -70,13 +70,14 @@ def by_slice(table, config):
         ([1, 2, 3, 4, 5], "so that each item is relevant"),
         ([0.1, 0.2, 0.9], "so that no item is relevant"),
         ([-1, 1], "nothing but relevant items is left"),
+        ([0, 1, 500], "labels up to 500..*gain='linear'"),
     ],
 )
 def test_labels_that_are_probably_a_mistake_are_a_warning(grades, message):
     table = make_table()
     table["grade"] = np.random.default_rng(0).choice(grades, len(table))
     with pytest.warns(tfr.RankingWarning, match=message):
-        by_slice(table, eval_config(["mrr"], **ROWS))
+        by_slice(table, eval_config(["mrr", "ndcg"], **ROWS))
 
 
 def test_metrics_are_added_to_a_configuration():

@@ -16,7 +16,7 @@ from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.columns.values import exact_scores
 from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.engine.exact_sums import Sums, means_of_sums
-from tfrankmetrics.engine.measure import Measure, thresholds_of
+from tfrankmetrics.engine.measure import Measure, label_rules
 from tfrankmetrics.evaluation.join import Pairs, match_pairs, pair_twice
 from tfrankmetrics.evaluation.queries import Queries, queries_of_codes
 from tfrankmetrics.evaluation.rows import by_query
@@ -239,7 +239,7 @@ class RowsCombiner(TableCombiner):
         warn_if_swapped(labels, scores)
         warn_if_lists_have_one_item(accumulator.num_lists, accumulator.longest)
         refuse_signed_labels(np.array([*accumulator.labels]), "drop these rows")
-        accumulator.judged.warn(thresholds_of(self.named.values()))
+        accumulator.judged.warn(label_rules([*self.named.values()]))
 
 
 class RunCombiner(TableCombiner):
@@ -322,7 +322,7 @@ class RunCombiner(TableCombiner):
         refuse_missing_queries(self.named, counts)
         warn_if_nothing_found(counts.retrieved, counts.unjudged)
         accumulator.judged.warn(
-            thresholds_of(self.named.values()),
+            label_rules([*self.named.values()]),
             may_be_all=counts.unjudged > 0 and not self._policies.drops_unjudged,
         )
         if self._policies.drops_unjudged:

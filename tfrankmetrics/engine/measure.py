@@ -16,6 +16,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS, Convention
 from tfrankmetrics.inputs.formats import InputFormat
+from tfrankmetrics.inputs.label_mistakes import LabelRules
 from tfrankmetrics.item_data import ItemData
 from tfrankmetrics.options import (
     WITHOUT_CUTOFF,
@@ -226,6 +227,12 @@ def thresholds_of(measures: Iterable[Measure]) -> tuple[float, ...]:
         if "relevance_threshold" in each and not each.get("graded")
     }
     return tuple(sorted(found))
+
+
+def label_rules(measures: Sequence[Measure]) -> LabelRules:
+    """What the metrics make of labels."""
+    gains = {dict(measure.options).get("gain") for measure in measures}
+    return LabelRules(thresholds_of(measures), "exponential" in gains)
 
 
 def keep_zero_weights(measures: Iterable[Measure]) -> bool:

@@ -128,7 +128,7 @@ def _warn_of_labels(request: Request, lists: LabelLists) -> None:
     judged = _judged(lists)
     longest = np.count_nonzero(judged, axis=1).max(initial=0)
     warn_if_lists_have_one_item(len(judged), longest)
-    _judged_labels(lists).warn(request.thresholds)
+    _judged_labels(lists).warn(request.label_rules)
     if request.keeps_zero_weights and lists.item_weights is not None:
         labels, weights = np.asarray(lists.labels), np.asarray(lists.item_weights)
         labels = labels.max(axis=2) if lists.has_subtopics else labels
@@ -161,7 +161,7 @@ def evaluate_batches(
     if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
     check.refuse_mistakes()
-    judged.warn(request.thresholds)
+    judged.warn(request.label_rules)
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )

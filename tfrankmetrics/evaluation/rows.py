@@ -134,7 +134,7 @@ def evaluate_table(
     labels, lengths = table.columns["labels"], table.queries.lengths
     warn_if_ranks(table.numbers_of_queries, table.columns["scores"], name)
     warn_if_lists_have_one_item(len(lengths), lengths.max(initial=0))
-    Labels.of(labels).warn(request.thresholds)
+    Labels.of(labels).warn(request.label_rules)
     if request.keeps_zero_weights and 0 in table.columns.get("sample_weight", ()):
         _warn_of_zero_weights(table)
     slices = request.slices_of(

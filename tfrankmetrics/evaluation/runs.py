@@ -184,7 +184,7 @@ def _checked_counts(
     _check_pairs(joined, judged, predicted, policies, counts, labels, scores)
     warn_if_ranks(lambda: joined.predicted_queries, scores, given["score"])
     may_be_all = counts.unjudged > 0 and not policies.drops_unjudged
-    Labels.of(labels).warn(request.thresholds, may_be_all=may_be_all)
+    Labels.of(labels).warn(request.label_rules, may_be_all=may_be_all)
     refuse_missing_queries(request.named, counts)
     return counts
 

@@ -10,7 +10,19 @@ import numpy as np
 
 from tfrankmetrics.inputs.mistakes import MANY, MOST_VALUES, warn
 
+# The exponential gains of higher labels are far from those of grades. LightGBM, too,
+# raises an error for them by default.
+HIGHEST_GRADE = 30
+OVERFLOW = 1024  # the lowest label with an infinite gain, which is an error
 GRADES_RULE = "Pass `relevance_threshold`, or use a metric of grades, such as ndcg."
+POWERS_RULE = (
+    "The exponential gain 2^label - 1 requires grades of relevance, usually 0 to 4."
+)
+POWERS_REMEDY = (
+    "Of each list, only the highest labels would affect the value. If labels are "
+    "counts or percentages, pass gain='linear'. If they are ids, pass 1 for relevant "
+    "items and 0 for others."
+)
 ZERO_WEIGHT_RULE = "A weight of 0 does not mask an item: it keeps its rank."
 ZERO_WEIGHT_REMEDY = (
     "To exclude these items, pass a mask, labels below 0, or zero_weight='mask', which "
@@ -49,8 +61,15 @@ def warn_of_zero_weights(
         )
 
 
+class LabelRules(NamedTuple):
+    """What some metrics make of labels."""
+
+    thresholds: tuple[float, ...]  # the lowest label of a relevant item
+    are_powers: bool  # whether a gain is 2^label - 1
+
+
 class Labels(NamedTuple):
-    """Facts about labels, to find a threshold that does not separate them.
+    """Facts about labels, to find those that the metrics are not made for.
 
     The labels of batches add up by `merged`. A label below 0 was not judged.
     """
@@ -82,17 +101,23 @@ class Labels(NamedTuple):
         )
 
     def warn(
-        self, thresholds: Iterable[float], least: int = MANY, may_be_all: bool = False
+        self, rules: LabelRules, least: int = MANY, may_be_all: bool = False
     ) -> None:
         """Warns if all items are relevant, or none although they have labels.
 
         It does not warn of fewer labels than `least`. With `may_be_all`, items without
-        labels are not relevant; therefore, all labeled items may be relevant.
+        labels are not relevant; therefore, all labeled items may be relevant. It also
+        warns of labels that are too high for exponential gains.
         """
         grades = [*self.grades]
+        highest = self.grades[-1] if grades else 0
+        if rules.are_powers and HIGHEST_GRADE < highest < OVERFLOW:
+            warn(
+                f"{POWERS_RULE} Received: labels up to {grades[-1]:g}. {POWERS_REMEDY}"
+            )
         if not grades or self.number < least:
             return
-        for threshold in thresholds:
+        for threshold in rules.thresholds:
             if 0 < grades[-1] < min(1, threshold):
                 warn(
                     f"{threshold_rule(threshold)} Received: labels above 0, but none "

@@ -14,12 +14,20 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.engine.measure import Measure, keep_zero_weights, thresholds_of
+from tfrankmetrics.engine.measure import (
+    Measure,
+    keep_zero_weights,
+    label_rules,
+    thresholds_of,
+)
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.formats import InputFormat, arrays_of, with_arrays
 from tfrankmetrics.inputs.label_mistakes import (
     GRADES_RULE,
+    HIGHEST_GRADE,
+    POWERS_REMEDY,
+    POWERS_RULE,
     ZERO_WEIGHT_REMEDY,
     ZERO_WEIGHT_RULE,
     threshold_rule,
@@ -70,6 +78,12 @@ class ThresholdFacts(NamedTuple):
     reached: Any
 
 
+class PowerFacts(NamedTuple):
+    """How many labels are too high for exponential gains."""
+
+    too_high: Any
+
+
 class ExcludedFacts(NamedTuple):
     """How many relevant items there were, and how many of them were excluded."""
 
@@ -88,7 +102,8 @@ class Evidence:
             self._thresholds = thresholds_of(measures)
             weights = [WeightFacts] * keep_zero_weights(measures)
             thresholds = [ThresholdFacts] * len(self._thresholds)
-            self._kinds = [LabelFacts, *thresholds, *weights]
+            powers = [PowerFacts] * label_rules(measures).are_powers
+            self._kinds = [LabelFacts, *thresholds, *powers, *weights]
         self._number = sum(len(kind._fields) for kind in self._kinds)
 
     @property
@@ -109,7 +124,8 @@ class Evidence:
                 return self.nothing()
             counts = [once_per_graph(_excluded, lists)]
         else:
-            counts = [once_per_graph(_labels, lists, self._thresholds)]
+            are_powers = PowerFacts in self._kinds
+            counts = [once_per_graph(_labels, lists, self._thresholds, are_powers)]
             if WeightFacts in self._kinds:
                 counts.append(once_per_graph(_weights, lists))
         if self._number % 2:
@@ -143,6 +159,8 @@ class Evidence:
                 case LabelFacts():
                     labels = each
                     _warn_of_labels(each, name)
+                case PowerFacts():
+                    _warn_of_powers(each, name)
                 case WeightFacts():
                     _warn_of_weights(each, name)
                 case _:
@@ -159,10 +177,14 @@ def looked_at(lists: Any) -> Any:
     return with_arrays(lists, {n: np.asarray(array[QUERIES]) for n, array in arrays})
 
 
-def _labels(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
-    """The facts of labels, and those of each threshold."""
+def _labels(
+    lists: LabelLists, thresholds: tuple[float, ...], are_powers: bool
+) -> Array:
+    """The facts of labels, and those of each threshold and of exponential gains."""
     labels, valid, found = once_per_graph(_found, lists)
     found = [*found, *(labels >= threshold for threshold in thresholds)]
+    if are_powers:
+        found.append(labels > HIGHEST_GRADE)
     counts = xp.sum(xp.astype(xp.stack(found) & valid, xp.float64), axis=(1, 2))
     items = xp.size(valid)
     if lists.judged is not None:  # with a mask, a label below 0 is no padding
@@ -254,6 +276,15 @@ def _warn_of_weights(found: WeightFacts, name: str) -> None:
             f"{ZERO_WEIGHT_RULE} Received in {name!r}: items with a weight of 0, in "
             "lists whose other items all have the same weight. "
             f"{ZERO_WEIGHT_REMEDY}"
+        )
+
+
+def _warn_of_powers(found: PowerFacts, name: str) -> None:
+    """Warns of labels that are too high for exponential gains."""
+    if found.too_high > 0:
+        warn(
+            f"{POWERS_RULE} Received in {name!r}: labels above {HIGHEST_GRADE}. "
+            f"{POWERS_REMEDY}"
         )
 
 

@@ -19,11 +19,12 @@ from tfrankmetrics.engine.items import require_known_items, with_num_items
 from tfrankmetrics.engine.measure import (
     Measure,
     keep_zero_weights,
+    label_rules,
     require_values_by_query,
-    thresholds_of,
 )
 from tfrankmetrics.engine.names import named_measures
 from tfrankmetrics.inputs.formats import InputFormat, ListsOfItems, input_format
+from tfrankmetrics.inputs.label_mistakes import LabelRules
 from tfrankmetrics.results.values import (
     QueryValues,
     RunCounts,
@@ -60,9 +61,9 @@ class Request:
         return any(each.declaration.unjudged == "keep" for each in self.measures)
 
     @property
-    def thresholds(self) -> tuple[float, ...]:
-        """The lowest label of a relevant item, in the metrics with a threshold."""
-        return thresholds_of(self.measures)
+    def label_rules(self) -> LabelRules:
+        """What the metrics make of labels."""
+        return label_rules(self.measures)
 
     @property
     def keeps_zero_weights(self) -> bool:

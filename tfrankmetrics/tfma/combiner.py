@@ -16,7 +16,7 @@ from tensorflow_model_analysis.proto import config_pb2
 from tfrankmetrics.engine.calls import call_compiled
 from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.engine.exact_sums import means_of_sums
-from tfrankmetrics.engine.measure import Measure, thresholds_of
+from tfrankmetrics.engine.measure import Measure, label_rules
 from tfrankmetrics.engine.values import values_and_weights
 from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
@@ -124,8 +124,8 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
                 f"Received: {num_lists} lists of one item each. For data with a row "
                 "for each query and document, name the `query_key`."
             )
-        thresholds = thresholds_of(self.named.values())
-        accumulator.judged.warn(thresholds, least=MANY_OF_SLICE)
+        rules = label_rules([*self.named.values()])
+        accumulator.judged.warn(rules, least=MANY_OF_SLICE)
         accumulator.judged.warn_if_signed(least=MANY_OF_SLICE)
         sums = self.sums_of_all(accumulator)
         values = [*means_of_sums(sums), float(sums.num_queries)]
