@@ -283,6 +283,7 @@ def test_holm_and_bonferroni_by_hand():
     )
     assert adjusted(p, None) is p
     assert adjusted(np.array([0.6, 0.7]), "holm").tolist() == [1, 1]
+    assert adjusted(np.array([0.4, 0.7]), "bonferroni").tolist() == [0.8, 1]
 
 
 def test_the_correction_is_over_metrics_pairs_and_slices():
@@ -600,6 +601,11 @@ ERRORS = {
         {},
         "'mrr': (2,), 'the weights of mrr': (3,)",
     ),
+    "one id of several twice": (
+        {"A": {"query": [1, 2, 2], "mrr": [1.0, 0.0, 0.0]}},
+        {},
+        "the query 2 more than once for 'A'",
+    ),
     "infinite": ({"A": {"mrr": [np.inf]}}, {}, "an infinite one for 'A'"),
     "test": (
         {"A": {"mrr": [1.0]}},
@@ -857,6 +863,9 @@ def test_values_outside_of_the_range_of_a_metric_are_noticed():
     with pytest.warns(tfr.RankingWarning, match=r"be 0 to 1\. Received: 50 for 'a'"):
         comparison = tfr.compare(models)
     assert comparison.differences[0].low < -1  # not cut at the end of the range
+    one_lacks = {"ndcg@10": [50.0, np.nan, 0.4], "mrr": [0.5, 0.4, 0.3]}
+    with pytest.warns(tfr.RankingWarning, match=r"Received: 50 for 'a'"):
+        tfr.compare({"a": one_lacks})
     near = {"ndcg@10": [1 + 1e-15, 0.5, 0.2]}
     assert tfr.compare({"a": near}).means[0].high <= 1 + 1e-9
 
@@ -979,6 +988,40 @@ def test_one_query_has_no_interval_and_no_p_value_by_drawing():
         ).differences
         assert np.isnan([difference.p, difference.low, difference.high]).all()
         assert not difference.is_significant
+
+
+def test_some_values_and_weights_that_differ_by_rounding_are_equal():
+    """Half of the values are equal; the others are all higher, by rounding."""
+    first = np.linspace(0.1, 0.9, 30)
+    second = first.copy()
+    second[::2] *= 1 + 4e-16
+    for name in ("values", "weights"):
+        columns = {"values": (first, second), "weights": (first[::-1], first[::-1])}
+        if name == "weights":
+            columns = {"values": (first, first), "weights": (first, second)}
+        models = {
+            model: tfr.QueryValues(
+                {"x": columns["values"][n]}, {"x": columns["weights"][n]}
+            )
+            for n, model in enumerate("AB")
+        }
+        (found,) = tfr.compare(models).differences
+        assert (found.difference, found.p) == (0, 1)
+
+
+def test_rounding_of_values_below_0_is_no_win():
+    a = -1000 * np.random.default_rng(0).random(50)
+    b = a * (1 + np.tile([3e-16, -3e-16], 25))
+    (difference,) = tfr.compare({"A": {"x": a}, "B": {"x": b}}).differences
+    assert (difference.wins, difference.losses, difference.ties) == (0, 0, 50)
+
+
+@pytest.mark.parametrize("number", [60, 65, 71])
+def test_random_swaps_swap_each_query_half_of_the_time(number):
+    (swaps,) = significance._random_swaps(number, 10_000, seed=0)
+    assert swaps.shape == (10_000, number)
+    # The standard error of each share is 0.005.
+    np.testing.assert_allclose(swaps.mean(axis=0), 0.5, atol=0.025)
 
 
 def test_rounding_is_no_win():
@@ -1136,6 +1179,16 @@ def test_numbers_of_the_tables_stand_on_the_right():
     comparison = tfr.compare(values("AB", ["mrr"]))
     lines = comparison.to_markdown("differences").splitlines()
     assert lines[1].startswith("| --- | --- | ---: |")
+    assert comparison.to_markdown("means").splitlines()[1].startswith("| --- | ---: |")
+
+
+def test_two_tests_are_adjusted_in_the_table_of_means():
+    assert "(adjusted p < 0.05)" in repr(tfr.compare(values("AB", METRICS[:2])))
+
+
+def test_a_table_that_does_not_exist():
+    with pytest.raises(ValueError, match="one of 'means', 'differences', or None"):
+        tfr.compare(values("AB")).to_markdown("mean")
 
 
 def test_notes_explain_letters_only_where_models_are_compared():
@@ -1147,6 +1200,7 @@ def test_notes_explain_letters_only_where_models_are_compared():
     assert "significantly" not in alone
     assert "A (a)" in both
     assert "(a)" not in alone
+    assert "*" not in alone  # nothing is the best of one
 
 
 def test_the_bootstrap_p_value_is_about_that_of_the_normal_distribution():

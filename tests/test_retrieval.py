@@ -435,16 +435,17 @@ def test_all_ways_count_alike(number, kind, is_rounded, monkeypatch):
     enough[np.arange(number) >= rng.integers(0, number + 1, (30, 1))] = 0
     near, given = None, scores
     if is_rounded:
-        given = scores + rng.uniform(-0.4, 0.4, scores.shape).astype("float32")
+        given = scores + rng.uniform(-1.2, 1.2, scores.shape).astype("float32")
         near = comparing.Near(
-            thresholds - np.float32(0.5),
-            thresholds + np.float32(0.5),
+            thresholds - np.float32(1.5),
+            thresholds + np.float32(1.5),
             lambda rows, columns: scores[rows, columns],
         )
     own, limits = scores[:, np.newaxis], thresholds[:, :, np.newaxis]
     expected = (own > limits).sum(2), (own >= limits).sum(2)
     is_needed = expected[0] < enough
     for most, first in itertools.product((0, 1000), (50, 10**6)):
+        monkeypatch.setattr(comparing, "CORRECTIONS_AT_A_TIME", first)
         monkeypatch.setattr(comparing, "MOST_COMPARISONS", most)
         monkeypatch.setattr(comparing, "FIRST_COLUMNS", first)
         with comparing.concurrent.futures.ThreadPoolExecutor(2) as pool:
