@@ -471,10 +471,20 @@ def test_plots_show_the_differences_and_intervals():
         assert line.get_xdata().tolist() == [each.low, each.high]
         assert point.get_xdata().tolist() == [each.difference]
         assert [*zero.get_xdata()] == [0, 0]
+        assert each.is_significant
+        assert point.get_markerfacecolor() == point.get_color()
     assert [label.get_text() for label in axes[0].get_yticklabels()] == ["B - A"]
     assert len(comparison.plot("mrr")) == 1
     with pytest.raises(ValueError, match="must be one of 'ndcg@5', 'mrr', 'arp'"):
         comparison.plot("map")
+
+
+def test_the_dot_of_an_uncertain_difference_is_white():
+    pytest.importorskip("matplotlib").use("Agg")
+    comparison = tfr.compare({"A": {"x": [0.1, 0.2] * 9}, "B": {"x": [0.2, 0.1] * 9}})
+    _, point, _ = comparison.plot()[0].get_lines()
+    assert not comparison.differences[0].is_significant
+    assert point.get_markerfacecolor() == "white"
 
 
 def texts(labels):
@@ -488,6 +498,10 @@ def test_plots_name_the_models_of_slices_once():
     axes = tfr.compare(models, by=by).plot("mrr")
     rows = [f"x ({N // 2})", f"y ({N // 2})", f"all ({N})"]
     assert texts(axes[0].get_yticklabels()) == rows
+    places = [line.get_ydata()[0] for line in axes[0].get_lines() if line.get_marker()]
+    lines = [place for place in places[:-1:2]]
+    assert np.rint(lines).tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert len({*lines}) == 9  # each pair has its place in the row of a slice
     (legend,) = axes[0].figure.legends
     pairs = ["B - A", "C - A", "C - B"]
     assert texts(legend.get_texts()) == [
@@ -517,6 +531,12 @@ def test_plot_of_the_gain_of_each_query():
     assert (min(gains), max(gains)) == (0, 3)
     assert axis.get_ylabel() == "gain in arp\n(old to new)"
     assert axis.get_title() == "1 lost, 1 gained, 1 unchanged"
+    small = {"old": {"mrr": [0.1, 0.2, 0.3, 0.4]}, "new": {"mrr": [0.2, 0.3, 0.1, 0.4]}}
+    axis = tfr.compare(small).plot_queries("mrr", "old")
+    assert axis.get_title() == "1 lost, 2 gained, 1 unchanged"
+    nothing = {"old": {"mrr": [np.nan]}, "new": {"mrr": [np.nan]}}
+    with pytest.raises(ValueError, match="requires a query with a value"):
+        tfr.compare(nothing).plot_queries("mrr", "old")
 
 
 def test_reliability_by_hand():
@@ -1189,6 +1209,23 @@ def test_two_tests_are_adjusted_in_the_table_of_means():
 def test_a_table_that_does_not_exist():
     with pytest.raises(ValueError, match="one of 'means', 'differences', or None"):
         tfr.compare(values("AB")).to_markdown("mean")
+    with pytest.raises(ValueError, match="one of 'means', 'differences', or None"):
+        tfr.compare(values("AB")).to_pandas("mean")
+
+
+def test_reliability_is_that_of_the_queries_of_all_models():
+    scores = np.random.default_rng(0).random((20, 3)) + [0, 0.3, 0.6]
+    models = {name: {"x": scores[:, n].copy()} for n, name in enumerate("abc")}
+    models["a"]["x"][3] = models["c"]["x"][5] = np.nan
+    kept = np.delete(scores, [3, 5], axis=0)
+    fewer = {name: {"x": kept[:, n]} for n, name in enumerate("abc")}
+    found, expected = (
+        tfr.compare(each, unpaired="drop").reliability("x") for each in (models, fewer)
+    )
+    assert repr(found) == repr(expected)
+    assert "of 18 queries" in repr(found)
+    with pytest.raises(ValueError, match=r"above 0 and below 1. Received: target=0"):
+        tfr.compare(fewer).reliability("x", target=0.0)
 
 
 def test_notes_explain_letters_only_where_models_are_compared():

@@ -679,6 +679,28 @@ def test_a_long_flat_list_of_many_relevant_items_is_a_warning():
         tfr.evaluate_rows(None, labels, scores, ["mrr"], groups=[384])
 
 
+@pytest.mark.parametrize("way", ["graph", XLA])
+def test_a_metric_object_warns_of_a_long_flat_list_in_a_graph(way):
+    rng = np.random.default_rng(0)
+    metric = tfr.NDCG()
+
+    @tf.function(jit_compile=way == "xla")
+    def update(labels, scores):
+        metric.update_state(labels, scores)
+
+    def update_all(size, relevant, shape):
+        labels = (rng.permutation(size) < relevant).reshape(shape).astype("float32")
+        metric.reset_state()
+        update(tf.constant(labels), tf.constant(rng.random(shape), tf.float32))
+
+    for valid in [(300, 39, (300,)), (199, 100, (199,)), (300, 100, (1, 300))]:
+        update_all(*valid)
+        metric.result()
+    update_all(200, 40, (200,))
+    with pytest.warns(tfr.RankingWarning, match=r"of one query. Received in 'ndcg'"):
+        metric.result()
+
+
 def test_series_in_different_orders_are_a_warning():
     frame = pd.DataFrame(
         {

@@ -19,6 +19,8 @@ LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
 MOST_VALUES = 10_000  # enough of the data to tell
 MANY = 20  # fewer items may be alike by chance
 LONG = 200  # items of a list that may be the rows of several queries
+MANY_RELEVANT = 2 * MANY  # items of such a list
+FLAT_RULE = "Labels and scores of the shape [N] are the list of one query."
 SINGLE_ITEMS_REMEDY = (
     "To evaluate rows of several queries, use evaluate_rows with the id of the query "
     "of each row."
@@ -142,12 +144,12 @@ def warn_if_flat(y_true: Any, labels: Array) -> None:
     if queries != 1 or size < LONG or np.ndim(y_true) != 1:
         return
     relevant = np.count_nonzero(labels)
-    if relevant >= 2 * MANY:
+    if relevant >= MANY_RELEVANT:
         warn(
-            "Labels and scores of the shape [N] are the list of one query. Received: "
-            f"{size:,} items, {relevant:,} of them with a label above 0. If they "
-            "belong to several queries, use evaluate_rows with the id of the query of "
-            "each row. If all belong to one query, pass [labels] and [scores]."
+            f"{FLAT_RULE} Received: {size:,} items, {relevant:,} of them with a label "
+            "above 0. If they belong to several queries, use evaluate_rows with the id "
+            "of the query of each row. If all belong to one query, pass [labels] and "
+            "[scores]."
         )
 
 

@@ -34,7 +34,10 @@ from tfrankmetrics.inputs.label_mistakes import (
 )
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import (
+    FLAT_RULE,
+    LONG,
     MANY,
+    MANY_RELEVANT,
     SINGLE_ITEMS_REMEDY,
     warn,
     warn_if_relevant_are_excluded,
@@ -84,6 +87,12 @@ class PowerFacts(NamedTuple):
     too_high: Any
 
 
+class FlatFacts(NamedTuple):
+    """How many lists of the shape `[N]` seem to be the rows of several queries."""
+
+    lists: Any
+
+
 class ExcludedFacts(NamedTuple):
     """How many relevant items there were, and how many of them were excluded."""
 
@@ -103,7 +112,7 @@ class Evidence:
             weights = [WeightFacts] * keep_zero_weights(measures)
             thresholds = [ThresholdFacts] * len(self._thresholds)
             powers = [PowerFacts] * label_rules(measures).are_powers
-            self._kinds = [LabelFacts, *thresholds, *powers, *weights]
+            self._kinds = [LabelFacts, *thresholds, *powers, *weights, FlatFacts]
         self._number = sum(len(kind._fields) for kind in self._kinds)
 
     @property
@@ -115,8 +124,11 @@ class Evidence:
         """No facts, float64 `[num_rows, 2]`."""
         return np.zeros((self.num_rows, 2))
 
-    def of(self, lists: Any) -> Array:
-        """The facts of a batch, float64 `[num_rows, 2]`."""
+    def of(self, lists: Any, is_flat: bool = False) -> Array:
+        """The facts of a batch, float64 `[num_rows, 2]`.
+
+        `is_flat` states that its labels have the shape `[N]`.
+        """
         if lists.has_subtopics:
             return self.nothing()
         if isinstance(lists, CatalogueLists):
@@ -128,6 +140,7 @@ class Evidence:
             counts = [once_per_graph(_labels, lists, self._thresholds, are_powers)]
             if WeightFacts in self._kinds:
                 counts.append(once_per_graph(_weights, lists))
+            counts.append(_flat(lists, is_flat))
         if self._number % 2:
             counts.append(xp.zeros([1], xp.float64, like=counts[0]))
         return xp.reshape(xp.concat(counts, axis=0), [self.num_rows, 2])
@@ -163,6 +176,8 @@ class Evidence:
                     _warn_of_powers(each, name)
                 case WeightFacts():
                     _warn_of_weights(each, name)
+                case FlatFacts():
+                    _warn_of_flat(each, name)
                 case _:
                     _warn_of_threshold(next(thresholds), labels, each.reached, name)
 
@@ -231,6 +246,15 @@ def _weights(lists: LabelLists) -> Array:
     return _counted([mixed, alike, alike & xp.equal(highest, 1), irrelevant])
 
 
+def _flat(lists: LabelLists, is_flat: bool) -> Array:
+    if not is_flat:
+        return xp.zeros([1], xp.float64, like=lists.labels)
+    labels = lists.labels[0]
+    relevant = xp.sum(xp.astype(lists.valid[0] & (labels > 0), xp.float64))
+    is_long = xp.size(labels) >= LONG
+    return _counted([(is_long & (relevant >= MANY_RELEVANT))[xp.newaxis]])
+
+
 def _excluded(lists: CatalogueLists) -> Array:
     relevant = lists.relevant[QUERIES, ITEMS]
     exclude = lists.exclude[QUERIES]  # type: ignore[index]
@@ -276,6 +300,17 @@ def _warn_of_weights(found: WeightFacts, name: str) -> None:
             f"{ZERO_WEIGHT_RULE} Received in {name!r}: items with a weight of 0, in "
             "lists whose other items all have the same weight. "
             f"{ZERO_WEIGHT_REMEDY}"
+        )
+
+
+def _warn_of_flat(found: FlatFacts, name: str) -> None:
+    """Warns of the rows of several queries as one list."""
+    if found.lists > 0:
+        warn(
+            f"{FLAT_RULE} Received in {name!r}: at least {LONG} items, of which "
+            f"{MANY_RELEVANT} or more have a label above 0. If they belong to several "
+            "queries, pass a list for each, [B, N], with -1 as the label of padding. "
+            "If all belong to one query, pass labels and scores of the shape [1, N]."
         )
 
 

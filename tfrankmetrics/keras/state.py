@@ -151,9 +151,9 @@ class StatefulMetric(KerasMetric):
             )
             if not variables.is_tracing():
                 self._input_format.warn_of_form(y_true, lists)
-            self._add(lists)
+            self._add(lists, is_flat=getattr(y_true, "ndim", None) == 1)
 
-    def _add(self, lists: Any) -> None:
+    def _add(self, lists: Any, is_flat: bool) -> None:
         require_data_in_order(self._measures)
         is_tracing, first_query = variables.is_tracing(), 0
         if not is_tracing:  # else the result is NaN, which is less informative
@@ -167,13 +167,13 @@ class StatefulMetric(KerasMetric):
         else:
             sums = call_compiled(self._update, self._measures, lists, first_query)
         if self._evidence.num_rows:
-            evidence = self._evidence_of(lists, is_tracing)
+            evidence = self._evidence_of(lists, is_flat, is_tracing)
             sums = xp.concat([sums, evidence], axis=0)
         variables.add(self._sums, sums)
 
-    def _evidence_of(self, lists: Any, is_tracing: bool) -> Array:
+    def _evidence_of(self, lists: Any, is_flat: bool, is_tracing: bool) -> Array:
         if is_tracing:
-            return self._evidence.of(lists)
+            return self._evidence.of(lists, is_flat)
         # Each operation takes time, and there are fewer of them with NumPy.
         facts = np.asarray(variables.numbers_of(self._sums))[self._facts]
         if self._evidence.are_in_order(facts):
