@@ -182,6 +182,18 @@ def test_the_first_relevant_item_may_differ_between_two_products(monkeypatch):
     assert found == {"mrr": 1 / 28, "first_relevant_rank": 28}
 
 
+def test_each_threshold_has_a_first_relevant_item(monkeypatch):
+    monkeypatch.setattr(comparing, "FIRST_COLUMNS", 5)
+    metrics = [
+        tfr.FirstRelevantRank(relevance_threshold=float(grade), name=f"{grade}")
+        for grade in (1, 3)
+    ]
+    truth = {"ids": [[20, 10]], "relevance": [[1, 3]]}
+    candidates = np.arange(50.0)[:, np.newaxis]
+    found = tfr.evaluate_retrieval([[1.0]], candidates, truth, metrics)
+    assert found == {"1": 30, "3": 40}
+
+
 def test_tied_shares_are_those_of_all_scores():
     for number in range(4):
         chunks, whole = both(number, ["tied", "tied@1", "tied@5"])
