@@ -183,6 +183,10 @@ def test_every_second_epoch():
     callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=2, prefix="dev_")
     fit(row_model(), [callback, recorder], epochs=5)
     assert ["dev_mrr" in logs for logs in recorder.epochs] == [0, 1, 0, 1, 0]
+    recorder = Recorder()
+    callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=3)
+    fit(row_model(), [callback, recorder], epochs=4)
+    assert ["val_mrr" in logs for logs in recorder.epochs] == [0, 0, 1, 0]
 
 
 def test_every_second_step():

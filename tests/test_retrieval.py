@@ -175,11 +175,18 @@ def test_the_first_relevant_item_may_differ_between_two_products(monkeypatch):
         sign = -1.0 if candidates[0, 0] == 20 else 1.0
         return tf.where(is_near, 21 + sign * 1e-3 * (scores - 21), scores)
 
-    names = ["mrr", "first_relevant_rank"]
+    names = ["mrr", "first_relevant_rank", "mean_popularity@3"]
     found = tfr.evaluate_retrieval(
-        [[1.0]], candidates, truth, names, score=score, chunk_size=25
+        [[1.0]],
+        candidates,
+        truth,
+        names,
+        score=score,
+        chunk_size=25,
+        popularity=np.arange(50.0),
     )
-    assert found == {"mrr": 1 / 28, "first_relevant_rank": 28}
+    expected = {"mrr": 1 / 28, "first_relevant_rank": 28, "mean_popularity@3": 48}
+    assert found == expected
 
 
 def test_each_threshold_has_a_first_relevant_item(monkeypatch):
@@ -1197,6 +1204,35 @@ def test_products_that_overflow_are_an_error(library, dtype, scale):
         tfr.evaluate_retrieval(queries, candidates, relevant, ["recall@1"])
     wide = (np.asarray(each, np.float64) for each in (queries, candidates))
     assert tfr.evaluate_retrieval(*wide, relevant, ["recall@1"]) == {"recall@1": 1.0}
+
+
+@pytest.mark.parametrize("library", [np.asarray, tf.constant])
+def test_an_overflow_of_an_irrelevant_candidate_is_an_error(library):
+    queries, candidates = (
+        library(np.array(each, "float32")) for each in ([[1e20]], [[1.0], [-1e20]])
+    )
+    with pytest.raises(ValueError, match=r"finite.*vectors of float32, and a product"):
+        tfr.evaluate_retrieval(queries, candidates, [0], ["mrr"])
+
+
+@pytest.mark.parametrize("library", [np.asarray, tf.constant])
+def test_the_best_candidates_may_be_excluded(library):
+    """Each of the first eight is the highest score of a part of the candidates."""
+    candidates = library(-np.arange(2000, dtype="float32")[:, np.newaxis])
+    queries = library(np.ones((2, 1), "float32"))
+    exclude = [[0, 1, 2, 3, 4], [7, 5, 0, -1, -1]]
+    found = tfr.retrieve(queries, candidates, k=3, exclude=exclude)
+    assert found.ids.tolist() == [[5, 6, 7], [1, 2, 3]]
+    found = tfr.evaluate_retrieval(
+        queries,
+        candidates,
+        [5, 1],
+        ["mean_popularity@3"],
+        exclude=exclude,
+        popularity=np.arange(2000.0),
+        per_query=True,
+    )
+    assert found["mean_popularity@3"].tolist() == [6, 2]
 
 
 def test_vectors_that_are_not_finite_are_no_overflow():
