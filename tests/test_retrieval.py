@@ -292,13 +292,16 @@ class ShiftedNearZero(ShiftedOnFewItems):
         return scores - (1e-3 if candidates.shape[0] < 300 else 0)
 
 
-def test_scores_near_zero_may_differ_by_rounding():
+@pytest.mark.parametrize("start", [0, 500])
+def test_scores_near_zero_may_differ_by_rounding(start):
     """The distance of an item from itself is 0, and its terms are about 1,000."""
-    vectors = 10 * np.random.default_rng(0).normal(size=(400, 8)).astype("float32")
-    score = ShiftedNearZero()
-    arguments = vectors[:5], vectors, np.arange(5), ["mrr"]
-    shifted = tfr.evaluate_retrieval(*arguments, score=score)
-    assert score.calls == 4  # the relevant items, all, one between copies of it, all
+    vectors = 10 * np.random.default_rng(0).normal(size=(800, 8)).astype("float32")
+    score, relevant = ShiftedNearZero(), np.arange(start, start + 5)
+    shifted = tfr.evaluate_retrieval(
+        vectors[relevant], vectors, relevant, ["mrr"], score=score, chunk_size=400
+    )
+    # The relevant items, the two chunks, one item between copies of it, the chunks.
+    assert score.calls == 6
     assert shifted == {"mrr": 1.0}
 
 
@@ -1125,6 +1128,21 @@ def test_two_towers_stop_early_on_their_rank_among_all_items():
     assert history["val_mrr"][-1] == pytest.approx(expected["mrr"], rel=1e-12)
 
 
+def test_the_callback_must_come_before_those_that_read_its_values():
+    model = TwoTowers()
+    callback = tfr.EvaluateRetrieval(
+        [0],
+        range(9),
+        [0],
+        ["mrr"],
+        query_tower=model.users,
+        candidate_tower=model.items,
+    )
+    stop = tf.keras.callbacks.EarlyStopping("val_mrr")
+    with pytest.raises(ValueError, match="EarlyStopping before it"):
+        tf.keras.callbacks.CallbackList([stop, callback], model=model).on_train_begin()
+
+
 def test_the_callback_checks_its_arguments_before_the_training():
     users, items = (tf.keras.layers.Embedding(9, 2) for _ in range(2))
     towers = {"query_tower": users, "candidate_tower": items}
@@ -1213,6 +1231,9 @@ def test_an_overflow_of_an_irrelevant_candidate_is_an_error(library):
     )
     with pytest.raises(ValueError, match=r"finite.*vectors of float32, and a product"):
         tfr.evaluate_retrieval(queries, candidates, [0], ["mrr"])
+    one_of_two = library(np.array([[1e20], [1.0]], "float32"))
+    with pytest.raises(ValueError, match=r"finite.*vectors of float32, and a product"):
+        tfr.evaluate_retrieval(queries, one_of_two, [[0, 1]], ["mrr"])
 
 
 @pytest.mark.parametrize("library", [np.asarray, tf.constant])
