@@ -298,9 +298,15 @@ def exact_err(*groups, k):
     return float(value)
 
 
+def err_of_arrays(labels, scores, k):
+    """ERR@k of one list, as NumPy computes it, where the length of the list is known."""
+    metric = tfr.ExpectedReciprocalRank(k=k, name="err")
+    return tfr.evaluate([labels], [scores], [metric])["err"]
+
+
 @pytest.mark.parametrize("way", EAGER_GRAPH_XLA)
 @pytest.mark.parametrize("relevant", [1, 25, 40, 150])
-@pytest.mark.parametrize("k", [10, 70, 160])
+@pytest.mark.parametrize("k", [10, 70, 160, None])
 def test_err_of_a_long_tie_is_exact(k, relevant, way):
     """The number of relevant items and the cutoff decide how it is computed."""
     labels = np.zeros(150)
@@ -308,9 +314,10 @@ def test_err_of_a_long_tie_is_exact(k, relevant, way):
     metric = tfr.ExpectedReciprocalRank(k=k, dtype="float64")
     run_as(way, update_function(metric))(labels[np.newaxis], np.zeros((1, 150)))
     stops = [Fraction(2 ** int(label) - 1, 16) for label in labels]
-    assert float(metric.result()) == pytest.approx(
-        exact_err(stops, k=k), rel=1e-14, abs=0
-    )
+    expected = exact_err(stops, k=k or 150)
+    assert float(metric.result()) == pytest.approx(expected, rel=1e-14, abs=0)
+    found = err_of_arrays(labels, np.zeros(150), k)
+    assert found == pytest.approx(expected, rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize("way", EAGER_GRAPH_XLA[:2])
@@ -327,6 +334,7 @@ def test_err_of_several_long_ties_is_exact(k, order, way):
     stops = [[Fraction(2**label - 1, 16) for label in group] for group in groups]
     expected = exact_err(*stops, k=k or 380)
     assert float(metric.result()) == pytest.approx(expected, rel=1e-14, abs=0)
+    assert err_of_arrays(labels, scores, k) == pytest.approx(expected, rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize("way", EAGER_GRAPH_XLA[:2])
@@ -344,6 +352,7 @@ def test_err_of_one_list_with_a_long_tie_below_other_items(groups, k, way):
     stops = [[Fraction(2**label - 1, 16) for label in group] for group in groups]
     expected = exact_err(*stops, k=k or sum(sizes))
     assert float(metric.result()) == pytest.approx(expected, rel=1e-13, abs=0)
+    assert err_of_arrays(labels, scores, k) == pytest.approx(expected, rel=1e-13, abs=0)
 
 
 def test_a_certain_stop_in_a_short_tie():
