@@ -166,9 +166,6 @@ def _rank_by_rank(
     is_done = (2 * steps <= n) & is_faster
     steps = xp.where(is_done, steps, 0)
 
-    def of_items():
-        return _walk(steps, n, p, xp.ones_like(p), lists.depth)
-
     # Finding a class takes as long as a step.
     most = xp.minimum(xp.astype(xp.max(steps) / 2, xp.int32), MOST_CLASSES)
     values, numbers, are_all = _classes(p, most)
