@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import math
 import pickle
 import warnings
 import weakref
@@ -510,6 +511,18 @@ def test_a_row_has_more_scores_than_places():
     for row, column in np.ndindex(2, 30):
         expected = scores[row] > limits[row, column], scores[row] >= limits[row, column]
         assert [*counts[:, row, column]] == [each.sum() for each in expected]
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-16, 1.0, 1e16, 1e30])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_bounds_of_norms_hold_where_squares_overflow(dtype, scale):
+    vectors = (scale * np.random.default_rng(0).normal(size=(50, 16))).astype(dtype)
+    exact = np.array([math.hypot(*vector) for vector in vectors.tolist()])
+    bounds = products.norms_of(vectors)
+    assert (bounds >= exact).all()
+    assert (bounds <= 4.1 * exact).all()  # sqrt(16) times the largest number
+    vectors[3, 2], vectors[5, 0] = np.nan, np.inf
+    assert np.flatnonzero(np.isnan(products.norms_of(vectors))).tolist() == [3, 5]
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (64, 64, 64), (65, 130, 63), (130, 9, 2)])

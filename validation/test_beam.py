@@ -457,6 +457,10 @@ def test_counters_say_what_did_not_pair():
         (lambda: EvaluateRows(*COLUMNS, ["mrr"], by="mrr"), "'mrr' twice"),
         (lambda: EvaluateRows(*COLUMNS, ["mrr"], by="overall"), "'overall' twice"),
         (lambda: EvaluateRows(*COLUMNS, ["mrr"], sample_weight=2.0), "`sample_weight`"),
+        (
+            lambda: EvaluateRows(*COLUMNS, ["coverage@5"], num_items=9),
+            "Apache Beam supports metrics of relevance only",
+        ),
         (lambda: EvaluateRun(["mrr"], missing_queries="no"), "missing_queries"),
         (lambda: EvaluateRun(["mrr"], ties="stable"), "unordered on Beam"),
         (lambda: [] | EvaluateRun(["mrr"]), "must be a dict of two PCollections"),
