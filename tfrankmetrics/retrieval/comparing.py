@@ -16,8 +16,9 @@ from tfrankmetrics.arrays.numpy import quiet
 COMPARISONS_AT_A_TIME = 2**21
 # Enough to amortize the calls of NumPy functions for all their scores.
 ROWS_AT_A_TIME = 16
-# A comparison with each of more thresholds takes longer than a sort.
-MOST_COMPARISONS = 24
+# A sort of a row takes as long as its comparison with some thresholds, and as a number
+# of further comparisons, however short the row is.
+MOST_COMPARISONS, SORT_START = 16, 2**18
 # A level and a place of a score fit into a number of 32 bits.
 NUM_LEVELS = NUM_PLACES = 2**16
 PLACES = np.arange(NUM_PLACES, dtype=np.uint32)
@@ -78,7 +79,7 @@ def compare(
     def count(rows: slice, columns: slice, number: int, least: float) -> Found:
         some = rows, slice(0, number)
         own, counts = scores[rows, columns], (above[some], not_below[some])
-        is_many = number > MOST_COMPARISONS
+        is_many = (number - MOST_COMPARISONS) * own.shape[1] > SORT_START
         if near is None:
             by = _by_sorting if is_many else _by_comparing
             by(own, thresholds[some], *counts)
