@@ -15,7 +15,7 @@ from cases import METRICS
 
 import tfrankmetrics as tfr
 from tfrankmetrics.engine.measure import DECLARATIONS
-from tfrankmetrics.retrieval import array_blocks, comparing, products
+from tfrankmetrics.retrieval import array_blocks, comparing, products, streams
 from tfrankmetrics.retrieval import inputs as reading
 from tfrankmetrics.retrieval.candidates import ArrayCandidates
 
@@ -429,6 +429,57 @@ def test_a_random_score_is_refused():
 
     with pytest.raises(ValueError, match="must have the same score each time"):
         tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"], score=score)
+
+
+def test_a_score_with_little_noise_is_refused():
+    """It differs by no more than rounding might, but each time."""
+    rng = np.random.default_rng(0)
+
+    def score(queries, candidates):
+        products = np.asarray(queries) @ np.asarray(candidates).T
+        return products + rng.uniform(0, 1e-3, products.shape)
+
+    with pytest.raises(ValueError, match="other scores for the same queries"):
+        tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"], score=score)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("other", "is_alike"),
+    [
+        ([100.0, 0.0, 1.0], True),
+        ([104.0, -3.0, 9.0], True),  # 10% of the largest number, as of bfloat16
+        ([89.0, 0.0, 1.0], False),
+        ([100.0, 0.0, 12.0], False),
+        ([-100.0, 0.0, 1.0], False),
+        ([100.0, np.nan, 1.0], False),
+        ([np.inf, 0.0, 1.0], False),
+    ],
+)
+def test_floats_of_a_dataset_may_differ_by_rounding(other, is_alike, dtype):
+    first, same = [100.0, 0.0, 1.0], [np.nan, np.inf, -np.inf]
+    one = np.array([same, first, [0, 0, 0]], dtype)
+    again = np.array([same, other, [0, 0, 0]], dtype)
+    assert streams._alike(one, again).tolist() == [True, is_alike, True]
+    assert streams._alike(again, one).tolist() == [True, is_alike, True]
+
+
+def test_integers_of_a_dataset_must_not_change():
+    readings = []
+
+    def vectors():
+        readings.append(None)
+        changed = [1, 0] if len(readings) == number_of_change else [1, 3]
+        yield np.array([[2, 1], changed, [0, 5]])
+
+    spec = tf.TensorSpec([None, 2], tf.int64)
+    data = tf.data.Dataset.from_generator(vectors, output_signature=spec)
+    arguments = np.array([[1, 1]]), data, [1], ["mrr"]
+    number_of_change = None
+    assert tfr.evaluate_retrieval(*arguments) == {"mrr": 0.5}
+    number_of_change = len(readings) + 2
+    with pytest.raises(ValueError, match="for the candidate at position 1"):
+        tfr.evaluate_retrieval(*arguments)
 
 
 def scores_and_thresholds(number, kind):
