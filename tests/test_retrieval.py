@@ -579,6 +579,29 @@ def test_the_bounds_of_norms_hold_where_squares_overflow(dtype, scale):
     assert np.flatnonzero(np.isnan(products.norms_of(vectors))).tolist() == [3, 5]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_bound_of_rounding_holds_for_narrow_floats(dtype):
+    """Products that differ in float32 may be rounded to different neighbors."""
+    rng, narrow = np.random.default_rng(0), tf.as_dtype(dtype).as_numpy_dtype
+    queries, candidates = (
+        (5 * rng.normal(size=(600, 32))).astype(narrow) for _ in range(2)
+    )
+    wide = queries.astype(np.float64) @ candidates.astype(np.float64).T
+    shifted = wide * (1 + 1e-6 * rng.uniform(-1, 1, wide.shape))
+    one, other = (each.astype(narrow).astype(np.float32) for each in (wide, shifted))
+    rounding = products.Rounding(queries, ArrayCandidates(candidates, 600))
+    assert not rounding.is_exact
+    assert (one != other).sum() > 10
+    assert (np.abs(one - other) <= rounding.most(one)).all()
+
+
+def test_all_vectors_must_hold_integers():
+    vectors = np.ones((2500, 2), "float32")
+    assert products.hold_integers(vectors)
+    vectors[1500, 1] = 0.5
+    assert not products.hold_integers(vectors)
+
+
 @pytest.mark.parametrize("shape", [(1, 1, 1), (64, 64, 64), (65, 130, 63), (130, 9, 2)])
 def test_tiles_multiply_like_the_whole(shape):
     rows, columns, length = shape
