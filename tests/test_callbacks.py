@@ -210,13 +210,11 @@ def test_steps_of_a_dataset_of_unknown_length_and_of_a_second_fit():
     data = tf.data.Dataset.from_generator(batches, output_signature=signature)
     model = row_model()
     callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=2, unit="steps")
-    for epochs, evaluated in [(2, [0, 1, 0, 1, 0, 1]), (1, [0, 1, 0])]:
+    # Each fit starts with the first step.
+    for epochs, evaluated in [(2, [0, 1, 0, 1, 0, 1]), (1, [0, 1, 0]), (1, [0, 1, 0])]:
         recorder = Recorder()
         model.fit(data, epochs=epochs, verbose=0, callbacks=[callback, recorder])
         assert ["val_mrr" in logs for logs in recorder.batches] == evaluated
-    recorder = Recorder()  # a third fit starts again with the first step
-    model.fit(data, epochs=1, verbose=0, callbacks=[callback, recorder])
-    assert ["val_mrr" in logs for logs in recorder.batches] == [0, 1, 0]
 
 
 def test_slices_weights_and_numbers_of_queries():

@@ -171,7 +171,8 @@ def test_the_first_relevant_item_may_differ_between_two_products(monkeypatch):
 
     def score(queries, candidates):
         scores = tf.repeat(tf.transpose(candidates), len(queries), axis=0)
-        # 20, 21 and 22 are almost tied; a product of them alone has another order.
+        # The scores of 20, 21 and 22 are almost equal. A product of these candidates
+        # alone ranks them in the opposite order.
         is_near = (scores >= 20) & (scores <= 22)
         sign = -1.0 if candidates[0, 0] == 20 else 1.0
         return tf.where(is_near, 21 + sign * 1e-3 * (scores - 21), scores)

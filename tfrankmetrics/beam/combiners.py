@@ -239,7 +239,7 @@ class RowsCombiner(TableCombiner):
         warn_if_swapped(labels, scores)
         warn_if_lists_have_one_item(accumulator.num_lists, accumulator.longest)
         refuse_signed_labels(np.array([*accumulator.labels]), "drop these rows")
-        accumulator.judged.warn(label_rules([*self.named.values()]))
+        accumulator.judged.warn(label_rules(self.named.values()))
 
 
 class RunCombiner(TableCombiner):
@@ -322,7 +322,7 @@ class RunCombiner(TableCombiner):
         refuse_missing_queries(self.named, counts)
         warn_if_nothing_found(counts.retrieved, counts.unjudged)
         accumulator.judged.warn(
-            label_rules([*self.named.values()]),
+            label_rules(self.named.values()),
             may_be_all=counts.unjudged > 0 and not self._policies.drops_unjudged,
         )
         if self._policies.drops_unjudged:

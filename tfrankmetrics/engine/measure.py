@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from tfrankmetrics import arrays as xp
@@ -229,7 +229,7 @@ def thresholds_of(measures: Iterable[Measure]) -> tuple[float, ...]:
     return tuple(sorted(found))
 
 
-def label_rules(measures: Sequence[Measure]) -> LabelRules:
+def label_rules(measures: Collection[Measure]) -> LabelRules:
     """What the metrics make of labels."""
     gains = {dict(measure.options).get("gain") for measure in measures}
     return LabelRules(thresholds_of(measures), "exponential" in gains)

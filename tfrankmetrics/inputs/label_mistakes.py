@@ -109,13 +109,13 @@ class Labels(NamedTuple):
         labels are not relevant; therefore, all labeled items may be relevant. It also
         warns of labels that are too high for exponential gains.
         """
+        if not self.grades:
+            return
         grades = [*self.grades]
-        highest = self.grades[-1] if grades else 0
-        if rules.are_powers and HIGHEST_GRADE < highest < OVERFLOW:
-            warn(
-                f"{POWERS_RULE} Received: labels up to {grades[-1]:g}. {POWERS_REMEDY}"
-            )
-        if not grades or self.number < least:
+        if rules.are_powers and HIGHEST_GRADE < grades[-1] < OVERFLOW:
+            received = f"Received: labels up to {grades[-1]:g}."
+            warn(f"{POWERS_RULE} {received} {POWERS_REMEDY}")
+        if self.number < least:
             return
         for threshold in rules.thresholds:
             if 0 < grades[-1] < min(1, threshold):

@@ -18,7 +18,6 @@ from tfrankmetrics.engine.measure import (
     Measure,
     keep_zero_weights,
     label_rules,
-    thresholds_of,
 )
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
@@ -108,10 +107,10 @@ class Evidence:
         if data.inputs == "catalogue":
             self._kinds = [ExcludedFacts]
         elif data.inputs == "labels":
-            self._thresholds = thresholds_of(measures)
+            self._thresholds, are_powers = label_rules(measures)
             weights = [WeightFacts] * keep_zero_weights(measures)
             thresholds = [ThresholdFacts] * len(self._thresholds)
-            powers = [PowerFacts] * label_rules(measures).are_powers
+            powers = [PowerFacts] * are_powers
             self._kinds = [LabelFacts, *thresholds, *powers, *weights, FlatFacts]
         self._number = sum(len(kind._fields) for kind in self._kinds)
 

@@ -66,7 +66,7 @@ class ArrayBlock(Block):
     @functools.cached_property
     def _limits(self) -> tuple[np.ndarray, np.ndarray]:
         """The lowest and highest scores that rounding may make of the thresholds."""
-        return _limits(self._thresholds, self._rounding.most(self._thresholds))
+        return _within_rounding(self._thresholds, self._rounding.most(self._thresholds))
 
     def _precision(self, candidates: Any) -> Precision | None:
         """How the scores of the product are corrected; None if they are exact."""
@@ -78,7 +78,7 @@ class ArrayBlock(Block):
             # Both the score that is compared and the one that it must reach are wrong.
             most = 2 * self._rounding.most(scores, rows)
             with quiet():  # the lowest number has none below it
-                return _limits(scores, most)[0][:, 0]
+                return _within_rounding(scores, most)[0][:, 0]
 
         def correct(rows: np.ndarray, ids: np.ndarray) -> np.ndarray:
             return self._of_pairs(rows, candidates.inputs, ids)
@@ -119,7 +119,7 @@ class ArrayBlock(Block):
         return compare(scores, self._thresholds, self._left(), pool, near, look=look)
 
 
-def _limits(
+def _within_rounding(
     thresholds: np.ndarray, rounding: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and the highest scores that rounding may make of the thresholds."""

@@ -31,8 +31,6 @@ from tfrankmetrics.retrieval.top import Precision, TopCandidates
 from tfrankmetrics.retrieval.truth import RelevantItems
 
 RELEVANT_AT_A_TIME = 2**12
-# More scores than there are candidates: a count of these never ends early.
-ALL_SCORES = np.iinfo(np.int64).max // 2
 
 
 class Order(NamedTuple):
@@ -90,8 +88,8 @@ class Block:
         self._own = Pairs(relevant.ids, relevant.is_ranked)
         self._excluded = Pairs(relevant.exclude, relevant.exclude >= 0)
         thresholds = self._first_thresholds(candidates)
-        keys = np.where(relevant.is_ranked, -thresholds.astype(np.float64), np.nan)
-        self._columns = np.argsort(keys, axis=1, kind="stable")  # the highest first
+        descending = -_of_ranked(relevant, thresholds)
+        self._columns = np.argsort(descending, axis=1, kind="stable")
         self._relevant = relevant.by_column(self._columns)
         self._thresholds = np.take_along_axis(thresholds, self._columns, axis=1)
         self._own = Pairs(self._relevant.ids, self._relevant.is_ranked)
@@ -121,14 +119,14 @@ class Block:
     def _enough_above(self) -> np.ndarray:
         """How many candidates above a relevant item make it not needed, `[B, M]`."""
         is_ranked = self._relevant.is_ranked
-        enough = np.where(is_ranked, ALL_SCORES, 0)
+        enough = np.where(is_ranked, FAR, 0)
         if self._needed is None:
             return enough
         may_stop = is_ranked
         if self._needed.first:
-            keys = np.where(is_ranked, self._thresholds.astype(np.float64), np.nan)
-            highest = np.fmax.reduce(keys, axis=1, initial=-np.inf, keepdims=True)
-            may_stop = is_ranked & (keys != highest)
+            scores = _of_ranked(self._relevant, self._thresholds)
+            highest = np.fmax.reduce(scores, axis=1, initial=-np.inf, keepdims=True)
+            may_stop = is_ranked & (scores != highest)
         # Excluded candidates are counted first and subtracted later.
         num_excluded = (self._relevant.exclude >= 0).sum(axis=1, keepdims=True)
         return np.where(may_stop, self._needed.down_to + num_excluded, enough)
@@ -326,6 +324,11 @@ class Block:
         )
         before = dict(zip(self._before, of_orders, strict=True))
         return Ranks(retrieved, above, tied, before, num_retrieved)
+
+
+def _of_ranked(relevant: RelevantItems, scores: np.ndarray) -> np.ndarray:
+    """The scores of relevant items with a rank; NaN for the others, `[B, M]`."""
+    return np.where(relevant.is_ranked, scores.astype(np.float64), np.nan)
 
 
 class Pairs:

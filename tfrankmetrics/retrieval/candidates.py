@@ -30,7 +30,7 @@ class ArrayCandidates:
 
     @functools.cached_property
     def largest_norm(self) -> float:
-        """A bound of the norms of the finite vectors; NaN if there is none."""
+        """An upper bound on the norms of finite vectors; NaN if no vector is finite."""
         parts = (self.inputs[part.start : part.stop] for part in self._parts)
         return np.fmax.reduce([np.fmax.reduce(norms_of(part)) for part in parts])
 

@@ -197,8 +197,7 @@ def not_below_limits(scores: np.ndarray, limits: np.ndarray) -> tuple[np.ndarray
     is_found[:, end:] = False
     np.greater_equal(scores, limits[:, np.newaxis], out=is_found[:, :end])
     found = np.flatnonzero(is_found.view(np.uint64) != 0)
-    each, byte = np.nonzero(is_found.reshape(-1, 8)[found])
-    return np.unravel_index(found[each] * 8 + byte, is_found.shape)
+    return _indexes(found, is_found.reshape(-1, 8)[found], is_found.shape)
 
 
 def _different(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -206,8 +205,15 @@ def _different(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:
     words, other_words = one.view(np.uint64), other.view(np.uint64)
     found = np.flatnonzero(words != other_words)  # eight bytes at a time
     pair = (each.reshape(-1, 8)[found] for each in (one, other))
-    each, byte = np.nonzero(np.not_equal(*pair))
-    return np.unravel_index(found[each] * 8 + byte, one.shape)
+    return _indexes(found, np.not_equal(*pair), one.shape)
+
+
+def _indexes(
+    words: np.ndarray, are_chosen: np.ndarray, shape: tuple[int, ...]
+) -> tuple[np.ndarray, ...]:
+    """The indexes of the chosen bytes `[W, 8]` of some words of an array."""
+    each, byte = np.nonzero(are_chosen)
+    return np.unravel_index(words[each] * 8 + byte, shape)
 
 
 def _count_bytes(where: np.ndarray) -> np.ndarray:

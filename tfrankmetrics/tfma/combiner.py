@@ -124,7 +124,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
                 f"Received: {num_lists} lists of one item each. For data with a row "
                 "for each query and document, name the `query_key`."
             )
-        rules = label_rules([*self.named.values()])
+        rules = label_rules(self.named.values())
         accumulator.judged.warn(rules, least=MANY_OF_SLICE)
         accumulator.judged.warn_if_signed(least=MANY_OF_SLICE)
         sums = self.sums_of_all(accumulator)
