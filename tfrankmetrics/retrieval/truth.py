@@ -60,21 +60,16 @@ class Truth(NamedTuple):
                 warn_of_labels(ids.shape)
 
     def items(self) -> RelevantItems:
-        """The relevant items, each once, and those with a rank first."""
+        """The relevant items, each once."""
         ids, exclude = _each_once(self.ids), _each_once(self.exclude)
         is_valid = ids != PADDING
         is_ranked = is_valid & ~_is_in(ids, exclude)
-        columns = np.argsort(~is_ranked, axis=1, kind="stable")
-        ids, is_valid, is_ranked, relevance = (
-            np.take_along_axis(each, columns, axis=1)
-            for each in (ids, is_valid, is_ranked, self.relevance)
-        )
-        relevance = np.where(is_valid, relevance, 0)
+        relevance = np.where(is_valid, self.relevance, 0)
         return RelevantItems(ids, is_valid, is_ranked, relevance, exclude)
 
 
 class RelevantItems(NamedTuple):
-    """The relevant items of each query. A row has those with a rank first."""
+    """The relevant items of each query."""
 
     ids: np.ndarray  # [B, M] int64, the positions among the candidates
     is_valid: np.ndarray  # [B, M], False for padding and repeated ids
