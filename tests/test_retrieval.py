@@ -516,7 +516,8 @@ def test_all_ways_count_alike(number, kind, is_rounded, monkeypatch):
         near = comparing.Near(
             thresholds - np.float32(1.5),
             thresholds + np.float32(1.5),
-            lambda rows, columns: scores[rows, columns],
+            lambda rows, columns, places: np.ones(len(rows), bool),
+            lambda rows, places: scores[rows, places],
         )
     own, limits = scores[:, np.newaxis], thresholds[:, :, np.newaxis]
     expected = (own > limits).sum(2), (own >= limits).sum(2)
@@ -547,13 +548,32 @@ def test_a_count_ends_once_enough_scores_are_above():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_few_scores_are_at_the_level_of_a_limit(dtype):
     rng = np.random.default_rng(0)
-    scores = (1000 * rng.normal(size=50_000)).astype(dtype)
-    limits = np.sort(rng.choice(scores, 40))
-    above, columns, places = comparing._at_levels_of(scores, limits, limits)
-    assert len(places) < 0.02 * len(scores)
-    for column, limit in enumerate(limits):
-        others = scores[places[columns == column]]
-        assert above[column] + (others > limit).sum() == (scores > limit).sum()
+    scores = ([[1000], [3000]] * rng.normal(size=(2, 50_000))).astype(dtype)
+    limits = np.sort(rng.choice(scores, 40, axis=1))
+    ordered, start, stop = comparing._sorted_by_level(scores, limits, limits)
+    assert (stop - start).sum() < 0.02 * scores.size
+    for row, column in np.ndindex(limits.shape):
+        number, limit = stop[row, column], limits[row, column]
+        assert (scores[row, ordered[row, number:] % 2**16] > limit).all()
+        assert (scores[row, ordered[row, : start[row, column]] % 2**16] < limit).all()
+
+
+def test_limits_may_be_far_from_each_other():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(3, 20_000)).astype("float32")
+    limits = np.sort(scores[:, -30:], axis=1)
+    limits[1, -1] = 1e20  # all scores are at one level
+    near = np.float32(1e-3)
+    counts = np.zeros((2, 3, 30), np.int64)
+    found = comparing._found_by_sorting(scores, limits + near, limits - near, *counts)
+    own = scores[:, np.newaxis]
+    upper, lower = (limits + near)[..., np.newaxis], (limits - near)[..., np.newaxis]
+    expected = (own > upper).sum(axis=2), (own >= lower).sum(axis=2)
+    np.testing.assert_array_equal(counts, expected)
+    is_near = (own <= upper) & (own >= lower)
+    assert sorted(zip(*found, strict=True)) == sorted(
+        zip(*is_near.nonzero(), strict=True)
+    )
 
 
 def test_a_row_has_more_scores_than_places():

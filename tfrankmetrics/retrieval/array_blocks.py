@@ -29,7 +29,7 @@ from tfrankmetrics.retrieval.products import (
 )
 from tfrankmetrics.retrieval.top import Precision
 
-TERMS_AT_A_TIME = 2**15  # of pairs of vectors, so that they fit into the cache
+TERMS_AT_A_TIME = 2**16  # of pairs of vectors, so that they fit into the cache
 # To count for this number of relevant items takes longer than the product, and idle
 # threads of the product would slow it down.
 MANY_RELEVANT = 8
@@ -89,15 +89,14 @@ class ArrayBlock(Block):
         self, rows: np.ndarray, vectors: np.ndarray, ids: np.ndarray
     ) -> np.ndarray:
         """The score of each pair of a query and a vector."""
+
+        def products(start: int) -> np.ndarray:
+            some = slice(start, start + step)
+            queries = self._inputs.take(rows[some], axis=0)
+            return dot_products_of_pairs(queries, vectors.take(ids[some], axis=0))
+
         step = max(1, TERMS_AT_A_TIME // max(1, vectors.shape[1]))
-        starts = range(0, max(1, len(ids)), step)
-        parts = (slice(start, start + step) for start in starts)
-        return np.concatenate(
-            [
-                dot_products_of_pairs(self._inputs[rows[part]], vectors[ids[part]])
-                for part in parts
-            ]
-        )
+        return np.concatenate([*map(products, range(0, max(1, len(ids)), step))])
 
     def _compared(
         self, chunk: Chunk, scores: np.ndarray, pool: concurrent.futures.Executor
@@ -110,11 +109,19 @@ class ArrayBlock(Block):
         def correct(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
             return self._of_pairs(rows, chunk.inputs, places)
 
+        def is_unsure(
+            rows: np.ndarray, columns: np.ndarray, places: np.ndarray
+        ) -> np.ndarray:
+            limits = self._thresholds[rows, columns].astype(np.float64)
+            rounding = self._rounding.of_pairs(limits, rows, chunk.start + places)
+            with quiet():
+                return np.abs(scores[rows, places] - limits) <= rounding
+
         rows, columns, ids = self._own.within(chunk.start, chunk.start + chunk.size)
         scores[rows, ids - chunk.start] = self._thresholds[rows, columns]
         near = None
         if not self._rounding.is_exact:
-            near = Near(*self._limits, correct)
+            near = Near(*self._limits, is_unsure, correct)
         look = None if self.top is None else self.top.look
         return compare(scores, self._thresholds, self._left(), pool, near, look=look)
 

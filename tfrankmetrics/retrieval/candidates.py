@@ -29,10 +29,10 @@ class ArrayCandidates:
         self._parts = even_parts(self.number, chunk_size)
 
     @functools.cached_property
-    def largest_norm(self) -> float:
-        """An upper bound on the norms of finite vectors; NaN if no vector is finite."""
+    def norms(self) -> np.ndarray:
+        """Upper bounds on the norms of the vectors; NaN for those not finite."""
         parts = (self.inputs[part.start : part.stop] for part in self._parts)
-        return np.fmax.reduce([np.fmax.reduce(norms_of(part)) for part in parts])
+        return np.concatenate([norms_of(part) for part in parts])
 
     @functools.cached_property
     def hold_integers(self) -> bool:

@@ -16,9 +16,10 @@ from tfrankmetrics.arrays.numpy import quiet
 COMPARISONS_AT_A_TIME = 2**21
 # Enough to amortize the calls of NumPy functions for all their scores.
 ROWS_AT_A_TIME = 16
+SCORES_SORTED_AT_A_TIME = 2**18
 # A sort of a row takes as long as its comparison with some thresholds, and as a number
 # of further comparisons, however short the row is.
-MOST_COMPARISONS, SORT_START = 16, 2**18
+MOST_COMPARISONS, SORT_START = 14, 2**17
 # A level and a place of a score fit into a number of 32 bits.
 NUM_LEVELS = NUM_PLACES = 2**16
 PLACES = np.arange(NUM_PLACES, dtype=np.uint32)
@@ -39,6 +40,9 @@ class Near(NamedTuple):
 
     lower: np.ndarray  # [B, M]
     upper: np.ndarray  # [B, M]
+    # From rows, thresholds and columns of scores between these limits to whether the
+    # comparison may be wrong.
+    is_unsure: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
     # From rows and columns of `scores` to the correct scores.
     correct: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -76,18 +80,15 @@ def compare(
     num_candidates = scores.shape[1]
     num_threads = os.cpu_count() or 1
 
-    def count(rows: slice, columns: slice, number: int, least: float) -> Found:
+    def count(rows: slice, columns: slice, number: int, can_sort: bool) -> Found:
         some = rows, slice(0, number)
         own, counts = scores[rows, columns], (above[some], not_below[some])
-        is_many = (number - MOST_COMPARISONS) * own.shape[1] > SORT_START
         if near is None:
-            by = _by_sorting if is_many else _by_comparing
+            by = _by_sorting if can_sort else _by_comparing
             by(own, thresholds[some], *counts)
             return NOT_FOUND
-        limits = near.limits_of(some)
-        can_sort = is_many and not np.isnan(least) and _are_finite(*limits)
         find = _found_by_sorting if can_sort else _found_by_comparing
-        found, at, places = find(own, *limits, *counts)
+        found, at, places = find(own, *near.limits_of(some), *counts)
         return found + rows.start, at, places + columns.start
 
     def count_all(rows: slice, least: float) -> Iterator[Found]:
@@ -97,11 +98,18 @@ def compare(
             ends = [FIRST_COLUMNS, num_candidates]
         for start, end in itertools.pairwise([0, *ends]):
             number = _number_to_last(above[rows] < enough[rows])
-            if number > 0:
-                step = max(1, COMPARISONS_AT_A_TIME // (2 * number * (end - start)))
-                for first in range(rows.start, rows.stop, step):
-                    some = slice(first, min(first + step, rows.stop))
-                    yield count(some, slice(start, end), number, least)
+            if number == 0:
+                return
+            can_sort = (number - MOST_COMPARISONS) * (end - start) > SORT_START
+            if can_sort and near is not None:
+                limits = near.limits_of((rows, slice(0, number)))
+                can_sort = not np.isnan(least) and _are_finite(*limits)
+            size = COMPARISONS_AT_A_TIME // (2 * number)
+            size = SCORES_SORTED_AT_A_TIME if can_sort else size
+            step = max(1, size // (end - start))
+            for first in range(rows.start, rows.stop, step):
+                some = slice(first, min(first + step, rows.stop))
+                yield count(some, slice(start, end), number, can_sort)
 
     def of_thread(thread: int) -> float:
         lowest, found = np.inf, []
@@ -141,8 +149,10 @@ def _correct(
 ) -> None:
     """Corrects scores and counts, where the scores found are near the thresholds."""
     rows, columns, places = map(np.concatenate, zip(*found, strict=True))
-    again = near.correct(rows, places)
-    scores[rows, places] = again
+    unsure = np.flatnonzero(near.is_unsure(rows, columns, places))
+    correct = near.correct(rows[unsure], places[unsure])
+    scores[rows[unsure], places[unsure]] = correct
+    again = scores[rows, places]
     limits = thresholds[rows, columns]
     np.add.at(not_below, (rows, columns), (again >= limits).astype(np.int64) - 1)
     np.add.at(above, (rows, columns), (again > limits).astype(np.int64))
@@ -248,38 +258,54 @@ def _found_by_sorting(
 ) -> Found:
     """Counts scores, and returns the places of those between two limits."""
     found = []
-    not_below -= above
-    for start in range(0, scores.shape[1], NUM_PLACES):
-        for row, own in enumerate(scores[:, start : start + NUM_PLACES]):
-            higher, columns, places = _at_levels_of(own, upper[row], lower[row])
-            others = own[places]
-            is_above = others > upper[row, columns]
-            is_near = ~is_above & (others >= lower[row, columns])
-            above[row] += higher
-            np.add.at(above[row], columns[is_above], 1)
-            columns, places = columns[is_near], places[is_near] + start
-            np.add.at(not_below[row], columns, 1)
-            found.append((np.full(len(columns), row), columns, places))
-    not_below += above
+    for first in range(0, scores.shape[1], NUM_PLACES):
+        part = scores[:, first : first + NUM_PLACES]
+        ordered, start, stop = _sorted_by_level(part, upper, lower)
+        sizes = (stop - start).ravel()
+        if sizes.sum() > part.size:  # one limit is far from all others
+            for row in range(len(part)):
+                of_row = (
+                    each[row : row + 1] for each in (upper, lower, above, not_below)
+                )
+                _, columns, places = _found_by_comparing(part[row : row + 1], *of_row)
+                found.append((np.full(len(columns), row), columns, places + first))
+            continue
+        limits = np.repeat(np.arange(start.size), sizes)
+        rows, columns = np.divmod(limits, start.shape[1])
+        at = np.repeat(start.ravel(), sizes) + counting_up(sizes)
+        places = ordered[rows, at] % NUM_PLACES
+        others = part[rows, places]
+        is_above = others > upper[rows, columns]
+        is_near = ~is_above & (others >= lower[rows, columns])
+        counts = part.shape[1] - stop
+        counts += np.bincount(limits[is_above], minlength=counts.size).reshape(
+            counts.shape
+        )
+        near = np.bincount(limits[is_near], minlength=counts.size).reshape(counts.shape)
+        above += counts
+        not_below += counts + near
+        found.append((rows[is_near], columns[is_near], places[is_near] + first))
     return tuple(map(np.concatenate, zip(*found, strict=True)))
 
 
-def _at_levels_of(
+def _sorted_by_level(
     scores: np.ndarray, upper: np.ndarray, lower: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Counts the scores of a row whose level is above that of each upper limit.
+    """Sorts the scores of each row by level, with their places.
 
-    Levels are scores that are rounded to integers, from the lowest limit to the
-    highest. Because rounding preserves the order, a score at a higher level than a
+    Levels are scores that are rounded to integers, from the lowest limit of a row to
+    the highest. Because rounding preserves the order, a score at a higher level than a
     limit is above it. A level and a place are sorted as one number of 32 bits, which is
     several times as fast as to sort scores with their places.
 
     Returns:
-        The counts `[M]`, and the limits and places of the scores that are at a level of
-        one of two limits, or between them, which are not counted.
+        The sorted numbers `[R, C]`, which are a place modulo `NUM_PLACES`; and for each
+        limit `[R, M]` where those at the levels of its two values, and between them,
+        start and stop.
     """
     wide = np.promote_types(scores.dtype, np.float32)
-    low, high = (each.astype(wide) for each in (lower.min(), upper.max()))
+    low = lower.min(axis=1, keepdims=True).astype(wide)
+    high = upper.max(axis=1, keepdims=True).astype(wide)
     # Some levels below and above the limits are for all other scores.
     width = np.maximum((high - low) / (NUM_LEVELS - 6), np.finfo(wide).tiny)
 
@@ -287,18 +313,19 @@ def _at_levels_of(
         levels = np.subtract(each, low - 2 * width, dtype=wide)
         levels *= 1 / width
         np.clip(levels, 0, NUM_LEVELS - 2, out=levels)
-        return levels.astype(np.uint32) * np.uint32(NUM_PLACES)
+        # Faster than a conversion to unsigned integers.
+        return levels.astype(np.int32).view(np.uint32) * np.uint32(NUM_PLACES)
 
     with quiet():
         ordered, first, last = map(at_levels, (scores, lower, upper))
-    ordered |= PLACES[: len(ordered)]
-    ordered.sort()
-    start = np.searchsorted(ordered, first)
-    stop = np.searchsorted(ordered, last + np.uint32(NUM_PLACES))
-    sizes = stop - start
-    columns = np.repeat(np.arange(len(sizes)), sizes)
-    others = np.repeat(start, sizes) + counting_up(sizes)
-    return len(ordered) - stop, columns, ordered[others] % NUM_PLACES
+    ordered |= PLACES[: ordered.shape[1]]
+    ordered.sort(axis=1)
+    last += np.uint32(NUM_PLACES)
+    start, stop = (
+        np.stack([np.searchsorted(*row) for row in zip(ordered, each, strict=True)])
+        for each in (first, last)
+    )
+    return ordered, start, stop
 
 
 def counting_up(lengths: np.ndarray) -> np.ndarray:

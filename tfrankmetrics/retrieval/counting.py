@@ -47,19 +47,22 @@ def count_ranks(
     """
     # Queries with more relevant items first, so that those of a block are similar.
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
-    make: Any = Block
+    make, in_turn = Block, map
     are_vectors = score is dot_product and library == "numpy"
-    blocks: list[Block] = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         if are_vectors:
             make = functools.partial(ArrayBlock, memory=Memory(), pool=pool)
-        for start in range(0, len(by_number), block_size):
+            in_turn = pool.map
+
+        def block_of(start: int) -> Block:
             numbers = by_number[start : start + block_size]
             inputs, of_block = rows_of(queries, numbers), relevant.of(numbers)
             if not are_vectors:
                 inputs = padded(inputs, library)
             arguments = inputs, of_block, numbers, candidates, score, orders, library
-            blocks.append(make(*arguments, depth=depth, needed=needed))
+            return make(*arguments, depth=depth, needed=needed)
+
+        blocks = [*in_turn(block_of, range(0, len(by_number), block_size))]
         _count(blocks, candidates, progress, pool, library)
         again = [block for block in blocks if block.start_again()]
         if again:
@@ -67,12 +70,12 @@ def count_ranks(
         top = None
         if depth is not None:
             top = _joined_top(blocks, by_number, block_size, pool)
+        parts = [*pool.map(lambda block: block.ranks(candidates.number), blocks)]
     if any(block.start_again() for block in again):
         raise ValueError(
             "A candidate must have the same score each time. Received: other scores "
             "for the same queries and candidates. `score` must not be random."
         )
-    parts = [block.ranks(candidates.number) for block in blocks]
     return _joined(parts, np.argsort(by_number)), top
 
 

@@ -171,21 +171,34 @@ class Rounding:
         if self.is_exact:
             return
         computed_in, length = np.finfo(_computed_in(dtype)), queries.shape[1] + 2
+        self._norms, largest_norm = candidates.norms, np.fmax.reduce(candidates.norms)
         eps = 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
         self._of_score = 2 * eps
         self._least = float(computed_in.tiny) if dtype == computed_in.dtype else 1e-4
         with quiet():
-            ulps = float(computed_in.eps) * norms_of(queries) * candidates.largest_norm
+            ulps = float(computed_in.eps) * norms_of(queries) * largest_norm
             self._of_terms = (length / 2 * (1 + 2 * eps) * ulps)[:, np.newaxis]
+            self._of_norms = self._of_terms / largest_norm
             is_precise = np.fmax.reduce(ulps) < 1
         if is_precise and hold_integers(queries) and candidates.hold_integers:
             self.is_exact = True
 
     def most(self, scores: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
         """How much scores of some queries near `scores` `[R, M]` may differ."""
+        return self._sum(self._of_terms[rows], scores)
+
+    def of_pairs(
+        self, scores: np.ndarray, rows: np.ndarray, ids: np.ndarray
+    ) -> np.ndarray:
+        """How much scores of queries and candidates near `scores` `[P]` may differ."""
+        with quiet():
+            of_terms = self._of_norms[rows, 0] * self._norms[ids]
+        return self._sum(of_terms, scores)
+
+    def _sum(self, of_terms: np.ndarray, scores: np.ndarray) -> np.ndarray:
         with quiet():
             of_scores = self._of_score * np.abs(scores.astype(np.float64))
-            rounding = self._of_terms[rows] + of_scores + self._least
+            rounding = of_terms + of_scores + self._least
         # Without a norm, or a score, that is finite, the score is infinite or NaN.
         return np.where(np.isnan(rounding) | ~np.isfinite(scores), 0, rounding)
 
