@@ -259,7 +259,7 @@ def test_retrieval_equals_the_scores_of_the_whole_catalogue(
     monkeypatch, kind, ties, chunk_size, excludes
 ):
     """Whole numbers are often tied, also at a cutoff, and across chunks."""
-    monkeypatch.setattr(top, "PART", 2)
+    monkeypatch.setattr(top, "LONGEST_PART", 2)
     rng, size = np.random.default_rng(3), 40
     queries, candidates = (
         rng.integers(-1, 2, (number, 3)).astype(np.float32) for number in (9, size)
@@ -302,6 +302,22 @@ def test_retrieval_equals_the_scores_of_the_whole_catalogue(
     assert found.whole == pytest.approx(expected.whole, abs=1e-12)
     for key in expected:
         assert found[key] == pytest.approx(expected[key], abs=1e-12)
+
+
+@pytest.mark.parametrize("number", [500, 5000, 50_000])
+@pytest.mark.parametrize("depth", [1, 10, 57, 100, 250, 1000, 3000])
+def test_few_more_candidates_are_kept_than_the_cutoff_needs(number, depth):
+    rng = np.random.default_rng(depth)
+    scores = rng.normal(size=(8, number)).astype(np.float32)
+    candidates = top.TopCandidates(8, depth, False, 0, None)
+    candidates.look(slice(0, 8), scores, scores.min())
+    ((rows, columns, own),) = candidates._found
+    np.testing.assert_array_equal(own, scores[rows, columns])
+    needed = min(depth, number)
+    assert (np.bincount(rows) >= needed).all()
+    assert len(rows) <= 8 * 5 * needed
+    highest = np.sort(scores, axis=1)[:, -needed]
+    assert all((own[rows == row] >= highest[row]).sum() == needed for row in range(8))
 
 
 def test_parts_of_the_queries_break_ties_in_the_same_way(monkeypatch):

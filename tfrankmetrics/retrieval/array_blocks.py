@@ -30,9 +30,6 @@ from tfrankmetrics.retrieval.products import (
 from tfrankmetrics.retrieval.top import Precision
 
 TERMS_AT_A_TIME = 2**16  # of pairs of vectors, so that they fit into the cache
-# To count for this number of relevant items takes longer than the product, and idle
-# threads of the product would slow it down.
-MANY_RELEVANT = 8
 
 
 class ArrayBlock(Block):
@@ -50,9 +47,7 @@ class ArrayBlock(Block):
 
     def product(self, chunk: Chunk) -> np.ndarray:
         """The scores of some candidates, `[B, C]`, whose last bits may be wrong."""
-        are_many = self._relevant.is_ranked[0].sum() >= MANY_RELEVANT
-        pool = self._pool if are_many and self._needed is None else None
-        return product_of_arrays(self._inputs, chunk.inputs, self._memory, pool)
+        return product_of_arrays(self._inputs, chunk.inputs, self._memory, self._pool)
 
     def _first_thresholds(self, candidates: Any) -> np.ndarray:
         """The score of each relevant item."""

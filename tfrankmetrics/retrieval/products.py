@@ -16,7 +16,9 @@ from tfrankmetrics.columns.values import FIRST_INEXACT
 # The library behind NumPy multiplies matrices with one thread if the product of their
 # three sizes is at most this (OpenBLAS).
 TERMS_OF_ONE_THREAD = 2**18
-ROWS_OF_A_TILE = 64
+ROWS_OF_A_TILE = 128
+# Few enough for the cache.
+CANDIDATES_AT_A_TIME = 2**13
 # Tiles of longer vectors are too small to be multiplied fast.
 LONGEST_IN_TILES = 64
 
@@ -68,8 +70,8 @@ def product_of_arrays(
 ) -> np.ndarray:
     """The scores of arrays of vectors, `[B, C]`, in float32, float64 or int64.
 
-    With a pool, only its threads compute. Otherwise, those of the library behind NumPy
-    do, which are faster, but keep a core busy for some time when they have finished.
+    With a pool, its threads multiply short vectors. Otherwise, those of the library
+    behind NumPy do, which keep a core busy for some time when they have finished.
     """
     dtype = _dtype_of_product(queries=queries, candidates=candidates)
     computed_in = _computed_in(dtype)
@@ -96,17 +98,21 @@ def _multiply_in_tiles(
     """Multiplies matrices in tiles that each need one thread."""
     length = queries.shape[1]
     width = TERMS_OF_ONE_THREAD // (ROWS_OF_A_TILE * length)
-    end = len(candidates) // width * width
-    tiles = candidates[:end].reshape(end // width, width, length).swapaxes(1, 2)
+    size = CANDIDATES_AT_A_TIME // width * width
 
     def multiply(start: int) -> None:
-        some = slice(start, start + ROWS_OF_A_TILE)
-        rows = out[some]
-        of_tiles = rows[:, :end].reshape(len(rows), len(tiles), width)
-        np.matmul(queries[some], tiles, out=of_tiles.swapaxes(0, 1))
-        np.matmul(queries[some], candidates[end:].T, out=rows[:, end:])
+        some = candidates[start : start + size]
+        end = len(some) // width * width
+        tiles = some[:end].reshape(end // width, width, length).swapaxes(1, 2)
+        for first in range(0, len(queries), ROWS_OF_A_TILE):
+            rows = slice(first, first + ROWS_OF_A_TILE)
+            products = out[rows, start : start + size]
+            of_tiles = products[:, :end].reshape(len(products), len(tiles), width)
+            with quiet():  # in each thread
+                np.matmul(queries[rows], tiles, out=of_tiles.swapaxes(0, 1))
+                np.matmul(queries[rows], some[end:].T, out=products[:, end:])
 
-    for _ in pool.map(multiply, range(0, len(queries), ROWS_OF_A_TILE)):
+    for _ in pool.map(multiply, range(0, len(candidates), size)):
         pass  # raises the error of a thread
 
 

@@ -20,10 +20,9 @@ from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.comparing import not_below_limits
 
-# The length of the parts of a row whose maxima are compared.
-PART = 64
-# How many candidates of the first chunk are compared to find a first limit.
-LOOKED_AT = 2**15
+# How many candidates of the first chunk are compared to find a first limit, at least
+# and for each that is needed, and the most in a part of them.
+LOOKED_AT, LOOKED_AT_FOR_EACH, LONGEST_PART = 2**14, 2**9, 64
 # How many tied candidates are kept for the queries of a block.
 MOST_KEPT = 2**26
 
@@ -134,16 +133,18 @@ class TopCandidates:
         """A score reached by as many candidates of the chunk as are needed, `[B]`.
 
         Each part of a row has a maximum. If n of these reach a score, at least n
-        candidates do. Some parts are enough for a low score, which the next chunks
-        raise.
+        candidates do. With twice as many parts, the score is not much too low. Some
+        candidates are enough for a low score, which the next chunks raise.
         """
-        num_parts = min(scores.shape[1], LOOKED_AT) // PART
         needed = None if self._depth is None else self._depth + self._most_excluded
-        if needed is None or needed > num_parts:
+        if needed is None or needed > scores.shape[1]:
             return np.full(len(scores), lowest_score(scores), scores.dtype)
+        number = min(scores.shape[1], max(LOOKED_AT, LOOKED_AT_FOR_EACH * needed))
+        length = min(LONGEST_PART, max(1, number // (2 * needed)))
+        num_parts = number // length
         # Elements of a part are not adjacent, so that whole rows of numbers are
         # compared.
-        parts = scores[:, : num_parts * PART].reshape(len(scores), PART, num_parts)
+        parts = scores[:, : num_parts * length].reshape(-1, length, num_parts)
         at = num_parts - needed
         return np.partition(parts.max(axis=1), at, axis=1)[:, at]
 
