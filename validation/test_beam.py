@@ -288,6 +288,9 @@ def test_labels_that_a_threshold_does_not_tell_apart_are_a_warning(
     ]
     with pytest.warns(tfr.RankingWarning, match=message):
         results_of(EvaluateRows(*COLUMNS, ["mrr", "ndcg"]), rows, tmp_path)
+    tables = {"qrels": rows, "run": rows}
+    with pytest.warns(tfr.RankingWarning, match=message):
+        results_of(EvaluateRun(["mrr", "ndcg"], **RUN), tables, tmp_path)
 
 
 def test_queries_of_one_row_are_a_warning(tmp_path):
@@ -425,6 +428,21 @@ def test_tables_in_any_order_and_with_workers(tmp_path):
     for options in ([], TWO_WORKERS):
         found = results_of(EvaluateRun(names, **arguments), tables, tmp_path, options)
         assert found == expected
+
+
+def test_scores_are_tied_in_the_precision_of_trec_eval(tmp_path):
+    items = [("a", 1, 0.5 + 1e-9), ("b", 0, 0.5), ("c", 0, 0.4)]
+    rows = [
+        {"query": query, "item": item, "label": label, "score": score}
+        for query in ("x", "y")
+        for item, label, score in items
+    ]
+    tables = {"qrels": rows, "run": rows}
+    # In float32, the first two scores are equal, and the higher name comes first.
+    for convention, rank in ((None, 1), ("trec_eval", 2)):
+        transform = EvaluateRun(["mrr"], **RUN, convention=convention)
+        found = results_of(transform, tables, tmp_path)
+        assert found == [{"num_queries": 2, "mrr": 1 / rank}]
 
 
 def test_counters_say_what_did_not_pair():
