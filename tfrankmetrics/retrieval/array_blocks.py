@@ -31,6 +31,10 @@ from tfrankmetrics.retrieval.top import Precision
 
 TERMS_AT_A_TIME = 2**16  # of pairs of vectors, so that they fit into the cache
 
+# Longer vectors are multiplied faster by the library behind NumPy, whose idle threads
+# slow down the count, however, which takes longer for many relevant items.
+LONGEST_IN_TILES, LONGEST_IF_MANY, MANY_RELEVANT = 64, 128, 8
+
 
 class ArrayBlock(Block):
     """Some queries as an array of vectors, with the counts of their relevant items."""
@@ -47,7 +51,11 @@ class ArrayBlock(Block):
 
     def product(self, chunk: Chunk) -> np.ndarray:
         """The scores of some candidates, `[B, C]`, whose last bits may be wrong."""
-        return product_of_arrays(self._inputs, chunk.inputs, self._memory, self._pool)
+        number = self._relevant.is_ranked[0].sum()
+        are_many = self._needed is None and number >= MANY_RELEVANT
+        longest = LONGEST_IF_MANY if are_many else LONGEST_IN_TILES
+        pool = self._pool if self._inputs.shape[1] <= longest else None
+        return product_of_arrays(self._inputs, chunk.inputs, self._memory, pool)
 
     def _first_thresholds(self, candidates: Any) -> np.ndarray:
         """The score of each relevant item."""
@@ -107,10 +115,12 @@ class ArrayBlock(Block):
         def is_unsure(
             rows: np.ndarray, columns: np.ndarray, places: np.ndarray
         ) -> np.ndarray:
+            ids = chunk.start + places
             limits = self._thresholds[rows, columns].astype(np.float64)
-            rounding = self._rounding.of_pairs(limits, rows, chunk.start + places)
+            rounding = self._rounding.of_pairs(limits, rows, ids)
             with quiet():
-                return np.abs(scores[rows, places] - limits) <= rounding
+                is_near = np.abs(scores[rows, places] - limits) <= rounding
+            return is_near & (ids != self._relevant.ids[rows, columns])
 
         rows, columns, ids = self._own.within(chunk.start, chunk.start + chunk.size)
         scores[rows, ids - chunk.start] = self._thresholds[rows, columns]

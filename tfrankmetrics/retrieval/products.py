@@ -16,11 +16,9 @@ from tfrankmetrics.columns.values import FIRST_INEXACT
 # The library behind NumPy multiplies matrices with one thread if the product of their
 # three sizes is at most this (OpenBLAS).
 TERMS_OF_ONE_THREAD = 2**18
-ROWS_OF_A_TILE = 128
+WIDTH_OF_A_TILE = 32
 # Few enough for the cache.
 CANDIDATES_AT_A_TIME = 2**13
-# Tiles of longer vectors are too small to be multiplied fast.
-LONGEST_IN_TILES = 64
 
 
 def dot_product(queries: Any, candidates: Any) -> Array:
@@ -70,8 +68,9 @@ def product_of_arrays(
 ) -> np.ndarray:
     """The scores of arrays of vectors, `[B, C]`, in float32, float64 or int64.
 
-    With a pool, its threads multiply short vectors. Otherwise, those of the library
-    behind NumPy do, which keep a core busy for some time when they have finished.
+    With a pool, only its threads compute. Otherwise, those of the library behind NumPy
+    do, which are faster for long vectors, but keep a core busy for some time when they
+    have finished.
     """
     dtype = _dtype_of_product(queries=queries, candidates=candidates)
     computed_in = _computed_in(dtype)
@@ -82,7 +81,7 @@ def product_of_arrays(
     memory = Memory() if memory is None else memory
     out = memory.array((len(queries), len(candidates)), computed_in)
     with quiet():
-        if pool is None or not 0 < queries.shape[1] <= LONGEST_IN_TILES:
+        if pool is None or queries.shape[1] == 0:
             np.matmul(queries, candidates.T, out=out)
         else:
             _multiply_in_tiles(queries, candidates, out, pool)
@@ -97,22 +96,22 @@ def _multiply_in_tiles(
 ) -> None:
     """Multiplies matrices in tiles that each need one thread."""
     length = queries.shape[1]
-    width = TERMS_OF_ONE_THREAD // (ROWS_OF_A_TILE * length)
-    size = CANDIDATES_AT_A_TIME // width * width
+    width = WIDTH_OF_A_TILE
+    num_rows = max(1, TERMS_OF_ONE_THREAD // (width * length))
 
     def multiply(start: int) -> None:
-        some = candidates[start : start + size]
+        some = candidates[start : start + CANDIDATES_AT_A_TIME]
         end = len(some) // width * width
         tiles = some[:end].reshape(end // width, width, length).swapaxes(1, 2)
-        for first in range(0, len(queries), ROWS_OF_A_TILE):
-            rows = slice(first, first + ROWS_OF_A_TILE)
-            products = out[rows, start : start + size]
+        for first in range(0, len(queries), num_rows):
+            rows = slice(first, first + num_rows)
+            products = out[rows, start : start + len(some)]
             of_tiles = products[:, :end].reshape(len(products), len(tiles), width)
             with quiet():  # in each thread
                 np.matmul(queries[rows], tiles, out=of_tiles.swapaxes(0, 1))
                 np.matmul(queries[rows], some[end:].T, out=products[:, end:])
 
-    for _ in pool.map(multiply, range(0, len(candidates), size)):
+    for _ in pool.map(multiply, range(0, len(candidates), CANDIDATES_AT_A_TIME)):
         pass  # raises the error of a thread
 
 
