@@ -445,6 +445,29 @@ def test_scores_are_tied_in_the_precision_of_trec_eval(tmp_path):
         assert found == [{"num_queries": 2, "mrr": 1 / rank}]
 
 
+def test_poor_pairs_are_a_warning(tmp_path, recwarn):
+    """Labels that are all relevant are usual, if other items are unjudged."""
+    qrels = [
+        {"query": number % 10, "item": number, "label": 1 + number % 3}
+        for number in range(600)
+    ]
+    more = [{**row, "item": row["item"] + 5000} for row in qrels]
+    run = [{**row, "score": row["item"] % 7} for row in qrels + more]
+
+    def warnings_of(run, **arguments):
+        recwarn.clear()
+        tables = {"qrels": qrels, "run": run}
+        results_of(EvaluateRun(["mrr"], **RUN, **arguments), tables, tmp_path)
+        found = [w for w in recwarn if issubclass(w.category, tfr.RankingWarning)]
+        return [str(warning.message) for warning in found]
+
+    assert warnings_of(run) == []
+    (message,) = warnings_of(run, unjudged="drop")
+    assert "each item is relevant" in message
+    (message,) = warnings_of(run[600:])
+    assert "predictions without a judged item" in message
+
+
 def test_counters_say_what_did_not_pair():
     tables = make_tables()
     pipeline = beam.Pipeline()
