@@ -8,6 +8,7 @@ import math
 import pathlib
 import pickle
 import random
+from fractions import Fraction
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -323,7 +324,7 @@ def test_values_of_numpy_and_large_integers(tmp_path):
     (found,) = results_of(EvaluateRows(*COLUMNS, ["mrr", "P@3"]), rows, tmp_path)
     assert found == {"num_queries": 1, "mrr": 1.0, "precision@3": 1 / 3}
     rows = [
-        {"query": 1, "label": np.float32(0.5), "score": np.float64(0.75)},
+        {"query": 1, "label": Fraction(1, 2), "score": np.float64(0.75)},
         {"query": 1, "label": np.int8(3), "score": np.float32(0.5)},
         {"query": 1, "label": 0, "score": 2**63 - 1},
         {"query": 1, "label": 0, "score": -(2**63)},
@@ -504,6 +505,7 @@ def test_counters_say_what_did_not_pair():
         ),
         (lambda: EvaluateRun(["mrr"], missing_queries="no"), "missing_queries"),
         (lambda: EvaluateRun(["mrr"], ties="stable"), "unordered on Beam"),
+        (lambda: EvaluateRun(["mrr"], item=3), "`item` must be the name of a column"),
         (lambda: [] | EvaluateRun(["mrr"]), "must be a dict of two PCollections"),
     ],
 )
@@ -523,10 +525,12 @@ def test_invalid_arguments_raise_at_once(make, message):
             {"label": float("nan")},
             r"Labels must be finite.*Received: nan for the query",
         ),
+        ({"label": float("inf")}, "Labels must be finite"),
         ({"label": 2**53}, "below 2"),
         ({"label": "1"}, "`labels` must hold numbers. Received: '1'"),
         ({"score": None}, "`scores` must hold numbers. Received: None"),
         ({"score": 2**63}, "`scores` must hold floats, or integers of at most 64"),
+        ({"score": -(2**63) - 1}, "integers of at most 64"),
         ({"weight": -1.0}, "Weights must be finite numbers"),
         ({"weight": float("inf")}, "Weights must be finite numbers"),
         ({"weight": 9.0}, "`sample_weight` must have the same value"),
@@ -571,10 +575,13 @@ def signed(qrels, run):
     return [{**row, "label": 2 * (number % 2) - 1} for number, row in rows], run
 
 
+LAST_ITEM = make_tables(10)["run"][-1]["item"]
+
+
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [
-        (lambda q, r: (q, r + r[:1]), {}, "in `run` only once.*'query"),
+        (lambda q, r: (q, r + r[-1:]), {}, f"in `run` only once.*{LAST_ITEM!r} twice"),
         (lambda q, r: (q + q[:1], r), {}, "in `qrels` only once"),
         (unpaired, {}, "Received: 9 judged queries, and 1 other"),
         (lambda q, r: ([], []), {}, "Received: 0 judged queries, and 0 other"),
