@@ -14,8 +14,8 @@ from tfrankmetrics.arrays.numpy import quiet
 
 # Few enough for the cache, and enough that the threads seldom wait for each other.
 COMPARISONS_AT_A_TIME = 2**21
-# Enough to amortize the calls of NumPy functions for all their scores.
-ROWS_AT_A_TIME = 16
+# Enough rows, or scores of short rows, to amortize the calls of NumPy functions.
+ROWS_AT_A_TIME, SCORES_AT_A_TIME = 16, 2**19
 SCORES_SORTED_AT_A_TIME = 2**18
 # A sort of a row takes as long as its comparison with some thresholds, and as a number
 # of further comparisons, however short the row is.
@@ -79,6 +79,8 @@ def compare(
     not_below = np.zeros(thresholds.shape, np.int64)
     num_candidates = scores.shape[1]
     num_threads = os.cpu_count() or 1
+    at_a_time = max(ROWS_AT_A_TIME, SCORES_AT_A_TIME // num_candidates)
+    at_a_time = min(at_a_time, -(-len(scores) // num_threads))
 
     def count(rows: slice, columns: slice, number: int, can_sort: bool) -> Found:
         some = rows, slice(0, number)
@@ -113,9 +115,9 @@ def compare(
 
     def of_thread(thread: int) -> float:
         lowest, found = np.inf, []
-        starts = range(0, len(scores), ROWS_AT_A_TIME)
+        starts = range(0, len(scores), at_a_time)
         for start in starts[thread::num_threads]:
-            rows = slice(start, min(start + ROWS_AT_A_TIME, len(scores)))
+            rows = slice(start, min(start + at_a_time, len(scores)))
             least = scores[rows].min()
             lowest = np.minimum(lowest, least)
             found.extend(count_all(rows, least))
