@@ -623,7 +623,10 @@ def test_all_vectors_must_hold_integers():
     assert not products.hold_integers(vectors)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (64, 64, 64), (65, 130, 63), (130, 9, 2)])
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1, 1), (64, 64, 64), (65, 130, 63), (130, 9, 2), (300, 9000, 64)],
+)
 def test_tiles_multiply_like_the_whole(shape):
     rows, columns, length = shape
     rng = np.random.default_rng(0)

@@ -35,6 +35,11 @@ class ArrayCandidates:
         return np.concatenate([norms_of(part) for part in parts])
 
     @functools.cached_property
+    def largest_norm(self) -> float:
+        """The largest of these; NaN if no vector is finite."""
+        return np.fmax.reduce(self.norms)
+
+    @functools.cached_property
     def hold_integers(self) -> bool:
         """Whether all numbers of the vectors are finite integers."""
         return hold_integers(self.inputs)

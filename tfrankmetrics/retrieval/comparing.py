@@ -280,12 +280,10 @@ def _found_by_sorting(
         is_above = others > upper[rows, columns]
         is_near = ~is_above & (others >= lower[rows, columns])
         counts = part.shape[1] - stop
-        counts += np.bincount(limits[is_above], minlength=counts.size).reshape(
-            counts.shape
-        )
-        near = np.bincount(limits[is_near], minlength=counts.size).reshape(counts.shape)
+        np.add.at(counts, (rows[is_above], columns[is_above]), 1)
         above += counts
-        not_below += counts + near
+        not_below += counts
+        np.add.at(not_below, (rows[is_near], columns[is_near]), 1)
         found.append((rows[is_near], columns[is_near], places[is_near] + first))
     return tuple(map(np.concatenate, zip(*found, strict=True)))
 

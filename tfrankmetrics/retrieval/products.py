@@ -176,14 +176,14 @@ class Rounding:
         if self.is_exact:
             return
         computed_in, length = np.finfo(_computed_in(dtype)), queries.shape[1] + 2
-        self._norms, largest_norm = candidates.norms, np.fmax.reduce(candidates.norms)
+        self._norms = candidates.norms
         eps = 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
         self._of_score = 2 * eps
         self._least = float(computed_in.tiny) if dtype == computed_in.dtype else 1e-4
         with quiet():
-            ulps = float(computed_in.eps) * norms_of(queries) * largest_norm
+            ulps = float(computed_in.eps) * norms_of(queries) * candidates.largest_norm
             self._of_terms = (length / 2 * (1 + 2 * eps) * ulps)[:, np.newaxis]
-            self._of_norms = self._of_terms / largest_norm
+            self._of_norms = self._of_terms / candidates.largest_norm
             is_precise = np.fmax.reduce(ulps) < 1
         if is_precise and hold_integers(queries) and candidates.hold_integers:
             self.is_exact = True
