@@ -377,7 +377,8 @@ def test_rounding_in_the_product_of_arrays_changes_no_rank(
     def with_other_rounding(queries, candidates, memory, pool=None):
         scores = original(queries, candidates, memory, pool)
         sizes = [np.linalg.norm(v.astype(float), axis=1) for v in (queries, candidates)]
-        most = width * np.finfo(scores.dtype).eps / 2.01 * np.outer(*sizes)
+        most = (np.outer(*sizes) + np.abs(scores)) / 2
+        most *= width * np.finfo(scores.dtype).eps / 2.01
         noise = rng.uniform(-1, 1, scores.shape) * np.nan_to_num(most, posinf=0)
         with np.errstate(all="ignore"):
             return (scores + noise).astype(dtype).astype(scores.dtype)
@@ -614,6 +615,23 @@ def test_the_bound_of_rounding_holds_for_narrow_floats(dtype):
     assert not rounding.is_exact
     assert (one != other).sum() > 10
     assert (np.abs(one - other) <= rounding.most(one)).all()
+
+
+@pytest.mark.parametrize("last", [0, -1])
+@pytest.mark.parametrize("length", [3, 64, 4000])
+def test_the_bound_of_rounding_is_reached(last, length):
+    """Each small product is lost, where it is added to 1."""
+    vectors = np.full((2, length), 2.0**-12, "float32")
+    vectors[:, 0], vectors[:, -1] = 1, (abs(last), last)
+    exact = 1 + (length - 2) * 2.0**-24 + last
+    rounded = np.float32(0)
+    for product in vectors[0] * vectors[1]:
+        rounded += product
+    rounding = products.Rounding(vectors[:1], ArrayCandidates(vectors[1:], 1))
+    error = exact - float(rounded)
+    bound = rounding.most(np.full((1, 1), rounded)).item() - 2.0**-22 * abs(rounded)
+    assert error == (length - 2) * 2.0**-24
+    assert error <= bound <= (length + 2) * 2.0**-24 * 1.005
 
 
 def test_all_vectors_must_hold_integers():

@@ -29,7 +29,7 @@ from tfrankmetrics.retrieval.products import (
 )
 from tfrankmetrics.retrieval.top import Precision
 
-TERMS_AT_A_TIME = 2**16  # of pairs of vectors, so that they fit into the cache
+TERMS_AT_A_TIME = 2**17  # of pairs of vectors, so that they fit into the cache
 
 # Longer vectors are multiplied faster by the library behind NumPy, whose idle threads
 # slow down the count, however, which takes longer for many relevant items.

@@ -163,9 +163,12 @@ def hold_integers(vectors: np.ndarray) -> bool:
 class Rounding:
     """How much the scores of a product may differ by rounding.
 
-    A dot product of length d, added up in any order, is wrong by little more than
-    d * eps / 2 times the norms of the two vectors at most (Higham, "Accuracy and
-    Stability of Numerical Algorithms", section 3.1). The result is rounded, too.
+    Each of the d additions of a dot product is wrong by eps / 2 times its result at
+    most (Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2). In any
+    order, a result is a sum of some of the d products. It is no further from 0 than
+    that of all positive, or of all negative, products: (a + |s|) / 2 at most, where s
+    is the dot product, and a the sum of the absolute products, which is at most the
+    norms of the two vectors multiplied. The products and the result are rounded, too.
     However, sums of integers are exact as long as none exceeds the precision.
     """
 
@@ -178,13 +181,17 @@ class Rounding:
         computed_in, length = np.finfo(_computed_in(dtype)), queries.shape[1] + 2
         self._norms = candidates.norms
         eps = 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
-        self._of_score = 2 * eps
+        # The last factors are for the rounding of what is wrong already.
+        of_sum = length / 4 * float(computed_in.eps) * (1 + length * computed_in.eps)
+        of_sum *= 1 + 2 * eps
+        self._of_score = of_sum + 2 * eps
         self._least = float(computed_in.tiny) if dtype == computed_in.dtype else 1e-4
         with quiet():
-            ulps = float(computed_in.eps) * norms_of(queries) * candidates.largest_norm
-            self._of_terms = (length / 2 * (1 + 2 * eps) * ulps)[:, np.newaxis]
-            self._of_norms = self._of_terms / candidates.largest_norm
-            is_precise = np.fmax.reduce(ulps) < 1
+            norms = norms_of(queries)[:, np.newaxis]
+            self._of_norms = of_sum * norms
+            self._of_terms = self._of_norms * candidates.largest_norm
+            ulps = float(computed_in.eps) * norms * candidates.largest_norm
+            is_precise = np.fmax.reduce(ulps, axis=None) < 1
         if is_precise and hold_integers(queries) and candidates.hold_integers:
             self.is_exact = True
 
