@@ -259,7 +259,7 @@ def test_retrieval_equals_the_scores_of_the_whole_catalogue(
     monkeypatch, kind, ties, chunk_size, excludes
 ):
     """Whole numbers are often tied, also at a cutoff, and across chunks."""
-    monkeypatch.setattr(top, "LONGEST_PART", 2)
+    monkeypatch.setattr(top, "PARTS", 1)
     rng, size = np.random.default_rng(3), 40
     queries, candidates = (
         rng.integers(-1, 2, (number, 3)).astype(np.float32) for number in (9, size)
@@ -309,7 +309,7 @@ def test_retrieval_equals_the_scores_of_the_whole_catalogue(
 def test_few_more_candidates_are_kept_than_the_cutoff_needs(number, depth):
     rng = np.random.default_rng(depth)
     scores = rng.normal(size=(8, number)).astype(np.float32)
-    candidates = top.TopCandidates(8, depth, False, 0, None)
+    candidates = top.TopCandidates(8, depth, False, 0, number, None)
     candidates.look(slice(0, 8), scores, scores.min())
     ((rows, columns, own),) = candidates._found
     np.testing.assert_array_equal(own, scores[rows, columns])

@@ -99,7 +99,8 @@ class Block:
         if depth is not None:
             precision = self._precision(candidates)
             most_excluded = (relevant.exclude >= 0).sum(axis=1).max(initial=0)
-            self.top = TopCandidates(len(numbers), *depth, most_excluded, precision)
+            sizes = most_excluded, candidates.number
+            self.top = TopCandidates(len(numbers), *depth, *sizes, precision)
         self._reset()
 
     def _precision(self, candidates: Any) -> Precision | None:

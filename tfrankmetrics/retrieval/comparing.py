@@ -208,24 +208,24 @@ def not_below_limits(scores: np.ndarray, limits: np.ndarray) -> tuple[np.ndarray
     is_found = np.empty((len(scores), -(-end // 8) * 8), bool)
     is_found[:, end:] = False
     np.greater_equal(scores, limits[:, np.newaxis], out=is_found[:, :end])
-    found = np.flatnonzero(is_found.view(np.uint64) != 0)
-    return _indexes(found, is_found.reshape(-1, 8)[found], is_found.shape)
+    words = is_found.view(np.uint64).ravel()
+    found = np.flatnonzero(words != 0)
+    return _indexes(found, words[found], is_found.shape)
 
 
 def _different(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:
     """The indexes where two arrays differ, which they seldom do."""
-    words, other_words = one.view(np.uint64), other.view(np.uint64)
+    words, other_words = (each.view(np.uint64).ravel() for each in (one, other))
     found = np.flatnonzero(words != other_words)  # eight bytes at a time
-    pair = (each.reshape(-1, 8)[found] for each in (one, other))
-    return _indexes(found, np.not_equal(*pair), one.shape)
+    return _indexes(found, words[found] ^ other_words[found], one.shape)
 
 
 def _indexes(
-    words: np.ndarray, are_chosen: np.ndarray, shape: tuple[int, ...]
+    places: np.ndarray, words: np.ndarray, shape: tuple[int, ...]
 ) -> tuple[np.ndarray, ...]:
-    """The indexes of the chosen bytes `[W, 8]` of some words of an array."""
-    each, byte = np.nonzero(are_chosen)
-    return np.unravel_index(words[each] * 8 + byte, shape)
+    """The indexes of the True values in some words of eight bytes of an array."""
+    at = np.flatnonzero(words.view(bool))  # much faster than those of two axes
+    return np.unravel_index(places[at // 8] * 8 + at % 8, shape)
 
 
 def _count_bytes(where: np.ndarray) -> np.ndarray:

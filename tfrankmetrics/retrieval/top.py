@@ -21,8 +21,10 @@ from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.comparing import not_below_limits
 
 # How many candidates of the first chunk are compared to find a first limit, at least
-# and for each that is needed, and the most in a part of them.
-LOOKED_AT, LOOKED_AT_FOR_EACH, LONGEST_PART = 2**14, 2**9, 64
+# and for each that is needed.
+LOOKED_AT, LOOKED_AT_FOR_EACH = 2**14, 2**9
+# In how many parts: enough for a good limit, and for NumPy to compare long rows.
+PARTS, PARTS_FOR_EACH = 2**8, 4
 # How many tied candidates are kept for the queries of a block.
 MOST_KEPT = 2**26
 
@@ -53,6 +55,7 @@ class TopCandidates:
         depth: How many candidates of each query are needed; None for all.
         is_stable: Whether the first of tied candidates are enough.
         most_excluded: How many candidates are excluded for a query, at most.
+        num_candidates: V.
         precision: How scores are corrected; None if they are correct.
     """
 
@@ -62,9 +65,11 @@ class TopCandidates:
         depth: int | None,
         is_stable: bool,
         most_excluded: int,
+        num_candidates: int,
         precision: Precision | None,
     ) -> None:
         self._num_queries, self._depth = num_queries, depth
+        self._num_candidates = num_candidates
         self._most_excluded = most_excluded
         self._found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._is_stable, self._precision = is_stable, precision
@@ -97,6 +102,8 @@ class TopCandidates:
     ) -> None:
         """Adds the candidates of a chunk that may be needed, except excluded ones.
 
+        The others are discarded, unless it is the last chunk.
+
         Args:
             start: The first candidate of the chunk.
             excluded: Rows and columns.
@@ -111,18 +118,17 @@ class TopCandidates:
         if len(self._kept.rows) == 0:
             self._kept = self._kept._replace(scores=self._kept.scores.astype(own.dtype))
         new = Top(rows, start + columns, own)
-        every = Top(*map(np.concatenate, zip(self._kept, new, strict=True)))
-        self._kept = self._needed(every, is_exact=self._precision is None)
+        self._kept = Top(*map(np.concatenate, zip(self._kept, new, strict=True)))
+        if start + width < self._num_candidates:  # which are compared with the limit
+            self._kept = self._needed(self._kept, is_exact=self._precision is None)
 
     def kept(self) -> Top:
         """The needed candidates."""
-        rows, ids, _ = self._kept
-        if self._precision is None or not len(rows):
-            return self._kept
-        order = np.argsort(ids, kind="stable")  # as those with the same score must be
-        rows, ids = rows[order], ids[order]
-        scores = self._precision.correct(rows, ids)
-        return self._needed(Top(rows, ids, scores), is_exact=True)
+        kept = self._kept
+        if self._precision is not None and len(kept.rows):
+            scores = self._precision.correct(kept.rows, kept.ids)
+            kept = kept._replace(scores=scores)
+        return self._needed(kept, is_exact=True)
 
     def _lowered(self, rows: slice, scores: np.ndarray) -> np.ndarray:
         if self._precision is None:
@@ -133,14 +139,14 @@ class TopCandidates:
         """A score reached by as many candidates of the chunk as are needed, `[B]`.
 
         Each part of a row has a maximum. If n of these reach a score, at least n
-        candidates do. With twice as many parts, the score is not much too low. Some
-        candidates are enough for a low score, which the next chunks raise.
+        candidates do. With several times as many parts, the score is not much too low.
+        Some candidates are enough for a low score, which the next chunks raise.
         """
         needed = None if self._depth is None else self._depth + self._most_excluded
         if needed is None or needed > scores.shape[1]:
             return np.full(len(scores), lowest_score(scores), scores.dtype)
         number = min(scores.shape[1], max(LOOKED_AT, LOOKED_AT_FOR_EACH * needed))
-        length = min(LONGEST_PART, max(1, number // (2 * needed)))
+        length = max(1, number // max(PARTS, PARTS_FOR_EACH * needed))
         num_parts = number // length
         # Elements of a part are not adjacent, so that whole rows of numbers are
         # compared.
@@ -149,18 +155,21 @@ class TopCandidates:
         return np.partition(parts.max(axis=1), at, axis=1)[:, at]
 
     def _needed(self, every: Top, *, is_exact: bool) -> Top:
-        """Those of some candidates that are needed, or may be if scores are wrong."""
+        """Those of some candidates that are needed, or may be if scores are wrong.
+
+        Candidates with the same score must be in the order of their ids. The result has
+        the highest score first if all scores are correct; otherwise, the given order.
+        """
         is_nan = np.isnan(every.scores)  # which ranks below every number
         numbers = _nan_as_number(every.scores) if is_nan.any() else every.scores
-        # Those with the same score are in the order of their ids, which is preserved.
-        order = np.lexsort((-numbers, is_nan, every.rows))
-        every = Top(*(each[order] for each in every))
-        numbers, is_nan = numbers[order], is_nan[order]
+        rows = every.rows.astype(np.min_scalar_type(self._num_queries))  # sorted faster
+        order = np.lexsort((-numbers, is_nan, rows))
+        is_kept = np.ones(len(order), bool)
         if self._depth is not None and len(order):
             lengths = np.bincount(every.rows, minlength=self._num_queries)
             starts = np.cumsum(lengths) - lengths
             is_full = lengths >= self._depth
-            last = np.where(is_full, starts + self._depth - 1, 0)
+            last = order[np.where(is_full, starts + self._depth - 1, 0)]
             reached = np.where(is_full, numbers[last], lowest_score(numbers))
             reached = reached.astype(numbers.dtype)
             takes_nan = (~is_full | is_nan[last])[every.rows]
@@ -169,9 +178,10 @@ class TopCandidates:
             self._lower = reached
             is_kept = (numbers >= reached[every.rows]) & (takes_nan | ~is_nan)
             if self._is_stable and is_exact:
-                places = np.arange(len(order)) - starts[every.rows]
-                is_kept = places < self._depth
-            every = Top(*(each[is_kept] for each in every))
+                places = np.arange(len(order)) - starts[every.rows[order]]
+                is_kept[order] = places < self._depth
+        kept = order[is_kept[order]] if is_exact else is_kept
+        every = Top(*(each[kept] for each in every))
         if len(every.rows) > MOST_KEPT:
             raise ValueError(
                 "Metrics of recommended items read all candidates that are tied at the "
