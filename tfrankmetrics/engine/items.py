@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,15 +90,15 @@ def exposures(
             numbers = xp.zeros_like(recommended.weights, xp.int64)
         else:
             numbers = xp.asarray(segments, xp.int64, like=recommended.exists)
+        by_key: dict[Hashable, Array] = {}
         for measure in dict.fromkeys(each.without_cutoff for each in alike):
-            exposure = recommended.exposure(
-                measure["num_items"],
-                measure.attention(recommended),
-                numbers,
-                num_segments,
-            )
+            key = measure.exposure_key
+            if key not in by_key:
+                size, attention = measure["num_items"], measure.attention(recommended)
+                arguments = size, attention, numbers, num_segments
+                by_key[key] = recommended.exposure(*arguments)
             for number, k in enumerate(recommended.cutoffs):
-                found[dataclasses.replace(measure, k=k)] = exposure[number]
+                found[dataclasses.replace(measure, k=k)] = by_key[key][number]
     return [found[measure] for measure in chosen]
 
 
@@ -168,8 +168,10 @@ class ExposureSums:
         for name, measure in self._named.items():
             none = np.zeros((self._num_segments, 1))
             sums = self._sums.get(name, none)
-            values = [_value(measure, each) for each in sums]
-            found[name] = Total(_value(measure, sums.sum(axis=0)), values)
+            whole, by_slice = _value(measure, sums.sum(axis=0)), []
+            if self._segments is not None:
+                by_slice = [_value(measure, each) for each in sums]
+            found[name] = Total(whole, by_slice)
         return found
 
 

@@ -145,6 +145,13 @@ class Measure:
         formula = self.declaration.formula
         return formula(recommended, **self._options_of(formula))
 
+    @property
+    def exposure_key(self) -> Hashable:
+        """Equal for metrics with the same exposure of the items."""
+        formula = self.declaration.formula
+        options = tuple(self._options_of(formula).items())
+        return formula, options, self["num_items"]
+
     def value_of(self, exposure: Array) -> Array:
         """The value of exposures over all queries, from `[..., V]` to `[...]`."""
         function = self.declaration.value
