@@ -3,7 +3,10 @@
 import gc
 import itertools
 import math
+import os
 import pickle
+import subprocess
+import sys
 import warnings
 import weakref
 
@@ -387,6 +390,34 @@ def test_rounding_in_the_product_of_arrays_changes_no_rank(
     shifted = tfr.evaluate_retrieval(*arguments, **options, **sizes)
     for name, values in found.items():
         np.testing.assert_array_equal(shifted[name], values, err_msg=name)
+
+
+PRINT_RANKS = """
+import numpy as np, tfrankmetrics as tfr
+rng = np.random.default_rng(0)
+queries, candidates = (rng.normal(size=(n, 256)).astype("float32") for n in (90, 9000))
+candidates[6000:] = candidates[:3000]
+relevant = rng.integers(0, 9000, (90, 20))
+options = {"per_query": True, "popularity": rng.uniform(0, 1, 9000)}
+names = ["arp", "tied", "ndcg", "mean_popularity@9"]
+found = tfr.evaluate_retrieval(queries, candidates, relevant, names, **options)
+print({name: values.tolist() for name, values in found.items()})
+"""
+
+
+def test_values_are_the_same_on_another_processor():
+    """OpenBLAS multiplies in another order with the instructions of an old one."""
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", PRINT_RANKS],
+            env={**os.environ, **processor},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for processor in ({}, {"OPENBLAS_CORETYPE": "Prescott"})
+    ]
+    assert found[0] == found[1]
 
 
 def pairs(queries, candidates):
