@@ -3,6 +3,7 @@
 import collections
 import itertools
 import json
+import math
 import warnings
 
 import numpy as np
@@ -304,6 +305,50 @@ def test_retrieval_equals_the_scores_of_the_whole_catalogue(
         assert found[key] == pytest.approx(expected[key], abs=1e-12)
 
 
+def highest_first(scores, depth, is_stable):
+    """The retrieved candidates down to a depth, NaN last, and ties by position."""
+    keys = [
+        (math.isnan(score), 0 if math.isnan(score) else -score, place)
+        for place, score in enumerate(scores.tolist())
+        if score != -math.inf
+    ]
+    keys.sort()
+    if is_stable or len(keys) <= depth:
+        return [key[2] for key in keys[:depth]]
+    return [key[2] for key in keys if key[:2] <= keys[depth - 1][:2]]
+
+
+@pytest.mark.parametrize("is_stable", [False, True])
+@pytest.mark.parametrize("noise", [0, 0.1])
+@pytest.mark.parametrize("depth", [1, 6, 20, None])
+@pytest.mark.parametrize("size", [7, 30, 60])
+def test_the_highest_candidates_of_all_chunks_are_kept(size, depth, noise, is_stable):
+    """Some queries have fewer candidates than needed, or candidates without a score."""
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 5, (40, 60)).astype(np.float32)
+    scores[rng.random((40, 60)) < rng.choice([0.1, 0.5, 0.9], (40, 1))] = -np.inf
+    scores[rng.random((40, 60)) < rng.choice([0, 0.1, 0.9], (40, 1))] = np.nan
+    product = scores + noise * rng.uniform(-1, 1, (40, 60)).astype(np.float32)
+    precision = top.Precision(
+        lambda rows, scores: scores - np.float32(0.2),
+        lambda rows, ids: scores[rows, ids],
+    )
+    candidates = top.TopCandidates(
+        40, depth, is_stable, 0, 60, precision if noise else None
+    )
+    none = np.zeros(0, np.int64)
+    for start in range(0, 60, size):
+        chunk = product[:, start : start + size]
+        for rows in (slice(20, 40), slice(0, 20)):
+            candidates.look(rows, chunk[rows], chunk[rows].min())
+        candidates.add(start, (none, none), chunk.shape[1])
+    found = candidates.kept()
+    np.testing.assert_array_equal(found.scores, scores[found.rows, found.ids])
+    for row in range(40):
+        expected = highest_first(scores[row], depth or 60, is_stable)
+        assert found.ids[found.rows == row].tolist() == expected
+
+
 @pytest.mark.parametrize("number", [500, 5000, 50_000])
 @pytest.mark.parametrize("depth", [1, 10, 57, 100, 250, 1000, 3000])
 def test_few_more_candidates_are_kept_than_the_cutoff_needs(number, depth):
@@ -341,8 +386,8 @@ def test_too_many_tied_candidates_are_an_error(monkeypatch):
 
 
 def test_a_user_declares_a_metric_over_all_queries():
-    def reciprocal(recommended):
-        return 1 / recommended.ranks
+    def reciprocal(recommended, *, power):
+        return 1 / recommended.ranks**power
 
     def largest_share(exposure):
         shown, xp = exposure.of_items, exposure.xp
@@ -353,14 +398,20 @@ def test_a_user_declares_a_metric_over_all_queries():
         """The share of the most exposed item."""
 
         num_items: NumItems = None
+        power: float = 1.0
 
-    found = tfr.evaluate(
-        [[0], [0]], [[0, 1], [0, 2]], ["largest_share"], inputs="ids", num_items=3
+    ids = [[0], [0]], [[0, 1], [0, 2]]
+    squared = LargestShare(num_items=3, power=2.0, name="squared")
+    found = tfr.evaluate(*ids, ["largest_share", squared], inputs="ids", num_items=3)
+    assert found == {
+        "largest_share": pytest.approx(2 / 3),
+        "squared": pytest.approx(2 / (2 + 2 / 4)),
+    }
+    metrics = tfr.RankingMetrics(
+        [LargestShare(num_items=3), squared], inputs="ids", dtype="float64"
     )
-    assert found == {"largest_share": pytest.approx(2 / 3)}
-    metric = LargestShare(num_items=3)
-    metric.update_state([[0], [0]], [[0, 1], [0, 2]])
-    assert float(metric.result()) == pytest.approx(2 / 3)
+    metrics.update_state(*ids)
+    assert metrics.result() == found
 
 
 IDS = ([[1]], [[1, 2]])

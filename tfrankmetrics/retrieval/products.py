@@ -163,13 +163,14 @@ def hold_integers(vectors: np.ndarray) -> bool:
 class Rounding:
     """How much the scores of a product may differ by rounding.
 
-    Each of the d additions of a dot product is wrong by eps / 2 times its result at
-    most (Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2). In any
-    order, a result is a sum of some of the d products. It is no further from 0 than
-    that of all positive, or of all negative, products: (a + |s|) / 2 at most, where s
-    is the dot product, and a the sum of the absolute products, which is at most the
-    norms of the two vectors multiplied. The products and the result are rounded, too.
-    However, sums of integers are exact as long as none exceeds the precision.
+    The error of a sum is at most eps / 2 times the sum of the absolute partial sums
+    (Higham, "Accuracy and Stability of Numerical Algorithms", section 4.2). In any
+    order, a dot product of length d has d partial sums, each of some of the products.
+    None is further from 0 than the sum of all positive, or of all negative, products,
+    that is, than (a + |s|) / 2, where s is the dot product and a the sum of the
+    absolute products, which is at most the product of the norms of the two vectors. The
+    products and the result are rounded, too. However, sums of integers are exact as
+    long as none exceeds the precision.
     """
 
     def __init__(self, queries: np.ndarray, candidates: Any) -> None:
@@ -181,7 +182,7 @@ class Rounding:
         computed_in, length = np.finfo(_computed_in(dtype)), queries.shape[1] + 2
         self._norms = candidates.norms
         eps = 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
-        # The last factors are for the rounding of what is wrong already.
+        # The last two factors bound the terms of the second order.
         of_sum = length / 4 * float(computed_in.eps) * (1 + length * computed_in.eps)
         of_sum *= 1 + 2 * eps
         self._of_score = of_sum + 2 * eps
