@@ -91,8 +91,9 @@ def evaluate_retrieval(
 
     Returns:
         The same as `evaluate`, and the same values as `evaluate` of all scores with
-        inputs="catalogue". However, ties="random" draws a different order for queries
-        with excluded items, or with candidates whose score is -inf.
+        inputs="catalogue". However, ties="random" draws a different order for metrics
+        of recommended items, and for queries with excluded items, or with candidates
+        whose score is -inf.
 
     Raises:
         ValueError: A shape, id, metric or option is not one of those above; a dataset
