@@ -180,6 +180,8 @@ class Rounding:
         if self.is_exact:
             return
         computed_in, length = np.finfo(_computed_in(dtype)), queries.shape[1] + 2
+        if computed_in.dtype == np.float64:
+            length *= 2  # the score that is computed again is rounded as much
         self._norms = candidates.norms
         eps = 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
         # The last two factors bound the terms of the second order.
