@@ -349,6 +349,17 @@ def test_the_highest_candidates_of_all_chunks_are_kept(size, depth, noise, is_st
         assert found.ids[found.rows == row].tolist() == expected
 
 
+@pytest.mark.parametrize("size", [30, 60])
+def test_many_ties_are_discarded_where_the_first_are_enough(size):
+    """A model whose scores are all equal takes little memory until all are counted."""
+    candidates, scores = top.TopCandidates(8, 5, True, 0, 60, None), np.ones((8, size))
+    none = np.zeros(0, np.int64)
+    for start in range(0, 60, size):
+        candidates.look(slice(0, 8), scores, 1.0)
+        candidates.add(start, (none, none), size)
+        assert len(candidates._kept.rows) == 8 * 5
+
+
 @pytest.mark.parametrize("number", [500, 5000, 50_000])
 @pytest.mark.parametrize("depth", [1, 10, 57, 100, 250, 1000, 3000])
 def test_few_more_candidates_are_kept_than_the_cutoff_needs(number, depth):

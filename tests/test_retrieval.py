@@ -406,7 +406,7 @@ print({name: values.tolist() for name, values in found.items()})
 
 
 def test_values_are_the_same_on_another_processor():
-    """OpenBLAS multiplies in another order with the instructions of an old one."""
+    """With an older instruction set, OpenBLAS adds up products in a different order."""
     found = [
         subprocess.run(
             [sys.executable, "-c", PRINT_RANKS],

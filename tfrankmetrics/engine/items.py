@@ -94,9 +94,12 @@ def exposures(
         for measure in dict.fromkeys(each.without_cutoff for each in alike):
             key = measure.exposure_key
             if key not in by_key:
-                size, attention = measure["num_items"], measure.attention(recommended)
-                arguments = size, attention, numbers, num_segments
-                by_key[key] = recommended.exposure(*arguments)
+                by_key[key] = recommended.exposure(
+                    measure["num_items"],
+                    measure.attention(recommended),
+                    numbers,
+                    num_segments,
+                )
             for number, k in enumerate(recommended.cutoffs):
                 found[dataclasses.replace(measure, k=k)] = by_key[key][number]
     return [found[measure] for measure in chosen]

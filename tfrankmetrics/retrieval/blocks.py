@@ -99,8 +99,9 @@ class Block:
         if depth is not None:
             precision = self._precision(candidates)
             most_excluded = (relevant.exclude >= 0).sum(axis=1).max(initial=0)
-            sizes = most_excluded, candidates.number
-            self.top = TopCandidates(len(numbers), *depth, *sizes, precision)
+            self.top = TopCandidates(
+                len(numbers), *depth, most_excluded, candidates.number, precision
+            )
         self._reset()
 
     def _precision(self, candidates: Any) -> Precision | None:

@@ -102,7 +102,8 @@ class TopCandidates:
     ) -> None:
         """Adds the candidates of a chunk that may be needed, except excluded ones.
 
-        The others are discarded, unless it is the last chunk.
+        The others are discarded, except in the last chunk, where `kept` discards them,
+        unless they may be many that are tied.
 
         Args:
             start: The first candidate of the chunk.
@@ -119,8 +120,10 @@ class TopCandidates:
             self._kept = self._kept._replace(scores=self._kept.scores.astype(own.dtype))
         new = Top(rows, start + columns, own)
         self._kept = Top(*map(np.concatenate, zip(self._kept, new, strict=True)))
-        if start + width < self._num_candidates:  # which are compared with the limit
-            self._kept = self._needed(self._kept, is_exact=self._precision is None)
+        is_exact = self._precision is None
+        is_last = start + width == self._num_candidates
+        if not is_last or (is_exact and self._is_stable):
+            self._kept = self._needed(self._kept, is_exact=is_exact)
 
     def kept(self) -> Top:
         """The needed candidates."""
