@@ -14,20 +14,21 @@ from cases import OWN_METRICS as METRICS
 from conventions_document import choices_with_conventions
 
 import tfrankmetrics as tfr
+from tfrankmetrics.installation import IS_RELEASED, REPOSITORY, install_command
 
 ROOT = pathlib.Path(__file__).parent.parent
 INPUTS = typing.get_args(tfr.options.Inputs)  # "labels" is the first
 CARDS = "docs/choosing.md"
 CONVENTIONS = "docs/conventions.md"
-DOCUMENTS = [
-    "README.md",
-    CONVENTIONS,
-    "docs/reference/metrics.md",
-    "docs/reference/options.md",
-]
+DOCUMENTS = ["README.md"]
+DOCUMENTS += sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))
 # Groups of metrics that a page of the guide explains.
 GUIDES = {"Beyond accuracy": "[beyond accuracy](docs/guide/beyond-accuracy.md)"}
 MARKED = re.compile(r"(<!-- make tables: ([\w ]+) -->\n\n).*?(<!-- end -->)", re.S)
+# Commands that install the package, except those that only a clone can run.
+INSTALLED = re.compile(
+    r'pip install "(\.|tfrankmetrics)\[([\w,]+)\](?P<git> @ git\+[^"]+)?"(?! &&)'
+)
 
 
 def text_of(document):
@@ -185,7 +186,21 @@ def conventions():
     return table(["tool", "`convention=`", "metrics"], *rows)
 
 
+def release():
+    """Where the package can be installed from."""
+    if IS_RELEASED:
+        return f"This installs the release on PyPI; the source is in [a repository]({REPOSITORY})."
+    return f"Run this in a clone of [the repository]({REPOSITORY}). The release on PyPI is to come."
+
+
+def installed(match):
+    """The command that installs the package now."""
+    is_current = bool(match["git"]) and not IS_RELEASED
+    return match[0] if is_current else install_command(match[2])
+
+
 TABLES = {
+    "release": release,
     "metrics by group": metrics_by_group,
     "names of metrics": names_of_metrics,
     "blocks of metrics": blocks_of_metrics,
@@ -199,9 +214,8 @@ TABLES = {
 
 def updated(document):
     """The text of a document with its tables as the declarations have them."""
-    text = MARKED.sub(
-        lambda m: m[1] + TABLES[m[2]]() + "\n\n" + m[3], text_of(document)
-    )
+    text = INSTALLED.sub(installed, text_of(document))
+    text = MARKED.sub(lambda m: m[1] + TABLES[m[2]]() + "\n\n" + m[3], text)
     return choices_with_conventions(text) if document == CONVENTIONS else text
 
 

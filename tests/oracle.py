@@ -288,6 +288,7 @@ METRICS = {
     "arp": average_relevance_position,
     "opa": ordered_pair_accuracy,
     "auc": area_under_the_curve,
+    "gauc": area_under_the_curve,
     "bpref": binary_preference,
     "tied": tied_queries,
     "judged": precision,
@@ -302,7 +303,7 @@ METRICS = {
     "alpha_dcg": alpha_dcg,
 }
 # These metrics rank all items. Items that were not retrieved are tied at the end.
-RANK_EVERY_ITEM = ("arp", "opa", "auc", "first_relevant_rank", "coverage_error")
+RANK_EVERY_ITEM = ("arp", "opa", "auc", "gauc", "first_relevant_rank", "coverage_error")
 SKIP_EMPTY = (*RANK_EVERY_ITEM, "psp", "psndcg")
 READ_JUDGMENTS = ("judged", "hole", "rbp_residual")
 
@@ -416,7 +417,7 @@ def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **option
         return None
     gains = _gains(name, items, options)
     total = denominator = sum(gains)
-    if name == "auc":
+    if name in ("auc", "gauc"):
         denominator = total * (len(items) - total)
     if total:
         query_weight = sum(x * item.weight for x, item in zip(gains, items)) / total
@@ -426,7 +427,8 @@ def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **option
         denominator = len(items)
     if name in ("psp", "psndcg"):
         denominator = _weight_by_best(name, gains, k)
-    default = "micro" if name in ("arp", "opa", "psp", "psndcg") else "macro"
+    micro = dict.fromkeys(("arp", "opa", "psp", "psndcg"), "micro")
+    default = {**micro, "gauc": "items"}.get(name, "macro")
     times = {"macro": 1, "micro": denominator, "items": len(items), "relevant": total}
     weight = query_weight * times[options.get("average", default)]
     if denominator == 0:

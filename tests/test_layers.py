@@ -11,6 +11,7 @@ import tfrankmetrics as tfr
 
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
+    {"installation"},
     {"tensorflow_version", "rules", "signatures"},
     {"item_data"},
     {"options", "conventions", "graphs", "columns"},

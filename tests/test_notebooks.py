@@ -13,6 +13,7 @@ from notebooks.execute import (
     stderr_texts,
     text_outputs,
 )
+from tfrankmetrics.installation import IS_RELEASED, REPOSITORY
 
 ROOT = pathlib.Path(__file__).parent.parent
 # It needs TensorFlow Model Analysis. `validation/test_tfma.py` runs it.
@@ -72,7 +73,9 @@ def test_first_cells_say_what_is_needed_and_open_the_notebook_in_colab(path):
     assert f"[Open it in Colab]({address})" in first.source
     *comments, command = in_colab.source.splitlines()
     assert comments[0].startswith("# In Colab, ")
-    assert command == f'# %pip install "tfrankmetrics{needs[1]}"'
+    source = f"tfrankmetrics{needs[1]}"
+    source += "" if IS_RELEASED else f" @ git+{REPOSITORY}"
+    assert command == f'# %pip install "{source}"'
 
 
 def test_the_first_notebook_names_the_documents_that_it_retraces():

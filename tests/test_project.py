@@ -75,7 +75,7 @@ def run_with(tmp_path, tensorflow, code):
         (
             None,
             r"ModuleNotFoundError: `RankingMetrics` needs Keras with TensorFlow, JAX or "
-            r"PyTorch\. Received: no TensorFlow, .*Run `pip install tfrankmetrics\[tensorflow",
+            r"PyTorch\. Received: no TensorFlow, .*Run pip install \"\.\[tensorflow\]\" in a clone",
         ),
         ("__version__ = '2.14.1'", r"ImportError: .*Received: TensorFlow 2\.14\.1\."),
         ("import not_there", r"ModuleNotFoundError: No module named 'not_there'"),
@@ -120,12 +120,20 @@ for again in (copy.deepcopy(hits), pickle.loads(pickle.dumps(hits))):
     assert (again.k, again.denominator, again.name) == (2, "hits", "map@2")
 calls = [lambda: hits.update_state(*lists), lambda: hits(*lists), hits.result]
 calls += [hits.reset_state, hits.get_config, lambda: tfr.EvaluateRows]
+calls += [lambda: __import__("tfrankmetrics", fromlist=["EvaluateRows"])]
 for call in calls:
     try:
         call()
-    except ImportError as error:
-        assert "pip install tfrankmetrics[tensorflow]" in str(error)
+    except (ImportError, AttributeError) as error:
+        assert 'pip install ".[tensorflow]"' in str(error)
     else:
         raise AssertionError(call)
+import inspect
+assert not hasattr(tfr, "EvaluateRows")
+assert {"evaluate", "NDCG"} <= {name for name, _ in inspect.getmembers(tfr)}
+names = {}
+exec("from tfrankmetrics import *", names)
+assert names.keys() - {"__builtins__"} == {*tfr.__all__}
+assert names["evaluate"](*lists, [hits]) == {"map@2": 1.0}
 assert "tensorflow" not in {name for name, module in sys.modules.items() if module}
 """

@@ -104,7 +104,7 @@ RANKS = ["arp", "first_relevant_rank", "coverage_error"]  # undefined without an
 def test_lists_with_one_item(name, label):
     best = {"rbp": 0.2, "err": 1 / 16, "pfound": 1 / 4, "tied": 0.0}
     of_judgments = {"judged": 1.0, "hole": 0.0, "rbp_residual": 0.8}
-    best = (best | {"opa": NAN, "auc": NAN}).get(name, 1.0)
+    best = (best | {"opa": NAN, "auc": NAN, "gauc": NAN}).get(name, 1.0)
     always_skips = name in (*RANKS, "psp", "psndcg")
     expected = NAN if always_skips and label == 0 else best * label
     expected = of_judgments.get(name, expected)
@@ -129,15 +129,26 @@ def test_averages_of_auc(average, weights):
     scores = [[-float(rank) for rank in range(len(labels))] for labels in AUC_LISTS]
     given = {"average": average}
     expected = np.average(AUCS, weights=weights)
-    assert tfr.evaluate(AUC_LISTS, scores, ["gauc"], **given)["auc"] == pytest.approx(
-        expected, rel=1e-14
-    )
+    found = tfr.evaluate(AUC_LISTS, scores, ["auc", "gauc"], **given)
+    assert [*found.values()] == pytest.approx([expected] * 2, rel=1e-14)
     of_queries = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     weighted = tfr.evaluate(
         AUC_LISTS, scores, ["auc"], sample_weight=of_queries, **given
     )
     expected = np.average(AUCS, weights=weights * of_queries[:3])
     assert weighted["auc"] == pytest.approx(expected, rel=1e-14)
+
+
+def test_gauc_weights_queries_by_their_items():
+    """As Zhu et al. define it: by impressions, and not the plain mean."""
+    scores = [[-float(rank) for rank in range(len(labels))] for labels in AUC_LISTS]
+    expected = np.average(AUCS, weights=[2, 3, 6])
+    metric = tfr.GroupAUC()
+    for labels, of_list in zip(AUC_LISTS, scores):
+        metric.update_state([labels], [of_list])
+    assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
+    found = tfr.evaluate(AUC_LISTS, scores, ["gauc"])
+    assert found == {"gauc": pytest.approx(expected, rel=1e-14)}
 
 
 def test_averages_of_auc_in_a_catalogue():

@@ -66,7 +66,7 @@ def test_copies_of_measures_are_equal():
 def test_without_beam_the_import_says_what_to_install():
     with (
         mock.patch.dict(sys.modules, {"apache_beam": None}),
-        pytest.raises(ImportError, match=r'pip install "tfrankmetrics\[beam\]"'),
+        pytest.raises(ImportError, match=r'pip install "\.\[beam\]"'),
     ):
         sys.modules.pop("tfrankmetrics.beam", None)
         importlib.import_module("tfrankmetrics.beam")

@@ -49,6 +49,7 @@ _NAMES = {
         "ExpectedReciprocalRank",
         "F1AtK",
         "FirstRelevantRank",
+        "GroupAUC",
         "HitRateAtK",
         "HoleAtK",
         "JudgedAtK",
@@ -83,21 +84,27 @@ _NAMES = {
     "retrieval.retrieve": ["Retrieved", "retrieve"],
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = sorted(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
+    if name == "__all__":
+        return sorted(each for each in _MODULES if _is_available(each))
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if _MODULES[name].startswith("callbacks."):
-        backends.require_keras(f"`{name}`")
+    if not _is_available(name):
+        raise AttributeError(backends.lacks_keras(f"`{name}`"))
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     globals()[name] = getattr(module, name)
     return globals()[name]
 
 
+def _is_available(name: str) -> bool:
+    """Whether a name can be imported: the callbacks need Keras."""
+    return not _MODULES[name].startswith("callbacks.") or backends.can_make_metrics()
+
+
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__getattr__("__all__"), "__version__"]  # type: ignore[misc]
 
 
 registration.register_soon()

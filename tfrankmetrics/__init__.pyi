@@ -65,6 +65,7 @@ from tfrankmetrics.metrics.whole_list import (
     BPref,
     CoverageError,
     FirstRelevantRank,
+    GroupAUC,
     OrderedPairAccuracy,
     PerQueryAUC,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "ExposureGini",
     "F1AtK",
     "FirstRelevantRank",
+    "GroupAUC",
     "HitRateAtK",
     "HoleAtK",
     "IntraListDiversity",

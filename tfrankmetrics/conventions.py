@@ -294,7 +294,7 @@ _ALL = (
     Convention(
         "recbole",
         "RecBole",
-        ("ndcg", "map", "mrr", "precision", "recall", "hit_rate", "auc"),
+        ("ndcg", "map", "mrr", "precision", "recall", "hit_rate", "auc", "gauc"),
         {
             "gain": "linear",
             "discount": "log2",

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib.util
 
+from tfrankmetrics.installation import install_hint
+
 OLDEST = (2, 15)
 
 
@@ -17,10 +19,9 @@ def require_tensorflow(needed_by: str) -> None:
     rule = f"{needed_by} requires TensorFlow {OLDEST[0]}.{OLDEST[1]} or later."
     if not is_installed():
         raise ModuleNotFoundError(
-            f"{rule} Received: none is installed. Run "
-            "`pip install tfrankmetrics[tensorflow]`, or `pip install tensorflow-cpu`, "
-            "which is smaller. Functions of arrays and tables, such as "
-            "tfrankmetrics.evaluate, need NumPy only.",
+            f"{rule} Received: none is installed. {install_hint('tensorflow')} Or run "
+            "pip install tensorflow-cpu, which is smaller. Functions of arrays and "
+            "tables, such as tfrankmetrics.evaluate, need NumPy only.",
             name="tensorflow",
         )
     import tensorflow as tf

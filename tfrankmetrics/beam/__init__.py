@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.installation import install_hint
 
 try:
     import apache_beam as beam
 except ImportError as error:
     raise ImportError(
-        "tfrankmetrics.beam needs Apache Beam. Install it with "
-        'pip install "tfrankmetrics[beam]".'
+        f"tfrankmetrics.beam needs Apache Beam. {install_hint('beam')}"
     ) from error
 
 from tfrankmetrics.arguments import BeamRunArguments, KeyArguments

@@ -12,6 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from tfrankmetrics.installation import install_hint
 from tfrankmetrics.tensorflow_version import is_installed
 
 if TYPE_CHECKING:  # importing the package imports no NumPy
@@ -47,15 +48,18 @@ def can_make_metrics() -> bool:
 def require_keras(needed_by: str) -> None:
     """Raises ImportError without a Keras whose backend is installed."""
     if not can_make_metrics():
-        raise ModuleNotFoundError(
-            f"{needed_by} needs Keras with TensorFlow, JAX or PyTorch. Received: "
-            f"no TensorFlow, and KERAS_BACKEND={os.environ.get('KERAS_BACKEND')!r}. "
-            "Run `pip install tfrankmetrics[tensorflow]`; or `pip install "
-            "tfrankmetrics[jax]` or `tfrankmetrics[torch]`, and set KERAS_BACKEND to "
-            "'jax' or 'torch'. Functions of arrays and tables, such as "
-            "tfrankmetrics.evaluate, need NumPy only.",
-            name="tensorflow",
-        )
+        raise ModuleNotFoundError(lacks_keras(needed_by), name="tensorflow")
+
+
+def lacks_keras(needed_by: str) -> str:
+    """The error for what needs Keras, where Keras or its backend is not installed."""
+    return (
+        f"{needed_by} needs Keras with TensorFlow, JAX or PyTorch. Received: "
+        f"no TensorFlow, and KERAS_BACKEND={os.environ.get('KERAS_BACKEND')!r}. "
+        f"{install_hint('tensorflow')} Or install the extra jax or torch instead, and "
+        "set KERAS_BACKEND to 'jax' or 'torch'. Functions of arrays and tables, such "
+        "as tfrankmetrics.evaluate, need NumPy only."
+    )
 
 
 def library_of_metrics() -> Library:

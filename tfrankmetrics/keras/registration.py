@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tfrankmetrics.keras.backends import require_keras
+
 T = TypeVar("T")
 
 KERAS = ("keras", "tf_keras")  # the packages that may be tf.keras
@@ -64,6 +66,10 @@ class _Finder:
     @classmethod
     def find_spec(cls, name: str, path: Any, target: Any = None) -> Any:
         """The specification of a module, for Python's import; None for the others."""
+        if name.startswith("tfrankmetrics.Evaluate"):
+            # `from tfrankmetrics import EvaluateRows`, which is no attribute without
+            # Keras: Python tries a module of this name, and would not say the reason.
+            require_keras(f"`{name.rpartition('.')[2]}`")
         if name not in KERAS:
             return None
         others = (each for each in sys.meta_path if each is not cls)

@@ -23,6 +23,7 @@ from tfrankmetrics.metrics.whole_list import (
     BPref,
     CoverageError,
     FirstRelevantRank,
+    GroupAUC,
     OrderedPairAccuracy,
     PerQueryAUC,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "ExposureGini",
     "F1AtK",
     "FirstRelevantRank",
+    "GroupAUC",
     "HitRateAtK",
     "HoleAtK",
     "IntraListDiversity",

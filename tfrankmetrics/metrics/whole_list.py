@@ -67,6 +67,14 @@ def mixed_pairs(lists: RankedLists, relevance: ItemGain) -> Array:
     return relevant * (lists.num_judged - relevant)
 
 
+# The columns of an explanation of AUC and GAUC.
+AUC_COLUMNS = {
+    "gain": RankedLists.expected,
+    "pairs in order": pairs_at_ranks,
+    "contribution": area_at_ranks,
+}
+
+
 def _sum_of_ranks(lists: RankedLists, gain: ItemGain) -> Array:
     """Sum of gain * rank; items that were not retrieved share the last ranks."""
     found = xp.sum(lists.expected(gain) * lists.ranks, axis=1)
@@ -205,13 +213,8 @@ class OrderedPairAccuracy(WholeListMetric):
     formula=area_under_the_curve,
     gain=BinaryGain,
     total=mixed_pairs,
-    aliases=("gauc",),
     without_results=None,
-    by_rank={
-        "gain": RankedLists.expected,
-        "pairs in order": pairs_at_ranks,
-        "contribution": area_at_ranks,
-    },
+    by_rank=AUC_COLUMNS,
 )
 class PerQueryAUC(WholeListMetric):
     """Area under the ROC curve of each list, averaged over the queries.
@@ -223,9 +226,7 @@ class PerQueryAUC(WholeListMetric):
     and McNeil, "The meaning and use of the area under a receiver operating
     characteristic (ROC) curve", Radiology 143(1), 1982.
 
-    With average="items" it is the GAUC of Zhu et al., "Optimized cost per click in
-    Taobao display advertising", KDD 2017, where each query is a user. The name "gauc"
-    alone is only an alias, with the plain mean over the queries.
+    `GroupAUC` is the same with weights for the queries.
 
     >>> auc = PerQueryAUC()
     >>> auc.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
@@ -242,6 +243,43 @@ class PerQueryAUC(WholeListMetric):
 
     relevance_threshold: RelevanceThreshold = 1.0
     average: Average = "macro"
+    empty: Literal["skip", "zero", "one"] = "skip"
+
+
+@metric(
+    "gauc",
+    formula=area_under_the_curve,
+    gain=BinaryGain,
+    total=mixed_pairs,
+    without_results=None,
+    by_rank=AUC_COLUMNS,
+)
+class GroupAUC(WholeListMetric):
+    """GAUC: the AUC of each query, weighted by the number of its items.
+
+    GAUC = sum over the queries of items * AUC / sum of items
+
+    A query is usually a user, and its items are impressions. Queries in which all items
+    or no items are relevant are excluded. The value is between 0 and 1; a tied pair is
+    counted as one half. Source: Zhu et al., "Optimized cost per click in Taobao display
+    advertising", KDD 2017, who weight users by impressions or by clicks.
+
+    >>> gauc = GroupAUC()
+    >>> labels, scores = [[1, 0, 1], [0, 1, -1]], [[3, 2, 1], [2, 1, 0]]
+    >>> gauc.update_state(labels, scores)
+    >>> float(gauc.result())  # (3 * 1/2 + 2 * 0) / 5
+    0.3...
+
+    Args:
+        average: "items" (a query is weighted by its number of items, or impressions;
+            the default), "relevant" (by its number of relevant items, or clicks),
+            "macro" (all queries are weighted equally) or "micro" (all pairs are).
+        empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
+            the value of a list in which all items or no items are relevant.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+    average: Average = "items"
     empty: Literal["skip", "zero", "one"] = "skip"
 
 

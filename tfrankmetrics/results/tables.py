@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from tfrankmetrics.installation import install_hint
 from tfrankmetrics.rules import listed
 
 LATEX = {
@@ -224,5 +225,5 @@ def require(module: str, extra: str, purpose: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"{purpose} requires {module.partition('.')[0]}. Received: {error}. "
-            f"Install it with: pip install 'tfrankmetrics[{extra}]'"
+            f"{install_hint(extra)}"
         ) from error

@@ -13,13 +13,15 @@ import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tfrankmetrics.installation import install_hint
+
 try:
     from tensorflow_model_analysis.metrics import metric_types
     from tensorflow_model_analysis.proto import config_pb2
 except ImportError as error:
     raise ImportError(
-        "tfrankmetrics.tfma needs TensorFlow Model Analysis. Install it with "
-        'pip install "tfrankmetrics[tfx]", on Python 3.10 or 3.11.'
+        "tfrankmetrics.tfma needs TensorFlow Model Analysis, on Python 3.10 or 3.11. "
+        f"{install_hint('tfx')}"
     ) from error
 
 from tfrankmetrics.arguments import TfmaArguments
