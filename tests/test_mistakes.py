@@ -701,33 +701,6 @@ def test_a_metric_object_warns_of_a_long_flat_list_in_a_graph(way):
         metric.result()
 
 
-def test_series_in_different_orders_are_a_warning():
-    frame = pd.DataFrame(
-        {
-            "query": np.repeat(range(6), 4),
-            "label": RNG.integers(0, 2, 24),
-            "score": RNG.random(24),
-        }
-    )
-    shuffled = frame["score"].sample(frac=1, random_state=0)
-    with pytest.warns(tfr.RankingWarning, match="as query_ids and scores. Put them"):
-        tfr.evaluate_rows(frame["query"], frame["label"], shuffled, ["mrr"])
-    chosen = frame[frame["label"] == 1]
-    rest = frame[frame["label"] == 0][: len(chosen)]
-    chosen = chosen[: len(rest)]
-    with pytest.warns(tfr.RankingWarning, match="matched by their position"):
-        tfr.evaluate_rows(chosen["query"], chosen["label"], rest["score"], ["mrr"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate_rows(*(frame[name] for name in frame), ["mrr"])
-        mixed = frame.sample(frac=1, random_state=1)
-        tfr.evaluate_rows(*(mixed[name] for name in frame), ["mrr"])
-        # Predictions are often a new Series, whose rows are numbered from 0.
-        predicted = pd.Series(RNG.random(len(chosen)))
-        tfr.evaluate_rows(chosen["query"], chosen["label"], predicted, ["mrr"])
-        tfr.evaluate_rows(frame["query"], frame["label"], shuffled.to_numpy(), ["mrr"])
-
-
 def test_ranked_positions_as_scores_are_a_warning():
     scores = RNG.random((10, 40))
     ranked = np.argsort(-scores, axis=1)

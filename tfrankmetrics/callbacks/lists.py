@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from tfrankmetrics.callbacks.evaluation import Evaluation, output_of
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.lists import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
+from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import (
     batches_of,
     comes_in_batches,
@@ -112,8 +114,11 @@ class EvaluateLists(Evaluation):
                 "of batches (x, y)."
             )
         request.slice_columns()  # raises errors before the training
-        self._x, self._y = x, y
-        self._of_arrays = {"mask": mask, "sample_weight": sample_weight}
+        of_arrays = {"mask": mask, "sample_weight": sample_weight, "by": request.by}
+        of_arrays = aligned({"x": x, "y": y, **of_arrays})
+        self._x, self._y = of_arrays.pop("x"), of_arrays.pop("y")
+        self._request = dataclasses.replace(request, by=of_arrays.pop("by"))
+        self._of_arrays = of_arrays
         self._outputs: Callable[[Any], Any] | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:

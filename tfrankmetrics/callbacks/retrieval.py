@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from tfrankmetrics.retrieval.evaluation import (
     evaluate_queries,
     weights_and_slices,
 )
-from tfrankmetrics.retrieval.inputs import number_of
+from tfrankmetrics.retrieval.inputs import number_of, with_aligned_rows
 from tfrankmetrics.retrieval.truth import read_truth
 from tfrankmetrics.signatures import takes
 
@@ -89,14 +90,26 @@ class EvaluateRetrieval(Evaluation):
                 "so that no value would change. Pass query_tower=model.query_tower."
             )
         self._towers, self._settings = towers, RetrievalSettings.of(given)
-        self._truth = read_truth(relevant, given["exclude"], given["candidate_ids"])
+        given = with_aligned_rows(
+            {
+                **given,
+                "queries": queries,
+                "candidates": candidates,
+                "relevant": relevant,
+                "sample_weight": sample_weight,
+            }
+        )
+        self._request = dataclasses.replace(request, by=given["by"])
+        self._truth = read_truth(
+            given["relevant"], given["exclude"], given["candidate_ids"]
+        )
         # Raises errors before the training.
-        weights_and_slices(request, self._truth, sample_weight)
+        weights_and_slices(self._request, self._truth, given["sample_weight"])
         if not comes_in_batches(queries):
             self._truth.require_queries(number_of("queries", queries))
         if not comes_in_batches(candidates):
             self._truth.require_candidates(number_of("candidates", candidates))
-        self._data = queries, candidates, sample_weight
+        self._data = given["queries"], given["candidates"], given["sample_weight"]
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Warns if the towers do not belong to the model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from tfrankmetrics.arguments import RowCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.rows import columns_of, evaluate_table
+from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import refuse_unordered
 from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.results.request import read_request
@@ -77,16 +79,18 @@ class EvaluateRows(Evaluation):
         request, given = read_request(RowCallbackArguments, metrics, arguments)
         super().__init__(request, given)
         refuse_unordered(x, "Labels and query ids")
-        columns = columns_of(data, {"query_ids": query_ids, "labels": labels})
-        self._x, self._labels = x, columns["labels"]
+        columns = {"query_ids": query_ids, "labels": labels, "item_ids": item_ids}
+        columns = columns_of(data, {**columns, "sample_weight": sample_weight})
+        slice_columns = request.slice_columns(data, has_ids=True)
+        columns = aligned({"x": x, **columns, "by": slice_columns})
+        self._x, self._labels = columns.pop("x"), columns["labels"]
+        self._request = dataclasses.replace(request, by=columns.pop("by") or None)
         if np.shape(self._labels) == () or len(self._labels) == 0:
             raise ValueError(
                 "EvaluateRows needs a label for each row, and at least one row. "
                 f"Received: labels={shortened(self._labels)}."
             )
-        self._columns = {**columns, "sample_weight": sample_weight}
-        self._columns["item_ids"] = item_ids
-        self._table = {"data": data, "groups": groups}
+        self._columns, self._groups = columns, groups
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankingWarning)
             # Raises errors before the training.
@@ -94,7 +98,7 @@ class EvaluateRows(Evaluation):
 
     def _of_scores(self, scores: np.ndarray) -> Any:
         columns = {**self._columns, "scores": scores}
-        return evaluate_table(self._request, columns, **self._table)
+        return evaluate_table(self._request, columns, None, self._groups)
 
     def _values(self) -> Any:
         scores = np.asarray(self._predict(self._x))

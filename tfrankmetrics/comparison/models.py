@@ -14,6 +14,7 @@ from tfrankmetrics.columns.frames import column_names, is_frame
 from tfrankmetrics.comparison.significance import ROUNDING, Sample
 from tfrankmetrics.engine.measure import Declaration
 from tfrankmetrics.engine.names import parse_name
+from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.results.values import QueryValues
 from tfrankmetrics.rules import listed, shortened
@@ -77,13 +78,29 @@ def read_models(values: Any, by: Any) -> list[Model]:
         )
     slices = by if isinstance(by, (list, tuple)) else []
     slices = [name for name in slices if isinstance(name, str)]
-    models = [_model(str(name), each, slices) for name, each in values.items()]
+    models = [
+        _model(str(name), each, slices) for name, each in _aligned(values).items()
+    ]
     first = models[0]
     for model in models[1:]:
         _require_alike(first, model)
     models = [model.with_metrics(first.metrics) for model in models]
     _check_range(models)
     return models
+
+
+def _aligned(values: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The values with all Series in one order; with query ids, those of each model."""
+    plain = {
+        name: {key: each[key] for key in column_names(each)}
+        for name, each in values.items()
+        if is_frame(each) or type(each) is dict
+    }
+    if any("query" in each for each in plain.values()):
+        found = {name: aligned({name: each})[name] for name, each in plain.items()}
+    else:
+        found = aligned(plain)
+    return {**values, **found}
 
 
 def _require_alike(first: Model, model: Model) -> None:
@@ -102,8 +119,6 @@ def _require_alike(first: Model, model: Model) -> None:
 
 
 def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
-    if is_frame(values):
-        values = {key: values[key] for key in column_names(values)}
     if not isinstance(values, Mapping):
         raise ValueError(
             "The values of a model must be a dict of arrays, as from "

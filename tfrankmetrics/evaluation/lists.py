@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from tfrankmetrics.engine.values import (
     values_and_weights,
 )
 from tfrankmetrics.evaluation.items import with_items_by_position
+from tfrankmetrics.inputs.alignment import aligned_lists
 from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.formats import ListsOfItems, arrays_of, with_arrays
 from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
@@ -102,6 +104,17 @@ def evaluate_lists(
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate` for a request: reads, checks, computes and shapes the result."""
     request.data.refuse_mistakes(y_true, y_pred)
+    y_true, y_pred, mask, sample_weight, by = aligned_lists(
+        request.data.inputs,
+        {
+            "y_true": y_true,
+            "y_pred": y_pred,
+            "mask": mask,
+            "sample_weight": sample_weight,
+            "by": request.by,
+        },
+    ).values()
+    request = dataclasses.replace(request, by=by)
     request, y_true, y_pred = with_items_by_position(request, y_true, y_pred)
     lists = request.data.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()

@@ -30,12 +30,12 @@ from tfrankmetrics.evaluation.queries import (
     queries_of_groups,
     queries_of_ids,
 )
+from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_if_ids_are_fractions,
-    warn_if_indexes_differ,
     warn_if_lists_have_one_item,
     warn_if_queries_are_labels,
     warn_if_ranks,
@@ -124,7 +124,8 @@ def evaluate_table(
     """`evaluate_rows` for a request: reads, checks, computes and shapes the result."""
     slice_columns = request.slice_columns(data, has_ids=True)
     name = columns["scores"] if isinstance(columns["scores"], str) else None
-    columns = columns_of(data, columns)
+    columns = aligned({**columns_of(data, columns), "by": slice_columns})
+    slice_columns = columns.pop("by")
     items = columns.pop("item_ids", None)
     table = read_table(columns, groups)
     if items is not None:
@@ -191,7 +192,6 @@ def read_table(given: dict[str, Any], groups: Any) -> Table:
     query_ids = given.pop("query_ids")
     if given["sample_weight"] is None:
         del given["sample_weight"]
-    warn_if_indexes_differ({"query_ids": query_ids, **given})
     columns = {name: as_numbers(name, values) for name, values in given.items()}
     if (query_ids is None) == (groups is None):
         raise ValueError(

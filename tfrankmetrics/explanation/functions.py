@@ -43,6 +43,7 @@ from tfrankmetrics.explanation.working import (
     OneList,
     work_out,
 )
+from tfrankmetrics.inputs.alignment import aligned, aligned_lists
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.ids import as_integer_ids
 from tfrankmetrics.results.request import read_request
@@ -104,6 +105,15 @@ def explain(
     asked = asked_metrics(ExplainArguments, metric, versus, arguments)
     data, codes = asked[0].data, Codes()
     data.refuse_mistakes(y_true, y_pred)
+    y_true, y_pred, mask, sample_weight = aligned_lists(
+        data.inputs,
+        {
+            "y_true": y_true,
+            "y_pred": y_pred,
+            "mask": mask,
+            "sample_weight": sample_weight,
+        },
+    ).values()
     if data.inputs == "ids":
         y_true, y_pred = as_integer_ids(y_true, y_pred, codes)
     lists = data.read(y_true, y_pred, sample_weight, mask)
@@ -163,6 +173,7 @@ def explain_rows(
     asked = asked_metrics(ExplainRowsArguments, metric, versus, arguments)
     given = {"query_ids": query_ids, "labels": labels, "scores": scores}
     given = columns_of(data, {**given, "sample_weight": sample_weight, "items": items})
+    given = aligned(given)
     names = given.pop("items")
     table = read_table(given, groups)
     names = range(len(table)) if names is None else np.asarray(names).tolist()

@@ -14,6 +14,7 @@ from tfrankmetrics.explanation.one_list import labels_of_catalogue
 from tfrankmetrics.explanation.result import Explanation
 from tfrankmetrics.explanation.working import OneList
 from tfrankmetrics.retrieval.evaluation import RetrievalSettings
+from tfrankmetrics.retrieval.inputs import with_aligned_rows
 from tfrankmetrics.retrieval.one_query import OneQuery
 from tfrankmetrics.retrieval.truth import read_truth
 from tfrankmetrics.signatures import split, takes
@@ -76,9 +77,12 @@ def explain_retrieval(
                 "and 'worst'. Received: ties='random'."
             )
     given, _ = split(ExplainRetrievalArguments, arguments)
+    given = with_aligned_rows(
+        {**given, "queries": queries, "candidates": candidates, "relevant": relevant}
+    )
     settings = RetrievalSettings.of(given)
-    truth = read_truth(relevant, given["exclude"], given["candidate_ids"])
-    one = OneQuery.of(settings, truth, queries, candidates, query)
+    truth = read_truth(given["relevant"], given["exclude"], given["candidate_ids"])
+    one = OneQuery.of(settings, truth, given["queries"], given["candidates"], query)
     items = one.items
     is_relevant = items.is_valid[0]
     labels = labels_of_catalogue(

@@ -153,40 +153,6 @@ def warn_if_flat(y_true: Any, labels: Array) -> None:
         )
 
 
-def warn_if_indexes_differ(columns: Mapping[str, Any]) -> None:
-    """Warns of pandas Series whose indexes do not match row by row."""
-    indexes = {n: each.index for n, each in columns.items() if _is_series(each)}
-    if not indexes:
-        return
-    (first, one), *others = indexes.items()
-    for name, two in others:
-        if len(one) != len(two) or one.equals(two):
-            continue
-        is_default = any(_is_default(index) for index in (one, two))
-        try:
-            is_reordered = one.sort_values().equals(two.sort_values())
-        except TypeError:  # labels of several types
-            is_reordered = False
-        if is_reordered or not is_default:
-            warn(
-                "Columns are matched by their position. Received: Series with "
-                f"different indexes as {first} and {name}. Put them into one frame, "
-                "which matches them by index, and pass data=frame and the names of the "
-                "columns. If their positions are right, pass column.to_numpy()."
-            )
-            return
-
-
-def _is_series(column: Any) -> bool:
-    is_pandas = type(column).__module__.partition(".")[0] == "pandas"
-    return is_pandas and hasattr(column, "index")
-
-
-def _is_default(index: Any) -> bool:
-    """Whether an index numbers the rows from 0, as in a new Series."""
-    return type(index).__name__ == "RangeIndex" and index.start == 0 == index.step - 1
-
-
 def warn_if_rankings(scores: Array) -> None:
     """Warns of integer scores `[B, N]` that are N successive numbers in each list."""
     queries, size = scores.shape

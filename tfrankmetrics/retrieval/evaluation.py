@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +30,11 @@ from tfrankmetrics.retrieval.candidates import (
 )
 from tfrankmetrics.retrieval.chunks import Candidates
 from tfrankmetrics.retrieval.counting import count_ranks
-from tfrankmetrics.retrieval.inputs import library_of_functions, size_of
+from tfrankmetrics.retrieval.inputs import (
+    library_of_functions,
+    size_of,
+    with_aligned_rows,
+)
 from tfrankmetrics.retrieval.lists import by_query, needed_ranks, order_of
 from tfrankmetrics.retrieval.products import dot_product
 from tfrankmetrics.retrieval.top import values_of_items
@@ -104,10 +109,24 @@ def evaluate_retrieval(
     request, given = read_request(
         RetrievalArguments, metrics, arguments, inputs="catalogue"
     )
-    settings = RetrievalSettings.of(given)
-    truth = read_truth(relevant, given["exclude"], given["candidate_ids"])
+    given = with_aligned_rows(
+        {
+            **given,
+            "queries": queries,
+            "candidates": candidates,
+            "relevant": relevant,
+            "sample_weight": sample_weight,
+        }
+    )
+    truth = read_truth(given["relevant"], given["exclude"], given["candidate_ids"])
     return evaluate_queries(
-        request, settings, truth, queries, candidates, sample_weight, verbose
+        dataclasses.replace(request, by=given["by"]),
+        RetrievalSettings.of(given),
+        truth,
+        given["queries"],
+        given["candidates"],
+        given["sample_weight"],
+        verbose,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Library
 from tfrankmetrics.columns.values import from_pytorch, refuse_masked_arrays
+from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.structures import flattened, map_arrays
 from tfrankmetrics.keras.backends import other_backend
 from tfrankmetrics.rules import shortened
@@ -49,6 +50,15 @@ def as_arrays(name: str, data: Any) -> Any:
             f"{rule} Received: a column of vectors. Pass np.stack(column)."
         )
     return array
+
+
+def with_aligned_rows(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with the rows of queries, and those of candidates, in one order."""
+    of_queries = ("queries", "relevant", "exclude", "sample_weight", "by")
+    found = dict(given)
+    for names in (of_queries, ("candidates", "candidate_ids")):
+        found |= aligned({name: given[name] for name in names if name in given})
+    return found
 
 
 def number_of(name: str, data: Any) -> int:

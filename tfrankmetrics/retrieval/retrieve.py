@@ -18,7 +18,7 @@ from tfrankmetrics.retrieval.evaluation import (
     library_of_scores,
     read_candidates,
 )
-from tfrankmetrics.retrieval.inputs import size_of
+from tfrankmetrics.retrieval.inputs import size_of, with_aligned_rows
 from tfrankmetrics.retrieval.top import Top
 from tfrankmetrics.retrieval.truth import PADDING, no_truth
 from tfrankmetrics.rules import check_option
@@ -75,12 +75,15 @@ def retrieve(
     check_option("retrieve", "k", k, Cutoff)
     check_option("retrieve", "k", k, int)
     given, _ = split(CatalogueArguments, arguments)
+    given = with_aligned_rows({**given, "queries": queries, "candidates": candidates})
     settings = RetrievalSettings.of(given)
-    vectors = in_memory("queries", queries, settings.query_tower, settings.batch_size)
+    vectors = in_memory(
+        "queries", given["queries"], settings.query_tower, settings.batch_size
+    )
     number = size_of("queries", vectors)
     truth = no_truth(number, given["exclude"], given["candidate_ids"])
     truth.require_queries(number)
-    found = read_candidates(settings, truth, candidates)
+    found = read_candidates(settings, truth, given["candidates"])
     depth = min(k, found.number)
     _, top = count_ranks(
         vectors,

@@ -1,0 +1,129 @@
+"""Series and frames of pandas, matched by their indexes, in every function.
+
+*   Two indexes with the same labels in the same order need nothing.
+*   The same labels in a different order are aligned, with a warning, if each label
+    occurs once.
+*   Different labels are an error, and so are repeated labels in a different order.
+*   The index 0, 1, ..., n - 1, which pandas gives to new data, counts as none next to
+    different labels.
+
+Everything is put into the order of the first argument that has an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tfrankmetrics.inputs.mistakes import warn
+from tfrankmetrics.rules import shortened
+
+RULE = "Series and frames are matched by their indexes."
+
+
+def aligned(arguments: Mapping[str, Any], wide: Collection[str] = ()) -> dict[str, Any]:
+    """The arguments, by name, with all rows in the order of the first index.
+
+    An argument may also be a dict of columns. In lists of Series, one for each query,
+    the items of each query are aligned.
+
+    Args:
+        arguments: Any data; only those of pandas have an index.
+        wide: The names of the arguments whose columns are items, which are aligned in
+            frames, too.
+    """
+    rows, columns = _Axis(0), _Axis(1)
+    found = {
+        name: _aligned(name, data, rows, columns if name in wide else None)
+        for name, data in arguments.items()
+    }
+    return found | _aligned_lists({name: found[name] for name in wide})
+
+
+def aligned_lists(inputs: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `evaluate`, for an input format."""
+    return aligned(arguments, arguments.keys() - {"by"} if inputs == "labels" else ())
+
+
+def _aligned(name: str, data: Any, rows: _Axis, columns: _Axis | None) -> Any:
+    if isinstance(data, Mapping):
+        return {
+            key: _aligned(f"{name}[{key!r}]", each, rows, columns)
+            for key, each in data.items()
+        }
+    if not _has_index(data):
+        return data
+    data = rows.aligned(name, data)
+    return columns.aligned(name, data) if columns and data.ndim == 2 else data
+
+
+def _aligned_lists(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists of Series, with the items of each query in the order of the first list."""
+    lists = {
+        name: data
+        for name, data in arguments.items()
+        if isinstance(data, (list, tuple)) and data and _has_index(data[0])
+    }
+    if len({*map(len, lists.values())}) != 1:
+        return {}
+    queries = [
+        aligned(dict(zip(lists, items, strict=True)))
+        for items in zip(*lists.values(), strict=True)
+    ]
+    return {name: [query[name] for query in queries] for name in lists}
+
+
+def _has_index(data: Any) -> bool:
+    is_pandas = type(data).__module__.partition(".")[0] == "pandas"
+    return is_pandas and hasattr(data, "index") and hasattr(data, "iloc")
+
+
+class _Axis:
+    """The order of rows (0) or of columns (1)."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._name: str | None = None  # of the argument whose order it is
+        self._order: Any = None
+
+    def aligned(self, name: str, data: Any) -> Any:
+        """The data in this order, which is its own if it is the first."""
+        own = data.axes[self._number]
+        if self._name is None:
+            self._name, self._order = name, own
+        if len(own) != len(self._order) or own.equals(self._order):
+            return data  # data of different lengths are a separate error
+        if own.is_unique and self._order.is_unique:
+            places = own.get_indexer(self._order)
+            if (places >= 0).all():
+                self._warn(name)
+                return data.iloc[places] if self._number == 0 else data.iloc[:, places]
+        if _is_new(self._order):
+            self._name, self._order = name, own
+        elif not _is_new(own):
+            self._refuse(name, own)
+        return data
+
+    def _warn(self, name: str) -> None:
+        warn(
+            f"{RULE} Received: {self._name} and {name} with the same labels in "
+            f"different orders. {name} was put into the order of {self._name}. If "
+            f"their positions match, pass {name}.to_numpy()."
+        )
+
+    def _refuse(self, name: str, own: Any) -> None:
+        only = self._order.difference(own, sort=False)
+        received = "repeated labels in different orders"
+        if len(only):
+            received = (
+                f"different labels, such as {shortened(only[0])} in the first only"
+            )
+        raise ValueError(
+            f"{RULE} Received: {self._name} and {name} with {received}. Select the "
+            f"same labels in both, or pass {name}.to_numpy() if their positions match."
+        )
+
+
+def _is_new(index: Any) -> bool:
+    """Whether an index numbers the rows from 0, as in new data."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 == index.step - 1
