@@ -59,6 +59,8 @@ def pytest_configure(config):
     """Makes four CPU devices, which tests of replicas need."""
     # A test that causes a warning says so, with `pytest.warns`.
     config.addinivalue_line("filterwarnings", "error::tfrankmetrics.RankingWarning")
+    # Many tests rank NaN on purpose.
+    config.addinivalue_line("filterwarnings", "ignore:Scores must be numbers")
     if not IS_TENSORFLOW:
         return
     is_worker = "PYTEST_XDIST_WORKER" in os.environ

@@ -829,3 +829,98 @@ def test_keras_2_without_its_package_is_named(monkeypatch):
     monkeypatch.setattr(bases.importlib.util, "find_spec", without_tf_keras)
     with pytest.raises(ImportError, match="requires Keras 2, the package tf_keras"):
         bases._keras()
+
+
+NAN = np.nan
+ONE_HIT = [[1, 0, 0, 0, 0]] * 4  # the relevant one of five tied items
+ALL_NAN = np.full((4, 5), NAN)
+MEAN_OF_FIVE = np.mean([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5])
+
+
+def evaluate_in_batches():
+    batches = tf.data.Dataset.from_tensor_slices((np.ones((4, 5, 2)), ONE_HIT)).batch(2)
+    return logs_of(tfr.EvaluateLists(batches, metrics=["mrr"]), (5, 2))
+
+
+def evaluate_rows_in_a_callback():
+    queries = np.repeat(range(4), 5)
+    labels = np.ravel(ONE_HIT)
+    return logs_of(tfr.EvaluateRows(np.ones((20, 2)), labels, queries, ["mrr"]), (2,))
+
+
+def logs_of(callback, shape):
+    """The logs of a callback for a model that has diverged."""
+    model = tf.keras.Sequential([tf.keras.Input(shape), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.set_weights([np.full((2, 1), NAN), np.zeros(1)])
+    callback.set_model(model)
+    logs = {}
+    callback.on_epoch_end(0, logs)
+    return {"mrr": logs["val_mrr"]}
+
+
+def retrieve_for_vectors():
+    tfr.retrieve(np.full((4, 2), NAN), np.ones((5, 2)), k=1)
+    return {"mrr": MEAN_OF_FIVE}
+
+
+ALL_NAN_IN_FUNCTIONS = {
+    "evaluate": lambda: tfr.evaluate(ONE_HIT, ALL_NAN, ["mrr"]),
+    "tensors": lambda: tfr.evaluate(ONE_HIT, tf.constant(ALL_NAN), ["mrr"]),
+    "catalogue": lambda: tfr.evaluate([0] * 4, ALL_NAN, ["mrr"], inputs="catalogue"),
+    "rows": lambda: tfr.evaluate_rows(
+        np.repeat(range(4), 5), np.ravel(ONE_HIT), ALL_NAN.ravel(), ["mrr"]
+    ),
+    "run": lambda: tfr.evaluate_run(
+        {q: {"a": 1} for q in range(4)},
+        {q: dict.fromkeys("abcde", NAN) for q in range(4)},
+        ["mrr"],
+    ),
+    "retrieval": lambda: tfr.evaluate_retrieval(
+        np.full((4, 2), NAN), np.ones((5, 2)), [0] * 4, ["mrr"]
+    ),
+    "retrieve": retrieve_for_vectors,
+    "batches": evaluate_in_batches,
+    "callback of rows": evaluate_rows_in_a_callback,
+}
+
+
+@pytest.mark.parametrize("name", ALL_NAN_IN_FUNCTIONS)
+def test_scores_of_nan_are_a_warning(name):
+    """A model that has diverged has the value of a random order."""
+    message = r"Scores must be numbers\. Received: NaN for 20 of 20 scores"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        found = ALL_NAN_IN_FUNCTIONS[name]()
+    assert found == {"mrr": pytest.approx(MEAN_OF_FIVE)}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("inputs", ["labels", "catalogue", "subtopics"])
+def test_a_metric_object_warns_of_scores_of_nan(inputs, how):
+    scores = np.random.default_rng(0).random((10, 6), "float32")
+    labels = np.tile([1, 0, 2, 0, 1, 0], (10, 1))
+    make = tfr.MeanReciprocalRank
+    if inputs == "catalogue":
+        labels, make = np.zeros(10, int), lambda: tfr.NDCG(inputs="catalogue")
+    if inputs == "subtopics":
+        labels, make = np.stack([labels, labels[:, ::-1]], axis=2), tfr.AlphaDCG
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        updated(make(), labels, scores, how).result()
+    scores[7:, 2] = NAN  # the second batch
+    metric = updated(make(), labels, scores, how)
+    name = metric.name
+    message = f"Received in '{name}', among the first .*: NaN for 3 of 60 scores"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        metric.result()
+
+
+def test_nan_in_padding_is_no_warning():
+    labels, scores = [[1, 0, -1]], [[2.0, 1.0, NAN]]
+    metric = tfr.MeanReciprocalRank()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 1.0}
+        assert tfr.evaluate_rows([1, 1, 1], *labels, *scores, ["mrr"]) == {"mrr": 1.0}
+        metric.update_state(labels, scores)
+        metric.result()

@@ -294,6 +294,19 @@ def test_labels_that_a_threshold_does_not_tell_apart_are_a_warning(
         results_of(EvaluateRun(["mrr", "ndcg"], **RUN), tables, tmp_path)
 
 
+def test_scores_of_nan_are_a_warning(tmp_path):
+    scores = [0.5, math.nan, math.nan, 0.25]
+    rows = [
+        {"query": n % 10, "item": n, "label": n % 3, "score": scores[n % 4]}
+        for n in range(200)
+    ]
+    message = r"Scores must be numbers\. Received: NaN for 100 of 200 scores"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
+    with pytest.warns(tfr.RankingWarning, match=message):
+        results_of(EvaluateRun(["mrr"], **RUN), {"qrels": rows, "run": rows}, tmp_path)
+
+
 def test_queries_of_one_row_are_a_warning(tmp_path):
     rows = [{"query": n, "label": n % 2, "score": 0.5} for n in range(60)]
     with pytest.warns(tfr.RankingWarning, match="60 lists of one item each"):

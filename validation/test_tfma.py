@@ -80,6 +80,15 @@ def test_labels_that_are_probably_a_mistake_are_a_warning(grades, message):
         by_slice(table, eval_config(["mrr", "ndcg"], **ROWS))
 
 
+def test_scores_of_nan_are_a_warning():
+    table = make_table()
+    table["score"] = table["score"].where(table["score"] > 0)
+    number = table["score"].isna().sum()
+    message = rf"Received: NaN for {number} of {len(table)} scores"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        by_slice(table, eval_config(["mrr"], **ROWS))
+
+
 def test_metrics_are_added_to_a_configuration():
     table = make_table()
     first = eval_config(["mrr"], **ROWS)

@@ -31,6 +31,7 @@ from tfrankmetrics.evaluation.runs import (
 )
 from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
+    ScoreCounts,
     refuse_signed_labels,
     warn_if_lists_have_one_item,
     warn_if_nothing_found,
@@ -70,6 +71,7 @@ class TableSums(Accumulator):
     num_lists: int = 0  # of one table
     longest: int = 0  # the rows of the longest of them
     judged: Labels = Labels()  # noqa: RUF009 (a tuple)
+    scores: ScoreCounts = ScoreCounts()  # noqa: RUF009
     # Some rows, to tell whether labels and scores are swapped.
     sample: list[tuple[float, float]] = dataclasses.field(default_factory=list)
 
@@ -137,6 +139,7 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         merged.kinds |= other.kinds
         merged.note_labels(other.labels)
         merged.judged = merged.judged.merged(other.judged)
+        merged.scores = merged.scores.merged(other.scores)
         merged.num_lists += other.num_lists
         merged.longest = max(merged.longest, other.longest)
         merged.add_counts(other.counts)
@@ -224,6 +227,8 @@ class RowsCombiner(TableCombiner):
         accumulator.note_labels(np.unique(labels).tolist())
         accumulator.note_judged(labels)
         accumulator.note_rows(labels.tolist(), scores.tolist())
+        found = ScoreCounts.of(scores[labels >= 0])
+        accumulator.scores = accumulator.scores.merged(found)
         lengths = np.array([len(query.judged[0]) for query in waiting])
         accumulator.num_lists += len(waiting)
         accumulator.longest = max(accumulator.longest, int(lengths.max(initial=0)))
@@ -238,6 +243,7 @@ class RowsCombiner(TableCombiner):
         labels, scores = np.array(accumulator.sample).reshape(-1, 2).T
         warn_if_swapped(labels, scores)
         warn_if_lists_have_one_item(accumulator.num_lists, accumulator.longest)
+        accumulator.scores.warn()
         refuse_signed_labels(np.array([*accumulator.labels]), "drop these rows")
         accumulator.judged.warn(label_rules(self.named.values()))
 
@@ -321,6 +327,7 @@ class RunCombiner(TableCombiner):
             )
         refuse_missing_queries(self.named, counts)
         warn_if_nothing_found(counts.retrieved, counts.unjudged)
+        ScoreCounts(counts.retrieved, counts.nan_scores).warn()
         accumulator.judged.warn(
             label_rules(self.named.values()),
             may_be_all=counts.unjudged > 0 and not self._policies.drops_unjudged,

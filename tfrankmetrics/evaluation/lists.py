@@ -24,9 +24,7 @@ from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.formats import ListsOfItems, arrays_of, with_arrays
 from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
 from tfrankmetrics.inputs.labels import LabelLists
-from tfrankmetrics.inputs.mistakes import (
-    warn_if_lists_have_one_item,
-)
+from tfrankmetrics.inputs.mistakes import ScoreCounts, warn_if_lists_have_one_item
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.signatures import takes
@@ -120,6 +118,7 @@ def evaluate_lists(
     lists.require_valid_values()
     request = request.for_items_of(lists)
     request.data.check_mistakes(y_true, y_pred, mask, lists, request.reads_judgments)
+    _score_counts(lists).warn()
     if isinstance(lists, LabelLists):
         _warn_of_labels(request, lists)
     slices = request.slices_of_queries(lambda: int(lists.num_queries))
@@ -130,6 +129,13 @@ def evaluate_lists(
 
 def _judged(lists: LabelLists) -> np.ndarray:
     return np.asarray(lists.valid if lists.judged is None else lists.judged)
+
+
+def _score_counts(lists: ListsOfItems) -> ScoreCounts:
+    """The counts of the scores of all items but padding; of ids, nothing."""
+    if isinstance(lists, LabelLists):
+        return ScoreCounts.of(np.asarray(lists.scores)[np.asarray(lists.valid)])
+    return ScoreCounts.of(getattr(lists, "scores", []))
 
 
 def _judged_labels(lists: LabelLists) -> Labels:
@@ -157,7 +163,7 @@ def evaluate_batches(
     their values are kept.
     """
     check, parts, number, sums = request.data.in_batches(), [], 0, None
-    given, judged = request, Labels()
+    given, judged, scores = request, Labels(), ScoreCounts()
     for y_true, y_pred, sample_weight in batches:
         request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
         lists = request.data.read(y_true, y_pred, sample_weight)
@@ -169,12 +175,14 @@ def evaluate_batches(
             request.data.warn_of_mistakes(y_true, lists, request.reads_judgments)
         if isinstance(lists, LabelLists):
             judged = judged.merged(_judged_labels(lists))
+        scores = scores.merged(_score_counts(lists))
         parts.append(_values_and_weights(request.measures, lists, sums, number))
         number += int(lists.num_queries)
     if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
     check.refuse_mistakes()
     judged.warn(request.label_rules)
+    scores.warn()
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )

@@ -34,6 +34,7 @@ from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
+    ScoreCounts,
     refuse_signed_labels,
     warn_if_ids_are_fractions,
     warn_if_lists_have_one_item,
@@ -224,6 +225,7 @@ def _check_values(table: Table) -> None:
         require_weights(table.columns["sample_weight"])
     refuse_signed_labels(labels, "drop these rows")
     warn_if_swapped(labels, scores)
+    ScoreCounts.of(scores[labels >= 0]).warn()
     if table.has_ids:
         warn_if_ids_are_fractions(table.ids)
         warn_if_queries_are_labels(table.ids, labels)

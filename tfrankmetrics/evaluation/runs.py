@@ -40,6 +40,7 @@ from tfrankmetrics.evaluation.rows import by_query
 from tfrankmetrics.evaluation.trec import LOWEST_SCORE
 from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
+    ScoreCounts,
     refuse_signed_labels,
     warn_if_nothing_found,
     warn_if_ranks,
@@ -185,6 +186,7 @@ def _checked_counts(
     warn_if_ranks(lambda: joined.predicted_queries, scores, given["score"])
     may_be_all = counts.unjudged > 0 and not policies.drops_unjudged
     Labels.of(labels).warn(request.label_rules, may_be_all=may_be_all)
+    ScoreCounts(counts.retrieved, counts.nan_scores).warn()
     refuse_missing_queries(request.named, counts)
     return counts
 

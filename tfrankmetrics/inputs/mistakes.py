@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -198,6 +198,33 @@ def warn_if_ranks(
             "each query, as if they were ranks, whose lowest is the best. Pass the "
             "scores of the model, or the negative ranks."
         )
+
+
+class ScoreCounts(NamedTuple):
+    """How many scores there are, and how many of them are NaN."""
+
+    number: int = 0
+    nan: int = 0
+
+    @classmethod
+    def of(cls, scores: Any) -> ScoreCounts:
+        """The counts of an array of scores, without padding."""
+        numbers = np.asarray(scores)
+        return cls(numbers.size, int(np.count_nonzero(np.isnan(numbers))))
+
+    def merged(self, other: ScoreCounts) -> ScoreCounts:
+        """The counts of both."""
+        return ScoreCounts(self.number + other.number, self.nan + other.nan)
+
+    def warn(self, where: str = "") -> None:
+        """Warns of scores that are NaN, as those of a model that has diverged."""
+        if self.nan:
+            warn(
+                f"Scores must be numbers. Received{where}: NaN for {self.nan:,} of "
+                f"{self.number:,} scores. NaN ranks below every number, and several of "
+                "them are tied, so that a model that returns only NaN has the value of "
+                "a random order."
+            )
 
 
 def warn_if_lists_have_one_item(num_lists: int, longest: int) -> None:

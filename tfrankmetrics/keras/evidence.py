@@ -38,12 +38,20 @@ from tfrankmetrics.inputs.mistakes import (
     MANY,
     MANY_RELEVANT,
     SINGLE_ITEMS_REMEDY,
+    ScoreCounts,
     warn,
     warn_if_relevant_are_excluded,
 )
 
 QUERIES = slice(24)  # of a batch that are checked
 ITEMS = slice(24)  # of a query
+
+
+class ScoreFacts(NamedTuple):
+    """How many of the checked scores were NaN."""
+
+    scores: Any
+    nan: Any
 
 
 class LabelFacts(NamedTuple):
@@ -57,6 +65,7 @@ class LabelFacts(NamedTuple):
     above_two: Any  # labels
     no_grades: Any  # scores that are not 0, 1, 2, 3 or 4
     other_scores: Any  # than the first of the list
+    nan_scores: Any
 
     @property
     def are_swapped(self) -> bool:
@@ -105,7 +114,7 @@ class Evidence:
     def __init__(self, data: InputFormat, measures: Sequence[Measure]) -> None:
         self._thresholds, self._kinds = (), []
         if data.inputs == "catalogue":
-            self._kinds = [ExcludedFacts]
+            self._kinds = [ScoreFacts, ExcludedFacts]
         elif data.inputs == "labels":
             self._thresholds, are_powers = label_rules(measures)
             weights = [WeightFacts] * keep_zero_weights(measures)
@@ -119,21 +128,17 @@ class Evidence:
         """The number of rows `[2]` that hold the facts."""
         return -(-self._number // 2)
 
-    def nothing(self) -> np.ndarray:
-        """No facts, float64 `[num_rows, 2]`."""
-        return np.zeros((self.num_rows, 2))
-
     def of(self, lists: Any, is_flat: bool = False) -> Array:
         """The facts of a batch, float64 `[num_rows, 2]`.
 
         `is_flat` states that its labels have the shape `[N]`.
         """
         if lists.has_subtopics:
-            return self.nothing()
+            highest = xp.max(lists.labels, axis=2)
+            lists = with_arrays(lists, {"labels": highest})
         if isinstance(lists, CatalogueLists):
-            if lists.exclude is None:
-                return self.nothing()
-            counts = [once_per_graph(_excluded, lists)]
+            counts = [once_per_graph(_scores_of_catalogue, lists)]
+            counts.append(once_per_graph(_excluded, lists))
         else:
             are_powers = PowerFacts in self._kinds
             counts = [once_per_graph(_labels, lists, self._thresholds, are_powers)]
@@ -144,26 +149,14 @@ class Evidence:
             counts.append(xp.zeros([1], xp.float64, like=counts[0]))
         return xp.reshape(xp.concat(counts, axis=0), [self.num_rows, 2])
 
-    def are_in_order(self, facts: np.ndarray) -> bool:
-        """Whether the batches so far show that the data are valid."""
-        found = self._read(facts)
-        if not found or isinstance(found[0], ExcludedFacts):
-            return False
-        labels = found[0]
-        reached = [each.reached for each in found if isinstance(each, ThresholdFacts)]
-        return (
-            labels.other_than_one > 0
-            and labels.no_grades > 0
-            and labels.items > labels.single_items
-            and all(0 < number < labels.labels for number in reached)
-        )
-
     def warn(self, facts: np.ndarray, name: str) -> None:
         """Warns of the mistakes that the facts show, for the metric of this name."""
         thresholds = iter(self._thresholds)
         labels: Any = None  # the first facts, if there are any
         for each in self._read(facts):
             match each:
+                case ScoreFacts():
+                    _warn_of_scores(each.scores, each.nan, name)
                 case ExcludedFacts():
                     warn_if_relevant_are_excluded(
                         int(each.relevant), int(each.excluded)
@@ -171,6 +164,7 @@ class Evidence:
                 case LabelFacts():
                     labels = each
                     _warn_of_labels(each, name)
+                    _warn_of_scores(each.labels, each.nan_scores, name)
                 case PowerFacts():
                     _warn_of_powers(each, name)
                 case WeightFacts():
@@ -189,6 +183,13 @@ def looked_at(lists: Any) -> Any:
     """Some of the queries, in arrays of NumPy."""
     arrays = arrays_of(lists).items()
     return with_arrays(lists, {n: np.asarray(array[QUERIES]) for n, array in arrays})
+
+
+def _scores_of_catalogue(lists: CatalogueLists) -> Array:
+    scores = lists.scores[QUERIES, ITEMS]
+    number = xp.astype(xp.size(scores), xp.float64, like=scores)
+    is_nan = xp.astype(xp.not_equal(scores, scores), xp.float64)
+    return xp.stack([number, xp.sum(is_nan)])
 
 
 def _labels(
@@ -225,6 +226,7 @@ def _found(lists: LabelLists) -> tuple[Array, Array, list[Array]]:
             labels > 2,
             xp.not_equal(xp.astype(grades, scores.dtype), scores),
             xp.not_equal(scores, scores[:, :1]),
+            xp.not_equal(scores, scores),
         ],
     )
 
@@ -256,7 +258,9 @@ def _flat(lists: LabelLists, is_flat: bool) -> Array:
 
 def _excluded(lists: CatalogueLists) -> Array:
     relevant = lists.relevant[QUERIES, ITEMS]
-    exclude = lists.exclude[QUERIES]  # type: ignore[index]
+    if lists.exclude is None:
+        return xp.zeros([2], xp.float64, like=relevant)
+    exclude = lists.exclude[QUERIES]
     valid = relevant >= 0
     is_same = xp.equal(relevant[:, :, xp.newaxis], exclude[:, xp.newaxis, :])
     found = xp.stack([valid, valid & xp.any(is_same, axis=2)])
@@ -289,6 +293,12 @@ def _warn_of_labels(found: LabelFacts, name: str) -> None:
             "labels that are mostly fractions, and scores that are whole numbers from "
             "0 to 4. They are probably swapped."
         )
+
+
+def _warn_of_scores(scores: float, nan: float, name: str) -> None:
+    """Warns of scores that are NaN."""
+    where = f" in {name!r}, among the first items of each batch"
+    ScoreCounts(int(scores), int(nan)).warn(where)
 
 
 def _warn_of_weights(found: WeightFacts, name: str) -> None:

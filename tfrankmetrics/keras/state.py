@@ -167,18 +167,11 @@ class StatefulMetric(KerasMetric):
         else:
             sums = call_compiled(self._update, self._measures, lists, first_query)
         if self._evidence.num_rows:
-            evidence = self._evidence_of(lists, is_flat, is_tracing)
+            evidence = self._evidence.of(
+                lists if is_tracing else looked_at(lists), is_flat and is_tracing
+            )
             sums = xp.concat([sums, evidence], axis=0)
         variables.add(self._sums, sums)
-
-    def _evidence_of(self, lists: Any, is_flat: bool, is_tracing: bool) -> Array:
-        if is_tracing:
-            return self._evidence.of(lists, is_flat)
-        # Each operation takes time, and there are fewer of them with NumPy.
-        facts = np.asarray(variables.numbers_of(self._sums))[self._facts]
-        if self._evidence.are_in_order(facts):
-            return self._evidence.nothing()
-        return self._evidence.of(looked_at(lists))
 
     def computations(self, *args: Any, **kwargs: Any) -> None:
         """Raises an error in TensorFlow Model Analysis, which calls this method."""

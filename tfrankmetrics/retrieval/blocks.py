@@ -20,6 +20,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.columns.values import from_pytorch
 from tfrankmetrics.inputs.dense import as_scores
+from tfrankmetrics.inputs.mistakes import ScoreCounts
 from tfrankmetrics.inputs.structures import flattened
 from tfrankmetrics.ranking.counts import FAR
 from tfrankmetrics.ranking.ties import random_numbers
@@ -65,6 +66,11 @@ class Ranks(NamedTuple):
     tied: np.ndarray
     tied_before: dict[Order, np.ndarray]
     num_retrieved: np.ndarray  # [B]
+    num_nan: np.ndarray  # [B], of these, the scores that are NaN
+
+    def score_counts(self) -> ScoreCounts:
+        """How many scores there are, and how many of them are NaN."""
+        return ScoreCounts(int(self.num_retrieved.sum()), int(self.num_nan.sum()))
 
 
 class Block:
@@ -325,7 +331,7 @@ class Block:
             for each in (retrieved, above, tied, *self._before.values())
         )
         before = dict(zip(self._before, of_orders, strict=True))
-        return Ranks(retrieved, above, tied, before, num_retrieved)
+        return Ranks(retrieved, above, tied, before, num_retrieved, self._num_nan)
 
 
 def _of_ranked(relevant: RelevantItems, scores: np.ndarray) -> np.ndarray:

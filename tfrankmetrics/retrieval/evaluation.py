@@ -196,6 +196,7 @@ def evaluate_queries(
         depth=depth_of(of_items),
         needed=needed_ranks([*of_lists.values()], items),
     )
+    ranks.score_counts().warn()
     values, weights = np.zeros((2, len(request.named), len(truth.ids)))
     is_of_items = np.array([name in of_items for name in request.named])
     sums = ExposureSums.of(request.named, slices)

@@ -85,7 +85,7 @@ def retrieve(
     truth.require_queries(number)
     found = read_candidates(settings, truth, given["candidates"])
     depth = min(k, found.number)
-    _, top = count_ranks(
+    ranks, top = count_ranks(
         vectors,
         found,
         truth.items(),
@@ -97,6 +97,7 @@ def retrieve(
         depth=Depth(depth, is_stable=True),
     )
     assert top is not None  # since there is a depth
+    ranks.score_counts().warn()
     return _as_rows(top, number, depth, given["candidate_ids"])
 
 

@@ -19,9 +19,7 @@ from tfrankmetrics.engine.exact_sums import means_of_sums
 from tfrankmetrics.engine.measure import Measure, label_rules
 from tfrankmetrics.engine.values import values_and_weights
 from tfrankmetrics.inputs.label_mistakes import Labels
-from tfrankmetrics.inputs.mistakes import (
-    MANY,
-)
+from tfrankmetrics.inputs.mistakes import MANY, ScoreCounts
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
 
 # Without a query key, a slice with this many lists, all of one item, consists of rows.
@@ -55,6 +53,7 @@ class _Sums(Accumulator):
     # `add_input` raises; therefore, it is raised at the end.
     mistake: str | None = None
     judged: Labels = Labels()  # noqa: RUF009 (a tuple)
+    scores: ScoreCounts = ScoreCounts()  # noqa: RUF009
 
 
 class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
@@ -111,6 +110,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         merged.longest = max(merged.longest, other.longest)
         merged.mistake = merged.mistake or other.mistake
         merged.judged = merged.judged.merged(other.judged)
+        merged.scores = merged.scores.merged(other.scores)
 
     def output(self, accumulator: _Sums) -> dict[metric_types.MetricKey, float]:
         """The means. Raises ValueError for an error in the data."""
@@ -127,6 +127,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         rules = label_rules(self.named.values())
         accumulator.judged.warn(rules, least=MANY_OF_SLICE)
         accumulator.judged.warn_if_signed(least=MANY_OF_SLICE)
+        accumulator.scores.warn()
         sums = self.sums_of_all(accumulator)
         values = [*means_of_sums(sums), float(sums.num_queries)]
         return dict(zip(self._keys, values, strict=False))
@@ -185,10 +186,10 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         """The metrics of the queries that wait, all of one slice."""
         waiting = accumulator.waiting
         weights = _weights(waiting) if self._is_weighted else None
-        labels, scores = self._data.pad(
+        labels, predictions = self._data.pad(
             [query.labels for query in waiting], [query.scores for query in waiting]
         )
-        lists = self._data.read(labels, scores, weights, library="tensorflow")
+        lists = self._data.read(labels, predictions, weights, library="tensorflow")
         lists.require_valid_values()
         measures = tuple(self.named.values())
         numbers = call_compiled(values_and_weights, measures, lists, 0)
@@ -198,6 +199,9 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
             of_queries = [np.ravel(query.labels) for query in waiting]
             found = Labels.of(np.concatenate(of_queries))
             accumulator.judged = accumulator.judged.merged(found)
+        if self._data.inputs != "ids":
+            scores = np.concatenate([np.ravel(query.scores) for query in waiting])
+            accumulator.scores = accumulator.scores.merged(ScoreCounts.of(scores))
         return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in numbers))
 
 
