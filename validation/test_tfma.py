@@ -80,13 +80,18 @@ def test_labels_that_are_probably_a_mistake_are_a_warning(grades, message):
         by_slice(table, eval_config(["mrr", "ndcg"], **ROWS))
 
 
-def test_scores_of_nan_are_a_warning():
+def test_scores_of_nan_are_a_warning(tmp_path):
     table = make_table()
     table["score"] = table["score"].where(table["score"] > 0)
     number = table["score"].isna().sum()
+    write_records(tmp_path / "records", table)
     message = rf"Received: NaN for {number} of {len(table)} scores"
     with pytest.warns(tfr.RankingWarning, match=message):
-        by_slice(table, eval_config(["mrr"], **ROWS))
+        tfma.run_model_analysis(
+            eval_config=eval_config(["mrr"], **ROWS),
+            data_location=str(tmp_path / "records"),
+            output_path=str(tmp_path / "output"),
+        )
 
 
 def test_metrics_are_added_to_a_configuration():
