@@ -85,7 +85,7 @@ def test_scores_of_nan_are_a_warning(tmp_path):
     table["score"] = table["score"].where(table["score"] > 0)
     number = table["score"].isna().sum()
     write_records(tmp_path / "records", table)
-    message = rf"Received: NaN for {number} of {len(table)} scores"
+    message = rf"Received: NaN for {number} of {len(table):,} scores"
     with pytest.warns(tfr.RankingWarning, match=message):
         tfma.run_model_analysis(
             eval_config=eval_config(["mrr"], **ROWS),
