@@ -157,6 +157,23 @@ def test_unjudged_items():
     assert condensed.counts.unjudged == 2
 
 
+@pytest.mark.parametrize("unjudged", ["irrelevant", "drop"])
+def test_queries_with_negative_judgments_only_have_the_value_0(unjudged):
+    """As in trec_eval, in which all queries of the judgments are counted."""
+    qrels = {"q": {"a": 1, "b": 0}, "r": {"a": -1, "b": -2}}
+    run = {"q": {"a": 2.0, "b": 1.0}, "r": {"a": 2.0, "c": 1.0}}
+    names = ["bpref", "map", "ndcg"]
+    found = tfr.evaluate_run(qrels, run, names, unjudged=unjudged)
+    assert found == {"bpref": 0.5, "map": 0.5, "ndcg": 0.5}
+    options = {"unjudged": unjudged, "empty": "skip"}
+    found = tfr.evaluate_run(qrels, run, names, **options)
+    assert found == {"bpref": 1.0, "map": 1.0, "ndcg": 1.0}
+    judged = tfr.evaluate_run(qrels, run, ["judged@1"], unjudged=unjudged)
+    assert judged == {"judged@1": 0.5}  # the items are not judged because of this
+    explained = tfr.explain_run(qrels, run, "bpref", "r", unjudged=unjudged)
+    assert explained.value == 0.0
+
+
 def test_bpref_ignores_items_that_were_not_judged():
     qrels, run = {"q": {"a": 1, "n": 0}}, {"q": ["x", "y", "a", "n"]}
     result = tfr.evaluate_run(qrels, run, ["mrr", "bpref"])

@@ -81,6 +81,13 @@ def test_results_that_were_not_judged(files):
     judged = tfr.read_trec(*files(qrels, run), judged_only=True)
     assert judged.labels.tolist() == [0, 1]  # b, a
     assert judged.scores.tolist() == [3, 2]
+    # A query with such judgments only is still counted.
+    both = files(QRELS + b"q2 0 c -1\n", RUN + b"q2 Q0 c 1 4.0 tag\n")
+    judged = tfr.read_trec(*both, judged_only=True)
+    assert judged.query_ids.tolist() == ["q1", "q1", "q2"]
+    assert tfr.evaluate_rows(*judged, ["bpref"])["bpref"] == 0.0  # as b ranks above a
+    found = tfr.evaluate_rows(*judged, ["bpref"], per_query=True)
+    assert found["bpref"].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -425,6 +425,7 @@ def test_read_trec_gives_the_values_of_trec_eval(tmp_path, compare):
         qrels[query]["y"], run[query]["y"] = -1, 0.2  # outside the judgment pool
     missing = list(run)[3]
     del run[missing]
+    qrels[list(run)[5]] = {"x": -1, "y": -1}  # only negative judgments
     paths = tmp_path / "qrels", tmp_path / "run"
     paths[0].write_text(
         "".join(f"{q} 0 {d} {r}\n" for q in qrels for d, r in qrels[q].items())

@@ -321,7 +321,9 @@ def rows_of_join(
 ) -> dict[str, np.ndarray]:
     """The rows of the join: the predicted items in their order, then the missed ones.
 
-    A label below 0 means that the item was not judged.
+    A label below 0 means that the item was not judged. A query with such labels only
+    gets one more item, of label 0 and not retrieved. Therefore it is counted as a query
+    without relevant items, as in trec_eval, also where unjudged items are excluded.
     """
     predicted = np.flatnonzero(joined.is_judged_query)
     is_missed = np.full(len(labels), True)
@@ -329,11 +331,16 @@ def rows_of_join(
     missed = np.flatnonzero(is_missed)
     match = joined.match[predicted]
     found = np.where(match >= 0, labels[match], -1) if len(labels) else match
+    of_judged = joined.judged_queries[labels >= 0]
+    has_labels = np.bincount(of_judged, minlength=len(joined.first_rows)) > 0
+    without_labels = joined.first_rows[~has_labels]
+    of_missed = np.append(labels[missed], np.zeros(len(without_labels), labels.dtype))
+    missed = np.append(missed, without_labels)
     return {
         "query": np.append(
             joined.predicted_queries[predicted], joined.judged_queries[missed]
         ),
-        "labels": np.append(found, labels[missed]),
+        "labels": np.append(found, of_missed),
         "scores": np.append(scores[predicted], np.full(len(missed), -np.inf)),
         "pair": np.append(predicted + len(labels), missed),
     }

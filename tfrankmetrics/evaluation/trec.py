@@ -80,6 +80,9 @@ def read_trec(
     for query in queries:
         of_judged, of_found = judged[query], found.get(query, {})
         documents = sorted({*of_judged, *of_found}, reverse=True)
+        if judged_only:
+            # Without any, one that does not exist, so that the query is still counted.
+            documents = [d for d in documents if of_judged.get(d, -1) >= 0] or [""]
         numbers.append(len(documents))
         # Negative judgments mark documents outside the pool that was judged.
         labels += map(of_judged.get, documents, itertools.repeat(-1.0))
@@ -90,8 +93,6 @@ def read_trec(
         np.array(labels, float),
         _scores(np.array(scores, float), np.array(are_found, bool)),
     )
-    if judged_only:
-        rows = TrecRows(*(column[rows.labels >= 0] for column in rows))
     return rows._replace(labels=np.maximum(rows.labels, 0))
 
 
