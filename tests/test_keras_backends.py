@@ -708,6 +708,87 @@ def test_evaluate_retrieval(source):
     assert {k: history[f"val_{k}"][0] for k in expected} == close(expected)
 
 
+class Doubled(keras.Model):
+    """A model whose `call` does not take `training`."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(3)
+
+    def call(self, x):
+        return self.dense(2 * x)
+
+
+TOWERS = {
+    "Embedding": (lambda: keras.layers.Embedding(5, 3), np.arange(4)),
+    "LayerNormalization": (keras.layers.LayerNormalization, X[:4, 0]),
+    "Rescaling": (lambda: keras.layers.Rescaling(2.0), X[:4, 0]),
+    "Flatten": (keras.layers.Flatten, X[:4, :2]),
+    "model": (Doubled, X[:4, 0]),
+}
+
+
+@pytest.mark.parametrize("name", TOWERS)
+def test_towers_that_do_not_take_training(name):
+    make, inputs = TOWERS[name]
+    tower = make()
+    found = tfr.evaluate_retrieval(
+        inputs, inputs, [0, 1, 2, 3], ["mrr"], query_tower=tower, candidate_tower=tower
+    )
+    vectors = np.asarray(keras.ops.convert_to_numpy(tower(inputs)))
+    expected = tfr.evaluate_retrieval(vectors, vectors, [0, 1, 2, 3], ["mrr"])
+    assert found == close(expected)
+
+
+def test_evaluate_lists_of_a_model_that_does_not_take_training():
+    model = Doubled()
+    model.compile("sgd", "mse")
+    labels = np.repeat(LABELS[..., np.newaxis], 3, axis=2)
+    callback = tfr.EvaluateLists(X[:, 0], np.abs(LABELS[:, :3]), ["ndcg"])
+    found = model.fit(X[:, 0], labels[:, 0], callbacks=[callback], verbose=0).history
+    expected = tfr.evaluate(
+        np.abs(LABELS[:, :3]), model.predict(X[:, 0], verbose=0), ["ndcg"]
+    )
+    assert found["val_ndcg"][0] == close(expected["ndcg"])
+
+
+class Towers(keras.Model):
+    """A subclassed model, which has no weights before it is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.users, self.items = (keras.layers.Embedding(5, 3) for _ in range(2))
+
+    def call(self, pairs):
+        user, item = self.users(pairs[:, 0]), self.items(pairs[:, 1])
+        return keras.ops.sum(user * item, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("are_built", [False, True])
+def test_towers_of_another_model_are_a_warning(are_built):
+    model, other = Towers(), Towers()
+    pairs, clicks = np.array([[0, 1], [1, 2], [2, 3], [3, 4]]), np.array([1, 0, 1, 0])
+    if are_built:
+        other(pairs)
+
+    def fit(towers):
+        model.compile("sgd", "mse")
+        callback = tfr.EvaluateRetrieval(
+            np.arange(5),
+            np.arange(5),
+            [0, 1, 2, 3, 4],
+            ["mrr"],
+            query_tower=towers.users,
+            candidate_tower=towers.items,
+        )
+        model.fit(pairs, clicks, callbacks=[callback], epochs=2, verbose=0)
+
+    with pytest.warns(tfr.RankingWarning, match="without any of its weights") as caught:
+        fit(other)
+    assert sum(each.category is tfr.RankingWarning for each in caught) == 1
+    fit(model)  # the pattern of the guide
+
+
 def test_evaluate_retrieval_with_a_score():
     candidates = np.eye(4, dtype="float32")[:, ::-1] * [[1], [2], [3], [4]]
     queries, relevant = X[:, 0], np.arange(QUERIES) % 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.arguments import RetrievalCallbackArguments
@@ -110,26 +110,37 @@ class EvaluateRetrieval(Evaluation):
         if not comes_in_batches(candidates):
             self._truth.require_candidates(number_of("candidates", candidates))
         self._data = given["queries"], given["candidates"], given["sample_weight"]
+        self._is_checked = False  # whether the towers belong to the model
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Warns if the towers do not belong to the model."""
         super().on_train_begin(logs)
-        _warn_if_other_towers(self._towers, self.model)
+        self._is_checked = False
+        self._check_towers()
 
     def _values(self) -> Any:
         is_verbose = (self.params or {}).get("verbose", 0) == 1
-        return evaluate_queries(
+        values = evaluate_queries(
             self._request, self._settings, self._truth, *self._data, is_verbose
         )
+        self._check_towers()
+        return values
 
+    def _check_towers(self) -> None:
+        """Warns if no weight of the towers is one of the model that trains.
 
-def _warn_if_other_towers(towers: Iterable[Any], model: Any) -> None:
-    """Warns if no layer among the towers contains a weight of the model that trains."""
-    layers = [*filter(is_layer, towers)]
-    weights = {id(each) for layer in layers for each in layer.trainable_variables}
-    if weights and not weights & {id(each) for each in model.trainable_variables}:
-        warn(
-            "The towers must be parts of the model that trains, or their values stay "
-            "the same. Received: towers without any of its weights. Pass the towers of "
-            "the model, such as query_tower=model.query_tower."
-        )
+        A layer has no weights before it is built, by its first evaluation at the
+        latest.
+        """
+        layers = [*filter(is_layer, self._towers)]
+        if self._is_checked or not all(layer.built for layer in layers):
+            return
+        self._is_checked = True
+        weights = {id(each) for layer in layers for each in layer.trainable_variables}
+        of_model = {id(each) for each in self.model.trainable_variables}
+        if weights and not weights & of_model:
+            warn(
+                "The towers must be parts of the model that trains, or their values "
+                "stay the same. Received: towers without any of its weights. Pass the "
+                "towers of the model, such as query_tower=model.query_tower."
+            )

@@ -87,17 +87,19 @@ def _in_jax(layer: Any) -> Callable[[Any], Any]:
     import jax
 
     @jax.jit
-    def outputs_and_masks(trainable, others, batch):
-        outputs, _ = layer().stateless_call(trainable, others, batch, training=False)
-        return outputs, keras.tree.map_structure(_mask_or_nothing, outputs)
+    def outputs_and_masks(values, batch):
+        state = [*zip(layer().variables, values, strict=True)]
+        # `stateless_call` would pass `training` to layers that do not take it.
+        with keras.StatelessScope(state_mapping=state):
+            outputs = layer()(batch, training=False)
+            return outputs, keras.tree.map_structure(_mask_or_nothing, outputs)
 
     def outputs_of(batch):
         if not layer().built:
             layer()(_as_arrays(batch), training=False)
-        trainable = [variable.value for variable in layer().trainable_variables]
-        others = [variable.value for variable in layer().non_trainable_variables]
+        values = [variable.value for variable in layer().variables]
         return keras.tree.map_structure(
-            _as_array, *outputs_and_masks(trainable, others, _as_arrays(batch))
+            _as_array, *outputs_and_masks(values, _as_arrays(batch))
         )
 
     return outputs_of
