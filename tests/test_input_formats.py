@@ -3,12 +3,15 @@
 `test_properties.py` compares rows with lists for every metric.
 """
 
+import collections
 import tracemalloc
 import typing
 
 import hypothesis.strategies as st
 import numpy as np
-import pandas
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import tensorflow as tf
 from cases import metrics_supporting
@@ -76,7 +79,8 @@ def id_queries(draw):
     number = draw(st.integers(1, 12))
     relevant = [draw(st.lists(IDS, max_size=4)) for _ in range(number)]
     grades = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0])
-    relevance = [[draw(grades) for _ in ids] for ids in relevant]
+    by_id = [{item: draw(grades) for item in ids} for ids in relevant]
+    relevance = [[of[item] for item in ids] for of, ids in zip(by_id, relevant)]
     recommended = [draw(st.lists(IDS, max_size=6)) for _ in range(number)]
     return relevant, relevance, recommended
 
@@ -174,12 +178,12 @@ def test_groups_and_query_ids_of_any_dtype():
         np.array([7.0, 7.0, 7.0, 2.0, 2.0, 2.0]),
         ["b", "b", "b", "a", "a", "a"],
         np.array(["b", "b", "b", "a", "a", "a"], object),
-        pandas.Series([(1, "b")] * 3 + [(1, "a")] * 3),
+        pd.Series([(1, "b")] * 3 + [(1, "a")] * 3),
         np.array([np.int64(7), 7, 7, 2, 2, 2], object),
         np.array([b"b"] * 3 + [b"a"] * 3),
         np.array(["2026-01-02"] * 3 + ["2026-01-01"] * 3, "datetime64[D]"),
-        pandas.Series(["b"] * 3 + ["a"] * 3, dtype="category"),
-        pandas.Series(["b"] * 3 + ["a"] * 3, index=[9, 8, 7, 6, 5, 4]),
+        pd.Series(["b"] * 3 + ["a"] * 3, dtype="category"),
+        pd.Series(["b"] * 3 + ["a"] * 3, index=[9, 8, 7, 6, 5, 4]),
         [True] * 3 + [False] * 3,
     ):
         assert tfr.evaluate_rows(ids, labels, scores, metrics) == pytest.approx(
@@ -380,7 +384,158 @@ def test_the_name_query_is_taken():
 def test_lists_of_tensors_and_columns_are_read_like_arrays():
     """An infinite score makes the library look for integers that NumPy has rounded."""
     expected = tfr.evaluate([[1, 0]], np.array([[2.0, -np.inf]]), ["mrr"])
-    for scores in ([tf.constant([2.0, -np.inf])], [pandas.Series([2.0, -np.inf])]):
+    for scores in ([tf.constant([2.0, -np.inf])], [pd.Series([2.0, -np.inf])]):
         assert tfr.evaluate([[1, 0]], scores, ["mrr"]) == expected
     with pytest.raises(ValueError, match="must not mix integers that float64 rounds"):
         tfr.evaluate([[1, 0]], [[2**53 + 1, 0.5]], ["mrr"])
+
+
+TWICE = {"ids": [[1, 0, 1]], "relevance": [[1, 2, 3]]}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda truth: tfr.evaluate(truth, [[0, 1]], ["ndcg"], inputs="ids"),
+        lambda truth: tfr.evaluate(truth, [[3, 2]], ["ndcg"], inputs="catalogue"),
+        lambda truth: tfr.explain(truth, [[0, 1]], "ndcg", inputs="ids"),
+        lambda truth: tfr.evaluate_retrieval([[1.0]], [[1.0], [2.0]], truth, ["ndcg"]),
+    ],
+)
+def test_an_id_with_two_grades_is_an_error(call):
+    with pytest.raises(ValueError, match="one grade for each id of a query"):
+        call(TWICE)
+    call({**TWICE, "relevance": [[3, 2, 3]]})  # the same grade twice is no mistake
+
+
+@pytest.mark.parametrize("inputs", ["ids", "catalogue"])
+def test_an_id_with_two_grades_makes_a_metric_nan(inputs):
+    metric = tfr.NDCG(inputs=inputs)
+    metric.update_state(TWICE, np.array([[0, 1]]))
+    with pytest.warns(tfr.RankingWarning, match="is NaN"):
+        assert np.isnan(metric.result())
+
+
+class Sequence(collections.abc.Sequence):
+    """A column of Hugging Face's datasets, for example."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __getitem__(self, number):
+        return self.rows[number]
+
+    def __len__(self):
+        return len(self.rows)
+
+
+LISTS_OF = {
+    "Sequence": Sequence,
+    "rows": lambda rows: [Sequence(row) for row in rows],
+    "deque": lambda rows: collections.deque(map(collections.deque, rows)),
+    "Arrow": pa.array,
+    "Arrow, chunked": lambda rows: pa.chunked_array([rows[:1], rows[1:]]),
+    "polars": pl.Series,
+    "pandas": pd.Series,
+    "pandas, Arrow": lambda rows: pd.Series(
+        rows, dtype=pd.ArrowDtype(pa.array(rows).type)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LISTS_OF)
+@pytest.mark.parametrize("is_unequal", [False, True])
+def test_lists_in_any_sequence(name, is_unequal):
+    make = LISTS_OF[name]
+    more = [["x"], [7], [0], [0.0]] if is_unequal else [[]] * 4
+    relevant, found = [["a"], ["b"]], [["b", "a"], ["b", "c", *more[0]]]
+    of_ints, found_ints = [[1], [2]], [[2, 1], [2, 3, *more[1]]]
+    labels, scores = [[1, 0], [0, 1, *more[2]]], [[0.1, 0.2], [0.3, 0.4, *more[3]]]
+    ids = {"inputs": "ids"}
+    for y_true, y_pred, options in (
+        (relevant, found, ids),
+        (of_ints, found_ints, ids),
+        (labels, scores, {}),
+    ):
+        value = tfr.evaluate(make(y_true), make(y_pred), ["mrr"], **options)
+        assert value == {"mrr": 0.75}  # 1 / 2 and 1
+        columns = make(y_true), make(y_pred)
+        assert tfr.explain(*columns, "mrr", query=1, **options).value == 1.0
+
+
+def test_ranges_are_ids():
+    found = tfr.evaluate(
+        [range(1, 2), range(2, 3)], [range(3)] * 2, ["mrr"], inputs="ids"
+    )
+    assert found == {"mrr": (1 / 2 + 1 / 3) / 2}
+
+
+@pytest.mark.parametrize("inputs", ["ids", "labels", "ragged"])
+@pytest.mark.parametrize("ties", ["expected", "random"])
+def test_one_long_list_among_many_short_ones(inputs, ties):
+    """Padding all of them would take gigabytes. They are evaluated by length."""
+    long, short = 40_000, 1500
+    rng = np.random.default_rng(0)
+    labels = [rng.integers(0, 2, 3).tolist() for _ in range(short)]
+    scores = [rng.integers(0, 9, 3).astype(float).tolist() for _ in range(short)]
+    labels.insert(700, rng.integers(0, 2, long).tolist())
+    scores.insert(700, rng.random(long).tolist())
+    names, options = ["mrr", "ndcg@5"], {"ties": ties, "per_query": True}
+    queries = np.repeat(np.arange(short + 1), [*map(len, labels)])
+    columns = np.concatenate(labels), np.concatenate(scores)
+    expected = tfr.evaluate_rows(queries, *columns, names, **options)
+    arguments = labels, scores
+    if inputs == "ragged":
+        arguments = tf.ragged.constant(labels), tf.ragged.constant(scores)
+    if inputs == "ids":
+        items = [f"d{number}" for number in range(long)]
+        arguments = (
+            [[i for i, label in zip(items, of_query) if label] for of_query in labels],
+            [
+                [
+                    items[number]
+                    for number in np.argsort(-np.array(of_query), kind="stable")
+                ]
+                for of_query in scores
+            ],
+        )
+        options = {"inputs": "ids", "per_query": True}
+        stable = {"per_query": True, "ties": "stable"}
+        expected = tfr.evaluate_rows(queries, *columns, names, **stable)
+    by = np.arange(short + 1) % 2
+    tracemalloc.start()
+    found = tfr.evaluate(*arguments, names, **options)
+    means = tfr.evaluate(
+        *arguments,
+        names,
+        by=by,
+        sample_weight=1.0 + by,
+        **{**options, "per_query": False},
+    )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
+    for name in names:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)
+        of_slice = [np.mean(expected[name][by == number]) for number in (0, 1)]
+        counts = [np.count_nonzero(by == number) for number in (0, 1)]
+        assert [means[0][name], means[1][name]] == pytest.approx(of_slice)
+        whole = np.average(of_slice, weights=[counts[0], 2 * counts[1]])
+        assert means.whole[name] == pytest.approx(whole)
+
+
+def test_ids_that_are_text_keep_their_numbers_over_parts():
+    """Coverage counts an item once, whichever part recommends it."""
+    found = [["a", "b"], *[["b", "a"]] * 3000, [*map(str, range(20_000))]]
+    relevant = [["new"], *[["a"]] * 3000, ["b"]]
+    value = tfr.evaluate(relevant, found, ["coverage"], inputs="ids", num_items=40_004)
+    assert value == {"coverage": 20_002 / 40_004}
+
+
+def test_relevant_ids_outside_of_the_catalog_of_text():
+    """A cold item cannot be recommended, and has no place among the items."""
+    names = ["coverage@2", "gini@2", "entropy@2"]
+    found = tfr.evaluate([["new"]], [["a", "b"]], names, inputs="ids", num_items=2)
+    assert found == {"coverage@2": 1.0, "gini@2": 0.0, "entropy@2": 1.0}
+    with pytest.raises(ValueError, match=r"0 to 0\..*the recommended id 1"):
+        tfr.evaluate([["new"]], [["a", "b"]], names, inputs="ids", num_items=1)

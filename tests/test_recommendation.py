@@ -394,10 +394,14 @@ TEN_SCORES = [[2.0, 3.0, 0.0, 1.0, *[0.0] * 6]]
 
 @pytest.mark.parametrize(
     ("inputs", "y_pred"),
-    [("ids", [[1, 0, 3]]), ("catalogue", TEN_SCORES), ("labels", TEN_SCORES)],
+    [
+        ("ids", [[1, 0, 3, *range(4, 9)]]),
+        ("catalogue", TEN_SCORES),
+        ("labels", TEN_SCORES),
+    ],
 )
 def test_queries_that_do_not_fit_in_memory_at_once(inputs, y_pred, monkeypatch):
-    """Two relevant and three recommended ids: 2 * (2 + 3) numbers, as for 10 scores."""
+    """Two relevant and eight recommended ids, or ten scores of a query."""
     module, sizes = importlib.import_module("tfrankmetrics.evaluation.lists"), []
 
     def call_compiled(function, measures, lists, first_query):

@@ -53,7 +53,7 @@ def case(number):
     if number % 3 == 0:
         candidates[rng.integers(num_candidates)] = np.nan
     ids = rng.integers(-1, num_candidates, (num_queries, relevant))
-    grades = rng.integers(0, 4, ids.shape).astype(float)
+    grades = rng.integers(0, 4, num_candidates)[ids].astype(float)
     exclude = rng.integers(-1, num_candidates, (num_queries, rng.integers(0, 20)))
     return queries, candidates, {"ids": ids, "relevance": grades}, exclude
 

@@ -120,9 +120,10 @@ def test_best_and_worst_in_a_catalogue(ties, way):
     ids = np.stack([rng.permutation(9)[:3] for _ in range(20)])
     ids[::4, 1], ids[1::4, 2] = -1, ids[1::4, 0]  # padding, and a repeated id
     grades = rng.integers(0, 4, ids.shape).astype("float32")
+    grades[1::4, 2] = grades[1::4, 0]
     labels = np.zeros(scores.shape, "float32")
     for row, (of_ids, of_grades) in enumerate(zip(ids, grades)):
-        for position, item in reversed([*enumerate(of_ids)]):  # the first one counts
+        for position, item in enumerate(of_ids):
             if item >= 0:
                 labels[row, item] = of_grades[position]
     names = ["ndcg@3", "mrr", "map@5", "err@2"]

@@ -23,6 +23,7 @@ from tfrankmetrics.inputs.batches import (
     require_end,
 )
 from tfrankmetrics.inputs.structures import flattened
+from tfrankmetrics.inputs.unequal import Batch
 from tfrankmetrics.keras.inference import MaskedArray, prediction_of
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.retrieval.inputs import rows_of
@@ -157,13 +158,13 @@ class EvaluateLists(Evaluation):
             self._outputs = prediction_of(self.model)
         return output_of(self._outputs(x), self._output, "EvaluateLists")
 
-    def _batches(self) -> Iterator[tuple[Any, Any, Any]]:
+    def _batches(self) -> Iterator[Batch]:
         """The labels, scores and weights of each batch, from one pass."""
         for batch in batches_of(self._x):
             if not isinstance(batch, (list, tuple)) or len(batch) not in (2, 3):
                 raise _no_batches_of_lists(batch)
             x, y, *weights = batch
-            yield (
+            yield Batch(
                 _of_output(y, self._output),
                 self._scores(x),
                 _of_output(weights[0], self._output) if weights else None,

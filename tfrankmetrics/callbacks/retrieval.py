@@ -133,7 +133,8 @@ class EvaluateRetrieval(Evaluation):
         latest.
         """
         layers = [*filter(is_layer, self._towers)]
-        if self._is_checked or not all(layer.built for layer in layers):
+        are_built = all(layer.built for layer in layers)
+        if self._is_checked or not are_built or self.model is None:
             return
         self._is_checked = True
         weights = {id(each) for layer in layers for each in layer.trainable_variables}

@@ -42,6 +42,18 @@ def from_pytorch(data: Any) -> Any:
     return (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()
 
 
+def as_list(data: Any) -> Any:
+    """Sequences that are no list, and lists in a column of Arrow, as a list.
+
+    Such as a column of Hugging Face's datasets. Other data are unchanged.
+    """
+    if isinstance(data, (list, tuple, str, bytes)):
+        return data
+    if hasattr(data, "to_pylist") and "list" in str(data.type):
+        return data.to_pylist()
+    return [*data] if isinstance(data, Sequence) else data
+
+
 def exact_array(values: Any) -> Any:
     """A list as an array: of objects, if NumPy would change its values.
 

@@ -16,15 +16,18 @@ from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.engine.values import (
     ELEMENTS_AT_A_TIME,
     ELEMENTS_IN_CACHE,
+    parts_of,
     values_and_weights,
 )
 from tfrankmetrics.evaluation.items import with_items_by_position
 from tfrankmetrics.inputs.alignment import aligned_lists
 from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.formats import ListsOfItems, arrays_of, with_arrays
+from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import ScoreCounts, warn_if_lists_have_one_item
+from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.signatures import takes
@@ -113,6 +116,12 @@ def evaluate_lists(
         },
     ).values()
     request = dataclasses.replace(request, by=by)
+    lengths = lengths_if_unequal(y_true, y_pred)
+    if lengths is not None:
+        whole = Batch(y_true, y_pred, sample_weight, mask)
+        order = _by_length(request.measures, lengths)
+        parts = parts_of(order, lengths, ELEMENTS_AT_A_TIME)
+        return evaluate_batches(request, (batch_of(whole, part) for part in parts))
     request, y_true, y_pred = with_items_by_position(request, y_true, y_pred)
     lists = request.data.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()
@@ -123,7 +132,8 @@ def evaluate_lists(
         _warn_of_labels(request, lists)
     slices = request.slices_of_queries(lambda: int(lists.num_queries))
     sums = ExposureSums.of(request.named, slices)
-    values, weights = _values_and_weights(request.measures, lists, sums)
+    queries = np.arange(int(lists.num_queries))
+    values, weights = _values_and_weights(request.measures, lists, sums, queries)
     return request.result(values, weights, slices, totals=sums.values())
 
 
@@ -154,37 +164,51 @@ def _warn_of_labels(request: Request, lists: LabelLists) -> None:
         warn_of_zero_weights(np.nonzero(judged)[0], labels[judged], weights[judged])
 
 
+def _by_length(measures: Sequence[Measure], lengths: np.ndarray) -> np.ndarray:
+    """The order in which queries are evaluated: those of like length together."""
+    if any(measure["ties"] == "random" for measure in measures):
+        return np.arange(len(lengths))  # random ties depend on the query's number
+    return np.argsort(lengths, kind="stable")
+
+
 def evaluate_batches(
-    request: Request, batches: Iterable[tuple[Any, Any, Any]]
+    request: Request, batches: Iterable[Batch]
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate` for lists that come in batches, which may have different widths.
 
-    A batch is the `y_true`, the `y_pred` and the `sample_weight` of some lists. Only
-    their values are kept.
+    Only the values of their queries are kept.
     """
     check, parts, number, sums = request.data.in_batches(), [], 0, None
     given, judged, scores = request, Labels(), ScoreCounts()
-    for y_true, y_pred, sample_weight in batches:
+    numbers, order = IdNumbers(), []
+    for y_true, y_pred, sample_weight, mask, queries in batches:
         request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
-        lists = request.data.read(y_true, y_pred, sample_weight)
+        if request.data.inputs == "ids":
+            y_true, y_pred = as_integer_ids(y_true, y_pred, numbers)
+        lists = request.data.read(y_true, y_pred, sample_weight, mask)
         lists.require_valid_values()
         request = request.for_items_of(lists)
-        check.add(y_true)
+        if mask is None:
+            check.add(y_true)
         if sums is None:  # the first batch
             sums = ExposureSums.of(request.named, request.slices_of_queries(None))
             request.data.warn_of_mistakes(y_true, lists, request.reads_judgments)
         if isinstance(lists, LabelLists):
             judged = judged.merged(_judged_labels(lists))
         scores = scores.merged(_score_counts(lists))
-        parts.append(_values_and_weights(request.measures, lists, sums, number))
-        number += int(lists.num_queries)
+        end = number + int(lists.num_queries)
+        order.append(np.arange(number, end) if queries is None else queries)
+        of_batch = request.measures, lists, sums, order[-1], number
+        parts.append(_values_and_weights(*of_batch))
+        number = end
     if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
     check.refuse_mistakes()
     judged.warn(request.label_rules)
     scores.warn()
+    in_order = np.argsort(np.concatenate(order))
     values, weights = (
-        np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
+        np.concatenate(each, axis=1)[:, in_order] for each in zip(*parts, strict=True)
     )
     slices = request.slices_of_queries(lambda: number)
     return request.result(values, weights, slices, totals=sums.values())
@@ -194,20 +218,23 @@ def _values_and_weights(
     measures: tuple[Measure, ...],
     lists: ListsOfItems,
     sums: ExposureSums,
+    queries: np.ndarray,
     first_query: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each query's value and weight, of as many lists as fit in memory at a time."""
+    """Each query's value and weight, of as many lists as fit in memory at a time.
+
+    `queries` are the numbers of the queries, and `first_query` is how many were
+    evaluated before them.
+    """
     arrays, parts = arrays_of(lists), []
     most = ELEMENTS_AT_A_TIME if has_tensor(arrays) else ELEMENTS_IN_CACHE
     step = max(1, most // max(1, lists.elements_per_query))
     for start in range(0, max(1, int(lists.num_queries)), step):
         rows = slice(start, start + step)
         part = with_arrays(lists, {n: array[rows] for n, array in arrays.items()})
-        queries = slice(first_query + start, first_query + start + step)
-        sums.add(part, queries, queries.start)
-        parts.append(
-            call_compiled(values_and_weights, measures, part, first_query + start)
-        )
+        first = first_query + start
+        sums.add(part, queries[rows], first)
+        parts.append(call_compiled(values_and_weights, measures, part, first))
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )

@@ -14,7 +14,7 @@ from tfrankmetrics.arguments import (
     Unjudged,
 )
 from tfrankmetrics.columns.slices import rows_of
-from tfrankmetrics.columns.values import Codes, exact_scores
+from tfrankmetrics.columns.values import exact_scores
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS
 from tfrankmetrics.engine.calls import require_eager
 from tfrankmetrics.engine.measure import Measure, require_relevance
@@ -45,7 +45,7 @@ from tfrankmetrics.explanation.working import (
 )
 from tfrankmetrics.inputs.alignment import aligned, aligned_lists
 from tfrankmetrics.inputs.formats import InputFormat
-from tfrankmetrics.inputs.ids import as_integer_ids
+from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import check_option, check_query, did_you_mean, shortened
 from tfrankmetrics.signatures import split, takes
@@ -103,7 +103,7 @@ def explain(
     """
     require_eager("explain")
     asked = asked_metrics(ExplainArguments, metric, versus, arguments)
-    data, codes = asked[0].data, Codes()
+    data, numbers = asked[0].data, IdNumbers()
     data.refuse_mistakes(y_true, y_pred)
     y_true, y_pred, mask, sample_weight = aligned_lists(
         data.inputs,
@@ -115,12 +115,12 @@ def explain(
         },
     ).values()
     if data.inputs == "ids":
-        y_true, y_pred = as_integer_ids(y_true, y_pred, codes)
+        y_true, y_pred = as_integer_ids(y_true, y_pred, numbers)
     lists = data.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()
     lists = without_one_subtopic([each.measure for each in asked], lists)
     check_query("explain", query, int(lists.num_queries))
-    one = list_of_query(lists, query, [*codes])
+    one = list_of_query(lists, query, numbers.ids())
     return explanation_of(query, asked, lambda each: one)
 
 

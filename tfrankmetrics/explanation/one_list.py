@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,16 @@ from tfrankmetrics.inputs.relevant_ids import PADDING, is_repeated
 from tfrankmetrics.ranking.items import is_retrieved, lowest_score
 
 
-def list_of_query(lists: Lists, query: int, ids: Sequence[Any]) -> OneList:
-    """One query of checked lists; `ids` by their codes, if they were not integers."""
+def list_of_query(lists: Lists, query: int, ids: Mapping[int, Any]) -> OneList:
+    """One query of checked lists; `ids` by their numbers, if they were not integers."""
     arrays = {n: each[query : query + 1] for n, each in arrays_of(lists).items()}
     one = with_arrays(lists, arrays)
     compute = computed_from(one, query)
     local: Any = with_arrays(one, {n: np.asarray(each) for n, each in arrays.items()})
     if isinstance(local, IdLists):
-        codes = [*local.recommended[0].tolist(), *local.relevant[0].tolist()]
-        items = [ids[code] for code in codes] if ids else codes
+        relevant = local.ascending_relevant()[0][0].tolist()
+        numbers = [*local.recommended[0].tolist(), *relevant]
+        items = [ids.get(number, number) for number in numbers]
         labels, keys = _of_ids(local), range(len(items))
         return OneList(compute, labels, items, keys, query, has_scores=False)
     labels = _of_catalogue(local) if isinstance(local, CatalogueLists) else local

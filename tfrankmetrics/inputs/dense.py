@@ -14,6 +14,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.columns.values import (
     FIRST_INEXACT,
+    as_list,
     first_index,
     from_pytorch,
     refuse_masked_arrays,
@@ -100,7 +101,7 @@ def as_scores(scores: Array) -> Array:
 def _array_or_rows(name: str, data: Any) -> np.ndarray | Rows:
     """Array-like data as an array, or as rows if they are of unequal length."""
     refuse_masked_arrays(name, data)
-    data = from_pytorch(data)
+    data = as_list(from_pytorch(data))
     try:
         array = np.asarray(data)
     except ValueError:  # rows of unequal length

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.values import Codes
+from tfrankmetrics.columns.values import Codes, as_list
 from tfrankmetrics.inputs.dense import first_value, require_shape
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
@@ -34,6 +34,9 @@ from tfrankmetrics.ranking.ranked_items import depth_for
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.ranking.ties import TieBreaking
+
+# The number of the first relevant id that was not recommended, among ids such as text.
+FIRST_OTHER = 2**62
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,8 +58,7 @@ class IdLists:
     @property
     def elements_per_query(self) -> int:
         """Roughly how many numbers one query takes in memory."""
-        relevant, recommended = self.relevant.shape[1], self.recommended.shape[1]
-        return relevant * (relevant + recommended)
+        return self.relevant.shape[1] + self.recommended.shape[1]
 
     def has_valid_values(self) -> Array:
         """Whether all ids and grades of a query are valid, `[B]`."""
@@ -85,32 +87,50 @@ class IdLists:
         require_finite_relevance(self.relevance)
         require_valid_weights(self.query_weights)
 
+    def ascending_relevant(self) -> tuple[Array, Array]:
+        """The relevant ids in ascending order, at least one, and their relevance."""
+        relevant, relevance = (
+            xp.pad(values, [[0, 0], [0, 1]], constant_values=padding)
+            for values, padding in ((self.relevant, PADDING), (self.relevance, 0))
+        )
+        by_id = xp.argsort(relevant, axis=1)
+        return xp.gather(relevant, by_id), xp.gather(relevance, by_id)
+
     def rank(
         self,
         deepest: int | None,
         tie_breaking: TieBreaking,
         first_query: Array | int,
     ) -> RankedLists:
-        """The recommended items in their order, and the relevant items they miss."""
-        is_first = (self.relevant != PADDING) & ~is_repeated(self.relevant)
-        matches = xp.equal(
-            self.recommended[:, :, xp.newaxis], self.relevant[:, xp.newaxis, :]
-        )
-        matches &= is_first[:, xp.newaxis, :]  # [B, K, M]
-        if not self.count_repeats:
-            size = xp.shape(matches)[1]
-            positions = xp.arange(size, like=matches)[:, xp.newaxis]
-            first_match = xp.min(
-                xp.where(matches, positions, size), axis=1, keepdims=True
-            )
-            matches &= xp.equal(positions, first_match)
-        relevance = xp.where(matches, self.relevance[:, xp.newaxis, :], 0)
-        is_missed = is_first & ~xp.any(matches, axis=1)
+        """The recommended items in their order, and the relevant items they miss.
+
+        The latter are in the order of `ascending_relevant`.
+        """
         is_recommended = self.recommended != PADDING
-        labels = xp.concat(
-            [xp.sum(relevance, axis=2), xp.where(is_missed, self.relevance, 0)],
-            axis=1,
+        ascending, relevance = self.ascending_relevant()
+        # The first of equal ids, since a search finds that one.
+        is_first = xp.pad(
+            xp.not_equal(ascending[:, 1:], ascending[:, :-1]),
+            [[0, 0], [1, 0]],
+            constant_values=True,
         )
+        is_first &= ascending != PADDING
+        # A search, since a comparison of all pairs would require a tensor [B, K, M].
+        last = xp.shape(ascending)[1] - 1
+        place = xp.searchsorted(ascending, self.recommended)
+        place = xp.minimum(place, xp.astype(last, place.dtype, like=place))
+        is_match = xp.equal(xp.gather(ascending, place), self.recommended)
+        is_match &= is_recommended
+        if not self.count_repeats:
+            is_match &= ~is_repeated(self.recommended)
+        of_recommended = xp.where(is_match, xp.gather(relevance, place), 0)
+        is_found = xp.scatter_max(
+            xp.zeros_like(relevance),
+            xp.astype(place, xp.int64),
+            xp.astype(is_match, xp.float64),
+        )
+        is_missed = is_first & xp.equal(is_found, 0)
+        labels = xp.concat([of_recommended, xp.where(is_missed, relevance, 0)], axis=1)
         valid = xp.concat([is_recommended, is_missed], axis=1)
         retrieved = xp.concat([is_recommended, xp.zeros_like(is_missed)], axis=1)
         depth = depth_for(deepest, labels)
@@ -208,10 +228,37 @@ def read_ids(
     )
 
 
+class IdNumbers:
+    """Numbers for ids that are not integers, such as strings.
+
+    Recommended ids are 0, 1, ..., so that they fit into a catalog. Relevant ids that
+    were not recommended have high numbers.
+    """
+
+    def __init__(self) -> None:
+        self._recommended, self._others = Codes(), Codes()
+
+    def of_recommended(self, item: Any) -> int:
+        """The number of a recommended item."""
+        return self._recommended[item]
+
+    def of_relevant(self, item: Any) -> int:
+        """The number of a relevant item, once all recommended ones have theirs."""
+        if item in self._recommended:
+            return self._recommended[item]
+        return FIRST_OTHER + self._others[item]
+
+    def ids(self) -> dict[int, Any]:
+        """The ids by their numbers."""
+        numbers = {number: item for item, number in self._recommended.items()}
+        others = self._others.items()
+        return numbers | {FIRST_OTHER + number: item for item, number in others}
+
+
 def as_integer_ids(
-    y_true: Any, y_pred: Any, codes: Codes | None = None
+    y_true: Any, y_pred: Any, numbers: IdNumbers | None = None
 ) -> tuple[Any, Any]:
-    """Replaces ids that are not integers, such as strings, by their codes."""
+    """Replaces ids that are not integers, such as strings, by numbers."""
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
         return y_true, y_pred  # an error that `from_dict` raises
@@ -225,8 +272,9 @@ def as_integer_ids(
             f"Received: {' and '.join(kind.__name__ for kind in kinds)}."
         )
     if not {*kinds} <= {int}:
-        codes = Codes() if codes is None else codes
-        ids, y_pred = (_coded(data, kinds[0], codes) for data in (ids, y_pred))
+        numbers = IdNumbers() if numbers is None else numbers
+        y_pred = _numbered(y_pred, kinds[0], numbers.of_recommended)
+        ids = _numbered(ids, kinds[0], numbers.of_relevant)
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
 
 
@@ -242,7 +290,7 @@ def require_ordered(y_pred: Any) -> None:
 def as_positions(data: Any, rows: Codes) -> Any:
     """Nested lists of ids as nested lists of their rows, and -1 for padding."""
     data = _as_rows(data)
-    if isinstance(data, (list, tuple, np.ndarray)):
+    if _is_nested(data):
         return [as_positions(item, rows) for item in data]
     if _is_set(data):
         return [rows[item] for item in data]
@@ -252,16 +300,22 @@ def as_positions(data: Any, rows: Codes) -> Any:
     return rows[data]
 
 
-def _coded(data: Any, kind: type, codes: Codes) -> Any:
-    """Nested lists of ids of one type as nested lists of their codes."""
-    if isinstance(data, (list, tuple, np.ndarray)):
-        return [_coded(item, kind, codes) for item in data]
+def _numbered(data: Any, kind: type, number: Callable[[Any], int]) -> Any:
+    """Nested lists of ids of one type as nested lists of their numbers."""
+    if _is_nested(data):
+        return [_numbered(item, kind, number) for item in data]
     if not isinstance(data, kind):
         raise ValueError(
             f"Ids must all have the same type. Received: {data!r} and others."
         )
     _require_hashable(data)
-    return codes[data]
+    return number(data)
+
+
+def _is_nested(data: Any) -> bool:
+    """Whether data are several ids, rather than one."""
+    is_sequence = isinstance(data, (Sequence, np.ndarray))
+    return is_sequence and not isinstance(data, (str, bytes))
 
 
 def _require_hashable(data: Any) -> None:
@@ -289,6 +343,7 @@ def _is_set(data: Any) -> bool:
 
 def _as_rows(data: Any) -> Any:
     """Columns of a table and tensors of strings as arrays or lists."""
+    data = as_list(data)
     if xp.is_tensor(data) and data.dtype.name == "string":
         return _decoded(data.to_list() if hasattr(data, "to_list") else data.numpy())
     if hasattr(data, "to_numpy"):
@@ -312,7 +367,7 @@ def _kind_of(data: Any) -> type | None:
     if hasattr(data, "dtype") and data.dtype != object:
         is_text = getattr(data.dtype, "kind", "") == "U"
         return str if is_text else int  # `as_ids` checks for floats
-    if isinstance(data, (list, tuple, np.ndarray)):
+    if _is_nested(data):
         kinds = (_kind_of(item) for item in data)
         return next((kind for kind in kinds if kind is not None), None)
     if isinstance(data, numbers.Number):

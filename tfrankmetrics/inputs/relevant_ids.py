@@ -75,11 +75,23 @@ def as_relevance(relevance: Any, ids: Dense) -> Array:
 
 
 def relevance_of(relevant: Array, relevance: Array | None) -> Array:
-    """The relevance of each id: its grade, or 1 without grades; 0 for padding."""
+    """The relevance of each id: its grade, or 1 without grades; 0 for padding.
+
+    NaN for an id that occurs earlier in the row with a different grade.
+    """
     if relevance is None:
         return xp.astype(relevant != PADDING, xp.float64)
     relevance = xp.reshape(relevance, xp.shape(relevant))
-    return xp.where(relevant != PADDING, relevance, 0)
+    relevance = xp.where(relevant != PADDING, relevance, 0)
+    if relevant.ndim == 1:  # one id for each query
+        return relevance
+    by_id = xp.argsort(relevant, axis=1)
+    ids, grades = xp.gather(relevant, by_id), xp.gather(relevance, by_id)
+    differs = xp.equal(ids[:, 1:], ids[:, :-1])
+    differs &= xp.not_equal(grades[:, 1:], grades[:, :-1])
+    differs = xp.pad(differs, [[0, 0], [1, 0]])
+    differs = xp.gather(differs, xp.argsort(by_id, axis=1))
+    return xp.where(differs, float("nan"), relevance)
 
 
 def is_repeated(ids: Array) -> Array:
@@ -99,12 +111,16 @@ def is_repeated(ids: Array) -> Array:
 
 
 def require_finite_relevance(relevance: Array) -> None:
-    """Raises ValueError for a grade that is NaN or infinite."""
+    """Raises ValueError for a grade that is NaN or infinite.
+
+    NaN is also the grade of an id that occurs twice with different grades.
+    """
     invalid = ~np.isfinite(np.asarray(relevance))
     if invalid.any():
         raise ValueError(
-            "'relevance' must hold finite numbers, and integers below 2^53. "
-            f"Received: {first_value(invalid, relevance)}."
+            "'relevance' must hold finite numbers, integers below 2^53, and one grade "
+            f"for each id of a query. Received: {first_value(invalid, relevance)}. NaN "
+            "also stands for a large integer, and for a second grade of an id."
         )
 
 

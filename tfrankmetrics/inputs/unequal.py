@@ -1,0 +1,86 @@
+"""Lists of very unequal length, which are read in parts of similar length.
+
+All lists that are read together are padded to the longest one. One long list among many
+short ones would take the memory of as many long ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.columns.values import as_list
+
+# Of the elements with padding: up to this number, or up to a few times the number
+# without padding, one part is as fast.
+FEW_ELEMENTS, FEW_TIMES = 2**22, 4
+
+
+class Batch(NamedTuple):
+    """The arguments of `evaluate` for some queries."""
+
+    y_true: Any
+    y_pred: Any
+    sample_weight: Any = None
+    mask: Any = None
+    queries: np.ndarray | None = None  # their numbers; None if they are the next ones
+
+
+def lengths_if_unequal(*arguments: Any) -> np.ndarray | None:
+    """The length of each list, if padding all of them would waste memory."""
+    found = [each for data in arguments for each in _lengths(data)]
+    if len({len(each) for each in found}) != 1:
+        return None  # not the same number of queries, which is a separate error
+    lengths = np.max(found, axis=0)
+    elements = len(lengths) * lengths.max(initial=0)
+    is_little = elements <= max(FEW_ELEMENTS, FEW_TIMES * lengths.sum())
+    return None if is_little else lengths
+
+
+def batch_of(whole: Batch, queries: np.ndarray) -> Batch:
+    """Some queries of all."""
+    found = {name: _rows(each, queries) for name, each in whole._asdict().items()}
+    return Batch(**{**found, "queries": queries})
+
+
+def _lengths(data: Any) -> Iterator[np.ndarray]:
+    """The length of each row of data; nothing for data without rows."""
+    if isinstance(data, Mapping):
+        for each in data.values():
+            yield from _lengths(each)
+    elif hasattr(data, "row_lengths"):  # a ragged tensor
+        yield np.asarray(data.row_lengths())
+    else:
+        data = _as_rows(data)
+        if isinstance(data, (list, tuple)) and len(data) and _is_row(data[0]):
+            yield np.fromiter((len(row) if _is_row(row) else 1 for row in data), int)
+
+
+def _rows(data: Any, queries: np.ndarray) -> Any:
+    """The rows of some queries; a number for all queries stays as it is."""
+    if isinstance(data, Mapping):
+        return {name: _rows(each, queries) for name, each in data.items()}
+    if hasattr(data, "row_lengths") or xp.is_tensor(data):
+        return data if data.shape.rank == 0 else xp.take(data, queries)
+    data = _as_rows(data)
+    if isinstance(data, (list, tuple)):
+        return [data[number] for number in queries]
+    return data if np.ndim(data) == 0 else np.asarray(data)[queries]
+
+
+def _as_rows(data: Any) -> Any:
+    """A column of lists as a list of them."""
+    data = as_list(data)
+    if isinstance(data, (list, tuple)) or not hasattr(data, "dtype"):
+        return data
+    is_nested = str(data.dtype) == "object" or str(data.dtype).startswith("List")
+    return [*data] if is_nested else data
+
+
+def _is_row(data: Any) -> bool:
+    is_array = hasattr(data, "dtype") and np.ndim(data) > 0
+    is_list = isinstance(data, (Sequence, set, frozenset))
+    return is_array or (is_list and not isinstance(data, (str, bytes)))
