@@ -91,7 +91,8 @@ def relevance_of(relevant: Array, relevance: Array | None) -> Array:
     differs &= xp.not_equal(grades[:, 1:], grades[:, :-1])
     differs = xp.pad(differs, [[0, 0], [1, 0]])
     differs = xp.gather(differs, xp.argsort(by_id, axis=1))
-    return xp.where(differs, float("nan"), relevance)
+    nan = xp.asarray(float("nan"), xp.float64, like=relevance)
+    return xp.where(differs, nan, relevance)
 
 
 def is_repeated(ids: Array) -> Array:
