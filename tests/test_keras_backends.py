@@ -307,9 +307,10 @@ def test_a_mask_in_a_dict():
 @pytest.mark.filterwarnings("ignore:`exclude` removes items from")  # at random
 def test_sequences_and_excluded_ids():
     scores = RNG.normal(size=(4, 3, CATALOGUE)).astype("float32")
+    ids, grades = RNG.integers(-1, CATALOGUE, (4, 3, 2)), RNG.integers(0, 4, CATALOGUE)
     y = {
-        "ids": RNG.integers(-1, CATALOGUE, (4, 3, 2)),
-        "relevance": RNG.integers(0, 4, (4, 3, 2)).astype("float32"),
+        "ids": ids,
+        "relevance": grades[ids].astype("float32"),
         "exclude": RNG.integers(-1, CATALOGUE, (4, 3, 2)),
     }
     names = ["ndcg@3", "mrr", "recall@5"]
