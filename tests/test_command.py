@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 import pathlib
 import subprocess
 import sys
@@ -286,3 +287,187 @@ def test_errors_name_the_options_of_the_command(capsys):
     status, out, _ = run(capsys, *runs, "--unpaired", "drop")
     assert status == 0
     assert "two - one" in out
+
+
+GATE = ["-m", "mrr", "--gate", "not_worse", "--margin", "0.01"]
+
+
+def write_runs_of_a_gate():
+    """A run that is perfect, and one in which the relevant item comes last."""
+    queries, items = range(30), range(5)
+    lines = [f"{q} 0 d{i} {int(i == 0)}\n" for q in queries for i in items]
+    pathlib.Path("q").write_text("".join(lines))
+    for name, sign in (("good", -1), ("bad", 1)):
+        lines = [f"{q} Q0 d{i} 1 {sign * i} t\n" for q in queries for i in items]
+        pathlib.Path(name).write_text("".join(lines))
+
+
+def status_with(arguments, **streams):
+    command = [sys.executable, "-m", "tfrankmetrics", *arguments]
+    return subprocess.run(command, **{"stderr": subprocess.PIPE, **streams})
+
+
+@pytest.mark.parametrize(("runs", "expected"), [("good bad", 1), ("good good2", 0)])
+def test_no_closed_stream_changes_the_verdict_of_a_gate(runs, expected):
+    write_runs_of_a_gate()
+    pathlib.Path("good2").write_text(pathlib.Path("good").read_text())
+    arguments = ["q", *runs.split(), *GATE]
+    assert status_with(arguments, stdout=subprocess.PIPE).returncode == expected
+    for closed in ("stdout", "stderr"):
+        reader, writer = os.pipe()
+        os.close(reader)  # as `head` has, after its first line
+        done = status_with(arguments, **{"stdout": subprocess.PIPE, closed: writer})
+        os.close(writer)
+        assert done.returncode == expected, closed
+        assert b"Traceback" not in (done.stderr or b"")
+    shell = " ".join([sys.executable, "-m", "tfrankmetrics", *arguments])
+    for closed in (">&-", "2>&-", ">&- 2>&-"):
+        done = subprocess.run(f"{shell} {closed}", shell=True, capture_output=True)
+        assert done.returncode == expected, closed
+        assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has it")
+def test_output_that_cannot_be_written_is_an_error():
+    with open("/dev/full", "w") as full:
+        done = status_with(["qrels", "two", "-m", "mrr"], stdout=full)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: ")
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    pathlib.Path("by").write_text("1 ä\n2 b\n3 b\n", encoding="utf-8")
+    arguments = ["qrels", "two", "-m", "mrr", "--by", "by"]
+    done = status_with(arguments, stdout=subprocess.PIPE, env=ascii_only)
+    assert (done.returncode, b"\\xe4" in done.stdout) == (0, True)
+
+
+def damaged_files():
+    run = "".join(
+        f"{q} Q0 d{i} 1 {(7 * q + 3 * i) % 11}.5 t\n"
+        for q in range(99)
+        for i in range(9)
+    ).encode()
+    of_gzip, of_lzma = bytearray(gzip.compress(run)), bytearray(lzma.compress(run))
+    of_gzip[60] ^= 255
+    of_lzma[40] ^= 255
+    return {
+        "cut.run.gz": gzip.compress(run)[:100],
+        "cut.run.bz2": bz2.compress(run)[:60],
+        "cut.run.xz": lzma.compress(run)[:60],
+        "text.run.gz": run,
+        "text.run.xz": run,
+        "bad.run.gz": bytes(of_gzip),
+        "bad.run.xz": bytes(of_lzma),
+        "cut.csv.gz": gzip.compress(b"query_id,item_id,score\n" + run)[:100],
+        "bytes.csv": b"query_id,item_id,score\n1,\xff,0.5\n",
+        "quotes.csv": b'query_id,item_id,score\n1,"a,0.5\n',
+        "text.parquet": run,
+        "empty.csv": b"",
+        "bytes.run": b"1 Q0 \xff 1 0.5 t\n",
+    }
+
+
+@pytest.mark.parametrize("name", damaged_files())
+def test_a_damaged_file_is_one_line_with_its_name(capsys, name, tmp_path):
+    pathlib.Path(name).write_bytes(damaged_files()[name])
+    status, out, err = run(capsys, "qrels", name, "-m", "map")
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ")
+    assert name in err
+    assert err.count("\n") == 1
+    with pytest.raises(ValueError, match=name):
+        tfr.evaluate_run(tmp_path / "qrels", tmp_path / name, ["map"])
+    if name.rpartition(".")[0].endswith("run"):
+        with pytest.raises(ValueError, match=name):
+            tfr.read_trec("qrels", name)
+        status, _, err = run(capsys, "qrels", "two", "-m", "map", "--by", name)
+        assert (status, name in err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["none", "none.csv", "none.parquet", "none.gz"])
+def test_a_missing_file_is_named(capsys, name):
+    status, _, err = run(capsys, "qrels", name, "-m", "map")
+    assert (status, err) == (
+        2,
+        f"error: [Errno 2] No such file or directory: {name!r}\n",
+    )
+
+
+def test_an_internal_error_does_not_look_like_a_failed_gate(capsys, monkeypatch):
+    monkeypatch.setattr(tfr, "evaluate_run", lambda *_, **__: {}["x"])
+    status, out, err = run(capsys, "qrels", "two", "-m", "map")
+    assert (status, out, "KeyError: 'x'" in err) == (2, "", True)
+
+
+TREC = {"qrels.tsv": "30\t0\t706\t1\n12\t0\t707\t1\n"}
+TREC["run.tsv"] = (
+    "30\tQ0\t706\t1\t9.1\tx\n12\tQ0\t7\t1\t8.2\tx\n12\tQ0\t707\t2\t8.1\tx\n"
+)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "csv.gz", "trec"])
+def test_the_command_and_evaluate_run_read_the_same_files(capsys, kind, tmp_path):
+    qrels = pd.DataFrame({"query_id": [30, 12], "item_id": [706, 707], "label": [1, 1]})
+    found = pd.DataFrame(
+        {"query_id": [30, 12, 12], "item_id": [706, 7, 707], "score": [9.1, 8.2, 8.1]}
+    )
+    files = [f"qrels.{kind}", f"run.{kind}"]
+    if kind == "trec":
+        files = [*TREC]
+        for name, text in TREC.items():
+            pathlib.Path(name).write_text(text)
+    for frame, name in zip((qrels, found), files):
+        if kind == "parquet":
+            frame.to_parquet(name)
+        elif kind != "trec":
+            frame.to_csv(name, index=False, sep="\t" if kind == "tsv" else ",")
+    status, out, err = run(capsys, *files, "-m", "mrr")
+    assert (status, out.split(), err) == (0, ["mrr", "all", "0.7500"], "")
+    paths = [tmp_path / name for name in files]
+    assert tfr.evaluate_run(*paths, ["mrr"]) == {"mrr": 0.75}
+    by_query = tfr.evaluate_run(*paths, ["mrr"], per_query=True)
+    assert by_query["query"].tolist() == ["30", "12"]  # ids in files are text
+    assert tfr.explain_run(*paths, "mrr", "12").value == 0.5
+    if kind != "trec":
+        by = tfr.evaluate_run(*paths, ["mrr"], by="label", sample_weight="label")
+        assert by.whole == {"mrr": 0.75}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "query_id,item_id,score\n1,a,0.5,x\n2,a,0.4,y\n",
+            "as many fields as the first one, 3",
+        ),
+        (
+            "query_id,item_id,score\n1,a,0.5\n2,a,0.4,y\n",
+            "Expected 3 fields in line 3, saw 4",
+        ),
+        (
+            "query_id,item_id,score,score\n1,a,0.5,1\n",
+            "different names. Received: 'score' twice",
+        ),
+        ("query_id,item_id,score\n1,a,1_000\n", "1_000"),
+        ("query,item_id,score\n1,a,1\n", "The table is 't.csv'"),
+    ],
+)
+def test_tables_that_would_be_misread_are_errors(capsys, text, message):
+    pathlib.Path("t.csv").write_text(text)
+    status, out, err = run(capsys, "qrels", "t.csv", "-m", "map")
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_an_empty_field_at_the_end_of_each_line_is_no_column(capsys):
+    pathlib.Path("q.csv").write_text("query_id,item_id,label\n1,2,1\n2,1,1\n")
+    pathlib.Path("r.csv").write_text(
+        "query_id,item_id,score\n1,2,0.5,\n1,3,0.4,\n2,1,0.3,\n"
+    )
+    _, out, err = run(capsys, "q.csv", "r.csv", "-m", "map")
+    assert (out.split(), err) == (["map", "all", "1.0000"], "")
+
+
+def test_digits_are_not_separated_by_underscores(capsys):
+    pathlib.Path("one").write_text("1 Q0 b 1 1_000 t\n")
+    status, _, err = run(capsys, "qrels", "one", "-m", "map")
+    assert (status, "must be a number. Received in 'one', line 1" in err) == (2, True)

@@ -375,7 +375,7 @@ ERRORS = {
         (QRELS, RUN, {"missing_queries": "drop"}),
         "one of 'zero', 'skip', 'error'. Received: missing_queries='drop'",
     ),
-    "a list": ((QRELS, [1], {}), "or the path of a TREC file. Received: [1]"),
+    "a list": ((QRELS, [1], {}), "or the path of a file. Received: [1]"),
     "a number for a query": (
         (QRELS, {"q1": 3}, {}),
         "for each query. Received: 3 for the query 'q1'",

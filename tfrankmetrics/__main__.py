@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 import codecs
 import os
-import pathlib
 import re
 import sys
+import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tfrankmetrics as tfr
@@ -24,30 +24,49 @@ run it prints lines like those of trec_eval, and with several runs it compares t
 """
 EPILOG = """\
 Files are in the formats of TREC. Files that end in .csv, .tsv or .parquet are tables
-with named columns, which pandas reads (Parquet with pyarrow). Text files may be
-compressed (.gz, .bz2 or .xz), as in run.txt.gz and run.csv.gz.
+with named columns, which pandas reads (Parquet with pyarrow); a .tsv file without
+names is in a format of TREC. Text files may be compressed (.gz, .bz2 or .xz), as in
+run.txt.gz and run.csv.gz.
 """
-READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
-COMPRESSED = (".gz", ".bz2", ".xz")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command, and returns its exit status.
 
-    It is 0, or 1 if a run does not pass a gate, or 2 for invalid input.
+    It is 0, or 1 if a run does not pass a gate, or 2 for an error. It is known before
+    anything is printed, so that `... | head` does not change it.
     """
     options = _parser().parse_args(arguments)
     warnings.showwarning = _show_warning
     try:
-        status = _run(options)
-        sys.stdout.flush()
-    except BrokenPipeError:  # such as `... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        text, status = _run(options)
     except (ValueError, TypeError, ImportError, OSError) as error:
-        print(f"error: {_as_options(str(error))}", file=sys.stderr)
-        return 2
+        text, status = "", 2
+        _print(f"error: {_as_options(str(error))}", sys.stderr)
+    except Exception:  # must not look like a failed gate, with the status 1
+        text, status = "", 2
+        _print(traceback.format_exc(), sys.stderr)
+    try:
+        _print(text, sys.stdout)
+    except OSError as error:  # such as a full disk
+        _print(f"error: {error}", sys.stderr)
+        return status or 2
     return status
+
+
+def _print(text: str, stream: Any) -> None:
+    """Prints text, if there is any, unless nobody reads it any more."""
+    if stream is None or not text:  # a stream may be closed before Python starts
+        return
+    encoding = stream.encoding or "utf-8"
+    try:
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+        print(text, file=stream, flush=True)
+    except OSError as error:
+        # Python flushes once more at the end, which must not raise an error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):  # such as of `... | head`
+            raise
 
 
 def _as_options(text: str) -> str:
@@ -116,8 +135,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> int:
-    """Prints the requested result, and returns the exit status."""
+def _run(options: argparse.Namespace) -> tuple[str, int]:
+    """The requested result as text, and the exit status."""
     if options.gate is None and (options.margin is not None or options.in_slices):
         raise ValueError("--margin and --in-slices need --gate. Received: no --gate.")
     if options.in_slices and options.by is None:
@@ -155,35 +174,35 @@ def _run(options: argparse.Namespace) -> int:
             name: getattr(options, name) for name in ("query", "item", "label", "score")
         },
     }
-    qrels = _table(options.qrels, options)
     if are_several:
-        return _print_comparison(qrels, options, arguments)
-    run = _table(options.runs[0], options)
+        return _comparison(options, arguments)
+    files = options.qrels, options.runs[0]
     if is_table:
-        print(_formatted(tfr.evaluate_run(qrels, run, **arguments), options.format))
-    else:
-        _print_one(qrels, run, options.per_query, arguments)
-    return 0
+        result = tfr.evaluate_run(*files, **arguments)
+        return _formatted(result, options.format), 0
+    return "\n".join(_lines(*files, options.per_query, arguments)), 0
 
 
-def _print_comparison(
-    qrels: Any, options: argparse.Namespace, arguments: dict[str, Any]
-) -> int:
-    """Prints the comparison of several runs; returns 1 if one does not pass a gate."""
+def _comparison(
+    options: argparse.Namespace, arguments: dict[str, Any]
+) -> tuple[str, int]:
+    """The comparison of several runs, and 1 if one does not pass a gate."""
     arguments["per_query"] = True
-    values: dict[str, Any] = {}
     if options.model:
-        run = _table(options.runs[0], options)
-        values = {**tfr.evaluate_run(qrels, run, model=options.model, **arguments)}
+        run, model = options.runs[0], options.model
+        of_models: Any = tfr.evaluate_run(options.qrels, run, model=model, **arguments)
+        values = dict(of_models)
     else:
-        for path, name in zip(options.runs, _names(options.runs), strict=True):
-            run = _table(path, options)
-            values[name] = tfr.evaluate_run(qrels, run, **arguments)
-    by = [*next(iter(values.values())).by] or None
+        values = {
+            name: tfr.evaluate_run(options.qrels, path, **arguments)
+            for path, name in zip(options.runs, _names(options.runs), strict=True)
+        }
+    first: Any = next(iter(values.values()))
+    by = [*first.by] or None
     compared = tfr.compare(values, by=by, test=options.test, unpaired=options.unpaired)
-    print(_formatted(compared, options.format))
+    text = _formatted(compared, options.format)
     if options.gate is None:
-        return 0
+        return text, 0
     baseline, *others = values
     decisions = [
         compared.gate(
@@ -196,25 +215,22 @@ def _print_comparison(
         )
         for name in others
     ]
-    print("", *decisions, sep="\n")
-    return 0 if all(decisions) else 1
+    return "\n".join([text, "", *map(str, decisions)]), 0 if all(decisions) else 1
 
 
-def _print_one(
-    qrels: Any, run: Any, per_query: bool, arguments: dict[str, Any]
-) -> None:
-    """Prints lines of a metric, a query or "all", and a value, as trec_eval does."""
-    values = tfr.evaluate_run(qrels, run, **arguments)
-    _note(values.counts)  # type: ignore[union-attr]
+def _lines(
+    qrels: str, run: str, per_query: bool, arguments: dict[str, Any]
+) -> Iterator[str]:
+    """Lines of a metric, a query or "all", and a value, as trec_eval prints them."""
+    values: Any = tfr.evaluate_run(qrels, run, **arguments)
+    _note(values.counts)
     if per_query:
-        by_query: dict[str, Any] = tfr.evaluate_run(
-            qrels, run, per_query=True, **arguments
-        )  # type: ignore[assignment]
+        by_query: Any = tfr.evaluate_run(qrels, run, per_query=True, **arguments)
         for number, query in enumerate(by_query["query"]):
             for metric in values:
-                print(f"{metric:<22}\t{query}\t{by_query[metric][number]:.4f}")
+                yield f"{metric:<22}\t{query}\t{by_query[metric][number]:.4f}"
     for metric, value in values.items():
-        print(f"{metric:<22}\tall\t{value:.4f}")
+        yield f"{metric:<22}\tall\t{value:.4f}"
 
 
 def _formatted(result: Any, form: str) -> str:
@@ -223,62 +239,41 @@ def _formatted(result: Any, form: str) -> str:
     return result.to_markdown() if form == "markdown" else result.to_latex()
 
 
-def _table(path: str, options: argparse.Namespace) -> Any:
-    """A path of a TREC file, or a frame; its ids are text, as in TREC files."""
-    suffix = _uncompressed(path).suffix.lower()
-    if suffix not in READERS:
-        return path
-    from tfrankmetrics.results.tables import require
-
-    pandas = require("pandas", "compare", "A table")
-    separator = {".csv": {"sep": ","}, ".tsv": {"sep": "\t"}}.get(suffix, {})
-    types: dict[str, Any] = {}
-    if separator:
-        ids = {options.query: str, options.item: str}
-        # Only an empty cell is missing: the id NA is text.
-        types = {"dtype": ids, "keep_default_na": False, "na_values": [""]}
-    frame = getattr(pandas, READERS[suffix])(path, **separator, **types)
-    for name in {options.query, options.item} & {*frame.columns}:
-        frame[name] = frame[name].astype(str).where(frame[name].notna())
-    return frame
-
-
 def _slices(options: argparse.Namespace) -> Any:
-    if _uncompressed(options.by).suffix.lower() in READERS:
-        return _table(options.by, options)
-    from tfrankmetrics.evaluation.trec import open_lines
+    """The slice of each query, as a dict or as a frame."""
+    from tfrankmetrics.evaluation.files import is_table, read_table
+    from tfrankmetrics.evaluation.trec import lines_of
 
-    slices = {}
-    with open_lines(options.by) as lines:
-        for number, line in enumerate(lines, 1):
-            # As in TREC files, only ASCII white space separates the fields.
-            line = line.removeprefix(codecs.BOM_UTF8)
-            fields = line.strip().split(maxsplit=1)
+    if is_table(options.by):
+        return read_table(options.by, [options.query])
+    slices: dict[str, str] = {}
+    for number, line in enumerate(lines_of(options.by), 1):
+        # As in TREC files, only ASCII white space separates the fields.
+        fields = line.removeprefix(codecs.BOM_UTF8).strip().split(maxsplit=1)
+        where = f"Received in {options.by!r}, line {number}: "
+        try:
             query, *others = [field.decode() for field in fields] or [""]
-            where = f"Received in {options.by!r}, line {number}: "
-            if query and not others:
-                raise ValueError(
-                    "A line of slices must contain a query and a slice. "
-                    f"{where}{query!r:.200}."
-                )
-            found = others[0] if others else ""
-            if query and slices.setdefault(query, found) != found:
-                raise ValueError(
-                    f"A query must have one slice. {where}{query!r:.200} with "
-                    f"{found!r:.200}, after {slices[query]!r:.200}."
-                )
+        except UnicodeDecodeError:
+            raise ValueError(f"A file must be UTF-8. {where}{line!r:.200}.") from None
+        if query and not others:
+            raise ValueError(
+                "A line of slices must contain a query and a slice. "
+                f"{where}{query!r:.200}."
+            )
+        found = others[0] if others else ""
+        if query and slices.setdefault(query, found) != found:
+            raise ValueError(
+                f"A query must have one slice. {where}{query!r:.200} with "
+                f"{found!r:.200}, after {slices[query]!r:.200}."
+            )
     return slices
-
-
-def _uncompressed(path: str) -> pathlib.Path:
-    """The path without the suffix of a compressed file."""
-    plain = pathlib.Path(path)
-    return plain.with_suffix("") if plain.suffix.lower() in COMPRESSED else plain
 
 
 def _names(paths: Sequence[str]) -> list[str]:
     """A name for each run: that of its file or, if two are the same, its path."""
-    names = [_uncompressed(path).stem for path in paths]
+    from tfrankmetrics.evaluation.files import without_compression
+
+    names = [without_compression(path).stem for path in paths]
     if len(set(names)) == len(names):
         return names
     if len(set(paths)) < len(paths):
@@ -290,12 +285,12 @@ def _note(counts: tfr.RunCounts) -> None:
     from tfrankmetrics.results.values import described
 
     if text := described(counts):
-        print(text, file=sys.stderr)
+        _print(text, sys.stderr)
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, tfr.RankingWarning):
-        print(f"warning: {message}", file=sys.stderr)
+        _print(f"warning: {message}", sys.stderr)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ A pair is a query and an item. Judged pairs have a label, and predicted pairs a 
 from __future__ import annotations
 
 import numbers
-import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -25,7 +24,6 @@ from tfrankmetrics.columns.values import (
     is_missing,
     require_labels,
 )
-from tfrankmetrics.evaluation.trec import read_qrels, read_run
 from tfrankmetrics.rules import shortened
 
 Conversion = Callable[[Any], np.ndarray]
@@ -61,9 +59,7 @@ class Join(NamedTuple):
 
 
 def read_judgments(qrels: Any, query: str, item: str, label: str) -> Pairs:
-    """Judged pairs, from a path, a frame, or a dict of dicts or of relevant items."""
-    if isinstance(qrels, (str, os.PathLike)):
-        qrels = read_qrels(qrels)
+    """Judged pairs, from a frame, or a dict of dicts or of relevant items."""
     pairs = _read("qrels", qrels, {"query": query, "item": item, "label": label})
     labels = as_numbers("labels", pairs.numbers)
     require_labels(labels, " of `qrels`")
@@ -75,12 +71,10 @@ def read_judgments(qrels: Any, query: str, item: str, label: str) -> Pairs:
 def read_predictions(
     run: Any, query: str, item: str, score: str, convert: Conversion
 ) -> Pairs:
-    """Predicted pairs, from a path, a frame, or a dict of dicts or of ranked lists.
+    """Predicted pairs, from a frame, or a dict of dicts or of ranked lists.
 
     `convert` converts the scores of a query in a dict, or of a column, to floats.
     """
-    if isinstance(run, (str, os.PathLike)):
-        run = read_run(run)
     pairs = _read("run", run, {"query": query, "item": item, "score": score}, convert)
     return pairs._replace(numbers=convert(as_numbers("scores", pairs.numbers)))
 
@@ -94,7 +88,7 @@ def _read(
     if not isinstance(data, Mapping):
         raise ValueError(
             f"`{name}` must be a frame with the columns {', '.join(map(repr, names))}, "
-            "a dict of queries, or the path of a TREC file. Received: "
+            "a dict of queries, or the path of a file. Received: "
             f"{shortened(data)}."
         )
     queries, items, values_of_queries = [], [], []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +27,7 @@ from tfrankmetrics.engine.calls import require_eager
 from tfrankmetrics.engine.items import ExposureSums
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.evaluation.files import read_file
 from tfrankmetrics.evaluation.items import items_of_rows
 from tfrankmetrics.evaluation.join import (
     Join,
@@ -37,7 +39,7 @@ from tfrankmetrics.evaluation.join import (
 from tfrankmetrics.evaluation.queries import queries_of_codes
 from tfrankmetrics.evaluation.query_table import QueryTable
 from tfrankmetrics.evaluation.rows import by_query
-from tfrankmetrics.evaluation.trec import LOWEST_SCORE
+from tfrankmetrics.evaluation.trec import LOWEST_SCORE, QRELS, RUN
 from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
     ScoreCounts,
@@ -53,7 +55,7 @@ from tfrankmetrics.results.values import (
     SlicedValues,
 )
 from tfrankmetrics.rules import check_option, shortened
-from tfrankmetrics.signatures import shared_arguments, takes
+from tfrankmetrics.signatures import shared_arguments, split, takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -83,10 +85,13 @@ def evaluate_run(
     Args:
         qrels: The judgments: a frame of pandas, polars or Arrow, with a row for each
             query and item; a dict of dicts, `{query: {item: label}}`; a dict of lists
-            of the relevant items; or the path of a TREC file.
+            of the relevant items; or the path of a file. A file that ends in .csv, .tsv
+            or .parquet is a table with named columns, and any other a TREC file, as is
+            a .tsv file without names. Its ids are text, and it may be compressed (.gz,
+            .bz2, .xz).
         run: The predictions: a frame with scores; a dict of dicts,
             `{query: {item: score}}`; a dict of ranked lists of items, best first; or
-            the path of a TREC file.
+            the path of a file.
         metrics: Names and metric objects, as in `evaluate`.
         sample_weight: A weight for each query: a dict, or the name of a column of
             `qrels` that is the same in all rows of a query.
@@ -110,6 +115,8 @@ def evaluate_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_run")
+    given, _ = split(RunArguments, arguments)
+    qrels, run = read_tables(qrels, run, given)
     if (model := arguments.pop("model", None)) is not None:
         return {
             name: evaluate_run(
@@ -189,6 +196,16 @@ def _checked_counts(
     ScoreCounts(counts.retrieved, counts.nan_scores).warn()
     refuse_missing_queries(request.named, counts)
     return counts
+
+
+def read_tables(qrels: Any, run: Any, given: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Judgments and predictions, from files where these are paths."""
+    ids = {name: given[name] for name in ("query", "item")}
+    if isinstance(qrels, (str, os.PathLike)):
+        qrels = read_file(qrels, QRELS, {**ids, "label": given["label"]})
+    if isinstance(run, (str, os.PathLike)):
+        run = read_file(run, RUN, {**ids, "score": given["score"]})
+    return qrels, run
 
 
 def rows_by_model(run: Any, model: str) -> dict[Any, Any]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
+import importlib
 import itertools
 import math
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics.columns.values import FIRST_INEXACT
 
+# The modules that decompress files with these ends.
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 LOWEST_SCORE = float(np.finfo(np.float32).min)
 # The array of query ids reserves the space of the longest id for each row.
 LONGEST_QUERY_ID = 1000
@@ -74,7 +77,7 @@ def read_trec(
         ValueError: A line is malformed, a document occurs twice in a query, or a query
             id has more than 1000 characters.
     """
-    judged, found = read_qrels(qrels), read_run(run)
+    judged, found = read_lines(qrels, QRELS), read_lines(run, RUN)
     queries = [query for query in judged if complete or found.get(query)]
     numbers, labels, scores, are_found = [], [], [], []
     for query in queries:
@@ -107,7 +110,7 @@ def _scores(scores: np.ndarray, are_found: np.ndarray) -> np.ndarray:
         )
 
 
-class _Layout(NamedTuple):
+class Layout(NamedTuple):
     """The fields of a line, separated by ASCII white space as trec_eval does."""
 
     columns: int
@@ -115,61 +118,76 @@ class _Layout(NamedTuple):
     value: int  # the number of the field that holds it
     must_be_finite: bool
 
-
-_QRELS = _Layout(columns=4, may_go_on=False, value=3, must_be_finite=True)
-_RUN = _Layout(columns=6, may_go_on=True, value=4, must_be_finite=False)
-
-
-def read_qrels(path: str | os.PathLike) -> dict[str, dict[str, float]]:
-    """The relevance of each judged document of each query."""
-    return _read(path, _QRELS)
-
-
-def read_run(path: str | os.PathLike) -> dict[str, dict[str, float]]:
-    """The score of each document in the results of each query."""
-    return _read(path, _RUN)
+    def fits(self, fields: Sequence[bytes]) -> bool:
+        """Whether a line may have these fields."""
+        number = len(fields)
+        if number < self.columns or (number > self.columns and not self.may_go_on):
+            return False
+        try:
+            _number(fields[self.value])
+        except ValueError:
+            return False
+        return True
 
 
-def _read(path: str | os.PathLike, layout: _Layout) -> dict[str, dict[str, float]]:
+QRELS = Layout(columns=4, may_go_on=False, value=3, must_be_finite=True)
+RUN = Layout(columns=6, may_go_on=True, value=4, must_be_finite=False)
+
+
+@contextlib.contextmanager
+def reading(path: str | os.PathLike) -> Iterator[None]:
+    """Turns what libraries raise for a damaged file into an error with its name."""
+    try:
+        yield
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # each library has its own
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # the file cannot be opened, and the error has its name
+        text = str(error).rstrip(".") or type(error).__name__
+        raise ValueError(
+            "A file must be complete, and in the format that its name states. "
+            f"Received in {os.fspath(path)!r}: {text}."
+        ) from None
+
+
+def read_lines(path: str | os.PathLike, layout: Layout) -> dict[str, dict[str, float]]:
     """The value of each document of each query."""
     values: dict[str, dict[str, float]] = {}
-    with open_lines(path) as lines:
-        for number, line in enumerate(lines, 1):
-            # Files that were joined may have a byte order mark in the middle.
-            fields = line.removeprefix(codecs.BOM_UTF8).split()
-            if not fields or fields[0].startswith(b"#"):
-                continue
-            try:
-                query, document, value = _entry(fields, layout)
-                of_query = values.setdefault(query, {})
-                if document in of_query:
-                    raise ValueError("A document must occur only once in a query.")
-            except ValueError as error:
-                text = b" ".join(fields).decode(errors="backslashreplace")
-                raise ValueError(
-                    f"{error} Received in {os.fspath(path)!r}, line {number}: "
-                    f"{text!r:.200}."
-                ) from None
-            of_query[document] = value
+    for number, line in enumerate(lines_of(path), 1):
+        # Files that were joined may have a byte order mark in the middle.
+        fields = line.removeprefix(codecs.BOM_UTF8).split()
+        if not fields or fields[0].startswith(b"#"):
+            continue
+        try:
+            query, document, value = _entry(fields, layout)
+            of_query = values.setdefault(query, {})
+            if document in of_query:
+                raise ValueError("A document must occur only once in a query.")
+        except ValueError as error:
+            text = b" ".join(fields).decode(errors="backslashreplace")
+            raise ValueError(
+                f"{error} Received in {os.fspath(path)!r}, line {number}: "
+                f"{text!r:.200}."
+            ) from None
+        of_query[document] = value
     return values
 
 
-def open_lines(path: str | os.PathLike) -> AbstractContextManager[Iterable[bytes]]:
-    """Opens a text file to read bytes; .gz, .bz2 and .xz are decompressed."""
-    match os.path.splitext(os.fspath(path))[1].lower():
-        case ".gz":
-            import gzip as module
-        case ".bz2":
-            import bz2 as module
-        case ".xz":
-            import lzma as module
-        case _:
-            return open(path, "rb")
-    return module.open(path, "rb")
+def lines_of(path: str | os.PathLike) -> Iterator[bytes]:
+    """The lines of a text file; .gz, .bz2 and .xz are decompressed."""
+    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    opened: Any = open
+    if suffix in COMPRESSED:
+        opened = importlib.import_module(COMPRESSED[suffix]).open
+    with reading(path), opened(path, "rb") as lines:
+        yield from lines
 
 
 def _number(text: bytes) -> float:
     """A number; an integer that float64 may round stays an integer."""
+    if b"_" in text:  # which Python allows in numbers
+        raise ValueError
     value = float(text)
     if abs(value) < FIRST_INEXACT or not math.isfinite(value):
         return value
@@ -179,7 +197,7 @@ def _number(text: bytes) -> float:
         return value
 
 
-def _entry(fields: Sequence[bytes], layout: _Layout) -> tuple[str, str, float]:
+def _entry(fields: Sequence[bytes], layout: Layout) -> tuple[str, str, float]:
     """The query, the document and the value of a line."""
     columns = layout.columns
     if len(fields) < columns or (len(fields) > columns and not layout.may_go_on):

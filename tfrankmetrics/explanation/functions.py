@@ -33,6 +33,7 @@ from tfrankmetrics.evaluation.runs import (
     by_descending_item,
     count_pairs,
     in_precision_of_trec_eval,
+    read_tables,
     refuse_missing_queries,
     rows_of_join,
 )
@@ -258,6 +259,7 @@ def explain_run(
     table, _ = split(ExplainRunArguments, arguments)
     query, item = table["query"], table["item"]
     check_option("explain_run", "unjudged", table["unjudged"], Unjudged)
+    qrels, run = read_tables(qrels, run, table)
     judged = read_judgments(qrels, query, item, table["label"])
 
     def list_for(each: AskedMetric) -> OneList:
