@@ -1,5 +1,7 @@
 """Extreme numbers give the exact value or a clear error, never a plausible number."""
 
+import decimal
+import fractions
 import itertools
 import math
 
@@ -263,16 +265,6 @@ def test_integers_in_a_list_that_numpy_rounds_raise(scores):
     assert tfr.evaluate([[1, 0]], [[float(s) for s in scores]], ["mrr"])["mrr"] == 1
 
 
-def test_the_lowest_scores_of_int64_are_told_apart():
-    """Only the two lowest numbers are the same."""
-    lowest = np.iinfo(np.int64).min
-    for scores, mrr in (
-        ([lowest + 1, lowest + 2], 1),
-        ([lowest, lowest + 1], (1 + 1 / 2) / 2),
-    ):
-        assert tfr.evaluate([[0, 1]], [np.array(scores)], ["mrr"]) == {"mrr": mrr}
-
-
 def test_scores_of_uint64_raise_in_every_format():
     scores = np.array([[1, 2]], np.uint64)
     for inputs, y_true in (("labels", [[1, 0]]), ("catalogue", [0])):
@@ -327,3 +319,57 @@ def test_the_ideal_order_of_more_close_labels_than_ranks(largest, k, with_other)
         metrics = [tfr.NDCG(k=k, gain=gain)]
         values = tfr.evaluate(labels, scores, metrics, per_query=True)
         assert values[f"ndcg@{k}"].tolist() == [1.0] * len(labels)
+
+
+TENTHS = [decimal.Decimal("0.1"), decimal.Decimal("0.3"), decimal.Decimal("0.2")]
+THIRDS = [fractions.Fraction(1, 3), fractions.Fraction(1, 2), fractions.Fraction(2, 5)]
+
+
+@pytest.mark.parametrize("scores", [TENTHS, THIRDS, [decimal.Decimal(1), 3.0, 2]])
+def test_decimals_and_fractions_are_numbers(scores):
+    """A database returns decimals."""
+    labels = [decimal.Decimal(2), decimal.Decimal("0.5"), 1]
+    expected = tfr.evaluate([[2, 0.5, 1]], [[1, 3, 2]], ["ndcg", "mrr"])
+    for found in (
+        tfr.evaluate([labels], [scores], ["ndcg", "mrr"]),
+        tfr.evaluate(
+            [labels, labels[:2]],
+            [scores, scores[:2]],
+            ["ndcg", "mrr"],
+            sample_weight=[decimal.Decimal(1), 0],
+        ),
+        tfr.evaluate_rows([1] * 3, labels, scores, ["ndcg", "mrr"]),
+        tfr.evaluate_run(
+            {"q": dict(zip("abc", labels))},
+            {"q": dict(zip("abc", scores))},
+            ["ndcg", "mrr"],
+        ),
+    ):
+        assert found == expected
+
+
+def test_decimals_that_floats_do_not_tell_apart_are_an_error():
+    near = [decimal.Decimal(1), decimal.Decimal("1.00000000000000000001")]
+    for call in (
+        lambda: tfr.evaluate([[0, 1]], [near], ["mrr"]),
+        lambda: tfr.evaluate_rows([1, 1], [0, 1], near, ["mrr"]),
+        lambda: tfr.evaluate_run({"q": ["b"]}, {"q": dict(zip("ab", near))}, ["mrr"]),
+    ):
+        with pytest.raises(ValueError, match="must be different floats"):
+            call()
+
+
+def test_the_lowest_integer_of_64_bits_is_no_score():
+    """It marks items that were not retrieved, and would be tied with the next one."""
+    lowest = np.iinfo(np.int64).min
+    scores = np.array([lowest, lowest + 1])
+    assert tfr.evaluate([[0, 1]], [scores + 1], ["mrr"]) == {"mrr": 1.0}
+    for call in (
+        lambda: tfr.evaluate([[0, 1]], [scores], ["mrr"]),
+        lambda: tfr.evaluate([1], [scores], ["mrr"], inputs="catalogue"),
+        lambda: tfr.evaluate_rows([1, 1], [0, 1], scores, ["mrr"]),
+    ):
+        with pytest.raises(ValueError, match="above the lowest integer of 64 bits"):
+            call()
+    run = {"q": dict(zip("ab", scores.tolist()))}
+    assert tfr.evaluate_run({"q": ["b"]}, run, ["mrr"]) == {"mrr": 1.0}

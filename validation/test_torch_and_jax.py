@@ -71,3 +71,36 @@ CALLS = {
 def test_arrays_of_other_libraries_give_the_values_of_numpy(call, kind):
     found = CALLS[call](kind)
     assert dict(found) == pytest.approx(dict(CALLS[call](np.asarray)), rel=1e-12)
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_tensors_are_lists_of_unequal_length(layout):
+    def nested(rows):
+        tensors = [torch.tensor(row) for row in rows]
+        return torch.nested.nested_tensor(tensors, layout=layout)
+
+    labels, scores = [[1, 0, 2], [0, 1]], [[0.25, 0.5, 0.125], [0.5, 0.75]]
+    expected = tfr.evaluate(labels, scores, NAMES)
+    assert tfr.evaluate(nested(labels), nested(scores), NAMES) == expected
+    ids, found = [[1, 2], [0]], [[3, 2], [1, 0, 2]]
+    expected = tfr.evaluate(ids, found, NAMES, inputs="ids")
+    assert tfr.evaluate(nested(ids), nested(found), NAMES, inputs="ids") == expected
+    vectors = [[0.5, 1.0], [1.0, 0.25]]
+    expected = tfr.evaluate_retrieval(vectors, vectors, ids, NAMES, exclude=[[0], []])
+    given = nested(vectors), nested(vectors), nested(ids), NAMES
+    assert tfr.evaluate_retrieval(*given, exclude=[[0], []]) == expected
+
+
+@pytest.mark.parametrize("sparse", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+def test_sparse_tensors_are_an_error(sparse):
+    scores = sparse(torch.tensor(SCORES))
+    for call in (
+        lambda: tfr.evaluate(LABELS, scores, NAMES),
+        lambda: tfr.evaluate(scores, SCORES, NAMES),
+        lambda: tfr.evaluate(IDS, scores, NAMES, inputs="catalogue"),
+        lambda: tfr.evaluate(IDS, scores, NAMES, inputs="ids"),
+        lambda: tfr.evaluate_rows(QUERIES, LABELS.ravel(), scores, NAMES),
+        lambda: tfr.evaluate_retrieval(scores, SCORES, [0, 1], NAMES),
+    ):
+        with pytest.raises(ValueError, match=r"must be dense or nested.*to_dense\(\)"):
+            call()

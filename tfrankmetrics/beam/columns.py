@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import decimal
 import math
 import numbers
 from collections.abc import Iterable, Mapping
@@ -165,7 +166,7 @@ def _as_weight(value: Any, query: Any) -> float:
 def _as_number(name: str, value: Any, query: Any) -> float:
     if type(value) is float or type(value) is int:
         return value
-    if not isinstance(value, numbers.Real):
+    if not isinstance(value, (numbers.Real, decimal.Decimal)):
         raise ValueError(
             f"`{name}` must hold numbers. Received: {shortened(value)} for the query "
             f"{shortened(query)}. Replace text by numbers, and drop rows with missing "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import decimal
+import fractions
 import math
-import numbers
+import numbers as numbers_
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,7 +27,11 @@ def from_pytorch(data: Any) -> Any:
     """Tensors of PyTorch, or a list of them, as NumPy arrays; other data unchanged.
 
     NumPy cannot convert tensors that require a gradient, are on a GPU or are bfloat16.
-    Raises RuntimeError for an array of JAX without values yet.
+    Nested tensors become lists of arrays.
+
+    Raises:
+        ValueError: The tensor is sparse.
+        RuntimeError: An array of JAX has no values yet.
     """
     if isinstance(data, (list, tuple)):
         is_list_of_them = data and hasattr(data[0], "detach")
@@ -39,6 +45,14 @@ def from_pytorch(data: Any) -> Any:
     if not hasattr(data, "detach"):
         return data
     tensor = data.detach().cpu()
+    if getattr(tensor, "is_nested", False):
+        return [from_pytorch(each) for each in tensor.unbind()]
+    if "sparse" in str(tensor.layout):
+        raise ValueError(
+            "Tensors of PyTorch must be dense or nested. Received: a tensor with the "
+            f"layout {tensor.layout}. Pass tensor.to_dense(), and mark padding by "
+            "labels below 0."
+        )
     return (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()
 
 
@@ -81,8 +95,9 @@ def as_column(name: str, column: Any) -> np.ndarray:
     """A column as an array `[rows]`."""
     refuse_masked_arrays(f"`{name}`", column)
     rule = f"`{name}` must be one column, with a value for each row."
+    column = from_pytorch(column)
     try:
-        array = np.asarray(from_pytorch(column))
+        array = np.asarray(column)
     except ValueError:
         raise ValueError(f"{rule} Received: values of different shapes.") from None
     if array.ndim != 1:
@@ -92,7 +107,7 @@ def as_column(name: str, column: Any) -> np.ndarray:
 
 def as_numbers(name: str, column: Any) -> np.ndarray:
     """A column of numbers as an array."""
-    array = as_column(name, column)
+    array = without_decimals(as_column(name, column))
     if array.dtype == object and all(map(_is_number, array.tolist())):
         column = array.tolist()
         array = np.asarray(column)
@@ -112,6 +127,31 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
             f"{remedy}"
         )
     return array
+
+
+def without_decimals(numbers: np.ndarray) -> np.ndarray:
+    """Numbers as floats, if some are decimals, as of a database, or fractions.
+
+    Raises:
+        ValueError: Two different numbers are the same float.
+    """
+    if numbers.dtype != object:
+        return numbers
+    values = numbers.ravel().tolist()
+    kinds = (decimal.Decimal, fractions.Fraction)
+    if not any(isinstance(each, kinds) for each in values):
+        return numbers
+    if not all(isinstance(each, (*kinds, numbers_.Real)) for each in values):
+        return numbers
+    floats = numbers.astype(np.float64)
+    distinct = {each for each in values if each == each}
+    if len({*map(float, distinct)}) < len(distinct):
+        raise ValueError(
+            "Decimals and fractions must be different floats, or they would be tied. "
+            "Received: numbers that differ by less than a float64 holds. Pass their "
+            "ranks, or scale them."
+        )
+    return floats
 
 
 def exact_scores(scores: Any) -> np.ndarray:
@@ -178,7 +218,7 @@ def _require(
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real)
+    return isinstance(value, numbers_.Real)
 
 
 def _is_number_as_text(value: Any) -> bool:

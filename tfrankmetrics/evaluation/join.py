@@ -23,6 +23,7 @@ from tfrankmetrics.columns.values import (
     has_large_int,
     is_missing,
     require_labels,
+    without_decimals,
 )
 from tfrankmetrics.rules import shortened
 
@@ -96,7 +97,7 @@ def _read(
         found, values = _items_of(name, query, of_query)
         queries += [query] * len(found)
         items += found
-        _require_numbers(name, query, values)
+        values = _numbers(name, query, values)
         values_of_queries.append(convert(values))
     return Pairs(
         name,
@@ -138,9 +139,9 @@ def _listed(items: Iterable[Any]) -> list[Any]:
     return [*items]
 
 
-def _require_numbers(name: str, query: Any, values: Any) -> None:
-    """Raises ValueError for a value of a query that is not a number or not exact."""
-    array = np.asarray(values)
+def _numbers(name: str, query: Any, values: Any) -> Any:
+    """The values of a query. Raises ValueError unless they are exact numbers."""
+    array = without_decimals(np.asarray(values))
     if array.dtype.kind in "OUS":
         others = [each for each in values if not isinstance(each, numbers.Real)]
         if others:
@@ -153,6 +154,7 @@ def _require_numbers(name: str, query: Any, values: Any) -> None:
             f"{LABEL_RULE} Received: {shortened(values)} for the query "
             f"{shortened(query)}."
         )
+    return array if array.dtype == np.float64 else values
 
 
 def join(judged: Pairs, predicted: Pairs) -> Join:

@@ -19,6 +19,7 @@ from tfrankmetrics.columns.values import (
     from_pytorch,
     refuse_masked_arrays,
     refuse_rounded_integers,
+    without_decimals,
 )
 from tfrankmetrics.graphs import executing_eagerly
 from tfrankmetrics.inputs.rows import Dense, Rows
@@ -95,7 +96,14 @@ def as_scores(scores: Array) -> Array:
             f"{scores.dtype.name}.{hint}"
         )
     # The lowest number represents items that were not retrieved.
-    return xp.maximum(xp.astype(scores, xp.int64), np.iinfo(np.int64).min + 1)
+    lowest, is_wide = np.iinfo(np.int64).min, dtype.itemsize == 8
+    if is_wide and isinstance(scores, np.ndarray) and (scores == lowest).any():
+        raise ValueError(
+            "Integer scores must be above the lowest integer of 64 bits, which marks "
+            f"items that were not retrieved. Received: {lowest}. Pass -inf, among "
+            "floats, for such items; or add 1 to all scores."
+        )
+    return xp.maximum(xp.astype(scores, xp.int64), lowest + 1)
 
 
 def _array_or_rows(name: str, data: Any) -> np.ndarray | Rows:
@@ -106,6 +114,7 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | Rows:
         array = np.asarray(data)
     except ValueError:  # rows of unequal length
         array = np.empty(0, object)
+    array = without_decimals(array)
     if array.dtype == object:
         return _rows(name, data)
     refuse_rounded_integers(name, data, array)
@@ -121,19 +130,20 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | Rows:
 
 def _rows(name: str, data: Any) -> Rows:
     try:
-        rows = [np.asarray(row) for row in data]
+        rows = [np.asarray(from_pytorch(row)) for row in data]
         values = np.concatenate([row for row in rows if row.size] or rows)
-        if values.dtype.name == "bfloat16":  # not a dtype of NumPy itself
-            values = values.astype(np.float32)
-        if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
-            raise ValueError
     except (TypeError, ValueError):
+        rows, values = [], np.empty(0, object)
+    values = without_decimals(values)
+    if values.dtype.name == "bfloat16":  # not a dtype of NumPy itself
+        values = values.astype(np.float32)
+    if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
         is_array = isinstance(data, np.ndarray)
         hint = " It has the dtype object: convert it to float." if is_array else ""
         raise ValueError(
             f"{name} must be an array of numbers, or a list of lists of numbers. "
             f"Received: {data!s:.200}.{hint}"
-        ) from None
+        )
     return Rows(values, np.array([len(row) for row in rows], np.int64))
 
 

@@ -36,8 +36,9 @@ def as_arrays(name: str, data: Any) -> Any:
             f"{rule} Received: {shortened(data)}, which can be read only once. Pass "
             "np.stack([*generator]), or a tf.data.Dataset of batches."
         )
+    data = from_pytorch(data)
     try:
-        array = np.asarray(from_pytorch(data))
+        array = np.asarray(data)
     except ValueError:
         raise ValueError(f"{rule} Received: rows of different lengths.") from None
     vectors = (np.ndarray, list, tuple)
