@@ -85,9 +85,11 @@ def test_nested_tensors_are_lists_of_unequal_length(layout):
     ids, found = [[1, 2], [0]], [[3, 2], [1, 0, 2]]
     expected = tfr.evaluate(ids, found, NAMES, inputs="ids")
     assert tfr.evaluate(nested(ids), nested(found), NAMES, inputs="ids") == expected
-    vectors = [[0.5, 1.0], [1.0, 0.25]]
-    expected = tfr.evaluate_retrieval(vectors, vectors, ids, NAMES, exclude=[[0], []])
-    given = nested(vectors), nested(vectors), nested(ids), NAMES
+    vectors = [[0.5, 1.0], [1.0, 0.25], [0.0, 1.0]]
+    expected = tfr.evaluate_retrieval(
+        vectors[:2], vectors, ids, NAMES, exclude=[[0], []]
+    )
+    given = nested(vectors[:2]), nested(vectors), nested(ids), NAMES
     assert tfr.evaluate_retrieval(*given, exclude=[[0], []]) == expected
 
 

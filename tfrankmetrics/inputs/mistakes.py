@@ -249,6 +249,7 @@ def warn_if_relevant_are_excluded(relevant: int, excluded: int) -> None:
 
 def warn_if_no_ids(relevant: Any) -> None:
     """Warns if relevant ids are probably a 0 or 1 for each item."""
+    relevant = from_pytorch(relevant)
     ids = _sample(relevant)
     try:
         is_long = np.ndim(relevant) == 2 and np.shape(relevant)[1] > 2
