@@ -83,10 +83,13 @@ def average_precision(order, *, denominator="relevant", **_):
     total = found = Fraction(0)
     for rank, item in enumerate(order.top, 1):
         found += item.gain
-        total += found / rank * item.weight * item.gain
+        weight = 1 if denominator == "hits" else item.weight
+        total += found / rank * weight * item.gain
+    items = order.ranked + order.not_retrieved
+    largest = sorted((item.weight * item.gain for item in items), reverse=True)
     divisors = {
         "relevant": order.total_gain,
-        "min(k, relevant)": min(order.k or math.inf, order.total_gain),
+        "min(k, relevant)": sum(largest[: order.k]),
         "hits": order.top_gain,
     }
     return ratio(total, divisors[denominator])

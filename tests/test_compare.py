@@ -1320,3 +1320,32 @@ def test_slices_of_times_keep_their_microseconds():
     comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=nanoseconds)
     assert [each.queries for each in comparison.means] == [3, 3, 6]
     assert "2026-01-01T00:00:00.000000001" in str(comparison)
+
+
+@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
+@pytest.mark.parametrize("number", [12, 40])
+def test_a_p_value_does_not_depend_on_the_other_metrics(test, number):
+    """With 12 queries that differ, all swaps are enumerated, also beside the others."""
+    rng = np.random.default_rng(1)
+    one, other = rng.random((2, 60))
+    other[number:] = one[number:]
+    more = {f"m{i}": rng.random((2, 60)) for i in range(3)}
+
+    def p_of(names):
+        models = [
+            {"hit": each, **{n: more[n][i] for n in names}}
+            for i, each in enumerate((one, other))
+        ]
+        compared = tfr.compare(
+            dict(zip("AB", models)), correction=None, test=test, resamples=5000
+        )
+        return {each.metric: each.p for each in compared.differences}
+
+    alone = p_of([])["hit"]
+    for names in ([*more][:1], [*more]):
+        assert p_of(names)["hit"] == pytest.approx(alone, rel=1e-12)
+    if test == "randomization" and number == 12:
+        observed = abs((other - one).sum())
+        swaps = itertools.product([1, -1], repeat=12)
+        sums = [abs(np.dot(signs, (other - one)[:12])) for signs in swaps]
+        assert alone == np.mean(np.array(sums) >= observed - 1e-12)

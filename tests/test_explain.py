@@ -234,7 +234,7 @@ def test_rows_are_explained():
                 query,
                 data=table,
                 sample_weight="weight",
-                items="product",
+                item_ids="product",
             )
             assert_adds_up(explanation, value)
     rows = [int(item[1:]) for item in explanation.columns["item"]]
@@ -427,8 +427,8 @@ def test_a_long_list_with_many_relevant_items_takes_linear_memory():
             "the id of an evaluated query, such as 1",
         ),
         (
-            lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 1, items=["a"]),
-            "for each of the 2 rows",
+            lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 1, item_ids=["a"]),
+            "for each of 2 rows",
         ),
         (
             lambda: tfr.explain_retrieval(

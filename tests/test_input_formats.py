@@ -146,8 +146,9 @@ def test_a_catalogue_gives_the_values_of_labels(per_query, data):
     )
     labels = np.zeros(shape)
     for query in range(shape[0]):
-        scores[query, exclude[query][exclude[query] >= 0]] = -INF
-        labels[query, scores[query] == -INF] = -1.0  # excluded, unless relevant
+        excluded = exclude[query][exclude[query] >= 0]
+        scores[query, excluded] = -INF
+        labels[query, excluded] = -1.0  # not in the list, unless relevant: missed
         labels[query, relevant[query]] = 1.0
     mask = labels >= 0
     expected = tfr.evaluate(
@@ -157,12 +158,14 @@ def test_a_catalogue_gives_the_values_of_labels(per_query, data):
         np.testing.assert_allclose(
             value, expected[name], rtol=1e-9, atol=1e-12, err_msg=name
         )
-    # In `fit`, a model can exclude items with a score of -inf instead.
-    model = tfr.evaluate(
-        relevant, scores, CATALOGUE_OBJECTS, inputs="catalogue", per_query=True
+    # In `fit`, a model can leave items out of its ranking with a score of -inf instead.
+    names = ["ndcg@3", "map@3", "mrr@3", "recall@3"]
+    catalogue, model = (
+        tfr.evaluate(y_true, scores, names, inputs="catalogue", per_query=True)
+        for y_true in ({"ids": relevant, "exclude": exclude}, relevant)
     )
-    for name, value in catalogue.items():
-        np.testing.assert_array_equal(value, model[name], err_msg=name)
+    for name in names:
+        np.testing.assert_array_equal(catalogue[name], model[name], err_msg=name)
 
 
 def test_groups_and_query_ids_of_any_dtype():

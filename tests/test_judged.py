@@ -46,9 +46,22 @@ def test_ties_give_the_mean_over_all_orders():
 def test_a_list_without_any_judged_item():
     arguments = [[1, 0], [-1, -1]], [[2.0, 1.0], [2.0, 1.0]], ["judged@1"]
     mask = [[True, True], [True, True]]
-    for empty, expected in (("zero", 1 / 2), ("one", 1.0), ("skip", 1.0)):
+    for empty in ("zero", "one", "skip"):  # it is counted like any other list
         found = tfr.evaluate(*arguments, mask=mask, empty=empty)
-        assert found == {"judged@1": expected}
+        assert found == {"judged@1": 1 / 2}
+        residual = tfr.evaluate(
+            [[1, 0], [-1, -1]], [[2.0, 1.0]] * 2, ["hole@1"], mask=mask, empty="skip"
+        )
+        assert residual == {"hole@1": 1 / 2}
+
+
+def test_a_list_without_relevant_items_is_counted_by_tied():
+    labels, scores = [[0, 0], [1, 0]], [[2.0, 1.0], [1.0, 1.0]]
+    found = tfr.evaluate(labels, scores, ["ndcg", "tied@2"], empty="skip")
+    assert found["tied@2"] == 1 / 2
+    metric = tfr.TiedQueries(k=2, empty="skip")
+    metric.update_state(labels, scores)
+    assert float(metric.result()) == 1 / 2
 
 
 QRELS = {"q1": {"a": 1, "b": 0, "c": 2, "m": 1}, "q2": {"a": 1, "x": -1}}

@@ -167,6 +167,19 @@ def test_values_are_in_their_range(batch):
 
 
 @few_examples
+@given(batches(), st.data())
+def test_values_are_in_their_range_under_weights_of_items(batch, data):
+    weights = st.sampled_from([0.0, 0.1, 1.0, 2.0, 50.0])
+    weights = data.draw(hnp.arrays(np.float64, batch[0].shape, elements=weights))
+    for name, value in evaluate(*batch, sample_weight=weights).items():
+        case, _ = CASES_AT_CUTOFFS[name]
+        lowest, highest = METRICS[case.name].range
+        counted = ~np.isnan(value)
+        assert (value[counted] >= lowest).all(), name
+        assert (value[counted] <= highest * (1 + 1e-12)).all(), name
+
+
+@few_examples
 @given(batches())
 def test_a_perfect_ranking_gets_the_best_value(batch):
     labels, scores = batch

@@ -153,10 +153,18 @@ def test_gauc_weights_queries_by_their_items():
 
 def test_averages_of_auc_in_a_catalogue():
     ids, scores = [[0, -1], [0, 2]], [[3.0, 2.0, 1.0, 0.0], [3.0, 2.0, 1.0, -np.inf]]
-    aucs, items, relevant = [1.0, 1 / 2], [4, 3], [1, 2]
-    for average, weights in (("items", items), ("relevant", relevant)):
-        found = tfr.evaluate(ids, scores, ["auc"], inputs="catalogue", average=average)
-        assert found["auc"] == pytest.approx(np.average(aucs, weights=weights))
+    relevant = [1, 2]
+    # An item of the second query that is excluded is not in its list, and one with a
+    # score of -inf is last in it, as in lists of labels.
+    for y_true, aucs, items in (
+        ({"ids": ids, "exclude": [[-1], [3]]}, [1.0, 1 / 2], [4, 3]),
+        (ids, [1.0, 3 / 4], [4, 4]),
+    ):
+        for average, weights in (("items", items), ("relevant", relevant)):
+            found = tfr.evaluate(
+                y_true, scores, ["auc"], inputs="catalogue", average=average
+            )
+            assert found["auc"] == pytest.approx(np.average(aucs, weights=weights))
 
 
 def test_lists_of_one_class_have_the_weight_of_their_items():

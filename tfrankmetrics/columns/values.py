@@ -114,6 +114,11 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
     refuse_rounded_integers(f"`{name}`", column, array)
     if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
         return array.astype(np.float32)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # would be rounded
+        raise ValueError(
+            f"`{name}` must hold real numbers of at most 64 bits. Received: "
+            f"{array.dtype}. Cast them to float64."
+        )
     if array.dtype.kind not in "biuf":
         others = [(i, v) for i, v in enumerate(array.tolist()) if not _is_number(v)]
         # Text that is no number explains why the whole column is text.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -120,51 +120,74 @@ def randomization_test(
 ) -> np.ndarray:
     """Two-sided p-values: how often random swaps of the models differ as much.
 
-    If there are at most `resamples` different swaps, all of them are enumerated.
+    If there are at most `resamples` different swaps for a metric, all of them are
+    enumerated. The p-value of a metric does not depend on the other metrics: random
+    swaps are drawn for all queries, whether they differ in a metric or not.
     """
-    sums = [first.weights * first.values, second.weights * second.values]
-    weights = [first.weights, second.weights]
-    swapped = [sums[1] - sums[0], weights[1] - weights[0]]
-    matters = np.any([(each != 0).any(axis=1) for each in swapped], axis=0)
-    num_metrics = sums[0].shape[1]
-    changes = np.concatenate([each[matters] for each in swapped], axis=1)
-    if not changes[:, num_metrics:].any():  # equal weights are in all swaps the same
-        changes = changes[:, :num_metrics]
+    weighted = first.weights * first.values != second.weights * second.values
+    differs = weighted | (first.weights != second.weights)
+    numbers = differs.sum(axis=0)
+    is_exact = (numbers < 60) & (2.0**numbers <= resamples)
+    p = np.full(len(numbers), np.nan)
+    for metric in np.flatnonzero(is_exact):
+        queries, metrics = np.flatnonzero(differs[:, metric]), np.array([metric])
+        swaps = _all_swaps(len(queries))
+        exceeds = _exceeding(first, second, queries, metrics, swaps)
+        p[metric] = exceeds[0] / 2.0 ** len(queries)
+    metrics, queries = np.flatnonzero(~is_exact), np.arange(len(differs))
+    if len(metrics):
+        swaps = _random_swaps(len(queries), resamples, seed)
+        exceeds = _exceeding(first, second, queries, metrics, swaps)
+        p[metrics] = (exceeds + 1) / (resamples + 1)
+    return np.where(first.numbers > 0, p, np.nan)
+
+
+def _exceeding(
+    first: Sample,
+    second: Sample,
+    queries: np.ndarray,
+    metrics: np.ndarray,
+    blocks: Iterable[np.ndarray],
+) -> np.ndarray:
+    """How many swaps of some queries differ as much as the samples, `[metrics]`."""
+    samples = [
+        Sample(each.values[:, metrics], each.weights[:, metrics])
+        for each in (first, second)
+    ]
+    sums = [each.weights * each.values for each in samples]
+    of_sums = (sums[1] - sums[0])[queries]
+    of_weights = (samples[1].weights - samples[0].weights)[queries]
+    has_weights = of_weights.any()  # equal weights are in all swaps the same
+    changes = np.concatenate([of_sums, of_weights], 1) if has_weights else of_sums
+    all_swapped = changes.sum(axis=0)
     totals = [
         np.concatenate([each.sum(axis=0), sample.totals])
-        for each, sample in zip(sums, (first, second), strict=True)
+        for each, sample in zip(sums, samples, strict=True)
     ]
 
-    all_swapped = changes.sum(axis=0)
-
-    def differences(swaps):
+    def differences(swaps: np.ndarray) -> np.ndarray:
         moved = swaps @ changes
-        if changes.shape[1] == num_metrics:
+        if not has_weights:
             with np.errstate(invalid="ignore", divide="ignore"):
-                return np.abs(all_swapped - 2 * moved) / first.totals
+                return np.abs(all_swapped - 2 * moved) / samples[0].totals
         means = _ratio(totals[0] + moved), _ratio(totals[1] - moved)
         return np.abs(means[1] - means[0])
 
-    num, number = len(changes), 0
-    exceeds = np.zeros(num_metrics)
-    is_exact = num < 60 and 2**num <= resamples
-    blocks = _all_swaps(num) if is_exact else _random_swaps(num, resamples, seed)
     # Swaps that yield the observed difference up to rounding are treated as equal to
     # it. The tolerance is a part of the values, which are rounded, not of the
     # differences. `differences` rounds alike in all swaps; the observed difference is
     # that of no swap.
-    observed = differences(np.zeros((1, num)))[0]
+    observed = differences(np.zeros((1, len(queries))))[0]
     with np.errstate(invalid="ignore"):  # of a metric without included queries
         scale = sum(
             np.abs(each).sum(axis=0) / sample.totals
-            for each, sample in zip(sums, (first, second), strict=True)
+            for each, sample in zip(sums, samples, strict=True)
         )
     least = observed - ROUNDING * scale
+    exceeds = np.zeros(len(metrics))
     for swaps in blocks:
         exceeds += (differences(swaps) >= least).sum(axis=0)
-        number += len(swaps)
-    p = exceeds / number if is_exact else (exceeds + 1) / (number + 1)
-    return np.where(first.numbers > 0, p, np.nan)
+    return exceeds
 
 
 def smallest_p(num_different: np.ndarray, resamples: int) -> np.ndarray:

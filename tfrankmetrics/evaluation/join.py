@@ -141,7 +141,8 @@ def _listed(items: Iterable[Any]) -> list[Any]:
 
 def _numbers(name: str, query: Any, values: Any) -> Any:
     """The values of a query. Raises ValueError unless they are exact numbers."""
-    array = without_decimals(np.asarray(values))
+    given = np.asarray(values)
+    array = without_decimals(given)
     if array.dtype.kind in "OUS":
         others = [each for each in values if not isinstance(each, numbers.Real)]
         if others:
@@ -154,7 +155,7 @@ def _numbers(name: str, query: Any, values: Any) -> Any:
             f"{LABEL_RULE} Received: {shortened(values)} for the query "
             f"{shortened(query)}."
         )
-    return array if array.dtype == np.float64 else values
+    return values if array is given else array
 
 
 def join(judged: Pairs, predicted: Pairs) -> Join:

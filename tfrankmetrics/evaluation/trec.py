@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import importlib
 import itertools
 import math
 import os
@@ -15,8 +14,7 @@ import numpy as np
 
 from tfrankmetrics.columns.values import FIRST_INEXACT
 
-# The modules that decompress files with these ends.
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
+COMPRESSED = (".gz", ".bz2", ".xz")  # the ends of the names of such files
 LOWEST_SCORE = float(np.finfo(np.float32).min)
 # The array of query ids reserves the space of the longest id for each row.
 LONGEST_QUERY_ID = 1000
@@ -176,10 +174,14 @@ def read_lines(path: str | os.PathLike, layout: Layout) -> dict[str, dict[str, f
 
 def lines_of(path: str | os.PathLike) -> Iterator[bytes]:
     """The lines of a text file; .gz, .bz2 and .xz are decompressed."""
-    suffix = os.path.splitext(os.fspath(path))[1].lower()
     opened: Any = open
-    if suffix in COMPRESSED:
-        opened = importlib.import_module(COMPRESSED[suffix]).open
+    match os.path.splitext(os.fspath(path))[1].lower():
+        case ".gz":
+            from gzip import open as opened
+        case ".bz2":
+            from bz2 import open as opened
+        case ".xz":
+            from lzma import open as opened
     with reading(path), opened(path, "rb") as lines:
         yield from lines
 

@@ -133,7 +133,7 @@ def explain_rows(
     metric: str | MetricObject,
     query: Any,
     *,
-    items: Any = None,
+    item_ids: Any = None,
     data: Any = None,
     groups: Any = None,
     versus: str | MetricObject | None = None,
@@ -155,7 +155,8 @@ def explain_rows(
         scores: The score of each row.
         metric: A name such as "ndcg@10", or a metric object.
         query: The id of the query, or its number in `groups`.
-        items: The name of each row's item; by default its number, from 0.
+        item_ids: The item of each row, which names it in the column "item"; by default
+            the number of the row, from 0.
         data: A frame or a dict of columns, as in `evaluate_rows`. Then the columns may
             be passed by name.
         groups: The number of rows of each query, as in `evaluate_rows`.
@@ -173,14 +174,14 @@ def explain_rows(
     require_eager("explain_rows")
     asked = asked_metrics(ExplainRowsArguments, metric, versus, arguments)
     given = {"query_ids": query_ids, "labels": labels, "scores": scores}
-    given = columns_of(data, {**given, "sample_weight": sample_weight, "items": items})
-    given = aligned(given)
-    names = given.pop("items")
+    given |= {"sample_weight": sample_weight, "item_ids": item_ids}
+    given = aligned(columns_of(data, given))
+    names = given.pop("item_ids")
     table = read_table(given, groups)
     names = range(len(table)) if names is None else np.asarray(names).tolist()
     if len(names) != len(table):
         raise ValueError(
-            f"`items` must have a name for each of the {len(table)} rows. Received: "
+            f"`item_ids` must have an item for each of {len(table)} rows. Received: "
             f"{len(names)}."
         )
     number = _number_of(query, table.ids.tolist())

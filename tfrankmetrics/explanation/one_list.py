@@ -14,7 +14,7 @@ from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 from tfrankmetrics.inputs.ids import IdLists
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.relevant_ids import PADDING, is_repeated
-from tfrankmetrics.ranking.items import is_retrieved, lowest_score
+from tfrankmetrics.ranking.items import lowest_score
 
 
 def list_of_query(lists: Lists, query: int, ids: Mapping[int, Any]) -> OneList:
@@ -75,9 +75,11 @@ def labels_of_catalogue(
     labels = np.zeros(scores.shape)
     labels[relevant] = relevance
     excluded = np.asarray(exclude, int)
-    scores[excluded[excluded != PADDING]] = lowest_score(scores)
-    # As in a catalogue, an item that is neither retrieved nor relevant does not exist.
-    is_valid = is_retrieved(scores)
+    excluded = excluded[excluded != PADDING]
+    scores[excluded] = lowest_score(scores)
+    # An excluded item that is not relevant is not part of the list.
+    is_valid = np.ones(scores.shape, bool)
+    is_valid[excluded] = False
     is_valid[relevant] = True
     return LabelLists(
         labels[np.newaxis], scores[np.newaxis], is_valid[np.newaxis], query_weights

@@ -37,7 +37,7 @@ from tfrankmetrics.inputs.weights import (
     require_valid_weights,
 )
 from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
-from tfrankmetrics.ranking.items import Items, is_retrieved, lowest_score
+from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_items import depth_for
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -45,7 +45,7 @@ from tfrankmetrics.ranking.recommended import Recommended, recommend_by_score
 from tfrankmetrics.ranking.ties import TieBreaking, Ties
 
 
-class _Counts(NamedTuple):
+class _ScoreCounts(NamedTuple):
     """How many scores of each query are not -inf, and how many are NaN; `[B]`."""
 
     num_retrieved: Array  # float64
@@ -139,14 +139,18 @@ class CatalogueLists:
         first_query: Array | int,
     ) -> RankedLists:
         """Ranks the catalogue down to the deepest cutoff."""
-        if self.exclude is not None:
-            scores = _excluding(self.scores, self.exclude)
-            lists = dataclasses.replace(self, scores=scores, exclude=None)
-            return lists.rank(deepest, tie_breaking, first_query)
         depth = depth_for(deepest, self.scores)
         valid = (self.relevant != PADDING) & ~is_repeated(self.relevant)
         size = xp.shape(self.scores, out_type=xp.int64)[1]
         ids = xp.clip(self.relevant, 0, xp.maximum(size, 1) - 1)
+        num_candidates = xp.astype(size, xp.float64, like=self.scores)
+        if self.exclude is not None:
+            excluded = _excluded(self.scores, self.exclude)
+            # A relevant item that is excluded is missed.
+            missed = valid & xp.gather(excluded, ids) & (self.relevance > 0)
+            num_candidates = num_candidates - xp.count_nonzero(excluded) + count(missed)
+            scores = _without(excluded, self.scores)
+            self = dataclasses.replace(self, scores=scores, exclude=None)
         relevant_scores = xp.gather(self.scores, ids)
         relevance = xp.where(valid, self.relevance, 0)
         judged = Items(relevance, valid, valid & is_retrieved(relevant_scores), None)
@@ -173,7 +177,7 @@ class CatalogueLists:
             query_weights=self.query_weights,
             deepest=deepest,
             num_retrieved=counts.num_retrieved,
-            num_judged=num_judged(judged, counts.num_retrieved),
+            num_judged=num_judged(judged, num_candidates),
         )
 
     def recommend(
@@ -185,7 +189,7 @@ class CatalogueLists:
         """The items of the catalogue with the highest scores."""
         scores = self.scores
         if self.exclude is not None:
-            scores = _excluding(scores, self.exclude)
+            scores = _without(_excluded(scores, self.exclude), scores)
         weights = self.query_weights
         return recommend_by_score(
             scores, None, deepest, tie_breaking, first_query, weights
@@ -209,7 +213,7 @@ class CatalogueLists:
         self,
         relevant_scores: Array,
         judged: Items,
-        counts: _Counts,
+        counts: _ScoreCounts,
         depth: Array | int,
         tie_breaking: TieBreaking,
     ) -> tuple[Items, Ties | None]:
@@ -233,12 +237,12 @@ def _is_nan(scores: Array) -> Array:
     return xp.isnan(scores) if is_float else xp.zeros_like(scores, xp.bool)
 
 
-def _counts(scores: Array) -> _Counts:
+def _counts(scores: Array) -> _ScoreCounts:
     def count_both():
         return xp.count_nonzero(is_retrieved(scores)), xp.count_nonzero(_is_nan(scores))
 
     if not xp.is_floating(scores):
-        return _Counts(*count_both())
+        return _ScoreCounts(*count_both())
     # One pass shows that all scores are finite, which they nearly always are. (A sum
     # that overflows only costs the second pass.)
     sums = xp.sum(scores, axis=1)
@@ -251,7 +255,7 @@ def _counts(scores: Array) -> _Counts:
         ),
         count_both,
     )
-    return _Counts(num_retrieved, num_nan)
+    return _ScoreCounts(num_retrieved, num_nan)
 
 
 def _found_in(order: Array, ids: Array, judged: Items) -> Items:
@@ -293,7 +297,7 @@ def read_catalogue(
             Or a dict of `ids`, their `relevance` of the same shape, and ids to
             `exclude` from the ranking, `[B, E]` or `[B, T, E]`.
         y_pred: Scores of all items, `[B, V]`, or `[B, T, V]` for sequences. A
-            score of -inf excludes the item.
+            score of -inf means that the item was not retrieved.
         sample_weight: None, a scalar, `[B]` or `[B, 1]`; for sequences also `[B, T]`.
         library: The library that ranks the catalogue.
 
@@ -405,11 +409,17 @@ def _weights(sample_weight: Any, scores: Array) -> Array | None:
     return xp.reshape(weights * xp.ones_like(steps, weights.dtype), [-1])
 
 
-def _excluding(scores: Array, exclude: Array) -> Array:
-    """Scores with the lowest score for the items to exclude."""
+def _excluded(scores: Array, exclude: Array) -> Array:
+    """Which items of the catalogue are excluded for each query, bool `[B, V]`."""
     size = xp.shape(scores, out_type=xp.int64)[1]
     is_item = (exclude >= 0) & (exclude < size)
     # Padding among the ids goes to an additional column, which is cut off again.
     items = xp.where(is_item, exclude, size)
-    wider = xp.pad(scores, [[0, 0], [0, 1]])
-    return xp.scatter(wider, items, lowest_score(scores))[:, :-1]
+    nothing = xp.zeros_like(scores[:, :1], xp.bool)
+    nothing = xp.concat([xp.zeros_like(scores, xp.bool), nothing], axis=1)
+    return xp.scatter(nothing, items, True)[:, :-1]
+
+
+def _without(excluded: Array, scores: Array) -> Array:
+    """Scores with the lowest score for excluded items."""
+    return xp.select(~excluded, scores, lowest_score(scores))

@@ -36,13 +36,16 @@ def average_precision(
     denominator: Literal["relevant", "min(k, relevant)", "hits"],
 ) -> Array:
     """AP@k = sum over ranks 1..k of precision@rank * relevance / denominator."""
-    hits = lists.expected(lists.weighted(relevance))
+    weighted = relevance if denominator == "hits" else lists.weighted(relevance)
+    hits = lists.expected(weighted)
     precision_here = hits * lists.relevant_down_to(relevance) / lists.ranks
     if denominator == "hits":
         return lists.mean_over_hits(relevance, precision_here)
     total = lists.total(relevance)[:, xp.newaxis]
     if denominator == "min(k, relevant)":
         total = xp.minimum(lists.k, total)
+        if lists.judged.weights is not None:  # those of the items that would fit
+            total = lists.sum_to_cutoffs(lists.ideal(weighted))
     return xp.divide_no_nan(lists.sum_to_cutoffs(precision_here), total)
 
 
@@ -142,8 +145,10 @@ class MeanAveragePrecision(TopKMetric):
 
     Args:
         denominator: "relevant" (all relevant items of the list; the default),
-            "min(k, relevant)" (at most as many of them as fit above the cutoff), or
-            "hits" (the relevant items found above the cutoff).
+            "min(k, relevant)" (at most as many of them as fit above the cutoff; with
+            weights of items, the sum of the largest weights that fit), or "hits" (the
+            relevant items found above the cutoff; with weights of items, these only
+            make the weight of the query).
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

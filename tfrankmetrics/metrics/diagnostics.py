@@ -21,11 +21,17 @@ def tied_queries(lists: RankedLists, label: ItemGain) -> Array:
     return xp.minimum(lists.sum_to_cutoffs(lists.depends_on_order(label)), 1)
 
 
+def number_of_items(lists: RankedLists, judged: ItemGain) -> Array:
+    """The number of items, `[B]`: a list is not empty if no item is relevant."""
+    return lists.num_judged
+
+
 @metric(
     "tied",
     formula=tied_queries,
     gain=label_itself,
     lower_is_better=True,
+    total=number_of_items,
     without_results=0,
     unaffected_by=("convention", "ties", "seed"),
 )
@@ -47,6 +53,8 @@ class TiedQueries(TopKMetric):
 
     Args:
         ties: "expected", the only choice: the other choices break all ties.
+        empty: "zero" (the default) or "skip", without a difference: a list without
+            relevant items is counted like any other.
     """
 
     ties: Literal["expected"] = "expected"
@@ -57,6 +65,7 @@ class TiedQueries(TopKMetric):
     "judged",
     formula=precision,
     gain=JudgedItems,
+    total=number_of_items,
     unjudged="keep",
     unaffected_by=("convention",),
     by_rank={"gain": RankedLists.expected},
@@ -81,16 +90,13 @@ class JudgedAtK(TopKMetric):
     Args:
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
+        empty: "zero" (the default), "one" or "skip", without a difference: a list
+            without judged items is counted like any other.
         inputs: "labels", the only input format that distinguishes judged items.
     """
 
     denominator: Literal["list", "k"] = "list"
     inputs: Literal["labels"] = "labels"
-
-
-def number_of_items(lists: RankedLists, judged: ItemGain) -> Array:
-    """The number of items, `[B]`: a list is not empty if nothing was judged."""
-    return lists.num_judged
 
 
 def unjudged_share(
@@ -131,11 +137,12 @@ class HoleAtK(TopKMetric):
     Args:
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
+        empty: As in `JudgedAtK`: "zero" (the default) or "skip", without a difference.
         inputs: "labels", the only input format that distinguishes judged items.
     """
 
     denominator: Literal["list", "k"] = "list"
-    empty: Literal["zero"] = "zero"
+    empty: Literal["zero", "skip"] = "zero"
     inputs: Literal["labels"] = "labels"
 
 
@@ -181,9 +188,10 @@ class RBPResidual(TopKMetric):
     0.375
 
     Args:
+        empty: As in `JudgedAtK`: "zero" (the default) or "skip", without a difference.
         inputs: "labels", the only input format that distinguishes judged items.
     """
 
     persistence: Persistence = 0.8
-    empty: Literal["zero"] = "zero"
+    empty: Literal["zero", "skip"] = "zero"
     inputs: Literal["labels"] = "labels"

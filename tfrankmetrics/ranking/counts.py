@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.ranking.items import Items, count
+from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
 
 # A number of items above that is far below all ranks.
@@ -63,16 +63,15 @@ def rank_by_counts(
     return ranked, _ties(counts, judged, positions, ranks_above, some_ranks is not None)
 
 
-def num_judged(judged: Items, num_retrieved: Array) -> Array:
-    """The retrieved and the missed items of a catalogue, float64 `[B]`.
+def num_judged(judged: Items, num_items: Array) -> Array:
+    """The items of the list of each query, float64 `[B]`.
 
-    An item that is excluded and not relevant is not part of the list. A query without
-    any relevant id is a list of padding.
+    `num_items` are those of the catalogue that are not excluded, and the relevant ones
+    that are. A query without any relevant id is a list of padding.
     """
-    num_missed = count(~judged.retrieved & (judged.labels > 0))
     is_list = xp.any(judged.valid, axis=1)
-    # A query whose ids all have the grade 0 is included even without retrieved items.
-    return xp.where(is_list, xp.maximum(num_retrieved + num_missed, 1), 0)
+    # A query whose ids all have the grade 0 is included even if all are excluded.
+    return xp.where(is_list, xp.maximum(num_items, 1), 0)
 
 
 def _without_missed(counts: RankCounts, retrieved: Array) -> RankCounts:

@@ -137,14 +137,11 @@ class RankedLists(RankedItems):
 
         `precisions` is the mean of precision * relevance at each rank, `[B, D]`.
         """
-        weights = self.expected(self.weighted(relevance))
         sums = self.group_sums(relevance)
         hits = self.sum_to_cutoffs(sums[1])
         untied = xp.divide_no_nan(self.sum_to_cutoffs(precisions), hits)
         return self.if_tied(
-            lambda groups: ties.mean_over_hits(
-                self, groups, *sums, weights, precisions, untied
-            ),
+            lambda groups: ties.mean_over_hits(self, groups, *sums, precisions, untied),
             untied,
         )
 

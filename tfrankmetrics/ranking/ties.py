@@ -307,7 +307,6 @@ def mean_over_hits(
     groups: TieGroups,
     relevant: Array,
     expected: Array,
-    weights: Array,
     precisions: Array,
     untied: Array,
 ) -> Array:
@@ -323,8 +322,6 @@ def mean_over_hits(
         groups: Their groups of tied items.
         relevant: r, `[B, D]`.
         expected: r / n, `[B, D]`.
-        weights: The mean weight of the items of each group, with 0 for irrelevant
-            items, `[B, D]`.
         precisions: Mean of precision * relevance at each rank, `[B, D]`.
         untied: The value where no cutoff is inside a group, `[B, C]`.
     """
@@ -334,19 +331,19 @@ def mean_over_hits(
     harmonic = xp.pad(xp.cumulative_sum(1 / lists.positions), [[1, 0]])
     sum_1 = harmonic[1:] - xp.take(harmonic, groups.start)
     sum_ranks = i - xp.astype(groups.start + 1, xp.float64) * sum_1
-    curves = [groups.sizes, i, relevant, xp.divide_no_nan(weights, expected)]
-    curves += [_relevant_above_group(lists, i, expected), sum_1, sum_ranks]
-    curves += [lists.running_sums(precisions)]
+    curves = [groups.sizes, i, relevant, _relevant_above_group(lists, i, expected)]
+    curves += [sum_1, sum_ranks, lists.running_sums(precisions)]
     # All of them at the cutoffs, [B, C, 1].
-    n, i, r, mean_weight, above, sum_1, sum_ranks, total = (
+    n, i, r, above, sum_1, sum_ranks, total = (
         lists.at_cutoffs(curve)[..., xp.newaxis] for curve in curves
     )
 
     def in_group(hits, ranks):
         """Sum of precisions down to the cutoff, with `hits` items spread evenly."""
         others = xp.divide_no_nan(hits - 1, ranks - 1)
-        density = xp.divide_no_nan(mean_weight * hits, ranks)
-        return density * ((above + 1) * sum_1 + others * sum_ranks)
+        return xp.divide_no_nan(hits, ranks) * (
+            (above + 1) * sum_1 + others * sum_ranks
+        )
 
     # The cutoff None is never inside a group.
     deepest = max([k for k in lists.cutoffs if k is not None], default=0)

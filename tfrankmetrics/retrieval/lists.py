@@ -35,6 +35,7 @@ class CountedLists:
     tied: Array  # [B, M] int64
     tied_before: Array  # [B, M] int64
     num_retrieved: Array  # [B] int64, of all candidates
+    num_items: Array  # [B] int64, see `num_judged`
     some_ranks: Array  # [B, D] float64, see `RankedLists`
     num_candidates: int
     query_weights: Array | None = None  # [B] float64
@@ -82,7 +83,7 @@ class CountedLists:
             query_weights=self.query_weights,
             deepest=deepest,
             num_retrieved=num_retrieved,
-            num_judged=num_judged(judged, num_retrieved),
+            num_judged=num_judged(judged, xp.astype(self.num_items, xp.float64)),
             some_ranks=some_ranks,
         )
 
@@ -183,6 +184,9 @@ def by_query(
     for number, measure in enumerate(named.values()):
         groups[order_of(measure)].append(number)
     measures = [*named.values()]
+    num_items = num_candidates - (items.exclude >= 0).sum(axis=1)
+    is_missed = items.is_valid & ~items.is_ranked & (items.relevance > 0)
+    num_items += is_missed.sum(axis=1)
     for order, numbers in groups.items():
         chosen = tuple(measures[number] for number in numbers)
         some_ranks = SomeRanks(ranks, chosen, num_candidates)
@@ -195,6 +199,7 @@ def by_query(
                 tied=ranks.tied[part],
                 tied_before=ranks.tied_before.get(order, ranks.tied)[part],
                 num_retrieved=ranks.num_retrieved[part],
+                num_items=num_items[part],
                 some_ranks=some_ranks.of(part),
                 num_candidates=num_candidates,
                 query_weights=None if query_weights is None else query_weights[part],
