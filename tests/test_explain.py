@@ -317,7 +317,7 @@ RULES = [
     ("mrr", [1, 1], "contribution = counted * 1/rank"),
     ("dcg", [1, 1], "contribution = gain * discount"),
     ("recall@1", [1, 1], "contribution = gain / 2"),
-    ("opa", [1, 0], ""),
+    ("opa", [1, 0], "contribution = pairs in order"),
 ]
 
 

@@ -26,6 +26,25 @@ def evaluate(n, *, queries=1, items=1, **options):
     return lambda: tfr.evaluate(labels, scores, ["ndcg@10", "map", "auc"], **options)
 
 
+def evaluate_ties_of_three_grades(n):
+    """A user stops within the first of the five groups of tied items."""
+    labels, scores = labels_and_scores(2, n)
+    return lambda: tfr.evaluate(labels, np.floor(5 * scores), ["err", "pfound"])
+
+
+def evaluate_a_category_for_each_item(n):
+    recommended = np.random.default_rng(0).permutation(n)[np.newaxis, :100]
+    target = {0: 0.5, 1: 0.5}
+    return lambda: tfr.evaluate(
+        [[0]], recommended, ["awrf"], inputs="ids", categories=range(n), target=target
+    )
+
+
+def explain_pairs(n):
+    labels, scores = labels_and_scores(1, n)
+    return lambda: tfr.explain(labels, scores, "opa")
+
+
 def evaluate_cutoffs(n):
     labels, scores = labels_and_scores(2000, 50)
     return lambda: tfr.evaluate(labels, scores, [f"ndcg@{k}" for k in range(1, n)])
@@ -250,6 +269,9 @@ def case(make, n, name="", **sizes):
     [
         case(evaluate, 20_000, "queries", queries=itself, items=same(50)),
         case(evaluate, 4_000, "items", queries=same(200), items=itself),
+        case(evaluate_ties_of_three_grades, 32_000),
+        case(evaluate_a_category_for_each_item, 4_000),
+        case(explain_pairs, 4_000),
         case(evaluate_cutoffs, 100),
         case(evaluate_ids, 20_000),
         case(evaluate_catalogue, 6_000),

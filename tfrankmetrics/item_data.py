@@ -181,10 +181,10 @@ class ItemVectors(ItemData):
 
 
 class ItemCategories(ItemData):
-    """A category for each item, such as its genre: a row of zeros and a one.
+    """A category for each item, such as its genre.
 
     Args:
-        values: Float64 `[V, G]`.
+        values: The position of each item's category in `names`, int64 `[V]`.
         ids: As in `ItemData`.
         names: The G categories, sorted.
     """
@@ -213,12 +213,11 @@ class ItemCategories(ItemData):
 
     @staticmethod
     def checked(values: np.ndarray) -> np.ndarray | None:
-        """Float64 `[V, G]`."""
+        """The position of each category in sorted order, int64 `[V]`."""
         is_valid = values.ndim == 1 and values.dtype.kind in "iuUbO"
         if not is_valid or any(value is None for value in values.tolist()):
             return None
-        names, codes = np.unique(values, return_inverse=True)
-        return np.equal(codes[:, np.newaxis], np.arange(len(names))).astype(np.float64)
+        return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
     def take(self, rows: np.ndarray) -> ItemData:
         """The categories of some items, by position."""
@@ -227,7 +226,7 @@ class ItemCategories(ItemData):
     @property
     def config(self) -> Any:
         """The argument that recreates these data, as plain Python."""
-        names = [self.names[code] for code in self.values.argmax(axis=1)]
+        names = [self.names[code] for code in self.values.tolist()]
         return names if self.ids is None else dict(zip(self.ids, names, strict=True))
 
 

@@ -16,7 +16,7 @@ from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import BinaryGain, NumLowerLabels, label_itself
 from tfrankmetrics.options import Average, RelevanceThreshold
 from tfrankmetrics.ranking.items import ItemGain
-from tfrankmetrics.ranking.pairs import pairs_in_order
+from tfrankmetrics.ranking.pairs import lower_below, pairs_in_order
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 
@@ -36,6 +36,13 @@ def ordered_pair_accuracy(lists: RankedLists, num_lower: ItemGain) -> Array:
     """OPA = pairs with the higher label on top / pairs of unequal labels."""
     pairs = pairs_in_order(lists, lists.relative_weights(num_lower))
     return xp.divide_no_nan(pairs, lists.total(num_lower))
+
+
+def accuracy_at_ranks(lists: RankedLists, num_lower: ItemGain) -> Array:
+    """The contribution of each rank to OPA."""
+    weights = lists.at_ranks(lists.relative_weights(num_lower))
+    pairs, total = weights * lower_below(lists), lists.total(num_lower)
+    return xp.divide_no_nan(pairs, total[:, xp.newaxis])
 
 
 def area_under_the_curve(lists: RankedLists, relevance: ItemGain) -> Array:
@@ -180,7 +187,16 @@ class AverageRelevancePosition(WholeListMetric):
 
 # In a mean over permutations, items that were not retrieved share the last ranks:
 # without results, all pairs of OPA and AUC would be tied.
-@metric("opa", formula=ordered_pair_accuracy, gain=NumLowerLabels, without_results=None)
+@metric(
+    "opa",
+    formula=ordered_pair_accuracy,
+    gain=NumLowerLabels,
+    without_results=None,
+    by_rank={
+        "pairs in order": lambda lists, num_lower: lower_below(lists),
+        "contribution": accuracy_at_ranks,
+    },
+)
 class OrderedPairAccuracy(WholeListMetric):
     """Ordered pair accuracy: the share of the pairs that is in the right order.
 

@@ -19,9 +19,8 @@ def pairs_in_order(lists: RankedLists, weight: ItemGain) -> Array:
     is_missed = judged.valid & ~judged.retrieved
     over_missed = _lower_among(is_missed, judged)
     over_missed = xp.where(is_missed, over_missed / 2, over_missed)
-    return _ranked_pairs(lists, lists.at_ranks(weight)) + xp.sum(
-        weight(judged) * over_missed, axis=1
-    )
+    ranked = xp.sum(lists.at_ranks(weight) * lower_below(lists), axis=1)
+    return ranked + xp.sum(weight(judged) * over_missed, axis=1)
 
 
 def lower_labels(items: Items) -> Array:
@@ -36,8 +35,8 @@ def _lower_among(among: Array, items: Items) -> Array:
     return xp.where(items.valid, xp.astype(lower, xp.float64), 0)
 
 
-def _ranked_pairs(lists: RankedLists, weights: Array) -> Array:
-    """The pairs among the retrieved items; `weights` `[B, D]` are by rank.
+def lower_below(lists: RankedLists) -> Array:
+    """How many retrieved items of a lower label rank below that at each rank, `[B, D]`.
 
     Going through the items by ascending label, each one wins over all earlier items
     that rank lower. A tie is counted as one half: it is won in the best order and lost
@@ -46,21 +45,21 @@ def _ranked_pairs(lists: RankedLists, weights: Array) -> Array:
     labels = without_negative_zero(lists.ranked.labels)
     labels = xp.where(lists.ranked.retrieved, labels, float("inf"))
     by_label = xp.argsort(labels, axis=1)
-    weights = xp.gather(weights, by_label)
 
     def mean_of_worst_and_best(groups):
         worst = order_within_groups(groups.start, by_label)
         best = xp.argsort(labels, axis=1, descending=True)
         best = order_within_groups(groups.start, best)
-        positions = [xp.gather(each, by_label) for each in (worst, best)]
-        both = _inversions(xp.concat(positions, axis=0), xp.tile(weights, [2, 1]))
-        return xp.mean(xp.reshape(both, [2, -1]), axis=0)
+        positions = xp.concat([worst, best], axis=0)
+        below = _inversions(xp.gather(positions, xp.tile(by_label, [2, 1])))
+        both = xp.gather(below, positions)
+        return xp.mean(xp.reshape(both, [2, -1, xp.shape(labels)[1]]), axis=0)
 
-    return lists.if_tied(mean_of_worst_and_best, _inversions(by_label, weights))
+    return lists.if_tied(mean_of_worst_and_best, _inversions(by_label))
 
 
-def _inversions(positions: Array, weights: Array) -> Array:
-    """Sum over the items of weight * number of earlier items with a later position.
+def _inversions(positions: Array) -> Array:
+    """For each position, how many earlier items have a later one, float64 `[B, D]`.
 
     Sorts the items by the bits of their `positions` `[B, D]`, each row a permutation of
     0 ... D-1, from the highest bit: two items are separated where their bits first
@@ -73,25 +72,22 @@ def _inversions(positions: Array, weights: Array) -> Array:
         lambda bit: 2 * bit < size, lambda bit: (2 * bit,), [1], like=positions
     )[0]
 
-    def separate(bit, positions, weights, total):
+    def separate(bit, positions, numbers):
         is_one = xp.equal(positions // bit % 2, 1)
         ones = xp.cumulative_sum(xp.astype(is_one, xp.int32), axis=1, exclusive=True)
         # From this step on, items with the same higher bits are adjacent.
         start = index // (2 * bit) * (2 * bit)
         ones_before = ones - xp.take(ones, start, axis=1)
-        won = xp.where(~is_one, weights * xp.astype(ones_before, xp.float64), 0)
+        numbers += xp.where(is_one, 0, ones_before)
         goes_to = start + xp.where(
             is_one, bit + ones_before, index - start - ones_before
         )
         order = xp.argsort(goes_to, axis=1)
-        return (
-            bit // 2,
-            xp.gather(positions, order),
-            xp.gather(weights, order),
-            total + xp.sum(won, axis=1),
-        )
+        return bit // 2, xp.gather(positions, order), xp.gather(numbers, order)
 
-    total = xp.zeros(xp.shape(weights)[:1], xp.float64, like=weights)
-    return xp.while_loop(
-        lambda bit, *_: bit > 0, separate, [top_bit, positions, weights, total]
-    )[3]
+    numbers = xp.while_loop(
+        lambda bit, *_: bit > 0,
+        separate,
+        [top_bit, positions, xp.zeros_like(positions)],
+    )[2]
+    return xp.astype(numbers, xp.float64)

@@ -12,12 +12,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from types import ModuleType
 from typing import NamedTuple
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.item_data import ItemData
+from tfrankmetrics.item_data import ItemCategories, ItemData
 from tfrankmetrics.ranking.items import is_retrieved
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_items import depth_for
@@ -98,12 +99,16 @@ class Recommended:
         Args:
             data: A number for each item, or a vector: an option, or an array that is
                 computed from the `values` of an option, such as `price.values < 10`.
+                For categories, the number of items of each category is summed up.
             attention: A weight for each rank, `[D]`; 1 by default.
 
         Returns:
-            Float64 `[B, C]`, or `[B, C, G]` for vectors of length G.
+            Float64 `[B, C]`, or `[B, C, G]` for vectors of length G or G categories.
         """
-        return self._sum(self._values(data), self._shown(attention))
+        shown = self._shown(attention)
+        if isinstance(data, ItemCategories):
+            return self._sum_by_category(data, shown)
+        return self._sum(self._values(data), shown)
 
     def pair_sums(self, vectors: ItemData) -> Array:
         """The sum of the products of all pairs of items down to each cutoff, `[B, C]`.
@@ -140,38 +145,66 @@ class Recommended:
             segments: The segment of each query, int64 `[B]`.
             num_segments: S.
         """
-        shown, starts = self._shown(attention), (segments * num_items)[:, xp.newaxis]
-        size = num_segments * num_items
-        index = xp.reshape(starts + self._clipped(num_items), [-1])
-        weights = self.weights[:, xp.newaxis]
-        parts = []
-        for number in range(len(self.cutoffs)):
-            amounts = xp.reshape(shown.at_ranks[:, number] * weights, [-1])
-            parts.append(xp.segment_sum(amounts, index, size))
-        total = xp.stack(parts)
-        if self.ties is not None and self.ties.groups.last_items is not None:
-            total = xp.cond(
-                self.ties.may_exist,
-                lambda: total + self._exposure_of_last(shown, starts, weights, size),
-                lambda: total,
-            )
+        starts = (segments * num_items)[:, xp.newaxis]
+        total = self._sum_by_index(
+            self._shown(attention).times(self.weights),
+            num_items,
+            lambda items: starts + items,
+            num_segments * num_items,
+        )
         return xp.reshape(total, [len(self.cutoffs), num_segments, num_items])
 
-    def _exposure_of_last(
-        self, shown: Shown, starts: Array, weights: Array, size: int
+    def _sum_by_category(self, categories: ItemCategories, shown: Shown) -> Array:
+        """How much of each category is shown down to each cutoff, `[B, C, G]`."""
+        number, queries = len(categories.names), xp.shape(self.exists)[0]
+        starts = xp.arange(queries, dtype=xp.int64, like=self.exists) * number
+        of_items = xp.asarray(categories.values, xp.int64, like=self.exists)
+        total = self._sum_by_index(
+            shown,
+            len(categories),
+            lambda items: starts[:, xp.newaxis] + xp.take(of_items, items, axis=0),
+            queries * number,
+        )
+        total = xp.reshape(total, [len(self.cutoffs), queries, number])
+        return xp.stack([total[number] for number in range(len(self.cutoffs))], axis=1)
+
+    def _sum_by_index(
+        self,
+        shown: Shown,
+        num_items: int,
+        index_of: Callable[[Array], Array],
+        size: Array | int,
     ) -> Array:
-        is_here = self._last_items
-        items = self.ids
-        if items is None:
-            items = xp.arange(xp.shape(is_here)[1], like=is_here)[xp.newaxis]
-        index = xp.where(is_here, starts + xp.astype(items, xp.int64), 0)
-        index = xp.reshape(index, [-1])
-        parts = []
-        for number in range(len(self.cutoffs)):
-            amounts = shown.last[:, number, xp.newaxis] * weights
-            amounts = xp.where(is_here, amounts, 0)
-            parts.append(xp.segment_sum(xp.reshape(amounts, [-1]), index, size))
-        return xp.stack(parts)
+        """The shown parts of the items, added up by an index of each, `[C, size]`.
+
+        Args:
+            shown: How much of each item is shown.
+            num_items: The number of items, V.
+            index_of: Returns the index of items of each query, int64 `[B, X]`.
+            size: The number of indexes.
+        """
+
+        def added_up(amounts, index):
+            index = xp.reshape(index, [-1])
+            parts = [
+                xp.segment_sum(xp.reshape(amounts[:, number], [-1]), index, size)
+                for number in range(len(self.cutoffs))
+            ]
+            return xp.stack(parts)
+
+        total = added_up(shown.at_ranks, index_of(self._clipped(num_items)))
+        if self.ties is None or self.ties.groups.last_items is None:
+            return total
+
+        def with_last():
+            is_here, items = self._last_items, self.ids
+            if items is None:
+                items = xp.arange(xp.shape(is_here)[1], like=is_here)[xp.newaxis]
+            items = xp.where(is_here, xp.astype(items, xp.int64), 0)
+            amounts = xp.where(is_here[:, xp.newaxis], shown.last[..., xp.newaxis], 0)
+            return total + added_up(amounts, index_of(items))
+
+        return xp.cond(self.ties.may_exist, with_last, lambda: total)
 
     def _values(self, data: ItemData | Array) -> Array:
         values = data.values if isinstance(data, ItemData) else data
@@ -278,6 +311,11 @@ class Shown(NamedTuple):
 
     at_ranks: Array  # [B, C, D]; 0 in the tied group at the last rank
     last: Array  # [B, C], for each item of that group, which continues below
+
+    def times(self, weights: Array) -> Shown:
+        """The same, weighted by query, `[B]`."""
+        weights = weights[:, xp.newaxis]
+        return Shown(self.at_ranks * weights[..., xp.newaxis], self.last * weights)
 
 
 def recommend_by_score(

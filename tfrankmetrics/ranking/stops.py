@@ -143,12 +143,13 @@ def _rank_by_rank(
     The probability is 0 at the other ranks.
 
     It computes one group of each list: the one at the last rank or, if the ranking is
-    as deep as the lists, the largest. With a mean p of the items, a user continues
-    beyond s ranks with a probability of at most (1 - mean p)^s (Maclaurin's
-    inequality); therefore, few ranks may suffice.
+    as deep as the lists, the largest of those that the user may reach. With a mean p of
+    the items, a user continues beyond s ranks with a probability of at most
+    (1 - mean p)^s (Maclaurin's inequality); therefore, few ranks may suffice.
     """
     if stops.of_last is None:
-        largest = xp.argmax(groups.sizes, axis=1)[:, xp.newaxis]
+        sizes = xp.where(is_read, groups.sizes, 0)
+        largest = xp.argmax(sizes, axis=1)[:, xp.newaxis]
         is_here = xp.equal(groups.start, xp.gather(groups.start, largest))
         p = xp.where(is_here, stops.at_ranks, 0)
     else:
