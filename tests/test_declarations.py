@@ -361,15 +361,23 @@ def declarations():
         (lambda: declare(inputs=(str, "labels")), TypeError, "type of `inputs` must be a Literal"),
         (lambda: declare(k=(int | None, 1)), TypeError, "default of `k` must be None"),
         (lambda: declare(mask=(float, 1.0)), TypeError, "an argument of `evaluate`.*Received: `mask`"),
-        (lambda: declare(formula=3), TypeError, "formula of `half` must be a function. Received: 3"),
+        (lambda: declare(formula=3), TypeError, "`formula` of `half` must be a function. Received: 3"),
+        (lambda: declare(facts={"unjudged": "x"}), TypeError, "`unjudged` of `half` must be one of 'drop', 'keep', or None. Received: 'x'"),
+        (lambda: declare(facts={"unaffected_by": "seed"}), TypeError, "`unaffected_by` of `half` must be a tuple of the names of options. Received: 'seed'"),
+        (lambda: declare(facts={"unaffected_by": ("sed",)}), TypeError, "must name options. Received: 'sed'"),
+        (lambda: declare(facts={"without_results": "best"}), TypeError, "`without_results` of `half` must be a finite number, or one of 'worst', or None"),
+        (lambda: declare(facts={"lower_is_better": "no"}), TypeError, "`lower_is_better` of `half` must be True or False"),
+        (lambda: declare(facts={"by_rank": ["gain"]}), TypeError, "`by_rank` of `half` must be a dict"),
+        (lambda: declare(facts={"total": 1}), TypeError, "`total` of `half` must be a function"),
+        (lambda: declare(facts={"conflicts": ("ties",)}), TypeError, "`conflicts` of `half` must be a tuple of"),
         (lambda: declare(gain=One()), TypeError, "must be a subclass of ItemGain.*not an object"),
         (lambda: declare(gain="linear"), TypeError, "must be a subclass of ItemGain.*Received: 'linear'"),
         (lambda: declare(gain=lambda: 1.0), TypeError, "must be a subclass of ItemGain"),
         (lambda: declare(aliases="HALF"), TypeError, "must be a tuple of names. Received: 'HALF'"),
         (lambda: declare(ties=(Literal["stable"], "expected")), ValueError, "`ties` of `half` must be one of 'stable'"),
         (lambda: declare(gain=tfr.LabelGain, gain_=(str, "")), TypeError, "'gain_'|'gain'"),
-        (lambda: declare(facts={"range": 1}), TypeError, "range of `half` must be a pair of numbers.*Received: 1"),
-        (lambda: declare(facts={"range": (1, 0)}), TypeError, r"must be below the highest. Received: range=\(1, 0\)"),
+        (lambda: declare(facts={"range": 1}), TypeError, "`range` of `half` must be a pair of numbers.*Received: 1"),
+        (lambda: declare(facts={"range": (1, 0)}), TypeError, r"the lowest below the highest value. Received: \(1, 0\)"),
         (lambda: declare(facts={}), TypeError, r"must be in its range, \(0, 1\). Received: \[0.5 1.  2. \]"),
         (lambda: declare(facts={"range": (-1, 9)}), TypeError, r"without results must be the declared one, -1. Received: \[0. 0. 0.\]"),
         (lambda: declare(empty=(Literal["one"], "one")), ValueError, "`empty` of `half` must be one of"),
@@ -397,6 +405,19 @@ def test_undeclared_classes_raise():
     for cls in (tfr.TopKMetric, Undeclared):
         with pytest.raises(TypeError, match="declared with @tfrankmetrics"):
             cls(k=3)
+
+
+ATTRIBUTES = {n for n in dir(tfr.NDCG()) if not n.startswith("__")}
+ATTRIBUTES = sorted(ATTRIBUTES - {*tfr.NDCG.fields})
+
+
+@pytest.mark.parametrize("name", [*ATTRIBUTES, "declaration", "self"])
+def test_a_field_does_not_hide_an_attribute(declarations, name):
+    def formula(lists, gain, **options):
+        return half(lists, gain)
+
+    with pytest.raises(TypeError, match=f"Received: `{name}`"):
+        declare(formula=formula, **{name: (float, 0.5)})
 
 
 def on_padding(lists, gain):
@@ -430,6 +451,13 @@ class PaddingCounts(tfr.ItemGain):
         return tf.cast(items.labels, tf.float64) + 1
 
 
+class FirstItem(tfr.ItemGain):
+    """A gain of the first item alone, [B, 1]."""
+
+    def __call__(self, items):
+        return items.xp.astype(items.labels, items.xp.float64)[:, :1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -443,6 +471,8 @@ class PaddingCounts(tfr.ItemGain):
         ({"formula": lambda lists: 1.0}, "list of 4 items: TypeError"),
         ({"formula": lambda lists, gain: {}["x"]}, "list of 4 items: KeyError: 'x'"),
         ({"gain": tfr.ItemGain}, "list of 4 items: NotImplementedError"),
+        ({"gain": FirstItem}, r"gain of `half` must return a float64 number for each item.*\(1, 4\)"),
+        ({"facts": {"by_rank": {"x": half}}}, r"column 'x' in `by_rank` of `half` must be a float64 number for each rank"),
         ({"gain": PaddingCounts}, "must not depend on padding"),
         ({"formula": on_padding, "base": tfr.WholeListMetric}, "must not depend on padding"),
         ({"formula": share_of_batch}, "must not depend on the other lists"),

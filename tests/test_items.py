@@ -588,6 +588,32 @@ def test_integer_categories_are_saved():
     assert float(many.result()["awrf@1"]) == float(again.result()["awrf@1"])
 
 
+@pytest.mark.parametrize("kind", [dict, pd.Series])
+@pytest.mark.parametrize(
+    ("name", "option", "data", "more"),
+    [
+        ("mean_popularity", "popularity", {3: 0.5, 1: 0.25, 2: 1.0}, {}),
+        ("mean_popularity", "popularity", {"c": 0.5, "a": 0.25, "b": 1.0}, {}),
+        ("intra_list_diversity", "vectors", {2: [1, 0], 1: [0, 1], 3: [1, 1]}, {}),
+        ("awrf", "categories", {2: 5, 1: 7, 3: 5}, {"target": {5: 0.5, 7: 0.5}}),
+    ],
+)
+def test_data_by_id_are_saved_by_id(kind, name, option, data, more):
+    items = [*data]
+    options = {"inputs": "ids", option: kind(data), **more}
+    metric = ITEM_METRICS[name].cls(k=1, **options)
+    again = metric.from_config(json.loads(json.dumps(metric.get_config())))
+    expected, found = (
+        tfr.evaluate([items[:1]], [items], [each], inputs="ids")
+        for each in (metric, again)
+    )
+    assert found == expected
+    with pytest.raises(ValueError, match="in the order of their ids"):
+        again.update_state([[0]], [[0]])
+    with pytest.raises(ValueError, match="in the order of their ids"):
+        tfr.RankingMetrics([f"{name}@1"], **options)
+
+
 def test_lists_without_items_are_excluded():
     options = {"inputs": "ids", **DATA}
     found = tfr.evaluate([[0], [1]], [[], []], NAMES[:-1], **options)

@@ -43,16 +43,11 @@ class ItemData:
         """
         if isinstance(data, cls):
             return data
-        ids = None
-        if isinstance(data, Mapping):
-            ids, data = tuple(data), list(data.values())
-        elif _is_series(data):
-            ids, data = tuple(data.index.tolist()), data.to_numpy()
-        try:
-            array = np.asarray(data)
-            values = cls.checked(array) if array.dtype.kind in "fiubUO" else None
-        except (OverflowError, TypeError, ValueError):
-            values = None
+        ids, values = _ids_and_values(data)
+        values = cls._checked(values)
+        if values is None and _are_pairs(data):  # data by id as they were saved
+            ids = tuple(tuple(i) if isinstance(i, list) else i for i, _ in data)
+            values = cls._checked([value for _, value in data])
         if values is None or not len(values):
             raise ValueError(
                 f"`{option}` must be {cls.words}, in the order of the items' ids, or a "
@@ -63,6 +58,14 @@ class ItemData:
                 f"`{option}` must contain each item once. Received: an id twice."
             )
         return cls(values, ids)
+
+    @classmethod
+    def _checked(cls, data: Any) -> np.ndarray | None:
+        try:
+            array = np.asarray(data)
+            return cls.checked(array) if array.dtype.kind in "fiubUO" else None
+        except (OverflowError, TypeError, ValueError):
+            return None
 
     @staticmethod
     def checked(values: np.ndarray) -> np.ndarray | None:
@@ -113,8 +116,32 @@ class ItemData:
     @property
     def config(self) -> Any:
         """The argument that recreates these data, as plain Python."""
-        values = self.values.tolist()
-        return values if self.ids is None else dict(zip(self.ids, values, strict=True))
+        return as_config(self.ids, self._plain_values())
+
+    def _plain_values(self) -> list[Any]:
+        return self.values.tolist()
+
+
+def _ids_and_values(data: Any) -> tuple[tuple[Hashable, ...] | None, Any]:
+    """The ids of items, from a dict or a Series, and their values."""
+    if isinstance(data, Mapping):
+        return tuple(data), list(data.values())
+    if hasattr(data, "index") and hasattr(data, "to_numpy"):
+        return tuple(data.index.tolist()), data.tolist()
+    return None, data
+
+
+def as_config(ids: Sequence[Hashable] | None, values: Sequence[Any]) -> list[Any]:
+    """Values, or pairs of an id and its value, since JSON has no keys but strings."""
+    if ids is None:
+        return [*values]
+    return [[*pair] for pair in zip(ids, values, strict=True)]
+
+
+def _are_pairs(data: Any) -> bool:
+    return isinstance(data, list) and all(
+        isinstance(each, list) and len(each) == 2 for each in data
+    )
 
 
 def _as_float64(values: np.ndarray) -> np.ndarray:
@@ -122,10 +149,6 @@ def _as_float64(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "U":
         raise ValueError("text is not a number")
     return values.astype(np.float64)
-
-
-def _is_series(data: Any) -> bool:
-    return hasattr(data, "index") and hasattr(data, "to_numpy")
 
 
 class ItemNumbers(ItemData):
@@ -206,9 +229,10 @@ class ItemCategories(ItemData):
         found: Any = super().of(option, data)
         if found is data:
             return found
-        if isinstance(data, Mapping):
-            data = list(data.values())
-        names = tuple(np.unique(np.asarray(data)).tolist())
+        values = _ids_and_values(data)[1]
+        if found.ids is not None and _are_pairs(values):
+            values = [value for _, value in values]
+        names = tuple(np.unique(np.asarray(values)).tolist())
         return cls(found.values, found.ids, names)
 
     @staticmethod
@@ -223,11 +247,8 @@ class ItemCategories(ItemData):
         """The categories of some items, by position."""
         return type(self)(self.values[rows], None, self.names)
 
-    @property
-    def config(self) -> Any:
-        """The argument that recreates these data, as plain Python."""
-        names = [self.names[code] for code in self.values.tolist()]
-        return names if self.ids is None else dict(zip(self.ids, names, strict=True))
+    def _plain_values(self) -> list[Any]:
+        return [self.names[code] for code in self.values.tolist()]
 
 
 class CategoryShares:
@@ -251,9 +272,7 @@ class CategoryShares:
         """
         if isinstance(data, cls):
             return data
-        shares: Any = data
-        if isinstance(data, list) and all(isinstance(e, list) for e in data):
-            shares = dict(data)  # as it was saved, since JSON has no keys but strings
+        shares: Any = dict(data) if _are_pairs(data) else data  # as they were saved
         is_valid = isinstance(shares, Mapping) and all(
             is_finite(share) and share >= 0 for share in shares.values()
         )
@@ -291,4 +310,4 @@ class CategoryShares:
     @property
     def config(self) -> list[list[Any]]:
         """The argument that recreates these shares, as plain Python."""
-        return [[*pair] for pair in self.shares]
+        return as_config(*zip(*self.shares, strict=True))

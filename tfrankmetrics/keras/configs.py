@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from tfrankmetrics.item_data import CategoryShares, ItemData
+from tfrankmetrics.item_data import CategoryShares, ItemData, as_config
 from tfrankmetrics.keras.bases import keras
 from tfrankmetrics.rules import shortened
 
@@ -44,15 +42,11 @@ def from_config(value: Any) -> Any:
 
 
 def _serialized(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
     if isinstance(value, (ItemData, CategoryShares)):
         return value.config
-    if isinstance(value, Mapping):  # JSON has no keys but strings
-        return [[*pair] for pair in value.items()]
-    if hasattr(value, "to_numpy"):  # a column of pandas
-        return value.tolist()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, Mapping):
+        return as_config([*value], [*value.values()])
+    if hasattr(value, "tolist"):  # of NumPy or pandas
         return value.tolist()
     if callable(value):
         return keras.utils.serialize_keras_object(value)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.arguments import KerasArguments
 from tfrankmetrics.arrays import Array
+from tfrankmetrics.engine.items import require_data_in_order
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.keras.lazy import LazyKerasMetric
 from tfrankmetrics.keras.registration import registered
@@ -74,6 +75,7 @@ class RankingMetrics(LazyKerasMetric):
         metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
         request, given = read_request(KerasArguments, metrics, arguments)
         request.require_free_keys((), has_ids=False)
+        require_data_in_order(request.measures)
         super().__init__(
             request.measures,
             request.data,

@@ -32,11 +32,12 @@ from tfrankmetrics.engine.measure import (
 from tfrankmetrics.keras.registration import is_keras_loaded, registered
 from tfrankmetrics.metrics.fields import Field, dataclass_transform, with_fields
 from tfrankmetrics.metrics.trial import require_free_fields, try_declaration
-from tfrankmetrics.options import CONFLICTS
+from tfrankmetrics.options import CONFLICTS, Options
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Exposure
-from tfrankmetrics.rules import Conflict, listed
+from tfrankmetrics.rules import Conflict, Rule, listed, rule_of, shortened
+from tfrankmetrics.signatures import options_of
 
 T = TypeVar("T")
 
@@ -149,8 +150,8 @@ def metric(
         ValueError: A name is already taken or malformed, or a default does not fit its
             type.
     """
-    _require_functions(name, formula, aliases)
-    _require_range(name, range)
+    by_rank = by_rank or {}
+    _require_arguments(name, locals())
     worst, best = reversed(range) if lower_is_better else range
     if gain is None:  # a query without recommendations is excluded from the mean
         without_results = None
@@ -172,6 +173,11 @@ def metric(
         if is_keras_loaded() and not is_ours:  # otherwise when Keras needs the metric
             require_free_fields(cls)
         fields: dict[str, Field] = declared.fields
+        if unknown := {*unaffected_by} - {*options_of(Options), *fields}:
+            raise TypeError(
+                f"`unaffected_by` of `{name}` must name options. Received: "
+                f"{listed(sorted(unknown))}."
+            )
         _require_gain(name, gain, value, reads_items=declared.reads_items)
         taken = [o for f in (gain, formula, value) if f for o in keyword_parameters(f)]
         if value is not None:
@@ -187,7 +193,7 @@ def metric(
             value=value,
             total=None if gain is None else total,
             conflicts=(*_shared_conflicts(fields), *conflicts),
-            by_rank=by_rank or {},
+            by_rank=by_rank,
             reads_first_relevant=reads_first_relevant,
             cutoff_hint=f" {cutoff_hint}" if cutoff_hint else "",
             has_cutoff="k" in fields,
@@ -228,31 +234,51 @@ def _require_gain(name: str, gain: Any, value: Any, *, reads_items: bool) -> Non
         )
 
 
-def _require_functions(name: str, formula: Any, aliases: Any) -> None:
+def _is_range(value: Any) -> bool:
+    is_pair = isinstance(value, tuple | list) and len(value) == 2
+    return (
+        is_pair
+        and all(isinstance(end, numbers.Real) for end in value)
+        and value[0] < value[1]
+    )
+
+
+def _are(kind: type) -> Callable[[Any], bool]:
+    """Whether a value is a tuple of objects of this class."""
+    return lambda value: (
+        isinstance(value, tuple | list)
+        and all(isinstance(each, kind) for each in value)
+    )
+
+
+# What the arguments of `metric` must be.
+_RULES = {
+    "formula": Rule("a function", callable),
+    "total": Rule("a function", callable),
+    "aliases": Rule("a tuple of names", _are(str)),
+    "lower_is_better": rule_of(bool),
+    "range": Rule("a pair of numbers, the lowest below the highest value", _is_range),
+    "without_results": rule_of(float | Literal["worst"] | None),
+    "unjudged": rule_of(Literal["drop", "keep"] | None),
+    "unaffected_by": Rule("a tuple of the names of options", _are(str)),
+    "conflicts": Rule("a tuple of `tfrankmetrics.options.Conflict`", _are(Conflict)),
+    "by_rank": Rule(
+        "a dict from the names of columns to functions",
+        lambda value: isinstance(value, Mapping) and all(map(callable, value.values())),
+    ),
+    "reads_first_relevant": rule_of(bool),
+    "cutoff_hint": rule_of(str),
+}
+
+
+def _require_arguments(name: str, given: Mapping[str, Any]) -> None:
     """Raises TypeError for arguments of `metric` of the wrong kind."""
-    if not callable(formula):
-        raise TypeError(
-            f"The formula of `{name}` must be a function. Received: {formula!r}."
-        )
-    if not isinstance(aliases, tuple | list):
-        raise TypeError(
-            f"The aliases of `{name}` must be a tuple of names. Received: {aliases!r}."
-        )
-
-
-def _require_range(name: str, range: Any) -> None:
-    """Raises TypeError unless a range is its lowest and its highest value."""
-    is_pair = isinstance(range, tuple | list) and len(range) == 2
-    if not is_pair or not all(isinstance(end, numbers.Real) for end in range):
-        raise TypeError(
-            f"The range of `{name}` must be a pair of numbers, the lowest and the "
-            f"highest value. Received: {range!r}."
-        )
-    if not range[0] < range[1]:
-        raise TypeError(
-            f"The lowest value of `{name}` must be below the highest. Received: "
-            f"range={range!r}."
-        )
+    for argument, rule in _RULES.items():
+        if not rule.holds(given[argument]):
+            raise TypeError(
+                f"`{argument}` of `{name}` must be {rule.words}. Received: "
+                f"{shortened(given[argument])}."
+            )
 
 
 def _shared_conflicts(fields: dict[str, Field]) -> Iterator[Conflict]:

@@ -63,7 +63,7 @@ _ARGUMENTS |= {*shared_arguments(RowCallbackArguments)}
 def with_fields(cls: type[T]) -> type[T]:
     """Turns the typed fields of a class into its signature and its attributes."""
     declared: Any = cls
-    inherited = getattr(cls, "fields", {})
+    inherited = getattr(super(cls, cls), "fields", {})
     own = _own_fields(cls, inherited)
     for name in own:
         if name in ("convention", "name", "dtype"):
@@ -115,7 +115,7 @@ def _own_fields(cls: type, inherited: dict[str, Field]) -> dict[str, Field]:
         if name in inherited:
             _require_known_choices(cls, name, annotation, inherited[name].type)
         else:
-            _require_free_field(cls, name)
+            _require_free_field(cls, name, is_base=not inherited)
             known = Average if name == "average" else None
             _require_known_choices(cls, name, annotation, known)
         own[name] = Field(annotation, _default_of(cls, name))
@@ -139,8 +139,15 @@ def _default_of(cls: type, name: str) -> Any:
     return default
 
 
-def _require_free_field(cls: type, name: str) -> None:
-    """Raises TypeError for a field with the name of an argument of a function."""
+def _require_free_field(cls: type, name: str, *, is_base: bool) -> None:
+    """Raises TypeError for a field with the name of an argument or an attribute."""
+    bases = () if is_base else cls.__mro__[1:-1]
+    taken = {n for base in bases for n in (*vars(base), *base.__annotations__)}
+    if name in taken or name == "self" or name.startswith("_"):
+        raise TypeError(
+            "A field must not have the name of an attribute of all metrics, nor begin "
+            f"with an underscore. Received: `{name}` of {cls.__name__}."
+        )
     if name in _ARGUMENTS:
         raise TypeError(
             "A field must not have the name of an argument of `evaluate`, "

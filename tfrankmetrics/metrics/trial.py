@@ -11,7 +11,7 @@ import functools
 import itertools
 import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from tfrankmetrics.engine.values import values_and_weights
 from tfrankmetrics.graphs import outside_of_graphs
 from tfrankmetrics.inputs.ids import read_ids
 from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.ranking.ties import TieBreaking
 
 Values = Callable[..., np.ndarray]  # of labels, scores and perhaps cutoffs
 
@@ -104,6 +105,7 @@ def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
     try:
         value = values([LABELS], [SCORES])
         for check in (
+            _require_gains_and_columns,
             _require_no_padding,
             _require_single_lists,
             _require_no_cutoff_at_the_end,
@@ -112,6 +114,8 @@ def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
             _require_value_without_results,
         ):
             check(declaration, value, values)
+        if "expected" in typing.get_args(declaration.types["ties"]):
+            _require_exact_ties(declaration, values)
     except _TrialError as error:
         raise TypeError(str(error)) from None
     except Exception as error:
@@ -122,8 +126,6 @@ def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
             "help(tfrankmetrics.RankedLists) describes the attributes for formulas, "
             "such as lists.expected(gain), the gains at each rank."
         ) from error
-    if "expected" in typing.get_args(declaration.types["ties"]):
-        _require_exact_ties(declaration, values)
     return value
 
 
@@ -169,6 +171,38 @@ class _FormulaError(TypeError):
 
 class _TrialError(Exception):
     """A value that violates a rule, rather than a formula that fails."""
+
+
+def _require_gains_and_columns(
+    declaration: Declaration, value: np.ndarray, values: Values
+) -> None:
+    """Tries the functions with NumPy's arrays, which those of TensorFlow read, too."""
+    labels = np.array([LABELS])
+    if declaration.has_subtopics:
+        labels = np.stack([labels, labels], axis=2)
+    lists = read_labels(labels, np.array([SCORES]), library="numpy")
+    ranked = lists.rank(None, TieBreaking("stable", None), 0)
+    ranked = dataclasses.replace(ranked, cutoffs=(None,))
+    measure = make_measure(declaration)
+    gains = measure.gain(ranked.judged)
+    if not _is_float64(gains, [(1, len(LABELS))]):
+        raise _TrialError(
+            f"The gain of `{declaration.name}` must return a float64 number for each "
+            f"item, [B, D], in this case {(1, len(LABELS))}. Received: {gains!r}."
+        )
+    for column in declaration.by_rank:
+        of_ranks = measure.by_rank(column, ranked)
+        if not _is_float64(of_ranks, [(1, len(LABELS)), (len(LABELS),)]):
+            raise _TrialError(
+                f"The column {column!r} in `by_rank` of `{declaration.name}` must be a "
+                "float64 number for each rank, [B, D] or [D], in this case "
+                f"{(1, len(LABELS))}. Received: {of_ranks!r}."
+            )
+
+
+def _is_float64(array: Any, shapes: Sequence[tuple[int, ...]]) -> bool:
+    is_float64 = getattr(array, "dtype", None) == np.float64
+    return is_float64 and tuple(array.shape) in shapes
 
 
 def _require_no_padding(
@@ -261,7 +295,7 @@ def _require_exact_ties(declaration: Declaration, values: Values) -> None:
     tied = values([LABELS], [[1.0] * len(LABELS)])
     where = " at the cutoffs 1, 2 and none" if declaration.has_cutoff else ""
     if not _are_close(tied, mean):
-        raise TypeError(
+        raise _TrialError(
             "With ties='expected', a value must be the mean over all permutations of "
             f"the tied items. Received: `{declaration.name}` of tied items with the "
             f"labels {LABELS} is {tied.tolist()}{where}, and its mean over all "
