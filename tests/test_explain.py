@@ -310,6 +310,17 @@ def test_values_of_a_table_have_the_bits_of_evaluate_rows():
     assert f"of query {int(query)}:" in str(explanation)
 
 
+def test_the_running_value_of_an_empty_list_is_its_value():
+    for empty, value in (("zero", 0.0), ("one", 1.0)):
+        explanation = tfr.explain([0, 0], [2, 1], "ndcg", empty=empty)
+        assert explanation.value == value
+        assert explanation.columns["running value"].tolist() == [value] * 2
+    text = (
+        '1.0000, the value of an empty list with empty="one". The running value starts'
+    )
+    assert text in str(explanation)
+
+
 RULES = [
     ("err@3", [2, 2, 2], "contribution = stop * 1/rank"),
     ("err@2", [1, 2], "contribution = stop * 1/rank"),

@@ -188,6 +188,7 @@ def test_groups_and_query_ids_of_any_dtype():
         pd.Series(["b"] * 3 + ["a"] * 3, dtype="category"),
         pd.Series(["b"] * 3 + ["a"] * 3, index=[9, 8, 7, 6, 5, 4]),
         [True] * 3 + [False] * 3,
+        np.array([(1, "b")] * 3 + [(1, "a")] * 3, "i8, U1"),
     ):
         assert tfr.evaluate_rows(ids, labels, scores, metrics) == pytest.approx(
             expected
@@ -335,6 +336,14 @@ def test_rows_and_lists_break_random_ties_the_same_way():
         ({"labels": ["1", "x", "2"]}, "must hold numbers.*'x' in row 1"),
         ({"labels": ["1", "0", "2"]}, "must hold numbers.*'1' in row 0"),
         ({"labels": np.array([1, None, 2])}, "must hold numbers.*None in row 1"),
+        (
+            {"labels": [1, 10**30, 2]},
+            f"of at most 64 bits. Received: {10**30} in row 1",
+        ),
+        (
+            {"scores": [-(10**30), 1, 2]},
+            f"of at most 64 bits. Received: -{10**30} in row 0",
+        ),
         ({"sample_weight": [1.0, 1.0, -1.0]}, "at least 0.*-1.0 in row 2"),
         ({"gian": "linear"}, "'gian'"),
     ],

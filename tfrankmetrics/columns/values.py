@@ -102,7 +102,8 @@ def as_column(name: str, column: Any) -> np.ndarray:
         raise ValueError(f"{rule} Received: values of different shapes.") from None
     if array.ndim != 1:
         raise ValueError(f"{rule} Received: shape {array.shape}.")
-    return array
+    # NumPy does not compare records, so they become tuples.
+    return as_objects(array.tolist()) if array.dtype.kind == "V" else array
 
 
 def as_numbers(name: str, column: Any) -> np.ndarray:
@@ -111,6 +112,12 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
     if array.dtype == object and all(map(_is_number, array.tolist())):
         column = array.tolist()
         array = np.asarray(column)
+        if array.dtype == object:
+            row, value = max(enumerate(column), key=lambda each: abs(each[1]))
+            raise ValueError(
+                f"`{name}` must hold numbers of at most 64 bits. Received: "
+                f"{shortened(value)} in row {row}. Convert them to float."
+            )
     refuse_rounded_integers(f"`{name}`", column, array)
     if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
         return array.astype(np.float32)

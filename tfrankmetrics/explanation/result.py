@@ -93,7 +93,10 @@ class Explanation(ShownAsTable):
 
 def _text_of(working: Working) -> str:
     if not math.isnan(working.value):
-        return f"{working.value:.4f}"
+        value = f"{working.value:.4f}"
+        if working.is_empty and working.measure["empty"] == "one":
+            return f'{value}, the value of an empty list with empty="one"'
+        return value
     if working.measure["empty"] == "skip":
         return "excluded from the mean, since the list is empty or the weight is 0"
     return "excluded from the mean, since the weight is 0"

@@ -81,6 +81,7 @@ class Working:
             only if it has a gain.
         start: The part that no rank contributes, such as that of the items not
             retrieved in ARP.
+        is_empty: Whether the list has no relevant items, so that `empty` decides.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Working:
     weight: float
     columns: dict[str, np.ndarray]
     start: float
+    is_empty: bool
 
     @property
     def rule(self) -> str:
@@ -201,10 +203,14 @@ def work_out(
     """The working of a metric for a list."""
     value, weight = (float(np.asarray(each)[0, 0]) for each in one.compute(measure))
     with quiet():
-        start, columns = _read(measure, _ranked(measure, one), items)
+        ranked = _ranked(measure, one)
+        start, columns = _read(measure, ranked, items)
+        is_empty = not np.asarray(measure.total(ranked)).any()
     value = value if weight > 0 else float("nan")
+    if is_empty and measure["empty"] == "one":  # the formula returns 0
+        start, columns[RUNNING] = start + value, columns[RUNNING] + value
     columns = {**items.columns(), **columns}
-    return Working(name, label, measure, value, weight, columns, start)
+    return Working(name, label, measure, value, weight, columns, start, is_empty)
 
 
 def _read(

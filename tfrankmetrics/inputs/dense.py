@@ -141,8 +141,8 @@ def _rows(name: str, data: Any) -> Rows:
         is_array = isinstance(data, np.ndarray)
         hint = " It has the dtype object: convert it to float." if is_array else ""
         raise ValueError(
-            f"{name} must be an array of numbers, or a list of lists of numbers. "
-            f"Received: {data!s:.200}.{hint}"
+            f"{name} must be an array of numbers, or a list of lists of numbers, of at "
+            f"most 64 bits each. Received: {data!s:.200}.{hint}"
         )
     return Rows(values, np.array([len(row) for row in rows], np.int64))
 
