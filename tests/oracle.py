@@ -90,6 +90,7 @@ def average_precision(order, *, denominator="relevant", **_):
     divisors = {
         "relevant": order.total_gain,
         "min(k, relevant)": sum(largest[: order.k]),
+        "min(retrieved, relevant)": sum(largest[: len(order.top)]),
         "hits": order.top_gain,
     }
     return ratio(total, divisors[denominator])

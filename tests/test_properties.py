@@ -168,6 +168,7 @@ def test_values_are_in_their_range(batch):
 
 @few_examples
 @given(batches(), st.data())
+@pytest.mark.filterwarnings("ignore:A weight of 0 does not mask an item")
 def test_values_are_in_their_range_under_weights_of_items(batch, data):
     weights = st.sampled_from([0.0, 0.1, 1.0, 2.0, 50.0])
     weights = data.draw(hnp.arrays(np.float64, batch[0].shape, elements=weights))

@@ -244,8 +244,8 @@ class Options(TypedDict, total=False):
         Option(
             'The meaning of a weight of 0 for an item: "keep" (the item keeps its rank '
             'but has no gain) or "mask" (the item is masked, as in TF-Ranking and '
-            "keras-rs, and only counts in the weight of a list without relevant items, "
-            "which is the mean over all items; a mask leaves it out there, too)."
+            "keras-rs; there and here, a list without relevant items is weighted by "
+            "the mean over all its items, those of weight 0 included)."
         ),
     ]
     num_items: Annotated[

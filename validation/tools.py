@@ -18,6 +18,7 @@ import numpy as np
 import scipy.stats
 import sklearn.metrics
 from queries import CUTOFFS
+from sklearn.exceptions import UndefinedMetricWarning
 
 GRADED = ("ndcg", "dcg")
 
@@ -139,16 +140,17 @@ def implicit(metric, k, labels, scores):
     import implicit.evaluation
     import scipy.sparse
 
-    if not any(binary(labels)):
-        return math.nan  # implicit skips such a query
     # Append irrelevant items, ranked last. implicit's AUC divides by their number, and
     # it reads past the end of a catalogue of fewer than k items.
     labels, scores = [*labels, *[0] * k], [*scores, *[-np.inf] * k]
     relevant = scipy.sparse.csr_matrix([binary(labels)])
     nothing_seen = scipy.sparse.csr_matrix(relevant.shape)
-    values = implicit.evaluation.ranking_metrics_at_k(
-        _Fixed([scores]), nothing_seen, relevant, K=k, show_progress=False
-    )
+    try:
+        values = implicit.evaluation.ranking_metrics_at_k(
+            _Fixed([scores]), nothing_seen, relevant, K=k, show_progress=False
+        )
+    except ZeroDivisionError:  # it skips a query without relevant items
+        return math.nan
     return values[metric]
 
 
@@ -260,16 +262,15 @@ def recbole(metric, k, labels, scores):
     theirs = object.__new__(getattr(metrics, name))  # without its configuration
     labels = np.array(binary(labels))
     if metric == "auc":
-        if len(set(labels)) == 1:
-            return math.nan  # RecBole removes such a user
         ranks = scipy.stats.rankdata(-np.asarray(scores))
         sums = ranks[labels > 0].sum(), len(labels), labels.sum()
-        return theirs.metric_info(*(np.array([each]) for each in sums))
+        with np.errstate(invalid="ignore"):  # 0 / 0 once it has removed the user
+            return theirs.metric_info(*(np.array([each]) for each in sums))
     ranked = labels[np.argsort(-np.asarray(scores), kind="stable")][:k]
     ranked = np.pad(ranked, (0, k - len(ranked)))[np.newaxis]
     relevant = np.array([labels.sum()])
-    if not relevant:
-        return math.nan  # every user of RecBole has a relevant item
+    if not relevant:  # its functions return 0, or NaN for recall
+        return math.nan  # but every user of RecBole has a relevant item
     with mock.patch.object(np, "float", float, create=True):  # of NumPy 1
         has_relevant = metric in ("ndcg", "map", "recall")
         values = theirs.metric_info(ranked > 0, *[relevant] * has_relevant)
@@ -294,8 +295,8 @@ def _of_recommenders(name, k, labels, scores):
     rated = pd.DataFrame(
         {"userID": 0, "itemID": range(len(labels)), "rating": labels}
     ).query("rating >= 1")
-    if rated.empty:
-        return math.nan  # only users with ratings count
+    if rated.empty:  # for one user alone the functions return 0
+        return math.nan  # but among others only users with ratings count
     predicted = pd.DataFrame(
         {"userID": 0, "itemID": range(len(scores)), "prediction": scores}
     )
@@ -322,13 +323,14 @@ def lenskit(metric, k, labels, scores):
     order = np.argsort(-np.asarray(scores), kind="stable")
     retrieved = [item for item in order if scores[item] != -math.inf]
     relevant = [item for item, label in enumerate(labels) if label >= 1]
-    if not relevant and metric != "precision":
-        return math.nan  # LensKit returns NaN, or divides by zero
     recommended = ItemList(item_ids=retrieved, ordered=True)
     grades = [float(labels[item]) for item in relevant]
     test = ItemList(item_ids=relevant, rating=grades)
     graded = {"gain": "rating"} if metric in GRADED else {}
-    return getattr(ranking, name)(k, **graded).measure_list(recommended, test)
+    with warnings.catch_warnings(), contextlib.suppress(ZeroDivisionError):
+        warnings.simplefilter("ignore", RuntimeWarning)  # 0 / 0 in recall
+        return getattr(ranking, name)(k, **graded).measure_list(recommended, test)
+    return math.nan  # average precision without relevant items
 
 
 @query_by_query
@@ -336,17 +338,15 @@ def mind(metric, k, labels, scores):
     """The evaluation of the MIND dataset, which recommenders has."""
     from recommenders.models.deeprec import deeprec_utils
 
-    if metric == "ndcg":
-        if not any(labels):
-            return math.nan
-        k = k or len(labels)
-        return deeprec_utils.ndcg_score(np.array(labels), np.array(scores), k=k)
-    labels = np.array(binary(labels))
-    if len(set(labels)) == 1 and (metric == "auc" or not labels[0]):
-        return math.nan  # every impression of MIND has a click and another item
-    if metric == "mrr":
-        return deeprec_utils.mrr_score(labels, np.array(scores))
-    return sklearn.metrics.roc_auc_score(labels, scores)
+    scores = np.asarray(scores)
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # of one class
+        if metric == "ndcg":
+            return deeprec_utils.ndcg_score(np.array(labels), scores, k or len(labels))
+        labels = np.array(binary(labels))
+        if metric == "mrr":
+            return deeprec_utils.mrr_score(labels, scores)
+        return sklearn.metrics.roc_auc_score(labels, scores)
 
 
 def qrels_and_run(queries):
@@ -633,8 +633,8 @@ TOOLS = [
             **dict.fromkeys(("ndcg", *BINARY, "hit_rate"), CUTOFFS),
             **dict.fromkeys(("dcg", "rbp"), CUTOFFS),
         },
-        # Not for missed items: its AP divides by the length of a shorter list.
         ties=("ndcg", "dcg", *BINARY, "hit_rate", "rbp"),
+        has_missed=True,
     ),
     Tool(
         "MIND",

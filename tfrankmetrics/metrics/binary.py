@@ -29,11 +29,16 @@ def precision_if_relevant(lists: RankedLists, relevance: ItemGain) -> Array:
     return lists.relevant_down_to(relevance) / lists.ranks
 
 
+APDenominator = Literal[
+    "relevant", "min(k, relevant)", "min(retrieved, relevant)", "hits"
+]
+
+
 def average_precision(
     lists: RankedLists,
     relevance: ItemGain,
     *,
-    denominator: Literal["relevant", "min(k, relevant)", "hits"],
+    denominator: APDenominator,
 ) -> Array:
     """AP@k = sum over ranks 1..k of precision@rank * relevance / denominator."""
     weighted = relevance if denominator == "hits" else lists.weighted(relevance)
@@ -42,10 +47,12 @@ def average_precision(
     if denominator == "hits":
         return lists.mean_over_hits(relevance, precision_here)
     total = lists.total(relevance)[:, xp.newaxis]
-    if denominator == "min(k, relevant)":
-        total = xp.minimum(lists.k, total)
-        if lists.judged.weights is not None:  # those of the items that would fit
-            total = lists.sum_to_cutoffs(lists.ideal(weighted))
+    if denominator != "relevant":
+        fitting = lists.ideal(weighted)
+        if denominator == "min(retrieved, relevant)":
+            is_rank = lists.ranks <= lists.num_retrieved[:, xp.newaxis]
+            fitting = xp.where(is_rank, fitting, 0)
+        total = lists.sum_to_cutoffs(fitting)
     return xp.divide_no_nan(lists.sum_to_cutoffs(precision_here), total)
 
 
@@ -146,13 +153,14 @@ class MeanAveragePrecision(TopKMetric):
     Args:
         denominator: "relevant" (all relevant items of the list; the default),
             "min(k, relevant)" (at most as many of them as fit above the cutoff; with
-            weights of items, the sum of the largest weights that fit), or "hits" (the
-            relevant items found above the cutoff; with weights of items, these only
-            make the weight of the query).
+            weights of items, the sum of the largest weights that fit),
+            "min(retrieved, relevant)" (at most as many as there are in the list, down
+            to the cutoff), or "hits" (the relevant items found above the cutoff; with
+            weights of items, these only make the weight of the query).
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
-    denominator: Literal["relevant", "min(k, relevant)", "hits"] = "relevant"
+    denominator: APDenominator = "relevant"
 
 
 @metric(
