@@ -117,6 +117,23 @@ def test_pfound_equals_catboost(kind, compare):
         compare("catboost", "catboost", f"pfound, {kind}", found, theirs, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["untied", "tied"])
+def test_err_of_probabilities_equals_catboost(kind, compare):
+    graded = random_queries(60, seed=3, kind=kind)
+    probabilities = [np.array(labels) / 4 for labels, _ in graded]
+    scores = [of_query for _, of_query in graded]
+    highest = 30  # the largest error is 2^-30, of a probability of 1
+    labels = [np.minimum(highest, np.log2(1 + p * 2.0**highest)) for p in probabilities]
+    for k in CUTOFFS:
+        err = tfr.ExpectedReciprocalRank(k, max_label=highest, ties="worst")
+        (values,) = tfr.evaluate(labels, scores, [err], per_query=True).values()
+        name = "ERR" if k is None else f"ERR:top={k}"
+        theirs = [
+            catboost_value(name, *q) for q in zip(probabilities, scores, strict=True)
+        ]
+        compare("catboost", "", f"ERR, as err, {kind}", values, theirs, atol=1e-9)
+
+
 def test_gauc_of_recbole_weighs_users_by_their_relevant_items(compare):
     queries = random_queries(60, seed=4, kind="tied")
     aucs = np.array(recbole("auc", None, queries))
@@ -324,6 +341,24 @@ def test_capped_recall_equals_beir(kind, compare):
         labels, scores = zip(*queries, strict=True)
         again = tfr.evaluate(labels, scores, [option], per_query=True)[option.name]
         np.testing.assert_array_equal(again, values)
+
+
+def test_capped_recall_equals_the_r_precision_of_rectools(compare):
+    import pandas as pd
+    from rectools.metrics import Precision
+
+    queries = [q for q in random_queries(40, seed=3) if any(binary(q[0]))]
+    recommended, relevant = [], []
+    for user, (labels, scores) in enumerate(queries):
+        order = np.argsort(-np.array(scores)).tolist()
+        recommended += [(user, item, rank) for rank, item in enumerate(order, 1)]
+        relevant += [(user, item) for item, label in enumerate(labels) if label >= 1]
+    recommended = pd.DataFrame(recommended, columns=["user_id", "item_id", "rank"])
+    relevant = pd.DataFrame(relevant, columns=["user_id", "item_id"])
+    for k in CUTOFFS[1:]:
+        found = Precision(k, r_precision=True).calc_per_user(recommended, relevant)
+        (values,) = ours([f"R_cap@{k}"], queries, "trec_eval").values()
+        compare("rectools", "", "capped_recall", values, found.sort_index(), rtol=1e-12)
 
 
 def test_hole_equals_beir_for_one_query(compare):

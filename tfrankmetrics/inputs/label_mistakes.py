@@ -25,8 +25,8 @@ POWERS_REMEDY = (
 )
 ZERO_WEIGHT_RULE = "A weight of 0 does not mask an item: it keeps its rank."
 ZERO_WEIGHT_REMEDY = (
-    "To exclude these items, pass a mask or labels below 0; or pass zero_weight='mask', "
-    "as the conventions of keras-rs and TensorFlow Ranking do, where such items still "
+    "To exclude these items, pass a mask or labels below 0; or zero_weight='mask', as "
+    "the conventions of keras-rs and TensorFlow Ranking do, where such items still "
     "count in the weight of a list without relevant items."
 )
 
