@@ -156,6 +156,11 @@ def test_merged_ranking_metrics_may_have_other_prefixes():
             r"Received: mrr \(.* into nothing",
         ),
         (tfr.NDCG(), tf.keras.metrics.Mean(), "metrics of tfrankmetrics"),
+        (
+            tfr.NDCG(),
+            tfr.NDCG(gain=np.sqrt),  # without its address
+            r"functions .* the same object\. Received: ndcg \(gain=sqrt, ",
+        ),
     ],
 )
 def test_metrics_that_compute_something_else_are_not_merged(into, other, difference):

@@ -17,6 +17,7 @@ import own_metric
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.testing.util import assert_that, equal_to
+from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from code_blocks import run_blocks
 from growth import require_growth_in_proportion, with_error
 
@@ -368,6 +369,96 @@ def test_each_window_has_its_results():
             | beam.Map(lambda row: row["num_queries"])
         )
         assert_that(numbers, equal_to([10, 10]))
+
+
+def in_windows(pipeline, name, rows, **more):
+    """Rows with the minute of each, in windows of a minute."""
+    rows = [beam.window.TimestampedValue(row, 60 * minute) for row, minute in rows]
+    given = pipeline | f"{name} rows" >> beam.Create(rows)
+    given = given | f"{name} times" >> beam.Map(lambda value: value)
+    windows = beam.WindowInto(beam.window.FixedWindows(60), **more)
+    return given | f"{name} windows" >> windows
+
+
+def judged(query, label, score):
+    return {"query": query, "label": label, "score": score}
+
+
+def test_a_window_whose_labels_are_signs_does_not_stop_the_others():
+    rows = [(judged("a", label, label), 0) for label in (0, 1, 2, -1)]
+    rows += [(judged("b", 1, 0.9), 1), (judged("b", -1, 0.2), 1)]
+    pipeline = beam.Pipeline()
+    found = in_windows(pipeline, "table", rows) | EvaluateRows(*COLUMNS, ["mrr"])
+    numbers = found | beam.Map(lambda row: (row["num_queries"], row["mrr"]))
+    assert_that(numbers, equal_to([(1, 1.0), (1, 1.0)]))
+    with pytest.warns(tfr.RankingWarning, match="only -1 and 1"):
+        pipeline.run()
+
+
+def test_a_window_without_judgments_does_not_stop_the_others():
+    qrels = [({"query_id": "a", "item_id": "x", "label": 1}, 0)]
+    found = [({"query_id": "a", "item_id": "x", "score": 1.0}, 0)]
+    found += [({"query_id": "b", "item_id": "x", "score": 1.0}, 1)]
+    pipeline = beam.Pipeline()
+    tables = {
+        name: in_windows(pipeline, name, rows)
+        for name, rows in (("qrels", qrels), ("run", found))
+    }
+    result = tables | EvaluateRun(["mrr"])
+    numbers = result | beam.Map(lambda row: (row["num_queries"], str(row["mrr"])))
+    assert_that(numbers, equal_to([(1, "1.0"), (0, "nan")]))
+    with pytest.warns(tfr.RankingWarning, match="Received: 0 judged queries, and 1"):
+        pipeline.run()
+    pipeline = beam.Pipeline()
+    tables = {name: in_windows(pipeline, name, []) for name in ("qrels", "run")}
+    with pytest.raises(ValueError, match="'auc' has no value for a query without res"):
+        tables | EvaluateRun(["auc"])
+    tables | "Skip" >> EvaluateRun(["auc"], missing_queries="skip")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"trigger": AfterWatermark(early=AfterCount(1)), "accumulation_mode": mode}
+        for mode in (AccumulationMode.ACCUMULATING, AccumulationMode.DISCARDING)
+    ]
+    + [
+        {"trigger": AfterCount(2), "accumulation_mode": AccumulationMode.DISCARDING},
+        {"allowed_lateness": 600},
+    ],
+    ids=str,
+)
+def test_triggers_are_refused(more):
+    pipeline = beam.Pipeline()
+    tables = {n: in_windows(pipeline, n, [], **more) for n in ("qrels", "run")}
+    for given, transform in (
+        (tables["qrels"], EvaluateRows(*COLUMNS, ["mrr"])),
+        (tables, EvaluateRun(["mrr"])),
+    ):
+        with pytest.raises(ValueError, match="at each other firing of a trigger"):
+            given | transform
+
+
+def test_a_trigger_at_the_end_of_the_window_is_accepted():
+    more = {
+        "trigger": AfterWatermark(),
+        "accumulation_mode": AccumulationMode.DISCARDING,
+    }
+    rows = [(judged("a", 1, 0.9), 0), (judged("a", 0, 0.1), 0)]
+    with beam.Pipeline() as pipeline:
+        given = in_windows(pipeline, "table", rows, **more)
+        found = given | EvaluateRows(*COLUMNS, ["mrr"])
+        assert_that(found, equal_to([{"num_queries": 1, "mrr": 1.0}]))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(True, 1), ((np.int64(1), "a"), (1, "a")), ((np.str_("a"), True), ("a", 1))],
+)
+def test_ids_that_are_equal_are_one_query(one, other, tmp_path):
+    rows = [judged(one, 0, 0.9), judged(other, 1, 0.1)]
+    (found,) = results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path, TWO_WORKERS)
+    assert found == {"num_queries": 1, "mrr": 0.5}
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -3,7 +3,11 @@
 import ast
 import doctest
 import json
+import os
 import pathlib
+import re
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -416,12 +420,28 @@ def test_confidence_intervals(method):
         ),
         (
             lambda: eval_config(["ndcg"], label_key="y", prediction_key="y"),
-            "must not be the same feature",
+            "a different feature.*'label_key': 'y', 'prediction_key': 'y'",
         ),
         (
-            lambda: eval_config(["ndcg"], label_key="y", slices=[{"country": "de"}]),
-            "must be a list of features",
+            lambda: eval_config(["ndcg"], label_key="y", query_key="y"),
+            "a different feature.*'label_key': 'y', 'query_key': 'y'",
         ),
+        *[
+            (
+                lambda slices=slices: eval_config(
+                    ["mrr"], label_key="y", slices=slices
+                ),
+                "list of the names of features, or of lists of names",
+            )
+            for slices in ([{"country": "de"}], None, 3, [""], [3], [["a", 3]])
+        ],
+        *[
+            (
+                lambda name=name: eval_config(["mrr"], label_key="y", **{name: 0.5}),
+                f"`{name}` must be a dict from metrics to numbers. Received: 0.5",
+            )
+            for name in ("thresholds", "change_thresholds")
+        ],
         (
             lambda: eval_config(["map"], label_key="y", thresholds={"map": 50.0}),
             "a value that the metric can have.*50.0",
@@ -601,10 +621,105 @@ def test_prediction_key_selects_a_model_output(tmp_path):
         assert "array(" not in str(error.value)
 
 
-def test_rows_without_a_query_key_raise():
+def test_rows_without_a_query_key_are_a_warning():
     config = eval_config(["ndcg@10"], label_key="grade", prediction_key="score")
-    with pytest.raises(Exception, match="name the `query_key`"):
+    with pytest.warns(tfr.RankingWarning, match="name the `query_key`"):
         tfma.analyze_raw_data(make_table(queries=20), config)
+
+
+@pytest.mark.filterwarnings("ignore:Lists must have more than one item")
+def test_a_slice_of_lists_of_one_item_does_not_stop_the_others():
+    grades = [[1.0, 0.0, 2.0]] * 9 + [[1.0]] * 6
+    table = pd.DataFrame({"grades": grades, "scores": grades})
+    table["language"] = ["de"] * 9 + ["fr"] * 6
+    config = eval_config(["ndcg"], slices=["language"], num_queries=True, **LISTS)
+    found = by_slice(table, config)
+    numbers = {name: values["num_queries"] for name, values in found.items()}
+    assert numbers == {None: 15, "de": 9, "fr": 6}
+
+
+@pytest.mark.parametrize("kind", [str, int])
+def test_a_weight_and_one_relevant_id_for_each_query(kind):
+    ids = {str: "abc", int: range(3)}[kind]
+    a, b, c = map(kind, ids)
+    table = pd.DataFrame(
+        {"relevant": [[a], [c]], "recommended": [[b, a, c], [c, a, b]]}
+    )
+    table["weight"] = [1.0, 3.0]
+    config = eval_config(
+        ["mrr"],
+        label_key="relevant",
+        prediction_key="recommended",
+        example_weight_key="weight",
+        inputs="ids",
+    )
+    assert by_slice(table, config)[None]["mrr"] == (1 * 0.5 + 3 * 1.0) / 4
+
+
+def test_one_slice_may_be_passed_as_text():
+    one, listed = (
+        eval_config(["mrr"], slices=slices, **ROWS)
+        for slices in ("country", ["country"])
+    )
+    assert one == listed
+
+
+def test_options_of_numpy_are_those_of_python():
+    numpy, python = (
+        eval_config(["map"], relevance_threshold=number, **ROWS)
+        for number in (np.float32(2), 2.0)
+    )
+    assert numpy == python
+
+
+@pytest.mark.parametrize("names", [["mrr"], ["map"]])
+def test_a_metric_has_one_query_key(names):
+    more = {"num_queries": True, **ROWS}
+    config = eval_config(["mrr"], **more)
+    shared = r"'mrr', 'num_queries'" if names == ["mrr"] else "'num_queries'"
+    with pytest.raises(
+        ValueError, match=f"{shared} with the query keys 'query' and 's'"
+    ):
+        eval_config(names, add_to=config, **{**more, "query_key": "s"})
+    again = eval_config(["mrr", "map"], add_to=config, **more)
+    assert by_slice(make_table(), again)[None].keys() == {"mrr", "map", "num_queries"}
+
+
+def validation_of(table, config, tmp_path):
+    path = str(tmp_path / "validation")
+    tfma.analyze_raw_data(table, config, output_path=path)
+    return tfma.load_validation_result(path)
+
+
+def test_a_misspelt_slice_matches_no_slice(tmp_path):
+    """As the guide says, only the slice of all queries is left."""
+    for feature, number in (("country", 4), ("cuontry", 1)):
+        config = eval_config(["mrr"], slices=[feature], thresholds={"mrr": 0.1}, **ROWS)
+        result = validation_of(make_table(), config, tmp_path / feature)
+        (details,) = result.validation_details.slicing_details
+        assert result.validation_ok
+        assert details.num_matching_slices == number
+
+
+def test_a_slice_in_which_no_query_counts_needs_a_threshold_of_the_others(tmp_path):
+    table = make_table()
+    table.loc[table["country"] == "it", "grade"] = -1  # not judged
+    config = eval_config(["mrr"], slices=["country"], thresholds={"mrr": 0.1}, **ROWS)
+    result = validation_of(table, config, tmp_path / "all")
+    (failure,) = result.metric_validations_per_slice
+    assert not result.validation_ok
+    assert np.isnan(failure.failures[0].metric_value.double_value.value)
+    guide = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "tfx.md"
+    (remedy,) = re.findall(
+        r"^```py\n(metric = .*?)^```", guide.read_text(), re.M | re.S
+    )
+    exec(remedy.replace("language", "country"), {"config": config})
+    result = validation_of(table, config, tmp_path / "remedy")
+    numbers = [
+        each.num_matching_slices for each in result.validation_details.slicing_details
+    ]
+    assert result.validation_ok
+    assert numbers == [1, 1]  # overall and in the slice of "de"
 
 
 def test_labels_and_scores_of_unequal_length_raise():
@@ -650,6 +765,34 @@ def test_the_table_has_the_intervals(tmp_path):
     assert row.value == pytest.approx(values["ndcg@10"], rel=1e-6)
     assert row.lower < row.value < row.upper
     assert row.queries == values["num_queries"]
+
+
+def test_of_two_keras_metrics_with_one_name_tfma_drops_one():
+    script = """
+import pandas as pd
+import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.proto import config_pb2
+import tfrankmetrics as tfr
+from tfrankmetrics.tfma import as_dataframe
+model = config_pb2.ModelSpec(label_key="grades", prediction_key="scores")
+table = pd.DataFrame({"grades": [[1.0, 2.0, 0.0]], "scores": [[0.9, 0.5, 0.1]]})
+for name in ("ndcg@3", "linear"):
+    metrics = [tfr.NDCG(k=3), tfr.NDCG(k=3, gain="linear", name=name)]
+    specs = tfma.metrics.specs_from_metrics(metrics)
+    config = config_pb2.EvalConfig(model_specs=[model], metrics_specs=specs)
+    result = tfma.analyze_raw_data(table, config)
+    try:
+        print({*as_dataframe(result)["metric"]} >= {"ndcg@3", "linear"})
+    except ValueError as error:
+        print(error)
+"""
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+    )
+    error, has_both = done.stdout.splitlines()[-2:]
+    assert "Received: 'ndcg@3' twice" in error, done.stderr
+    assert has_both == "True"
 
 
 def test_only_results_are_tables():

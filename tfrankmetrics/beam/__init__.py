@@ -14,6 +14,7 @@ from tfrankmetrics.installation import install_hint
 
 try:
     import apache_beam as beam
+    from apache_beam.transforms.trigger import AfterWatermark, DefaultTrigger
 except ImportError as error:
     raise ImportError(
         f"tfrankmetrics.beam needs Apache Beam. {install_hint('beam')}"
@@ -30,10 +31,10 @@ from tfrankmetrics.beam.combiners import (
 )
 from tfrankmetrics.engine.exact_sums import require_no_order
 from tfrankmetrics.engine.measure import Measure, require_relevance
-from tfrankmetrics.evaluation.runs import Policies
+from tfrankmetrics.evaluation.runs import Policies, without_value_if_missing
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import RunCounts
-from tfrankmetrics.rules import shortened
+from tfrankmetrics.rules import listed, shortened
 from tfrankmetrics.signatures import split, takes
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class EvaluateRows(beam.PTransform):
 
     def expand(self, rows: Any) -> Any:
         """The PCollection of results, from one of rows."""
+        _require_one_firing(rows)
         queries = (
             rows | "Read rows" >> beam.Map(self._columns) | "Group" >> beam.GroupByKey()
         )
@@ -189,6 +191,7 @@ class EvaluateRun(beam.PTransform):
             "qrels": Columns("`qrels`", query, item, label, None, sample_weight, by),
             "run": Columns("`run`", query, item, None, score),
         }
+        self._missing_queries = policies.missing_queries
         self._combiner = RunCombiner(named, by, _of_query(by), policies, is_trec_eval)
 
     def expand(self, tables: Any) -> Any:
@@ -199,11 +202,44 @@ class EvaluateRun(beam.PTransform):
                 "The input must be a dict of two PCollections, {'qrels': judgments, "
                 f"'run': predictions}}. Received: {shortened(received)}."
             )
+        for table in tables.values():
+            _require_one_firing(table)
+            self._require_value_in_windows(table)
         queries = {
             name: tables[name] | f"Read {name}" >> beam.Map(columns)
             for name, columns in self._columns.items()
         } | "Group" >> beam.CoGroupByKey()
         return _results(queries, self._combiner)
+
+    def _require_value_in_windows(self, table: Any) -> None:
+        """Raises ValueError for a metric without a value for a missing query."""
+        names = without_value_if_missing(self._combiner.named)
+        is_zero = self._missing_queries == "zero"
+        if names and is_zero and not table.windowing.is_default():
+            raise ValueError(
+                f"{listed(names)} has no value for a query without results, which any "
+                "window may contain. Received: windows, with missing_queries='zero'. "
+                "Omit this metric, or pass missing_queries='skip'."
+            )
+
+
+def _require_one_firing(rows: Any) -> None:
+    """Raises ValueError for a trigger, whose firings would each count as queries."""
+    windowing = rows.windowing
+    trigger = windowing.triggerfn
+    at_the_end = isinstance(trigger, AfterWatermark) and not (
+        trigger.early or trigger.late
+    )
+    is_once = isinstance(trigger, DefaultTrigger) or at_the_end
+    if not is_once or windowing.allowed_lateness > 0:
+        raise ValueError(
+            "Each window must be evaluated once, when the watermark passes its end: "
+            "at each other firing of a trigger, a query would count again. Received: "
+            f"the trigger {trigger!r}, with allowed_lateness="
+            f"{windowing.allowed_lateness}. Apply beam.WindowInto(window) before, "
+            "without a trigger and without allowed_lateness; then late rows are "
+            "dropped."
+        )
 
 
 def _named(
@@ -238,9 +274,10 @@ def _refuse_stable_ties(measures: Mapping[str, Measure]) -> None:
 
 
 def _results(queries: Any, combiner: TableCombiner) -> Any:
-    combine = beam.CombineGlobally(combiner)
-    if not queries.windowing.is_default():
-        combine = combine.without_defaults()  # a result for each window with queries
+    if queries.windowing.is_default():
+        combine = beam.CombineGlobally(combiner)
+    else:  # a result for each window with queries
+        combine = beam.CombineGlobally(combiner.for_windows()).without_defaults()
     return queries | "Evaluate" >> combine | "Results" >> beam.FlatMap(_rows)
 
 

@@ -113,6 +113,10 @@ def _kind_of_row(row: Any, columns: Iterable[str]) -> str:
 
 
 def _as_id(name: str, value: Any, table: str) -> Any:
+    if isinstance(value, np.generic):  # in a tuple
+        value = value.item()
+    if isinstance(value, bool):  # workers encode True and 1 differently
+        return int(value)
     if isinstance(value, (str, bytes, int)):
         return value
     if is_missing(value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +34,7 @@ from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import (
     ScoreCounts,
     refuse_signed_labels,
+    warn,
     warn_if_lists_have_one_item,
     warn_if_nothing_found,
     warn_if_swapped,
@@ -110,6 +112,17 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         self.by = by
         # The values that must be the same in all rows of a query, as errors name them.
         self.of_query = columns
+        self.has_windows = False
+
+    def for_windows(self) -> TableCombiner:
+        """The same for windows: a mistake that one of them shows is a warning.
+
+        A small window may seem to hold a mistake, such as labels that are only -1 and
+        1, and an error would stop the pipeline.
+        """
+        combiner = copy.copy(self)
+        combiner.has_windows = True
+        return combiner
 
     @property
     def named(self) -> Mapping[str, Measure]:
@@ -154,7 +167,12 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
                 "Query ids must be of one type. Received: "
                 f"{', '.join(sorted(accumulator.kinds))}. Convert them to text."
             )
-        self.require_valid(accumulator)
+        try:
+            self.require_valid(accumulator)
+        except ValueError as error:
+            if not self.has_windows:
+                raise
+            warn(str(error))
         keys = [*accumulator.sums]
         sums = self.sums_of_all(accumulator)
         rows = [self._row((None,) * len(self.by), sums, is_whole=True)]

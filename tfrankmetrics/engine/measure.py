@@ -112,7 +112,8 @@ class Measure:
         return dataclasses.replace(self, options=tuple(options.items()))
 
     def __str__(self) -> str:
-        return f"{self.name} ({', '.join(f'{o}={v!r}' for o, v in self.options)})"
+        texts = (f"{o}={getattr(v, '__name__', repr(v))}" for o, v in self.options)
+        return f"{self.name} ({', '.join(texts)})"
 
     def __getitem__(self, option: str) -> Any:
         return dict(self.options)[option]

@@ -279,15 +279,23 @@ def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> N
     """
     if counts.missing_queries != "zero" or not counts.without_predictions:
         return
-    for name, measure in named.items():
-        if measure.declaration.reads_items:
-            continue  # an empty list has no items, and the weight 0
-        if measure.declaration.without_results is None:
-            raise ValueError(
-                f"{name!r} has no value for a query without results. Received: "
-                f"{counts.without_predictions} judged queries without predictions. "
-                "Omit this metric, or pass missing_queries='skip' or 'error'."
-            )
+    for name in without_value_if_missing(named):
+        raise ValueError(
+            f"{name!r} has no value for a query without results. Received: "
+            f"{counts.without_predictions} judged queries without predictions. "
+            "Omit this metric, or pass missing_queries='skip' or 'error'."
+        )
+
+
+def without_value_if_missing(named: Mapping[str, Measure]) -> list[str]:
+    """The metrics that have no value for a query without results."""
+    declarations = {name: measure.declaration for name, measure in named.items()}
+    return [
+        name
+        for name, each in declarations.items()
+        # Without results, a metric of recommended items has the weight 0.
+        if not each.reads_items and each.without_results is None
+    ]
 
 
 def count_pairs(

@@ -36,7 +36,7 @@ def not_converted(method: Callable) -> Callable:
     return torch.compiler.disable(method)
 
 
-def new(metric: Any, name: str, shape: tuple[int, ...], dtype: str) -> Any:
+def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
     """A variable of zeros."""
     parts = (*shape, PARTS)
     return metric.add_weight(

@@ -84,10 +84,10 @@ class StatefulMetric(KerasMetric):
         self._facts = slice(self._num_sums + num_queries, None)
         self._evidence = Evidence(input_format, self._measures)
         rows = self._facts.start + self._evidence.num_rows
-        self._sums = variables.new(self, "sums", (rows, 2), "float64")
+        self._sums = variables.new(self, "sums", (rows, 2))
         self._queries_seen = None
         if any(measure["ties"] == "random" for measure in self._measures):
-            self._queries_seen = variables.new(self, "queries_seen", (), "int64")
+            self._queries_seen = variables.new(self, "queries_seen", ())
 
     @property
     def result_keys(self) -> tuple[str, ...]:
@@ -160,8 +160,10 @@ class StatefulMetric(KerasMetric):
             self._input_format.require_positions(lists)
             require_known_items(self._measures, lists)
         if self._queries_seen is not None:
-            first_query = variables.numbers_of(self._queries_seen)
-            variables.add(self._queries_seen, lists.num_queries)
+            # A checkpoint of several replicas restores a share of the number to each.
+            first_query = variables.numbers_of(self._queries_seen) + 0.5
+            number = xp.astype(lists.num_queries, xp.float64)
+            variables.add(self._queries_seen, number)
         if is_tracing:
             sums = self._update(self._measures, lists, first_query)
         else:
@@ -231,8 +233,9 @@ class StatefulMetric(KerasMetric):
             if theirs != mine:
                 raise ValueError(
                     "Metrics can be merged if they list the same metrics in the same "
-                    "order, with the same options and inputs. Received: "
-                    f"{theirs}, to be merged into {mine}."
+                    "order, with the same options and inputs; functions among them "
+                    f"must be the same object. Received: {theirs}, to be merged into "
+                    f"{mine}."
                 )
 
     def get_config(self) -> dict[str, Any]:

@@ -8,9 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 
-def new(metric: Any, name: str, shape: tuple[int, ...], dtype: str) -> Any:
+def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
     """A variable of zeros."""
-    return metric.add_weight(name=name, shape=shape, initializer="zeros", dtype=dtype)
+    return metric.add_weight(
+        name=name, shape=shape, initializer="zeros", dtype="float64"
+    )
 
 
 def is_tracing(*_: tf.Tensor) -> bool:

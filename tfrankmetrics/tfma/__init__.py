@@ -28,6 +28,7 @@ from tfrankmetrics.arguments import TfmaArguments
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.results.values import NUM_QUERIES
+from tfrankmetrics.rules import listed
 from tfrankmetrics.signatures import split, takes
 from tfrankmetrics.tfma.combiner import TfmaCombiner
 from tfrankmetrics.tfma.dataframe import as_dataframe
@@ -36,6 +37,7 @@ from tfrankmetrics.tfma.keys import (
     input_format_of,
     measures_by_key,
     own_modules,
+    without_numpy,
 )
 
 if TYPE_CHECKING:
@@ -79,10 +81,11 @@ class RankMetrics(metric_types.Metric):
         self,
         metrics: Sequence[str],
         name: str | None = None,
-        modules: Sequence[str] = (),
+        modules: str | Sequence[str] = (),
         **arguments: Unpack[TfmaArguments],
     ) -> None:
         given, options = split(TfmaArguments, arguments)
+        options = without_numpy(options)
         config = as_json(metrics, options, modules, given)
         self.key_names = [*measures_by_key(config)]
         name = name or self.key_names[0]
@@ -166,7 +169,7 @@ def eval_config(
     prediction_key: str | None = None,
     query_key: str | None = None,
     example_weight_key: str | None = None,
-    slices: Iterable[Sequence[str] | str] = (),
+    slices: str | Iterable[Sequence[str] | str] = (),
     thresholds: Mapping[str, float] | None = None,
     change_thresholds: Mapping[str, float] | None = None,
     add_to: config_pb2.EvalConfig | None = None,
@@ -190,9 +193,10 @@ def eval_config(
             where an example is a query.
         example_weight_key: The feature with the weight of the query, which must be the
             same in all its rows.
-        slices: Features to slice by, or sequences of features to slice by together. Use
-            features of the query: all rows of a query belong to each slice that
-            contains one of them. The overall value is always included.
+        slices: A feature to slice by, or a list of features; in the list, a sequence of
+            features to slice by together. Use features of the query: all rows of a
+            query belong to each slice that contains one of them. The overall value is
+            always included.
         thresholds: The worst value of each metric that passes, overall and in every
             slice: the lowest, or the highest for ARP, where lower is better. A model
             that misses a threshold is not blessed.
@@ -219,11 +223,12 @@ def eval_config(
     _check_keys({**keys, "query_key": query_key})
     slicing_specs = _slicing_specs(slices)
     given, options = split(TfmaArguments, arguments)
+    options = without_numpy(options)
     config = as_json(metrics, options, given=given)
     _refuse_query_key(input_format_of(config), query_key)
     measures = measures_by_key(config)
-    minimum = _by_key(thresholds or {}, measures)
-    min_change = _by_key(change_thresholds or {}, measures, are_changes=True)
+    minimum = _by_key("thresholds", thresholds, measures)
+    min_change = _by_key("change_thresholds", change_thresholds, measures)
     models = ["candidate", "baseline"] if min_change else [None]
     modules = own_modules(measures)
     saved = {"metrics": [*metrics], **({"modules": modules} if modules else {})}
@@ -277,11 +282,42 @@ def _added(
                     f"`{name}` must be the one of the models in `add_to`. Received: "
                     f"{given!r}, and {theirs!r} of the model {spec.name!r}."
                 )
+    _refuse_keys_twice(result, ours)
     result.slicing_specs.extend(
         each for each in new.slicing_specs if each not in config.slicing_specs
     )
     result.metrics_specs.append(ours)
     return result
+
+
+def _refuse_keys_twice(
+    config: config_pb2.EvalConfig, new: config_pb2.MetricsSpec
+) -> None:
+    """Raises ValueError for a metric that the configuration has by another query key.
+
+    TFMA fails if two metrics have one key, unless they are the same.
+    """
+    keys = _keys_of(new)
+    for spec in config.metrics_specs:
+        taken = sorted(keys & _keys_of(spec))
+        if taken and spec.query_key != new.query_key:
+            raise ValueError(
+                "A metric must have one `query_key` in a configuration. Received: "
+                f"{listed(taken)} with the query keys {spec.query_key!r} and "
+                f"{new.query_key!r}. Evaluate the second one by a configuration of "
+                "its own."
+            )
+
+
+def _keys_of(spec: config_pb2.MetricsSpec) -> set[str]:
+    """The keys of the metrics of this library."""
+    keys = set()
+    for each in spec.metrics:
+        if each.class_name == RankMetrics.__name__:
+            saved = json.loads(each.config)
+            keys.update(RankMetrics(**saved).key_names)
+            keys.update([NUM_QUERIES] * saved.get("num_queries", False))
+    return keys
 
 
 def _check_keys(keys: Mapping[str, Any]) -> None:
@@ -290,33 +326,48 @@ def _check_keys(keys: Mapping[str, Any]) -> None:
         is_missing = key is None and name != "label_key"
         if not is_missing and not (isinstance(key, str) and key):
             raise ValueError(f"`{name}` must name a feature. Received: {key!r}.")
-    if keys["label_key"] == keys["prediction_key"]:
-        raise ValueError(
-            "Labels and predictions must not be the same feature. Received: "
-            f"{keys['label_key']!r} for both."
-        )
+    given = [key for key in keys.values() if key is not None]
+    if len({*given}) < len(given):
+        named = {name: key for name, key in keys.items() if given.count(key) > 1}
+        raise ValueError(f"Each key must name a different feature. Received: {named}.")
 
 
 def _slicing_specs(
-    slices: Iterable[Sequence[str] | str],
+    slices: Any,
 ) -> list[config_pb2.SlicingSpec]:
     """All queries, and the slices by each feature or combination of features."""
-    together = [[keys] if isinstance(keys, str) else keys for keys in slices]
-    if not all(isinstance(keys, list | tuple) for keys in together):
+    features = [slices] if isinstance(slices, str) else slices
+    is_list = isinstance(features, Iterable)
+    together = (
+        [[each] if isinstance(each, str) else each for each in features]
+        if is_list
+        else []
+    )
+    if not is_list or not all(map(_are_features, together)):
         raise ValueError(
-            "`slices` must be a list of features, or of lists of features to slice by "
-            f"together. Received: {together!r}."
+            "`slices` must be a list of the names of features, or of lists of names to "
+            f"slice by together. Received: {slices!r}."
         )
     return [config_pb2.SlicingSpec(feature_keys=keys) for keys in [[], *together]]
 
 
+def _are_features(names: Any) -> bool:
+    return isinstance(names, list | tuple) and all(
+        isinstance(each, str) and each for each in names
+    )
+
+
 def _by_key(
-    thresholds: Mapping[str, float],
-    measures: Mapping[str, Measure],
-    *,
-    are_changes: bool = False,
+    argument: str, thresholds: Any, measures: Mapping[str, Measure]
 ) -> dict[str, float]:
     """Thresholds by the keys of their metrics, which may be passed by any name."""
+    if thresholds is None:
+        return {}
+    if not isinstance(thresholds, Mapping):
+        raise ValueError(
+            f"`{argument}` must be a dict from metrics to numbers. Received: "
+            f"{thresholds!r}. Pass {{'ndcg@10': 0.5}}, for example."
+        )
     keys = {measure.name: key for key, measure in measures.items()}
     by_key = {}
     for name, value in thresholds.items():
@@ -331,7 +382,7 @@ def _by_key(
                 f"metrics {[*measures]}. Add the metric, or omit the threshold."
             )
         lowest, highest = measures[key].declaration.range
-        if are_changes:
+        if argument == "change_thresholds":
             lowest, highest = lowest - highest, highest - lowest
         is_finite = isinstance(value, numbers.Real) and math.isfinite(value)
         if not is_finite or not lowest <= value <= highest:

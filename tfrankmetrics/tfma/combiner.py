@@ -19,7 +19,7 @@ from tfrankmetrics.engine.exact_sums import means_of_sums
 from tfrankmetrics.engine.measure import Measure, label_rules
 from tfrankmetrics.engine.values import values_and_weights
 from tfrankmetrics.inputs.label_mistakes import Labels
-from tfrankmetrics.inputs.mistakes import MANY, ScoreCounts
+from tfrankmetrics.inputs.mistakes import MANY, ScoreCounts, warn
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
 
 # Without a query key, a slice with this many lists, all of one item, consists of rows.
@@ -119,10 +119,11 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         num_lists = accumulator.num_lists
         all_of_one = num_lists >= MIN_LISTS_OF_ONE_ITEM and accumulator.longest == 1
         if all_of_one and not self._query_key and self._data.takes_query_key:
-            raise ValueError(
+            # No error, which one small slice would raise for the whole evaluation.
+            warn(
                 "Lists must have more than one item for their order to mean anything. "
-                f"Received: {num_lists} lists of one item each. For data with a row "
-                "for each query and document, name the `query_key`."
+                f"Received: {num_lists} lists of one item each, in a slice or overall. "
+                "For data with a row for each query and document, name the `query_key`."
             )
         rules = label_rules(self.named.values())
         accumulator.judged.warn(rules, least=MANY_OF_SLICE)
@@ -180,12 +181,13 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
 
     def _require_values(self, values: Any, name: str, option: str) -> None:
         kinds = "fiub" if option == "example_weight_key" else self._data.kinds
-        _require_numbers(values, name, option, kinds)
+        _require_kind(values, name, option, kinds)
 
     def evaluated(self, accumulator: _Sums) -> Evaluated:
         """The metrics of the queries that wait, all of one slice."""
         waiting = accumulator.waiting
-        weights = _weights(waiting) if self._is_weighted else None
+        is_labels = self._data.inputs == "labels"
+        weights = _weights(waiting, is_labels) if self._is_weighted else None
         labels, predictions = self._data.pad(
             [query.labels for query in waiting], [query.scores for query in waiting]
         )
@@ -195,7 +197,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         numbers = call_compiled(values_and_weights, measures, lists, 0)
         accumulator.num_lists += len(waiting)
         accumulator.longest = max(accumulator.longest, labels.shape[1])
-        if self._data.inputs == "labels":
+        if is_labels:
             of_queries = [np.ravel(query.labels) for query in waiting]
             found = Labels.of(np.concatenate(of_queries))
             accumulator.judged = accumulator.judged.merged(found)
@@ -205,7 +207,8 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in numbers))
 
 
-def _require_numbers(values: Any, name: str, option: str, kinds: str) -> None:
+def _require_kind(values: Any, name: str, option: str, kinds: str) -> None:
+    """Raises ValueError unless values are an array of numbers, or of ids."""
     if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
         return
     received = f"{type(values).__name__}, as if rows had different numbers of values"
@@ -214,18 +217,23 @@ def _require_numbers(values: Any, name: str, option: str, kinds: str) -> None:
     elif isinstance(values, np.ndarray):
         kind = type(values.flat[0]).__name__ if values.size else values.dtype
         received = f"an array of {kind}"
+    needed, remedy = "numbers", f"Check that `{option}` is a feature of all examples."
+    if "U" in kinds:
+        needed = "ids"
+        remedy += " A query without any id has one that is padding: -1, or empty text."
     raise ValueError(
-        f"Each row or list must have {name}, and they must be numbers. Received: "
-        f"{received}. Check that `{option}` is a feature of all examples."
+        f"Each row or list must have {name}, and they must be {needed}. Received: "
+        f"{received}. {remedy}"
     )
 
 
-def _weights(queries: Sequence[_Query]) -> np.ndarray:
+def _weights(queries: Sequence[_Query], is_labels: bool) -> np.ndarray:
     """The weight of each query `[B]`, which all its rows but padding must share."""
     weights = []
     for query in queries:
         row_weights = np.ravel(query.weights)
-        if row_weights.size == query.labels.size and (query.labels >= 0).any():
+        is_by_row = is_labels and row_weights.size == query.labels.size
+        if is_by_row and (query.labels >= 0).any():
             row_weights = row_weights[np.ravel(query.labels) >= 0]
         if not row_weights.size or (row_weights != row_weights[0]).any():
             received = "none"

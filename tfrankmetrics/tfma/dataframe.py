@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -46,7 +47,8 @@ def as_dataframe(result: Any) -> Any:
         excluded.
 
     Raises:
-        ValueError: The argument is not such a result.
+        ValueError: The argument is not such a result, or TFMA has dropped one of two
+            Keras metrics with the same name.
     """
     import pandas as pd
 
@@ -80,6 +82,7 @@ def _by_model(result: Any) -> Iterator[tuple[str, view_types.EvalResult]]:
 
 def _rows(model: str, result: view_types.EvalResult) -> Iterator[dict[str, Any]]:
     """A row for each number, the slice of all queries first."""
+    _refuse_names_twice(result.config)
     slices = sorted(result.slicing_metrics, key=lambda each: _name_of(each[0]))
     for of, outputs in sorted(slices, key=lambda each: bool(each[0])):
         for output, sub_keys in outputs.items():
@@ -98,6 +101,27 @@ def _rows(model: str, result: view_types.EvalResult) -> Iterator[dict[str, Any]]
                             **interval,
                             "queries": None if number is None else number["value"],
                         }
+
+
+def _refuse_names_twice(config: Any) -> None:
+    """Raises ValueError for different Keras metrics with one name."""
+    known: dict[tuple, str] = {}
+    for spec in config.metrics_specs:
+        for metric in spec.metrics:
+            name = json.loads(metric.config or "{}").get("name")
+            key = name, *spec.model_names, *spec.output_names
+            # Metrics of `eval_config` with one key compute the same values.
+            is_keras = metric.class_name != "RankMetrics"
+            if (
+                name
+                and is_keras
+                and known.setdefault(key, metric.config) != metric.config
+            ):
+                raise ValueError(
+                    "Metrics must have different names, since TFMA keeps only one of "
+                    f"two metrics with the same name. Received: {name!r} twice. Pass "
+                    "`name=` to one of them, and evaluate again."
+                )
 
 
 def _name_of(of: tuple) -> str:

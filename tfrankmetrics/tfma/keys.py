@@ -8,6 +8,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tfrankmetrics.engine.exact_sums import require_no_order
 from tfrankmetrics.engine.measure import (
     Measure,
@@ -20,13 +22,23 @@ from tfrankmetrics.inputs.formats import InputFormat, input_format
 NO_ARGUMENTS: Mapping[str, Any] = types.MappingProxyType({})
 
 
+def without_numpy(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options whose numbers are those of Python, which JSON can store."""
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in options.items()
+    }
+
+
 def as_json(
     metrics: Sequence[str],
     options: Mapping[str, Any],
-    modules: Sequence[str] = (),
+    modules: str | Sequence[str] = (),
     given: Mapping[str, Any] = NO_ARGUMENTS,
 ) -> str:
     """Metrics and the options of their measures, in the form that workers receive."""
+    if isinstance(modules, str):
+        modules = [modules]
     try:
         data = [given.get("inputs"), given.get("duplicates")]
         return json.dumps([metrics, dict(options), [*modules], *data])
