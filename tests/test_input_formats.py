@@ -524,9 +524,13 @@ def test_one_long_list_among_many_short_ones(inputs, ties):
         sample_weight=1.0 + by,
         **{**options, "per_query": False},
     )
+    query = 1000
+    del options["per_query"]
+    shown = tfr.explain(*arguments, "ndcg@5", query, **options)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6
+    assert shown.value == pytest.approx(expected["ndcg@5"][query], rel=1e-12)
     for name in names:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)
         of_slice = [np.mean(expected[name][by == number]) for number in (0, 1)]

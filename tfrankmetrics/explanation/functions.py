@@ -47,6 +47,7 @@ from tfrankmetrics.explanation.working import (
 from tfrankmetrics.inputs.alignment import aligned, aligned_lists
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
+from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import check_option, check_query, did_you_mean, shortened
 from tfrankmetrics.signatures import split, takes
@@ -117,11 +118,16 @@ def explain(
     ).values()
     if data.inputs == "ids":
         y_true, y_pred = as_integer_ids(y_true, y_pred, numbers)
-    lists = data.read(y_true, y_pred, sample_weight, mask)
+    lengths = lengths_if_unequal(y_true, y_pred)
+    batch, place = Batch(y_true, y_pred, sample_weight, mask), query
+    if lengths is not None:  # padding all lists to the longest would waste memory
+        check_query("explain", query, len(lengths))
+        batch, place = batch_of(batch, np.array([query])), 0
+    lists = data.read(*batch[:4])
     lists.require_valid_values()
     lists = without_one_subtopic([each.measure for each in asked], lists)
-    check_query("explain", query, int(lists.num_queries))
-    one = list_of_query(lists, query, numbers.ids())
+    check_query("explain", place, int(lists.num_queries))
+    one = list_of_query(lists, place, query, numbers.ids())
     return explanation_of(query, asked, lambda each: one)
 
 

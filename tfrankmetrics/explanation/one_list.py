@@ -17,9 +17,14 @@ from tfrankmetrics.inputs.relevant_ids import PADDING, is_repeated
 from tfrankmetrics.ranking.items import lowest_score
 
 
-def list_of_query(lists: Lists, query: int, ids: Mapping[int, Any]) -> OneList:
-    """One query of checked lists; `ids` by their numbers, if they were not integers."""
-    arrays = {n: each[query : query + 1] for n, each in arrays_of(lists).items()}
+def list_of_query(
+    lists: Lists, place: int, query: int, ids: Mapping[int, Any]
+) -> OneList:
+    """One query of checked lists: its place in them, and its number among all queries.
+
+    `ids` are the ids by their numbers, if they were not integers.
+    """
+    arrays = {n: each[place : place + 1] for n, each in arrays_of(lists).items()}
     one = with_arrays(lists, arrays)
     compute = computed_from(one, query)
     local: Any = with_arrays(one, {n: np.asarray(each) for n, each in arrays.items()})

@@ -8,8 +8,6 @@ equal those of `tfrankmetrics.evaluate` on the same queries.
 from __future__ import annotations
 
 import json
-import math
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +26,7 @@ from tfrankmetrics.arguments import TfmaArguments
 from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.results.values import NUM_QUERIES
-from tfrankmetrics.rules import listed
+from tfrankmetrics.rules import is_finite, listed
 from tfrankmetrics.signatures import split, takes
 from tfrankmetrics.tfma.combiner import TfmaCombiner
 from tfrankmetrics.tfma.dataframe import as_dataframe
@@ -358,7 +356,9 @@ def _are_features(names: Any) -> bool:
 
 
 def _by_key(
-    argument: str, thresholds: Any, measures: Mapping[str, Measure]
+    argument: str,
+    thresholds: Mapping[str, float] | None,
+    measures: Mapping[str, Measure],
 ) -> dict[str, float]:
     """Thresholds by the keys of their metrics, which may be passed by any name."""
     if thresholds is None:
@@ -384,8 +384,7 @@ def _by_key(
         lowest, highest = measures[key].declaration.range
         if argument == "change_thresholds":
             lowest, highest = lowest - highest, highest - lowest
-        is_finite = isinstance(value, numbers.Real) and math.isfinite(value)
-        if not is_finite or not lowest <= value <= highest:
+        if not is_finite(value) or not lowest <= value <= highest:
             raise ValueError(
                 "A threshold must be a value that the metric can have, and a change "
                 "one by which it can change: a finite number from "
