@@ -243,7 +243,7 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.evaluate([[5, 0]], [[2, 1]], ["err@10"]), "must be at most `max_label`, 4.0", "in query 0 for 'err@10'"),
         (lambda: tfr.evaluate_rows([1], [1], [1], ["map"], denominator="hits"), "must be set on a metric object", None),
         (lambda: tfr.evaluate_rows([1], [1], [1], [tfr.NDCG(inputs="ids")]), "read the same data", "'ids'"),
-        (lambda: tfr.MeanAveragePrecision(denominator="k"), "'min(k, relevant)', 'hits'", "'k'"),
+        (lambda: tfr.MeanAveragePrecision(denominator="k"), "'min(retrieved, relevant)', 'hits'", "'k'"),
         (lambda: tfr.RecallAtK(relevance_threshold=0), "a finite number above 0", "=0"),
         (lambda: tfr.RecallAtK(relevance_threshold="1"), "a finite number above 0", "'1'"),
         (lambda: tfr.NDCG(dtype="int32"), "must be a float", "dtype='int32'"),
