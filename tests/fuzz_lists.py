@@ -268,6 +268,9 @@ def _catalogue(rng, setting, queries):
     grades = np.ones(ids.shape)
     if graded:
         grades = _draw_labels(rng, setting, ids.size).reshape(ids.shape)
+        for of_ids, of_grades in zip(ids, grades):  # the same for an id given twice
+            known = dict(zip(of_ids.tolist(), of_grades))
+            of_grades[:] = [known[item] for item in of_ids.tolist()]
     counts = np.ones(queries, bool)
     if is_sequence and setting.mask == "Keras":
         counts = rng.random(queries) < 0.8
@@ -277,13 +280,13 @@ def _catalogue(rng, setting, queries):
     lists = Lists([], [], list(np.repeat(weights, steps)))
     for query in range(queries):
         labels, of_list = np.zeros(items), scores[query].astype(object)
-        # Of an id that is repeated, the first grade counts.
-        for item, grade in reversed(list(zip(ids[query], grades[query]))):
+        for item, grade in zip(ids[query], grades[query]):
             labels[item] = grade if item >= 0 else labels[item]
-        of_list[[item for item in exclude[query] if item >= 0]] = -np.inf
-        # An item that is neither retrieved nor relevant is not part of the list, and
-        # a query without any id is padding.
-        kept = np.array([score != -np.inf for score in of_list]) | (labels > 0)
+        excluded = [item for item in exclude[query] if item >= 0]
+        of_list[excluded] = -np.inf
+        # An excluded item that is not relevant is not part of the list, and a query
+        # without any id is padding.
+        kept = ~np.isin(np.arange(items), excluded) | (labels > 0)
         kept &= (ids[query] >= 0).any() & counts[query]
         lists.labels.append(labels[kept])
         lists.scores.append(of_list[kept])

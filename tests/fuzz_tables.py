@@ -125,6 +125,8 @@ def value_by_oracle(name, judged, found):
         mask=[True] * len(labels),
         k=int(k) if k else None,
     ) or ([], 0)
+    if not weight and metric == "bpref" and judged:
+        return 0.0  # a query of negative judgments is counted, as by trec_eval
     return float(sum(values) / len(values)) if weight else math.nan
 
 

@@ -427,7 +427,7 @@ def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **option
         query_weight = sum(x * item.weight for x, item in zip(gains, items)) / total
     else:
         query_weight = mean_weight  # also of items that a weight of 0 masks
-    if name in ("hole", "rbp_residual"):
+    if name in ("tied", "judged", "hole", "rbp_residual"):
         denominator = len(items)
     if name in ("psp", "psndcg"):
         denominator = _weight_by_best(name, gains, k)

@@ -127,7 +127,7 @@ def randomization_test(
     weighted = first.weights * first.values != second.weights * second.values
     differs = weighted | (first.weights != second.weights)
     numbers = differs.sum(axis=0)
-    is_exact = (numbers < 60) & (2.0**numbers <= resamples)
+    is_exact = np.exp2(np.minimum(numbers, 60)) <= resamples
     p = np.full(len(numbers), np.nan)
     for metric in np.flatnonzero(is_exact):
         queries, metrics = np.flatnonzero(differs[:, metric]), np.array([metric])
