@@ -854,6 +854,7 @@ def logs_of(callback, shape):
     model.compile("sgd", "mse")
     model.set_weights([np.full((2, 1), NAN), np.zeros(1)])
     callback.set_model(model)
+    callback.set_params({})  # Keras 2 has no default
     logs = {}
     callback.on_epoch_end(0, logs)
     return {"mrr": logs["val_mrr"]}
