@@ -407,7 +407,7 @@ def test_undeclared_classes_raise():
             cls(k=3)
 
 
-ATTRIBUTES = {n for n in dir(tfr.NDCG()) if not n.startswith("__")}
+ATTRIBUTES = {n for n in dir(tfr.NDCG) if not n.startswith("__")}
 ATTRIBUTES = sorted(ATTRIBUTES - {*tfr.NDCG.fields})
 
 
