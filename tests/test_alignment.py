@@ -104,6 +104,7 @@ def in_callback(make, x, y):
     model.set_weights([np.array([[1.0], [2.0]]), np.zeros(1)])
     callback = make()
     callback.set_model(model)
+    callback.set_params({})  # Keras 2 has no default
     logs = {}
     callback.on_epoch_end(0, logs)
     return logs
