@@ -84,8 +84,9 @@ backends:
 peers:
 	python -m pytest -n auto --dist load validation/test_tools.py validation/test_runs.py \
 		validation/test_trackers.py validation/test_moving.py validation/test_pitfalls.py \
-		validation/test_torch_and_jax.py validation/test_published.py \
-		validation/test_items.py
+		validation/test_published.py validation/test_items.py
+# Triton, which PyTorch loads for nested tensors, aborts a process that loaded other tools.
+	python -m pytest validation/test_torch_and_jax.py
 
 # Published numbers, in seconds: those without data or models everywhere, others with the
 # folder PUBLISHED_DATA and the packages recommenders and recbole.
