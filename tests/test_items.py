@@ -3,7 +3,6 @@
 import collections
 import itertools
 import json
-import math
 import warnings
 
 import numpy as np
@@ -14,7 +13,6 @@ from cases import ITEM_METRICS
 
 import tfrankmetrics as tfr
 from tfrankmetrics.options import ItemNumbers, NumItems
-from tfrankmetrics.retrieval import top
 
 ITEMS = 5
 RNG = np.random.default_rng(0)
@@ -257,10 +255,9 @@ def test_a_config_keeps_the_data(name):
 @pytest.mark.parametrize("chunk_size", [None, 7])
 @pytest.mark.parametrize("excludes", [False, True])
 def test_retrieval_equals_the_scores_of_the_whole_catalogue(
-    monkeypatch, kind, ties, chunk_size, excludes
+    kind, ties, chunk_size, excludes
 ):
     """Whole numbers are often tied, also at a cutoff, and across chunks."""
-    monkeypatch.setattr(top, "PARTS", 1)
     rng, size = np.random.default_rng(3), 40
     queries, candidates = (
         rng.integers(-1, 2, (number, 3)).astype(np.float32) for number in (9, size)
@@ -303,97 +300,6 @@ def test_retrieval_equals_the_scores_of_the_whole_catalogue(
     assert found.whole == pytest.approx(expected.whole, abs=1e-12)
     for key in expected:
         assert found[key] == pytest.approx(expected[key], abs=1e-12)
-
-
-def highest_first(scores, depth, is_stable):
-    """The retrieved candidates down to a depth, NaN last, and ties by position."""
-    keys = [
-        (math.isnan(score), 0 if math.isnan(score) else -score, place)
-        for place, score in enumerate(scores.tolist())
-        if score != -math.inf
-    ]
-    keys.sort()
-    if is_stable or len(keys) <= depth:
-        return [key[2] for key in keys[:depth]]
-    return [key[2] for key in keys if key[:2] <= keys[depth - 1][:2]]
-
-
-@pytest.mark.parametrize("is_stable", [False, True])
-@pytest.mark.parametrize("noise", [0, 0.1])
-@pytest.mark.parametrize("depth", [1, 6, 20, None])
-@pytest.mark.parametrize("size", [7, 30, 60])
-def test_the_highest_candidates_of_all_chunks_are_kept(size, depth, noise, is_stable):
-    """Some queries have fewer candidates than needed, or candidates without a score."""
-    rng = np.random.default_rng(0)
-    scores = rng.integers(0, 5, (40, 60)).astype(np.float32)
-    scores[rng.random((40, 60)) < rng.choice([0.1, 0.5, 0.9], (40, 1))] = -np.inf
-    scores[rng.random((40, 60)) < rng.choice([0, 0.1, 0.9], (40, 1))] = np.nan
-    product = scores + noise * rng.uniform(-1, 1, (40, 60)).astype(np.float32)
-    precision = top.Precision(
-        lambda rows, scores: scores - np.float32(0.2),
-        lambda rows, ids: scores[rows, ids],
-    )
-    candidates = top.TopCandidates(
-        40, depth, is_stable, 0, 60, precision if noise else None
-    )
-    none = np.zeros(0, np.int64)
-    for start in range(0, 60, size):
-        chunk = product[:, start : start + size]
-        for rows in (slice(20, 40), slice(0, 20)):
-            candidates.look(rows, chunk[rows], chunk[rows].min())
-        candidates.add(start, (none, none), chunk.shape[1])
-    found = candidates.kept()
-    np.testing.assert_array_equal(found.scores, scores[found.rows, found.ids])
-    for row in range(40):
-        expected = highest_first(scores[row], depth or 60, is_stable)
-        assert found.ids[found.rows == row].tolist() == expected
-
-
-@pytest.mark.parametrize("size", [30, 60])
-def test_many_ties_are_discarded_where_the_first_are_enough(size):
-    """A model whose scores are all equal takes little memory until all are counted."""
-    candidates, scores = top.TopCandidates(8, 5, True, 0, 60, None), np.ones((8, size))
-    none = np.zeros(0, np.int64)
-    for start in range(0, 60, size):
-        candidates.look(slice(0, 8), scores, 1.0)
-        candidates.add(start, (none, none), size)
-        assert len(candidates._kept.rows) == 8 * 5
-
-
-@pytest.mark.parametrize("number", [500, 5000, 50_000])
-@pytest.mark.parametrize("depth", [1, 10, 57, 100, 250, 1000, 3000])
-def test_few_more_candidates_are_kept_than_the_cutoff_needs(number, depth):
-    rng = np.random.default_rng(depth)
-    scores = rng.normal(size=(8, number)).astype(np.float32)
-    candidates = top.TopCandidates(8, depth, False, 0, number, None)
-    candidates.look(slice(0, 8), scores, scores.min())
-    ((rows, columns, own),) = candidates._found
-    np.testing.assert_array_equal(own, scores[rows, columns])
-    needed = min(depth, number)
-    assert (np.bincount(rows) >= needed).all()
-    assert len(rows) <= 8 * 5 * needed
-    highest = np.sort(scores, axis=1)[:, -needed]
-    assert all((own[rows == row] >= highest[row]).sum() == needed for row in range(8))
-
-
-def test_parts_of_the_queries_break_ties_in_the_same_way(monkeypatch):
-    rng = np.random.default_rng(0)
-    queries, candidates = rng.integers(0, 2, (30, 3)), rng.integers(0, 2, (40, 3))
-    arguments = queries, candidates, rng.integers(0, 40, 30), ["novelty@3"]
-    options = {"popularity": rng.uniform(0.1, 1, 40), "ties": "random", "seed": 3}
-    found = tfr.evaluate_retrieval(*arguments, per_query=True, **options)
-    monkeypatch.setattr(top, "ELEMENTS_IN_CACHE", 50)
-    in_parts = tfr.evaluate_retrieval(*arguments, per_query=True, **options)
-    np.testing.assert_array_equal(in_parts["novelty@3"], found["novelty@3"])
-
-
-def test_too_many_tied_candidates_are_an_error(monkeypatch):
-    monkeypatch.setattr(top, "MOST_KEPT", 10)
-    arguments = np.zeros((2, 3)), np.zeros((20, 3)), [0, 1]
-    with pytest.raises(ValueError, match=r"all candidates that are tied.*stable"):
-        tfr.evaluate_retrieval(*arguments, ["coverage@2"])
-    found = tfr.evaluate_retrieval(*arguments, ["coverage@2"], ties="stable")
-    assert found == {"coverage@2": 0.1}
 
 
 def test_a_user_declares_a_metric_over_all_queries():

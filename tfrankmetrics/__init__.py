@@ -80,7 +80,7 @@ _NAMES = {
     "ranking.ranked_lists": ["RankedLists"],
     "ranking.recommended": ["Recommended"],
     "results.values": ["QueryValues", "RunCounts", "RunValues", "SlicedValues"],
-    "retrieval.evaluation": ["evaluate_retrieval"],
+    "retrieval.evaluate_retrieval": ["evaluate_retrieval"],
     "retrieval.retrieve": ["Retrieved", "retrieve"],
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

@@ -198,7 +198,9 @@ def sum_chosen(
 
 def count_nonzero(where: np.ndarray) -> np.ndarray:
     """How many are True in each row."""
-    return np.count_nonzero(where, axis=1).astype(np.float64)
+    if where.shape[1] < _LONG_ROW:
+        return np.count_nonzero(where, axis=1).astype(np.float64)
+    return np.array([np.count_nonzero(row) for row in where], np.float64)
 
 
 def matvec(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:

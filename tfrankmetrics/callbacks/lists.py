@@ -22,11 +22,10 @@ from tfrankmetrics.inputs.batches import (
     refuse_unordered,
     require_end,
 )
-from tfrankmetrics.inputs.structures import flattened
+from tfrankmetrics.inputs.structures import flattened, rows_of
 from tfrankmetrics.inputs.unequal import Batch
 from tfrankmetrics.keras.inference import MaskedArray, prediction_of
 from tfrankmetrics.results.request import read_request
-from tfrankmetrics.retrieval.inputs import rows_of
 from tfrankmetrics.rules import listed, shortened
 from tfrankmetrics.signatures import takes
 

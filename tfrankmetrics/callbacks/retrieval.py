@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +10,10 @@ from tfrankmetrics.callbacks.evaluation import Evaluation
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.inputs.batches import comes_in_batches
 from tfrankmetrics.inputs.mistakes import warn
+from tfrankmetrics.inputs.structures import as_arrays, size_of
 from tfrankmetrics.keras.inference import is_layer
 from tfrankmetrics.results.request import read_request
-from tfrankmetrics.retrieval.evaluation import (
-    RetrievalSettings,
-    evaluate_queries,
-    weights_and_slices,
-)
-from tfrankmetrics.retrieval.inputs import number_of, with_aligned_rows
-from tfrankmetrics.retrieval.truth import read_truth
+from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval
 from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
@@ -89,8 +83,8 @@ class EvaluateRetrieval(Evaluation):
                 "`query_tower`, `candidate_tower` or `score`. Received: none of them, "
                 "so that no value would change. Pass query_tower=model.query_tower."
             )
-        self._towers, self._settings = towers, RetrievalSettings.of(given)
-        given = with_aligned_rows(
+        self._towers, self._request = towers, request
+        self._task = Retrieval(
             {
                 **given,
                 "queries": queries,
@@ -99,17 +93,14 @@ class EvaluateRetrieval(Evaluation):
                 "sample_weight": sample_weight,
             }
         )
-        self._request = dataclasses.replace(request, by=given["by"])
-        self._truth = read_truth(
-            given["relevant"], given["exclude"], given["candidate_ids"]
-        )
         # Raises errors before the training.
-        weights_and_slices(self._request, self._truth, given["sample_weight"])
-        if not comes_in_batches(queries):
-            self._truth.require_queries(number_of("queries", queries))
-        if not comes_in_batches(candidates):
-            self._truth.require_candidates(number_of("candidates", candidates))
-        self._data = given["queries"], given["candidates"], given["sample_weight"]
+        self._task.weights_and_slices(request)
+        for name, data, require in (
+            ("queries", queries, self._task.relevant.require_queries),
+            ("candidates", candidates, self._task.relevant.require_candidates),
+        ):
+            if not comes_in_batches(data):
+                require(size_of(name, as_arrays(name, data)))
         self._is_checked = False  # whether the towers belong to the model
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -120,9 +111,7 @@ class EvaluateRetrieval(Evaluation):
 
     def _values(self) -> Any:
         is_verbose = (self.params or {}).get("verbose", 0) == 1
-        values = evaluate_queries(
-            self._request, self._settings, self._truth, *self._data, is_verbose
-        )
+        values = self._task.evaluate(self._request, is_verbose)
         self._check_towers()
         return values
 

@@ -60,7 +60,6 @@ class Declaration:
     # The columns of an explanation, by name: functions to float64 [B, D]. A
     # contribution is proportional to their product; "gain" is the expected gain.
     by_rank: Mapping[str, Callable[..., Array]]
-    reads_first_relevant: bool  # and no other item, unless over="all"
     has_cutoff: bool
     has_subtopics: bool  # reads labels [B, N, T]
     inputs: tuple[str, ...]  # the input formats that it supports
@@ -158,12 +157,6 @@ class Measure:
         function = self.declaration.value
         assert function is not None
         return function(Exposure(exposure), **self._options_of(function))
-
-    @property
-    def reads_first_relevant(self) -> bool:
-        """Whether the value depends only on the rank of the first relevant item."""
-        is_first = dict(self.options).get("over", "first") == "first"
-        return self.declaration.reads_first_relevant and is_first
 
     @property
     def numbers_of_items(self) -> set[int]:

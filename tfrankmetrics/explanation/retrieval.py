@@ -8,15 +8,19 @@ import numpy as np
 
 from tfrankmetrics.arguments import ExplainRetrievalArguments
 from tfrankmetrics.engine.calls import require_eager
+from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.explanation.functions import asked_metrics, explanation_of
 from tfrankmetrics.explanation.one_list import labels_of_catalogue
 from tfrankmetrics.explanation.result import Explanation
 from tfrankmetrics.explanation.working import OneList
-from tfrankmetrics.retrieval.evaluation import RetrievalSettings
-from tfrankmetrics.retrieval.inputs import with_aligned_rows
-from tfrankmetrics.retrieval.one_query import OneQuery
-from tfrankmetrics.retrieval.truth import read_truth
+from tfrankmetrics.inputs.structures import rows_of, size_of
+from tfrankmetrics.ranking.items import lowest_score
+from tfrankmetrics.retrieval.all_candidates import rank_all
+from tfrankmetrics.retrieval.counted_lists import order_of, values_of_ranks
+from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval
+from tfrankmetrics.retrieval.highest import Depth
+from tfrankmetrics.rules import check_query
 from tfrankmetrics.signatures import split, takes
 
 if TYPE_CHECKING:
@@ -77,23 +81,41 @@ def explain_retrieval(
                 "and 'worst'. Received: ties='random'."
             )
     given, _ = split(ExplainRetrievalArguments, arguments)
-    given = with_aligned_rows(
+    task = Retrieval(
         {**given, "queries": queries, "candidates": candidates, "relevant": relevant}
     )
-    settings = RetrievalSettings.of(given)
-    truth = read_truth(given["relevant"], given["exclude"], given["candidate_ids"])
-    one = OneQuery.of(settings, truth, given["queries"], given["candidates"], query)
-    items = one.items
+    vectors = task.queries()
+    number = size_of("queries", vectors)
+    task.relevant.require_queries(number)
+    check_query("explain_retrieval", query, number)
+    found, this = task.candidates(), np.array([query])
+    items = task.relevant.of(this)
+    orders = {order for each in asked if (order := order_of(each.measure))}
+    ranks, highest = rank_all(
+        rows_of(vectors, this),
+        found,
+        items,
+        task.scores,
+        task.batch_size,
+        orders=orders,
+        depth=Depth(None, is_stable=True),
+    )
+    scores = np.full(found.number, lowest_score(highest.scores), highest.scores.dtype)
+    scores[highest.ids] = highest.scores
     is_relevant = items.is_valid[0]
     labels = labels_of_catalogue(
-        one.scores(),
+        scores,
         items.ids[0][is_relevant],
         items.relevance[0][is_relevant],
         items.exclude[0],
     )
-    names: Any = range(one.candidates.number)
+
+    def value_and_weight(measure: Measure) -> tuple[np.ndarray, np.ndarray]:
+        return values_of_ranks({"": measure}, items, ranks, None, found.number)
+
+    names: Any = range(found.number)
     positions = names
-    if given["candidate_ids"] is not None:
-        names = np.asarray(given["candidate_ids"]).tolist()
-    one_list = OneList(one.value_and_weight, labels, names, positions)
+    if task.ids is not None:
+        names = np.asarray(task.ids).tolist()
+    one_list = OneList(value_and_weight, labels, names, positions)
     return explanation_of(query, asked, lambda each: one_list)

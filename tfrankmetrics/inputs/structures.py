@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.columns.values import from_pytorch, refuse_masked_arrays
+from tfrankmetrics.rules import shortened
+
+# Libraries compute every row of arrays of one shape in the same way, if their sizes are
+# multiples of this number. A remainder is summed in a different order.
+ALIGNMENT = 64
+
+# PyTorch is a library of models and of users' functions only.
+InputLibrary = Literal["numpy", "tensorflow", "jax", "torch"]
 
 
 def map_arrays(function: Callable[..., Any], *inputs: Any) -> Any:
@@ -25,3 +38,110 @@ def flattened(inputs: Any) -> list[Any]:
     arrays: list[Any] = []
     map_arrays(arrays.append, inputs)
     return arrays
+
+
+def rows_of(inputs: Any, which: slice | np.ndarray) -> Any:
+    """Some rows of each array."""
+
+    def rows(array: Any) -> Any:
+        if isinstance(which, np.ndarray) and xp.is_tensor(array):
+            return xp.take(array, which)
+        return array[which]
+
+    return map_arrays(rows, inputs)
+
+
+def as_arrays(name: str, data: Any) -> Any:
+    """A tensor or an array, or a dict of these."""
+    if isinstance(data, Mapping):
+        return {key: as_arrays(name, values) for key, values in data.items()}
+    if library_of_inputs(data) != "numpy":
+        return data.detach() if hasattr(data, "detach") else data
+    refuse_masked_arrays(f"`{name}`", data)
+    rule = f"`{name}` must be arrays with a row for each."
+    if hasattr(data, "__next__"):
+        raise ValueError(
+            f"{rule} Received: {shortened(data)}, which can be read only once. Pass "
+            "np.stack([*generator]), or a tf.data.Dataset of batches."
+        )
+    try:
+        array = np.asarray(from_pytorch(data))
+    except ValueError:
+        raise ValueError(f"{rule} Received: rows of different lengths.") from None
+    vectors = (np.ndarray, list, tuple)
+    if array.dtype == object and array.ndim > 1:
+        raise ValueError(
+            f"{rule} Received: an array of dtype object. Convert it to float."
+        )
+    if array.dtype == object and any(isinstance(each, vectors) for each in array):
+        raise ValueError(
+            f"{rule} Received: a column of vectors. Pass np.stack(column)."
+        )
+    return array
+
+
+def concatenated(parts: list[Any]) -> Any:
+    """The rows of all parts."""
+
+    def concatenate(*rows: Any) -> Any:
+        library = library_of_inputs(*rows)
+        if library == "torch":
+            import torch
+
+            return torch.cat(rows)
+        return xp.concat(rows, axis=0)
+
+    return map_arrays(concatenate, *parts)
+
+
+def size_of(name: str, arrays: Any) -> int:
+    """The number of rows, the same in all arrays."""
+    shapes = [tuple(array.shape) for array in flattened(arrays)]
+    if not shapes or () in shapes or len({shape[0] for shape in shapes}) > 1:
+        raise ValueError(
+            f"`{name}` must be arrays with a row for each, all with the same number of "
+            f"rows. Received: {shapes or 'none'} as their shapes."
+        )
+    return shapes[0][0]
+
+
+def library_of_inputs(*inputs: Any) -> InputLibrary:
+    """The library of the first array that is not NumPy's."""
+    for array in flattened(inputs):
+        if type(array).__module__ == "torch" and hasattr(array, "detach"):
+            return "torch"
+        library = xp.library_of(array)
+        if library != "numpy":
+            return library
+    return "numpy"
+
+
+def in_library(library: InputLibrary, array: Any) -> Any:
+    """An array of NumPy or of the library as an array of the library."""
+    if library == "torch":
+        import torch
+
+        return torch.as_tensor(array)
+    return xp.in_library(library, array)
+
+
+def padded(
+    inputs: Any, library: InputLibrary, width: int = 0, not_to: int | None = None
+) -> Any:
+    """Inputs with the last row repeated, to a multiple of `ALIGNMENT` from `width` on.
+
+    They become arrays of the library. The multiple is not `not_to`.
+    """
+
+    def pad(rows: Any) -> Any:
+        rows = in_library(library, rows)
+        size = rows.shape[0]
+        least = max(size, width)
+        number = least + -least % ALIGNMENT
+        if number == not_to:
+            number += ALIGNMENT
+        if number == size:
+            return rows
+        return rows_of(rows, np.minimum(np.arange(number), size - 1))
+
+    return map_arrays(pad, inputs)

@@ -169,7 +169,6 @@ class MeanAveragePrecision(TopKMetric):
     gain=BinaryGain,
     aliases=("RR", "recip_rank"),
     by_rank={"counted": counted_items, "1/rank": reciprocal_of_rank},
-    reads_first_relevant=True,
 )
 class MeanReciprocalRank(TopKMetric):
     """Mean reciprocal rank: the reciprocal rank of the first relevant item.

@@ -66,7 +66,6 @@ def metric(
     unaffected_by: tuple[str, ...] = (),
     conflicts: tuple[Conflict, ...] = (),
     by_rank: Mapping[str, Callable[..., Array]] | None = None,
-    reads_first_relevant: bool = False,
     cutoff_hint: str = "",
 ) -> Callable[[type[T]], type[T]]:
     """Declares a metric: a class decorator.
@@ -131,9 +130,6 @@ def metric(
             float64 `[B, D]`, as in `{"gain": RankedLists.expected, "discount": ...}`.
             The column "contribution" replaces the default of `explain`: by how much the
             value rises if the formula reads one more rank.
-        reads_first_relevant: Whether the value depends only on the rank of the first
-            relevant item, except with over="all". `evaluate_retrieval` is faster if it
-            can omit the ranks of the other relevant items.
         cutoff_hint: A hint in the error for users who pass a cutoff to a metric of the
             whole list.
 
@@ -194,7 +190,6 @@ def metric(
             total=None if gain is None else total,
             conflicts=(*_shared_conflicts(fields), *conflicts),
             by_rank=by_rank,
-            reads_first_relevant=reads_first_relevant,
             cutoff_hint=f" {cutoff_hint}" if cutoff_hint else "",
             has_cutoff="k" in fields,
             has_subtopics=declared.has_subtopics,
@@ -266,7 +261,6 @@ _RULES = {
         "a dict from the names of columns to functions",
         lambda value: isinstance(value, Mapping) and all(map(callable, value.values())),
     ),
-    "reads_first_relevant": rule_of(bool),
     "cutoff_hint": rule_of(str),
 }
 

@@ -342,7 +342,6 @@ class BPref(WholeListMetric):
     lower_is_better=True,
     range=(1, math.inf),
     by_rank={"first": RankedLists.first_relevant, "rank": rank_itself},
-    reads_first_relevant=True,
 )
 class FirstRelevantRank(WholeListMetric):
     """The rank of the first relevant item. Lower is better.

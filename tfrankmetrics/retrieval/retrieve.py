@@ -8,19 +8,13 @@ import numpy as np
 
 from tfrankmetrics.arguments import CatalogueArguments
 from tfrankmetrics.engine.calls import require_eager
+from tfrankmetrics.inputs.relevant_ids import PADDING
+from tfrankmetrics.inputs.structures import size_of
 from tfrankmetrics.options import Cutoff
 from tfrankmetrics.ranking.items import lowest_score
-from tfrankmetrics.retrieval.blocks import Depth
-from tfrankmetrics.retrieval.candidates import in_memory
-from tfrankmetrics.retrieval.counting import count_ranks
-from tfrankmetrics.retrieval.evaluation import (
-    RetrievalSettings,
-    library_of_scores,
-    read_candidates,
-)
-from tfrankmetrics.retrieval.inputs import size_of, with_aligned_rows
-from tfrankmetrics.retrieval.top import Top
-from tfrankmetrics.retrieval.truth import PADDING, no_truth
+from tfrankmetrics.retrieval.all_candidates import rank_all
+from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval
+from tfrankmetrics.retrieval.highest import Depth, Highest
 from tfrankmetrics.rules import check_option
 from tfrankmetrics.signatures import split, takes
 
@@ -75,40 +69,28 @@ def retrieve(
     check_option("retrieve", "k", k, Cutoff)
     check_option("retrieve", "k", k, int)
     given, _ = split(CatalogueArguments, arguments)
-    given = with_aligned_rows({**given, "queries": queries, "candidates": candidates})
-    settings = RetrievalSettings.of(given)
-    vectors = in_memory(
-        "queries", given["queries"], settings.query_tower, settings.batch_size
-    )
+    task = Retrieval({**given, "queries": queries, "candidates": candidates})
+    vectors = task.queries()
     number = size_of("queries", vectors)
-    truth = no_truth(number, given["exclude"], given["candidate_ids"])
-    truth.require_queries(number)
-    found = read_candidates(settings, truth, given["candidates"])
-    depth = min(k, found.number)
-    ranks, top = count_ranks(
-        vectors,
-        found,
-        truth.items(),
-        settings.score,
-        [],
-        settings.batch_size,
-        lambda number: None,
-        library=library_of_scores(settings.score, vectors, found),
-        depth=Depth(depth, is_stable=True),
+    task.read_relevant([[]] * number)
+    task.relevant.require_queries(number)
+    found = task.candidates()
+    k = min(k, found.number)
+    depth = Depth(k, is_stable=True)
+    ranks, highest = rank_all(
+        vectors, found, task.relevant, task.scores, task.batch_size, depth=depth
     )
-    assert top is not None  # since there is a depth
     ranks.score_counts().warn()
-    return _as_rows(top, number, depth, given["candidate_ids"])
+    return _as_rows(highest, number, k, task.ids)
 
 
-def _as_rows(top: Top, number: int, k: int, candidate_ids: Any) -> Retrieved:
-    lengths = np.bincount(top.rows, minlength=number)
-    starts = np.cumsum(lengths) - lengths
-    columns = np.arange(len(top.rows)) - starts[top.rows]
+def _as_rows(highest: Highest, number: int, k: int, candidate_ids: Any) -> Retrieved:
+    rows, starts = highest.rows, highest.queries(number).starts
+    columns = np.arange(len(rows)) - starts[rows]
     ids = np.full((number, k), PADDING, np.int64)
-    ids[top.rows, columns] = top.ids
-    scores = np.full((number, k), lowest_score(top.scores), top.scores.dtype)
-    scores[top.rows, columns] = top.scores
+    ids[rows, columns] = highest.ids
+    scores = np.full((number, k), lowest_score(highest.scores), highest.scores.dtype)
+    scores[rows, columns] = highest.scores
     if candidate_ids is None:
         return Retrieved(ids, scores)
     named = np.asarray(candidate_ids)[ids]

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.engine.calls import call_compiled
-from tfrankmetrics.engine.measure import Measure, thresholds_of
+from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, parts_of, values_and_weights
 from tfrankmetrics.inputs.relevant_ids import require_finite_relevance
 from tfrankmetrics.inputs.weights import require_valid_weights
-from tfrankmetrics.ranking.counts import FAR, RankCounts, num_judged, rank_by_counts
+from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
-from tfrankmetrics.retrieval.blocks import Needed, Order, Ranks
-from tfrankmetrics.retrieval.comparing import counting_up
-from tfrankmetrics.retrieval.truth import RelevantItems
+from tfrankmetrics.retrieval.all_candidates import Order, Ranks
+from tfrankmetrics.retrieval.relevant_items import RelevantItems
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,90 +87,7 @@ class CountedLists:
         )
 
 
-class SomeRanks:
-    """The ranks of each query that must be complete, and some below.
-
-    Args:
-        ranks: The counts of the relevant items.
-        measures: The metrics.
-        num_candidates: V.
-    """
-
-    def __init__(
-        self,
-        ranks: Ranks,
-        measures: Sequence[Measure],
-        num_candidates: int,
-    ) -> None:
-        self._num_candidates, self._width = num_candidates, ranks.above.shape[1]
-        cutoffs = [measure.k for measure in measures]
-        deepest = _deepest(measures, self._width)
-        self._down_to = 0
-        if None in cutoffs:
-            self._down_to = min(num_candidates, deepest)
-        # The groups of tied items by rank: the part of them below these ranks.
-        order = np.argsort(
-            np.where(ranks.retrieved, ranks.above, num_candidates),
-            axis=1,
-            kind="stable",
-        )
-        above, tied, is_group = (
-            np.take_along_axis(each, order, axis=1)
-            for each in (ranks.above, ranks.tied, ranks.retrieved)
-        )
-        is_group[:, 1:] &= above[:, 1:] != above[:, :-1]
-        is_group &= above < FAR
-        if None not in cutoffs:
-            is_group[:] = False
-        self._starts = np.maximum(above, self._down_to)
-        sizes = above + tied - self._starts
-        self._sizes = np.where(is_group, np.maximum(sizes, 0), 0)
-
-    def parts(self) -> Iterator[np.ndarray]:
-        """The queries, as many at a time as fit in memory, those of like length."""
-        lengths = self._sizes.sum(axis=1) + self._down_to + self._width
-        return parts_of(np.argsort(lengths, kind="stable"), lengths, ELEMENTS_AT_A_TIME)
-
-    def of(self, queries: np.ndarray) -> np.ndarray:
-        """The ranks of some queries, ascending, float64 `[B, D]`.
-
-        Short rows are padded with the rank V + 1, which has no item.
-        """
-        starts, sizes = self._starts[queries], self._sizes[queries]
-        lengths = sizes.sum(axis=1)
-        ranks = np.full(
-            (len(queries), self._down_to + lengths.max(initial=0)),
-            self._num_candidates + 1.0,
-        )
-        ranks[:, : self._down_to] = np.arange(1, self._down_to + 1)
-        starts, sizes = starts.ravel(), sizes.ravel()
-        below = np.repeat(starts, sizes) + counting_up(sizes) + 1
-        rows = np.repeat(np.arange(len(queries)), lengths)
-        ranks[rows, self._down_to + counting_up(lengths)] = below
-        return ranks
-
-
-def needed_ranks(measures: Sequence[Measure], items: RelevantItems) -> Needed | None:
-    """The ranks that the metrics read; None if they read those of all items.
-
-    With items below the relevance threshold, the first item need not be relevant.
-    """
-    whole = [measure for measure in measures if measure.k is None]
-    if not all(measure.reads_first_relevant for measure in whole):
-        return None
-    threshold = max(thresholds_of(whole), default=-np.inf)
-    if (items.relevance[items.is_ranked] < threshold).any():
-        return None
-    # The rank below the deepest cutoff tells whether a group of ties crosses it.
-    return Needed(_deepest(measures, items.ids.shape[1]) + 1, first=bool(whole))
-
-
-def _deepest(measures: Sequence[Measure], num_relevant: int) -> int:
-    """The ranks that must be complete even without a cutoff."""
-    return max([num_relevant, *(m.k for m in measures if m.k is not None)])
-
-
-def by_query(
+def values_of_ranks(
     named: Mapping[str, Measure],
     items: RelevantItems,
     ranks: Ranks,
@@ -183,31 +99,73 @@ def by_query(
     groups = collections.defaultdict(list)
     for number, measure in enumerate(named.values()):
         groups[order_of(measure)].append(number)
-    measures = [*named.values()]
-    num_items = num_candidates - (items.exclude >= 0).sum(axis=1)
+    measures, num_relevant = [*named.values()], items.ids.shape[1]
+    num_items = num_candidates - items.num_excluded
     is_missed = items.is_valid & ~items.is_ranked & (items.relevance > 0)
     num_items += is_missed.sum(axis=1)
     for order, numbers in groups.items():
         chosen = tuple(measures[number] for number in numbers)
-        some_ranks = SomeRanks(ranks, chosen, num_candidates)
-        for part in some_ranks.parts():
+        cutoffs = [measure.k for measure in chosen]
+        down_to, lengths = 0, np.full(len(num_items), num_relevant)
+        if None in cutoffs:
+            down_to = min(num_candidates, max(num_relevant, *(k or 0 for k in cutoffs)))
+            lengths += down_to + np.where(ranks.retrieved, ranks.tied, 0).sum(axis=1)
+        by_length = np.argsort(lengths, kind="stable")
+        for part in parts_of(by_length, lengths, ELEMENTS_AT_A_TIME):
+            retrieved = ranks.retrieved[part]
+            counts = RankCounts(
+                ranks.above[part],
+                ranks.tied[part],
+                ranks.tied_before.get(order, ranks.tied)[part],
+            )
+            some_ranks = np.zeros((len(part), 0))
+            if None in cutoffs:
+                some_ranks = _some_ranks(counts, retrieved, down_to, num_candidates)
             lists = CountedLists(
                 relevance=items.relevance[part],
                 valid=items.is_valid[part],
-                retrieved=ranks.retrieved[part],
-                above=ranks.above[part],
-                tied=ranks.tied[part],
-                tied_before=ranks.tied_before.get(order, ranks.tied)[part],
+                retrieved=retrieved,
+                above=counts.above,
+                tied=counts.tied,
+                tied_before=counts.tied_before,
                 num_retrieved=ranks.num_retrieved[part],
                 num_items=num_items[part],
-                some_ranks=some_ranks.of(part),
+                some_ranks=some_ranks,
                 num_candidates=num_candidates,
                 query_weights=None if query_weights is None else query_weights[part],
             )
-            found = call_compiled(values_and_weights, chosen, lists, 0)
             where = np.ix_(numbers, part)
+            found = call_compiled(values_and_weights, chosen, lists, 0)
             values[where], weights[where] = found
     return values, weights
+
+
+def _some_ranks(
+    counts: RankCounts, retrieved: np.ndarray, down_to: int, num_candidates: int
+) -> np.ndarray:
+    """The first ranks, and those of relevant items below, ascending, `[B, D]`.
+
+    The ranks of a group of ties are complete. Short rows are padded with the rank
+    V + 1, which has no item.
+    """
+    above = np.where(retrieved, counts.above, num_candidates)
+    order = np.argsort(above, axis=1, kind="stable")
+    starts, tied, is_group = (
+        np.take_along_axis(each, order, axis=1)
+        for each in (above, counts.tied, retrieved)
+    )
+    is_group[:, 1:] &= starts[:, 1:] != starts[:, :-1]
+    ends, starts = starts + tied, np.maximum(starts, down_to)
+    sizes = np.where(is_group, np.maximum(ends - starts, 0), 0)
+    lengths = sizes.sum(axis=1)
+    ranks = np.full(
+        (len(sizes), down_to + lengths.max(initial=0)), num_candidates + 1.0
+    )
+    ranks[:, :down_to] = np.arange(1, down_to + 1)
+    below = np.repeat(starts, sizes.ravel()) + _counting_up(sizes.ravel()) + 1
+    rows = np.repeat(np.arange(len(sizes)), lengths)
+    ranks[rows, down_to + _counting_up(lengths)] = below
+    return ranks
 
 
 def order_of(measure: Measure) -> Order | None:
@@ -215,3 +173,9 @@ def order_of(measure: Measure) -> Order | None:
     if measure["ties"] == "random":
         return Order(True, measure["seed"] or 0)
     return Order(False) if measure["ties"] == "stable" else None
+
+
+def _counting_up(lengths: np.ndarray) -> np.ndarray:
+    """The numbers 0 ... n - 1 for each length n, one after another."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)

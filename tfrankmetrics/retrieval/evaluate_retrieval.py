@@ -5,40 +5,33 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfrankmetrics.arguments import RetrievalArguments
-from tfrankmetrics.arrays import Library
-from tfrankmetrics.columns.slices import (
-    Slices,
-)
+from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.engine.calls import require_eager
 from tfrankmetrics.engine.items import ExposureSums, with_num_items
 from tfrankmetrics.engine.measure import Measure, cutoffs_of
 from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.evaluation.rows import by_query
 from tfrankmetrics.inputs.mistakes import warn_if_relevant_are_excluded
+from tfrankmetrics.inputs.structures import size_of
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
-from tfrankmetrics.retrieval.blocks import Depth
+from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.candidates import (
-    ArrayCandidates,
+    Candidates,
     candidates_of,
     in_memory,
-)
-from tfrankmetrics.retrieval.chunks import Candidates
-from tfrankmetrics.retrieval.counting import count_ranks
-from tfrankmetrics.retrieval.inputs import (
-    library_of_functions,
-    size_of,
     with_aligned_rows,
 )
-from tfrankmetrics.retrieval.lists import by_query, needed_ranks, order_of
-from tfrankmetrics.retrieval.products import dot_product
-from tfrankmetrics.retrieval.top import values_of_items
-from tfrankmetrics.retrieval.truth import Truth, read_truth, require_unique
+from tfrankmetrics.retrieval.counted_lists import order_of, values_of_ranks
+from tfrankmetrics.retrieval.highest import Depth
+from tfrankmetrics.retrieval.relevant_items import RelevantItems, require_unique
+from tfrankmetrics.retrieval.scores import DotProducts, ScoreFunction
 from tfrankmetrics.rules import check_option, shortened
 from tfrankmetrics.signatures import takes
 
@@ -47,7 +40,7 @@ if TYPE_CHECKING:
 
 # Queries and candidates whose scores are computed at a time: enough to keep all cores
 # busy, few enough to take little memory.
-BATCH_SIZE, CHUNK_SIZE = 256, 65_536
+BATCH_SIZE, CHUNK_SIZE = 64, 16_384
 # A user's function may take much more memory for each pair than a dot product.
 OWN_BATCH_SIZE, OWN_CHUNK_SIZE = 64, 2_048
 
@@ -109,7 +102,7 @@ def evaluate_retrieval(
     request, given = read_request(
         RetrievalArguments, metrics, arguments, inputs="catalogue"
     )
-    given = with_aligned_rows(
+    task = Retrieval(
         {
             **given,
             "queries": queries,
@@ -118,100 +111,107 @@ def evaluate_retrieval(
             "sample_weight": sample_weight,
         }
     )
-    truth = read_truth(given["relevant"], given["exclude"], given["candidate_ids"])
-    return evaluate_queries(
-        dataclasses.replace(request, by=given["by"]),
-        RetrievalSettings.of(given),
-        truth,
-        given["queries"],
-        given["candidates"],
-        given["sample_weight"],
-        verbose,
-    )
+    return task.evaluate(request, verbose)
 
 
-class RetrievalSettings(NamedTuple):
-    """How queries and candidates are scored, checked."""
+class Retrieval:
+    """Queries, candidates and relevant items, and how they are scored, checked."""
 
-    score: Callable[[Any, Any], Any]
-    query_tower: Any
-    candidate_tower: Any
-    batch_size: int
-    chunk_size: int
-    candidate_ids: Any
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> RetrievalSettings:
-        """Raises ValueError for arguments that are not functions or sizes."""
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        """Raises ValueError for arguments that can be checked before towers run."""
         for name in ("score", "query_tower", "candidate_tower"):
             if given[name] is not None and not callable(given[name]):
                 raise ValueError(
                     f"`{name}` must be a function, a layer or a model. Received: "
                     f"{shortened(given[name])}."
                 )
-        sizes = (BATCH_SIZE, CHUNK_SIZE)
+        self.scores, sizes = DotProducts(), (BATCH_SIZE, CHUNK_SIZE)
         if given["score"] is not None:
+            self.scores = ScoreFunction(given["score"])
             sizes = (OWN_BATCH_SIZE, OWN_CHUNK_SIZE)
-        return cls(
-            given["score"] or dot_product,
-            given["query_tower"],
-            given["candidate_tower"],
-            _size_or("batch_size", given["batch_size"], sizes[0]),
-            _size_or("chunk_size", given["chunk_size"], sizes[1]),
-            given["candidate_ids"],
+        self.batch_size = _size_or("batch_size", given["batch_size"], sizes[0])
+        self._chunk_size = _size_or("chunk_size", given["chunk_size"], sizes[1])
+        self._given = with_aligned_rows(given)
+        if "relevant" in given:
+            self.read_relevant(self._given["relevant"])
+
+    def read_relevant(self, relevant: Any) -> None:
+        """Reads the relevant items and those to exclude."""
+        exclude, self.ids = (self._given[n] for n in ("exclude", "candidate_ids"))
+        self.relevant = RelevantItems.read(relevant, exclude, self.ids)
+
+    def queries(self) -> Any:
+        """The queries in memory."""
+        given, tower = self._given["queries"], self._given["query_tower"]
+        return self.scores.read(in_memory("queries", given, tower, self.batch_size))
+
+    def candidates(self) -> Candidates:
+        """The candidates, among which all relevant items must be."""
+        tower, kept = self._given["candidate_tower"], self.relevant.ids
+        given, read = self._given["candidates"], self.scores.read
+        found = candidates_of(given, tower, kept, self._chunk_size, read)
+        self.relevant.require_candidates(found.number)
+        if self.ids is not None:
+            require_unique(self.ids, found.number)
+        return found
+
+    def weights_and_slices(
+        self, request: Request
+    ) -> tuple[np.ndarray | None, Slices | None]:
+        """The weight and the slice of each query. None without any."""
+        request = dataclasses.replace(request, by=self._given["by"])
+        weights, ids = self._given["sample_weight"], self.relevant.ids
+        if weights is not None:
+            weights = np.asarray(query_weights(weights, ids))
+            require_valid_weights(weights)
+        return weights, request.slices_of_queries(lambda: len(ids))
+
+    def evaluate(
+        self, request: Request, verbose: bool
+    ) -> dict[str, Any] | SlicedValues:
+        """`evaluate_retrieval` for a request: counts ranks, computes, shapes."""
+        vectors, relevant = self.queries(), self.relevant
+        relevant.require_queries(size_of("queries", vectors))
+        query_weights, slices = self.weights_and_slices(request)
+        found = self.candidates()
+        request = _with_items(request, self.ids, found.number)
+        of_items, of_lists = {}, {}
+        for name, measure in request.named.items():
+            chosen = of_items if measure.declaration.reads_items else of_lists
+            chosen[name] = measure
+        num_excluded = int((relevant.is_valid & ~relevant.is_ranked).sum())
+        warn_if_relevant_are_excluded(int(relevant.is_valid.sum()), num_excluded)
+        ranks, highest = rank_all(
+            vectors,
+            found,
+            relevant,
+            self.scores,
+            self.batch_size,
+            orders={order for m in of_lists.values() if (order := order_of(m))},
+            depth=_depth_of(of_items),
+            progress=_progress(found.number) if verbose else lambda number: None,
         )
+        ranks.score_counts().warn()
+        values, weights = np.zeros((2, len(request.named), len(relevant.ids)))
+        is_of_items = np.array([name in of_items for name in request.named])
+        sums = ExposureSums.of(request.named, slices)
+        if of_lists:
+            values[~is_of_items], weights[~is_of_items] = values_of_ranks(
+                of_lists, relevant, ranks, query_weights, found.number
+            )
+        if len(highest.rows):
+            columns = {"labels": np.zeros(len(highest.rows)), "items": highest.ids}
+            columns["scores"] = highest.scores
+            if query_weights is not None:
+                columns["sample_weight"] = query_weights[highest.rows]
+            queries = highest.queries(len(relevant.ids))
+            values[is_of_items], weights[is_of_items] = by_query(
+                of_items, queries, columns, drop_unjudged=False, sums=sums
+            )
+        return request.result(values, weights, slices, totals=sums.values())
 
 
-def evaluate_queries(
-    request: Request,
-    settings: RetrievalSettings,
-    truth: Truth,
-    queries: Any,
-    candidates: Any,
-    sample_weight: Any,
-    verbose: bool,
-) -> dict[str, Any] | SlicedValues:
-    """`evaluate_retrieval` for a request: reads, counts ranks, computes, shapes."""
-    vectors = read_queries(settings, truth, queries)
-    weights_of_queries, slices = weights_and_slices(request, truth, sample_weight)
-    found = read_candidates(settings, truth, candidates)
-    request = with_items(request, settings.candidate_ids, found.number)
-    of_items, of_lists = {}, {}
-    for name, measure in request.named.items():
-        chosen = of_items if measure.declaration.reads_items else of_lists
-        chosen[name] = measure
-    items = truth.items()
-    excluded = int((items.is_valid & ~items.is_ranked).sum())
-    warn_if_relevant_are_excluded(int(items.is_valid.sum()), excluded)
-    orders = {order for m in of_lists.values() if (order := order_of(m)) is not None}
-    ranks, top = count_ranks(
-        vectors,
-        found,
-        items,
-        settings.score,
-        orders,
-        settings.batch_size,
-        _progress(found.number) if verbose else lambda number: None,
-        library=library_of_scores(settings.score, vectors, found),
-        depth=depth_of(of_items),
-        needed=needed_ranks([*of_lists.values()], items),
-    )
-    ranks.score_counts().warn()
-    values, weights = np.zeros((2, len(request.named), len(truth.ids)))
-    is_of_items = np.array([name in of_items for name in request.named])
-    sums = ExposureSums.of(request.named, slices)
-    if of_lists:
-        values[~is_of_items], weights[~is_of_items] = by_query(
-            of_lists, items, ranks, weights_of_queries, found.number
-        )
-    if top is not None:
-        values[is_of_items], weights[is_of_items] = values_of_items(
-            of_items, top, len(truth.ids), weights_of_queries, sums
-        )
-    return request.result(values, weights, slices, totals=sums.values())
-
-
-def with_items(request: Request, candidate_ids: Any, number: int) -> Request:
+def _with_items(request: Request, candidate_ids: Any, number: int) -> Request:
     """The request with data about items in the order of the candidates."""
     named = request.named
     if any(measure.ids_of_items for measure in named.values()):
@@ -234,44 +234,13 @@ def with_items(request: Request, candidate_ids: Any, number: int) -> Request:
     return request.with_measures(named)
 
 
-def depth_of(named: Mapping[str, Measure]) -> Depth | None:
+def _depth_of(named: Mapping[str, Measure]) -> Depth | None:
     """How many candidates of each query some metrics read; None without metrics."""
     if not named:
         return None
     cutoffs = cutoffs_of(named.values())
     is_stable = all(measure["ties"] == "stable" for measure in named.values())
     return Depth(cutoffs[-1], is_stable)
-
-
-def read_queries(settings: RetrievalSettings, truth: Truth, queries: Any) -> Any:
-    """The queries in memory, as many as there are rows of relevant items."""
-    vectors = in_memory("queries", queries, settings.query_tower, settings.batch_size)
-    truth.require_queries(size_of("queries", vectors))
-    return vectors
-
-
-def read_candidates(
-    settings: RetrievalSettings, truth: Truth, candidates: Any
-) -> Candidates:
-    """The candidates, among which all relevant items must be."""
-    found = candidates_of(
-        candidates, settings.candidate_tower, truth.ids, settings.chunk_size
-    )
-    truth.require_candidates(found.number)
-    if settings.candidate_ids is not None:
-        require_unique(settings.candidate_ids, found.number)
-    return found
-
-
-def weights_and_slices(
-    request: Request, truth: Truth, sample_weight: Any
-) -> tuple[np.ndarray | None, Slices | None]:
-    """The weight and the slice of each query. None without any."""
-    weights = None
-    if sample_weight is not None:
-        weights = np.asarray(query_weights(sample_weight, truth.ids))
-        require_valid_weights(weights)
-    return weights, request.slices_of_queries(lambda: len(truth.ids))
 
 
 def _size_or(name: str, size: int | None, default: int) -> int:
@@ -282,17 +251,6 @@ def _size_or(name: str, size: int | None, default: int) -> int:
     if size < 1:
         raise ValueError(f"`{name}` must be at least 1. Received: {size}.")
     return size
-
-
-def library_of_scores(score: Any, queries: Any, candidates: Candidates) -> Library:
-    """The library that computes the scores."""
-    if score is not dot_product:
-        return library_of_functions()
-    are_arrays = isinstance(queries, np.ndarray) and (
-        isinstance(candidates, ArrayCandidates)
-        and isinstance(candidates.inputs, np.ndarray)
-    )
-    return "numpy" if are_arrays else "tensorflow"
 
 
 def _progress(total: int) -> Callable[[int], None]:

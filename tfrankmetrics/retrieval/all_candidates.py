@@ -1,0 +1,290 @@
+"""Exact ranks among any number of candidates, in bounded memory.
+
+The rank of a relevant item is one plus the number of candidates with a higher score.
+This number, like the number of ties, adds up over chunks of the candidates.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.inputs.mistakes import ScoreCounts
+from tfrankmetrics.inputs.structures import rows_of
+from tfrankmetrics.ranking.items import lowest_score
+from tfrankmetrics.ranking.ties import random_numbers
+from tfrankmetrics.retrieval.candidates import Candidates, Chunk
+from tfrankmetrics.retrieval.highest import Depth, Highest, HighestCandidates
+from tfrankmetrics.retrieval.relevant_items import Pairs, RelevantItems
+from tfrankmetrics.retrieval.scores import (
+    MOST_COMPARED,
+    DotProducts,
+    elements,
+    near_limits,
+    of_pairs,
+)
+
+
+def rank_all(
+    queries: Any,
+    candidates: Candidates,
+    relevant: RelevantItems,
+    scores: DotProducts,
+    batch_size: int,
+    *,
+    orders: Iterable[Order] = (),
+    depth: Depth | None = None,
+    progress: Callable[[int], None] = lambda number: None,
+) -> tuple[Ranks, Highest]:
+    """Counts the candidates that score above, or as high as, each relevant item.
+
+    Also returns those with the highest scores, down to a depth if there is one.
+    """
+    ranks = Ranks.zeros(relevant.ids.shape, orders)
+    # Queries with more relevant items first, so that those of a block are similar.
+    by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
+    blocks = []
+    for start in range(0, len(by_number), batch_size):
+        numbers = by_number[start : start + batch_size]
+        inputs, items = rows_of(queries, numbers), relevant.of(numbers)
+        blocks.append(Block(inputs, items, candidates, scores, numbers, ranks, depth))
+
+    waiting = blocks
+    for _ in range(2):
+        for chunk in candidates.chunks():
+            for block in waiting:
+                block.add(scores.of_block(block.queries, chunk), chunk)
+            progress(chunk.size)
+        # A relevant item may have another score, in its last bits, than it had before.
+        waiting = [block for block in waiting if block.starts_again()]
+        if not waiting:
+            for block in blocks:
+                block.finish()
+            return ranks, Highest.joined([block.highest.found() for block in blocks])
+    raise ValueError(
+        "A candidate must have the same score each time. Received: other scores for "
+        "the same queries and candidates. `score` must not be random, and a dataset "
+        "must return the candidates in the same order each time."
+    )
+
+
+class Order(NamedTuple):
+    """An order of tied candidates: by position, or at random with a seed."""
+
+    is_random: bool
+    seed: int = 0
+
+    def keys(self, query: int, candidates: np.ndarray) -> np.ndarray:
+        """Distinct numbers by which tied candidates of a query are ordered, int64."""
+        if not self.is_random:
+            return candidates
+        drawn = random_numbers(self.seed, np.array([query]), candidates)
+        return drawn.astype(np.int64) * 2**32 + candidates
+
+
+class Ranks(NamedTuple):
+    """The counts of each relevant item, `[B, M]`; see `RankCounts`."""
+
+    retrieved: np.ndarray
+    above: np.ndarray
+    tied: np.ndarray
+    tied_before: dict[Order, np.ndarray]
+    num_retrieved: np.ndarray  # [B]
+    num_nan: np.ndarray  # [B], of these, the scores that are NaN
+
+    @classmethod
+    def zeros(cls, shape: tuple[int, ...], orders: Iterable[Order]) -> Ranks:
+        """The counts before any candidate."""
+        zeros = functools.partial(np.zeros, dtype=np.int64)
+        before = {order: zeros(shape) for order in orders}
+        of_queries = zeros(shape[0]), zeros(shape[0])
+        return cls(
+            np.zeros(shape, bool), zeros(shape), zeros(shape), before, *of_queries
+        )
+
+    def score_counts(self) -> ScoreCounts:
+        """How many scores there are, and how many of them are NaN."""
+        return ScoreCounts(int(self.num_retrieved.sum()), int(self.num_nan.sum()))
+
+
+class Block:
+    """Some queries, with the counts of their relevant items.
+
+    The score of a relevant item, its limit, is known before the chunk that contains the
+    item. If this chunk yields another score, all is counted again.
+    """
+
+    def __init__(
+        self,
+        queries: Any,
+        relevant: RelevantItems,
+        candidates: Candidates,
+        scores: DotProducts,
+        numbers: np.ndarray,
+        ranks: Ranks,
+        depth: Depth | None,
+    ) -> None:
+        """`ranks` holds the counts of all queries, `numbers` the rows of these."""
+        self.queries, self._relevant, self._scores = queries, relevant, scores
+        self._numbers, self._ranks, self._depth = numbers, ranks, depth
+        self._num_candidates = candidates.number
+        self._own = Pairs.of(relevant.ids, relevant.is_ranked)
+        self._excluded = Pairs.of(relevant.exclude, relevant.exclude >= 0)
+        own = scores.of_relevant(queries, self._own, candidates)
+        padding = np.inf if own.dtype.kind == "f" else np.iinfo(own.dtype).max
+        self._limits = np.full(relevant.ids.shape, padding, own.dtype)
+        self._limits[self._own.rows, self._own.columns] = own
+        self._reset()
+
+    def _reset(self) -> None:
+        ranks, self._seen = self._ranks, self._limits.copy()
+        for counts in (ranks.above, ranks.tied, *ranks.tied_before.values()):
+            counts[self._numbers] = 0
+        ranks.num_nan[self._numbers] = 0
+        ranks.num_retrieved[self._numbers] = self._num_candidates
+        self.highest = HighestCandidates(self._numbers, self._depth)
+
+    def add(self, scores: Array, chunk: Chunk) -> None:
+        """Counts the candidates of a chunk, with the scores `[B, C]`."""
+        with xp.computing_in(xp.library_of(scores)):
+            rounding = self._scores.rounding(self.queries, chunk.inputs)
+            if rounding is not None:
+                is_near = near_limits(scores, rounding, self._limits)
+                scores = self._corrected(scores, is_near, chunk)
+            self._look_at_own(scores, chunk)
+            is_finite = not xp.is_floating(scores) or xp.all(xp.isfinite(scores))
+            if not is_finite:
+                self._scores.require_finite(self.queries, chunk.inputs, scores)
+            excluded = self._excluded.within(chunk.start, chunk.size)
+            numbers = scores = _without(excluded, scores, chunk.start)
+            if not is_finite or len(excluded.rows):
+                numbers = self._numbers_of(scores)
+
+            above, not_below = counts(numbers, self._limits)
+            rows, columns = self._numbers, slice(self._limits.shape[1])
+            self._ranks.above[rows, columns] += above
+            self._ranks.tied[rows, columns] += not_below - above
+            for order in self._ranks.tied_before:
+                self._count_before(order, scores, chunk, not_below > above)
+            if self._depth is not None:
+                exact = functools.partial(self._of_pairs, chunk)
+                self.highest.add(scores, chunk.start, rounding, exact)
+
+    def _corrected(self, scores: Array, is_near: Array, chunk: Chunk) -> Array:
+        """Scores, with those of the two vectors alone where they are near a limit."""
+        rows, places = np.nonzero(np.asarray(is_near))
+        corrected = np.array(scores)
+        corrected[rows, places] = self._of_pairs(chunk, rows, places)
+        return xp.in_library(xp.library_of(scores), corrected)
+
+    def _of_pairs(
+        self, chunk: Chunk, rows: np.ndarray, places: np.ndarray
+    ) -> np.ndarray:
+        """The scores of some pairs of a query and a candidate of a chunk."""
+        at_places = functools.partial(rows_of, chunk.inputs)
+        return of_pairs(
+            functools.partial(rows_of, self.queries), rows, at_places, places
+        )
+
+    def _look_at_own(self, scores: Array, chunk: Chunk) -> None:
+        """Notes the scores of the relevant items that are in a chunk."""
+        own = rows, columns, ids = self._own.within(chunk.start, chunk.size)
+        if len(rows):
+            seen, before = elements(scores, rows, ids - chunk.start), self._limits
+            self._scores.require_same(
+                self.queries, chunk, own, seen, before[rows, columns]
+            )
+            self._seen[rows, columns] = seen
+
+    def _numbers_of(self, scores: Array) -> Array:
+        """Counts NaN and what was not retrieved; the scores, with -inf for NaN."""
+        lowest = lowest_score(scores)
+        missed = xp.count_nonzero(xp.equal(scores, lowest))
+        self._ranks.num_retrieved[self._numbers] -= _integers(missed)
+        if not xp.is_floating(scores):
+            return scores
+        is_nan = xp.isnan(scores)
+        self._ranks.num_nan[self._numbers] += _integers(xp.count_nonzero(is_nan))
+        return xp.select(~is_nan, scores, lowest)
+
+    def _count_before(
+        self, order: Order, scores: Array, chunk: Chunk, has_ties: np.ndarray
+    ) -> None:
+        """Counts the candidates that are tied with a relevant item and come first.
+
+        Each score that is tied takes one pass over its row.
+        """
+        has_ties = has_ties | np.isnan(self._limits)
+        rows = np.flatnonzero(has_ties.any(axis=1))
+        chosen = np.asarray(xp.take(scores, rows)) if len(rows) else ()
+        before, ids = self._ranks.tied_before[order], self._relevant.ids
+        for row, of_row in zip(rows, chosen, strict=True):
+            query, limits = self._numbers[row], self._limits[row]
+            for limit in np.unique(limits[has_ties[row]]):
+                is_tied, own = (
+                    np.isnan(each) if np.isnan(limit) else each == limit
+                    for each in (of_row, limits)
+                )
+                keys = order.keys(query, chunk.start + np.flatnonzero(is_tied))
+                own_keys = order.keys(query, ids[row, own])
+                before[query, np.flatnonzero(own)] += np.searchsorted(
+                    np.sort(keys), own_keys
+                )
+
+    def starts_again(self) -> bool:
+        """Whether a score differed from its limit; then the counts are 0 again."""
+        if np.array_equal(self._seen, self._limits, equal_nan=True):
+            return False
+        self._limits = self._seen
+        self._reset()
+        return True
+
+    def finish(self) -> None:
+        """Completes the counts: NaN ranks below every number."""
+        ranks, rows, limits = self._ranks, self._numbers, self._limits
+        columns = slice(limits.shape[1])
+        is_missed, is_nan = limits == lowest_score(limits), np.isnan(limits)
+        ranks.retrieved[rows, columns] = self._relevant.is_ranked & ~is_missed
+        num_nan = ranks.num_nan[rows, np.newaxis]
+        num_numbers = ranks.num_retrieved[rows, np.newaxis] - num_nan
+        for counts, of_nan in ((ranks.above, num_numbers), (ranks.tied, num_nan)):
+            counts[rows, columns] = np.where(is_nan, of_nan, counts[rows, columns])
+
+
+def counts(scores: Array, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How many scores of each row are above each limit `[B, M]`, and not below it."""
+    number = limits.shape[1]
+    limits = xp.in_library(xp.library_of(scores), limits)
+    if number <= MOST_COMPARED:
+        columns = [limits[:, column : column + 1] for column in range(number)]
+        above, not_below = (
+            [xp.count_nonzero(compare(scores, limit)) for limit in columns]
+            for compare in (operator.gt, operator.ge)
+        )
+        return _integers(xp.stack(above, 1)), _integers(xp.stack(not_below, 1))
+    ordered = xp.sort(scores)
+    above, not_below = (
+        scores.shape[1] - _integers(xp.searchsorted(ordered, limits, side=side))
+        for side in ("right", "left")
+    )
+    return above, not_below
+
+
+def _without(excluded: Pairs, scores: Array, start: int) -> Array:
+    """Scores, with the lowest one for the excluded candidates of a chunk."""
+    if len(excluded.rows) == 0:
+        return scores
+    is_left = np.ones(tuple(scores.shape), bool)
+    is_left[excluded.rows, excluded.ids - start] = False
+    is_left = xp.in_library(xp.library_of(scores), is_left)
+    return xp.select(is_left, scores, np.array(lowest_score(scores)))
+
+
+def _integers(numbers: Array) -> np.ndarray:
+    return np.asarray(numbers).astype(np.int64)

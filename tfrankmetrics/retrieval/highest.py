@@ -1,0 +1,172 @@
+"""The candidates with the highest scores of each query, which come in chunks.
+
+Metrics of recommended items read them. Under ties they require all candidates that are
+tied at the deepest cutoff; therefore, all of these are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.evaluation.queries import Queries
+from tfrankmetrics.ranking.items import lowest_score
+from tfrankmetrics.retrieval.scores import elements
+
+# How many candidates of the first chunk give a first limit, which is enough to discard
+# most others: at least, and for each that is needed.
+LOOKED_AT, LOOKED_AT_FOR_EACH = 2**10, 2**4
+# How many tied candidates are kept for the queries of a block.
+MOST_KEPT = 2**26
+
+
+class Depth(NamedTuple):
+    """The number of candidates of each query that must be returned."""
+
+    number: int | None  # None for all
+    is_stable: bool  # whether the first of those tied at this depth are enough
+
+
+class Highest(NamedTuple):
+    """Some candidates of each query, by query, the highest score first."""
+
+    rows: np.ndarray
+    ids: np.ndarray
+    scores: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: Sequence[Highest]) -> Highest:
+        """Those of blocks of queries, by query."""
+        every = cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        order = np.argsort(every.rows, kind="stable")
+        return cls(*(each[order] for each in every))
+
+    def queries(self, number: int) -> Queries:
+        """Where the candidates of each query are."""
+        lengths = np.bincount(self.rows, minlength=number)
+        return Queries(None, np.cumsum(lengths) - lengths, lengths)
+
+
+class HighestCandidates:
+    """Keeps the candidates of some queries down to a depth, with the ties there."""
+
+    def __init__(self, queries: np.ndarray, depth: Depth) -> None:
+        self._queries, self._depth = queries, depth
+        none = np.zeros(0, np.int64)
+        self._kept = Highest(none, none, np.zeros(0))
+        self._new: list[Highest] = []
+        self._num_new = 0
+        # The lowest score that is still needed, and whether NaN is.
+        self._limits: np.ndarray | None = None
+        self._takes_nan = np.ones(len(queries), bool)
+
+    def add(
+        self,
+        scores: Array,
+        start: int,
+        rounding: Array | None,
+        exact: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    ) -> None:
+        """Adds the candidates of a chunk that may be needed.
+
+        Args:
+            scores: `[B, C]`, the lowest one for excluded candidates.
+            start: The first candidate of the chunk.
+            rounding: How far scores may be from the exact ones, `[B, C]`; None if all
+                are exact.
+            exact: From rows and columns to the exact scores, if some are not.
+        """
+        library = xp.library_of(scores)
+        low, high = scores, scores
+        if rounding is not None:
+            low, high = scores - rounding, scores + rounding
+        if self._limits is None:
+            self._limits = self._first_limits(low)
+        is_needed = high >= xp.in_library(library, self._limits[:, np.newaxis])
+        if xp.is_floating(scores):
+            takes_nan = xp.in_library(library, self._takes_nan[:, np.newaxis])
+            is_needed |= xp.isnan(scores) & takes_nan
+        places = np.flatnonzero(np.asarray(is_needed))
+        rows, columns = np.divmod(places, scores.shape[1])
+        found = elements(scores, rows, columns)
+        is_retrieved = found != lowest_score(found)
+        rows, columns, found = (e[is_retrieved] for e in (rows, columns, found))
+        if rounding is not None:
+            found = exact(rows, columns)
+        self._new.append(Highest(rows, start + columns, found))
+        self._num_new += len(rows)
+        # As many as there were before, so that all sorts together take little longer
+        # than the last one.
+        if self._num_new > len(self._kept.rows):
+            self._merge()
+
+    def found(self) -> Highest:
+        """The needed candidates, with the numbers of their queries."""
+        self._merge()
+        return self._kept._replace(rows=self._queries[self._kept.rows])
+
+    def _first_limits(self, scores: Array) -> np.ndarray:
+        """A score reached by as many candidates of the chunk as are needed, `[B]`.
+
+        Some candidates are enough for a low score, which the next chunks raise.
+        """
+        number = self._depth.number
+        lowest = np.array(lowest_score(scores), xp.dtype_of(scores))
+        if number is None or number > scores.shape[1]:
+            return np.full(len(self._queries), lowest)
+        some = scores[:, : max(LOOKED_AT, LOOKED_AT_FOR_EACH * number)]
+        if xp.is_floating(some):
+            some = xp.select(~xp.isnan(some), some, lowest)
+        limits = np.asarray(xp.top_k(some, number)[0])[:, -1]
+        self._takes_nan = limits == lowest
+        return limits
+
+    def _merge(self) -> None:
+        """Keeps those that are needed of the old and the new candidates, in order."""
+        if not self._new:
+            return
+        if len(self._kept.rows) == 0:
+            dtype = self._new[0].scores.dtype
+            self._kept = self._kept._replace(scores=self._kept.scores.astype(dtype))
+        parts = [self._kept, *self._new]
+        every = Highest(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        self._new, self._num_new = [], 0
+        # Of equal scores, the first candidate comes first: `lexsort` is stable.
+        is_nan = np.isnan(every.scores)
+        order = np.lexsort((-np.where(is_nan, 0, every.scores), is_nan, every.rows))
+        every = Highest(*(each[order] for each in every))
+        if self._depth.number is not None and len(order):
+            every = self._cut(every, self._depth.number)
+        self._kept = every
+        if len(every.rows) > MOST_KEPT:
+            raise ValueError(
+                "Metrics of recommended items read all candidates that are tied at the "
+                f"cutoff. Received: more than {len(every.rows):,} for "
+                f"{len(self._queries)} queries, as of a model whose scores are all "
+                "equal. Pass ties='stable', or a smaller `batch_size`."
+            )
+
+    def _cut(self, every: Highest, depth: int) -> Highest:
+        """The first candidates of each query; finds the limits of those to come."""
+        _, starts, lengths, _ = every.queries(len(self._queries))
+        is_full = lengths >= depth
+        last = every.scores[np.where(is_full, starts + depth - 1, 0)]
+        is_nan = np.isnan(last)
+        lowest = lowest_score(last)
+        is_kept = np.arange(len(every.rows)) - starts[every.rows] < depth
+        limits = last
+        if self._depth.is_stable:  # a later candidate must have a higher score
+            limits = last + 1 if last.dtype.kind == "i" else np.nextafter(last, np.inf)
+        else:
+            of_row = last[every.rows]
+            is_tied = (every.scores == of_row) | (
+                np.isnan(every.scores) & np.isnan(of_row)
+            )
+            is_kept |= is_tied & is_full[every.rows]
+        self._limits = np.where(is_full & ~is_nan, limits, lowest).astype(last.dtype)
+        self._takes_nan = ~is_full | (is_nan & (not self._depth.is_stable))
+        return Highest(*(each[is_kept] for each in every))

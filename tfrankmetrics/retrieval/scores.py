@@ -1,0 +1,315 @@
+"""The scores of queries and candidates: dot products, or those of a user's function.
+
+Equal vectors must have equal scores, or copies of a candidate would not be tied.
+However, the order in which a matrix product adds up its terms depends on the sizes of
+the matrices and on the processor, so that the last bits of two equal sums may differ.
+
+Vectors of float16, bfloat16 and float32
+    are multiplied in float64, and each product is rounded once to their dtype. Two sums
+    of the same terms differ by about 2^-52 of the product of the norms, and the numbers
+    of float32 are 2^-23 of their size apart. Hence, both are rounded to the same number
+    unless the middle between two neighbors lies between the sums, which happens once in
+    some hundred million scores, or more often where the terms of a sum nearly cancel.
+    Then a copy of a relevant item may be one neighbor away from it instead of tied.
+Vectors of float64
+    have no wider dtype. In any order, the error of a sum of d terms is at most d times
+    2^-53 times the sum of their absolute values (Higham, "Accuracy and Stability of
+    Numerical Algorithms", section 4.2). Wherever a score is so close to the score of a
+    relevant item, or to that of the last of the highest candidates, that such errors
+    could change the order, it is computed again from its two vectors alone.
+Integers
+    have exact products: in float64 as long as they are below 2^53, otherwise in int64.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays.numpy import quiet
+from tfrankmetrics.columns.values import FIRST_INEXACT, from_pytorch
+from tfrankmetrics.inputs.dense import as_scores
+from tfrankmetrics.inputs.structures import (
+    flattened,
+    library_of_inputs,
+    map_arrays,
+    padded,
+    rows_of,
+)
+from tfrankmetrics.retrieval.candidates import Candidates, Chunk, call_by_user
+from tfrankmetrics.retrieval.relevant_items import Pairs
+
+# In bfloat16, two scores of the same pair can differ by some percent.
+MOST_ROUNDING = 0.1
+TERMS_AT_A_TIME = 2**17  # of pairs of vectors, so that they fit into the cache
+RELEVANT_AT_A_TIME = 2**12  # by a function of the user
+# Few limits are compared with all scores; many are looked up in the order of a row,
+# which is faster from about eight on.
+MOST_COMPARED = 32
+
+
+class DotProducts:
+    """Scores that are dot products of vectors, those of PyTorch in NumPy."""
+
+    def read(self, inputs: Any) -> Any:
+        """Queries or candidates in the form that the scores need."""
+        return map_arrays(from_pytorch, inputs)
+
+    def of_block(self, queries: Any, chunk: Chunk) -> Array:
+        """The scores of some queries and the candidates of a chunk, `[B, C]`."""
+        return dot_products(queries, chunk.inputs)
+
+    def of_relevant(
+        self, queries: Any, own: Pairs, candidates: Candidates
+    ) -> np.ndarray:
+        """The score of each pair of a query and its relevant candidate, `[P]`."""
+        return of_pairs(
+            functools.partial(rows_of, queries), own.rows, candidates.at, own.ids
+        )
+
+    def rounding(self, queries: Any, candidates: Any) -> Array | None:
+        """How far scores `[B, C]` may be from those of the two vectors alone.
+
+        None if they are not. The sum of the absolute terms is at most the largest
+        number of one vector times the sum of those of the other, which overflow less
+        soon than the squares in a norm.
+        """
+        if _dtype_of_product(queries, candidates) != np.float64:
+            return None
+        queries, candidates = (
+            abs(xp.astype(each, xp.float64)) for each in (queries, candidates)
+        )
+        # Each of the two scores is rounded; so are the terms and this bound.
+        most = (queries.shape[1] + 8) * 2.0**-52
+        most *= xp.max(queries, axis=1, keepdims=True)
+        return most * xp.sum(candidates, axis=1) + np.finfo(np.float64).tiny
+
+    def require_same(
+        self, queries: Any, chunk: Chunk, own: Pairs, scores: Any, before: Any
+    ) -> None:
+        """Dot products are the same each time, but for the last bit of a few."""
+
+    def require_finite(self, queries: Any, candidates: Any, scores: Array) -> None:
+        """Raises ValueError for a product of finite vectors that is not finite.
+
+        As -inf it would mean that the candidate was not retrieved.
+        """
+        vectors = [np.asarray(each) for each in (queries, candidates)]
+        finite_rows, finite_columns = (
+            np.isfinite(each.astype(np.float64)).all(axis=1) for each in vectors
+        )
+        are_finite = np.isfinite(np.asarray(scores))
+        if (~are_finite & finite_rows[:, np.newaxis] & finite_columns).any():
+            names = sorted({each.dtype.name for each in vectors})
+            raise ValueError(
+                "The dot products of finite vectors must be finite. Received: vectors "
+                f"of {' and '.join(names)}, and a product that overflows. Cast them to "
+                "a wider dtype, such as float32 for float16, or scale them."
+            )
+
+
+class ScoreFunction(DotProducts):
+    """Scores that a function of the user computes from some queries and candidates.
+
+    It always receives as many rows, of which the last ones may be copies, because
+    libraries compute every row of arrays of one shape in the same way. If the numbers
+    of queries and candidates differ, a transposed result is detected.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self._function = function
+
+    def read(self, inputs: Any) -> Any:
+        """Queries or candidates in their own library."""
+        return inputs
+
+    def of_block(self, queries: Any, chunk: Chunk) -> Array:
+        """The scores of some queries and the candidates of a chunk, `[B, C]`."""
+        library = library_of_inputs(queries, chunk.inputs)
+        number = flattened(queries)[0].shape[0]
+        queries = padded(queries, library)
+        rows = flattened(queries)[0].shape[0]
+        inputs = padded(chunk.inputs, library, chunk.width, not_to=rows)
+        shape = rows, flattened(inputs)[0].shape[0]
+        scores = from_pytorch(
+            call_by_user(self._function, self._function, queries, inputs)
+        )
+        if xp.library_of(scores) == "numpy":
+            scores = np.asarray(scores)
+        if tuple(scores.shape) != shape:
+            raise ValueError(
+                "`score` must return a score for each query and candidate, [B, C], "
+                f"{shape} in this call (the last rows are repeated, to compute all in "
+                f"the same way). Received: shape {tuple(scores.shape)}."
+            )
+        with xp.computing_in(xp.library_of(scores)):
+            return as_scores(scores)[:number, : chunk.size]
+
+    def of_relevant(
+        self, queries: Any, own: Pairs, candidates: Candidates
+    ) -> np.ndarray:
+        """The score of each pair of a query and its relevant candidate, `[P]`."""
+        unique, places = np.unique(own.ids, return_inverse=True)
+        found = [np.zeros(0, np.float32)]
+        for start in range(0, len(unique), RELEVANT_AT_A_TIME):
+            ids = unique[start : start + RELEVANT_AT_A_TIME]
+            chunk = Chunk(start, len(ids), candidates.at(ids), len(ids))
+            scores = np.asarray(self.of_block(queries, chunk))
+            here = (places >= start) & (places < start + len(ids))
+            found.append(scores[own.rows[here], places[here] - start])
+        # The pairs are sorted by the candidates.
+        return np.concatenate(found[1:] or found)
+
+    def rounding(self, queries: Any, candidates: Any) -> None:
+        """None: a function must return the same score each time."""
+
+    def require_finite(self, queries: Any, candidates: Any, scores: Array) -> None:
+        """A function may return any numbers."""
+
+    def require_same(
+        self, queries: Any, chunk: Chunk, own: Pairs, scores: Any, before: Any
+    ) -> None:
+        """Raises ValueError if the scores of pairs depend on more than the two rows.
+
+        A score may differ from the one before by rounding, which is a large part of a
+        score whose terms cancel, such as the distance of an item from itself.
+        Therefore, if the difference is large, the candidate is scored again, among
+        copies of itself.
+        """
+        scores, before = (
+            np.nan_to_num(each.astype(np.float64), posinf=0, neginf=0)
+            for each in (scores, before)
+        )
+        worst = np.abs(scores - before).argmax()
+        if np.abs(scores - before)[worst] <= MOST_ROUNDING * np.abs(before).max():
+            return
+        copies = np.full(chunk.size, own.ids[worst] - chunk.start)
+        chunk = chunk._replace(inputs=rows_of(chunk.inputs, copies))
+        again = np.asarray(self.of_block(queries, chunk))[own.rows[worst]]
+        if np.abs(again - scores[worst]).max() > MOST_ROUNDING * np.abs(scores[worst]):
+            raise ValueError(
+                "A candidate must have the same score each time, whatever the other "
+                f"candidates are. Received: {before[worst]:.6g} and then "
+                f"{scores[worst]:.6g} for the same query and candidate. `score` must "
+                "not be random, and must not read other rows, as a softmax over the "
+                "candidates does."
+            )
+
+
+def dot_products(queries: Array, candidates: Array) -> Array:
+    """The scores of the candidates `[C, d]` for the queries `[B, d]`, `[B, C]`."""
+    require_vectors(queries, candidates)
+    dtype, wide = _dtype_of_product(queries, candidates), xp.float64
+    if dtype == np.int64 and _largest_product(queries, candidates) >= FIRST_INEXACT:
+        wide = xp.int64
+    library = xp.library_of(queries, candidates)
+    with xp.computing_in(library):
+        queries, candidates = (
+            xp.astype(xp.in_library(library, each), wide)
+            for each in (queries, candidates)
+        )
+        product = xp.matmul(queries, xp.matrix_transpose(candidates))
+        return _rounded(product, dtype)
+
+
+def of_pairs(
+    queries_at: Callable[[np.ndarray], Any],
+    rows: np.ndarray,
+    candidates_at: Callable[[np.ndarray], Any],
+    places: np.ndarray,
+) -> np.ndarray:
+    """The dot product of each pair of a query and a candidate, `[P]`.
+
+    It depends on the two vectors alone. The functions return the vectors at some
+    positions, as many at a time as fit into the cache.
+    """
+
+    def products(some: slice) -> np.ndarray:
+        vectors = queries_at(rows[some]), candidates_at(places[some])
+        require_vectors(*vectors)
+        dtype = _dtype_of_product(*vectors)
+        wide = np.int64 if dtype == np.int64 else np.float64
+        queries, candidates = (np.asarray(each).astype(wide) for each in vectors)
+        with quiet():
+            return _rounded(np.sum(queries * candidates, axis=1), dtype)
+
+    length = max(1, queries_at(rows[:0]).shape[-1])
+    step = max(1, TERMS_AT_A_TIME // length)
+    starts = range(0, max(1, len(rows)), step)
+    return np.concatenate([products(slice(each, each + step)) for each in starts])
+
+
+def elements(scores: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The scores at some rows and columns."""
+    return np.asarray(
+        xp.take(xp.reshape(scores, (-1,)), rows * scores.shape[1] + columns)
+    )
+
+
+def near_limits(scores: Array, rounding: Array, limits: np.ndarray) -> Array:
+    """Whether scores `[B, C]` are within rounding of a limit of their row `[B, M]`."""
+    limits = np.sort(np.where(np.isnan(limits), np.inf, limits))
+    limits = xp.in_library(xp.library_of(scores), limits)
+    if limits.shape[1] <= MOST_COMPARED:
+        is_near = xp.zeros_like(scores, dtype=xp.bool)
+        for limit in xp.unstack(limits, axis=1):
+            is_near |= abs(scores - limit[:, xp.newaxis]) <= rounding
+        return is_near
+    first = xp.searchsorted(limits, scores - rounding, side="left")
+    return first < xp.searchsorted(limits, scores + rounding, side="right")
+
+
+def require_vectors(queries: Any, candidates: Any) -> None:
+    """Raises ValueError for inputs that have no dot products."""
+    shapes = [[*getattr(each, "shape", [])] for each in (queries, candidates)]
+    if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
+        raise ValueError(
+            "For a dot product, queries and candidates must be vectors of the same "
+            f"length, [B, d] and [V, d]. Received: shapes {shapes[0] or 'of a dict'} "
+            f"and {shapes[1] or 'of a dict'}. To score other inputs, pass `score`, or "
+            "towers that compute vectors."
+        )
+    for name, each in (("queries", queries), ("candidates", candidates)):
+        if not (xp.is_floating(each) or xp.dtype_of(each).kind in "iu"):
+            raise ValueError(
+                f"`{name}` must be vectors of real numbers. Received: "
+                f"{each.dtype.name}."
+            )
+
+
+def _rounded(scores: Array, dtype: np.dtype) -> Array:
+    """Scores that are rounded to a dtype, as float32, float64 or int64."""
+    kept = dtype if dtype in (np.int64, np.float64) else xp.float32
+    return xp.astype(xp.astype(scores, dtype), kept)
+
+
+def _dtype_of_product(queries: Array, candidates: Array) -> np.dtype:
+    """The wider of two dtypes; int64 for integers, whose products may overflow."""
+    distinct = {xp.dtype_of(each) for each in (queries, candidates)}
+    are_integers = [dtype.kind in "iu" for dtype in distinct]
+    if all(are_integers):
+        return np.dtype(np.int64)
+    if any(are_integers) or np.dtype(np.float64) in distinct:
+        return np.dtype(np.float64)
+    return distinct.pop() if len(distinct) == 1 else np.dtype(np.float32)
+
+
+def _largest_product(queries: Array, candidates: Array) -> int:
+    """A bound of the products of integers; ValueError if it does not fit into int64."""
+    largest = [
+        max(abs(int(xp.max(each))), abs(int(xp.min(each))))
+        for each in (queries, candidates)
+    ]
+    bound = queries.shape[1] * largest[0] * largest[1]
+    if bound >= 2**63:
+        raise ValueError(
+            "Products of integer vectors must be below 2^63. Received: vectors of "
+            f"length {queries.shape[1]} with integers up to {largest[0]} and "
+            f"{largest[1]}. Cast them to float64."
+        )
+    return bound
