@@ -2,8 +2,6 @@
 
 import collections
 import itertools
-import json
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -253,49 +251,27 @@ def test_a_config_keeps_the_data(name):
 @pytest.mark.parametrize("kind", [np.asarray, tf.constant])
 @pytest.mark.parametrize("ties", ["expected", "stable"])
 @pytest.mark.parametrize("chunk_size", [None, 7])
-@pytest.mark.parametrize("excludes", [False, True])
-def test_retrieval_equals_the_scores_of_the_whole_catalogue(
-    kind, ties, chunk_size, excludes
-):
+def test_retrieval_equals_the_scores_of_the_whole_catalogue(kind, ties, chunk_size):
     """Whole numbers are often tied, also at a cutoff, and across chunks."""
     rng, size = np.random.default_rng(3), 40
-    queries, candidates = (
-        rng.integers(-1, 2, (number, 3)).astype(np.float32) for number in (9, size)
-    )
-    relevant, exclude = rng.integers(0, size, 9), None
-    if excludes:
-        exclude = (relevant[:, np.newaxis] + [1, 2, 3]) % size
-    data = {
+    queries, candidates = (rng.integers(-1, 2, (n, 3)).astype("f") for n in (9, size))
+    relevant = rng.integers(0, size, (9, 1))
+    truth = {"ids": relevant, "exclude": (relevant + [1, 2, 3]) % size}
+    options = {
         "popularity": rng.uniform(0.1, 1, size),
         "vectors": rng.normal(size=(size, 2)),
         "categories": rng.integers(0, 2, size),
         "target": {0: 0.5, 1: 0.5},
+        "by": rng.integers(0, 2, 9),
+        "sample_weight": rng.uniform(0, 1, 9),
+        "ties": ties,
     }
     names = [*at([*OVER_ALL, *BY_QUERY], 4), "mrr", "coverage@1"]
-    truth = (
-        relevant if exclude is None else {"ids": relevant[:, None], "exclude": exclude}
-    )
-    by = rng.integers(0, 2, 9)
-    expected = tfr.evaluate(
-        truth,
-        queries @ candidates.T,
-        names,
-        inputs="catalogue",
-        ties=ties,
-        by=by,
-        **data,
-    )
+    scores = queries @ candidates.T
+    expected = tfr.evaluate(truth, scores, names, inputs="catalogue", **options)
+    vectors, sizes = (kind(queries), kind(candidates)), {"chunk_size": chunk_size}
     found = tfr.evaluate_retrieval(
-        kind(queries),
-        kind(candidates),
-        relevant,
-        names,
-        exclude=exclude,
-        ties=ties,
-        by=by,
-        batch_size=4,
-        chunk_size=chunk_size,
-        **data,
+        *vectors, truth, names, batch_size=4, **sizes, **options
     )
     assert found.whole == pytest.approx(expected.whole, abs=1e-12)
     for key in expected:
@@ -479,47 +455,6 @@ def test_equal_data_under_other_names_are_other_data():
     assert found == {"a-b": 0.0, "b-c": 1.0}
 
 
-def test_integer_categories_are_saved():
-    options = {"categories": [1, 2], "target": {1: 0.5, 2: 0.5}}
-    metric = tfr.AttentionWeightedRankFairness(k=1, **options)
-    config = json.loads(json.dumps(metric.get_config()))
-    assert tfr.AttentionWeightedRankFairness.from_config(config).measure == (
-        metric.measure
-    )
-    many = tfr.RankingMetrics(["awrf@1"], inputs="ids", **options)
-    config = json.loads(json.dumps(many.get_config()))
-    again = tfr.RankingMetrics.from_config(config)
-    for each in (many, again):
-        each.update_state([[0]], [[0]])
-    assert float(many.result()["awrf@1"]) == float(again.result()["awrf@1"])
-
-
-@pytest.mark.parametrize("kind", [dict, pd.Series])
-@pytest.mark.parametrize(
-    ("name", "option", "data", "more"),
-    [
-        ("mean_popularity", "popularity", {3: 0.5, 1: 0.25, 2: 1.0}, {}),
-        ("mean_popularity", "popularity", {"c": 0.5, "a": 0.25, "b": 1.0}, {}),
-        ("intra_list_diversity", "vectors", {2: [1, 0], 1: [0, 1], 3: [1, 1]}, {}),
-        ("awrf", "categories", {2: 5, 1: 7, 3: 5}, {"target": {5: 0.5, 7: 0.5}}),
-    ],
-)
-def test_data_by_id_are_saved_by_id(kind, name, option, data, more):
-    items = [*data]
-    options = {"inputs": "ids", option: kind(data), **more}
-    metric = ITEM_METRICS[name].cls(k=1, **options)
-    again = metric.from_config(json.loads(json.dumps(metric.get_config())))
-    expected, found = (
-        tfr.evaluate([items[:1]], [items], [each], inputs="ids")
-        for each in (metric, again)
-    )
-    assert found == expected
-    with pytest.raises(ValueError, match="in the order of their ids"):
-        again.update_state([[0]], [[0]])
-    with pytest.raises(ValueError, match="in the order of their ids"):
-        tfr.RankingMetrics([f"{name}@1"], **options)
-
-
 def test_lists_without_items_are_excluded():
     options = {"inputs": "ids", **DATA}
     found = tfr.evaluate([[0], [1]], [[], []], NAMES[:-1], **options)
@@ -567,16 +502,4 @@ def test_item_ids_of_rows_are_ids(items, message):
     with pytest.raises(ValueError, match=message):
         tfr.evaluate_rows(
             [0, 0], [1, 0], [2, 1], ["coverage"], item_ids=items, num_items=9
-        )
-
-
-def test_weights_of_queries_in_any_order_are_no_mask():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate_rows(
-            ["b", "a", "b", "b"],
-            [1, 0, 1, 0],
-            [0.5, 0.4, 0.3, 0.2],
-            ["ndcg"],
-            sample_weight=[0, 1, 0, 0],
         )

@@ -925,3 +925,15 @@ def test_nan_in_padding_is_no_warning():
         assert tfr.evaluate_rows([1, 1, 1], *labels, *scores, ["mrr"]) == {"mrr": 1.0}
         metric.update_state(labels, scores)
         metric.result()
+
+
+def test_weights_of_queries_in_any_order_are_no_mask():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate_rows(
+            ["b", "a", "b", "b"],
+            [1, 0, 1, 0],
+            [0.5, 0.4, 0.3, 0.2],
+            ["ndcg"],
+            sample_weight=[0, 1, 0, 0],
+        )

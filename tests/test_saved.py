@@ -1,5 +1,6 @@
-"""Tests that models and metrics saved by version 0.1.0 load and give the same values.
+"""Tests that saved models, metrics and data about items give the same values again.
 
+Some models and metrics were saved by version 0.1.0.
 TensorFlow 2.21 saved `saved/keras_3.keras`, TensorFlow 2.15.1 `saved/keras_2.keras`.
 Each `.json` file has the data and the values at that time. `validation/test_tfma.py`
 loads `saved/eval_config.pbtxt`.
@@ -12,8 +13,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
+from cases import ITEM_METRICS
 from helpers import IS_KERAS_3
 
 import tfrankmetrics as tfr
@@ -76,3 +79,44 @@ def test_metrics_load_from_saved_configs(saved):
     expected.update_state([[1, 2]], [[1, 1, 2]])
     assert single.result() == many.result()["ndcg@3"] == expected.result()
     assert (single.name, many.name) == ("ndcg@3", "many")
+
+
+def test_integer_categories_are_saved():
+    options = {"categories": [1, 2], "target": {1: 0.5, 2: 0.5}}
+    metric = tfr.AttentionWeightedRankFairness(k=1, **options)
+    config = json.loads(json.dumps(metric.get_config()))
+    assert tfr.AttentionWeightedRankFairness.from_config(config).measure == (
+        metric.measure
+    )
+    many = tfr.RankingMetrics(["awrf@1"], inputs="ids", **options)
+    config = json.loads(json.dumps(many.get_config()))
+    again = tfr.RankingMetrics.from_config(config)
+    for each in (many, again):
+        each.update_state([[0]], [[0]])
+    assert float(many.result()["awrf@1"]) == float(again.result()["awrf@1"])
+
+
+@pytest.mark.parametrize("kind", [dict, pd.Series])
+@pytest.mark.parametrize(
+    ("name", "option", "data", "more"),
+    [
+        ("mean_popularity", "popularity", {3: 0.5, 1: 0.25, 2: 1.0}, {}),
+        ("mean_popularity", "popularity", {"c": 0.5, "a": 0.25, "b": 1.0}, {}),
+        ("intra_list_diversity", "vectors", {2: [1, 0], 1: [0, 1], 3: [1, 1]}, {}),
+        ("awrf", "categories", {2: 5, 1: 7, 3: 5}, {"target": {5: 0.5, 7: 0.5}}),
+    ],
+)
+def test_data_by_id_are_saved_by_id(kind, name, option, data, more):
+    items = [*data]
+    options = {"inputs": "ids", option: kind(data), **more}
+    metric = ITEM_METRICS[name].cls(k=1, **options)
+    again = metric.from_config(json.loads(json.dumps(metric.get_config())))
+    expected, found = (
+        tfr.evaluate([items[:1]], [items], [each], inputs="ids")
+        for each in (metric, again)
+    )
+    assert found == expected
+    with pytest.raises(ValueError, match="in the order of their ids"):
+        again.update_state([[0]], [[0]])
+    with pytest.raises(ValueError, match="in the order of their ids"):
+        tfr.RankingMetrics([f"{name}@1"], **options)

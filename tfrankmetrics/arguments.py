@@ -198,10 +198,11 @@ class CatalogueArguments(TypedDict, total=False):
         Argument(
             None,
             "A function from queries and candidates, some rows of each, to their "
-            "scores `[B, C]`. It receives tensors of TensorFlow, or arrays of NumPy "
-            "without TensorFlow and with Keras's other backends. The score of a pair "
+            "scores `[B, C]`. It receives arrays of the library of its inputs: tensors "
+            "of PyTorch if queries or candidates are, and so on. The score of a pair "
             "must not depend on the other rows, of which the last ones are repeated. "
-            "The default is the dot product, in the wider of the two dtypes.",
+            "The default is the dot product, computed in float64 and rounded to the "
+            "wider of the two dtypes.",
         ),
     ]
     query_tower: Annotated[
@@ -217,15 +218,15 @@ class CatalogueArguments(TypedDict, total=False):
         int | None,
         Argument(
             None,
-            "The number of queries that are scored at a time, 256 by default, or 64 "
-            "with `score`.",
+            "The number of queries that are scored at a time, 64 by default. On a GPU, "
+            "a larger one is faster.",
         ),
     ]
     chunk_size: Annotated[
         int | None,
         Argument(
             None,
-            "The number of candidates that are scored at a time, 65,536 by default, or "
+            "The number of candidates that are scored at a time, 16,384 by default, or "
             "2,048 with `score`. A dataset keeps its batches.",
         ),
     ]

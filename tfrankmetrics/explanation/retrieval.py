@@ -17,7 +17,7 @@ from tfrankmetrics.explanation.working import OneList
 from tfrankmetrics.inputs.structures import rows_of, size_of
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.all_candidates import rank_all
-from tfrankmetrics.retrieval.counted_lists import order_of, values_of_ranks
+from tfrankmetrics.retrieval.counted_values import order_of, values_of_ranks
 from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval
 from tfrankmetrics.retrieval.highest import Depth
 from tfrankmetrics.rules import check_query

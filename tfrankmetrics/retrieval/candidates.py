@@ -1,8 +1,4 @@
-"""Queries and candidates: arrays, datasets, and the towers that compute vectors.
-
-Candidates are read a chunk at a time. All functions of the user, towers and scores, are
-called here, with arrays of the library of their inputs.
-"""
+"""Queries and candidates: arrays, datasets, and the outputs of towers for them."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.values import from_pytorch
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import (
     batches_of,
@@ -23,15 +18,10 @@ from tfrankmetrics.inputs.batches import (
 from tfrankmetrics.inputs.structures import (
     as_arrays,
     concatenated,
-    flattened,
-    library_of_inputs,
-    map_arrays,
-    padded,
     rows_of,
     size_of,
 )
-from tfrankmetrics.keras.backends import other_backend
-from tfrankmetrics.keras.registration import is_keras_loaded
+from tfrankmetrics.inputs.towers import outputs_of
 
 _BY_POSITION = {
     "queries": "`relevant` and the other arguments with a row for each query",
@@ -62,10 +52,10 @@ class ArrayCandidates:
 
     def chunks(self) -> Iterator[Chunk]:
         """All candidates in their order."""
-        width = len(self._parts[0])
+        width = self._parts[0].stop
         for part in self._parts:
-            rows = rows_of(self.inputs, slice(part.start, part.stop))
-            yield Chunk(part.start, len(part), rows, width)
+            size = part.stop - part.start
+            yield Chunk(part.start, size, rows_of(self.inputs, part), width)
 
 
 class StreamedCandidates:
@@ -77,6 +67,7 @@ class StreamedCandidates:
     def __init__(
         self, dataset: Any, tower: Any, kept: np.ndarray, prepare: Callable[[Any], Any]
     ) -> None:
+        _require_readable(dataset, "candidates")
         self._dataset, self._tower, self._prepare = dataset, tower, prepare
         self._kept = np.unique(kept[kept >= 0])
         self._width, self._rows = 0, None  # the width of the largest batch so far
@@ -97,7 +88,7 @@ class StreamedCandidates:
         start = 0
         for batch in self._dataset:
             self._width = max(self._width, size_of("candidates", batch))
-            inputs = self._prepare(_outputs(self._tower, batch, self._width))
+            inputs = self._prepare(outputs_of(self._tower, batch, self._width))
             size = size_of("candidates", inputs)
             if size > 0:
                 yield Chunk(start, size, inputs, self._width)
@@ -113,32 +104,15 @@ class StreamedCandidates:
 Candidates = ArrayCandidates | StreamedCandidates
 
 
-def candidates_of(
-    data: Any,
-    tower: Any,
-    kept: np.ndarray,
-    chunk_size: int,
-    prepare: Callable[[Any], Any],
-) -> Candidates:
-    """The candidates; `kept` holds the positions of those that `at` must return.
-
-    `prepare` checks and converts the inputs of scores.
-    """
-    if is_dataset(data):
-        _require_readable(data, "candidates")
-        return StreamedCandidates(data, tower, kept, prepare)
-    inputs = in_memory("candidates", data, tower, chunk_size)
-    return ArrayCandidates(prepare(inputs), chunk_size)
-
-
 def in_memory(name: str, data: Any, tower: Any, batch_size: int) -> Any:
     """Arrays, batches, or the outputs of a tower for them, as tensors or arrays."""
     if comes_in_batches(data):
         _require_readable(data, name)
-        batches = batches_of(data)
-        if not is_dataset(data):
-            batches = map(_inputs_of_loader, batches)
-        outputs = [_outputs(tower, batch) for batch in batches]
+        outputs = []
+        for batch in batches_of(data):
+            if not is_dataset(data) and isinstance(batch, (list, tuple)):
+                batch = batch[0]  # in a loader, the inputs come first, as in Keras
+            outputs.append(outputs_of(tower, batch))
         _require_some(name, len(outputs))
         return concatenated(outputs)
     arrays = as_arrays(name, data)
@@ -147,66 +121,23 @@ def in_memory(name: str, data: Any, tower: Any, batch_size: int) -> Any:
     if tower is None:
         return arrays
     parts = _even_parts(number, batch_size)
-    batches = (rows_of(arrays, slice(part.start, part.stop)) for part in parts)
-    return concatenated([_outputs(tower, batch, len(parts[0])) for batch in batches])
+    batches, width = (rows_of(arrays, part) for part in parts), parts[0].stop
+    return concatenated([outputs_of(tower, batch, width) for batch in batches])
 
 
-def _inputs_of_loader(batch: Any) -> Any:
-    """The inputs in the output of a loader, which come first, as in Keras."""
-    return batch[0] if isinstance(batch, (list, tuple)) else batch
+def _even_parts(number: int, most: int) -> list[slice]:
+    """As few slices of at most `most` rows as possible, of the same length.
 
-
-def _even_parts(number: int, most: int) -> list[range]:
-    """The numbers 0, 1, ... in as few ranges of at most `most` as possible.
-
-    They have the same length, except the last one, which may be slightly shorter.
+    The last one may be slightly shorter.
     """
     size = -(-number // -(-number // most))
-    return [range(s, min(s + size, number)) for s in range(0, number, size)]
+    return [slice(s, min(s + size, number)) for s in range(0, number, size)]
 
 
 def _require_readable(dataset: Any, name: str) -> None:
     """Raises ValueError for a dataset that never ends, or whose order is random."""
     refuse_unordered(dataset, _BY_POSITION[name])
     require_end(f"`{name}`", dataset)
-
-
-def _outputs(tower: Any, batch: Any, width: int = 0) -> Any:
-    """The outputs of a tower; without any, the batch itself.
-
-    The tower receives batches padded to at least `width` rows, so that equal inputs in
-    batches of one width yield equal embeddings. A model or a layer is compiled, and
-    runs without dropout.
-    """
-    if tower is None:
-        return batch
-    number, library = size_of("a tower", batch), library_of_inputs(batch)
-    function = tower
-    if is_keras_loaded():
-        from tfrankmetrics.keras.inference import inference_of, is_layer
-
-        if is_layer(tower):
-            function = inference_of(tower)
-            batch = map_arrays(from_pytorch, batch)
-            library = "tensorflow" if other_backend() is None else "numpy"
-    rows = padded(batch, library, width) if number else batch
-    return rows_of(call_by_user(tower, function, rows), slice(0, number))
-
-
-def call_by_user(named: Any, function: Callable[..., Any], *inputs: Any) -> Any:
-    """What a function of the user returns; its errors name it and its inputs."""
-    try:
-        return function(*inputs)
-    except Exception as error:
-        given = [
-            f"{type(each).__module__}.{type(each).__name__} {[*each.shape]}"
-            for each in flattened(inputs)
-        ]
-        raise ValueError(
-            "`score` and towers must accept the rows that they are passed. Received: "
-            f"{type(error).__name__} from {named!r} for {' and '.join(given)}: "
-            f"{error}"
-        ) from error
 
 
 def with_aligned_rows(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tfrankmetrics.engine.items import ExposureSums, with_num_items
 from tfrankmetrics.engine.measure import Measure, cutoffs_of
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.rows import by_query
+from tfrankmetrics.inputs.batches import is_dataset
 from tfrankmetrics.inputs.mistakes import warn_if_relevant_are_excluded
 from tfrankmetrics.inputs.structures import size_of
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
@@ -23,12 +24,13 @@ from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.candidates import (
+    ArrayCandidates,
     Candidates,
-    candidates_of,
+    StreamedCandidates,
     in_memory,
     with_aligned_rows,
 )
-from tfrankmetrics.retrieval.counted_lists import order_of, values_of_ranks
+from tfrankmetrics.retrieval.counted_values import order_of, values_of_ranks
 from tfrankmetrics.retrieval.highest import Depth
 from tfrankmetrics.retrieval.relevant_items import RelevantItems, require_unique
 from tfrankmetrics.retrieval.scores import DotProducts, ScoreFunction
@@ -66,8 +68,7 @@ def evaluate_retrieval(
 
     All candidates are scored, a chunk at a time, and no scores `[B, V]` are stored. The
     rank of a relevant item is one plus the number of candidates with a higher score,
-    which adds up over the chunks. Therefore, ranks and ties are exact. The score of a
-    relevant item comes from the same product that scores the others.
+    which adds up over the chunks. Therefore, ranks and ties are exact.
 
     Args:
         queries: Embeddings `[B, d]`, as an array or a `tf.data.Dataset` of batches.
@@ -125,12 +126,17 @@ class Retrieval:
                     f"`{name}` must be a function, a layer or a model. Received: "
                     f"{shortened(given[name])}."
                 )
-        self.scores, sizes = DotProducts(), (BATCH_SIZE, CHUNK_SIZE)
+        self.scores, sizes = DotProducts(), [BATCH_SIZE, CHUNK_SIZE]
         if given["score"] is not None:
             self.scores = ScoreFunction(given["score"])
-            sizes = (OWN_BATCH_SIZE, OWN_CHUNK_SIZE)
-        self.batch_size = _size_or("batch_size", given["batch_size"], sizes[0])
-        self._chunk_size = _size_or("chunk_size", given["chunk_size"], sizes[1])
+            sizes = [OWN_BATCH_SIZE, OWN_CHUNK_SIZE]
+        for number, name in enumerate(("batch_size", "chunk_size")):
+            if (size := given[name]) is not None:
+                check_option("evaluate_retrieval", name, size, int)
+                if size < 1:
+                    raise ValueError(f"`{name}` must be at least 1. Received: {size}.")
+                sizes[number] = size
+        self.batch_size, self._chunk_size = sizes
         self._given = with_aligned_rows(given)
         if "relevant" in given:
             self.read_relevant(self._given["relevant"])
@@ -147,9 +153,15 @@ class Retrieval:
 
     def candidates(self) -> Candidates:
         """The candidates, among which all relevant items must be."""
-        tower, kept = self._given["candidate_tower"], self.relevant.ids
-        given, read = self._given["candidates"], self.scores.read
-        found = candidates_of(given, tower, kept, self._chunk_size, read)
+        given, tower = self._given["candidates"], self._given["candidate_tower"]
+        read = self.scores.read
+        if is_dataset(given):
+            found: Candidates = StreamedCandidates(
+                given, tower, self.relevant.ids, read
+            )
+        else:
+            arrays = read(in_memory("candidates", given, tower, self._chunk_size))
+            found = ArrayCandidates(arrays, self._chunk_size)
         self.relevant.require_candidates(found.number)
         if self.ids is not None:
             require_unique(self.ids, found.number)
@@ -238,19 +250,8 @@ def _depth_of(named: Mapping[str, Measure]) -> Depth | None:
     """How many candidates of each query some metrics read; None without metrics."""
     if not named:
         return None
-    cutoffs = cutoffs_of(named.values())
     is_stable = all(measure["ties"] == "stable" for measure in named.values())
-    return Depth(cutoffs[-1], is_stable)
-
-
-def _size_or(name: str, size: int | None, default: int) -> int:
-    """A number of rows of at least 1, or the default for None."""
-    if size is None:
-        return default
-    check_option("evaluate_retrieval", name, size, int)
-    if size < 1:
-        raise ValueError(f"`{name}` must be at least 1. Received: {size}.")
-    return size
+    return Depth(cutoffs_of(named.values())[-1], is_stable)
 
 
 def _progress(total: int) -> Callable[[int], None]:

@@ -163,10 +163,8 @@ class HighestCandidates:
             limits = last + 1 if last.dtype.kind == "i" else np.nextafter(last, np.inf)
         else:
             of_row = last[every.rows]
-            is_tied = (every.scores == of_row) | (
-                np.isnan(every.scores) & np.isnan(of_row)
-            )
-            is_kept |= is_tied & is_full[every.rows]
+            are_nan = np.isnan(every.scores) & np.isnan(of_row)
+            is_kept |= ((every.scores == of_row) | are_nan) & is_full[every.rows]
         self._limits = np.where(is_full & ~is_nan, limits, lowest).astype(last.dtype)
         self._takes_nan = ~is_full | (is_nan & (not self._depth.is_stable))
         return Highest(*(each[is_kept] for each in every))

@@ -30,10 +30,6 @@ class Retrieved(NamedTuple):
             is larger than V, there are V columns. If fewer candidates were retrieved,
             the remaining ids are -1, or None.
         scores: Their scores `[B, k]`; -inf, or the lowest integer, for the rest.
-
-    >>> from tfrankmetrics import retrieve
-    >>> retrieve([[1.0, 0.0]], [[0.2, 0.5], [0.9, 0.1], [0.5, 0.5]], k=2)
-    Retrieved(ids=array([[1, 2]]), scores=array([[0.9, 0.5]]))
     """
 
     ids: np.ndarray

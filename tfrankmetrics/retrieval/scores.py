@@ -8,9 +8,9 @@ Vectors of float16, bfloat16 and float32
     are multiplied in float64, and each product is rounded once to their dtype. Two sums
     of the same terms differ by about 2^-52 of the product of the norms, and the numbers
     of float32 are 2^-23 of their size apart. Hence, both are rounded to the same number
-    unless the middle between two neighbors lies between the sums, which happens once in
-    some hundred million scores, or more often where the terms of a sum nearly cancel.
-    Then a copy of a relevant item may be one neighbor away from it instead of tied.
+    unless the middle between two neighbors lies between the sums: about once in 2^28
+    scores, and more often where the terms of a sum nearly cancel. Then a copy of a
+    relevant item is one neighbor away from it instead of tied.
 Vectors of float64
     have no wider dtype. In any order, the error of a sum of d terms is at most d times
     2^-53 times the sum of their absolute values (Higham, "Accuracy and Stability of
@@ -41,15 +41,16 @@ from tfrankmetrics.inputs.structures import (
     padded,
     rows_of,
 )
-from tfrankmetrics.retrieval.candidates import Candidates, Chunk, call_by_user
+from tfrankmetrics.inputs.towers import call_by_user
+from tfrankmetrics.retrieval.candidates import Candidates, Chunk
 from tfrankmetrics.retrieval.relevant_items import Pairs
 
 # In bfloat16, two scores of the same pair can differ by some percent.
 MOST_ROUNDING = 0.1
 TERMS_AT_A_TIME = 2**17  # of pairs of vectors, so that they fit into the cache
 RELEVANT_AT_A_TIME = 2**12  # by a function of the user
-# Few limits are compared with all scores; many are looked up in the order of a row,
-# which is faster from about eight on.
+# Few limits are compared with all scores; many are looked up in the order of a row. On
+# two cores, a sort of a row takes as long as its comparisons with some 40 limits.
 MOST_COMPARED = 32
 
 
@@ -62,7 +63,18 @@ class DotProducts:
 
     def of_block(self, queries: Any, chunk: Chunk) -> Array:
         """The scores of some queries and the candidates of a chunk, `[B, C]`."""
-        return dot_products(queries, chunk.inputs)
+        vectors = queries, chunk.inputs
+        require_vectors(*vectors)
+        dtype, wide = _dtype_of_product(*vectors), xp.float64
+        if dtype == np.int64 and _largest_product(*vectors) >= FIRST_INEXACT:
+            wide = xp.int64
+        library = xp.library_of(*vectors)
+        with xp.computing_in(library):
+            queries, candidates = (
+                xp.astype(xp.in_library(library, each), wide) for each in vectors
+            )
+            product = xp.matmul(queries, xp.matrix_transpose(candidates))
+            return _rounded(product, dtype)
 
     def of_relevant(
         self, queries: Any, own: Pairs, candidates: Candidates
@@ -199,22 +211,6 @@ class ScoreFunction(DotProducts):
                 "not be random, and must not read other rows, as a softmax over the "
                 "candidates does."
             )
-
-
-def dot_products(queries: Array, candidates: Array) -> Array:
-    """The scores of the candidates `[C, d]` for the queries `[B, d]`, `[B, C]`."""
-    require_vectors(queries, candidates)
-    dtype, wide = _dtype_of_product(queries, candidates), xp.float64
-    if dtype == np.int64 and _largest_product(queries, candidates) >= FIRST_INEXACT:
-        wide = xp.int64
-    library = xp.library_of(queries, candidates)
-    with xp.computing_in(library):
-        queries, candidates = (
-            xp.astype(xp.in_library(library, each), wide)
-            for each in (queries, candidates)
-        )
-        product = xp.matmul(queries, xp.matrix_transpose(candidates))
-        return _rounded(product, dtype)
 
 
 def of_pairs(
