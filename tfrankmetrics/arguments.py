@@ -218,8 +218,8 @@ class CatalogueArguments(TypedDict, total=False):
         int | None,
         Argument(
             None,
-            "The number of queries that are scored at a time, 64 by default. On a GPU, "
-            "a larger one is faster.",
+            "The number of queries that are scored at a time, 256 by default, or 64 "
+            "with `score`.",
         ),
     ]
     chunk_size: Annotated[

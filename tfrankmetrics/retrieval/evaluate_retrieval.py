@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # Queries and candidates whose scores are computed at a time: enough to keep all cores
 # busy, few enough to take little memory.
-BATCH_SIZE, CHUNK_SIZE = 64, 16_384
+BATCH_SIZE, CHUNK_SIZE = 256, 16_384
 # A user's function may take much more memory for each pair than a dot product.
 OWN_BATCH_SIZE, OWN_CHUNK_SIZE = 64, 2_048
 

@@ -87,7 +87,7 @@ class HighestCandidates:
         if self._limits is None:
             self._limits = self._first_limits(low)
         is_needed = high >= xp.in_library(library, self._limits[:, np.newaxis])
-        if xp.is_floating(scores):
+        if xp.is_floating(scores) and self._takes_nan.any():
             takes_nan = xp.in_library(library, self._takes_nan[:, np.newaxis])
             is_needed |= xp.isnan(scores) & takes_nan
         places = np.flatnonzero(np.asarray(is_needed))
