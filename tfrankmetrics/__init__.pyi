@@ -74,7 +74,7 @@ from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.results.values import QueryValues, RunCounts, RunValues, SlicedValues
-from tfrankmetrics.retrieval.evaluation import evaluate_retrieval
+from tfrankmetrics.retrieval.evaluate_retrieval import evaluate_retrieval
 from tfrankmetrics.retrieval.retrieve import Retrieved, retrieve
 
 __version__: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -86,9 +87,7 @@ def concatenated(parts: list[Any]) -> Any:
     def concatenate(*rows: Any) -> Any:
         library = library_of_inputs(*rows)
         if library == "torch":
-            import torch
-
-            return torch.cat(rows)
+            return sys.modules["torch"].cat(rows)
         return xp.concat(rows, axis=0)
 
     return map_arrays(concatenate, *parts)
@@ -119,9 +118,7 @@ def library_of_inputs(*inputs: Any) -> InputLibrary:
 def in_library(library: InputLibrary, array: Any) -> Any:
     """An array of NumPy or of the library as an array of the library."""
     if library == "torch":
-        import torch
-
-        return torch.as_tensor(array)
+        return sys.modules["torch"].as_tensor(array)
     return xp.in_library(library, array)
 
 

@@ -20,7 +20,7 @@ from tfrankmetrics.inputs.structures import rows_of
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.ranking.ties import random_numbers
 from tfrankmetrics.retrieval.candidates import Candidates, Chunk
-from tfrankmetrics.retrieval.highest import Depth, Highest, HighestCandidates
+from tfrankmetrics.retrieval.highest import NOTHING, Depth, Highest, HighestCandidates
 from tfrankmetrics.retrieval.relevant_items import Pairs, RelevantItems
 from tfrankmetrics.retrieval.scores import (
     MOST_COMPARED,
@@ -39,7 +39,7 @@ def rank_all(
     batch_size: int,
     *,
     orders: Iterable[Order] = (),
-    depth: Depth | None = None,
+    depth: Depth = NOTHING,
     progress: Callable[[int], None] = lambda number: None,
 ) -> tuple[Ranks, Highest]:
     """Counts the candidates that score above, or as high as, each relevant item.
@@ -128,7 +128,7 @@ class Block:
         scores: DotProducts,
         numbers: np.ndarray,
         ranks: Ranks,
-        depth: Depth | None,
+        depth: Depth,
     ) -> None:
         """`ranks` holds the counts of all queries, `numbers` the rows of these."""
         self.queries, self._relevant, self._scores = queries, relevant, scores
@@ -138,7 +138,7 @@ class Block:
         self._excluded = Pairs.of(relevant.exclude, relevant.exclude >= 0)
         own = scores.of_relevant(queries, self._own, candidates)
         padding = np.inf if own.dtype.kind == "f" else np.iinfo(own.dtype).max
-        self._limits = np.full(relevant.ids.shape, padding, own.dtype)
+        self._limits: np.ndarray = np.full(relevant.ids.shape, padding, own.dtype)
         self._limits[self._own.rows, self._own.columns] = own
         self._reset()
 
@@ -172,7 +172,7 @@ class Block:
             self._ranks.tied[rows, columns] += not_below - above
             for order in self._ranks.tied_before:
                 self._count_before(order, scores, chunk, not_below > above)
-            if self._depth is not None:
+            if self._depth != NOTHING:
                 exact = functools.partial(self._of_pairs, chunk)
                 self.highest.add(scores, chunk.start, rounding, exact)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import (
     batches_of,
     comes_in_batches,
@@ -21,7 +20,7 @@ from tfrankmetrics.inputs.structures import (
     rows_of,
     size_of,
 )
-from tfrankmetrics.inputs.towers import outputs_of
+from tfrankmetrics.keras.towers import outputs_of
 
 _BY_POSITION = {
     "queries": "`relevant` and the other arguments with a row for each query",
@@ -138,15 +137,6 @@ def _require_readable(dataset: Any, name: str) -> None:
     """Raises ValueError for a dataset that never ends, or whose order is random."""
     refuse_unordered(dataset, _BY_POSITION[name])
     require_end(f"`{name}`", dataset)
-
-
-def with_aligned_rows(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with the rows of queries, and those of candidates, in one order."""
-    of_queries = ("queries", "relevant", "exclude", "sample_weight", "by")
-    found = dict(given)
-    for names in (of_queries, ("candidates", "candidate_ids")):
-        found |= aligned({name: given[name] for name in names if name in given})
-    return found
 
 
 def _require_some(name: str, number: int) -> None:

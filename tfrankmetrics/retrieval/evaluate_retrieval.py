@@ -16,6 +16,7 @@ from tfrankmetrics.engine.items import ExposureSums, with_num_items
 from tfrankmetrics.engine.measure import Measure, cutoffs_of
 from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.rows import by_query
+from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import is_dataset
 from tfrankmetrics.inputs.mistakes import warn_if_relevant_are_excluded
 from tfrankmetrics.inputs.structures import size_of
@@ -28,10 +29,9 @@ from tfrankmetrics.retrieval.candidates import (
     Candidates,
     StreamedCandidates,
     in_memory,
-    with_aligned_rows,
 )
 from tfrankmetrics.retrieval.counted_values import order_of, values_of_ranks
-from tfrankmetrics.retrieval.highest import Depth
+from tfrankmetrics.retrieval.highest import NOTHING, Depth
 from tfrankmetrics.retrieval.relevant_items import RelevantItems, require_unique
 from tfrankmetrics.retrieval.scores import DotProducts, ScoreFunction
 from tfrankmetrics.rules import check_option, shortened
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 BATCH_SIZE, CHUNK_SIZE = 256, 16_384
 # A user's function may take much more memory for each pair than a dot product.
 OWN_BATCH_SIZE, OWN_CHUNK_SIZE = 64, 2_048
+# Arguments whose rows must be in the same order.
+OF_QUERIES = "queries", "relevant", "exclude", "sample_weight", "by"
+OF_CANDIDATES = "candidates", "candidate_ids"
 
 
 @takes(RetrievalArguments)
@@ -137,7 +140,10 @@ class Retrieval:
                     raise ValueError(f"`{name}` must be at least 1. Received: {size}.")
                 sizes[number] = size
         self.batch_size, self._chunk_size = sizes
-        self._given = with_aligned_rows(given)
+        self._given = dict(given)
+        for names in (OF_QUERIES, OF_CANDIDATES):
+            here = {name: given[name] for name in names if name in given}
+            self._given |= aligned(here)
         if "relevant" in given:
             self.read_relevant(self._given["relevant"])
 
@@ -246,10 +252,10 @@ def _with_items(request: Request, candidate_ids: Any, number: int) -> Request:
     return request.with_measures(named)
 
 
-def _depth_of(named: Mapping[str, Measure]) -> Depth | None:
-    """How many candidates of each query some metrics read; None without metrics."""
+def _depth_of(named: Mapping[str, Measure]) -> Depth:
+    """How many candidates of each query some metrics read."""
     if not named:
-        return None
+        return NOTHING
     is_stable = all(measure["ties"] == "stable" for measure in named.values())
     return Depth(cutoffs_of(named.values())[-1], is_stable)
 

@@ -31,6 +31,9 @@ class Depth(NamedTuple):
     is_stable: bool  # whether the first of those tied at this depth are enough
 
 
+NOTHING = Depth(0, True)
+
+
 class Highest(NamedTuple):
     """Some candidates of each query, by query, the highest score first."""
 

@@ -65,7 +65,8 @@ class RelevantItems(NamedTuple):
         """The items of some queries, without columns that none of them uses."""
         *items, exclude = (column[queries] for column in self)
         number = np.flatnonzero(items[-1].any(axis=0)).max(initial=0) + 1
-        return RelevantItems(*(column[:, :number] for column in items), exclude)
+        items = [column[:, :number] for column in items]
+        return RelevantItems._make([*items, exclude])
 
     def require_queries(self, number: int) -> None:
         """Raises ValueError unless there is a row for each query."""

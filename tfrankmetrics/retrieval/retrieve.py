@@ -14,7 +14,7 @@ from tfrankmetrics.options import Cutoff
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval
-from tfrankmetrics.retrieval.highest import Depth, Highest
+from tfrankmetrics.retrieval.highest import Depth
 from tfrankmetrics.rules import check_option
 from tfrankmetrics.signatures import split, takes
 
@@ -30,6 +30,9 @@ class Retrieved(NamedTuple):
             is larger than V, there are V columns. If fewer candidates were retrieved,
             the remaining ids are -1, or None.
         scores: Their scores `[B, k]`; -inf, or the lowest integer, for the rest.
+
+    >>> retrieve([[1.0, 0.0]], [[0.2, 0.5], [0.9, 0.1]], k=1)
+    Retrieved(ids=array([[1]]), scores=array([[0.9]]))
     """
 
     ids: np.ndarray
@@ -77,19 +80,15 @@ def retrieve(
         vectors, found, task.relevant, task.scores, task.batch_size, depth=depth
     )
     ranks.score_counts().warn()
-    return _as_rows(highest, number, k, task.ids)
-
-
-def _as_rows(highest: Highest, number: int, k: int, candidate_ids: Any) -> Retrieved:
     rows, starts = highest.rows, highest.queries(number).starts
     columns = np.arange(len(rows)) - starts[rows]
     ids = np.full((number, k), PADDING, np.int64)
     ids[rows, columns] = highest.ids
     scores = np.full((number, k), lowest_score(highest.scores), highest.scores.dtype)
     scores[rows, columns] = highest.scores
-    if candidate_ids is None:
+    if task.ids is None:
         return Retrieved(ids, scores)
-    named = np.asarray(candidate_ids)[ids]
+    named = np.asarray(task.ids)[ids]
     if (ids == PADDING).any():
         named = named.astype(object)
         named[ids == PADDING] = None

@@ -41,7 +41,7 @@ from tfrankmetrics.inputs.structures import (
     padded,
     rows_of,
 )
-from tfrankmetrics.inputs.towers import call_by_user
+from tfrankmetrics.keras.towers import call_by_user
 from tfrankmetrics.retrieval.candidates import Candidates, Chunk
 from tfrankmetrics.retrieval.relevant_items import Pairs
 
@@ -111,7 +111,7 @@ class DotProducts:
 
         As -inf it would mean that the candidate was not retrieved.
         """
-        vectors = [np.asarray(each) for each in (queries, candidates)]
+        vectors: list[Any] = [np.asarray(each) for each in (queries, candidates)]
         finite_rows, finite_columns = (
             np.isfinite(each.astype(np.float64)).all(axis=1) for each in vectors
         )
@@ -188,10 +188,9 @@ class ScoreFunction(DotProducts):
     ) -> None:
         """Raises ValueError if the scores of pairs depend on more than the two rows.
 
-        A score may differ from the one before by rounding, which is a large part of a
-        score whose terms cancel, such as the distance of an item from itself.
-        Therefore, if the difference is large, the candidate is scored again, among
-        copies of itself.
+        A score may differ from the one before by rounding, which is a large part of the
+        distance of an item from itself. Therefore, if the difference is large, the
+        candidate is scored again, among copies of itself.
         """
         scores, before = (
             np.nan_to_num(each.astype(np.float64), posinf=0, neginf=0)
