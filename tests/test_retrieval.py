@@ -159,11 +159,11 @@ def test_the_values_of_random_catalogs_are_those_of_all_scores(kind, seed):
     check_random_catalog(seed, kind)
 
 
-@pytest.mark.slow("checks 5,000 catalogs")
+@pytest.mark.slow("checks 1,000 catalogs")
 @pytest.mark.filterwarnings("ignore:Scores must be numbers")
-@pytest.mark.parametrize("start", range(10))
+@pytest.mark.parametrize("start", [100, 600])
 def test_many_random_catalogs(start):
-    for seed in range(100 + 500 * start, 600 + 500 * start):
+    for seed in range(start, start + 500):
         check_random_catalog(seed, "numpy")
 
 
