@@ -544,3 +544,22 @@ def test_of_two_metrics_a_lower_value_is_better():
     lower += ["tied", "hole", "rbp_residual"]
     assert {directions.pop(name) for name in lower} == {"down"}
     assert {*directions.values()} == {"up"}
+
+
+def test_retrieval_computes_a_metric_of_ones_own(declarations):
+    def discounted_hits(lists, relevance):
+        return lists.sum_to_cutoffs(lists.expected(relevance) * 0.5**lists.ranks)
+
+    @tfr.metric("hits_test", formula=discounted_hits, gain=tfr.BinaryGain)
+    class DiscountedHits(tfr.TopKMetric):
+        """Hits, discounted by a half at each rank."""
+
+        relevance_threshold: float = 1.0
+
+    vectors = np.array([[4.0], [3.0], [2.0], [1.0]])
+    metrics, relevant = [DiscountedHits(), "hits_test@3"], [0, 1, 3]
+    found = tfr.evaluate_retrieval(
+        np.ones((3, 1)), vectors, relevant, metrics, per_query=True
+    )
+    np.testing.assert_array_equal(found["hits_test"], [1 / 2, 1 / 4, 1 / 16])
+    np.testing.assert_array_equal(found["hits_test@3"], [1 / 2, 1 / 4, 0])

@@ -17,7 +17,6 @@ import tensorflow as tf
 from cases import METRICS
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine.measure import DECLARATIONS
 
 QUERIES = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
 CANDIDATES = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.6], [0.3, 0.3]]
@@ -585,32 +584,6 @@ def test_weights_slices_and_numbers_of_queries():
         QUERIES, CANDIDATES, [0, -1, 3], ["mrr"], num_queries=True
     )
     assert counted == {"mrr": (1 + 1 / 4) / 2, "num_queries": 2}
-
-
-def discounted_hits(lists, relevance):
-    hits = lists.expected(relevance) * 0.5**lists.ranks
-    return lists.sum_to_cutoffs(hits)
-
-
-def test_a_metric_of_ones_own():
-    @tfr.metric("hits_test", formula=discounted_hits, gain=tfr.BinaryGain)
-    class DiscountedHits(tfr.TopKMetric):
-        """Hits, discounted by a half at each rank."""
-
-        relevance_threshold: float = 1.0
-
-    try:
-        found = tfr.evaluate_retrieval(
-            QUERIES,
-            CANDIDATES,
-            RELEVANT,
-            [DiscountedHits(), "hits_test@3"],
-            per_query=True,
-        )
-        np.testing.assert_array_equal(found["hits_test"], [1 / 2, 1 / 4, 1 / 16])
-        np.testing.assert_array_equal(found["hits_test@3"], [1 / 2, 1 / 4, 0])
-    finally:
-        DECLARATIONS.pop("hits_test")
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,21 @@ def test_nested_tensors_are_lists_of_unequal_length(layout):
     assert tfr.evaluate_retrieval(*given, exclude=[[0], []]) == expected
 
 
+@pytest.mark.parametrize("of", KINDS)
+def test_functions_of_retrieval_receive_the_arrays_that_they_are_for(of):
+    received, vectors = set(), of(np.eye(3))
+
+    def product(queries, candidates):
+        received.update(map(type, (queries, candidates)))
+        return queries @ candidates.T
+
+    found = tfr.evaluate_retrieval(
+        vectors, vectors, range(3), ["mrr"], query_tower=lambda v: 2 * v, score=product
+    )
+    assert found == {"mrr": 1.0}
+    assert received == {type(vectors)}
+
+
 @pytest.mark.parametrize("sparse", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
 def test_sparse_tensors_are_an_error(sparse):
     scores = sparse(torch.tensor(SCORES))

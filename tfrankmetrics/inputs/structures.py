@@ -56,8 +56,11 @@ def as_arrays(name: str, data: Any) -> Any:
     """A tensor or an array, or a dict of these."""
     if isinstance(data, Mapping):
         return {key: as_arrays(name, values) for key, values in data.items()}
-    if library_of_inputs(data) != "numpy":
-        return data.detach() if hasattr(data, "detach") else data
+    library = library_of_inputs(data)
+    if library == "torch" and "strided" in str(data.layout) and not data.is_nested:
+        return data.detach()
+    if library in ("tensorflow", "jax"):
+        return data
     refuse_masked_arrays(f"`{name}`", data)
     rule = f"`{name}` must be arrays with a row for each."
     if hasattr(data, "__next__"):
@@ -65,8 +68,9 @@ def as_arrays(name: str, data: Any) -> Any:
             f"{rule} Received: {shortened(data)}, which can be read only once. Pass "
             "np.stack([*generator]), or a tf.data.Dataset of batches."
         )
+    data = from_pytorch(data)
     try:
-        array = np.asarray(from_pytorch(data))
+        array = np.asarray(data)
     except ValueError:
         raise ValueError(f"{rule} Received: rows of different lengths.") from None
     vectors = (np.ndarray, list, tuple)
