@@ -14,6 +14,8 @@ import numpy as np
 
 # From this length on, a loop over rows is faster than one sort of all of them.
 _LONG_ROW = 64
+# From this length on, a count of one row is faster than a count along an axis.
+_LONG_COUNT = 2_048
 
 quiet = functools.partial(np.errstate, all="ignore")
 
@@ -198,7 +200,7 @@ def sum_chosen(
 
 def count_nonzero(where: np.ndarray) -> np.ndarray:
     """How many are True in each row."""
-    if where.shape[1] < _LONG_ROW:
+    if where.shape[1] < _LONG_COUNT:
         return np.count_nonzero(where, axis=1).astype(np.float64)
     return np.array([np.count_nonzero(row) for row in where], np.float64)
 
