@@ -630,6 +630,12 @@ def test_weights_slices_and_numbers_of_queries():
         ({"by": ["de"]}, "`by` must have a value for each query"),
         ({"tie": "best"}, "Did you mean 'ties'"),
         ({"score": "dot"}, "`score` must be a function"),
+        (
+            {"queries": {"id": np.arange(3)}},
+            r"\[B, d\] and \[V, d\].* shapes of a dict",
+        ),
+        ({"query_tower": lambda rows: None}, "a row for each input, 64 in this call"),
+        ({"candidate_tower": lambda rows: rows[:2]}, r"Received: \[\[2, 2\]\]"),
         ({"score": lambda q, c: tf.matmul(c, q, transpose_b=True)}, "the last rows"),
         ({"candidate_tower": "items"}, "`candidate_tower` must be a function"),
         ({"relevant": np.eye(3, 4, dtype=int)}, "not a 0 or 1 for each candidate"),

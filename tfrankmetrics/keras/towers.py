@@ -40,7 +40,16 @@ def outputs_of(tower: Any, batch: Any, width: int = 0) -> Any:
             batch = map_arrays(from_pytorch, batch)
             library = "tensorflow" if other_backend() is None else "numpy"
     rows = padded(batch, library, width) if number else batch
-    return rows_of(call_by_user(tower, function, rows), slice(0, number))
+    outputs = call_by_user(tower, function, rows)
+    expected = size_of("a tower", rows)
+    shapes = [[*getattr(each, "shape", [])] for each in flattened(outputs)]
+    if not shapes or any(shape[:1] != [expected] for shape in shapes):
+        raise ValueError(
+            f"A tower must return arrays with a row for each input, {expected} in this "
+            "call (the last row is repeated, to compute all in the same way). "
+            f"Received: {shapes or 'none'} as their shapes, from {tower!r}."
+        )
+    return rows_of(outputs, slice(0, number))
 
 
 def call_by_user(named: Any, function: Callable[..., Any], *inputs: Any) -> Any:

@@ -226,15 +226,15 @@ def of_pairs(
 
     def products(some: slice) -> np.ndarray:
         vectors = queries_at(rows[some]), candidates_at(places[some])
-        require_vectors(*vectors)
         dtype = _dtype_of_product(*vectors)
         wide = np.int64 if dtype == np.int64 else np.float64
         queries, candidates = (np.asarray(each).astype(wide) for each in vectors)
         with quiet():
             return _rounded(np.sum(queries * candidates, axis=1), dtype)
 
-    length = max(1, queries_at(rows[:0]).shape[-1])
-    step = max(1, TERMS_AT_A_TIME // length)
+    none = queries_at(rows[:0]), candidates_at(places[:0])
+    require_vectors(*none)
+    step = max(1, TERMS_AT_A_TIME // max(1, none[0].shape[1]))
     starts = range(0, max(1, len(rows)), step)
     return np.concatenate([products(slice(each, each + step)) for each in starts])
 
