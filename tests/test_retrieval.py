@@ -141,14 +141,7 @@ def check_random_catalog(seed, kind):
         np.testing.assert_array_equal(best.scores[query][: len(order)], of_query[order])
 
 
-def _in_jax(values):
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    return jax.numpy.asarray(values)
-
-
-IN_LIBRARY = {"tensorflow": tf.constant, "jax": _in_jax}
+IN_LIBRARY = {"tensorflow": tf.constant}
 
 
 @pytest.mark.filterwarnings("ignore:Scores must be numbers")
@@ -498,7 +491,7 @@ def test_a_tower_may_take_a_dict_and_read_a_dataset():
         assert found == expected
 
 
-@pytest.mark.parametrize("library", ["numpy", "tensorflow", "jax"])
+@pytest.mark.parametrize("library", ["numpy", "tensorflow"])
 def test_functions_receive_arrays_of_the_library_of_their_inputs(library):
     received = set()
 
