@@ -10,7 +10,8 @@ Vectors of float16, bfloat16 and float32
     of float32 are 2^-23 of their size apart. Hence, both are rounded to the same number
     unless the middle between two neighbors lies between the sums: about once in 2^28
     scores, and more often where the terms of a sum nearly cancel. Then a copy of a
-    relevant item is one neighbor away from it instead of tied.
+    relevant item is one neighbor away from it instead of tied. TensorFlow rounds to
+    half precision by way of float32, but all products in the same way.
 Vectors of float64
     have no wider dtype. In any order, the error of a sum of d terms is at most d times
     2^-53 times the sum of their absolute values (Higham, "Accuracy and Stability of
