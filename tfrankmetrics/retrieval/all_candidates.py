@@ -131,14 +131,20 @@ class Block:
         depth: Depth,
     ) -> None:
         """`ranks` holds the counts of all queries, `numbers` the rows of these."""
-        self.queries, self._relevant, self._scores = queries, relevant, scores
+        # The columns down to the last one with a rank: other blocks may need more.
+        used = np.flatnonzero(relevant.is_ranked.any(axis=0)).max(initial=0) + 1
+        self._ids, self._is_ranked = (
+            relevant.ids[:, :used],
+            relevant.is_ranked[:, :used],
+        )
+        self.queries, self._scores = queries, scores
         self._numbers, self._ranks, self._depth = numbers, ranks, depth
         self._num_candidates = candidates.number
-        self._own = Pairs.of(relevant.ids, relevant.is_ranked)
+        self._own = Pairs.of(self._ids, self._is_ranked)
         self._excluded = Pairs.of(relevant.exclude, relevant.exclude >= 0)
         own = scores.of_relevant(queries, self._own, candidates)
         padding = np.inf if own.dtype.kind == "f" else np.iinfo(own.dtype).max
-        self._limits: np.ndarray = np.full(relevant.ids.shape, padding, own.dtype)
+        self._limits: np.ndarray = np.full(self._ids.shape, padding, own.dtype)
         self._limits[self._own.rows, self._own.columns] = own
         self._reset()
 
@@ -223,7 +229,7 @@ class Block:
         has_ties = has_ties | np.isnan(self._limits)
         rows = np.flatnonzero(has_ties.any(axis=1))
         chosen = np.asarray(xp.take(scores, rows)) if len(rows) else ()
-        before, ids = self._ranks.tied_before[order], self._relevant.ids
+        before, ids = self._ranks.tied_before[order], self._ids
         for row, of_row in zip(rows, chosen, strict=True):
             query, limits = self._numbers[row], self._limits[row]
             for limit in np.unique(limits[has_ties[row]]):
@@ -250,7 +256,7 @@ class Block:
         ranks, rows, limits = self._ranks, self._numbers, self._limits
         columns = slice(limits.shape[1])
         is_missed, is_nan = limits == lowest_score(limits), np.isnan(limits)
-        ranks.retrieved[rows, columns] = self._relevant.is_ranked & ~is_missed
+        ranks.retrieved[rows, columns] = self._is_ranked & ~is_missed
         num_nan = ranks.num_nan[rows, np.newaxis]
         num_numbers = ranks.num_retrieved[rows, np.newaxis] - num_nan
         for counts, of_nan in ((ranks.above, num_numbers), (ranks.tied, num_nan)):

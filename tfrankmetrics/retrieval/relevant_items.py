@@ -62,11 +62,8 @@ class RelevantItems(NamedTuple):
         return is_excluded.sum(axis=1)
 
     def of(self, queries: np.ndarray) -> RelevantItems:
-        """The items of some queries, without columns that none of them uses."""
-        *items, exclude = (column[queries] for column in self)
-        number = np.flatnonzero(items[-1].any(axis=0)).max(initial=0) + 1
-        items = [column[:, :number] for column in items]
-        return RelevantItems._make([*items, exclude])
+        """The items of some queries."""
+        return RelevantItems._make([column[queries] for column in self])
 
     def require_queries(self, number: int) -> None:
         """Raises ValueError unless there is a row for each query."""
