@@ -148,10 +148,11 @@ def test_catalogues_and_retrieval_are_explained(name, ties):
             assert_adds_up(explanation, value)
 
 
-def test_an_explanation_of_retrieval_counts_an_excluded_item_as_missed():
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_an_explanation_of_retrieval_counts_an_excluded_item_as_missed(dtype):
     """Also the last of the relevant items."""
-    vectors = np.array([[3.0], [2.0], [1.0]])
-    arguments, exclude = ([[1.0]], vectors, [[0, 2]]), [[2]]
+    vectors = np.array([[3], [2], [1]], dtype)
+    arguments, exclude = (vectors[2:], vectors, [[0, 2]]), [[2]]
     found = tfr.evaluate_retrieval(*arguments, ["recall@3"], exclude=exclude)
     explained = tfr.explain_retrieval(*arguments, "recall@3", exclude=exclude)
     assert explained.value == found["recall@3"] == 0.5

@@ -15,7 +15,6 @@ from tfrankmetrics.explanation.one_list import labels_of_catalogue
 from tfrankmetrics.explanation.result import Explanation
 from tfrankmetrics.explanation.working import OneList
 from tfrankmetrics.inputs.structures import rows_of, size_of
-from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.counted_values import order_of, values_of_ranks
 from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval
@@ -100,7 +99,9 @@ def explain_retrieval(
         orders=orders,
         depth=Depth(None, is_stable=True),
     )
-    scores = np.full(found.number, lowest_score(highest.scores), highest.scores.dtype)
+    # Among integers, only excluded items have no score, which are marked below.
+    missed = -np.inf if highest.scores.dtype.kind == "f" else 0
+    scores = np.full(found.number, missed, highest.scores.dtype)
     scores[highest.ids] = highest.scores
     is_relevant = items.is_valid[0]
     labels = labels_of_catalogue(
