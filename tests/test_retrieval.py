@@ -85,7 +85,7 @@ def closeness(queries, candidates):
 
 
 def check_random_catalog(seed, kind):
-    """The values of random arguments, and `retrieve`, are those of all scores."""
+    """Compares `evaluate_retrieval` and `retrieve` with the scores of all pairs."""
     rng = np.random.default_rng(seed)
     queries, candidates = random_catalog(rng)
     number, score, options = len(candidates), {}, {}
@@ -107,7 +107,7 @@ def check_random_catalog(seed, kind):
     if ties == "random":
         options["seed"] = 3
         if (scores == -np.inf).any():
-            return  # they are drawn in another order
+            return  # `evaluate` draws another order if items were not retrieved
     elif rng.random() < 0.5:
         some = rng.integers(0, number, (4, rng.integers(1, 6))).tolist()
         truth["exclude"] = [2 * each for each in some]

@@ -61,7 +61,7 @@ def rank_all(
             for block in waiting:
                 block.add(scores.of_block(block.queries, chunk), chunk)
             progress(chunk.size)
-        # A relevant item may have another score, in its last bits, than it had before.
+        # The score of a relevant item may differ in its last bits from the first one.
         waiting = [block for block in waiting if block.starts_again()]
         if not waiting:
             for block in blocks:
@@ -116,8 +116,8 @@ class Ranks(NamedTuple):
 class Block:
     """Some queries, with the counts of their relevant items.
 
-    The score of a relevant item, its limit, is known before the chunk that contains the
-    item. If this chunk yields another score, all is counted again.
+    The score of a relevant item, its limit, is computed before the chunks are read. If
+    the chunk with the item yields a different score, this block starts again with it.
     """
 
     def __init__(

@@ -142,8 +142,7 @@ class Retrieval:
         self.batch_size, self._chunk_size = sizes
         self._given = dict(given)
         for names in (OF_QUERIES, OF_CANDIDATES):
-            here = {name: given[name] for name in names if name in given}
-            self._given |= aligned(here)
+            self._given |= aligned({n: given[n] for n in names if n in given})
         if "relevant" in given:
             self.read_relevant(self._given["relevant"])
 

@@ -17,8 +17,8 @@ from tfrankmetrics.evaluation.queries import Queries
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.scores import elements
 
-# How many candidates of the first chunk give a first limit, which is enough to discard
-# most others: at least, and for each that is needed.
+# The size of the sample of the first chunk that sets the first limit: at least, and for
+# each candidate that is needed.
 LOOKED_AT, LOOKED_AT_FOR_EACH = 2**10, 2**4
 # How many tied candidates are kept for the queries of a block.
 MOST_KEPT = 2**26
@@ -102,8 +102,7 @@ class HighestCandidates:
             found = exact(rows, columns)
         self._new.append(Highest(rows, start + columns, found))
         self._num_new += len(rows)
-        # As many as there were before, so that all sorts together take little longer
-        # than the last one.
+        # Since the number doubles, all sorts together take little longer than the last.
         if self._num_new > len(self._kept.rows):
             self._merge()
 

@@ -23,7 +23,7 @@ NO_ARGUMENTS: Mapping[str, Any] = types.MappingProxyType({})
 
 
 def without_numpy(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options whose numbers are those of Python, which JSON can store."""
+    """The options with Python's numbers instead of NumPy's, which JSON cannot store."""
     return {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in options.items()
