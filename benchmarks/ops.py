@@ -17,9 +17,9 @@ from cost import KINDS, distinct
 from report import publish
 from training import SUITE, batch
 
-from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.engine.sums import weighted_sums
+from tfrankmetrics.compute.sums import weighted_sums
 from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.metrics.names import named_measures
 
 CASES = {
     "the suite, [32, 20]": (SUITE, (32, 20), False),

@@ -21,7 +21,7 @@ from timing import median_and_spread
 from training import KINDS_AND_CUTOFFS, SUITE, batch, is_installed, keras_tools
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine.measure import DECLARATIONS
+from tfrankmetrics.metrics.measure import declarations
 
 ROUNDS, SHAPE = 5, (640, 20)
 NONE, ONE, TEN = "no metrics", "one RankingMetrics", "ten objects"
@@ -45,7 +45,7 @@ print(*(1000 * each for each in times))
 
 def ten_objects():
     """The suite as separate metrics."""
-    return [DECLARATIONS[kind].cls(k=cutoff) for kind, cutoff in KINDS_AND_CUTOFFS]
+    return [declarations()[kind].cls(k=cutoff) for kind, cutoff in KINDS_AND_CUTOFFS]
 
 
 def first_epoch(metrics, jit_compile):

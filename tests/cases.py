@@ -11,15 +11,15 @@ import numpy as np
 import tensorflow as tf
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine.measure import DECLARATIONS
 from tfrankmetrics.metrics.dcg import DISCOUNTS
 from tfrankmetrics.metrics.gains import GAINS
+from tfrankmetrics.metrics.measure import declarations
 from tfrankmetrics.rules import rule_of
 
 # Only the metrics of tfrankmetrics, because some tests declare other metrics.
 OWN_METRICS = {
     name: declaration
-    for name, declaration in DECLARATIONS.items()
+    for name, declaration in declarations().items()
     if declaration.cls.__module__.startswith(tfr.__name__)
 }
 # The metrics of relevance; `test_items.py` tests those of recommended items.

@@ -36,7 +36,7 @@ from cases import CASES, METRICS, empty_list_options, make_metric
 from fuzz_lists import Setting, draw_lists
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine import graph_calls as calls
+from tfrankmetrics.compute import graph_calls as calls
 
 QUERIES, BATCHES = 400, 4
 # XLA never frees the memory maps of compiled code, and Linux allows 65,530 per process.

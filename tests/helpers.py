@@ -26,7 +26,7 @@ from hypothesis.extra import numpy as hnp
 from tensorflow.python.eager import context
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine import graph_calls as calls
+from tfrankmetrics.compute import graph_calls as calls
 
 # Keras 2 beside the current TensorFlow, or with TensorFlow 2.15, lacks some methods.
 IS_KERAS_3 = not hasattr(tf.keras, "__internal__")

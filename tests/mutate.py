@@ -3,7 +3,7 @@ r"""Mutation tests: changes the package in small ways and looks for a test that 
 A change that no test notices is a survivor. It shows a missing test, code that nobody
 needs, or another way to write the same.
 
-    python tests/mutate.py ranking metrics engine/values.py   # these folders and files
+    python tests/mutate.py ranking metrics compute/values.py   # these folders and files
     python tests/mutate.py --sample 100 --seed 1      # 100 mutants of all modules
     python tests/mutate.py --again --budget 300       # more tests for the survivors
     python tests/mutate.py --again --tests inputs     # only tests/test_inputs.py
@@ -43,7 +43,7 @@ TESTS += ["graph", "keras", "state", "saved", "loading", "trec", "backends"]
 TESTS += ["tf_ranking_values", "tie_range", "names", "judged", "propensity"]
 TESTS += ["retrieval", "two_towers", "compare", "decisions", "runs", "slices"]
 TESTS += ["callbacks", "arrays", "items", "mistakes", "tables", "explain"]
-DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "engine", "evaluation", "retrieval"]
+DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "compute", "evaluation", "retrieval"]
 DEFAULT_TARGETS += ["comparison", "columns", "results", "callbacks"]
 
 

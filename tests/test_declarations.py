@@ -20,8 +20,8 @@ from cases import (
 
 import tfrankmetrics as tfr
 from tfrankmetrics import item_data, options
-from tfrankmetrics.engine.measure import DECLARATIONS
-from tfrankmetrics.metrics.trial import try_declaration
+from tfrankmetrics.metrics.measure import METRICS as NAMES
+from tfrankmetrics.testing import check_metric
 
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
 SHARED = [
@@ -337,10 +337,10 @@ def declare(
 @pytest.fixture
 def declarations():
     """The registry of declarations. Changes are undone after the test."""
-    before = dict(DECLARATIONS)
-    yield DECLARATIONS
-    DECLARATIONS.clear()
-    DECLARATIONS.update(before)
+    before = dict(NAMES)
+    yield NAMES
+    NAMES.clear()
+    NAMES.update(before)
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,6 @@ def declarations():
         (lambda: declare(beta=(float, 0.5)), TypeError, "must be an option of the formula or of the gain.*'beta'"),
         (lambda: declare(gain=tfr.BinaryGain), TypeError, "must be a field of the class.*without 'relevance_threshold'"),
         (lambda: declare(formula=with_beta, beta=(complex, 1)), TypeError, "type of an option must be a Literal.*complex"),
-        (lambda: declare(variables=(float, 0.5)), TypeError, "an attribute of Keras's metrics.*Received: `variables`"),
         (lambda: declare(empty=(Literal["half"], "half")), TypeError, "type of `empty` must be a Literal of some of 'zero', 'one', 'skip'"),
         (lambda: declare(inputs=(Literal["rows"], "rows")), TypeError, "type of `inputs` must be a Literal of some of"),
         (lambda: declare(ties=(str, "expected")), TypeError, "type of `ties` must be a Literal"),
@@ -372,14 +371,11 @@ def declarations():
         (lambda: declare(facts={"conflicts": ("ties",)}), TypeError, "`conflicts` of `half` must be a tuple of"),
         (lambda: declare(gain=One()), TypeError, "must be a subclass of ItemGain.*not an object"),
         (lambda: declare(gain="linear"), TypeError, "must be a subclass of ItemGain.*Received: 'linear'"),
-        (lambda: declare(gain=lambda: 1.0), TypeError, "must be a subclass of ItemGain"),
         (lambda: declare(aliases="HALF"), TypeError, "must be a tuple of names. Received: 'HALF'"),
         (lambda: declare(ties=(Literal["stable"], "expected")), ValueError, "`ties` of `half` must be one of 'stable'"),
         (lambda: declare(gain=tfr.LabelGain, gain_=(str, "")), TypeError, "'gain_'|'gain'"),
         (lambda: declare(facts={"range": 1}), TypeError, "`range` of `half` must be a pair of numbers.*Received: 1"),
         (lambda: declare(facts={"range": (1, 0)}), TypeError, r"the lowest below the highest value. Received: \(1, 0\)"),
-        (lambda: declare(facts={}), TypeError, r"must be in its range, \(0, 1\). Received: \[0.5 1.  2. \]"),
-        (lambda: declare(facts={"range": (-1, 9)}), TypeError, r"without results must be the declared one, -1. Received: \[0. 0. 0.\]"),
         (lambda: declare(empty=(Literal["one"], "one")), ValueError, "`empty` of `half` must be one of"),
     ],
 )  # fmt: skip
@@ -418,6 +414,16 @@ def test_a_field_does_not_hide_an_attribute(declarations, name):
 
     with pytest.raises(TypeError, match=f"Received: `{name}`"):
         declare(formula=formula, **{name: (float, 0.5)})
+
+
+def test_a_field_does_not_hide_an_attribute_of_keras(declarations):
+    def formula(lists, gain, *, variables):
+        return half(lists, gain)
+
+    metric = declare(formula=formula, variables=(float, 0.5))
+    message = "an attribute of Keras's metrics.*Received: `variables`"
+    with pytest.raises(TypeError, match=message):
+        metric()
 
 
 def on_padding(lists, gain):
@@ -471,6 +477,9 @@ class FirstItem(tfr.ItemGain):
         ({"formula": lambda lists: 1.0}, "list of 4 items: TypeError"),
         ({"formula": lambda lists, gain: {}["x"]}, "list of 4 items: KeyError: 'x'"),
         ({"gain": tfr.ItemGain}, "list of 4 items: NotImplementedError"),
+        ({"gain": lambda: 1.0}, "must be a subclass of ItemGain"),
+        ({"facts": {}}, r"must be in its range, \(0, 1\). Received: \[0.5 1.  2. \]"),
+        ({"facts": {"range": (-1, 9)}}, r"without results must be the declared one, -1. Received: \[0. 0. 0.\]"),
         ({"gain": FirstItem}, r"gain of `half` must return a float64 number for each item.*\(1, 4\)"),
         ({"facts": {"by_rank": {"x": half}}}, r"column 'x' in `by_rank` of `half` must be a float64 number for each rank"),
         ({"gain": PaddingCounts}, "must not depend on padding"),
@@ -481,11 +490,15 @@ class FirstItem(tfr.ItemGain):
         ({"formula": largest_gain, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "mean over all permutations"),
     ],
 )  # fmt: skip
-def test_a_declaration_is_tried_on_small_lists(declarations, arguments, message):
-    before = dict(declarations)
+def test_a_metric_is_checked_on_small_lists(declarations, arguments, message):
+    metric = declare(**arguments)
     with pytest.raises(TypeError, match=message):
-        declare(**arguments)
-    assert declarations == before
+        check_metric(metric)
+    # The first use of a metric checks it.
+    with pytest.raises(TypeError, match=message):
+        tfr.evaluate([[1, 0]], [[2, 1]], ["half"])
+    with pytest.raises(TypeError, match=message):
+        metric()
 
 
 def test_a_formula_that_is_nan_raises_when_it_is_used(declarations):
@@ -510,8 +523,8 @@ def test_a_formula_may_support_only_single_orders(declarations):
 
 # The value of `tied` is not a mean over the orders of tied items.
 @pytest.mark.parametrize("name", [name for name in METRICS if name != "tied"])
-def test_the_metrics_of_the_library_pass_the_trial(name):
-    try_declaration(METRICS[name])
+def test_the_metrics_of_the_library_pass_the_check(name):
+    check_metric(CLASSES[name])
 
 
 def test_metrics_with_the_same_class_name_are_told_apart(declarations):

@@ -16,11 +16,11 @@ from code_blocks import run_blocks
 from doc_tables import DOCUMENTS, groups, text_of, updated
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine.measure import DECLARATIONS
+from tfrankmetrics.metrics.measure import METRICS
 
 ROOT = pathlib.Path(__file__).parent.parent
 # The modules of JAX and of Keras's other backends have no examples.
-OTHER_LIBRARIES = ("arrays.jax", "engine.jax_calls", "keras.other_variables")
+OTHER_LIBRARIES = ("arrays.jax", "compute.jax_calls", "keras.other_variables")
 # `validation/test_tfma.py` and `validation/test_beam.py` test these modules in a separate
 # environment.
 MODULES = [
@@ -79,7 +79,11 @@ def test_public_names_have_documentation_and_an_example(name):
     ],
 )
 # A page declares a metric of the same name as another test.
-@mock.patch.dict(DECLARATIONS, OWN_METRICS, clear=True)
+@mock.patch.dict(
+    METRICS,
+    {name.lower(): each for each in OWN_METRICS.values() for name in each.names},
+    clear=True,
+)
 def test_code_blocks_print_the_output_shown(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some write files
     run_blocks(ROOT / document)

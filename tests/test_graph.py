@@ -32,7 +32,7 @@ from helpers import (
 )
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine import graph_calls as calls
+from tfrankmetrics.compute import graph_calls as calls
 from tfrankmetrics.options import Ties
 
 pytestmark = judged_without_mask

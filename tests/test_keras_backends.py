@@ -23,7 +23,7 @@ import pytest
 from code_blocks import run_block, run_blocks
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine.measure import DECLARATIONS
+from tfrankmetrics.metrics.measure import declarations
 
 if not keras.__version__.startswith("3."):
     pytest.skip("Keras 2 has one backend", allow_module_level=True)
@@ -47,7 +47,7 @@ WEIGHTS = RNG.uniform(0.5, 2, QUERIES).astype("float32")
 NAMES = ["ndcg@3", "map", "mrr@5", "precision@2", "recall@4", "err", "auc", "opa"]
 OWN = {
     name: declaration
-    for name, declaration in DECLARATIONS.items()
+    for name, declaration in declarations().items()
     if declaration.cls.__module__.startswith("tfrankmetrics.")
     and not declaration.reads_items
 }

@@ -16,7 +16,8 @@ from helpers import XLA, run_as, update_function
 from own_metric import GradedRBP
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine import measure
+from tfrankmetrics.metrics.measure import METRICS
+from tfrankmetrics.testing import check_metric
 
 NAMES = ["graded_rbp", "graded_rbp@2"]
 
@@ -226,7 +227,7 @@ def declared(name, formula):
 
 
 def forget(name):
-    measure.DECLARATIONS.pop(name)
+    METRICS.pop(name)
 
 
 def test_only_tensorflow_computes_a_formula_that_needs_tensors():
@@ -241,6 +242,7 @@ def test_only_tensorflow_computes_a_formula_that_needs_tensors():
 
     cls = declared("hits_of_tensors", hits)
     try:
+        check_metric(cls)
         assert cls.declaration.needs_tensors
         received.clear()
         found = tfr.evaluate([[1, 0, 1]], [[3, 2, 1]], ["hits_of_tensors@3", "mrr"])
@@ -252,12 +254,15 @@ def test_only_tensorflow_computes_a_formula_that_needs_tensors():
         forget("hits_of_tensors")
 
 
-def test_both_libraries_try_a_formula_when_it_is_declared():
+def test_both_libraries_check_a_formula():
     def of_numpy(lists, relevance):
         return lists.sum_to_cutoffs(lists.expected(relevance).clip(0, 1))
 
-    with pytest.raises(TypeError, match=r"must compute the values.*'clip'"):
-        declared("of_numpy", of_numpy)
+    try:
+        with pytest.raises(TypeError, match=r"must compute the values.*'clip'"):
+            check_metric(declared("of_numpy", of_numpy))
+    finally:
+        forget("of_numpy")
 
     def hits(lists, relevance):
         return lists.sum_to_cutoffs(lists.expected(relevance))
@@ -266,8 +271,29 @@ def test_both_libraries_try_a_formula_when_it_is_declared():
         factor = 1.0 if isinstance(lists.ranks, np.ndarray) else lists.num_retrieved[0]
         return hits(lists, relevance) * factor
 
-    with pytest.raises(TypeError, match="the same in NumPy and in tensorflow"):
-        declared("wrong_in_tensorflow", wrong_in_tensorflow)
-    assert not {"of_numpy", "wrong_in_tensorflow"} & measure.DECLARATIONS.keys()
-    assert not declared("hits", hits).declaration.needs_tensors
-    forget("hits")
+    try:
+        with pytest.raises(TypeError, match="the same in NumPy and in tensorflow"):
+            check_metric(declared("wrong_in_tensorflow", wrong_in_tensorflow))
+    finally:
+        forget("wrong_in_tensorflow")
+
+
+def test_the_first_use_checks_a_metric_once():
+    calls = []
+
+    def hits(lists, relevance):
+        calls.append(lists.num_retrieved)
+        return lists.sum_to_cutoffs(lists.expected(relevance))
+
+    cls = declared("hits", hits)
+    try:
+        assert not calls
+        tfr.evaluate([[1, 0]], [[2, 1]], ["hits@1"])
+        assert len(calls) > 2
+        calls.clear()
+        tfr.evaluate([[1, 0]], [[2, 1]], ["hits@1", cls(k=2)])
+        assert len(calls) == 1
+    finally:
+        forget("hits")
+    with pytest.raises(TypeError, match=r"class that tfrankmetrics\.metric declares"):
+        check_metric(tfr.TopKMetric)

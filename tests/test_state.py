@@ -17,7 +17,7 @@ from cases import CASES, labels_for, random_lists
 from helpers import IS_KERAS_3, results
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine import graph_calls as calls
+from tfrankmetrics.compute import graph_calls as calls
 
 NAMES = ["ndcg@3", "map", "mrr"]
 LABELS, SCORES = random_lists(0)

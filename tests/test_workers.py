@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tfrankmetrics as tfr
-from tfrankmetrics.engine.exact_sums import added, means_of_sums, no_sums, sums_of
-from tfrankmetrics.engine.names import named_measures
+from tfrankmetrics.compute.exact_sums import added, means_of_sums, no_sums, sums_of
+from tfrankmetrics.metrics.names import named_measures
 
 
 def random_values(queries=200):

@@ -14,7 +14,8 @@ Each name is imported when it is first used, and TensorFlow only when it is need
 
 import importlib
 
-from tfrankmetrics.keras import backends, registration
+from tfrankmetrics import hooks
+from tfrankmetrics.keras import backends, registration, twin
 
 __version__ = "0.1.0"
 
@@ -99,12 +100,14 @@ def __getattr__(name: str) -> object:
 
 
 def _is_available(name: str) -> bool:
-    """Whether a name can be imported: the callbacks need Keras."""
-    return not _MODULES[name].startswith("callbacks.") or backends.can_make_metrics()
+    """Whether a name can be imported: some need Keras."""
+    needs_keras = _MODULES[name].startswith(("callbacks.", "keras."))
+    return not needs_keras or backends.can_make_metrics()
 
 
 def __dir__() -> list[str]:
     return [*__getattr__("__all__"), "__version__"]  # type: ignore[misc]
 
 
+hooks.class_of_objects, hooks.register = twin.twin_of, registration.register
 registration.register_soon()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.installation import install_hint
+from tfrankmetrics.metrics.names import MetricObject
 
 try:
     import apache_beam as beam
@@ -29,9 +29,9 @@ from tfrankmetrics.beam.combiners import (
     TableCombiner,
     require_free_names,
 )
-from tfrankmetrics.engine.exact_sums import require_no_order
-from tfrankmetrics.engine.measure import Measure, require_relevance
+from tfrankmetrics.compute.exact_sums import require_no_order
 from tfrankmetrics.evaluation.runs import Policies, without_value_if_missing
+from tfrankmetrics.metrics.measure import Measure, require_relevance
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import RunCounts
 from tfrankmetrics.rules import listed, shortened

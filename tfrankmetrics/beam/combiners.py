@@ -15,9 +15,8 @@ import numpy as np
 from tfrankmetrics.beam.columns import kind_of
 from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.columns.values import exact_scores
-from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
-from tfrankmetrics.engine.exact_sums import Sums, means_of_sums
-from tfrankmetrics.engine.measure import Measure, label_rules
+from tfrankmetrics.compute.combiner import Accumulator, Combiner, Evaluated
+from tfrankmetrics.compute.exact_sums import Sums, means_of_sums
 from tfrankmetrics.evaluation.join import Pairs, match_pairs, pair_twice
 from tfrankmetrics.evaluation.queries import Queries, queries_of_codes
 from tfrankmetrics.evaluation.rows import by_query
@@ -39,6 +38,7 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_nothing_found,
     warn_if_swapped,
 )
+from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.results.values import NUM_QUERIES, RunCounts
 from tfrankmetrics.rules import listed, shortened
 

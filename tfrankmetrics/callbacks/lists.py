@@ -11,7 +11,6 @@ import numpy as np
 
 from tfrankmetrics.arguments import ListCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation, output_of
-from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.lists import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.alignment import aligned
@@ -25,6 +24,7 @@ from tfrankmetrics.inputs.batches import (
 from tfrankmetrics.inputs.structures import flattened, rows_of
 from tfrankmetrics.inputs.unequal import Batch
 from tfrankmetrics.keras.inference import MaskedArray, prediction_of
+from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import listed, shortened
 from tfrankmetrics.signatures import takes

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.arguments import RetrievalCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation
-from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.inputs.batches import comes_in_batches
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.inputs.structures import as_arrays, size_of
 from tfrankmetrics.keras.inference import is_layer
+from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval
 from tfrankmetrics.signatures import takes

@@ -11,11 +11,11 @@ import numpy as np
 
 from tfrankmetrics.arguments import RowCallbackArguments
 from tfrankmetrics.callbacks.evaluation import Evaluation
-from tfrankmetrics.engine.names import MetricObject
 from tfrankmetrics.evaluation.rows import columns_of, evaluate_table
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import refuse_unordered
 from tfrankmetrics.inputs.mistakes import RankingWarning
+from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import shortened
 from tfrankmetrics.signatures import takes

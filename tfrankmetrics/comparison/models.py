@@ -12,10 +12,10 @@ import numpy as np
 
 from tfrankmetrics.columns.frames import column_names, is_frame
 from tfrankmetrics.comparison.significance import ROUNDING, Sample
-from tfrankmetrics.engine.measure import Declaration
-from tfrankmetrics.engine.names import parse_name
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.mistakes import warn
+from tfrankmetrics.metrics.measure import Declaration
+from tfrankmetrics.metrics.names import parse_name
 from tfrankmetrics.results.values import QueryValues
 from tfrankmetrics.rules import listed, shortened
 

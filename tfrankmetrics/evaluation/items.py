@@ -14,9 +14,9 @@ from tfrankmetrics.columns.values import (
     exact_array,
     factorize,
 )
-from tfrankmetrics.engine.items import with_num_items
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.compute.items import with_num_items
 from tfrankmetrics.inputs.ids import as_positions, require_ordered
+from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.results.request import Request
 from tfrankmetrics.rules import is_int, shortened
 

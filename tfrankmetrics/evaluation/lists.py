@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrankmetrics.arguments import ListArguments
-from tfrankmetrics.engine.calls import call_compiled, require_eager
-from tfrankmetrics.engine.items import ExposureSums
-from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.names import MetricObject
-from tfrankmetrics.engine.values import (
+from tfrankmetrics.compute.calls import call_compiled, require_eager
+from tfrankmetrics.compute.items import ExposureSums
+from tfrankmetrics.compute.values import (
     ELEMENTS_AT_A_TIME,
     ELEMENTS_IN_CACHE,
     parts_of,
@@ -28,6 +26,8 @@ from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import ScoreCounts, warn_if_lists_have_one_item
 from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
+from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.signatures import takes

@@ -19,11 +19,9 @@ from tfrankmetrics.columns.values import (
     require_labels,
     require_weights,
 )
-from tfrankmetrics.engine.calls import call_compiled, require_eager
-from tfrankmetrics.engine.items import ExposureSums
-from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.names import MetricObject
-from tfrankmetrics.engine.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
+from tfrankmetrics.compute.calls import call_compiled, require_eager
+from tfrankmetrics.compute.items import ExposureSums
+from tfrankmetrics.compute.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
 from tfrankmetrics.evaluation.items import items_of_rows
 from tfrankmetrics.evaluation.queries import (
     Queries,
@@ -42,6 +40,8 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_ranks,
     warn_if_swapped,
 )
+from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.rules import shortened

@@ -23,10 +23,8 @@ from tfrankmetrics.columns.values import (
     exact_scores,
     factorize,
 )
-from tfrankmetrics.engine.calls import require_eager
-from tfrankmetrics.engine.items import ExposureSums
-from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.compute.calls import require_eager
+from tfrankmetrics.compute.items import ExposureSums
 from tfrankmetrics.evaluation.files import read_file
 from tfrankmetrics.evaluation.items import items_of_rows
 from tfrankmetrics.evaluation.join import (
@@ -48,6 +46,8 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_ranks,
     warn_if_swapped,
 )
+from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import (
     RunCounts,

@@ -15,11 +15,9 @@ from tfrankmetrics.arguments import (
 )
 from tfrankmetrics.columns.slices import rows_of
 from tfrankmetrics.columns.values import exact_scores
+from tfrankmetrics.compute.calls import require_eager
+from tfrankmetrics.compute.values import without_one_subtopic
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS
-from tfrankmetrics.engine.calls import require_eager
-from tfrankmetrics.engine.measure import Measure, require_relevance
-from tfrankmetrics.engine.names import MetricObject
-from tfrankmetrics.engine.values import without_one_subtopic
 from tfrankmetrics.evaluation.join import join, read_judgments, read_predictions
 from tfrankmetrics.evaluation.queries import Queries, queries_of_codes
 from tfrankmetrics.evaluation.rows import (
@@ -48,6 +46,8 @@ from tfrankmetrics.inputs.alignment import aligned, aligned_lists
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
+from tfrankmetrics.metrics.measure import Measure, require_relevance
+from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import check_option, check_query, did_you_mean, shortened
 from tfrankmetrics.signatures import split, takes

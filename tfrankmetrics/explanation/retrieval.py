@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrankmetrics.arguments import ExplainRetrievalArguments
-from tfrankmetrics.engine.calls import require_eager
-from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.explanation.functions import asked_metrics, explanation_of
 from tfrankmetrics.explanation.one_list import labels_of_catalogue
 from tfrankmetrics.explanation.result import Explanation
 from tfrankmetrics.explanation.working import OneList
 from tfrankmetrics.inputs.structures import rows_of, size_of
+from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.counted_values import order_of, values_of_ranks
 from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval

@@ -11,12 +11,12 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
-from tfrankmetrics.engine.calls import call_compiled
-from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.values import lists_of, values_and_weights
+from tfrankmetrics.compute.calls import call_compiled
+from tfrankmetrics.compute.values import lists_of, values_and_weights
 from tfrankmetrics.explanation.reading import ReadDownTo
 from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking

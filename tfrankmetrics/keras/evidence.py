@@ -14,11 +14,6 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.engine.measure import (
-    Measure,
-    keep_zero_weights,
-    label_rules,
-)
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.formats import InputFormat, arrays_of, with_arrays
@@ -41,6 +36,11 @@ from tfrankmetrics.inputs.mistakes import (
     ScoreCounts,
     warn,
     warn_if_relevant_are_excluded,
+)
+from tfrankmetrics.metrics.measure import (
+    Measure,
+    keep_zero_weights,
+    label_rules,
 )
 
 QUERIES = slice(24)  # of a batch that are checked

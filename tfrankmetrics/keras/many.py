@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.arguments import KerasArguments
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.engine.items import require_data_in_order
-from tfrankmetrics.engine.names import MetricObject
-from tfrankmetrics.keras.lazy import LazyKerasMetric
-from tfrankmetrics.keras.registration import registered
+from tfrankmetrics.compute.items import require_data_in_order
+from tfrankmetrics.keras.registration import register
+from tfrankmetrics.metrics.base import Twinned
+from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import NUM_QUERIES
 from tfrankmetrics.rules import shortened
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@registered("tfrankmetrics")
 @takes(KerasArguments)
-class RankingMetrics(LazyKerasMetric):
+class RankingMetrics(Twinned):
     """Several ranking metrics at once; `result` is a dict.
 
     All of them read from one ranking of the lists; therefore, ten metrics and cutoffs
@@ -110,3 +109,6 @@ class RankingMetrics(LazyKerasMetric):
         if len(self._keys) > len(values):
             values.append(self._num_queries())
         return dict(zip(self._keys, values, strict=True))
+
+
+register(RankingMetrics, "tfrankmetrics")

@@ -9,55 +9,50 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from tfrankmetrics.keras.backends import require_keras
+from tfrankmetrics.keras.backends import is_legacy_keras, require_keras
 
-T = TypeVar("T")
-
-KERAS = ("keras", "tf_keras")  # the packages that may be tf.keras
 # The modules with the classes that are registered.
 MODULES = ("tfrankmetrics.metrics", "tfrankmetrics.keras.many")
 
 _names: dict[type, tuple[str, str | None]] = {}
 
 
-def registered(package: str, name: str | None = None) -> Callable[[type[T]], type[T]]:
-    """The decorator `register_keras_serializable`, also for a Keras imported later."""
-
-    def register(cls: type[T]) -> type[T]:
-        _names[cls] = package, name
-        for keras in _loaded():
-            _register(keras, cls)
-        return cls
-
-    return register
+def register(cls: type, package: str, name: str | None = None) -> None:
+    """What `register_keras_serializable` does, also for a Keras imported later."""
+    _names[cls] = package, name
+    if is_keras_loaded():
+        _register(cls)
 
 
 def register_soon() -> None:
-    """Registers all classes in each Keras: at once, or when it has been imported."""
+    """Registers all classes with Keras: at once, or when it has been imported."""
     sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
     if is_keras_loaded():
-        _import_classes()
+        _register_all()
 
 
 def is_keras_loaded() -> bool:
-    """Whether there is a Keras to register classes in."""
-    return bool(_loaded())
+    """Whether there is a Keras to register classes with."""
+    return sys.modules.get(_name_of_keras()) is not None
 
 
-def _loaded() -> list[Any]:
-    return [sys.modules[name] for name in KERAS if sys.modules.get(name)]
+def _name_of_keras() -> str:
+    """The package that is `tf.keras`; a program may import the other one, too."""
+    return "tf_keras" if is_legacy_keras() else "keras"
 
 
-def _import_classes() -> None:
+def _register_all() -> None:
     for module in MODULES:
         importlib.import_module(module)
+    for cls in [*_names]:
+        _register(cls)
 
 
-def _register(keras: Any, cls: type) -> None:
-    keras.utils.register_keras_serializable(*_names[cls])(cls)
+def _register(cls: type) -> None:
+    utils = sys.modules[_name_of_keras()].utils
+    utils.register_keras_serializable(*_names[cls])(cls)
 
 
 class _Finder:
@@ -66,11 +61,11 @@ class _Finder:
     @classmethod
     def find_spec(cls, name: str, path: Any, target: Any = None) -> Any:
         """The specification of a module, for Python's import; None for the others."""
-        if name.startswith("tfrankmetrics.Evaluate"):
+        if name.startswith(("tfrankmetrics.Evaluate", "tfrankmetrics.RankingMetrics")):
             # `from tfrankmetrics import EvaluateRows`, which is no attribute without
             # Keras: Python tries a module of this name, and would not say the reason.
             require_keras(f"`{name.rpartition('.')[2]}`")
-        if name not in KERAS:
+        if name != _name_of_keras():
             return None
         others = (each for each in sys.meta_path if each is not cls)
         specs = (each.find_spec(name, path, target) for each in others)
@@ -80,9 +75,7 @@ class _Finder:
 
             def execute_and_register(module):
                 execute(module)
-                _import_classes()
-                for each in [*_names]:
-                    _register(module, each)
+                _register_all()
 
             spec.loader.exec_module = execute_and_register
         return spec

@@ -10,11 +10,9 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.engine.calls import call_compiled
-from tfrankmetrics.engine.items import require_data_in_order, require_known_items
-from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.names import require_name
-from tfrankmetrics.engine.sums import (
+from tfrankmetrics.compute.calls import call_compiled
+from tfrankmetrics.compute.items import require_data_in_order, require_known_items
+from tfrankmetrics.compute.sums import (
     num_rows,
     results,
     weighted_sums,
@@ -25,9 +23,10 @@ from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn_if_invalid
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
-from tfrankmetrics.keras.configs import require_registered
+from tfrankmetrics.keras.configs import from_config, require_registered, to_config
 from tfrankmetrics.keras.evidence import Evidence, looked_at
 from tfrankmetrics.keras.guards import check_use_in_keras, with_integer_ids
+from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.rules import shortened
 
 LIBRARY = library_of_metrics()
@@ -55,7 +54,7 @@ class StatefulMetric(KerasMetric):
     replicas and workers add up to the state of one device.
     """
 
-    _written_class: ClassVar[type[Any]]
+    _written_class: ClassVar[type[Any]]  # the class in the code
 
     def __init__(
         self,
@@ -66,7 +65,6 @@ class StatefulMetric(KerasMetric):
         *,
         num_queries: bool = False,
     ) -> None:
-        require_name(name)
         try:
             super().__init__(name=name, dtype=dtype)
             is_float = "float" in str(self.dtype)
@@ -88,6 +86,11 @@ class StatefulMetric(KerasMetric):
         self._queries_seen = None
         if any(measure["ties"] == "random" for measure in self._measures):
             self._queries_seen = variables.new(self, "queries_seen", ())
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that recreate this metric, except its name and dtype."""
+        raise NotImplementedError
 
     @property
     def result_keys(self) -> tuple[str, ...]:
@@ -239,12 +242,21 @@ class StatefulMetric(KerasMetric):
                 )
 
     def get_config(self) -> dict[str, Any]:
-        """The name and the dtype. Raises ValueError for an unregistered function."""
+        """The arguments that recreate this metric.
+
+        Raises ValueError for a function that Keras could not load again.
+        """
         for measure in self._measures:
             for option, value in measure.options:
                 if callable(value):
                     require_registered(option, value)
-        return super().get_config()
+        arguments = {name: to_config(value) for name, value in self.arguments.items()}
+        return {**super().get_config(), **arguments}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the metric from the result of `get_config`."""
+        return cls(**{name: from_config(value) for name, value in config.items()})
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {', '.join(self.result_keys) or self.name}>"

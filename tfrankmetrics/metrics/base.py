@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from tfrankmetrics import hooks
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.engine.measure import (
+from tfrankmetrics.inputs.formats import input_format
+from tfrankmetrics.metrics.fields import Field, with_fields
+from tfrankmetrics.metrics.measure import (
     Declaration,
     Measure,
     check_inputs,
     make_measure,
 )
-from tfrankmetrics.inputs.formats import input_format
-from tfrankmetrics.keras.backends import library_of_metrics
-from tfrankmetrics.keras.lazy import LazyKerasMetric
-from tfrankmetrics.metrics.fields import Field, with_fields
-from tfrankmetrics.metrics.trial import require_free_fields, try_in
 from tfrankmetrics.options import (
     ConventionName,
     Cutoff,
@@ -30,10 +28,35 @@ from tfrankmetrics.options import (
 )
 from tfrankmetrics.rules import UnknownOptionError, did_you_mean, shortened
 
+if TYPE_CHECKING:  # as the objects are
+    from tfrankmetrics.keras.state import StatefulMetric as _Base
+else:
+    _Base = object
+
+
+class Twinned(_Base):
+    """A class whose objects are of its twin, a subclass that is also a Keras metric."""
+
+    if not TYPE_CHECKING:  # type checkers check calls by the fields of a class
+
+        def __new__(cls, *_: Any, **__: Any) -> Any:
+            """An object of the twin."""
+            twin = hooks.class_of_objects(cls)
+            return super(Twinned, twin).__new__(twin)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that recreate this metric."""
+        return super().get_config()
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the metric from the result of `get_config`."""
+        return super(Twinned, hooks.class_of_objects(cls)).from_config(config)
+
 
 @with_fields
-class SingleMetric(LazyKerasMetric):
-    """A Keras metric with one measure: the base of the three classes below."""
+class SingleMetric(Twinned):
+    """The base of all metrics. Its objects are Keras metrics where Keras is."""
 
     ties: Ties = "expected"
     seed: Seed = None
@@ -43,19 +66,25 @@ class SingleMetric(LazyKerasMetric):
     name: str | None = None
     dtype: str | None = None
 
-    needs_keras: ClassVar[bool] = False
     has_subtopics: ClassVar[bool] = False
     reads_items: ClassVar[bool] = False  # rather than relevance
     declaration: ClassVar[Declaration]
     fields: ClassVar[dict[str, Field]]
 
     def __init__(self, *args: Any, **given: Any) -> None:
+        if not hasattr(self, "declaration"):
+            raise TypeError(
+                "A metric must be declared with @tfrankmetrics.metric. Received: the "
+                f"class {type(self).__name__}, which is not."
+            )
         given = self._bind(*args, **given)
         name, dtype = given.pop("name", None), given.pop("dtype", None)
         inputs = given.pop("inputs", self.fields["inputs"].default)
         data = input_format(inputs, given.pop("duplicates", None))
         measure = make_measure(self.declaration, given.pop("k", None), **given)
         check_inputs(measure, data)
+        if not (name is None or isinstance(name, str)):
+            raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")
         super().__init__([measure], data, name or measure.name, dtype)
 
     def _bind(self, *args: Any, **given: Any) -> dict[str, Any]:
@@ -97,21 +126,6 @@ class SingleMetric(LazyKerasMetric):
         """The arguments that recreate this metric, except its name and dtype."""
         cutoff = {"k": self.measure.k} if "k" in self.fields else {}
         return {**dict(self.measure.options), **cutoff, **self.input_format.arguments}
-
-    @classmethod
-    def require_declaration(cls) -> None:
-        """Raises TypeError for a class without `@metric`."""
-        if not hasattr(cls, "declaration"):
-            raise TypeError(
-                f"A metric must be declared with @tfrankmetrics.metric. Received: the "
-                f"class {cls.__name__}, which is not."
-            )
-
-    @classmethod
-    def require_use_in_keras(cls) -> None:
-        """Raises TypeError for a field that Keras defines, or a wrong formula."""
-        require_free_fields(cls)
-        try_in(cls.declaration, library_of_metrics())
 
 
 @with_fields

@@ -22,16 +22,16 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
+from tfrankmetrics import hooks
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.engine.measure import (
-    DECLARATIONS,
+from tfrankmetrics.metrics.fields import Field, dataclass_transform, with_fields
+from tfrankmetrics.metrics.measure import (
+    METRICS,
     Declaration,
+    declarations,
     keyword_parameters,
     make_measure,
 )
-from tfrankmetrics.keras.registration import is_keras_loaded, registered
-from tfrankmetrics.metrics.fields import Field, dataclass_transform, with_fields
-from tfrankmetrics.metrics.trial import require_free_fields, try_declaration
 from tfrankmetrics.options import CONFLICTS, Options
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 # Fields that are not options of a measure.
 _NOT_OPTIONS = ("k", "convention", "inputs", "duplicates", "name", "dtype")
-# Options that `engine/values.py` applies, rather than a formula.
+# Options that `compute/values.py` applies, rather than a formula.
 _COMPUTED = ("ties", "seed", "empty", "zero_weight", "average")
 
 
@@ -165,9 +165,6 @@ def metric(
     def declare(cls: type[T]) -> type[T]:
         declared: Any = with_fields(cls)
         _require_free_names(declared, [name, *aliases])
-        is_ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
-        if is_keras_loaded() and not is_ours:  # otherwise when Keras needs the metric
-            require_free_fields(cls)
         fields: dict[str, Field] = declared.fields
         if unknown := {*unaffected_by} - {*options_of(Options), *fields}:
             raise TypeError(
@@ -201,11 +198,15 @@ def metric(
         )
         if not declared.reads_items:  # some of whose options are required
             make_measure(declaration)  # raises an error for an invalid default
-        if not is_ours:
-            declaration = try_declaration(declaration)
-        declared.declaration = DECLARATIONS[name] = declaration
-        # The names of metrics are unique, unlike the names of classes.
-        return registered(*(("tfrankmetrics",) if is_ours else ("Custom", name)))(cls)
+        declared.declaration = declaration
+        for known in [n for n, each in METRICS.items() if each.name == name]:
+            del METRICS[known]  # of a notebook cell that was rerun
+        METRICS.update({n.lower(): declaration for n in declaration.names})
+        if declaration.is_custom:  # whose names are unique, unlike those of classes
+            hooks.register(cls, "Custom", name)
+        else:
+            hooks.register(cls, "tfrankmetrics", None)
+        return cls
 
     return declare
 
@@ -304,7 +305,7 @@ def _require_free_names(cls: Any, names: list[str]) -> None:
             f"underscores. Received: {names[0]!r}."
         )
     _require_no_cutoffs(names)
-    for other in DECLARATIONS.values():
+    for other in declarations().values():
         # The same class again means a notebook cell that was rerun.
         is_same = (other.cls.__module__, other.cls.__qualname__) == (
             cls.__module__,
@@ -321,17 +322,16 @@ def _require_free_names(cls: Any, names: list[str]) -> None:
 
 def _require_no_cutoffs(names: list[str]) -> None:
     """Raises ValueError if a name could be read as a different one with a cutoff."""
-    known = {n.lower() for other in DECLARATIONS.values() for n in other.names}
     for name in map(str.lower, names):
         stem = re.fullmatch(r"(.+?)(?:(?:_cut)?_\d+|_cut|@.*)", name)
-        if "@" in name or (stem and stem[1] in known):
+        if "@" in name or (stem and stem[1] in METRICS):
             raise ValueError(
                 "A metric's names must not end with a cutoff, and 'recall_2', as well "
                 f"as 'recall_cut_2', means 'recall@2'. Received: {name!r}. Choose a "
                 "different name."
             )
         with_cutoffs = [
-            n for n in known if re.fullmatch(rf"{re.escape(name)}(_cut)?_\d+", n)
+            n for n in METRICS if re.fullmatch(rf"{re.escape(name)}(_cut)?_\d+", n)
         ]
         if with_cutoffs:
             raise ValueError(

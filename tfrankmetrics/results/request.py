@@ -15,16 +15,16 @@ from tfrankmetrics.columns.slices import (
     columns_by_query,
     slices_of,
 )
-from tfrankmetrics.engine.items import require_known_items, with_num_items
-from tfrankmetrics.engine.measure import (
+from tfrankmetrics.compute.items import require_known_items, with_num_items
+from tfrankmetrics.inputs.formats import InputFormat, ListsOfItems, input_format
+from tfrankmetrics.inputs.label_mistakes import LabelRules
+from tfrankmetrics.metrics.measure import (
     Measure,
     keep_zero_weights,
     label_rules,
     require_values_by_query,
 )
-from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.inputs.formats import InputFormat, ListsOfItems, input_format
-from tfrankmetrics.inputs.label_mistakes import LabelRules
+from tfrankmetrics.metrics.names import named_measures
 from tfrankmetrics.results.values import (
     QueryValues,
     RunCounts,
@@ -35,6 +35,7 @@ from tfrankmetrics.results.values import (
 )
 from tfrankmetrics.rules import shortened
 from tfrankmetrics.signatures import split
+from tfrankmetrics.testing import check_before_use
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,6 +170,7 @@ def read_request(
         shared.get("per_query", False),
         shared.get("num_queries", False),
     )
+    check_before_use(each.declaration for each in request.measures)
     if request.per_query:
         require_values_by_query(request.named)
     return request, shared

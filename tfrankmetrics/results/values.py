@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.slices import Slices
-from tfrankmetrics.engine.items import Total
-from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.values import means_of, require_finite
+from tfrankmetrics.compute.items import Total
+from tfrankmetrics.compute.values import means_of, require_finite
+from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.results.tables import (
     MOST_ROWS,
     Cell,

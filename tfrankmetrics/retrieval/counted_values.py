@@ -7,10 +7,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tfrankmetrics.engine.calls import call_compiled
-from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.values import ELEMENTS_AT_A_TIME, parts_of, values_and_weights
+from tfrankmetrics.compute.calls import call_compiled
+from tfrankmetrics.compute.values import (
+    ELEMENTS_AT_A_TIME,
+    parts_of,
+    values_and_weights,
+)
 from tfrankmetrics.inputs.counted import CountedLists
+from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.counts import RankCounts
 from tfrankmetrics.retrieval.all_candidates import Order, Ranks
 from tfrankmetrics.retrieval.relevant_items import RelevantItems

@@ -11,16 +11,16 @@ import numpy as np
 
 from tfrankmetrics.arguments import RetrievalArguments
 from tfrankmetrics.columns.slices import Slices
-from tfrankmetrics.engine.calls import require_eager
-from tfrankmetrics.engine.items import ExposureSums, with_num_items
-from tfrankmetrics.engine.measure import Measure, cutoffs_of
-from tfrankmetrics.engine.names import MetricObject
+from tfrankmetrics.compute.calls import require_eager
+from tfrankmetrics.compute.items import ExposureSums, with_num_items
 from tfrankmetrics.evaluation.rows import by_query
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import is_dataset
 from tfrankmetrics.inputs.mistakes import warn_if_relevant_are_excluded
 from tfrankmetrics.inputs.structures import size_of
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
+from tfrankmetrics.metrics.measure import Measure, cutoffs_of
+from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.retrieval.all_candidates import rank_all

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.arguments import CatalogueArguments
-from tfrankmetrics.engine.calls import require_eager
+from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.inputs.relevant_ids import PADDING
 from tfrankmetrics.inputs.structures import size_of
 from tfrankmetrics.options import Cutoff

@@ -23,8 +23,8 @@ except ImportError as error:
     ) from error
 
 from tfrankmetrics.arguments import TfmaArguments
-from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import InputFormat
+from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.results.values import NUM_QUERIES
 from tfrankmetrics.rules import is_finite, listed
 from tfrankmetrics.signatures import split, takes

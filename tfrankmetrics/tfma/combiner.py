@@ -13,13 +13,13 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
-from tfrankmetrics.engine.calls import call_compiled
-from tfrankmetrics.engine.combiner import Accumulator, Combiner, Evaluated
-from tfrankmetrics.engine.exact_sums import means_of_sums
-from tfrankmetrics.engine.measure import Measure, label_rules
-from tfrankmetrics.engine.values import values_and_weights
+from tfrankmetrics.compute.calls import call_compiled
+from tfrankmetrics.compute.combiner import Accumulator, Combiner, Evaluated
+from tfrankmetrics.compute.exact_sums import means_of_sums
+from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import MANY, ScoreCounts, warn
+from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
 
 # Without a query key, a slice with this many lists, all of one item, consists of rows.

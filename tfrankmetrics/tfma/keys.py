@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.engine.exact_sums import require_no_order
-from tfrankmetrics.engine.measure import (
+from tfrankmetrics.compute.exact_sums import require_no_order
+from tfrankmetrics.inputs.formats import InputFormat, input_format
+from tfrankmetrics.metrics.measure import (
     Measure,
     require_relevance,
     require_values_by_query,
 )
-from tfrankmetrics.engine.names import named_measures
-from tfrankmetrics.inputs.formats import InputFormat, input_format
+from tfrankmetrics.metrics.names import named_measures
+from tfrankmetrics.testing import check_before_use
 
 NO_ARGUMENTS: Mapping[str, Any] = types.MappingProxyType({})
 
@@ -63,6 +64,7 @@ def measures_by_key(config: str) -> dict[str, Measure]:
         importlib.import_module(module)
     data = input_format_of(config)
     named = named_measures(metrics, options, data)
+    check_before_use(each.declaration for each in named.values())
     require_values_by_query(named)
     if data.inputs == "labels":  # whose items have no ids in TFMA
         require_relevance(named, "TensorFlow Model Analysis with inputs='labels'")

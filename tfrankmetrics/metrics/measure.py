@@ -35,11 +35,11 @@ from tfrankmetrics.rules import (
     listed,
 )
 
-# By name, in the order of their declaration, to which `@metric` adds each metric.
-DECLARATIONS: dict[str, Declaration] = {}
+# All metrics by each of their names, in lower case. `@metric` adds them.
+METRICS: dict[str, Declaration] = {}
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(eq=False, kw_only=True)
 class Declaration:
     """A metric as its class declares it."""
 
@@ -69,7 +69,8 @@ class Declaration:
     # From the exposure of the items over all queries, [..., V], to a value, [...].
     value: Callable[[Exposure], Array] | None = None
     cutoff_hint: str = ""  # for users who pass an unsupported cutoff
-    needs_tensors: bool = False  # whether only TensorFlow computes the formula
+    # Whether only TensorFlow computes the formula, which `testing.py` finds out.
+    needs_tensors: bool = False
 
     @property
     def reads_items(self) -> bool:
@@ -77,9 +78,20 @@ class Declaration:
         return self.gain is None
 
     @property
+    def is_custom(self) -> bool:
+        """Whether it is declared outside of this package."""
+        package, *_ = __name__.split(".")
+        return self.cls.__module__.partition(".")[0] != package
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The name and the aliases."""
         return (self.name, *self.aliases)
+
+
+def declarations() -> dict[str, Declaration]:
+    """All metrics by name: the built-in ones, and those that users have declared."""
+    return {each.name: each for each in METRICS.values()}
 
 
 @dataclasses.dataclass(frozen=True)

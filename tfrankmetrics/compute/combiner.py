@@ -13,9 +13,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from tfrankmetrics.engine.exact_sums import Sums, added, no_sums, sums_of
-from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.values import require_finite
+from tfrankmetrics.compute.exact_sums import Sums, added, no_sums, sums_of
+from tfrankmetrics.compute.values import require_finite
+from tfrankmetrics.metrics.measure import Measure
 
 # Enough queries to make the cost of a call small, and few enough to keep in memory.
 QUERIES_AT_A_TIME = 512

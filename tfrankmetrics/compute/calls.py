@@ -10,9 +10,9 @@ from typing import Any
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
-from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.graphs import executing_eagerly
 from tfrankmetrics.inputs.formats import Lists, arrays_of
+from tfrankmetrics.metrics.measure import Measure
 
 
 def call_compiled(
@@ -28,10 +28,10 @@ def call_compiled(
         with quiet(), _for_functions(measures):
             return function(measures, lists, first_query)
     if library == "jax":
-        from tfrankmetrics.engine.jax_calls import call_with_jax
+        from tfrankmetrics.compute.jax_calls import call_with_jax
 
         return call_with_jax(function, measures, lists, first_query)
-    from tfrankmetrics.engine.graph_calls import call_with_tensors
+    from tfrankmetrics.compute.graph_calls import call_with_tensors
 
     return call_with_tensors(function, measures, lists, first_query)
 

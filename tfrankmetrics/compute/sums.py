@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.engine.items import exposures
-from tfrankmetrics.engine.measure import Measure
-from tfrankmetrics.engine.values import values_and_weights
+from tfrankmetrics.compute.items import exposures
+from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.inputs.formats import ListsOfItems
+from tfrankmetrics.metrics.measure import Measure
 
 
 def num_rows(measures: Sequence[Measure]) -> int:

@@ -12,8 +12,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
+from tfrankmetrics.metrics.measure import Measure
 
 # Tracing a graph takes as long as some 20 calls without one.
 CALLS_WITHOUT_GRAPH = 8

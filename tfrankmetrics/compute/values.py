@@ -15,10 +15,10 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import first_index
-from tfrankmetrics.engine.items import Columns, columns_of_items
-from tfrankmetrics.engine.measure import Measure, cutoffs_of, ranked_alike
+from tfrankmetrics.compute.items import Columns, columns_of_items
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import Lists, ListsOfItems, with_arrays
+from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.options import ZeroWeight
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking

@@ -1,8 +1,4 @@
-"""Tests a metric on a small list when it is declared, to find mistakes early.
-
-Otherwise a broken formula would fail only during training, and a formula that includes
-padding, or is not exact under ties, would return plausible values.
-"""
+"""Checks of metrics that users declare, for their tests: `check_metric`."""
 
 from __future__ import annotations
 
@@ -11,21 +7,23 @@ import functools
 import itertools
 import sys
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Library
-from tfrankmetrics.engine.calls import call_compiled
-from tfrankmetrics.engine.items import exposures
-from tfrankmetrics.engine.measure import Declaration, make_measure
-from tfrankmetrics.engine.values import values_and_weights
+from tfrankmetrics.compute.calls import call_compiled
+from tfrankmetrics.compute.items import exposures
+from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.graphs import outside_of_graphs
 from tfrankmetrics.inputs.ids import read_ids
 from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.metrics.measure import Declaration, make_measure
 from tfrankmetrics.ranking.ties import TieBreaking
+
+__all__ = ["check_metric"]
 
 Values = Callable[..., np.ndarray]  # of labels, scores and perhaps cutoffs
 
@@ -35,32 +33,76 @@ SCORES = [4.0, 3.0, 2.0, 1.0]
 OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
 
 
-def try_declaration(declaration: Declaration) -> Declaration:
-    """Raises TypeError for a formula that returns plausible, but wrong values.
+def check_metric(metric: type[Any]) -> None:
+    """Checks a metric that you have declared, on small lists.
 
-    Such a formula fails, includes padding, mixes the lists of a batch, is wrong without
-    a cutoff, contradicts the declaration, or is wrong under ties. It is tested with
-    NumPy and, if TensorFlow is loaded, with TensorFlow; otherwise that test follows
-    when Keras needs the metric. Returns the declaration, which records whether only
-    TensorFlow computes the formula.
+    A broken formula would otherwise fail during training, and a formula that includes
+    padding, or is not exact under ties, would return plausible values. Call it in the
+    tests of your metric. The first use of a metric calls it, too.
+
+    It computes with NumPy and, if they are imported, with TensorFlow and JAX.
+
+    >>> import tfrankmetrics as tfr
+    >>> from tfrankmetrics.testing import check_metric
+    >>> def hits_and_padding(lists, relevance):
+    ...     return lists.sum_to_cutoffs(lists.expected(relevance) + 1.0)
+    >>> @tfr.metric("with_padding", formula=hits_and_padding, gain=tfr.BinaryGain)
+    ... class WithPadding(tfr.TopKMetric):
+    ...     relevance_threshold: float = 1.0
+    >>> check_metric(WithPadding)
+    Traceback (most recent call last):
+        ...
+    TypeError: The value of `with_padding` must not depend on padding. ...
+
+    Args:
+        metric: A class that `tfrankmetrics.metric` declares.
+
+    Raises:
+        TypeError: The formula fails, includes padding, mixes the lists of a batch, is
+            wrong without a cutoff, contradicts the declaration, is wrong under ties, or
+            computes other values in TensorFlow or JAX.
     """
-    is_loaded = "tensorflow" in sys.modules
-    try:
-        _try(declaration, library="numpy")
-    except _FormulaError:
-        if not is_loaded:
-            raise
-        declaration = dataclasses.replace(declaration, needs_tensors=True)
-    if is_loaded:
-        try_in(declaration, "tensorflow")
-    return declaration
+    if not hasattr(metric, "declaration"):
+        raise TypeError(
+            "check_metric requires a class that tfrankmetrics.metric declares. "
+            f"Received: {metric!r}."
+        )
+    _check_arrays(metric.declaration)
+    if "jax" in sys.modules and not metric.declaration.needs_tensors:
+        _check(metric.declaration, "jax")
+
+
+def check_before_use(
+    declarations: Iterable[Declaration], library: Library = "numpy"
+) -> None:
+    """Checks custom metrics, each once, in NumPy, TensorFlow and this library.
+
+    It also finds out which of them only TensorFlow computes. The tests of this package
+    check the built-in ones.
+    """
+    for declaration in declarations:
+        if declaration.is_custom:
+            _check_arrays(declaration)
+            _check(declaration, library)
+
+
+def _check_arrays(declaration: Declaration) -> None:
+    """Checks the formula in NumPy, and in TensorFlow if it is imported."""
+    _check(declaration, "numpy")
+    if "tensorflow" in sys.modules:
+        _check(declaration, "tensorflow")
 
 
 @functools.cache
-def try_in(declaration: Declaration, library: Library) -> None:
-    """The same in the library of Keras. The built-in metrics are covered by tests."""
-    is_own = declaration.cls.__module__.partition(".")[0] == __name__.partition(".")[0]
-    if is_own:
+def _check(declaration: Declaration, library: Library) -> None:
+    """Raises TypeError for a formula that is wrong in this library."""
+    if library == "numpy":
+        try:
+            _try(declaration, library="numpy")
+        except _FormulaError:
+            if "tensorflow" not in sys.modules:
+                raise
+            declaration.needs_tensors = True
         return
     if library != "tensorflow" and declaration.needs_tensors:
         raise TypeError(
@@ -68,8 +110,6 @@ def try_in(declaration: Declaration, library: Library) -> None:
             f"{library} can compute it. Received: a formula that only TensorFlow "
             "computes, and Keras with another backend."
         )
-    if library == "numpy":  # which has been tested already
-        return
     value = _try(declaration, library=library)
     if declaration.needs_tensors:
         return
@@ -83,18 +123,6 @@ def try_in(declaration: Declaration, library: Library) -> None:
             f"{library}. Received: {of_arrays.ravel()} and {value.ravel()}, for "
             f"the labels {LABELS}. Write the formula with `lists.xp`."
         )
-
-
-def require_free_fields(cls: Any) -> None:
-    """Raises TypeError for a field with the name of an attribute of Keras's metrics."""
-    from tfrankmetrics.keras.state import StatefulMetric
-
-    for name in cls.fields.keys() - {"name", "dtype"}:
-        if hasattr(StatefulMetric, name):
-            raise TypeError(
-                "A field must not have the name of an attribute of Keras's metrics. "
-                f"Received: `{name}` of {cls.__name__}."
-            )
 
 
 def _try(declaration: Declaration, *, library: Library) -> np.ndarray:

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from tfrankmetrics.engine.measure import (
-    DECLARATIONS,
+from tfrankmetrics.inputs.formats import InputFormat, input_format
+from tfrankmetrics.metrics.measure import (
+    METRICS,
     Declaration,
     Measure,
     check_inputs,
+    declarations,
     make_measure,
 )
-from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.options import Separator
 from tfrankmetrics.rules import (
     UnknownOptionError,
@@ -38,30 +39,14 @@ class MetricObject(Protocol):
         ...
 
 
-def known_metrics() -> dict[str, Declaration]:
-    """All metrics by name: the built-in ones, and those that users have declared.
-
-    The built-in metrics are declared when their modules are imported. This function
-    imports them, since an unpickled function may be the first import of a process.
-    """
-    import tfrankmetrics.metrics  # noqa: F401
-
-    return DECLARATIONS
-
-
 def parse_name(text: str) -> tuple[Declaration, int | None]:
     """The metric and the cutoff that a string such as `"P@5"` means.
 
     Accepts the names of tfrankmetrics, and those of trec_eval and ir_measures
     (`nDCG@10`, `AP`, `ndcg_cut_10`, `recip_rank`), in upper or lower case.
     """
-    by_any_name = {
-        name.lower(): declaration
-        for declaration in known_metrics().values()
-        for name in declaration.names
-    }
     name, at, cutoff = text.partition("@")
-    if not at and name.lower() not in by_any_name:
+    if not at and name.lower() not in METRICS:
         suffix = re.fullmatch(r"(\w+?)(?:_cut)?_(\d+)", text)
         name, cutoff = suffix.groups() if suffix else (name, "")
     if (at or cutoff) and not re.fullmatch(r"[0-9]{1,100}", cutoff):
@@ -69,18 +54,16 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
             "The cutoff of a metric's name must be a whole number of at least 1, as in "
             f"'ndcg@10'. Received: {shortened(text)}."
         )
-    if name.lower() not in by_any_name:
-        raise _unknown_name(text, name, by_any_name)
-    return by_any_name[name.lower()], int(cutoff) if cutoff else None
+    if name.lower() not in METRICS:
+        raise _unknown_name(text, name)
+    return METRICS[name.lower()], int(cutoff) if cutoff else None
 
 
-def _unknown_name(
-    text: str, name: str, by_any_name: Mapping[str, Declaration]
-) -> ValueError:
+def _unknown_name(text: str, name: str) -> ValueError:
     """The error for an unknown name; `text` may contain a cutoff, too."""
     end = text.removeprefix(name)
-    names = {each: known.name + end for each, known in by_any_name.items()}
-    for known in known_metrics().values():  # MeanReciprocalRank: mean_reciprocal_rank
+    names = {each: known.name + end for each, known in METRICS.items()}
+    for known in declarations().values():  # MeanReciprocalRank: mean_reciprocal_rank
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known.cls.__name__)
         names[words.lower()] = known.name + end
     hint = did_you_mean(name, (), names)
@@ -89,15 +72,15 @@ def _unknown_name(
         begun = {each for key, each in names.items() if key.startswith(f"{begin}_")}
         hint = f" Did you mean {begun.pop()!r}?" if len(begun) == 1 else ""
     suffix = re.fullmatch(r"([a-z_]+?)(?:_at)?[-_@ ]?(\d+|_k)", text.lower())
-    if suffix and suffix[1] in by_any_name:
-        known = by_any_name[suffix[1]].name
+    if suffix and suffix[1] in METRICS:
+        known = METRICS[suffix[1]].name
         hint = f" Did you mean '{known}@{suffix[2]}'?"
         if suffix[2] == "_k":
             hint = f" Write the cutoff as a number, as in '{known}@10'."
     if not hint:
         hint = " Import the module that declares it, if it is a custom metric."
     return ValueError(
-        f"A metric's name is one of {listed(known_metrics())}, with '@k' for a "
+        f"A metric's name is one of {listed(declarations())}, with '@k' for a "
         f"cutoff. Received: {shortened(text)}.{hint}"
     )
 
@@ -194,7 +177,9 @@ def _check_names(options: Mapping[str, Any]) -> None:
             f"{shortened(options['denominator'])}. Pass, for example, "
             "MeanAveragePrecision(k=5, denominator='hits')."
         )
-    known = {"convention"}.union(*(each.types for each in known_metrics().values()))
+    if not options:  # as in most calls
+        return
+    known = {"convention"}.union(*(each.types for each in declarations().values()))
     for name in options:
         if name not in known:
             raise UnknownOptionError(
@@ -212,9 +197,3 @@ def _hint_for(name: str, known: Iterable[str]) -> str:
     if name in ("mask", "inputs", "duplicates", "sample_weight", "per_query"):
         return " It is an argument of `evaluate`, not of this function."
     return did_you_mean(name, known)
-
-
-def require_name(name: Any) -> None:
-    """Raises ValueError for a name of a metric object that is not a string."""
-    if not (name is None or isinstance(name, str)):
-        raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")

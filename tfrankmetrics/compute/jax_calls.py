@@ -12,8 +12,8 @@ from typing import Any
 import jax
 
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.engine.measure import Measure
 from tfrankmetrics.inputs.formats import Lists, arrays_of
+from tfrankmetrics.metrics.measure import Measure
 
 
 def call_with_jax(

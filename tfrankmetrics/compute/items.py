@@ -13,9 +13,9 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.columns.slices import Slices
-from tfrankmetrics.engine.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import ListsOfItems
+from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.ranking.recommended import Recommended
 
 # Values and weights, `[B]`.

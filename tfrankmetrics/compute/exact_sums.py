@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.engine.measure import Measure
+from tfrankmetrics.metrics.measure import Measure
 
 
 class Sums(NamedTuple):
