@@ -74,7 +74,7 @@ def run_with(tmp_path, tensorflow, code):
     [
         (
             None,
-            r"ModuleNotFoundError: `RankingMetrics` needs Keras with TensorFlow, JAX or "
+            r"AttributeError: `RankingMetrics` needs Keras with TensorFlow, JAX or "
             r"PyTorch\. Received: no TensorFlow, .*Run pip install \"\.\[tensorflow\]\" in a clone",
         ),
         ("__version__ = '2.14.1'", r"ImportError: .*Received: TensorFlow 2\.14\.1\."),

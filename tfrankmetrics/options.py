@@ -7,7 +7,6 @@ types.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -20,7 +19,6 @@ from tfrankmetrics.item_data import (
     ItemVectors,
 )
 from tfrankmetrics.rules import Conflict, Rule, UnknownOptionError, is_finite, is_int
-from tfrankmetrics.signatures import Option, options_of, with_meanings
 
 __all__ = [
     "Alpha",
@@ -140,200 +138,84 @@ class Options(TypedDict, total=False):
     it on a metric object, as in `MeanAveragePrecision(k=5, denominator="hits")`.
 
     >>> options: Options = {"gain": "linear", "ties": "stable"}
+
+    Args:
+        gain: The gain of a label: "exponential" (2^label - 1), "linear" (the label), or
+            a function from a float64 tensor of labels to a tensor of gains of the same
+            shape, finite and at least 0. Register a function with Keras to save models
+            with it.
+        discount: The discount of a rank: "log2" (1 / log2(1 + rank)), "jarvelin" (1 for
+            ranks 1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
+            ranks, starting at 1, to a tensor of discounts that do not grow with the
+            rank.
+        ideal: The items in the ideal order: all "judged" items, which are those with a
+            label, or only "retrieved" items, whose score is not -inf.
+        relevance_threshold: The lowest label of a relevant item, above 0.
+        persistence: The probability that a user continues from one item to the next,
+            between 0 and 1.
+        graded: If True, the gain of an item is its label, regardless of the threshold.
+            Then labels should be between 0 and 1.
+        max_label: The highest possible label, above 0. A label above it makes the
+            result NaN, and is an error in `evaluate`.
+        decay: The probability that a user gives up after each item, from 0 to below 1.
+        alpha: How much of its gain a subtopic loses each time it is repeated, from
+            0.001 to 1.
+        over: The relevant items: the "first" one, or "all" of them, whose reciprocal
+            ranks are averaged.
+        average: The mean over queries: "micro" (all pairs, or all units of label, are
+            weighted equally) or "macro" (all queries are weighted equally). In AUC also
+            "items" or "relevant" (a query is weighted by its number of items, or of
+            relevant items).
+        ties: How ties are broken: "expected" (the exact mean over all permutations of
+            the tied items), "stable" (in the order of the list), "random" (in a
+            pseudo-random order, which `seed` reproduces), "best" (the highest gain
+            first) or "worst" (the lowest gain first), both without weights per item.
+        seed: The seed of ties="random", an int; None is 0.
+        empty: The value of a list without relevant items, in which all gains are 0:
+            "zero", "one" (only metrics whose best value is 1), or "skip", which
+            excludes the list from the mean. Lists that consist entirely of padding are
+            always excluded.
+        zero_weight: The meaning of a weight of 0 for an item: "keep" (the item keeps
+            its rank but has no gain) or "mask" (the item is masked, as in TF-Ranking
+            and keras-rs; there and here, a list without relevant items is weighted by
+            the mean over all its items, those of weight 0 included).
+        num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
+            Required unless a function is passed the scores of the whole catalog.
+        popularity: The popularity of each item, at least 0, in the order of the items'
+            ids, or a dict from the id of an item to it. `novelty` requires
+            probabilities above 0, such as (users of the item + 1) / (users + 1).
+        vectors: A vector for each item, `[V, d]`, or a dict from the id of an item to
+            its vector.
+        categories: The category of each item, a string or an integer, `[V]`, or a dict
+            from the id of an item to its category.
+        target: The share of the exposure that each category should receive: a dict from
+            categories to numbers that add up to 1.
+        convention: A key of `CONVENTIONS`, such as "trec_eval": uses the settings of
+            that tool as defaults. Explicitly passed options take precedence.
     """
 
-    gain: Annotated[
-        Gain,
-        Option(
-            'The gain of a label: "exponential" (2^label - 1), "linear" (the label), '
-            "or a function from a float64 tensor of labels to a tensor of gains of the "
-            "same shape, finite and at least 0. Register a function with Keras to save "
-            "models with it."
-        ),
-    ]
-    discount: Annotated[
-        Discount,
-        Option(
-            'The discount of a rank: "log2" (1 / log2(1 + rank)), "jarvelin" (1 for '
-            "ranks 1 and 2, then 1 / log2(rank)), or a function from a float64 tensor "
-            "of ranks, starting at 1, to a tensor of discounts that do not grow with "
-            "the rank."
-        ),
-    ]
-    ideal: Annotated[
-        Ideal,
-        Option(
-            'The items in the ideal order: all "judged" items, which are those with a '
-            'label, or only "retrieved" items, whose score is not -inf.'
-        ),
-    ]
-    relevance_threshold: Annotated[
-        RelevanceThreshold, Option("The lowest label of a relevant item, above 0.")
-    ]
-    persistence: Annotated[
-        Persistence,
-        Option(
-            "The probability that a user continues from one item to the next, between "
-            "0 and 1."
-        ),
-    ]
-    graded: Annotated[
-        bool,
-        Option(
-            "If True, the gain of an item is its label, regardless of the threshold. "
-            "Then labels should be between 0 and 1."
-        ),
-    ]
-    max_label: Annotated[
-        MaxLabel,
-        Option(
-            "The highest possible label, above 0. A label above it makes the result "
-            "NaN, and is an error in `evaluate`."
-        ),
-    ]
-    decay: Annotated[
-        Decay,
-        Option(
-            "The probability that a user gives up after each item, from 0 to below 1."
-        ),
-    ]
-    alpha: Annotated[
-        Alpha,
-        Option(
-            "How much of its gain a subtopic loses each time it is repeated, from "
-            "0.001 to 1."
-        ),
-    ]
-    over: Annotated[
-        Over,
-        Option(
-            'The relevant items: the "first" one, or "all" of them, whose reciprocal '
-            "ranks are averaged."
-        ),
-    ]
-    average: Annotated[
-        Average,
-        Option(
-            'The mean over queries: "micro" (all pairs, or all units of label, are '
-            'weighted equally) or "macro" (all queries are weighted equally). In AUC '
-            'also "items" or "relevant" (a query is weighted by its number of items, '
-            "or of relevant items)."
-        ),
-    ]
-    ties: Annotated[
-        Ties,
-        Option(
-            'How ties are broken: "expected" (the exact mean over all permutations of '
-            'the tied items), "stable" (in the order of the list), "random" (in a '
-            'pseudo-random order, which `seed` reproduces), "best" (the highest gain '
-            'first) or "worst" (the lowest gain first), both without weights per item.'
-        ),
-    ]
-    seed: Annotated[Seed, Option('The seed of ties="random", an int; None is 0.')]
-    empty: Annotated[
-        Empty,
-        Option(
-            "The value of a list without relevant items, in which all gains are 0: "
-            '"zero", "one" (only metrics whose best value is 1), or "skip", which '
-            "excludes the list from the mean. Lists that consist entirely of padding "
-            "are always excluded."
-        ),
-    ]
-    zero_weight: Annotated[
-        ZeroWeight,
-        Option(
-            'The meaning of a weight of 0 for an item: "keep" (the item keeps its rank '
-            'but has no gain) or "mask" (the item is masked, as in TF-Ranking and '
-            "keras-rs; there and here, a list without relevant items is weighted by "
-            "the mean over all its items, those of weight 0 included)."
-        ),
-    ]
-    num_items: Annotated[
-        NumItems,
-        Option(
-            "The number of items in the catalog, V, whose ids are 0 ... V - 1. "
-            "Required unless a function is passed the scores of the whole catalog."
-        ),
-    ]
-    popularity: Annotated[
-        ItemData,
-        Option(
-            "The popularity of each item, at least 0, in the order of the items' ids, "
-            "or a dict from the id of an item to it. `novelty` requires probabilities "
-            "above 0, such as (users of the item + 1) / (users + 1)."
-        ),
-    ]
-    vectors: Annotated[
-        ItemData,
-        Option(
-            "A vector for each item, `[V, d]`, or a dict from the id of an item to its "
-            "vector."
-        ),
-    ]
-    categories: Annotated[
-        ItemCategories,
-        Option(
-            "The category of each item, a string or an integer, `[V]`, or a dict from "
-            "the id of an item to its category."
-        ),
-    ]
-    target: Annotated[
-        CategoryShares,
-        Option(
-            "The share of the exposure that each category should receive: a dict from "
-            "categories to numbers that add up to 1."
-        ),
-    ]
-    convention: Annotated[
-        ConventionName | None,
-        Option(
-            'A key of `CONVENTIONS`, such as "trec_eval": uses the settings of that '
-            "tool as defaults. Explicitly passed options take precedence."
-        ),
-    ]
+    gain: Gain
+    discount: Discount
+    ideal: Ideal
+    relevance_threshold: RelevanceThreshold
+    persistence: Persistence
+    graded: bool
+    max_label: MaxLabel
+    decay: Decay
+    alpha: Alpha
+    over: Over
+    average: Average
+    ties: Ties
+    seed: Seed
+    empty: Empty
+    zero_weight: ZeroWeight
+    num_items: NumItems
+    popularity: ItemData
+    vectors: ItemData
+    categories: ItemCategories
+    target: CategoryShares
+    convention: ConventionName | None
 
-
-class ClassArguments(TypedDict, total=False):
-    """The arguments of metric classes, apart from options of metrics."""
-
-    k: Annotated[
-        Cutoff,
-        Option("The cutoff, an int of at least 1. None is the whole list."),
-    ]
-    inputs: Annotated[
-        Inputs,
-        Option(
-            'The arguments of `update_state`: "labels" and scores, relevant "ids" and '
-            'recommended ids, or relevant ids and the scores of a whole "catalogue".'
-        ),
-    ]
-    duplicates: Annotated[
-        Duplicates,
-        Option(
-            'How repeated recommendations are counted, with inputs="ids" only: "first" '
-            '(once, at the first position) or "all" (each time).'
-        ),
-    ]
-    name: Annotated[
-        str | None,
-        Option(
-            "The name of the result. None is the name of the metric with its cutoff, "
-            "as in `ndcg@10`."
-        ),
-    ]
-    dtype: Annotated[
-        str | None,
-        Option(
-            "The dtype of the result. None is Keras's floatx. The state is always "
-            "float64."
-        ),
-    ]
-
-
-Options.__doc__ = with_meanings(
-    f"{inspect.cleandoc(Options.__doc__ or '')}\n\nArgs:\n",
-    {name: option.meaning for name, (_, option) in options_of(Options).items()},
-)
 
 CONFLICTS = (
     Conflict(

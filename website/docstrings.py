@@ -1,26 +1,15 @@
 """An extension of Griffe: what it cannot see in the source, which it does not run.
 
-*   The typed fields of a metric, and of `Options`, are the arguments of a call.
-*   So are the keys of the typed dicts that functions share. They have the meanings that
-    the typed dicts state.
+*   The typed fields of a metric are the arguments of a call.
 *   Examples with `>>>`, and formulas, are code.
 *   A public name in backticks is a link to its place in the reference.
 *   The rule of an option's type is its documentation.
 """
 
-import ast
 import functools
-import importlib.util
-import pathlib
 import re
 
 import griffe
-
-# The module alone: the package needs TensorFlow, which the site does not.
-SIGNATURES = pathlib.Path(__file__).parent.parent / "tfrankmetrics" / "signatures.py"
-spec = importlib.util.spec_from_file_location("signatures", SIGNATURES)
-signatures = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(signatures)
 
 BASES = ("TopKMetric", "WholeListMetric", "SubtopicMetric", "SingleMetric")
 # They have other paths: those of their blocks on a page.
@@ -53,10 +42,6 @@ class Declarations(griffe.Extension):
         declared = [each for each in objects if each.is_class and _is_declared(each)]
         fields = [_fields(cls) for cls in declared]
         for each in objects:
-            _expand_arguments(each, pkg["arguments"])
-        for cls, its_fields in zip(declared, fields, strict=True):
-            _expand_options(cls, its_fields, pkg["options"])
-        for each in objects:
             if each.docstring and "```" not in each.docstring.value:
                 # `beam` has names of its own that are also those of callbacks.
                 public = {*pkg.exports, *PATHS} - {"metric", each.name}
@@ -86,94 +71,6 @@ def _require_untyped_returns(objects):
             )
 
 
-def _expand_arguments(documented, arguments):
-    """Adds what `takes` adds at run time: the keys of the typed dict in `Unpack`."""
-    function = documented
-    if documented.is_class:
-        function = documented.members.get("__init__")
-    is_function = function is not None and getattr(function, "is_function", False)
-    if not is_function or documented.docstring is None:
-        return  # the docstring of a class describes the arguments of its __init__
-    unpacked = next((p for p in function.parameters if p.name == "arguments"), None)
-    if unpacked is None or "Unpack[" not in str(unpacked.annotation):
-        return
-    shared = _keys_of(arguments, str(unpacked.annotation.slice))
-    own = [each for each in function.parameters if each is not unpacked]
-    for name, (annotation, default, _) in shared.items():
-        kind = griffe.ParameterKind.keyword_only
-        own.append(
-            griffe.Parameter(name, annotation=annotation, kind=kind, default=default)
-        )
-    function.parameters = griffe.Parameters(*own, unpacked)
-    meanings = {name: meaning for name, (*_, meaning) in shared.items()}
-    _add_meanings(documented, meanings)
-
-
-def _add_meanings(documented, meanings):
-    text = f"{documented.docstring.value}\n"
-    documented.docstring.value = signatures.with_meanings(text, meanings).rstrip()
-
-
-def _expand_options(cls, fields, options):
-    """Adds what `metric` adds at run time: what `Options` states of the fields."""
-    meanings = {}
-    stated = {**options["Options"].members}
-    if cls.name != "Options":
-        stated |= options["ClassArguments"].members
-    for name, member in stated.items():
-        if not member.is_attribute:
-            continue
-        any_type, option = member.annotation.slice.elements
-        meaning = ast.literal_eval(str(option.arguments[0]))
-        if cls.name == "Options":
-            meanings[name] = meaning
-        elif name in fields:
-            of_field = _type_of(fields[name])
-            choices = _choices_of(of_field, options)
-            few = len(choices) < len(_choices_of(any_type, options))
-            default = str(_default_of(fields[name])).replace("'", '"')
-            if _is_class(of_field, options):  # data about items, which have no default
-                default = None
-            only = choices if few else ()
-            meanings[name] = signatures.described(meaning, only, default)
-    if cls.name == "Options":
-        cls.docstring.value += "\n\nArgs:\n"
-    else:
-        meanings = {name: meanings[name] for name in fields if name in meanings}
-    _add_meanings(cls, meanings)
-
-
-def _is_class(annotation, options):
-    named = options.members.get(str(annotation))
-    return named is not None and named.is_class
-
-
-def _choices_of(annotation, options):
-    """The choices of a Literal, or of a name for one, in quotes; none of others."""
-    named = options.members.get(str(annotation))
-    literal = annotation if named is None else getattr(named, "value", None)
-    if str(getattr(literal, "left", "")) != "Literal":
-        return []
-    chosen = literal.slice
-    choices = getattr(chosen, "elements", [chosen])
-    return [f'"{ast.literal_eval(str(choice))}"' for choice in choices]
-
-
-def _keys_of(arguments, name):
-    """Type, default and meaning of each key of a typed dict and of its bases."""
-    if name not in arguments.members or arguments[name].is_alias:
-        return {}  # the options of metrics, which have a page
-    keys = {}
-    for base in arguments[name].bases:
-        keys |= _keys_of(arguments, str(base))
-    for member in arguments[name].members.values():
-        if member.is_attribute:
-            annotation, stated = member.annotation.slice.elements
-            default, meaning = stated.arguments
-            keys[member.name] = annotation, default, ast.literal_eval(str(meaning))
-    return keys
-
-
 def _link(public, found):
     name = found[1]
     if name not in public:
@@ -189,7 +86,7 @@ def _with_code(text):
 
 
 def _is_declared(cls):
-    return cls.name == "Options" or any(each.name in BASES for each in _mro(cls))
+    return any(each.name in BASES for each in _mro(cls))
 
 
 def _mro(cls):
@@ -235,8 +132,7 @@ def _add_init(cls, fields):
             name,
             annotation=_type_of(field),
             kind=kinds.positional_or_keyword if name == "k" else kinds.keyword_only,
-            # The default of an option differs between metrics.
-            default=None if cls.name == "Options" else _default_of(field),
+            default=_default_of(field),
         )
         parameters.append(parameter)
     init = griffe.Function("__init__", parameters=griffe.Parameters(*parameters))

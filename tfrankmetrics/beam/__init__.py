@@ -20,7 +20,6 @@ except ImportError as error:
         f"tfrankmetrics.beam needs Apache Beam. {install_hint('beam')}"
     ) from error
 
-from tfrankmetrics.arguments import BeamRunArguments, KeyArguments
 from tfrankmetrics.beam.columns import Columns, names_of_slices, require_names
 from tfrankmetrics.beam.combiners import (
     NUMBERS,
@@ -30,12 +29,18 @@ from tfrankmetrics.beam.combiners import (
     require_free_names,
 )
 from tfrankmetrics.compute.exact_sums import require_no_order
-from tfrankmetrics.evaluation.runs import Policies, without_value_if_missing
+from tfrankmetrics.evaluation.runs import (
+    MissingQueries,
+    Policies,
+    Unjudged,
+    UnjudgedQueries,
+    without_value_if_missing,
+)
 from tfrankmetrics.metrics.measure import Measure, require_relevance
+from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import RunCounts
 from tfrankmetrics.rules import listed, shortened
-from tfrankmetrics.signatures import split, takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -43,7 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["EvaluateRows", "EvaluateRun"]
 
 
-@takes(KeyArguments)
 class EvaluateRows(beam.PTransform):
     """Computes ranking metrics of rows with a query, a label and a score.
 
@@ -77,7 +81,8 @@ class EvaluateRows(beam.PTransform):
             the query; None for equal weights.
         by: The column of the slice of the query, such as its language, the same in all
             rows of the query. Or a list of columns, whose combinations are the slices.
-        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
+        separator: As in `tfrankmetrics.evaluate`.
+        **options: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="tf_ranking"`. See `tfrankmetrics.Options`. ties="random" and
             ties="stable" are not supported, since rows are unordered on Beam.
 
@@ -105,13 +110,14 @@ class EvaluateRows(beam.PTransform):
         *,
         sample_weight: str | None = None,
         by: str | Sequence[str] | None = None,
-        **arguments: Unpack[KeyArguments],
+        separator: Separator = "@",
+        **options: Unpack[Options],
     ) -> None:
         super().__init__()
         names = {"query_ids": query_ids, "labels": labels, "scores": scores}
         _require_names(names, sample_weight)
         by = names_of_slices(by)
-        named = _named(KeyArguments, metrics, arguments, by)
+        named = _named(metrics, options, separator, by)
         _refuse_stable_ties(named)
         self._columns = Columns(
             "the table", query_ids, None, labels, scores, sample_weight, by
@@ -127,7 +133,6 @@ class EvaluateRows(beam.PTransform):
         return _results(queries, self._combiner)
 
 
-@takes(BeamRunArguments)
 class EvaluateRun(beam.PTransform):
     """Computes ranking metrics of predictions (a run) by judgments (qrels).
 
@@ -155,7 +160,9 @@ class EvaluateRun(beam.PTransform):
             all rows of the query; None for equal weights.
         by: The column of `qrels` with the slice of the query, the same in all rows of
             the query. Or a list of columns, whose combinations are the slices.
-        **arguments: As in `EvaluateRows`. With `convention="trec_eval"`, ties are
+        separator, query, item, label, score, unjudged, missing_queries,
+            unjudged_queries: As in `tfrankmetrics.evaluate_run`.
+        **options: As in `EvaluateRows`. With `convention="trec_eval"`, ties are
             broken as trec_eval does.
 
     Returns:
@@ -170,20 +177,25 @@ class EvaluateRun(beam.PTransform):
         self,
         metrics: Sequence[str | MetricObject],
         *,
+        query: str = "query_id",
+        item: str = "item_id",
+        label: str = "label",
+        score: str = "score",
+        missing_queries: MissingQueries = "zero",
+        unjudged_queries: UnjudgedQueries = "skip",
+        unjudged: Unjudged = "irrelevant",
         sample_weight: str | None = None,
         by: str | Sequence[str] | None = None,
-        **arguments: Unpack[BeamRunArguments],
+        separator: Separator = "@",
+        **options: Unpack[Options],
     ) -> None:
         super().__init__()
-        given, options = split(BeamRunArguments, arguments)
-        query, item, label, score = (
-            given[name] for name in ("query", "item", "label", "score")
-        )
         names = {"query": query, "item": item, "label": label, "score": score}
         _require_names(names, sample_weight)
         by = names_of_slices(by)
-        policies = Policies.of(given)
-        named = _named(BeamRunArguments, metrics, arguments, by)
+        policies = Policies(missing_queries, unjudged_queries, unjudged)
+        policies.check("EvaluateRun")
+        named = _named(metrics, options, separator, by)
         is_trec_eval = options.get("convention") == "trec_eval"
         if not is_trec_eval:
             _refuse_stable_ties(named)
@@ -243,10 +255,10 @@ def _require_one_firing(rows: Any) -> None:
 
 
 def _named(
-    kind: Any, metrics: Any, arguments: Mapping[str, Any], by: Sequence[str]
+    metrics: Any, options: Mapping[str, Any], separator: Separator, by: Sequence[str]
 ) -> Mapping[str, Measure]:
     """The metrics by their columns in the result; none may need an order of rows."""
-    request, _ = read_request(kind, metrics, arguments)
+    request = read_request(metrics, options, separator=separator)
     require_relevance(request.named, "Apache Beam")
     require_no_order(request.named)
     require_free_names(request.named, by)

@@ -6,16 +6,16 @@ import contextlib
 import string
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from tfrankmetrics.arguments import ScheduleArguments
 from tfrankmetrics.keras.bases import KerasCallback, keras
 from tfrankmetrics.results.request import Request
 from tfrankmetrics.results.values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.rules import check_option, shortened
-from tfrankmetrics.signatures import shared_arguments
+
+Unit = Literal["epochs", "steps"]
 
 
 class Evaluation(KerasCallback):
@@ -24,19 +24,27 @@ class Evaluation(KerasCallback):
     A subclass implements the method `_values`, which computes them.
     """
 
-    def __init__(self, request: Request, given: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        request: Request,
+        every: int,
+        unit: Unit,
+        prefix: str,
+        output: str | int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
         super().__init__()
-        name, types = type(self).__name__, shared_arguments(ScheduleArguments)
-        for argument, (annotation, _) in types.items():
-            check_option(name, argument, given[argument], annotation)
-        self._every, self._unit = given["every"], given["unit"]
-        self._prefix, self._request = given["prefix"], request
-        if self._every < 1:
+        name = type(self).__name__
+        check_option(name, "every", every, int)
+        check_option(name, "unit", unit, Unit)
+        check_option(name, "prefix", prefix, str)
+        if every < 1:
             raise ValueError(
-                f"`every` of `{name}` must be at least 1. Received: "
-                f"every={self._every}."
+                f"`every` of `{name}` must be at least 1. Received: every={every}."
             )
-        self._output, self._batch_size = given.get("output"), given["batch_size"]
+        self._every, self._unit = every, unit
+        self._prefix, self._request = prefix, request
+        self._output, self._batch_size = output, batch_size
         keys = [*request.named, *[NUM_QUERIES] * request.num_queries]
         self._keys = {self._prefix + key for key in keys}
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}

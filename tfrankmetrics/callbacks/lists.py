@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.arguments import ListCallbackArguments
-from tfrankmetrics.callbacks.evaluation import Evaluation, output_of
+from tfrankmetrics.callbacks.evaluation import Evaluation, Unit, output_of
 from tfrankmetrics.evaluation.lists import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.alignment import aligned
@@ -25,15 +24,14 @@ from tfrankmetrics.inputs.structures import flattened, rows_of
 from tfrankmetrics.inputs.unequal import Batch
 from tfrankmetrics.keras.inference import MaskedArray, prediction_of
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import listed, shortened
-from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@takes(ListCallbackArguments)
 class EvaluateLists(Evaluation):
     """Evaluates a listwise model during training, with all formats of `evaluate`.
 
@@ -81,7 +79,13 @@ class EvaluateLists(Evaluation):
             outputs, the entry of this output is used.
         batch_size: The batch size of the prediction, as for `model.predict`. A dataset
             defines its own.
-        **arguments: Options for the metrics passed by name. See
+        every: Evaluates after every so many epochs or steps.
+        unit: "epochs" (the default) or "steps" (batches). Steps are logged at the
+            batch, and the last values also at the end of the epoch. With
+            `steps_per_execution`, it is the first end of an execution after the step.
+        prefix: A string put before each key.
+        num_queries, separator, inputs, duplicates: As in `evaluate`.
+        **options: Options for the metrics passed by name. See
             `tfrankmetrics.Options`.
 
     Raises:
@@ -98,10 +102,28 @@ class EvaluateLists(Evaluation):
         *,
         mask: Any = None,
         sample_weight: Any = None,
-        **arguments: Unpack[ListCallbackArguments],
+        inputs: Inputs = "labels",
+        duplicates: Duplicates | None = None,
+        by: Any = None,
+        num_queries: bool = False,
+        separator: Separator = "@",
+        output: str | int | None = None,
+        batch_size: int | None = None,
+        every: int = 1,
+        unit: Unit = "epochs",
+        prefix: str = "val_",
+        **options: Unpack[Options],
     ) -> None:
-        request, given = read_request(ListCallbackArguments, metrics, arguments)
-        super().__init__(request, given)
+        request = read_request(
+            metrics,
+            options,
+            inputs=inputs,
+            duplicates=duplicates,
+            by=by,
+            num_queries=num_queries,
+            separator=separator,
+        )
+        super().__init__(request, every, unit, prefix, output, batch_size)
         if comes_in_batches(x):
             others = {"mask": mask, "sample_weight": sample_weight}
             _require_batches_of_lists(x, y, {**others, "batch_size": self._batch_size})

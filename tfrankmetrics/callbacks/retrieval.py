@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrankmetrics.arguments import RetrievalCallbackArguments
-from tfrankmetrics.callbacks.evaluation import Evaluation
+from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
 from tfrankmetrics.inputs.batches import comes_in_batches
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.inputs.structures import as_arrays, size_of
 from tfrankmetrics.keras.inference import is_layer
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.request import read_request
-from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval
-from tfrankmetrics.signatures import takes
+from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@takes(RetrievalCallbackArguments)
 class EvaluateRetrieval(Evaluation):
     """Evaluates a retrieval model over all candidates during training.
 
@@ -54,7 +52,11 @@ class EvaluateRetrieval(Evaluation):
         sample_weight: As in `evaluate_retrieval`.
         by: As in `evaluate_retrieval`. The keys of a slice look like
             `val_ndcg@10/language:de`.
-        **arguments: Options for the metrics passed by name. See
+        every, unit, prefix: As in `EvaluateLists`.
+        exclude, candidate_ids, score, candidate_tower, batch_size, chunk_size: As in
+            `evaluate_retrieval`.
+        num_queries, separator: As in `evaluate`.
+        **options: Options for the metrics passed by name. See
             `tfrankmetrics.Options`.
 
     Raises:
@@ -70,14 +72,32 @@ class EvaluateRetrieval(Evaluation):
         metrics: Sequence[str | MetricObject],
         *,
         sample_weight: Any = None,
-        **arguments: Unpack[RetrievalCallbackArguments],
+        exclude: Any = None,
+        candidate_ids: Any = None,
+        score: Score | None = None,
+        query_tower: Any = None,
+        candidate_tower: Any = None,
+        batch_size: int | None = None,
+        chunk_size: int | None = None,
+        by: Any = None,
+        num_queries: bool = False,
+        separator: Separator = "@",
+        every: int = 1,
+        unit: Unit = "epochs",
+        prefix: str = "val_",
+        **options: Unpack[Options],
     ) -> None:
-        request, given = read_request(
-            RetrievalCallbackArguments, metrics, arguments, inputs="catalogue"
+        request = read_request(
+            metrics,
+            options,
+            inputs="catalogue",
+            by=by,
+            num_queries=num_queries,
+            separator=separator,
         )
-        super().__init__(request, given)
-        towers = [given["query_tower"], given["candidate_tower"]]
-        if towers == [None, None] and given["score"] is None:
+        super().__init__(request, every, unit, prefix)
+        towers = [query_tower, candidate_tower]
+        if towers == [None, None] and score is None:
             raise ValueError(
                 "EvaluateRetrieval needs the parts of the model that score: "
                 "`query_tower`, `candidate_tower` or `score`. Received: none of them, "
@@ -85,13 +105,18 @@ class EvaluateRetrieval(Evaluation):
             )
         self._towers, self._request = towers, request
         self._task = Retrieval(
-            {
-                **given,
-                "queries": queries,
-                "candidates": candidates,
-                "relevant": relevant,
-                "sample_weight": sample_weight,
-            }
+            queries=queries,
+            candidates=candidates,
+            relevant=relevant,
+            sample_weight=sample_weight,
+            by=by,
+            exclude=exclude,
+            candidate_ids=candidate_ids,
+            score=score,
+            query_tower=query_tower,
+            candidate_tower=candidate_tower,
+            batch_size=batch_size,
+            chunk_size=chunk_size,
         )
         # Raises errors before the training.
         self._task.weights_and_slices(request)

@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.arguments import RowCallbackArguments
-from tfrankmetrics.callbacks.evaluation import Evaluation
+from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
 from tfrankmetrics.evaluation.rows import columns_of, evaluate_table
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import refuse_unordered
 from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import shortened
-from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@takes(RowCallbackArguments)
 class EvaluateRows(Evaluation):
     """Evaluates a pointwise model per query during training.
 
@@ -55,7 +53,9 @@ class EvaluateRows(Evaluation):
             other columns may be names.
         by: As in `evaluate_rows`. The keys of a slice look like
             `val_ndcg@10/language:de`.
-        **arguments: Options for the metrics passed by name. See
+        every, unit, prefix, output, batch_size: As in `EvaluateLists`.
+        num_queries, separator: As in `evaluate`.
+        **options: Options for the metrics passed by name. See
             `tfrankmetrics.Options`.
 
     Raises:
@@ -74,10 +74,20 @@ class EvaluateRows(Evaluation):
         groups: Any = None,
         sample_weight: Any = None,
         item_ids: Any = None,
-        **arguments: Unpack[RowCallbackArguments],
+        by: Any = None,
+        num_queries: bool = False,
+        separator: Separator = "@",
+        output: str | int | None = None,
+        batch_size: int | None = None,
+        every: int = 1,
+        unit: Unit = "epochs",
+        prefix: str = "val_",
+        **options: Unpack[Options],
     ) -> None:
-        request, given = read_request(RowCallbackArguments, metrics, arguments)
-        super().__init__(request, given)
+        request = read_request(
+            metrics, options, by=by, num_queries=num_queries, separator=separator
+        )
+        super().__init__(request, every, unit, prefix, output, batch_size)
         refuse_unordered(x, "Labels and query ids")
         columns = {"query_ids": query_ids, "labels": labels, "item_ids": item_ids}
         columns = columns_of(data, {**columns, "sample_weight": sample_weight})

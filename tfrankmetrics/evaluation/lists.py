@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.arguments import ListArguments
 from tfrankmetrics.compute.calls import call_compiled, require_eager
 from tfrankmetrics.compute.items import ExposureSums
 from tfrankmetrics.compute.values import (
@@ -28,15 +27,14 @@ from tfrankmetrics.inputs.mistakes import ScoreCounts, warn_if_lists_have_one_it
 from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
-from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@takes(ListArguments)
 def evaluate(
     y_true: Any,
     y_pred: Any,
@@ -44,7 +42,13 @@ def evaluate(
     *,
     mask: Any = None,
     sample_weight: Any = None,
-    **arguments: Unpack[ListArguments],
+    inputs: Inputs = "labels",
+    duplicates: Duplicates | None = None,
+    by: Any = None,
+    per_query: bool = False,
+    num_queries: bool = False,
+    separator: Separator = "@",
+    **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of labels and scores, or of ids.
 
@@ -78,7 +82,18 @@ def evaluate(
             the slices.
         per_query: If True, returns the value of each query instead of the mean. With
             average="micro", the default of ARP and OPA, the mean is weighted.
-        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
+        num_queries: If True, the result also contains the number of queries that are
+            included in any of the metrics, under the key "num_queries".
+        separator: The separator of the name and the cutoff of a metric passed by name:
+            "@" (the default) or "_", as in "ndcg_10", for trackers that reject "@". A
+            metric object keeps its own name.
+        inputs: The format of `y_true` and `y_pred`: "labels" and scores (the default);
+            relevant "ids" and recommended ids, best first; or relevant ids and the
+            scores of a whole "catalogue". `NDCG.update_state` describes the three
+            formats.
+        duplicates: How repeated recommendations are counted, with inputs="ids" only:
+            "first" (once, at the first position; the default) or "all" (each time).
+        **options: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
@@ -96,7 +111,16 @@ def evaluate(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate")
-    request, _ = read_request(ListArguments, metrics, arguments)
+    request = read_request(
+        metrics,
+        options,
+        inputs=inputs,
+        duplicates=duplicates,
+        by=by,
+        per_query=per_query,
+        num_queries=num_queries,
+        separator=separator,
+    )
     return evaluate_lists(request, y_true, y_pred, mask, sample_weight)
 
 

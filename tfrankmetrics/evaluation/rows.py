@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.arguments import ResultArguments
 from tfrankmetrics.columns.frames import column, is_frame
 from tfrankmetrics.columns.slices import column_of_queries
 from tfrankmetrics.columns.values import (
@@ -42,16 +41,15 @@ from tfrankmetrics.inputs.mistakes import (
 )
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.rules import shortened
-from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@takes(ResultArguments)
 def evaluate_rows(
     query_ids: Any,
     labels: Any,
@@ -62,7 +60,11 @@ def evaluate_rows(
     groups: Any = None,
     sample_weight: Any = None,
     item_ids: Any = None,
-    **arguments: Unpack[ResultArguments],
+    by: Any = None,
+    per_query: bool = False,
+    num_queries: bool = False,
+    separator: Separator = "@",
+    **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of the rows of a table.
 
@@ -100,7 +102,10 @@ def evaluate_rows(
             same in all rows of a query. Or a dict of columns, or a list of names of
             columns of `data`, whose combinations are the slices. Returns the metrics of
             each slice, too.
-        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
+        num_queries: As in `evaluate`.
+        separator: As in `evaluate`.
+        per_query: As in `evaluate`.
+        **options: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
@@ -113,7 +118,14 @@ def evaluate_rows(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_rows")
-    request, _ = read_request(ResultArguments, metrics, arguments)
+    request = read_request(
+        metrics,
+        options,
+        by=by,
+        per_query=per_query,
+        num_queries=num_queries,
+        separator=separator,
+    )
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
     return evaluate_table(request, columns, data, groups)

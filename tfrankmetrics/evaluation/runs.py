@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
+import typing
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.arguments import (
-    MissingQueries,
-    RunArguments,
-    Unjudged,
-    UnjudgedQueries,
-)
 from tfrankmetrics.columns.frames import column, is_frame, rows_at
 from tfrankmetrics.columns.slices import (
     rows_of,
@@ -48,6 +43,7 @@ from tfrankmetrics.inputs.mistakes import (
 )
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import (
     RunCounts,
@@ -55,20 +51,34 @@ from tfrankmetrics.results.values import (
     SlicedValues,
 )
 from tfrankmetrics.rules import check_option, shortened
-from tfrankmetrics.signatures import shared_arguments, split, takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+MissingQueries = Literal["zero", "skip", "error"]
+UnjudgedQueries = Literal["skip", "error"]
+Unjudged = Literal["irrelevant", "drop"]
 
-@takes(RunArguments)
+
 def evaluate_run(
     qrels: Any,
     run: Any,
     metrics: Sequence[str | MetricObject],
     *,
+    query: str = "query_id",
+    item: str = "item_id",
+    label: str = "label",
+    score: str = "score",
+    model: str | None = None,
+    missing_queries: MissingQueries = "zero",
+    unjudged_queries: UnjudgedQueries = "skip",
+    unjudged: Unjudged = "irrelevant",
     sample_weight: Any = None,
-    **arguments: Unpack[RunArguments],
+    by: Any = None,
+    per_query: bool = False,
+    num_queries: bool = False,
+    separator: Separator = "@",
+    **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of predictions (a run) by judgments (qrels).
 
@@ -99,8 +109,25 @@ def evaluate_run(
             `query` and one column or more of slices; or the names of one or several
             columns of `qrels`, each the same in all rows of a query. Combinations of
             several columns are the slices.
-        **arguments: Options for the metrics passed by name. With
-            `convention="trec_eval"`, ties are broken as in trec_eval: scores are
+        query: The column of the query ids, in both tables.
+        item: The column of the item ids, in both tables.
+        label: The column of the labels, in `qrels`.
+        score: The column of the scores, in `run`.
+        unjudged: How unjudged items are treated: as "irrelevant" (the default), or
+            "drop" excludes them, as for condensed lists. BPref always excludes them, by
+            its definition.
+        missing_queries: How to treat judged queries without predictions: as "zero", an
+            empty result (the default); "skip"; or "error".
+        unjudged_queries: How to treat predictions of queries that were not judged:
+            "skip" (the default) or "error".
+        model: The column of `run` with the model of each row, if the table holds the
+            predictions of several models. The result is then a dict with the result of
+            each model, which `compare` takes with `per_query=True`.
+        num_queries: As in `evaluate`.
+        separator: As in `evaluate`.
+        per_query: As in `evaluate`.
+        **options: Options for the metrics passed by name. See `tfrankmetrics.Options`.
+            With `convention="trec_eval"`, ties are broken as in trec_eval: scores are
             rounded to float32, and tied items are ordered by descending item id.
 
     Returns:
@@ -115,36 +142,55 @@ def evaluate_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_run")
-    given, _ = split(RunArguments, arguments)
-    qrels, run = read_tables(qrels, run, given)
-    if (model := arguments.pop("model", None)) is not None:
-        return {
-            name: evaluate_run(
-                qrels, rows, metrics, sample_weight=sample_weight, **arguments
-            )
-            for name, rows in rows_by_model(run, model).items()
-        }
-    request, given = read_request(RunArguments, metrics, arguments)
-    is_trec_eval = arguments.get("convention") == "trec_eval"
-    return _evaluate_tables(request, given, qrels, run, sample_weight, is_trec_eval)
+    columns = PairColumns(query, item, label, score)
+    policies = Policies(missing_queries, unjudged_queries, unjudged)
+    policies.check("evaluate_run")
+    request = read_request(
+        metrics,
+        options,
+        by=by,
+        per_query=per_query,
+        num_queries=num_queries,
+        separator=separator,
+    )
+    qrels, run = read_tables(qrels, run, columns)
+    is_trec_eval = options.get("convention") == "trec_eval"
+
+    def result_of(rows: Any) -> Any:
+        return _evaluate_tables(
+            request, columns, policies, qrels, rows, sample_weight, is_trec_eval
+        )
+
+    if model is None:
+        return result_of(run)
+    return {name: result_of(rows) for name, rows in rows_by_model(run, model).items()}
+
+
+class PairColumns(NamedTuple):
+    """The names of the columns of two tables of pairs."""
+
+    query: str
+    item: str
+    label: str
+    score: str
 
 
 def _evaluate_tables(
     request: Request,
-    given: Mapping[str, Any],
+    names: PairColumns,
+    policies: Policies,
     qrels: Any,
     run: Any,
     sample_weight: Any,
     is_trec_eval: bool,
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate_run` for a request: reads, joins, computes and shapes the result."""
-    policies = Policies.of(given)
-    query, item = given["query"], given["item"]
-    judged = read_judgments(qrels, query, item, given["label"])
+    query, item, label, score = names
+    judged = read_judgments(qrels, query, item, label)
     convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
-    predicted = read_predictions(run, query, item, given["score"], convert)
+    predicted = read_predictions(run, query, item, score, convert)
     joined = join(judged, predicted)
-    counts = _checked_counts(request, given, policies, joined, judged, predicted)
+    counts = _checked_counts(request, score, policies, joined, judged, predicted)
 
     ids = rows_of("query", "query", judged.queries, joined.first_rows)
     columns = rows_of_join(joined, judged.numbers, predicted.numbers)
@@ -180,7 +226,7 @@ def _evaluate_tables(
 
 def _checked_counts(
     request: Request,
-    given: Mapping[str, Any],
+    name_of_scores: str,
     policies: Policies,
     joined: Join,
     judged: Pairs,
@@ -190,7 +236,7 @@ def _checked_counts(
     labels, scores = judged.numbers, predicted.numbers
     counts = count_pairs(joined, labels, scores, policies.missing_queries)
     _check_pairs(joined, judged, predicted, policies, counts, labels, scores)
-    warn_if_ranks(lambda: joined.predicted_queries, scores, given["score"])
+    warn_if_ranks(lambda: joined.predicted_queries, scores, name_of_scores)
     may_be_all = counts.unjudged > 0 and not policies.drops_unjudged
     Labels.of(labels).warn(request.label_rules, may_be_all=may_be_all)
     ScoreCounts(counts.retrieved, counts.nan_scores).warn()
@@ -198,13 +244,13 @@ def _checked_counts(
     return counts
 
 
-def read_tables(qrels: Any, run: Any, given: Mapping[str, Any]) -> tuple[Any, Any]:
+def read_tables(qrels: Any, run: Any, columns: PairColumns) -> tuple[Any, Any]:
     """Judgments and predictions, from files where these are paths."""
-    ids = {name: given[name] for name in ("query", "item")}
+    ids = {"query": columns.query, "item": columns.item}
     if isinstance(qrels, (str, os.PathLike)):
-        qrels = read_file(qrels, QRELS, {**ids, "label": given["label"]})
+        qrels = read_file(qrels, QRELS, {**ids, "label": columns.label})
     if isinstance(run, (str, os.PathLike)):
-        run = read_file(run, RUN, {**ids, "score": given["score"]})
+        run = read_file(run, RUN, {**ids, "score": columns.score})
     return qrels, run
 
 
@@ -241,13 +287,10 @@ class Policies(NamedTuple):
     unjudged_queries: UnjudgedQueries
     unjudged: Unjudged
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Policies:
+    def check(self, function: str) -> None:
         """Raises ValueError for a value that is not among the choices."""
-        types = shared_arguments(RunArguments)
-        for name in cls._fields:
-            check_option("evaluate_run", name, given[name], types[name][0])
-        return cls(*(given[name] for name in cls._fields))
+        for name, annotation in typing.get_type_hints(Policies).items():
+            check_option(function, name, getattr(self, name), annotation)
 
     @property
     def drops_unjudged(self) -> bool:

@@ -7,12 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.arguments import (
-    ExplainArguments,
-    ExplainRowsArguments,
-    ExplainRunArguments,
-    Unjudged,
-)
 from tfrankmetrics.columns.slices import rows_of
 from tfrankmetrics.columns.values import exact_scores
 from tfrankmetrics.compute.calls import require_eager
@@ -28,6 +22,8 @@ from tfrankmetrics.evaluation.rows import (
     read_table,
 )
 from tfrankmetrics.evaluation.runs import (
+    PairColumns,
+    Unjudged,
     by_descending_item,
     count_pairs,
     in_precision_of_trec_eval,
@@ -48,15 +44,14 @@ from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.measure import Measure, require_relevance
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Duplicates, Inputs, Options
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import check_option, check_query, did_you_mean, shortened
-from tfrankmetrics.signatures import split, takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@takes(ExplainArguments)
 def explain(
     y_true: Any,
     y_pred: Any,
@@ -66,7 +61,9 @@ def explain(
     versus: str | MetricObject | None = None,
     mask: Any = None,
     sample_weight: Any = None,
-    **arguments: Unpack[ExplainArguments],
+    inputs: Inputs = "labels",
+    duplicates: Duplicates | None = None,
+    **options: Unpack[Options],
 ) -> Explanation:
     """Shows how the value of a metric for one query is computed, rank by rank.
 
@@ -91,7 +88,9 @@ def explain(
             in which `metric` is computed again, or a metric object with other options.
         mask: As in `evaluate`.
         sample_weight: As in `evaluate`.
-        **arguments: Options for a metric passed by name, such as `gain="linear"` or
+        inputs: As in `evaluate`.
+        duplicates: As in `evaluate`.
+        **options: Options for a metric passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
@@ -104,7 +103,7 @@ def explain(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain")
-    asked = asked_metrics(ExplainArguments, metric, versus, arguments)
+    asked = asked_metrics(metric, versus, options, inputs=inputs, duplicates=duplicates)
     data, numbers = asked[0].data, IdNumbers()
     data.refuse_mistakes(y_true, y_pred)
     y_true, y_pred, mask, sample_weight = aligned_lists(
@@ -131,7 +130,6 @@ def explain(
     return explanation_of(query, asked, lambda each: one)
 
 
-@takes(ExplainRowsArguments)
 def explain_rows(
     query_ids: Any,
     labels: Any,
@@ -144,7 +142,7 @@ def explain_rows(
     groups: Any = None,
     versus: str | MetricObject | None = None,
     sample_weight: Any = None,
-    **arguments: Unpack[ExplainRowsArguments],
+    **options: Unpack[Options],
 ) -> Explanation:
     """Shows how the value of a metric for one query of a table is computed.
 
@@ -168,7 +166,7 @@ def explain_rows(
         groups: The number of rows of each query, as in `evaluate_rows`.
         versus: A second metric to show side by side, as in `explain`.
         sample_weight: One weight per row.
-        **arguments: Options for a metric passed by name. See `tfrankmetrics.Options`.
+        **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
         An `Explanation`, as from `explain`.
@@ -178,7 +176,7 @@ def explain_rows(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_rows")
-    asked = asked_metrics(ExplainRowsArguments, metric, versus, arguments)
+    asked = asked_metrics(metric, versus, options)
     given = {"query_ids": query_ids, "labels": labels, "scores": scores}
     given |= {"sample_weight": sample_weight, "item_ids": item_ids}
     given = aligned(columns_of(data, given))
@@ -226,7 +224,6 @@ def _of_rows(
     return OneList(compute, lists, named, keys.tolist(), number)
 
 
-@takes(ExplainRunArguments)
 def explain_run(
     qrels: Any,
     run: Any,
@@ -234,7 +231,12 @@ def explain_run(
     query_id: Any,
     *,
     versus: str | MetricObject | None = None,
-    **arguments: Unpack[ExplainRunArguments],
+    query: str = "query_id",
+    item: str = "item_id",
+    label: str = "label",
+    score: str = "score",
+    unjudged: Unjudged = "irrelevant",
+    **options: Unpack[Options],
 ) -> Explanation:
     """Shows how the value of a metric for one query of a run is computed.
 
@@ -252,7 +254,12 @@ def explain_run(
         metric: A name such as "ndcg@10", or a metric object.
         query_id: The id of the query.
         versus: A second metric to show side by side, as in `explain`.
-        **arguments: Options for a metric passed by name. See `tfrankmetrics.Options`.
+        query: As in `evaluate_run`.
+        item: As in `evaluate_run`.
+        label: As in `evaluate_run`.
+        score: As in `evaluate_run`.
+        unjudged: As in `evaluate_run`.
+        **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
         An `Explanation`, as from `explain`.
@@ -262,17 +269,15 @@ def explain_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_run")
-    asked = asked_metrics(ExplainRunArguments, metric, versus, arguments)
-    table, _ = split(ExplainRunArguments, arguments)
-    query, item = table["query"], table["item"]
-    check_option("explain_run", "unjudged", table["unjudged"], Unjudged)
-    qrels, run = read_tables(qrels, run, table)
-    judged = read_judgments(qrels, query, item, table["label"])
+    asked = asked_metrics(metric, versus, options)
+    check_option("explain_run", "unjudged", unjudged, Unjudged)
+    qrels, run = read_tables(qrels, run, PairColumns(query, item, label, score))
+    judged = read_judgments(qrels, query, item, label)
 
     def list_for(each: AskedMetric) -> OneList:
         is_trec_eval = each.convention == "trec_eval"
         convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
-        predicted = read_predictions(run, query, item, table["score"], convert)
+        predicted = read_predictions(run, query, item, score, convert)
         joined = join(judged, predicted)
         ids = rows_of("query", "query", judged.queries, joined.first_rows).tolist()
         number = _number_of(query_id, ids)
@@ -282,7 +287,7 @@ def explain_run(
         items = [*judged.items, *predicted.items]
         names = [items[pair] for pair in columns["pair"]]
         queries = queries_of_codes(columns["query"], len(ids))
-        drop = table["unjudged"] == "drop"
+        drop = unjudged == "drop"
         if not joined.has_predictions[number]:
             counts = count_pairs(joined, judged.numbers, predicted.numbers, "zero")
             refuse_missing_queries({each.name: each.measure}, counts)
@@ -310,12 +315,10 @@ class AskedMetric(NamedTuple):
 
 
 def asked_metrics(
-    kind: Any,
     metric: str | MetricObject,
     versus: str | MetricObject | None,
-    arguments: Mapping[str, Any],
-    *,
-    inputs: str | None = None,
+    options: Mapping[str, Any],
+    **of_format: Any,
 ) -> list[AskedMetric]:
     """The metric and, if there is one, the other metric or convention."""
     if isinstance(metric, (list, tuple)):
@@ -323,10 +326,10 @@ def asked_metrics(
             "`metric` must be one name or one metric object. Received: "
             f"{shortened(metric)}. To show two, pass the other one as `versus`."
         )
-    request, _ = read_request(kind, [metric], arguments, inputs=inputs)
+    request = read_request([metric], options, **of_format)
     require_relevance(request.named, "`explain`")
     ((name, measure),) = request.named.items()
-    convention = arguments.get("convention")
+    convention = options.get("convention")
     asked = [AskedMetric(name, None, convention, measure, request.data)]
     if versus is None:
         return asked
@@ -344,11 +347,11 @@ def asked_metrics(
                 f"Received: {versus!r}.{hint}"
             )
         convention = versus
-        arguments = {**arguments, "convention": versus}
-        request, _ = read_request(kind, [metric], arguments, inputs=inputs)
+        options = {**options, "convention": versus}
+        request = read_request([metric], options, **of_format)
     else:
-        convention, (shared, _) = None, split(kind, arguments)
-        request, _ = read_request(kind, [versus], shared, inputs=inputs)
+        convention = None
+        request = read_request([versus], {}, **of_format)
     ((other, measure),) = request.named.items()
     label = convention or other
     if other == name:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.arguments import ExplainRetrievalArguments
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.explanation.functions import asked_metrics, explanation_of
 from tfrankmetrics.explanation.one_list import labels_of_catalogue
@@ -15,18 +14,17 @@ from tfrankmetrics.explanation.working import OneList
 from tfrankmetrics.inputs.structures import rows_of, size_of
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Options
 from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.counted_values import order_of, values_of_ranks
-from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval
+from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
 from tfrankmetrics.retrieval.highest import Depth
 from tfrankmetrics.rules import check_query
-from tfrankmetrics.signatures import split, takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@takes(ExplainRetrievalArguments)
 def explain_retrieval(
     queries: Any,
     candidates: Any,
@@ -35,7 +33,14 @@ def explain_retrieval(
     query: int = 0,
     *,
     versus: str | MetricObject | None = None,
-    **arguments: Unpack[ExplainRetrievalArguments],
+    exclude: Any = None,
+    candidate_ids: Any = None,
+    score: Score | None = None,
+    query_tower: Any = None,
+    candidate_tower: Any = None,
+    batch_size: int | None = None,
+    chunk_size: int | None = None,
+    **options: Unpack[Options],
 ) -> Explanation:
     """Shows how the value of a metric for one query among all candidates is computed.
 
@@ -58,7 +63,14 @@ def explain_retrieval(
             "random", since the order would differ from that of `evaluate_retrieval`.
         query: The number of the query, from 0.
         versus: A second metric to show side by side, as in `explain`.
-        **arguments: Options for a metric passed by name. See `tfrankmetrics.Options`.
+        exclude: As in `evaluate_retrieval`.
+        candidate_ids: As in `evaluate_retrieval`.
+        score: As in `evaluate_retrieval`.
+        query_tower: As in `evaluate_retrieval`.
+        candidate_tower: As in `evaluate_retrieval`.
+        batch_size: As in `evaluate_retrieval`.
+        chunk_size: As in `evaluate_retrieval`.
+        **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
         An `Explanation`, as from `explain`. Its items are the ids or the positions of
@@ -70,18 +82,24 @@ def explain_retrieval(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_retrieval")
-    asked = asked_metrics(
-        ExplainRetrievalArguments, metric, versus, arguments, inputs="catalogue"
-    )
+    asked = asked_metrics(metric, versus, options, inputs="catalogue")
     for each in asked:
         if each.measure["ties"] == "random":
             raise ValueError(
                 "explain_retrieval() supports only ties='expected', 'stable', 'best' "
                 "and 'worst'. Received: ties='random'."
             )
-    given, _ = split(ExplainRetrievalArguments, arguments)
     task = Retrieval(
-        {**given, "queries": queries, "candidates": candidates, "relevant": relevant}
+        queries=queries,
+        candidates=candidates,
+        relevant=relevant,
+        exclude=exclude,
+        candidate_ids=candidate_ids,
+        score=score,
+        query_tower=query_tower,
+        candidate_tower=candidate_tower,
+        batch_size=batch_size,
+        chunk_size=chunk_size,
     )
     vectors = task.queries()
     number = size_of("queries", vectors)

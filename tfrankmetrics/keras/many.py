@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrankmetrics.arguments import KerasArguments
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.compute.items import require_data_in_order
 from tfrankmetrics.keras.registration import register
 from tfrankmetrics.metrics.base import Twinned
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.results.values import NUM_QUERIES
 from tfrankmetrics.rules import shortened
-from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@takes(KerasArguments)
 class RankingMetrics(Twinned):
     """Several ranking metrics at once; `result` is a dict.
 
@@ -50,7 +48,8 @@ class RankingMetrics(Twinned):
         prefix: A string put before each key of the result.
         name: The name of the metric itself, which the logs do not show.
         dtype: The dtype of the results, by default Keras's floatx.
-        **arguments: Options for the metrics passed by name, such as `gain="linear"` or
+        num_queries, separator, inputs, duplicates: As in `evaluate`.
+        **options: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Raises:
@@ -65,14 +64,24 @@ class RankingMetrics(Twinned):
         *,
         name: str | None = None,
         dtype: str | None = None,
-        **arguments: Unpack[KerasArguments],
+        inputs: Inputs = "labels",
+        duplicates: Duplicates | None = None,
+        num_queries: bool = False,
+        separator: Separator = "@",
+        **options: Unpack[Options],
     ) -> None:
         if not isinstance(prefix, str):
             raise ValueError(
                 f"`prefix` must be a string. Received: {shortened(prefix)}."
             )
         metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
-        request, given = read_request(KerasArguments, metrics, arguments)
+        given = {
+            "inputs": inputs,
+            "duplicates": duplicates,
+            "num_queries": num_queries,
+            "separator": separator,
+        }
+        request = read_request(metrics, options, **given)
         request.require_free_keys((), has_ids=False)
         require_data_in_order(request.measures)
         super().__init__(
@@ -90,7 +99,7 @@ class RankingMetrics(Twinned):
             "metrics": listed,
             "prefix": prefix,
             **given,
-            **arguments,
+            **options,
         }
 
     @property

@@ -151,6 +151,23 @@ class TopKMetric(SingleMetric):
             `ndcg@10`.
         dtype: The dtype of the result, by default Keras's floatx. The state is always
             float64.
+        ties: How ties are broken: "expected" (the exact mean over all permutations of
+            the tied items), "stable" (in the order of the list), "random" (in a
+            pseudo-random order, which `seed` reproduces), "best" (the highest gain
+            first) or "worst" (the lowest gain first), both without weights per item.
+            Default "expected".
+        seed: The seed of ties="random", an int; None is 0. Default None.
+        empty: The value of a list without relevant items, in which all gains are 0:
+            "zero", "one" (only metrics whose best value is 1), or "skip", which
+            excludes the list from the mean. Lists that consist entirely of padding are
+            always excluded. Default "zero".
+        zero_weight: The meaning of a weight of 0 for an item: "keep" (the item keeps
+            its rank but has no gain) or "mask" (the item is masked, as in TF-Ranking
+            and keras-rs; there and here, a list without relevant items is weighted by
+            the mean over all its items, those of weight 0 included). Default "keep".
+        convention: A key of `CONVENTIONS`, such as "trec_eval": uses the settings of
+            that tool as defaults. Explicitly passed options take precedence. Default
+            None.
 
     Weights: one weight per query is its weight in the mean. With one weight per item,
     the weight of the query is sum(weight * gain) / sum(gain). Within the list, the

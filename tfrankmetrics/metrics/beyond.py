@@ -45,6 +45,13 @@ class CatalogCoverage(ItemMetric):
     >>> coverage.update_state(y_true=[[3], [0]], y_pred=[[0, 1, 3], [1, 0, 2]])
     >>> float(coverage.result())  # two of four items
     0.5
+
+    Args:
+        num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
+            Required unless a function is passed the scores of the whole catalog.
+            Default None.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `ItemMetric`.
     """
 
     num_items: NumItems = None
@@ -77,6 +84,13 @@ class ExposureGini(ItemMetric):
     >>> gini.update_state(y_true=[[3], [0]], y_pred=[[0, 1, 3], [0, 2, 1]])
     >>> float(gini.result())  # one item receives everything: (V - 1) / V
     0.75
+
+    Args:
+        num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
+            Required unless a function is passed the scores of the whole catalog.
+            Default None.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `ItemMetric`.
     """
 
     num_items: NumItems = None
@@ -109,6 +123,13 @@ class ExposureEntropy(ItemMetric):
     >>> entropy.update_state(y_true=[[3], [0]], y_pred=[[0, 1], [2, 3]])
     >>> float(entropy.result())  # four items equally often
     2.0
+
+    Args:
+        num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
+            Required unless a function is passed the scores of the whole catalog.
+            Default None.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `ItemMetric`.
     """
 
     num_items: NumItems = None
@@ -141,6 +162,14 @@ class MeanPopularity(ItemMetric):
     >>> popularity.update_state(y_true=[[2]], y_pred=[[0, 1, 2]])
     >>> float(popularity.result())
     7.0
+
+    Args:
+        popularity: The popularity of each item, at least 0, in the order of the items'
+            ids, or a dict from the id of an item to it. `novelty` requires
+            probabilities above 0, such as (users of the item + 1) / (users + 1).
+            Required.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `ItemMetric`.
     """
 
     popularity: ItemNumbers = None  # type: ignore[assignment]
@@ -170,6 +199,14 @@ class Novelty(ItemMetric):
     >>> novelty.update_state(y_true=[[2]], y_pred=[[0, 1, 2]])
     >>> float(novelty.result())  # 1 bit and 3 bits
     2.0
+
+    Args:
+        popularity: The popularity of each item, at least 0, in the order of the items'
+            ids, or a dict from the id of an item to it. `novelty` requires
+            probabilities above 0, such as (users of the item + 1) / (users + 1).
+            Required.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `ItemMetric`.
     """
 
     popularity: ItemProbabilities = None  # type: ignore[assignment]
@@ -200,6 +237,12 @@ class IntraListDiversity(ItemMetric):
     >>> diversity.update_state(y_true=[[2], [2]], y_pred=[[0, 1, 2], [0, 2, 1]])
     >>> float(diversity.result())  # 1 and 0
     0.5
+
+    Args:
+        vectors: A vector for each item, `[V, d]`, or a dict from the id of an item to
+            its vector. Required.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `ItemMetric`.
     """
 
     vectors: ItemVectors = None  # type: ignore[assignment]
@@ -245,6 +288,15 @@ class AttentionWeightedRankFairness(ItemMetric):
     >>> fairness.update_state(y_true=[[0]], y_pred=[[1, 0]])
     >>> round(float(fairness.result()), 4)
     0.6887
+
+    Args:
+        categories: The category of each item, a string or an integer, `[V]`, or a dict
+            from the id of an item to its category. Required.
+        target: The share of the exposure that each category should receive: a dict from
+            categories to numbers that add up to 1. Required.
+        discount: The discount of a rank, as in `NDCG`. Default "log2".
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `ItemMetric`.
     """
 
     categories: ItemCategories = None  # type: ignore[assignment]

@@ -157,6 +157,9 @@ class MeanAveragePrecision(TopKMetric):
             "min(retrieved, relevant)" (at most as many as there are in the list, down
             to the cutoff), or "hits" (the relevant items found above the cutoff; with
             weights of items, these only make the weight of the query).
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -186,6 +189,13 @@ class MeanReciprocalRank(TopKMetric):
     >>> mrr.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(mrr.result())  # the first relevant item has rank 2
     0.5
+
+    Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        over: The relevant items: the "first" one, or "all" of them, whose reciprocal
+            ranks are averaged. Default "first".
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -214,6 +224,9 @@ class PrecisionAtK(TopKMetric):
     Args:
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -244,6 +257,9 @@ class RecallAtK(TopKMetric):
     Args:
         denominator: "relevant" (all relevant items of the list; the default), or
             "min(k, relevant)" (at most as many of them as fit above the cutoff).
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -273,6 +289,11 @@ class CappedRecallAtK(TopKMetric):
     >>> capped.update_state(y_true=[[0, 1, 1, 1]], y_pred=[[0.9, 0.5, 0.1, 0.0]])
     >>> float(capped.result())  # one of the two that fit
     0.5
+
+    Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -297,6 +318,11 @@ class HitRateAtK(TopKMetric):
     >>> hit_rate.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(hit_rate.result())
     1.0
+
+    Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -324,6 +350,9 @@ class F1AtK(TopKMetric):
     Args:
         denominator: The denominator of precision: "list" (min(k, length of the list);
             the default), or "k", even for shorter lists.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -345,6 +374,11 @@ class RPrecision(TopKMetric):
     >>> r_precision.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(r_precision.result())  # one of the top two
     0.5
+
+    Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

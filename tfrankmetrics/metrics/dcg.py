@@ -81,6 +81,20 @@ class NDCG(TopKMetric):
     >>> ndcg.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
     >>> float(ndcg.result())  # (1 + 3 / log2(3)) / (3 + 1 / log2(3))
     0.796...
+
+    Args:
+        gain: The gain of a label: "exponential" (2^label - 1), "linear" (the label), or
+            a function from a float64 tensor of labels to a tensor of gains of the same
+            shape, finite and at least 0. Register a function with Keras to save models
+            with it. Default "exponential".
+        discount: The discount of a rank: "log2" (1 / log2(1 + rank)), "jarvelin" (1 for
+            ranks 1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
+            ranks, starting at 1, to a tensor of discounts that do not grow with the
+            rank. Default "log2".
+        ideal: The items in the ideal order: all "judged" items, which are those with a
+            label, or only "retrieved" items, whose score is not -inf. Default "judged".
+        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+            As in `TopKMetric`.
     """
 
     gain: Gain = "exponential"
@@ -108,6 +122,14 @@ class DCG(TopKMetric):
     >>> dcg.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
     >>> float(dcg.result())  # 1 + 2 / log2(3)
     2.261...
+
+    Args:
+        gain: The gain of a label, as in `NDCG`. Default "exponential".
+        discount: The discount of a rank, as in `NDCG`. Default "log2".
+        empty: The value of a list without relevant items: "zero" or "skip", as in
+            `TopKMetric`. Default "zero".
+        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+            `TopKMetric`.
     """
 
     gain: Gain = "exponential"

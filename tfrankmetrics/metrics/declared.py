@@ -37,7 +37,6 @@ from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Exposure
 from tfrankmetrics.rules import Conflict, Rule, listed, rule_of, shortened
-from tfrankmetrics.signatures import options_of
 
 T = TypeVar("T")
 
@@ -166,7 +165,7 @@ def metric(
         declared: Any = with_fields(cls)
         _require_free_names(declared, [name, *aliases])
         fields: dict[str, Field] = declared.fields
-        if unknown := {*unaffected_by} - {*options_of(Options), *fields}:
+        if unknown := {*unaffected_by} - {*Options.__annotations__, *fields}:
             raise TypeError(
                 f"`unaffected_by` of `{name}` must name options. Received: "
                 f"{listed(sorted(unknown))}."

@@ -55,6 +55,8 @@ class TiedQueries(TopKMetric):
         ties: "expected", the only choice: the other choices break all ties.
         empty: "zero" (the default) or "skip", without a difference: a list without
             relevant items is counted like any other.
+        k, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+            `TopKMetric`.
     """
 
     ties: Literal["expected"] = "expected"
@@ -93,6 +95,7 @@ class JudgedAtK(TopKMetric):
         empty: "zero" (the default), "one" or "skip", without a difference: a list
             without judged items is counted like any other.
         inputs: "labels", the only input format that distinguishes judged items.
+        k, ties, seed, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
     """
 
     denominator: Literal["list", "k"] = "list"
@@ -139,6 +142,7 @@ class HoleAtK(TopKMetric):
             shorter lists.
         empty: As in `JudgedAtK`: "zero" (the default) or "skip", without a difference.
         inputs: "labels", the only input format that distinguishes judged items.
+        k, ties, seed, zero_weight, convention, name, dtype: As in `TopKMetric`.
     """
 
     denominator: Literal["list", "k"] = "list"
@@ -190,6 +194,9 @@ class RBPResidual(TopKMetric):
     Args:
         empty: As in `JudgedAtK`: "zero" (the default) or "skip", without a difference.
         inputs: "labels", the only input format that distinguishes judged items.
+        persistence: The probability that a user continues from one item to the next,
+            between 0 and 1. Default 0.8.
+        k, ties, seed, zero_weight, convention, name, dtype: As in `TopKMetric`.
     """
 
     persistence: Persistence = 0.8

@@ -1,4 +1,4 @@
-"""The typed fields of a metric's class: its arguments, attributes and documentation.
+"""The typed fields of a metric's class: its arguments and its attributes.
 
 As with `dataclasses.dataclass`, the fields become the signature of the class with its
 defaults, and attributes of its objects. They are also the options that the formula and
@@ -12,23 +12,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tfrankmetrics.arguments import (
-    RetrievalArguments,
-    RowCallbackArguments,
-    RunArguments,
-)
 from tfrankmetrics.inputs.formats import takes_duplicates
-from tfrankmetrics.options import Average, ClassArguments, Options
+from tfrankmetrics.options import Average
 from tfrankmetrics.rules import listed
-from tfrankmetrics.signatures import (
-    described,
-    options_of,
-    shared_arguments,
-    with_meanings,
-)
 
 T = TypeVar("T")
 
@@ -51,10 +39,14 @@ class Field(NamedTuple):
 # Fields of the base classes, in the order of signatures.
 _SHARED = ("ties", "seed", "empty", "zero_weight", "convention", "inputs")
 _SHARED += ("duplicates", "name", "dtype")
-# Arguments of the functions that take metrics by name.
-_ARGUMENTS = {"metrics", "mask", "sample_weight", "groups", "data"}
-_ARGUMENTS |= {*shared_arguments(RunArguments), *shared_arguments(RetrievalArguments)}
-_ARGUMENTS |= {*shared_arguments(RowCallbackArguments)}
+# Arguments of functions that take metrics by name, which a field would hide.
+_ARGUMENTS = frozenset(
+    "y_true y_pred metrics mask sample_weight query_ids labels scores data groups "  # noqa: SIM905
+    "item_ids qrels run query item label score model missing_queries unjudged_queries "
+    "unjudged queries candidates relevant exclude candidate_ids query_tower "
+    "candidate_tower batch_size chunk_size verbose per_query num_queries separator by "
+    "every unit prefix output x y metric query_id versus".split()
+)
 
 
 @dataclass_transform(
@@ -75,33 +67,7 @@ def with_fields(cls: type[T]) -> type[T]:
     if formats and not any(map(takes_duplicates, formats)):
         declared.fields.pop("duplicates", None)
     declared.__signature__ = _signature(declared.fields)
-    documentation = cls.__doc__ or ""
-    in_order = {
-        name: declared.fields[name] for name in declared.__signature__.parameters
-    }
-    declared.__doc__ = with_meanings(documentation, _meanings(in_order))
     return cls
-
-
-def _meanings(fields: Mapping[str, Field]) -> dict[str, str]:
-    """The documentation of these fields in `options.py`, with choices and defaults."""
-    known = {**options_of(Options), **options_of(ClassArguments)}
-    meanings = {}
-    for name, (of_field, default) in fields.items():
-        if name in known:
-            any_type, option = known[name]
-            choices = typing.get_args(of_field)
-            is_literal = typing.get_origin(of_field) is Literal
-            few = is_literal and len(choices) < len(typing.get_args(any_type))
-            only = map(_quoted, choices) if few else ()
-            is_required = hasattr(of_field, "words")  # data about items
-            shown = None if is_required else _quoted(default)
-            meanings[name] = described(option.meaning, only, shown)
-    return meanings
-
-
-def _quoted(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def _own_fields(cls: type, inherited: dict[str, Field]) -> dict[str, Field]:

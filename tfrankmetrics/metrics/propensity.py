@@ -137,6 +137,9 @@ class PropensityScoredPrecision(TopKMetric):
     Args:
         average: "micro" (the ratio of the sums; the default) or "macro" (the mean of
             the ratios of the queries).
+        empty: Only "skip", as in `TopKMetric`.
+        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+            `TopKMetric`.
     """
 
     average: Literal["micro", "macro"] = "micro"
@@ -173,6 +176,9 @@ class PropensityScoredNDCG(TopKMetric):
     Args:
         average: "micro" (the ratio of the sums; the default) or "macro" (the mean of
             the ratios of the queries).
+        empty: Only "skip", as in `TopKMetric`.
+        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+            `TopKMetric`.
     """
 
     average: Literal["micro", "macro"] = "micro"

@@ -86,6 +86,9 @@ class PrecisionIA(SubtopicMetric):
     Args:
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        k, ties, seed, empty, zero_weight, convention, inputs, name, dtype: As in
+            `SubtopicMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -114,6 +117,16 @@ class AlphaDCG(SubtopicMetric):
     >>> alpha_dcg.update_state(y_true=labels, y_pred=[[0.9, 0.5, 0.1]])
     >>> float(alpha_dcg.result())  # 1 + (1/2 + 1) / log2(4)
     1.75
+
+    Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        alpha: How much of its gain a subtopic loses each time it is repeated, from
+            0.001 to 1. Default 0.5.
+        discount: The discount of a rank, as in `NDCG`. Default "log2".
+        empty: The value of a list without relevant items: "zero" or "skip", as in
+            `TopKMetric`. Default "zero".
+        k, ties, seed, zero_weight, convention, inputs, name, dtype: As in
+            `SubtopicMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

@@ -83,6 +83,17 @@ class RankBiasedPrecision(TopKMetric):
     >>> rbp.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(rbp.result())  # 0.5 * (1 + 0.25)
     0.625
+
+    Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        graded: If True, the gain of an item is its label, regardless of the threshold.
+            Then labels should be between 0 and 1. Default False.
+        persistence: The probability that a user continues from one item to the next,
+            between 0 and 1. Default 0.8.
+        empty: The value of a list without relevant items: "zero" or "skip", as in
+            `TopKMetric`. Default "zero".
+        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+            `TopKMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -112,6 +123,14 @@ class ExpectedReciprocalRank(TopKMetric):
     >>> err.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(err.result())  # 1/2 + 1/3 * 1/2 * 1/2
     0.583...
+
+    Args:
+        max_label: The highest possible label, above 0. A label above it makes the
+            result NaN, and is an error in `evaluate`. Default 4.0.
+        empty: The value of a list without relevant items: "zero" or "skip", as in
+            `TopKMetric`. Default "zero".
+        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+            `TopKMetric`.
     """
 
     max_label: MaxLabel = 4.0
@@ -140,6 +159,16 @@ class PFound(TopKMetric):
     >>> pfound.update_state(y_true=[[0, 0.5, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(pfound.result())  # 0.85 * 0.5 + 0.85^2 * 0.5
     0.786...
+
+    Args:
+        max_label: The highest possible label, above 0. A label above it makes the
+            result NaN, and is an error in `evaluate`. Default 4.0.
+        decay: The probability that a user gives up after each item, from 0 to below 1.
+            Default 0.15.
+        empty: The value of a list without relevant items: "zero" or "skip", as in
+            `TopKMetric`. Default "zero".
+        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+            `TopKMetric`.
     """
 
     max_label: MaxLabel = 4.0

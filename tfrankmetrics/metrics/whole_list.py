@@ -179,6 +179,9 @@ class AverageRelevancePosition(WholeListMetric):
     Args:
         average: "micro" (all units of label are weighted equally; the default) or
             "macro" (all queries are weighted equally).
+        empty: Only "skip", as in `TopKMetric`.
+        ties, seed, zero_weight, convention, inputs, name, dtype: As in
+            `WholeListMetric`.
     """
 
     average: Literal["micro", "macro"] = "micro"
@@ -217,6 +220,7 @@ class OrderedPairAccuracy(WholeListMetric):
         empty: "skip" (the default) or, with average="macro", also "zero" or "one": the
             value of a list where all labels are equal.
         inputs: "labels", the only input format with items of known lower relevance.
+        ties, seed, zero_weight, convention, name, dtype: As in `WholeListMetric`.
     """
 
     average: Literal["micro", "macro"] = "micro"
@@ -255,6 +259,9 @@ class PerQueryAUC(WholeListMetric):
             items, or impressions) or "relevant" (by its number of relevant items).
         empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
             the value of a list in which all items or no items are relevant.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        ties, seed, zero_weight, convention, inputs, name, dtype: As in
+            `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -292,6 +299,9 @@ class GroupAUC(WholeListMetric):
             "macro" (all queries are weighted equally) or "micro" (all pairs are).
         empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
             the value of a list in which all items or no items are relevant.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        ties, seed, zero_weight, convention, inputs, name, dtype: As in
+            `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -326,6 +336,9 @@ class BPref(WholeListMetric):
         denominator: "min(relevant, irrelevant)" (the number of relevant items, or of
             irrelevant items if there are fewer; the default) or "relevant".
         inputs: "labels", the only input format with items known to be irrelevant.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        ties, seed, empty, zero_weight, convention, name, dtype: As in
+            `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -355,6 +368,12 @@ class FirstRelevantRank(WholeListMetric):
     >>> first.update_state(y_true=[[0, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
     >>> float(first.result())
     3.0
+
+    Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        empty: Only "skip", as in `TopKMetric`.
+        ties, seed, zero_weight, convention, inputs, name, dtype: As in
+            `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -387,6 +406,9 @@ class CoverageError(WholeListMetric):
     Args:
         empty: "skip" (the default) or "zero": the value of a list without relevant
             items.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        ties, seed, zero_weight, convention, inputs, name, dtype: As in
+            `WholeListMetric`.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

@@ -25,6 +25,7 @@ from tfrankmetrics.metrics.measure import (
     require_values_by_query,
 )
 from tfrankmetrics.metrics.names import named_measures
+from tfrankmetrics.options import Duplicates, Separator
 from tfrankmetrics.results.values import (
     QueryValues,
     RunCounts,
@@ -33,8 +34,7 @@ from tfrankmetrics.results.values import (
     require_free_keys,
     summarize,
 )
-from tfrankmetrics.rules import shortened
-from tfrankmetrics.signatures import split
+from tfrankmetrics.rules import check_option
 from tfrankmetrics.testing import check_before_use
 
 
@@ -138,39 +138,25 @@ class Request:
 
 
 def read_request(
-    kind: Any,
     metrics: Any,
-    arguments: Mapping[str, Any],
+    options: Mapping[str, Any],
     *,
-    inputs: str | None = None,
-) -> tuple[Request, dict[str, Any]]:
+    inputs: str | None = "labels",
+    duplicates: Duplicates | None = None,
+    by: Any = None,
+    per_query: bool = False,
+    num_queries: bool = False,
+    separator: Separator = "@",
+) -> Request:
     """Checks metrics, options and the form of the result, which all functions share.
 
-    Args:
-        kind: The typed dict of the arguments, from `arguments.py`.
-        metrics: Names of metrics and metric objects.
-        arguments: The arguments that were passed.
-        inputs: The input format of a function that has only one.
-
-    Returns:
-        The request, and all arguments of the typed dict with their defaults.
+    The arguments are those of `evaluate`.
     """
-    shared, options = split(kind, arguments)
-    data = input_format(shared.get("inputs", inputs), shared.get("duplicates"))
-    separator = shared.get("separator", "@")
-    for name in ("per_query", "num_queries"):
-        if not isinstance(value := shared.get(name, False), bool):
-            raise ValueError(
-                f"`{name}` must be True or False. Received: {shortened(value)}."
-            )
-    request = Request(
-        named_measures(metrics, options, data, separator),
-        data,
-        shared.get("by"),
-        shared.get("per_query", False),
-        shared.get("num_queries", False),
-    )
-    check_before_use(each.declaration for each in request.measures)
-    if request.per_query:
-        require_values_by_query(request.named)
-    return request, shared
+    data = input_format(inputs, duplicates)
+    check_option("metrics", "per_query", per_query, bool)
+    check_option("metrics", "num_queries", num_queries, bool)
+    named = named_measures(metrics, options, data, separator)
+    check_before_use(each.declaration for each in named.values())
+    if per_query:
+        require_values_by_query(named)
+    return Request(named, data, by, per_query, num_queries)

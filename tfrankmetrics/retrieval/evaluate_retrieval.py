@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.arguments import RetrievalArguments
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.items import ExposureSums, with_num_items
@@ -21,6 +20,7 @@ from tfrankmetrics.inputs.structures import size_of
 from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.retrieval.all_candidates import rank_all
@@ -35,11 +35,12 @@ from tfrankmetrics.retrieval.highest import NOTHING, Depth
 from tfrankmetrics.retrieval.relevant_items import RelevantItems, require_unique
 from tfrankmetrics.retrieval.scores import DotProducts, ScoreFunction
 from tfrankmetrics.rules import check_option, shortened
-from tfrankmetrics.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+# From some queries and some candidates to their scores, `[B, C]`.
+Score = Callable[[Any, Any], Any]
 # Queries and candidates whose scores are computed at a time: enough to keep all cores
 # busy, few enough to take little memory.
 BATCH_SIZE, CHUNK_SIZE = 256, 16_384
@@ -50,7 +51,6 @@ OF_QUERIES = "queries", "relevant", "exclude", "sample_weight", "by"
 OF_CANDIDATES = "candidates", "candidate_ids"
 
 
-@takes(RetrievalArguments)
 def evaluate_retrieval(
     queries: Any,
     candidates: Any,
@@ -58,8 +58,19 @@ def evaluate_retrieval(
     metrics: Sequence[str | MetricObject],
     *,
     sample_weight: Any = None,
+    exclude: Any = None,
+    candidate_ids: Any = None,
+    score: Score | None = None,
+    query_tower: Any = None,
+    candidate_tower: Any = None,
+    batch_size: int | None = None,
+    chunk_size: int | None = None,
+    by: Any = None,
+    per_query: bool = False,
+    num_queries: bool = False,
+    separator: Separator = "@",
     verbose: bool = False,
-    **arguments: Unpack[RetrievalArguments],
+    **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
     """Computes ranking metrics of relevant items among all candidates, of any number.
 
@@ -88,7 +99,30 @@ def evaluate_retrieval(
         sample_weight: A weight for each query: a scalar, `[B]` or `[B, 1]`.
         by: A slice for each query, `[B]`, or a dict of columns, as in `evaluate`.
         verbose: If True, shows a progress bar.
-        **arguments: Options for the metrics passed by name, such as `ties="worst"`. See
+        exclude: Ids to exclude from each query's ranking, such as items that the user
+            has seen, `[B, E]` or lists of unequal length. An excluded item that is
+            relevant is treated as missed.
+        candidate_ids: The id of each candidate, `[V]`, integers or strings. Then
+            `relevant` and `exclude` hold these ids instead of positions. Rows of
+            strings have unequal length and no padding.
+        score: A function from queries and candidates, some rows of each, to their
+            scores `[B, C]`. It receives arrays of the library of its inputs: tensors of
+            PyTorch if queries or candidates are, and so on. The score of a pair must
+            not depend on the other rows, of which the last ones are repeated. The
+            default is the dot product, computed in float64 and rounded to the wider of
+            the two dtypes.
+        query_tower: A Keras model, a layer or a function that computes `queries` from
+            inputs, each row independently. The last row is repeated up to a multiple of
+            64.
+        candidate_tower: The same for `candidates`.
+        batch_size: The number of queries that are scored at a time, 256 by default, or
+            64 with `score`.
+        chunk_size: The number of candidates that are scored at a time, 16,384 by
+            default, or 2,048 with `score`. A dataset keeps its batches.
+        num_queries: As in `evaluate`.
+        separator: As in `evaluate`.
+        per_query: As in `evaluate`.
+        **options: Options for the metrics passed by name, such as `ties="worst"`. See
             `tfrankmetrics.Options`.
 
     Returns:
@@ -103,17 +137,28 @@ def evaluate_retrieval(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_retrieval")
-    request, given = read_request(
-        RetrievalArguments, metrics, arguments, inputs="catalogue"
+    request = read_request(
+        metrics,
+        options,
+        inputs="catalogue",
+        by=by,
+        per_query=per_query,
+        num_queries=num_queries,
+        separator=separator,
     )
     task = Retrieval(
-        {
-            **given,
-            "queries": queries,
-            "candidates": candidates,
-            "relevant": relevant,
-            "sample_weight": sample_weight,
-        }
+        queries=queries,
+        candidates=candidates,
+        relevant=relevant,
+        sample_weight=sample_weight,
+        by=by,
+        exclude=exclude,
+        candidate_ids=candidate_ids,
+        score=score,
+        query_tower=query_tower,
+        candidate_tower=candidate_tower,
+        batch_size=batch_size,
+        chunk_size=chunk_size,
     )
     return task.evaluate(request, verbose)
 
@@ -121,7 +166,7 @@ def evaluate_retrieval(
 class Retrieval:
     """Queries, candidates and relevant items, and how they are scored, checked."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
+    def __init__(self, **given: Any) -> None:
         """Raises ValueError for arguments that can be checked before towers run."""
         for name in ("score", "query_tower", "candidate_tower"):
             if given[name] is not None and not callable(given[name]):

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.arguments import CatalogueArguments
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.inputs.relevant_ids import PADDING
 from tfrankmetrics.inputs.structures import size_of
 from tfrankmetrics.options import Cutoff
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.all_candidates import rank_all
-from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval
+from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
 from tfrankmetrics.retrieval.highest import Depth
 from tfrankmetrics.rules import check_option
-from tfrankmetrics.signatures import split, takes
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class Retrieved(NamedTuple):
@@ -39,9 +34,18 @@ class Retrieved(NamedTuple):
     scores: np.ndarray
 
 
-@takes(CatalogueArguments)
 def retrieve(
-    queries: Any, candidates: Any, k: int, **arguments: Unpack[CatalogueArguments]
+    queries: Any,
+    candidates: Any,
+    k: int,
+    *,
+    exclude: Any = None,
+    candidate_ids: Any = None,
+    score: Score | None = None,
+    query_tower: Any = None,
+    candidate_tower: Any = None,
+    batch_size: int | None = None,
+    chunk_size: int | None = None,
 ) -> Retrieved:
     """Returns the k candidates with the highest scores of each query.
 
@@ -55,6 +59,13 @@ def retrieve(
         queries: As in `evaluate_retrieval`.
         candidates: As in `evaluate_retrieval`.
         k: The number of candidates, an int of at least 1.
+        exclude: As in `evaluate_retrieval`.
+        candidate_ids: As in `evaluate_retrieval`.
+        score: As in `evaluate_retrieval`.
+        query_tower: As in `evaluate_retrieval`.
+        candidate_tower: As in `evaluate_retrieval`.
+        batch_size: As in `evaluate_retrieval`.
+        chunk_size: As in `evaluate_retrieval`.
 
     Returns:
         A `Retrieved`, the pair of the arrays `ids` and `scores`.
@@ -67,8 +78,17 @@ def retrieve(
     require_eager("retrieve")
     check_option("retrieve", "k", k, Cutoff)
     check_option("retrieve", "k", k, int)
-    given, _ = split(CatalogueArguments, arguments)
-    task = Retrieval({**given, "queries": queries, "candidates": candidates})
+    task = Retrieval(
+        queries=queries,
+        candidates=candidates,
+        exclude=exclude,
+        candidate_ids=candidate_ids,
+        score=score,
+        query_tower=query_tower,
+        candidate_tower=candidate_tower,
+        batch_size=batch_size,
+        chunk_size=chunk_size,
+    )
     vectors = task.queries()
     number = size_of("queries", vectors)
     task.read_relevant([[]] * number)

@@ -22,12 +22,11 @@ except ImportError as error:
         f"{install_hint('tfx')}"
     ) from error
 
-from tfrankmetrics.arguments import TfmaArguments
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.options import Duplicates, Inputs, Options
 from tfrankmetrics.results.values import NUM_QUERIES
 from tfrankmetrics.rules import is_finite, listed
-from tfrankmetrics.signatures import split, takes
 from tfrankmetrics.tfma.combiner import TfmaCombiner
 from tfrankmetrics.tfma.dataframe import as_dataframe
 from tfrankmetrics.tfma.keys import (
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["RankMetrics", "as_dataframe", "eval_config"]
 
 
-@takes(TfmaArguments)
 class RankMetrics(metric_types.Metric):
     """Ranking metrics for TFMA, all computed in one pass over the queries.
 
@@ -67,7 +65,8 @@ class RankMetrics(metric_types.Metric):
             default. All metrics are computed in any case.
         modules: Modules to import first, which declare metrics outside this library.
             `eval_config` fills them in.
-        **arguments: Options for the metrics, such as `gain="linear"` or
+        num_queries, inputs, duplicates: As in `tfrankmetrics.evaluate`.
+        **options: Options for the metrics, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`. Functions and
             ties="random" are not supported, since queries are unordered on Beam.
 
@@ -80,11 +79,14 @@ class RankMetrics(metric_types.Metric):
         metrics: Sequence[str],
         name: str | None = None,
         modules: str | Sequence[str] = (),
-        **arguments: Unpack[TfmaArguments],
+        *,
+        inputs: Inputs = "labels",
+        duplicates: Duplicates | None = None,
+        num_queries: bool = False,
+        **options: Unpack[Options],
     ) -> None:
-        given, options = split(TfmaArguments, arguments)
-        options = without_numpy(options)
-        config = as_json(metrics, options, modules, given)
+        saved = without_numpy(options)
+        config = as_json(metrics, saved, modules, inputs, duplicates)
         self.key_names = [*measures_by_key(config)]
         name = name or self.key_names[0]
         if name not in self.key_names:
@@ -93,9 +95,16 @@ class RankMetrics(metric_types.Metric):
                 f"Received: {name!r}."
             )
         super().__init__(
-            _computations, config=config, name=name, num_queries=given["num_queries"]
+            _computations, config=config, name=name, num_queries=num_queries
         )
-        self._arguments = {"metrics": metrics, "modules": modules, **given, **options}
+        self._arguments = {
+            "metrics": metrics,
+            "modules": modules,
+            "inputs": inputs,
+            "duplicates": duplicates,
+            "num_queries": num_queries,
+            **saved,
+        }
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that recreate this metric."""
@@ -159,7 +168,6 @@ def _refuse_query_key(data: InputFormat, query_key: str | None) -> None:
         )
 
 
-@takes(TfmaArguments)
 def eval_config(
     metrics: Sequence[str],
     *,
@@ -171,7 +179,10 @@ def eval_config(
     thresholds: Mapping[str, float] | None = None,
     change_thresholds: Mapping[str, float] | None = None,
     add_to: config_pb2.EvalConfig | None = None,
-    **arguments: Unpack[TfmaArguments],
+    inputs: Inputs = "labels",
+    duplicates: Duplicates | None = None,
+    num_queries: bool = False,
+    **options: Unpack[Options],
 ) -> config_pb2.EvalConfig:
     """Makes a configuration for TFMA and for the TFX Evaluator.
 
@@ -207,7 +218,9 @@ def eval_config(
             scores of a whole "catalogue", `[V]`. With ids and catalogues an example is
             a query. Ids are integers, padded by -1; with inputs="ids" also text, padded
             by empty text. In a catalogue they are positions.
-        **arguments: Options for the metrics, such as `gain="linear"` or
+        num_queries: As in `tfrankmetrics.evaluate`.
+        duplicates: As in `tfrankmetrics.evaluate`.
+        **options: Options for the metrics, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Raises:
@@ -220,9 +233,8 @@ def eval_config(
     }
     _check_keys({**keys, "query_key": query_key})
     slicing_specs = _slicing_specs(slices)
-    given, options = split(TfmaArguments, arguments)
-    options = without_numpy(options)
-    config = as_json(metrics, options, given=given)
+    of_names = without_numpy(options)
+    config = as_json(metrics, of_names, (), inputs, duplicates)
     _refuse_query_key(input_format_of(config), query_key)
     measures = measures_by_key(config)
     minimum = _by_key("thresholds", thresholds, measures)
@@ -230,7 +242,8 @@ def eval_config(
     models = ["candidate", "baseline"] if min_change else [None]
     modules = own_modules(measures)
     saved = {"metrics": [*metrics], **({"modules": modules} if modules else {})}
-    saved |= {name: value for name, value in given.items() if value} | options
+    of_data = {"inputs": inputs, "duplicates": duplicates, "num_queries": num_queries}
+    saved |= {name: value for name, value in of_data.items() if value} | of_names
     specs = [
         config_pb2.MetricConfig(
             class_name=RankMetrics.__name__,

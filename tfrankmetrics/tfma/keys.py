@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +19,6 @@ from tfrankmetrics.metrics.measure import (
 from tfrankmetrics.metrics.names import named_measures
 from tfrankmetrics.testing import check_before_use
 
-NO_ARGUMENTS: Mapping[str, Any] = types.MappingProxyType({})
-
 
 def without_numpy(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options with Python's numbers instead of NumPy's, which JSON cannot store."""
@@ -35,14 +32,14 @@ def as_json(
     metrics: Sequence[str],
     options: Mapping[str, Any],
     modules: str | Sequence[str] = (),
-    given: Mapping[str, Any] = NO_ARGUMENTS,
+    inputs: str | None = "labels",
+    duplicates: str | None = None,
 ) -> str:
     """Metrics and the options of their measures, in the form that workers receive."""
     if isinstance(modules, str):
         modules = [modules]
     try:
-        data = [given.get("inputs"), given.get("duplicates")]
-        return json.dumps([metrics, dict(options), [*modules], *data])
+        return json.dumps([metrics, dict(options), [*modules], inputs, duplicates])
     except TypeError:
         raise ValueError(
             "TFMA stores metrics and their options as JSON; therefore, they must be "
