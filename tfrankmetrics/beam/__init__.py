@@ -160,8 +160,9 @@ class EvaluateRun(beam.PTransform):
             all rows of the query; None for equal weights.
         by: The column of `qrels` with the slice of the query, the same in all rows of
             the query. Or a list of columns, whose combinations are the slices.
-        separator, query, item, label, score, unjudged, missing_queries,
-            unjudged_queries: As in `tfrankmetrics.evaluate_run`.
+        query, item, label, score: As in `tfrankmetrics.evaluate_run`.
+        missing_queries, unjudged_queries, unjudged: As in `tfrankmetrics.evaluate_run`.
+        separator: As in `tfrankmetrics.evaluate_run`.
         **options: As in `EvaluateRows`. With `convention="trec_eval"`, ties are
             broken as trec_eval does.
 
