@@ -139,9 +139,8 @@ def metric(
     Raises:
         TypeError: The base class is wrong, a field has no default, an option of the
             formula or the gain is not a field, or a field is not one of their options.
-            On a small list, the formula fails, its value depends on padding, is outside
-            the range, differs from the one declared for a query without results, or is
-            not exact under ties although ties="expected" is a choice.
+            The first use of a metric raises it for a wrong formula, as
+            `tfrankmetrics.testing.check_metric` does.
         ValueError: A name is already taken or malformed, or a default does not fit its
             type.
     """
