@@ -75,6 +75,8 @@ from tfrankmetrics.tensorflow_version import require_tensorflow
 Array = Any  # of NumPy, TensorFlow or JAX
 Library = Literal["numpy", "tensorflow", "jax"]
 
+_OTHERS = {"tensorflow", "jax"}
+
 newaxis = None
 int32, int64, uint32 = np.int32, np.int64, np.uint32
 float32, float64, bool = np.float32, np.float64, np.bool_
@@ -88,6 +90,10 @@ def __getattr__(name: str) -> Callable[..., Any]:
     of_type: dict[type, Callable[..., Any]] = {}  # for the first argument, if a tensor
 
     def operation(*arguments: Any, like: Any = None, **options: Any) -> Any:
+        # Without other libraries there are no tensors. Lists of a few items are
+        # evaluated in 80% of the time.
+        if sys.modules.keys().isdisjoint(_OTHERS):
+            return of_numpy(*arguments, **options)
         kind = type(arguments[0])
         function = of_type.get(kind)
         if function is None:

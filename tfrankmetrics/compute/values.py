@@ -145,7 +145,7 @@ def _apply_empty(
     if total.ndim == 2:
         weight = weight[:, xp.newaxis]
     weight = xp.where(xp.isfinite(total), weight, float("nan"))
-    options = dict(measure.options)
+    options = measure.by_option
     if options["empty"] == "skip":
         weight = xp.where(is_empty, xp.zeros_like(weight), weight)
     if "average" in options:

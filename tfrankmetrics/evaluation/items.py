@@ -96,7 +96,7 @@ def _item_ids(items: Any) -> np.ndarray:
 def _require_enough(named: Mapping[str, Measure], number: int) -> None:
     """Raises ValueError for more distinct items than there are in the catalog."""
     for measure in named.values():
-        size = dict(measure.options).get("num_items")
+        size = measure.by_option.get("num_items")
         if size is not None and size < number:
             raise ValueError(
                 "The catalog must contain all recommended items. Received: "

@@ -107,7 +107,7 @@ def _difference(one: Working, other: Working | None = None) -> str:
     if other is None:
         return ""
     choices, others = (
-        {"cutoff": each.measure.k, **dict(each.measure.options)}
+        {"cutoff": each.measure.k, **each.measure.by_option}
         for each in (one, other)
     )
     differ = [

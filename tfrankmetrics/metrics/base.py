@@ -125,7 +125,7 @@ class SingleMetric(Twinned):
     def arguments(self) -> dict[str, Any]:
         """The arguments that recreate this metric, except its name and dtype."""
         cutoff = {"k": self.measure.k} if "k" in self.fields else {}
-        return {**dict(self.measure.options), **cutoff, **self.input_format.arguments}
+        return {**self.measure.by_option, **cutoff, **self.input_format.arguments}
 
 
 @with_fields

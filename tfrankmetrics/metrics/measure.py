@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -119,7 +120,7 @@ class Measure:
 
     def with_options(self, changed: Mapping[str, Any]) -> Measure:
         """A copy of the metric with different values of some options."""
-        options = {**dict(self.options), **changed}
+        options = {**self.by_option, **changed}
         return dataclasses.replace(self, options=tuple(options.items()))
 
     def __str__(self) -> str:
@@ -127,7 +128,12 @@ class Measure:
         return f"{self.name} ({', '.join(texts)})"
 
     def __getitem__(self, option: str) -> Any:
-        return dict(self.options)[option]
+        return self.by_option[option]
+
+    @functools.cached_property
+    def by_option(self) -> dict[str, Any]:
+        """The options by name."""
+        return dict(self.options)
 
     def __reduce__(self) -> tuple:
         """Copies and pickles by the class, since declarations are equal by identity."""
@@ -174,7 +180,7 @@ class Measure:
     def numbers_of_items(self) -> set[int]:
         """The number of items in the catalog, as the options state it."""
         numbers = {len(data) for data in self.item_data.values()}
-        if (number := dict(self.options).get("num_items")) is not None:
+        if (number := self.by_option.get("num_items")) is not None:
             numbers.add(number)
         return numbers
 
@@ -233,7 +239,7 @@ class Measure:
 
 def thresholds_of(measures: Iterable[Measure]) -> tuple[float, ...]:
     """The lowest label of a relevant item, in the metrics with a threshold."""
-    options = (dict(each.options) for each in measures)
+    options = (each.by_option for each in measures)
     found = {
         each["relevance_threshold"]
         for each in options
@@ -244,7 +250,7 @@ def thresholds_of(measures: Iterable[Measure]) -> tuple[float, ...]:
 
 def label_rules(measures: Collection[Measure]) -> LabelRules:
     """What the metrics make of labels."""
-    gains = {dict(measure.options).get("gain") for measure in measures}
+    gains = {measure.by_option.get("gain") for measure in measures}
     return LabelRules(thresholds_of(measures), "exponential" in gains)
 
 
@@ -261,12 +267,12 @@ def _of_class(cls: type[Any], k: int | None, options: tuple) -> Measure:
     return Measure(cls.declaration, k, options)
 
 
-def keyword_parameters(function: Callable) -> list[str]:
+@functools.cache
+def keyword_parameters(function: Callable) -> tuple[str, ...]:
     """The keyword-only parameters of a formula, or the fields of a gain."""
     parameters = inspect.signature(function).parameters.values()
-    if isinstance(function, type):
-        return [parameter.name for parameter in parameters]
-    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    is_gain = isinstance(function, type)
+    return tuple(p.name for p in parameters if is_gain or p.kind is p.KEYWORD_ONLY)
 
 
 def make_measure(
