@@ -21,7 +21,7 @@ from tfrankmetrics.graphs import outside_of_graphs
 from tfrankmetrics.inputs.ids import read_ids
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.metrics.measure import Declaration, make_measure
-from tfrankmetrics.ranking.ties import TieBreaking
+from tfrankmetrics.ranking.ties import STABLE
 
 __all__ = ["check_metric"]
 
@@ -209,7 +209,7 @@ def _require_gains_and_columns(
     if declaration.has_subtopics:
         labels = np.stack([labels, labels], axis=2)
     lists = read_labels(labels, np.array([SCORES]), library="numpy")
-    ranked = lists.rank(None, TieBreaking("stable", None), 0)
+    ranked = lists.rank(None, STABLE, 0)
     ranked = dataclasses.replace(ranked, cutoffs=(None,))
     measure = make_measure(declaration)
     gains = measure.gain(ranked.judged)

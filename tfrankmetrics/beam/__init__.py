@@ -277,7 +277,7 @@ def _of_query(by: Sequence[str]) -> list[str]:
 
 def _refuse_stable_ties(measures: Mapping[str, Measure]) -> None:
     for measure in measures.values():
-        if measure["ties"] == "stable":
+        if measure.tie_policy.by_position:
             raise ValueError(
                 "ties='stable' requires an order of rows, and rows are unordered on "
                 f"Beam. Received: {measure.name!r} with ties='stable', which some "

@@ -67,7 +67,7 @@ def require_no_order(measures: Mapping[str, Measure]) -> None:
                 f"{measure.name!r}, which needs labels of subtopics. Use "
                 "tfrankmetrics.evaluate."
             )
-        if measure["ties"] == "random":
+        if measure.tie_policy.is_random:
             raise ValueError(
                 "ties='random' depends on the number of the query, and queries are "
                 f"unordered on Beam. Received: {measure.name!r} with ties='random'. "

@@ -190,7 +190,7 @@ def _warn_of_labels(request: Request, lists: LabelLists) -> None:
 
 def _by_length(measures: Sequence[Measure], lengths: np.ndarray) -> np.ndarray:
     """The order in which queries are evaluated: those of like length together."""
-    if any(measure["ties"] == "random" for measure in measures):
+    if any(measure.tie_policy.is_random for measure in measures):
         return np.arange(len(lengths))  # random ties depend on the query's number
     return np.argsort(lengths, kind="stable")
 

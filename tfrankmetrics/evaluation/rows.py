@@ -318,7 +318,7 @@ def _in_lists(
     num_queries = len(queries.lengths)
     values, weights = (np.zeros((len(measures), num_queries)) for _ in range(2))
     by_length = np.argsort(queries.lengths, kind="stable")
-    if any(measure["ties"] == "random" for measure in measures):
+    if any(measure.tie_policy.is_random for measure in measures):
         by_length = np.arange(num_queries)  # random ties depend on the query's number
     start = 0
     for part in parts_of(by_length, queries.lengths, ELEMENTS_IN_CACHE):

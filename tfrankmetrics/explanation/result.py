@@ -107,8 +107,7 @@ def _difference(one: Working, other: Working | None = None) -> str:
     if other is None:
         return ""
     choices, others = (
-        {"cutoff": each.measure.k, **each.measure.by_option}
-        for each in (one, other)
+        {"cutoff": each.measure.k, **each.measure.by_option} for each in (one, other)
     )
     differ = [
         f"{name} ({choices.get(name)!r} or {others.get(name)!r})"

@@ -84,7 +84,7 @@ def explain_retrieval(
     require_eager("explain_retrieval")
     asked = asked_metrics(metric, versus, options, inputs="catalogue")
     for each in asked:
-        if each.measure["ties"] == "random":
+        if each.measure.tie_policy.is_random:
             raise ValueError(
                 "explain_retrieval() supports only ties='expected', 'stable', 'best' "
                 "and 'worst'. Received: ties='random'."

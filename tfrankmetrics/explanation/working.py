@@ -19,7 +19,7 @@ from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.ranking.ties import TieBreaking
+from tfrankmetrics.ranking.ties import STABLE
 
 RANK, TIED, ITEM, SCORE, LABEL, GAIN = (
     "rank",
@@ -35,7 +35,6 @@ WEIGHT, EXPECTED, CONTRIBUTION, RUNNING = (
     "contribution",
     "running value",
 )
-STABLE = TieBreaking("stable", None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,7 +278,7 @@ def _positions(
     before = np.arange(labels.scores.shape[1])
     if how.gain is not None:  # ties="best" and ties="worst" sort by gain first
         gains = how.gain(judged)[0]
-        before, how = xp.argsort(gains, descending=how.ties == "best"), STABLE
+        before, how = xp.argsort(gains, descending=how.policy.highest_first), STABLE
     # Because the weight of an item follows its label, it may carry the position.
     labels = LabelLists(
         np.zeros(labels.scores.shape),

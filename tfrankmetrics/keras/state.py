@@ -84,7 +84,7 @@ class StatefulMetric(KerasMetric):
         rows = self._facts.start + self._evidence.num_rows
         self._sums = variables.new(self, "sums", (rows, 2))
         self._queries_seen = None
-        if any(measure["ties"] == "random" for measure in self._measures):
+        if any(measure.tie_policy.is_random for measure in self._measures):
             self._queries_seen = variables.new(self, "queries_seen", ())
 
     @property

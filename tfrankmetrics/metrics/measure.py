@@ -28,7 +28,7 @@ from tfrankmetrics.options import (
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Exposure, Recommended
-from tfrankmetrics.ranking.ties import TieBreaking
+from tfrankmetrics.ranking.ties import TIE_POLICIES, TieBreaking, TiePolicy
 from tfrankmetrics.rules import (
     Conflict,
     check_conflicts,
@@ -155,8 +155,14 @@ class Measure:
     @property
     def tie_breaking(self) -> TieBreaking:
         """How it orders tied items."""
-        gain = self.gain if self["ties"] in ("best", "worst") else None
-        return TieBreaking(self["ties"], self["seed"], gain)
+        reads_gains = self.tie_policy.highest_first is not None
+        gain = self.gain if reads_gains else None
+        return TieBreaking(self.tie_policy, self["seed"], gain)
+
+    @property
+    def tie_policy(self) -> TiePolicy:
+        """What its choice of `ties` means."""
+        return TIE_POLICIES[self["ties"]]
 
     def attention(self, recommended: Recommended) -> Array:
         """How much exposure each rank provides to its item, float64 `[D]`."""

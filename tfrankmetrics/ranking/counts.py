@@ -87,21 +87,22 @@ def _in_order(
 
     With exact ties, tied items take the first ranks of their group, in any order.
     """
-    if tie_breaking.ties in ("stable", "random"):
+    policy = tie_breaking.policy
+    if policy.by_position or policy.is_random:
         ranks = counts.above + counts.tied_before
         order = xp.argsort(ranks, axis=1)
         return order, xp.gather(ranks, order)
     order = xp.argsort(counts.above, axis=1)
     if tie_breaking.gain is not None:
-        best_first = tie_breaking.ties == "best"
-        by_gain = xp.argsort(tie_breaking.gain(judged), axis=1, descending=best_first)
+        gains = tie_breaking.gain(judged)
+        by_gain = xp.argsort(gains, axis=1, descending=policy.highest_first)
         above = xp.gather(counts.above, by_gain)
         order = xp.gather(by_gain, xp.argsort(above, axis=1))
     above = xp.gather(counts.above, order)
     tied = xp.gather(counts.tied, order)
     first = xp.searchsorted(above, above, out_type=xp.int64)
     index = xp.arange(xp.shape(above, out_type=xp.int64)[1], like=above)
-    if tie_breaking.ties == "worst":  # the last ranks of the group
+    if policy.highest_first is False:  # they take the last ranks of the group
         end = xp.searchsorted(above, above, side="right", out_type=xp.int64)
         return order, above + tied - (end - index)
     return order, above + index - first

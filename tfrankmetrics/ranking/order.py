@@ -105,16 +105,14 @@ def _order_of_ties(
     gain_of: Callable[[ItemGain], Array],
 ) -> Array | None:
     """The order that tied items keep, `[B, N]`; None for that of the list."""
-    if tie_breaking.ties == "random":
+    policy = tie_breaking.policy
+    if policy.is_random:
         seed = tie_breaking.seed or 0
         return ties.random_order(is_retrieved(scores), seed, first_query)
-    if tie_breaking.gain is None:
+    if policy.highest_first is None:
         return None
-    best_first = tie_breaking.ties == "best"
-    return xp.argsort(
-        gain_of(tie_breaking.gain),
-        descending=best_first,
-    )
+    assert tie_breaking.gain is not None
+    return xp.argsort(gain_of(tie_breaking.gain), descending=policy.highest_first)
 
 
 def _nan_as_number(scores: Array) -> Array:

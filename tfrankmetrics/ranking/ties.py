@@ -69,17 +69,42 @@ from tfrankmetrics.ranking.items import ItemGain, count, is_retrieved
 from tfrankmetrics.ranking.ranked_items import RankedItems
 
 
+class TiePolicy(NamedTuple):
+    """What a choice of the option `ties` means, and what it needs to know."""
+
+    is_exact: bool = False  # the mean over all permutations, rather than one order
+    # Whether tied items are ordered by their positions in the list, or by a hash of
+    # these and of the number of the query.
+    by_position: bool = False
+    is_random: bool = False
+    # Whether they are ordered by gain, the highest (True) or the lowest first; or None.
+    highest_first: bool | None = None
+
+
+# Each choice of `options.Ties`. Whatever depends on ties reads this table only.
+TIE_POLICIES = {
+    "expected": TiePolicy(is_exact=True),
+    "stable": TiePolicy(by_position=True),
+    "random": TiePolicy(is_random=True),
+    "best": TiePolicy(highest_first=True),
+    "worst": TiePolicy(highest_first=False),
+}
+
+
 class TieBreaking(NamedTuple):
     """How equal scores are ordered."""
 
-    ties: str  # one of `options.Ties`
-    seed: int | None
-    gain: ItemGain | None = None  # by which "best" and "worst" sort tied items
+    policy: TiePolicy
+    seed: int | None = None
+    gain: ItemGain | None = None  # by which the policy may sort tied items
 
     @property
     def is_exact(self) -> bool:
         """Whether values are means over all permutations, rather than of one order."""
-        return self.ties == "expected"
+        return self.policy.is_exact
+
+
+STABLE = TieBreaking(TIE_POLICIES["stable"])
 
 
 class TieGroups(NamedTuple):

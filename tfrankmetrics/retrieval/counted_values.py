@@ -103,9 +103,9 @@ def _some_ranks(
 
 def order_of(measure: Measure) -> Order | None:
     """The order of tied candidates, if it depends on their positions."""
-    if measure["ties"] == "random":
+    if measure.tie_policy.is_random:
         return Order(True, measure["seed"] or 0)
-    return Order(False) if measure["ties"] == "stable" else None
+    return Order(False) if measure.tie_policy.by_position else None
 
 
 def _counting_up(lengths: np.ndarray) -> np.ndarray:

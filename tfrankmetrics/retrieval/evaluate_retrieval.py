@@ -300,7 +300,7 @@ def _depth_of(named: Mapping[str, Measure]) -> Depth:
     """How many candidates of each query some metrics read."""
     if not named:
         return NOTHING
-    is_stable = all(measure["ties"] == "stable" for measure in named.values())
+    is_stable = all(each.tie_policy.by_position for each in named.values())
     return Depth(cutoffs_of(named.values())[-1], is_stable)
 
 
