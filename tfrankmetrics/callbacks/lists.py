@@ -84,7 +84,8 @@ class EvaluateLists(Evaluation):
             batch, and the last values also at the end of the epoch. With
             `steps_per_execution`, it is the first end of an execution after the step.
         prefix: A string put before each key.
-        num_queries, separator, inputs, duplicates: As in `evaluate`.
+        inputs, duplicates, lower_is_better: As in `evaluate`.
+        num_queries, separator: As in `evaluate`.
         **options: Options for the metrics passed by name. See
             `tfrankmetrics.Options`.
 
@@ -104,6 +105,7 @@ class EvaluateLists(Evaluation):
         sample_weight: Any = None,
         inputs: Inputs = "labels",
         duplicates: Duplicates | None = None,
+        lower_is_better: bool = False,
         by: Any = None,
         num_queries: bool = False,
         separator: Separator = "@",
@@ -122,6 +124,7 @@ class EvaluateLists(Evaluation):
             by=by,
             num_queries=num_queries,
             separator=separator,
+            lower_is_better=lower_is_better,
         )
         super().__init__(request, every, unit, prefix, output, batch_size)
         if comes_in_batches(x):

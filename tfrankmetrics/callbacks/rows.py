@@ -49,8 +49,8 @@ class EvaluateRows(Evaluation):
         labels: The label of each row.
         query_ids: The query id of each row, or None with `groups`.
         metrics: Names and metric objects, as in `evaluate`.
-        data, groups, sample_weight, item_ids: As in `evaluate_rows`. With `data`, the
-            other columns may be names.
+        data, groups, sample_weight, item_ids, lower_is_better: As in `evaluate_rows`.
+            With `data`, the other columns may be names.
         by: As in `evaluate_rows`. The keys of a slice look like
             `val_ndcg@10/language:de`.
         every, unit, prefix, output, batch_size: As in `EvaluateLists`.
@@ -74,6 +74,7 @@ class EvaluateRows(Evaluation):
         groups: Any = None,
         sample_weight: Any = None,
         item_ids: Any = None,
+        lower_is_better: bool = False,
         by: Any = None,
         num_queries: bool = False,
         separator: Separator = "@",
@@ -85,7 +86,12 @@ class EvaluateRows(Evaluation):
         **options: Unpack[Options],
     ) -> None:
         request = read_request(
-            metrics, options, by=by, num_queries=num_queries, separator=separator
+            metrics,
+            options,
+            by=by,
+            num_queries=num_queries,
+            separator=separator,
+            lower_is_better=lower_is_better,
         )
         super().__init__(request, every, unit, prefix, output, batch_size)
         refuse_unordered(x, "Labels and query ids")

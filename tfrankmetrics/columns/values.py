@@ -182,6 +182,11 @@ def exact_scores(scores: Any) -> np.ndarray:
     return np.array([place.get(each, math.nan) for each in scores])
 
 
+def negated(scores: np.ndarray) -> np.ndarray:
+    """Scores in the reverse order, where the lowest one is the best."""
+    return -(scores.astype(np.int64) if scores.dtype.kind == "u" else scores)
+
+
 def has_large_int(values: Any, array: np.ndarray) -> bool:
     """Whether float64 may round one of the values, an integer; `array` holds them."""
     if array.dtype.kind in "iu":

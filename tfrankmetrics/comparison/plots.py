@@ -74,7 +74,7 @@ def _add_legend(axes: Any, series: Sequence[str], are_differences: bool) -> None
     ]
     if are_differences:
         grey = {"color": "grey", "marker": "o", "linewidth": 2}
-        name = f"significant (p < {SIGNIFICANT:g})"
+        name = f"significant (adjusted p < {SIGNIFICANT:g})"
         handles.append(lines([], [], label=name, **grey))
         handles.append(
             lines([], [], label="not significant", markerfacecolor="white", **grey)

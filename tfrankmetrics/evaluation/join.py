@@ -25,6 +25,7 @@ from tfrankmetrics.columns.values import (
     require_labels,
     without_decimals,
 )
+from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.rules import shortened
 
 Conversion = Callable[[Any], np.ndarray]
@@ -78,6 +79,48 @@ def read_predictions(
     """
     pairs = _read("run", run, {"query": query, "item": item, "score": score}, convert)
     return pairs._replace(numbers=convert(as_numbers("scores", pairs.numbers)))
+
+
+def without_excluded(predicted: Pairs, exclude: Any) -> Pairs:
+    """The predictions without some items, as `exclude` of `evaluate_run` names them."""
+    queries, items = (
+        as_objects(np.asarray(each).tolist())
+        for each in (predicted.queries, predicted.items)
+    )
+    if isinstance(exclude, str) and exclude == "identical_ids":
+        is_excluded = queries == items
+    elif isinstance(exclude, Mapping):
+        pairs = {
+            (query, item)
+            for query, excluded in exclude.items()
+            for item in _excluded_items(query, excluded)
+        }
+        found = [pair in pairs for pair in zip(queries, items, strict=True)]
+        is_excluded = np.array(found, bool)
+    else:
+        raise ValueError(
+            "`exclude` must be a dict from queries to lists of items, or "
+            f"'identical_ids'. Received: {shortened(exclude)}."
+        )
+    if len(items) and not np.any(is_excluded):
+        warn(
+            "`exclude` removes predictions from the run. Received: pairs of a query "
+            f"and an item none of which is in the run, such as the query "
+            f"{shortened(queries[0])} and the item {shortened(items[0])}. Ids must be "
+            "of the same type as those of the run."
+        )
+    kept = np.flatnonzero(~np.asarray(is_excluded, bool))
+    numbers = np.asarray(predicted.numbers)[kept]
+    return Pairs(predicted.name, queries[kept], items[kept], numbers)
+
+
+def _excluded_items(query: Any, items: Any) -> list[Any]:
+    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+        raise ValueError(
+            "A dict of `exclude` must contain a list of items for each query. "
+            f"Received: {shortened(items)} for the query {shortened(query)}."
+        )
+    return _listed(items)
 
 
 def _read(

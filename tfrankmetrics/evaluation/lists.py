@@ -44,6 +44,7 @@ def evaluate(
     sample_weight: Any = None,
     inputs: Inputs = "labels",
     duplicates: Duplicates | None = None,
+    lower_is_better: bool = False,
     by: Any = None,
     per_query: bool = False,
     num_queries: bool = False,
@@ -77,6 +78,8 @@ def evaluate(
             decides: a negative label then means not relevant, rather than padding.
         sample_weight: A scalar, `[B]` or `[B, 1]` (one weight per query), or of the
             labels' shape (one per item).
+        lower_is_better: If True, the lowest score ranks first, as for distances and for
+            ranks. A score of +inf then means that an item was not retrieved.
         by: A slice for each query, such as its language, `[B]`. Returns the metrics of
             each slice, too. Or a dict of columns, each `[B]`, whose combinations are
             the slices.
@@ -116,6 +119,7 @@ def evaluate(
         options,
         inputs=inputs,
         duplicates=duplicates,
+        lower_is_better=lower_is_better,
         by=by,
         per_query=per_query,
         num_queries=num_queries,
@@ -147,7 +151,7 @@ def evaluate_lists(
         parts = parts_of(order, lengths, ELEMENTS_AT_A_TIME)
         return evaluate_batches(request, (batch_of(whole, part) for part in parts))
     request, y_true, y_pred = with_items_by_position(request, y_true, y_pred)
-    lists = request.data.read(y_true, y_pred, sample_weight, mask)
+    lists = request.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()
     request = request.for_items_of(lists)
     request.data.check_mistakes(y_true, y_pred, mask, lists, request.reads_judgments)
@@ -209,7 +213,7 @@ def evaluate_batches(
         request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
         if request.data.inputs == "ids":
             y_true, y_pred = as_integer_ids(y_true, y_pred, numbers)
-        lists = request.data.read(y_true, y_pred, sample_weight, mask)
+        lists = request.read(y_true, y_pred, sample_weight, mask)
         lists.require_valid_values()
         request = request.for_items_of(lists)
         if mask is None:

@@ -15,6 +15,7 @@ from tfrankmetrics.columns.values import (
     as_column,
     as_numbers,
     exact_array,
+    negated,
     require_labels,
     require_weights,
 )
@@ -60,6 +61,7 @@ def evaluate_rows(
     groups: Any = None,
     sample_weight: Any = None,
     item_ids: Any = None,
+    lower_is_better: bool = False,
     by: Any = None,
     per_query: bool = False,
     num_queries: bool = False,
@@ -98,6 +100,8 @@ def evaluate_rows(
             is the weight of the query.
         item_ids: The item of each row, which metrics of recommended items require, such
             as `coverage`.
+        lower_is_better: If True, the lowest score ranks first: for a column of ranks or
+            of distances.
         by: A slice for each row, such as the language of its query, which must be the
             same in all rows of a query. Or a dict of columns, or a list of names of
             columns of `data`, whose combinations are the slices. Returns the metrics of
@@ -121,6 +125,7 @@ def evaluate_rows(
     request = read_request(
         metrics,
         options,
+        lower_is_better=lower_is_better,
         by=by,
         per_query=per_query,
         num_queries=num_queries,
@@ -141,6 +146,8 @@ def evaluate_table(
     slice_columns = columns.pop("by")
     items = columns.pop("item_ids", None)
     table = read_table(columns, groups)
+    if request.lower_is_better:
+        table.columns["scores"] = negated(table.columns["scores"])
     if items is not None:
         request, positions = items_of_rows(request, items)
         table.require_rows("item_ids", positions)

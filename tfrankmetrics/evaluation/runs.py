@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from tfrankmetrics.columns.values import (
     are_missing,
     exact_scores,
     factorize,
+    negated,
 )
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.items import ExposureSums
@@ -28,6 +29,7 @@ from tfrankmetrics.evaluation.join import (
     join,
     read_judgments,
     read_predictions,
+    without_excluded,
 )
 from tfrankmetrics.evaluation.queries import queries_of_codes
 from tfrankmetrics.evaluation.query_table import QueryTable
@@ -73,6 +75,8 @@ def evaluate_run(
     missing_queries: MissingQueries = "zero",
     unjudged_queries: UnjudgedQueries = "skip",
     unjudged: Unjudged = "irrelevant",
+    exclude: Mapping[Any, Iterable[Any]] | Literal["identical_ids"] | None = None,
+    lower_is_better: bool = False,
     sample_weight: Any = None,
     by: Any = None,
     per_query: bool = False,
@@ -103,6 +107,12 @@ def evaluate_run(
             `{query: {item: score}}`; a dict of ranked lists of items, best first; or
             the path of a file.
         metrics: Names and metric objects, as in `evaluate`.
+        exclude: Predictions to remove from the run: a dict from queries to lists of
+            items, such as those of the training data. Or "identical_ids": items whose
+            id is the id of their query, as BEIR does. An excluded item that is relevant
+            is treated as missed.
+        lower_is_better: If True, the lowest score ranks first: for a column of ranks or
+            of distances.
         sample_weight: A weight for each query: a dict, or the name of a column of
             `qrels` that is the same in all rows of a query.
         by: A slice for each query: a dict `{query: slice}`; a frame with the column
@@ -152,13 +162,21 @@ def evaluate_run(
         per_query=per_query,
         num_queries=num_queries,
         separator=separator,
+        lower_is_better=lower_is_better,
     )
     qrels, run = read_tables(qrels, run, columns)
     is_trec_eval = options.get("convention") == "trec_eval"
 
     def result_of(rows: Any) -> Any:
         return _evaluate_tables(
-            request, columns, policies, qrels, rows, sample_weight, is_trec_eval
+            request,
+            columns,
+            policies,
+            qrels,
+            rows,
+            exclude,
+            sample_weight,
+            is_trec_eval,
         )
 
     if model is None:
@@ -181,6 +199,7 @@ def _evaluate_tables(
     policies: Policies,
     qrels: Any,
     run: Any,
+    exclude: Any,
     sample_weight: Any,
     is_trec_eval: bool,
 ) -> dict[str, Any] | SlicedValues:
@@ -189,6 +208,10 @@ def _evaluate_tables(
     judged = read_judgments(qrels, query, item, label)
     convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
     predicted = read_predictions(run, query, item, score, convert)
+    if request.lower_is_better:
+        predicted = predicted._replace(numbers=negated(predicted.numbers))
+    if exclude is not None:
+        predicted = without_excluded(predicted, exclude)
     joined = join(judged, predicted)
     counts = _checked_counts(request, score, policies, joined, judged, predicted)
 

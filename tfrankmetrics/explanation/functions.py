@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics.columns.slices import rows_of
-from tfrankmetrics.columns.values import exact_scores
+from tfrankmetrics.columns.values import exact_scores, negated
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.values import without_one_subtopic
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS
-from tfrankmetrics.evaluation.join import join, read_judgments, read_predictions
+from tfrankmetrics.evaluation.join import (
+    join,
+    read_judgments,
+    read_predictions,
+    without_excluded,
+)
 from tfrankmetrics.evaluation.queries import Queries, queries_of_codes
 from tfrankmetrics.evaluation.rows import (
     by_query,
@@ -39,13 +44,12 @@ from tfrankmetrics.explanation.working import (
     work_out,
 )
 from tfrankmetrics.inputs.alignment import aligned, aligned_lists
-from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.measure import Measure, require_relevance
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options
-from tfrankmetrics.results.request import read_request
+from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.rules import check_option, check_query, did_you_mean, shortened
 
 if TYPE_CHECKING:
@@ -63,6 +67,7 @@ def explain(
     sample_weight: Any = None,
     inputs: Inputs = "labels",
     duplicates: Duplicates | None = None,
+    lower_is_better: bool = False,
     **options: Unpack[Options],
 ) -> Explanation:
     """Shows how the value of a metric for one query is computed, rank by rank.
@@ -90,6 +95,7 @@ def explain(
         sample_weight: As in `evaluate`.
         inputs: As in `evaluate`.
         duplicates: As in `evaluate`.
+        lower_is_better: As in `evaluate`. Scores are shown as negative ones.
         **options: Options for a metric passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
@@ -104,7 +110,8 @@ def explain(
     """
     require_eager("explain")
     asked = asked_metrics(metric, versus, options, inputs=inputs, duplicates=duplicates)
-    data, numbers = asked[0].data, IdNumbers()
+    request, numbers = asked[0].request, IdNumbers()
+    data = request.data
     data.refuse_mistakes(y_true, y_pred)
     y_true, y_pred, mask, sample_weight = aligned_lists(
         data.inputs,
@@ -122,7 +129,7 @@ def explain(
     if lengths is not None:  # padding all lists to the longest would waste memory
         check_query("explain", query, len(lengths))
         batch, place = batch_of(batch, np.array([query])), 0
-    lists = data.read(*batch[:4])
+    lists = request.read(*batch[:4])
     lists.require_valid_values()
     lists = without_one_subtopic([each.measure for each in asked], lists)
     check_query("explain", place, int(lists.num_queries))
@@ -142,6 +149,7 @@ def explain_rows(
     groups: Any = None,
     versus: str | MetricObject | None = None,
     sample_weight: Any = None,
+    lower_is_better: bool = False,
     **options: Unpack[Options],
 ) -> Explanation:
     """Shows how the value of a metric for one query of a table is computed.
@@ -166,6 +174,7 @@ def explain_rows(
         groups: The number of rows of each query, as in `evaluate_rows`.
         versus: A second metric to show side by side, as in `explain`.
         sample_weight: One weight per row.
+        lower_is_better: As in `evaluate_rows`. Scores are shown as negative ones.
         **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
@@ -176,12 +185,14 @@ def explain_rows(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_rows")
-    asked = asked_metrics(metric, versus, options)
+    asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
     given = {"query_ids": query_ids, "labels": labels, "scores": scores}
     given |= {"sample_weight": sample_weight, "item_ids": item_ids}
     given = aligned(columns_of(data, given))
     names = given.pop("item_ids")
     table = read_table(given, groups)
+    if lower_is_better:
+        table.columns["scores"] = negated(table.columns["scores"])
     names = range(len(table)) if names is None else np.asarray(names).tolist()
     if len(names) != len(table):
         raise ValueError(
@@ -236,6 +247,8 @@ def explain_run(
     label: str = "label",
     score: str = "score",
     unjudged: Unjudged = "irrelevant",
+    exclude: Mapping[Any, Iterable[Any]] | Literal["identical_ids"] | None = None,
+    lower_is_better: bool = False,
     **options: Unpack[Options],
 ) -> Explanation:
     """Shows how the value of a metric for one query of a run is computed.
@@ -259,6 +272,8 @@ def explain_run(
         label: As in `evaluate_run`.
         score: As in `evaluate_run`.
         unjudged: As in `evaluate_run`.
+        exclude: As in `evaluate_run`.
+        lower_is_better: As in `evaluate_run`. Scores are shown as negative ones.
         **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
@@ -269,7 +284,7 @@ def explain_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_run")
-    asked = asked_metrics(metric, versus, options)
+    asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
     check_option("explain_run", "unjudged", unjudged, Unjudged)
     qrels, run = read_tables(qrels, run, PairColumns(query, item, label, score))
     judged = read_judgments(qrels, query, item, label)
@@ -278,6 +293,10 @@ def explain_run(
         is_trec_eval = each.convention == "trec_eval"
         convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
         predicted = read_predictions(run, query, item, score, convert)
+        if lower_is_better:
+            predicted = predicted._replace(numbers=negated(predicted.numbers))
+        if exclude is not None:
+            predicted = without_excluded(predicted, exclude)
         joined = join(judged, predicted)
         ids = rows_of("query", "query", judged.queries, joined.first_rows).tolist()
         number = _number_of(query_id, ids)
@@ -311,14 +330,14 @@ class AskedMetric(NamedTuple):
     label: str | None  # in the columns of a second metric
     convention: str | None
     measure: Measure
-    data: InputFormat
+    request: Request
 
 
 def asked_metrics(
     metric: str | MetricObject,
     versus: str | MetricObject | None,
     options: Mapping[str, Any],
-    **of_format: Any,
+    **of_data: Any,
 ) -> list[AskedMetric]:
     """The metric and, if there is one, the other metric or convention."""
     if isinstance(metric, (list, tuple)):
@@ -326,11 +345,11 @@ def asked_metrics(
             "`metric` must be one name or one metric object. Received: "
             f"{shortened(metric)}. To show two, pass the other one as `versus`."
         )
-    request = read_request([metric], options, **of_format)
+    request = read_request([metric], options, **of_data)
     require_relevance(request.named, "`explain`")
     ((name, measure),) = request.named.items()
     convention = options.get("convention")
-    asked = [AskedMetric(name, None, convention, measure, request.data)]
+    asked = [AskedMetric(name, None, convention, measure, request)]
     if versus is None:
         return asked
     if isinstance(versus, str):
@@ -348,16 +367,16 @@ def asked_metrics(
             )
         convention = versus
         options = {**options, "convention": versus}
-        request = read_request([metric], options, **of_format)
+        request = read_request([metric], options, **of_data)
     else:
         convention = None
-        request = read_request([versus], {}, **of_format)
+        request = read_request([versus], {}, **of_data)
     ((other, measure),) = request.named.items()
     label = convention or other
     if other == name:
         label = convention or "versus"
         other = f"{other} ({label})"
-    return [*asked, AskedMetric(other, label, convention, measure, request.data)]
+    return [*asked, AskedMetric(other, label, convention, measure, request)]
 
 
 def explanation_of(

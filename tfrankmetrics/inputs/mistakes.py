@@ -165,8 +165,8 @@ def warn_if_rankings(scores: Array) -> None:
             "Scores must be higher for better items. Received: integers that are the "
             f"numbers {lowest} to {lowest + size - 1} in each list, as of argsort. If "
             "they are the positions of the items, best first, pass inputs='ids' and "
-            "the ids of the relevant items. If they are ranks, pass the negative "
-            "ranks. If they are scores, pass them as floats."
+            "the ids of the relevant items. If they are ranks, pass "
+            "lower_is_better=True. If they are scores, pass them as floats."
         )
 
 
@@ -196,7 +196,7 @@ def warn_if_ranks(
         warn(
             "The highest score ranks first. Received: scores that are 1, 2, ... in "
             "each query, as if they were ranks, whose lowest is the best. Pass the "
-            "scores of the model, or the negative ranks."
+            "scores of the model, or lower_is_better=True."
         )
 
 

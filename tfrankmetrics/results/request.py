@@ -16,7 +16,12 @@ from tfrankmetrics.columns.slices import (
     slices_of,
 )
 from tfrankmetrics.compute.items import require_known_items, with_num_items
-from tfrankmetrics.inputs.formats import InputFormat, ListsOfItems, input_format
+from tfrankmetrics.inputs.formats import (
+    InputFormat,
+    ListsOfItems,
+    input_format,
+    with_arrays,
+)
 from tfrankmetrics.inputs.label_mistakes import LabelRules
 from tfrankmetrics.metrics.measure import (
     Measure,
@@ -50,6 +55,7 @@ class Request:
     by: Any = None
     per_query: bool = False
     num_queries: bool = False
+    lower_is_better: bool = False  # whether the lowest score ranks first
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -74,6 +80,18 @@ class Request:
     def with_measures(self, named: Mapping[str, Measure]) -> Request:
         """The same request with other metrics under the same names."""
         return dataclasses.replace(self, named=named)
+
+    def read(self, y_true: Any, y_pred: Any, weights: Any, mask: Any) -> Any:
+        """The checked lists of arrays, with scores of which the highest ranks first."""
+        lists: Any = self.data.read(y_true, y_pred, weights, mask)
+        if not self.lower_is_better:
+            return lists
+        if self.data.inputs == "ids":
+            raise ValueError(
+                "lower_is_better=True requires scores. Received: inputs='ids', with "
+                "recommended ids, best first. Omit it."
+            )
+        return with_arrays(lists, {"scores": -lists.scores})
 
     def for_items_of(self, lists: ListsOfItems) -> Request:
         """The same request, with the number of items in the lists.
@@ -147,6 +165,7 @@ def read_request(
     per_query: bool = False,
     num_queries: bool = False,
     separator: Separator = "@",
+    lower_is_better: bool = False,
 ) -> Request:
     """Checks metrics, options and the form of the result, which all functions share.
 
@@ -155,8 +174,9 @@ def read_request(
     data = input_format(inputs, duplicates)
     check_option("metrics", "per_query", per_query, bool)
     check_option("metrics", "num_queries", num_queries, bool)
+    check_option("metrics", "lower_is_better", lower_is_better, bool)
     named = named_measures(metrics, options, data, separator)
     check_before_use(each.declaration for each in named.values())
     if per_query:
         require_values_by_query(named)
-    return Request(named, data, by, per_query, num_queries)
+    return Request(named, data, by, per_query, num_queries, lower_is_better)

@@ -101,7 +101,27 @@ class QueryValues(dict):
             return super().__repr__()
 
 
-class RunValues(dict):
+class Values(dict):
+    """The metrics by name, a dict.
+
+    It prints numbers with six digits, as a Series of pandas does. The values are exact.
+
+    >>> from tfrankmetrics import evaluate
+    >>> values = evaluate([[0, 0, 1]], [[3, 2, 1]], ["mrr"])
+    >>> values
+    {'mrr': 0.333333}
+    >>> values["mrr"]
+    0.3333333333333333
+    """
+
+    def __repr__(self) -> str:
+        def rounded(value: Any) -> Any:
+            return float(f"{value:.6g}") if isinstance(value, float) else value
+
+        return repr({name: rounded(value) for name, value in self.items()})
+
+
+class RunValues(Values):
     """The metrics of a run, a dict. It also prints the number of unmatched queries.
 
     >>> from tfrankmetrics import evaluate_run
@@ -193,17 +213,18 @@ class SlicedValues(ShownAsTable, Mapping):
     ):
         self.by, self.counts = slices.names, counts
         totals = totals or {}
-        self.whole = means_of(named, values, weights)
-        self.whole |= {name: total.whole for name, total in totals.items()}
+        wholes = {name: total.whole for name, total in totals.items()}
+        self.whole = Values(means_of(named, values, weights) | wholes)
         order, places = slices.grouped()
         self._values, self.num_queries = {}, {}
         values, weights = values.take(order, axis=1), weights.take(order, axis=1)
         for number, (key, place) in enumerate(zip(slices.keys, places, strict=True)):
             name = key[0] if len(key) == 1 else key
             part = weights[:, place]
-            self._values[name] = means_of(named, values[:, place], part) | {
-                each: total.by_slice[number] for each, total in totals.items()
-            }
+            self._values[name] = Values(
+                means_of(named, values[:, place], part)
+                | {each: total.by_slice[number] for each, total in totals.items()}
+            )
             self.num_queries[name] = _num_queries(part)
         self._all_queries = _num_queries(weights)
 
@@ -222,7 +243,6 @@ class SlicedValues(ShownAsTable, Mapping):
         return len(self._values)
 
     def _table(self) -> Table:
-        of_all = (whole(map(self._labels, self)), *[""] * (len(self.by) - 1))
         entries = [
             (self._labels(key), self.num_queries[key], values)
             for key, values in self.items()
@@ -235,30 +255,35 @@ class SlicedValues(ShownAsTable, Mapping):
             ]
             for labels, number, values in [
                 *entries,
-                (of_all, self._all_queries, self.whole),
+                (self._of_all, self._all_queries, self.whole),
             ]
         ]
         header = [*self.by, "queries", *self.whole]
         note = described(self.counts) if self.counts else ""
         return Table(header, rows, num_labels=len(self.by), note=note)
 
+    @property
+    def _of_all(self) -> tuple:
+        """The labels of the row for all queries."""
+        return (whole(map(self._labels, self)), *[""] * (len(self.by) - 1))
+
     def _labels(self, key: Any) -> tuple:
         return key if len(self.by) > 1 else (key,)
 
     def to_pandas(self) -> Any:
-        """A pandas frame with a row for each slice, indexed by slice.
+        """A pandas frame with a row for each slice, and a last row for all queries.
 
-        It does not include a row for all queries, whose metrics are in `whole`.
+        Its index contains the slices, and "all".
         """
         pandas = require("pandas", "compare", "`to_pandas`")
-        keys = [self._labels(key) for key in self]
         rows = [{"queries": self.num_queries[key], **self[key]} for key in self]
+        rows.append({"queries": self._all_queries, **self.whole})
         columns = ["queries", *self.whole]
         if len(self.by) > 1:
-            index = pandas.MultiIndex.from_tuples(keys, names=self.by)
+            index = pandas.MultiIndex.from_tuples([*self, self._of_all], names=self.by)
         else:
-            name = next(iter(self.by))
-            index = pandas.Index([*self], name=name, tupleize_cols=False)
+            keys, name = [*self, *self._of_all], next(iter(self.by))
+            index = pandas.Index(keys, name=name, tupleize_cols=False)
         return pandas.DataFrame(rows, index, columns)
 
     def plot(self, *metrics: str) -> Any:
@@ -338,7 +363,7 @@ def summarize(
         if slices is None:
             number = {NUM_QUERIES: _num_queries(weights)} if num_queries else {}
             wholes = {name: total.whole for name, total in (totals or {}).items()}
-            return means_of(named, values, weights) | wholes | number
+            return Values(means_of(named, values, weights) | wholes | number)
         return SlicedValues(named, values, weights, slices, counts, totals)
     columns = {**(ids or {}), **(slices.columns() if slices else {})}
     counted = np.where(weights != 0, values, np.nan)
