@@ -534,7 +534,7 @@ SHUFFLED = tf.data.Dataset.from_tensor_slices(X).shuffle(99).batch(10)
     [
         (
             lambda: tfr.EvaluateRows(X, CLICKS, USERS, ["ngcd"]),
-            "A metric's name is one of",
+            "A metric must have a known name",
         ),
         (lambda: tfr.EvaluateRows(X, CLICKS, USERS[:3], ["mrr"]), "value for each row"),
         (lambda: tfr.EvaluateRows(X, CLICKS, None, ["mrr"]), "Pass either `query_ids`"),

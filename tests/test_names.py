@@ -94,3 +94,26 @@ def test_the_logs_of_fit_have_names_that_trackers_accept(tracker, tmp_path):
 def test_arp_with_a_cutoff_means_one_of_two_metrics():
     with pytest.raises(ValueError, match="'mean_popularity@k'; 'arp' is the average"):
         tfr.evaluate([[1, 0]], [[1, 2]], ["arp@10"])
+
+
+def test_names_of_trec_eval_on_its_command_line():
+    values = tfr.evaluate(LABELS, SCORES, ["P.2", "ndcg_cut.10", "recip_rank"])
+    assert [*values] == ["precision@2", "ndcg@10", "mrr"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("AP(rel=2)@10", "'map@10', with relevance_threshold=2."),
+        ("nDCG(dcg='exp-log2')@10", "'ndcg@10', with gain='exponential'."),
+        ("RBP(p=0.8)", "'rbp', with persistence=0.8."),
+        ("ERR(max_rel=4,cutoff=5)", "'err', with max_label=4."),
+        ("acc@1", "Did you mean 'hit_rate@1'?"),
+        ("accuracy", "Did you mean 'hit_rate'?"),
+    ],
+)
+def test_names_of_other_tools_get_a_hint_before_the_list_of_names(name, hint):
+    with pytest.raises(ValueError, match="must have a known name") as error:
+        tfr.evaluate(LABELS, SCORES, [name])
+    text = str(error.value)
+    assert 0 < text.index(hint) < text.index("The names are 'ndcg'")

@@ -561,3 +561,64 @@ def test_models_must_be_a_column_without_missing_values():
         ValueError, match=r"must contain a model\. Received: a missing one"
     ):
         tfr.evaluate_run(qrels, run, ["mrr"], model="model")
+
+
+def test_excluded_predictions_leave_the_run():
+    """As `ignore_identical_ids` of BEIR: a query's own document is no result."""
+    qrels = {"a": {"x": 1, "a": 1}, "b": {"y": 1}}
+    run = {"a": {"a": 0.9, "z": 0.5, "x": 0.2}, "b": {"z": 0.9, "y": 0.5}}
+    names = ["mrr", "recall"]
+    for exclude in ("identical_ids", {"a": ["a"], "c": ["z"]}):
+        found = tfr.evaluate_run(qrels, run, names, exclude=exclude, per_query=True)
+        assert found["mrr"].tolist() == [1 / 2, 1 / 2]
+        assert found["recall"].tolist() == [1 / 2, 1]  # "a" is treated as missed
+        working = tfr.explain_run(qrels, run, "mrr", "a", exclude=exclude)
+        assert working.value == 1 / 2
+    tables = frame(qrels, "label"), frame(run, "score")
+    for make in (pd.DataFrame, pl.DataFrame, pa.Table.from_pandas):
+        others = tfr.evaluate_run(*map(make, tables), names, exclude="identical_ids")
+        assert others == {"mrr": 1 / 2, "recall": 3 / 4}
+
+
+def test_exclude_names_items_of_the_run():
+    run = {1: {2: 0.9}}
+    with pytest.warns(tfr.RankingWarning, match="none of which is in the run"):
+        tfr.evaluate_run({1: {2: 1}}, run, ["mrr"], exclude={"1": ["2"]})
+    for wrong in ("identical", [2]):
+        with pytest.raises(ValueError, match="dict from queries to lists of items"):
+            tfr.evaluate_run({1: {2: 1}}, run, ["mrr"], exclude=wrong)
+    with pytest.raises(ValueError, match=r"a list of items for each query\. Received: '2'"):
+        tfr.evaluate_run({1: {2: 1}}, run, ["mrr"], exclude={1: "2"})
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "float64"])
+def test_scores_of_which_the_lowest_is_the_best(dtype):
+    ranks = np.array([[2, 1, 3], [1, 3, 2]], dtype)
+    labels = np.array([[0, 1, 0], [0, 0, 1]])
+    lists = {"lower_is_better": True, "per_query": True}
+    expected = [1.0, 1 / 2]
+    assert tfr.evaluate(labels, ranks, ["mrr"], **lists)["mrr"].tolist() == expected
+    queries = np.repeat([0, 1], 3)
+    rows = queries, labels.ravel(), ranks.ravel()
+    assert tfr.evaluate_rows(*rows, ["mrr"], **lists)["mrr"].tolist() == expected
+    qrels, run = (
+        {q: dict(zip("abc", values.tolist())) for q, values in enumerate(table)}
+        for table in (labels, ranks)
+    )
+    assert tfr.evaluate_run(qrels, run, ["mrr"], **lists)["mrr"].tolist() == expected
+    assert tfr.explain(labels, ranks, "mrr", 1, lower_is_better=True).value == 1 / 2
+    assert tfr.explain_rows(*rows, "mrr", 1, lower_is_better=True).value == 1 / 2
+    assert tfr.explain_run(qrels, run, "mrr", 1, lower_is_better=True).value == 1 / 2
+
+
+def test_an_infinite_distance_means_not_retrieved():
+    labels, distances = [[1, 0, 1]], [[math.inf, 0.5, 2.0]]
+    lists = {"lower_is_better": True}
+    assert tfr.evaluate(labels, distances, ["recall", "mrr"], **lists) == {
+        "recall": 1 / 2,
+        "mrr": 1 / 2,
+    }
+    catalogue = tfr.evaluate([[2]], distances, ["mrr"], inputs="catalog", **lists)
+    assert catalogue == {"mrr": 1 / 2}
+    with pytest.raises(ValueError, match="lower_is_better=True requires scores"):
+        tfr.evaluate([[1]], [[1, 2]], ["mrr"], inputs="ids", **lists)

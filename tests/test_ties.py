@@ -1,6 +1,8 @@
 """Compares every formula for tied scores with the mean over all orders of the ties."""
 
+import dataclasses
 import math
+import typing
 from fractions import Fraction
 
 import numpy as np
@@ -28,6 +30,8 @@ from helpers import (
 )
 
 import tfrankmetrics as tfr
+from tfrankmetrics import options
+from tfrankmetrics.ranking.ties import TIE_POLICIES
 
 pytestmark = judged_without_mask
 
@@ -396,3 +400,10 @@ def test_err_of_long_ties_with_few_and_with_many_labels_in_one_batch():
     stops = [[Fraction(2**label - 1) / 16 for label in row] for row in labels.tolist()]
     expected = [exact_err(row, k=70) for row in stops]
     assert found["err@70"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_each_choice_of_ties_has_a_policy():
+    assert typing.get_args(options.Ties) == (*TIE_POLICIES,)
+    unknown = dataclasses.replace(tfr.NDCG(k=2).measure, options=(("ties", "first"),))
+    with pytest.raises(KeyError, match="first"):
+        _ = unknown.tie_policy

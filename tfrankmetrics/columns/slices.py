@@ -176,7 +176,8 @@ def column_of_queries(
         raise ValueError(
             f"`{argument}` must have the same value in all rows of a query. Received: "
             f"{shortened(name)} with the value {found[0]} in row {rows[0]}, and "
-            f"{found[1]} in row {rows[1]} of the same query."
+            f"{found[1]} in row {rows[1]} of the same query. If they are models, call "
+            "evaluate_run(model=...)."
         )
     starts = np.minimum(starts, num_rows - 1)  # of empty groups at the end
     first, numbers = factorize(f"`{argument}`", codes[starts])

@@ -344,5 +344,6 @@ def _kind(ids: Any) -> str | None:
 def _examples(ids: Any) -> str:
     if len(ids) == 0:
         return "none"
-    first = rows_of("id", "id", ids, [*range(min(3, len(ids)))])
-    return ", ".join(map(shortened, first))
+    some = rows_of("id", "id", ids, [*range(min(100, len(ids)))])
+    distinct = [*dict.fromkeys(map(shortened, some))]
+    return ", ".join(distinct[:3])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.frames import column, is_frame
+from tfrankmetrics.columns.frames import column, column_names, is_frame
 from tfrankmetrics.columns.slices import column_of_queries
 from tfrankmetrics.columns.values import (
     as_column,
@@ -45,7 +45,7 @@ from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.results.values import SlicedValues
-from tfrankmetrics.rules import shortened
+from tfrankmetrics.rules import listed, shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -260,6 +260,13 @@ def _warn_of_zero_weights(table: Table) -> None:
 def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments, with the column of `data` for each name."""
     names = {name: value for name, value in arguments.items() if isinstance(value, str)}
+    for name, value in arguments.items():
+        if is_frame(value) and len(column_names(value)) > 1:
+            raise ValueError(
+                f"`{name}` must be one column. Received: a frame with the columns "
+                f"{listed(column_names(value))}. Pass the names of columns and "
+                "data=frame."
+            )
     if data is None:
         if names:
             raise ValueError(

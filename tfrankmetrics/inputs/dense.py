@@ -121,9 +121,11 @@ def _array_or_rows(name: str, data: Any) -> np.ndarray | Rows:
     is_long = array.dtype.kind == "f" and array.dtype.itemsize > 8
     if is_long or array.dtype.kind in "SUMm":
         first = f"{array.flat[:1].tolist()[0]!r}, of dtype " if array.size else ""
+        are_ids = array.dtype.kind in "SU" and name in ("`y_true`", "`y_pred`")
+        hint = " If they are ids of items, pass inputs='ids'." if are_ids else ""
         raise ValueError(
             f"{name} must hold real numbers of at most 64 bits. Received: {first}"
-            f"{array.dtype}."
+            f"{array.dtype}.{hint}"
         )
     return array
 

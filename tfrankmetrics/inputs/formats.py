@@ -369,6 +369,7 @@ def input_format(
             support `duplicates`.
     """
     inputs = LabelFormat.inputs if inputs is None else inputs
+    inputs = "catalogue" if inputs == "catalog" else inputs
     for name, value, annotation in (
         ("inputs", inputs, Inputs),
         ("duplicates", duplicates, Duplicates | None),

@@ -43,10 +43,10 @@ def refuse_columns(y_true: Any, y_pred: Any) -> None:
     for name, data in (("y_true", y_true), ("y_pred", y_pred)):
         if is_column_of_frame(data):
             raise ValueError(
-                "`evaluate` requires a list for each query, and the rows of a frame "
-                f"usually belong to many queries. Received: {name} is a column of "
-                f"{len(data)} rows. Use evaluate_rows(query_ids, labels, scores, "
-                "metrics). If all rows belong to one query, pass column.to_numpy()."
+                "Each query is a list, and the rows of a frame usually belong to many "
+                f"queries. Received: {name} is a column of {len(data)} rows. Call "
+                "evaluate_rows or explain_rows with the ids of the queries. If all "
+                "rows belong to one query, pass column.to_numpy()."
             )
 
 

@@ -8,8 +8,12 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.values import first_index
-from tfrankmetrics.inputs.dense import dense, require_shape, with_shape_of
+from tfrankmetrics.inputs.dense import (
+    dense,
+    first_value,
+    require_shape,
+    with_shape_of,
+)
 from tfrankmetrics.inputs.rows import Dense
 
 
@@ -107,8 +111,9 @@ def require_valid_weights(weights: Array | None) -> None:
     is_denormal = (numbers > 0) & (numbers < np.finfo(numbers.dtype).tiny)
     bad_weights = ~np.isfinite(numbers) | is_denormal
     if bad_weights.any():
+        received = first_value(bad_weights, numbers)
+        received = received.replace("nan", "NaN or a negative number")
         raise ValueError(
             "`sample_weight` must hold finite numbers of at least 0, and none between "
-            "0 and 2.3e-308, which TensorFlow treats as 0. Received a different value "
-            f"at index {first_index(bad_weights)}."
+            f"0 and 2.3e-308, which TensorFlow treats as 0. Received: {received}."
         )

@@ -104,7 +104,7 @@ def _refuse_second_use(model: Any, metric: Updated) -> None:
             "adds every batch to its state, with weights or without. Received: "
             f"{metric.name!r} {len(uses)} times. Make an object for each output of the "
             "model, and for each of `metrics` and `weighted_metrics`, with different "
-            "names."
+            "names, or a different `prefix` of RankingMetrics."
         )
 
 

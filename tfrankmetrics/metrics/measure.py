@@ -34,6 +34,7 @@ from tfrankmetrics.rules import (
     check_conflicts,
     check_option,
     listed,
+    shortened,
 )
 
 # All metrics by each of their names, in lower case. `@metric` adds them.
@@ -304,6 +305,12 @@ def make_measure(
         if hasattr(types[option], "words") and value is not None:
             complete[option] = value = types[option].of(option, value)
         check_option(name, option, value, types[option])
+    if isinstance(k, (list, tuple)):
+        names = [f"{name}@{each}" for each in k]
+        raise ValueError(
+            f"`k` of `{name}` must be one cutoff. Received: k={shortened(k)}. For "
+            f"several, pass RankingMetrics({shortened(names)})."
+        )
     check_option(name, "k", k, Cutoff)
     if k is not None and not declaration.has_cutoff:
         raise ValueError(

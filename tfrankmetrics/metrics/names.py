@@ -43,11 +43,12 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
     """The metric and the cutoff that a string such as `"P@5"` means.
 
     Accepts the names of tfrankmetrics, and those of trec_eval and ir_measures
-    (`nDCG@10`, `AP`, `ndcg_cut_10`, `recip_rank`), in upper or lower case.
+    (`nDCG@10`, `AP`, `ndcg_cut_10`, `ndcg_cut.10`, `recip_rank`), in upper or lower
+    case.
     """
     name, at, cutoff = text.partition("@")
     if not at and name.lower() not in METRICS:
-        suffix = re.fullmatch(r"(\w+?)(?:_cut)?_(\d+)", text)
+        suffix = re.fullmatch(r"(\w+?)(?:_cut)?[_.](\d+)", text)
         name, cutoff = suffix.groups() if suffix else (name, "")
     if (at or cutoff) and not re.fullmatch(r"[0-9]{1,100}", cutoff):
         raise ValueError(
@@ -59,30 +60,67 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
     return METRICS[name.lower()], int(cutoff) if cutoff else None
 
 
+# Names that other tools have for a metric, without being close to its own name.
+_MEANT = {"acc": "hit_rate", "accuracy": "hit_rate"}
+# Parameters in the names of ir_measures, and the options that they are here.
+_PARAMETERS = {
+    "rel": "relevance_threshold={}",
+    "p": "persistence={}",
+    "max_rel": "max_label={}",
+    "dcg='exp-log2'": "gain='exponential'",
+    "dcg='log2'": "gain='linear'",
+    "judged_only": "unjudged='drop' of evaluate_run",
+}
+
+
 def _unknown_name(text: str, name: str) -> ValueError:
     """The error for an unknown name; `text` may contain a cutoff, too."""
+    hint = _hint_for_parameters(text) or _hint_for_name(text, name)
+    if not hint:
+        hint = " Import the module that declares it, if it is a custom metric."
+    return ValueError(
+        f"A metric must have a known name. Received: {shortened(text)}.{hint} The "
+        f"names are {listed(declarations())}, with '@k' for a cutoff."
+    )
+
+
+def _hint_for_parameters(text: str) -> str:
+    """The name and the options for a name with parameters, as `AP(rel=2)@10`."""
+    found = re.fullmatch(r"(\w+)\((.+)\)(@\d+)?", text)
+    if not found or found[1].lower() not in METRICS:
+        return ""
+    name = METRICS[found[1].lower()].name + (found[3] or "")
+    options = []
+    for parameter in re.split(r",\s*", found[2]):
+        key, _, value = parameter.partition("=")
+        option = _PARAMETERS.get(parameter) or _PARAMETERS.get(key)
+        if option is not None:
+            options.append(option.format(value))
+    passed = f", with {', '.join(options)}" if options else ""
+    return f" Pass parameters as options: {name!r}{passed}."
+
+
+def _hint_for_name(text: str, name: str) -> str:
+    """The name that was probably meant; empty if there is none."""
     end = text.removeprefix(name)
     names = {each: known.name + end for each, known in METRICS.items()}
     for known in declarations().values():  # MeanReciprocalRank: mean_reciprocal_rank
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known.cls.__name__)
         names[words.lower()] = known.name + end
+    if name.lower() in _MEANT:
+        return f" Did you mean '{_MEANT[name.lower()]}{end}'?"
+    suffix = re.fullmatch(r"([a-z_]+?)(?:_at)?[-_@ ]?(\d+|_k)", text.lower())
+    if suffix and suffix[1] in METRICS:
+        known = METRICS[suffix[1]].name
+        if suffix[2] == "_k":
+            return f" Write the cutoff as a number, as in '{known}@10'."
+        return f" Did you mean '{known}@{suffix[2]}'?"
     hint = did_you_mean(name, (), names)
     if not hint:  # hits: hit_rate
         begin = name.lower().removesuffix("s")
         begun = {each for key, each in names.items() if key.startswith(f"{begin}_")}
         hint = f" Did you mean {begun.pop()!r}?" if len(begun) == 1 else ""
-    suffix = re.fullmatch(r"([a-z_]+?)(?:_at)?[-_@ ]?(\d+|_k)", text.lower())
-    if suffix and suffix[1] in METRICS:
-        known = METRICS[suffix[1]].name
-        hint = f" Did you mean '{known}@{suffix[2]}'?"
-        if suffix[2] == "_k":
-            hint = f" Write the cutoff as a number, as in '{known}@10'."
-    if not hint:
-        hint = " Import the module that declares it, if it is a custom metric."
-    return ValueError(
-        f"A metric's name is one of {listed(declarations())}, with '@k' for a "
-        f"cutoff. Received: {shortened(text)}.{hint}"
-    )
+    return hint
 
 
 def named_measures(
@@ -196,4 +234,11 @@ def _hint_for(name: str, known: Iterable[str]) -> str:
         return " Pass weights as `sample_weight`."
     if name in ("mask", "inputs", "duplicates", "sample_weight", "per_query"):
         return " It is an argument of `evaluate`, not of this function."
+    if name == "threshold":
+        return (
+            " Did you mean 'relevance_threshold', the lowest label of a relevant item, "
+            "or `thresholds` of `eval_config`?"
+        )
+    if name == "model":
+        return " To evaluate several models in one table, call evaluate_run(model=...)."
     return did_you_mean(name, known)
