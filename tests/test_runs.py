@@ -587,7 +587,9 @@ def test_exclude_names_items_of_the_run():
     for wrong in ("identical", [2]):
         with pytest.raises(ValueError, match="dict from queries to lists of items"):
             tfr.evaluate_run({1: {2: 1}}, run, ["mrr"], exclude=wrong)
-    with pytest.raises(ValueError, match=r"a list of items for each query\. Received: '2'"):
+    with pytest.raises(
+        ValueError, match=r"a list of items for each query\. Received: '2'"
+    ):
         tfr.evaluate_run({1: {2: 1}}, run, ["mrr"], exclude={1: "2"})
 
 

@@ -11,7 +11,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.graphs import executing_eagerly
-from tfrankmetrics.inputs.formats import Lists, arrays_of
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure
 
 
@@ -22,7 +22,7 @@ def call_compiled(
     first_query: Array | int,
 ) -> Any:
     """`function(measures, lists, first_query)`; other libraries may compile it."""
-    library = xp.library_of(*arrays_of(lists).values())
+    library = xp.library_of(*lists.arrays.values())
     needs_tensors = any(measure.declaration.needs_tensors for measure in measures)
     if library == "numpy" and not needs_tensors:
         with quiet(), _for_functions(measures):

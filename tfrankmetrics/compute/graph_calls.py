@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure
 
 # Tracing a graph takes as long as some 20 calls without one.
@@ -30,8 +30,8 @@ def call_with_tensors(
     Running op by op is many times slower, but starts at once. The results are bitwise
     identical.
     """
-    tensors = {n: tf.convert_to_tensor(array) for n, array in arrays_of(lists).items()}
-    lists = with_arrays(lists, tensors)
+    tensors = {n: tf.convert_to_tensor(array) for n, array in lists.arrays.items()}
+    lists = lists.with_arrays(tensors)
     if any(callable(value) for measure in measures for _, value in measure.options):
         # A cached graph would not notice that a user's function behaves differently.
         return function(measures, lists, first_query)

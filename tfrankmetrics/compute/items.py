@@ -14,7 +14,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.graphs import once_per_graph
-from tfrankmetrics.inputs.formats import ListsOfItems
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.ranking.recommended import Recommended
 
@@ -23,7 +23,7 @@ Columns = dict[Measure, tuple[Array, Array]]
 
 
 def columns_of_items(
-    measures: Sequence[Measure], lists: ListsOfItems, first_query: Array | int
+    measures: Sequence[Measure], lists: Lists, first_query: Array | int
 ) -> Columns:
     """The values and weights of metrics of recommended items, by the measure.
 
@@ -53,7 +53,7 @@ def _weights(measure: Measure, recommended: Recommended) -> Array:
 
 
 def _recommended(
-    measures: Iterable[Measure], lists: ListsOfItems, first_query: Array | int
+    measures: Iterable[Measure], lists: Lists, first_query: Array | int
 ) -> Iterable[tuple[list[Measure], Recommended]]:
     """Measures that break ties alike, and the items that they recommend."""
     for (tie_breaking, _), alike in ranked_alike(measures).items():
@@ -66,7 +66,7 @@ def _recommended(
 
 def exposures(
     measures: Sequence[Measure],
-    lists: ListsOfItems,
+    lists: Lists,
     first_query: Array | int = 0,
     segments: np.ndarray | None = None,
     num_segments: int = 1,
@@ -150,7 +150,7 @@ class ExposureSums:
         self._segments, self._num_segments = segments, num_segments
         self._sums: dict[str, np.ndarray] = {}
 
-    def add(self, lists: ListsOfItems, queries: Any, first_query: int) -> None:
+    def add(self, lists: Lists, queries: Any, first_query: int) -> None:
         """Adds some queries, whose positions among all are `queries`."""
         if not self._named:
             return

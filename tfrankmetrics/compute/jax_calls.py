@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.inputs.formats import Lists, arrays_of
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure
 
 
@@ -26,7 +26,7 @@ def call_with_jax(
 
     A call that JAX traces already is compiled as part of what it traces.
     """
-    arrays = arrays_of(lists)
+    arrays = lists.arrays
     if any(callable(value) for measure in measures for _, value in measure.options):
         # A compiled call would not notice that a user's function behaves differently.
         return function(measures, lists, first_query)

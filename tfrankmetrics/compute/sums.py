@@ -14,7 +14,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.compute.items import exposures
 from tfrankmetrics.compute.values import values_and_weights
-from tfrankmetrics.inputs.formats import ListsOfItems
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure
 
 
@@ -36,7 +36,7 @@ def _rows_of_items(measure: Measure) -> int:
 
 def weighted_sums(
     measures: Sequence[Measure],
-    lists: ListsOfItems,
+    lists: Lists,
     first_query: Array | int = 0,
 ) -> Array:
     """The sums over some queries, `[rows, 2]`."""
@@ -46,7 +46,7 @@ def weighted_sums(
 
 def weighted_sums_and_queries(
     measures: Sequence[Measure],
-    lists: ListsOfItems,
+    lists: Lists,
     first_query: Array | int = 0,
 ) -> Array:
     """`weighted_sums`, and a last row with the number of queries, twice.
@@ -62,7 +62,7 @@ def weighted_sums_and_queries(
 
 def _sums(
     measures: Sequence[Measure],
-    lists: ListsOfItems,
+    lists: Lists,
     first_query: Array | int,
     values: Array,
     weights: Array,

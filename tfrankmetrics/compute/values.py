@@ -17,7 +17,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.values import first_index
 from tfrankmetrics.compute.items import Columns, columns_of_items
 from tfrankmetrics.graphs import once_per_graph
-from tfrankmetrics.inputs.formats import Lists, ListsOfItems, with_arrays
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.options import ZeroWeight
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -46,7 +46,7 @@ def values_and_weights(
     of_items = [each for each in measures if each.declaration.reads_items]
     columns = _columns_of_lists(of_lists, lists, first_query)
     if of_items:  # which only lists of items contain
-        columns |= columns_of_items(of_items, cast(ListsOfItems, lists), first_query)
+        columns |= columns_of_items(of_items, cast(Lists, lists), first_query)
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     is_valid = once_per_graph(type(lists).has_valid_values, lists)
     nan_if_invalid = xp.where(
@@ -101,7 +101,7 @@ def without_one_subtopic(measures: Iterable[Measure], lists: Lists) -> Any:
     labels = lists.labels  # type: ignore[attr-defined]
     if labels.shape[2] != 1:
         return lists
-    return with_arrays(lists, {"labels": xp.squeeze(labels, axis=2)})
+    return lists.with_arrays({"labels": xp.squeeze(labels, axis=2)})
 
 
 def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:

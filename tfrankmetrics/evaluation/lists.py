@@ -19,10 +19,10 @@ from tfrankmetrics.compute.values import (
 from tfrankmetrics.evaluation.items import with_items_by_position
 from tfrankmetrics.inputs.alignment import aligned_lists
 from tfrankmetrics.inputs.dense import has_tensor
-from tfrankmetrics.inputs.formats import ListsOfItems, arrays_of, with_arrays
 from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
 from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import ScoreCounts, warn_if_lists_have_one_item
 from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.measure import Measure
@@ -169,7 +169,7 @@ def _judged(lists: LabelLists) -> np.ndarray:
     return np.asarray(lists.valid if lists.judged is None else lists.judged)
 
 
-def _score_counts(lists: ListsOfItems) -> ScoreCounts:
+def _score_counts(lists: Lists) -> ScoreCounts:
     """The counts of the scores of all items but padding; of ids, nothing."""
     if isinstance(lists, LabelLists):
         return ScoreCounts.of(np.asarray(lists.scores)[np.asarray(lists.valid)])
@@ -244,7 +244,7 @@ def evaluate_batches(
 
 def _values_and_weights(
     measures: tuple[Measure, ...],
-    lists: ListsOfItems,
+    lists: Lists,
     sums: ExposureSums,
     queries: np.ndarray,
     first_query: int = 0,
@@ -254,12 +254,12 @@ def _values_and_weights(
     `queries` are the numbers of the queries, and `first_query` is how many were
     evaluated before them.
     """
-    arrays, parts = arrays_of(lists), []
+    arrays, parts = lists.arrays, []
     most = ELEMENTS_AT_A_TIME if has_tensor(arrays) else ELEMENTS_IN_CACHE
     step = max(1, most // max(1, lists.elements_per_query))
     for start in range(0, max(1, int(lists.num_queries)), step):
         rows = slice(start, start + step)
-        part = with_arrays(lists, {n: array[rows] for n, array in arrays.items()})
+        part = lists.with_arrays({n: array[rows] for n, array in arrays.items()})
         first = first_query + start
         sums.add(part, queries[rows], first)
         parts.append(call_compiled(values_and_weights, measures, part, first))

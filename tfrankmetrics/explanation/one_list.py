@@ -10,9 +10,9 @@ import numpy as np
 from tfrankmetrics.explanation.working import STABLE, OneList, computed_from
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.dense import as_scores
-from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 from tfrankmetrics.inputs.ids import IdLists
 from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.relevant_ids import PADDING, is_repeated
 from tfrankmetrics.ranking.items import lowest_score
 
@@ -24,10 +24,10 @@ def list_of_query(
 
     `ids` are the ids by their numbers, if they were not integers.
     """
-    arrays = {n: each[place : place + 1] for n, each in arrays_of(lists).items()}
-    one = with_arrays(lists, arrays)
+    arrays = {n: each[place : place + 1] for n, each in lists.arrays.items()}
+    one = lists.with_arrays(arrays)
     compute = computed_from(one, query)
-    local: Any = with_arrays(one, {n: np.asarray(each) for n, each in arrays.items()})
+    local: Any = one.with_arrays({n: np.asarray(each) for n, each in arrays.items()})
     if isinstance(local, IdLists):
         relevant = local.ascending_relevant()[0][0].tolist()
         numbers = [*local.recommended[0].tolist(), *relevant]
@@ -44,7 +44,9 @@ def _of_ids(lists: IdLists) -> LabelLists:
     judged = lists.rank(None, STABLE, 0).judged
     by_rank = -np.arange(judged.valid.shape[1], dtype=float)[np.newaxis]
     scores = np.where(judged.retrieved, by_rank, -np.inf)
-    return LabelLists(judged.labels, scores, judged.valid, lists.query_weights)
+    return LabelLists(
+        judged.labels, scores, judged.valid, query_weights=lists.query_weights
+    )
 
 
 def _of_catalogue(lists: CatalogueLists) -> LabelLists:
@@ -87,5 +89,8 @@ def labels_of_catalogue(
     is_valid[excluded] = False
     is_valid[relevant] = True
     return LabelLists(
-        labels[np.newaxis], scores[np.newaxis], is_valid[np.newaxis], query_weights
+        labels[np.newaxis],
+        scores[np.newaxis],
+        is_valid[np.newaxis],
+        query_weights=query_weights,
     )

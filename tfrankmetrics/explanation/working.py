@@ -14,8 +14,8 @@ from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.values import lists_of, values_and_weights
 from tfrankmetrics.explanation.reading import ReadDownTo
-from tfrankmetrics.inputs.formats import Lists, arrays_of, with_arrays
 from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -241,9 +241,9 @@ def _ranked(measure: Measure, one: OneList) -> RankedLists:
     """The list as the formula reads it, in the library that the formula needs."""
     labels: Any = one.labels
     if measure.declaration.needs_tensors:
-        arrays = arrays_of(labels).items()
+        arrays = labels.arrays.items()
         tensors = {n: xp.in_library("tensorflow", each) for n, each in arrays}
-        labels = with_arrays(labels, tensors)
+        labels = labels.with_arrays(tensors)
     ranked = labels.rank(measure.k, measure.tie_breaking, one.number)
     return dataclasses.replace(ranked, cutoffs=(measure.k,))
 

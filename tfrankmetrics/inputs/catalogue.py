@@ -22,6 +22,7 @@ from tfrankmetrics.inputs.dense import (
     require_shape,
     required,
 )
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -34,7 +35,6 @@ from tfrankmetrics.inputs.relevant_ids import (
 from tfrankmetrics.inputs.weights import (
     dense_weights,
     query_weights,
-    require_valid_weights,
 )
 from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
@@ -53,25 +53,13 @@ class _ScoreCounts(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class CatalogueLists:
+class CatalogueLists(Lists):
     """Relevant ids and the scores of all V items, checked."""
 
     scores: Array  # [B, V] float32, float64 or int64
     relevant: Array  # [B, M] int64
     relevance: Array  # [B, M] float64
     exclude: Array | None  # [B, E] int64
-    query_weights: Array | None  # [B] float64
-    has_subtopics = False
-
-    @property
-    def num_queries(self) -> Array:
-        """B, int64."""
-        return xp.shape(self.scores, out_type=xp.int64)[0]
-
-    @property
-    def elements_per_query(self) -> int:
-        """Roughly how many numbers one query takes in memory."""
-        return self.scores.shape[1]
 
     def has_valid_values(self) -> Array:
         """Whether all ids and grades of a query are valid, `[B]`."""
@@ -96,7 +84,7 @@ class CatalogueLists:
                 )
         self.require_positions()
         require_finite_relevance(self.relevance)
-        require_valid_weights(self.query_weights)
+        super().require_valid_values()
 
     def require_positions(self) -> None:
         """Raises ValueError for ids that are not positions in the catalogue."""
@@ -349,7 +337,7 @@ def read_catalogue(
         relevant,
         relevance_of(relevant, relevance),
         exclude,
-        _weights(sample_weight, scores),
+        query_weights=_weights(sample_weight, scores),
     )
 
 

@@ -6,8 +6,8 @@ import dataclasses
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.relevant_ids import require_finite_relevance
-from tfrankmetrics.inputs.weights import require_valid_weights
 from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -15,7 +15,7 @@ from tfrankmetrics.ranking.ties import TieBreaking
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class CountedLists:
+class CountedLists(Lists):
     """The relevant items of each query and the counts of their ranks, checked."""
 
     relevance: Array  # [B, M] float64, 0 for padding
@@ -25,21 +25,9 @@ class CountedLists:
     tied: Array  # [B, M] int64
     tied_before: Array  # [B, M] int64
     num_retrieved: Array  # [B] int64, of all candidates
-    num_items: Array  # [B] int64, see `num_judged`
+    list_sizes: Array  # [B] int64, see `num_judged`
     some_ranks: Array  # [B, D] float64, see `RankedLists`
     num_candidates: int
-    query_weights: Array | None = None  # [B] float64
-    has_subtopics = False
-
-    @property
-    def num_queries(self) -> Array:
-        """B, int64."""
-        return xp.shape(self.relevance, out_type=xp.int64)[0]
-
-    @property
-    def elements_per_query(self) -> int:
-        """Roughly how many numbers one query takes in memory."""
-        return self.relevance.shape[1] + self.some_ranks.shape[1]
 
     def has_valid_values(self) -> Array:
         """Whether all grades of a query are valid, `[B]`."""
@@ -48,7 +36,7 @@ class CountedLists:
     def require_valid_values(self) -> None:
         """Raises ValueError for invalid grades and weights."""
         require_finite_relevance(self.relevance)
-        require_valid_weights(self.query_weights)
+        super().require_valid_values()
 
     def rank(
         self,
@@ -73,6 +61,6 @@ class CountedLists:
             query_weights=self.query_weights,
             deepest=deepest,
             num_retrieved=num_retrieved,
-            num_judged=num_judged(judged, xp.astype(self.num_items, xp.float64)),
+            num_judged=num_judged(judged, xp.astype(self.list_sizes, xp.float64)),
             some_ranks=some_ranks,
         )

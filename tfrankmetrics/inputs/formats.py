@@ -2,23 +2,24 @@
 
 Each format has a module that checks the arguments of users and converts them to lists.
 Its class defines how arrays are read, how queries that come one at a time are padded,
-and which mistakes are likely. All lists follow one protocol, so that the code that uses
-them does not depend on the format.
+and which mistakes are likely. All lists derive from one class, so that the code that
+uses them does not depend on the format.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
-from tfrankmetrics.arrays import Array, Library
+from tfrankmetrics.arrays import Library
 from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
 from tfrankmetrics.inputs.labels import read_labels
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import (
     BatchCheck,
     DistinctLabels,
@@ -38,94 +39,7 @@ from tfrankmetrics.inputs.padding import (
     pad_labels_and_scores,
 )
 from tfrankmetrics.options import Duplicates, Inputs
-from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.ranking.recommended import Recommended
-from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import rule_of, shortened
-
-
-class Lists(Protocol):
-    """Checked lists of any input format: a frozen dataclass of tensors.
-
-    The first axis of every tensor is the query, so that a slice of all tensors is a
-    slice of the queries.
-    """
-
-    @property
-    def query_weights(self) -> Array | None:
-        """The weights of the queries, `[B]` float64."""
-        ...
-
-    @property
-    def has_subtopics(self) -> bool:
-        """Whether labels are `[B, N, T]`."""
-        ...
-
-    @property
-    def num_queries(self) -> Array:
-        """B, int64."""
-        ...
-
-    @property
-    def elements_per_query(self) -> int:
-        """Roughly how many numbers one query takes in memory."""
-        ...
-
-    def has_valid_values(self) -> Array:
-        """Whether the labels or ids of each query are valid, bool `[B]`."""
-        ...
-
-    def require_valid_values(self) -> None:
-        """Raises ValueError for values that would make a result NaN."""
-        ...
-
-    def rank(
-        self,
-        deepest: int | None,
-        tie_breaking: TieBreaking,
-        first_query: Array | int,
-    ) -> RankedLists:
-        """Ranks each list, down to the deepest cutoff that will be read.
-
-        Args:
-            deepest: The deepest cutoff; None is the whole list.
-            tie_breaking: How equal scores are ordered.
-            first_query: Number of queries ranked before these. With ties="random" it
-                makes the result independent of the batch size.
-        """
-        ...
-
-
-class ListsOfItems(Lists, Protocol):
-    """Lists of an input format, which may identify the items."""
-
-    def recommend(
-        self,
-        deepest: int | None,
-        tie_breaking: TieBreaking,
-        first_query: Array | int,
-    ) -> Recommended:
-        """The recommended items by rank; the arguments are those of `rank`."""
-        ...
-
-    @property
-    def num_items(self) -> int | None:
-        """V, if the lists contain the scores of a catalogue."""
-        ...
-
-    def require_items(self, number: int, metric: str) -> None:
-        """Raises ValueError if the items do not fit into a catalog of this size."""
-        ...
-
-
-def arrays_of(lists: Lists) -> dict[str, Array]:
-    """The arrays of some lists, by the name of their field."""
-    return {n: value for n, value in vars(lists).items() if hasattr(value, "dtype")}
-
-
-def with_arrays(lists: Any, arrays: Mapping[str, Array]) -> Any:
-    """The same lists with other arrays in these fields."""
-    return dataclasses.replace(lists, **arrays)
 
 
 def _library_for(*arguments: Any) -> Library:
@@ -165,7 +79,7 @@ class InputFormat:
         sample_weight: Any,
         mask: Any = None,
         library: Library | None = None,
-    ) -> ListsOfItems:
+    ) -> Lists:
         """Checks the arguments and converts them to lists.
 
         `library` computes with the lists. It is None in functions: then ids may be
@@ -223,7 +137,7 @@ class LabelFormat(InputFormat):
         sample_weight: Any,
         mask: Any = None,
         library: Library | None = None,
-    ) -> ListsOfItems:
+    ) -> Lists:
         """Checks labels, scores, weights and mask."""
         library = library or _library_for(y_true, y_pred, sample_weight, mask)
         return read_labels(y_true, y_pred, sample_weight, mask, library=library)
@@ -287,7 +201,7 @@ class IdFormat(InputFormat):
         sample_weight: Any,
         mask: Any = None,
         library: Library | None = None,
-    ) -> ListsOfItems:
+    ) -> Lists:
         """Checks relevant and recommended ids, and weights."""
         self._refuse_mask(mask)
         if library is None:
@@ -329,7 +243,7 @@ class CatalogueFormat(InputFormat):
         sample_weight: Any,
         mask: Any = None,
         library: Library | None = None,
-    ) -> ListsOfItems:
+    ) -> Lists:
         """Checks ids, scores and weights."""
         self._refuse_mask(mask)
         library = library or _library_for(y_true, y_pred, sample_weight)

@@ -18,6 +18,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.columns.values import Codes, as_list
 from tfrankmetrics.inputs.dense import first_value, require_shape
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -28,7 +29,7 @@ from tfrankmetrics.inputs.relevant_ids import (
     require_below,
     require_finite_relevance,
 )
-from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
+from tfrankmetrics.inputs.weights import query_weights
 from tfrankmetrics.ranking.items import Items, count
 from tfrankmetrics.ranking.ranked_items import depth_for
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -40,25 +41,13 @@ FIRST_OTHER = 2**62
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class IdLists:
+class IdLists(Lists):
     """Relevant and recommended ids, checked."""
 
     relevant: Array  # [B, M] int64
     relevance: Array  # [B, M] float64
     recommended: Array  # [B, K] int64, best first
-    query_weights: Array | None  # [B] float64
     count_repeats: bool  # whether repeated recommendations are counted each time
-    has_subtopics = False
-
-    @property
-    def num_queries(self) -> Array:
-        """B, int64."""
-        return xp.shape(self.recommended, out_type=xp.int64)[0]
-
-    @property
-    def elements_per_query(self) -> int:
-        """Roughly how many numbers one query takes in memory."""
-        return self.relevant.shape[1] + self.recommended.shape[1]
 
     def has_valid_values(self) -> Array:
         """Whether all ids and grades of a query are valid, `[B]`."""
@@ -85,7 +74,7 @@ class IdLists:
                 f"Received one in query {np.argwhere(gaps)[0][0]}."
             )
         require_finite_relevance(self.relevance)
-        require_valid_weights(self.query_weights)
+        super().require_valid_values()
 
     def ascending_relevant(self) -> tuple[Array, Array]:
         """The relevant ids in ascending order, at least one, and their relevance."""
@@ -158,10 +147,6 @@ class IdLists:
             at_ranks=ids, exists=ids != PADDING, query_weights=self.query_weights
         )
 
-    @property
-    def num_items(self) -> None:
-        """Unknown: a list contains some of the items only."""
-
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError for a recommended id that is not below a number."""
         require_below(number, metric, np.asarray(self.recommended))
@@ -219,12 +204,15 @@ def read_ids(
         "Relevant and recommended ids must be for the same number of queries. "
         f"{received}",
     )
+    weights = None
+    if sample_weight is not None:
+        weights = query_weights(sample_weight, recommended)
     return IdLists(
-        relevant,
-        relevance_of(relevant, relevance),
-        recommended,
-        None if sample_weight is None else query_weights(sample_weight, recommended),
-        count_repeats,
+        relevant=relevant,
+        relevance=relevance_of(relevant, relevance),
+        recommended=recommended,
+        query_weights=weights,
+        count_repeats=count_repeats,
     )
 
 

@@ -7,7 +7,6 @@ the result NaN. In contrast, `evaluate`, which runs outside a graph, raises an e
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +26,7 @@ from tfrankmetrics.inputs.dense import (
     require_keys,
     with_shape_of,
 )
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.relevant_ids import as_ids, require_below
 from tfrankmetrics.inputs.rows import Dense
 from tfrankmetrics.inputs.weights import (
@@ -43,7 +43,7 @@ from tfrankmetrics.ranking.ties import TieBreaking
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LabelLists:
+class LabelLists(Lists):
     """Labels and scores, checked.
 
     A label is 0 for padding and for negative labels, so that formulas can add up labels
@@ -53,7 +53,6 @@ class LabelLists:
     labels: Array  # [B, N] or [B, N, T] float32 or float64, >= 0
     scores: Array  # [B, N] float32, float64 or int64
     valid: Array  # [B, N] bool, False for padding
-    query_weights: Array | None = None  # [B] float64
     item_weights: Array | None = None  # [B, N] float64, 0 in padding
     judged: Array | None = None  # [B, N] bool; None if all valid items were judged
     item_ids: Array | None = None  # [B, N] int64, in tables with items
@@ -62,17 +61,7 @@ class LabelLists:
     num_weighted: Array | None = None
 
     @property
-    def num_queries(self) -> Array:
-        """B, int64."""
-        return xp.shape(self.labels, out_type=xp.int64)[0]
-
-    @property
-    def elements_per_query(self) -> int:
-        """Roughly how many numbers one query takes in memory."""
-        return math.prod(self.labels.shape[1:])
-
-    @property
-    def has_subtopics(self) -> bool:
+    def has_subtopics(self) -> bool:  # type: ignore[override]
         """Whether items have a label for each subtopic."""
         return self.labels.ndim == 3
 
@@ -91,7 +80,7 @@ class LabelLists:
                 f"Received: {first_value(invalid, self.labels)}."
             )
         require_valid_weights(self.item_weights)
-        require_valid_weights(self.query_weights)
+        super().require_valid_values()
 
     def without_zero_weights(self) -> LabelLists:
         """The lists without items of weight 0, if items have weights."""
@@ -170,11 +159,7 @@ class LabelLists:
     ) -> Recommended:
         """The items with the highest scores, in tables with a column of items."""
         if self.item_ids is None:
-            raise ValueError(
-                "Metrics of which items are recommended require item ids. Received: "
-                "labels without any. Pass y_true={'labels': ..., 'item_ids': ...}, "
-                "`item_ids` of a table, or inputs='ids' or 'catalogue'."
-            )
+            return super().recommend(deepest, tie_breaking, first_query)
         scores = xp.select(self.valid, self.scores, lowest_score(self.scores))
         return recommend_by_score(
             scores,
@@ -184,10 +169,6 @@ class LabelLists:
             first_query,
             self.query_weights,
         )
-
-    @property
-    def num_items(self) -> None:
-        """Unknown: a list contains some of the items only."""
 
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError for the number of an item that is not below a number."""
@@ -292,7 +273,14 @@ def _as_lists(
         values = xp.where(is_valid, values, 0)
     if item_weights is not None:
         item_weights = xp.where(valid, item_weights, 0)
-    return LabelLists(values, scores, valid, query_weights, item_weights, judged)
+    return LabelLists(
+        labels=values,
+        scores=scores,
+        valid=valid,
+        query_weights=query_weights,
+        item_weights=item_weights,
+        judged=judged,
+    )
 
 
 def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any, Any]:

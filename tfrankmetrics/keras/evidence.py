@@ -16,7 +16,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
-from tfrankmetrics.inputs.formats import InputFormat, arrays_of, with_arrays
+from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.label_mistakes import (
     GRADES_RULE,
     HIGHEST_GRADE,
@@ -135,7 +135,7 @@ class Evidence:
         """
         if lists.has_subtopics:
             highest = xp.max(lists.labels, axis=2)
-            lists = with_arrays(lists, {"labels": highest})
+            lists = lists.with_arrays({"labels": highest})
         if isinstance(lists, CatalogueLists):
             counts = [once_per_graph(_scores_of_catalogue, lists)]
             counts.append(once_per_graph(_excluded, lists))
@@ -181,8 +181,8 @@ class Evidence:
 
 def looked_at(lists: Any) -> Any:
     """Some of the queries, in arrays of NumPy."""
-    arrays = arrays_of(lists).items()
-    return with_arrays(lists, {n: np.asarray(array[QUERIES]) for n, array in arrays})
+    arrays = lists.arrays.items()
+    return lists.with_arrays({n: np.asarray(array[QUERIES]) for n, array in arrays})
 
 
 def _scores_of_catalogue(lists: CatalogueLists) -> Array:

@@ -16,13 +16,9 @@ from tfrankmetrics.columns.slices import (
     slices_of,
 )
 from tfrankmetrics.compute.items import require_known_items, with_num_items
-from tfrankmetrics.inputs.formats import (
-    InputFormat,
-    ListsOfItems,
-    input_format,
-    with_arrays,
-)
+from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.inputs.label_mistakes import LabelRules
+from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import (
     Measure,
     keep_zero_weights,
@@ -91,9 +87,9 @@ class Request:
                 "lower_is_better=True requires scores. Received: inputs='ids', with "
                 "recommended ids, best first. Omit it."
             )
-        return with_arrays(lists, {"scores": -lists.scores})
+        return lists.with_arrays({"scores": -lists.scores})
 
-    def for_items_of(self, lists: ListsOfItems) -> Request:
+    def for_items_of(self, lists: Lists) -> Request:
         """The same request, with the number of items in the lists.
 
         Raises:

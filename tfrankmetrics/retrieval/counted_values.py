@@ -62,7 +62,7 @@ def values_of_ranks(
                 tied=counts.tied,
                 tied_before=counts.tied_before,
                 num_retrieved=ranks.num_retrieved[part],
-                num_items=num_items[part],
+                list_sizes=num_items[part],
                 some_ranks=some_ranks,
                 num_candidates=num_candidates,
                 query_weights=None if query_weights is None else query_weights[part],

@@ -1,0 +1,93 @@
+"""The lists of queries that every input format is read to."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import ClassVar, TypeVar
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.inputs.weights import require_valid_weights
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import Recommended
+from tfrankmetrics.ranking.ties import TieBreaking
+
+T = TypeVar("T", bound="Lists")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Lists:
+    """Checked lists of some queries, the base of those of each input format.
+
+    The first axis of every array is the query, so that a slice of all arrays is a slice
+    of the queries. A subclass implements `rank` and `has_valid_values`, and overrides
+    what else differs.
+    """
+
+    query_weights: Array | None = None  # [B] float64
+
+    has_subtopics: ClassVar[bool] = False  # whether labels are [B, N, T]
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """The arrays, by the name of their field."""
+        return {n: value for n, value in vars(self).items() if hasattr(value, "dtype")}
+
+    def with_arrays(self: T, arrays: Mapping[str, Array]) -> T:
+        """The same lists with other arrays in these fields."""
+        return dataclasses.replace(self, **arrays)
+
+    @property
+    def num_queries(self) -> Array:
+        """B, int64."""
+        return xp.shape(next(iter(self.arrays.values())), out_type=xp.int64)[0]
+
+    @property
+    def elements_per_query(self) -> int:
+        """How many numbers one query has in its widest array."""
+        return max(math.prod(array.shape[1:]) for array in self.arrays.values())
+
+    @property
+    def num_items(self) -> int | None:
+        """V, if the lists contain the scores of a catalogue."""
+        return None
+
+    def has_valid_values(self) -> Array:
+        """Whether the labels or ids of each query are valid, bool `[B]`."""
+        raise NotImplementedError
+
+    def require_valid_values(self) -> None:
+        """Raises ValueError for values that would make a result NaN."""
+        require_valid_weights(self.query_weights)
+
+    def require_items(self, number: int, metric: str) -> None:
+        """Raises ValueError if the items do not fit into a catalog of this size."""
+
+    def without_zero_weights(self: T) -> T:
+        """The lists without items of weight 0, if items have weights."""
+        return self
+
+    def rank(
+        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
+    ) -> RankedLists:
+        """Ranks each list, down to the deepest cutoff that will be read.
+
+        Args:
+            deepest: The deepest cutoff; None is the whole list.
+            tie_breaking: How equal scores are ordered.
+            first_query: Number of queries ranked before these. With ties="random" it
+                makes the result independent of the batch size.
+        """
+        raise NotImplementedError
+
+    def recommend(
+        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
+    ) -> Recommended:
+        """The recommended items by rank; the arguments are those of `rank`."""
+        raise ValueError(
+            "Metrics of which items are recommended require item ids. Received: labels "
+            "without any. Pass y_true={'labels': ..., 'item_ids': ...}, `item_ids` of "
+            "a table, or inputs='ids' or 'catalogue'."
+        )
