@@ -505,7 +505,7 @@ def test_plots_name_the_models_of_slices_once():
     (legend,) = axes[0].figure.legends
     pairs = ["B - A", "C - A", "C - B"]
     assert texts(legend.get_texts()) == [
-        *pairs, "significant (p < 0.05)", "not significant"
+        *pairs, "significant (adjusted p < 0.05)", "not significant"
     ]  # fmt: skip
     (of_one,) = tfr.compare({"A": values()["A"]}, by=by).plot("mrr")
     assert of_one.get_xlabel() == "mrr\n(A)"

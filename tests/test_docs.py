@@ -16,6 +16,7 @@ from code_blocks import run_blocks
 from doc_tables import DOCUMENTS, groups, text_of, updated
 
 import tfrankmetrics as tfr
+from tfrankmetrics import testing
 from tfrankmetrics.metrics.measure import METRICS
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -97,6 +98,7 @@ def test_reference_has_every_public_name():
     assert len(blocks) == len({*blocks})
     public = [*tfr.__all__, *(f"options.{name}" for name in tfr.options.__all__)]
     public.remove("Options")  # it is in `options`, too
+    public += [f"testing.{name}" for name in testing.__all__]
     for module in ["tfma", "beam"]:  # read, since Beam and TFMA may not be installed
         source = (ROOT / "tfrankmetrics" / module / "__init__.py").read_text("utf-8")
         names = re.search(r"^__all__ = (\[.*?\])", source, re.MULTILINE | re.DOTALL)

@@ -68,7 +68,7 @@ def test_other_labels_below_0_are_padding():
 def test_columns_of_a_frame_are_an_error(library):
     frame = library.DataFrame({"label": [1, 0, 1], "score": [0.1, 0.2, 0.3]})
     with pytest.raises(
-        ValueError, match=re.escape("y_true is a column of 3 rows. Use evaluate_rows")
+        ValueError, match=re.escape("y_true is a column of 3 rows. Call evaluate_rows")
     ):
         tfr.evaluate(frame["label"], frame["score"], ["mrr"])
     with pytest.raises(ValueError, match=re.escape("y_pred is a column")):
@@ -721,7 +721,7 @@ def test_ranked_positions_as_scores_are_a_warning():
         tfr.evaluate([[1, 0, 0]] * 4, [[2, 1, 0]] * 4, ["mrr"])
         tfr.evaluate(relevant, ranked, ["mrr"], inputs="ids")
     ranks = 1 + np.argsort(np.argsort(-scores[:, :4], axis=1), axis=1)
-    with pytest.warns(tfr.RankingWarning, match="1 to 4 .* pass the negative ranks"):
+    with pytest.warns(tfr.RankingWarning, match="1 to 4 .* pass lower_is_better=True"):
         tfr.evaluate(labels[:, :4], ranks, ["mrr"])
     with pytest.raises(ValueError, match="recommended ids rather than scores"):
         tfr.evaluate([[39]] * 10, ranked[:, :20], ["mrr"], inputs="catalogue")
@@ -789,7 +789,7 @@ def test_ranks_as_scores_are_a_warning():
     queries, items = np.repeat(range(6), 4), np.tile(range(4), 6)
     frame = pd.DataFrame({"query_id": queries, "item_id": items, "rank": items + 1})
     qrels = frame.assign(label=RNG.integers(0, 2, 24))
-    message = "whose lowest is the best. Pass the scores of the model, or the negative"
+    message = "whose lowest is the best. Pass the scores of the model, or lower"
     mixed = frame.sample(frac=1, random_state=0)
     for run in (frame, mixed):
         with pytest.warns(tfr.RankingWarning, match=message):
@@ -809,6 +809,7 @@ def test_ranks_as_scores_are_a_warning():
         tfr.evaluate_run(
             qrels, frame.assign(rank=-frame["rank"]), ["mrr"], score="rank"
         )
+        tfr.evaluate_run(qrels, frame, ["mrr"], score="rank", lower_is_better=True)
 
 
 def test_keras_2_without_its_package_is_named(monkeypatch):

@@ -176,8 +176,9 @@ def test_a_slice_named_all():
 def test_tuples_are_slices():
     result = tfr.evaluate(LABELS, SCORES, METRICS, by=[*zip(LANGUAGE, MARKET)])
     frame = result.to_pandas()
-    assert [*frame.index] == [*result]
-    assert frame["queries"].sum() == 60
+    assert [*frame.index] == [*result, "all"]
+    assert frame["queries"].tolist() == [*result.num_queries.values(), 60]
+    assert frame.loc["all", METRICS].to_dict() == result.whole
 
 
 def test_missing_numbers_are_a_slice():

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 MissingQueries = Literal["zero", "skip", "error"]
 UnjudgedQueries = Literal["skip", "error"]
 Unjudged = Literal["irrelevant", "drop"]
+Excluded = Mapping[Any, Iterable[Any]] | Literal["identical_ids"]
 
 
 def evaluate_run(
@@ -75,7 +76,7 @@ def evaluate_run(
     missing_queries: MissingQueries = "zero",
     unjudged_queries: UnjudgedQueries = "skip",
     unjudged: Unjudged = "irrelevant",
-    exclude: Mapping[Any, Iterable[Any]] | Literal["identical_ids"] | None = None,
+    exclude: Excluded | None = None,
     lower_is_better: bool = False,
     sample_weight: Any = None,
     by: Any = None,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from tfrankmetrics.evaluation.rows import (
     read_table,
 )
 from tfrankmetrics.evaluation.runs import (
+    Excluded,
     PairColumns,
     Unjudged,
     by_descending_item,
@@ -247,7 +248,7 @@ def explain_run(
     label: str = "label",
     score: str = "score",
     unjudged: Unjudged = "irrelevant",
-    exclude: Mapping[Any, Iterable[Any]] | Literal["identical_ids"] | None = None,
+    exclude: Excluded | None = None,
     lower_is_better: bool = False,
     **options: Unpack[Options],
 ) -> Explanation:
