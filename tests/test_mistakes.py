@@ -498,7 +498,6 @@ def test_a_metric_object_is_silent_about_valid_labels(how):
         (rng.integers(0, 6, shape), {}),
         (np.ones(shape), {}),  # implicit feedback
         (np.zeros(shape), {}),
-        (rng.integers(1, 3, shape), {}),  # two grades of relevant items
         (np.where(rng.random(shape) < 0.1, 1, rng.random(shape)), {}),
     ]
     with warnings.catch_warnings():
@@ -938,3 +937,75 @@ def test_weights_of_queries_in_any_order_are_no_mask():
             ["ndcg"],
             sample_weight=[0, 1, 0, 0],
         )
+
+
+@pytest.mark.parametrize("digits", [1, 3])
+def test_rounded_scores_that_are_swapped_with_labels_are_a_warning(digits):
+    labels, scores = RNG.integers(0, 3, (8, 10)), RNG.normal(size=(8, 10))
+    with pytest.warns(tfr.RankingWarning, match="probably swapped"):
+        tfr.evaluate(np.round(scores, digits), labels, ["ndcg"])
+
+
+def test_labels_of_1_and_2_without_0_are_a_warning():
+    labels, scores = RNG.integers(1, 3, (8, 10)), RNG.normal(size=(8, 10))
+    message = "so that each item is relevant"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 1.0}
+    metric = tfr.MeanReciprocalRank()
+    metric.update_state(labels, scores)
+    with pytest.warns(tfr.RankingWarning, match=message):
+        assert float(metric.result()) == 1.0
+
+
+def test_ids_none_of_which_match_are_a_warning():
+    relevant, recommended = (RNG.integers(low, low + 90, (8, 10)) for low in (0, 90))
+    with pytest.warns(tfr.RankingWarning, match="probably numbered differently"):
+        tfr.evaluate(relevant, recommended, ["mrr"], inputs="ids")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate(relevant[:1], recommended[:1], ["mrr"], inputs="ids")  # a few
+        recommended[3, 3] = relevant[5, 5]  # of a different query
+        tfr.evaluate(relevant, recommended, ["mrr"], inputs="ids")
+
+
+@pytest.mark.parametrize("name", ["pred_rank", "Rank", "item position"])
+def test_a_column_called_rank_may_be_in_any_order(name):
+    order = np.tile([3, 1, 2], 4)
+    labels = np.tile([0, 1, 0], 4)
+    data = {"q": np.repeat(range(4), 3), "label": labels, name: order}
+    with pytest.warns(tfr.RankingWarning, match="pass lower_is_better=True|or lower_"):
+        tfr.evaluate_rows("q", "label", name, ["mrr"], data=data)
+
+
+def test_pairs_of_an_item_and_a_score_are_no_ids():
+    with pytest.raises(ValueError, match=r"such as \('a', 0\.9\)\. Pass a dict"):
+        tfr.evaluate_run({"q": {"a": 1}}, {"q": [("a", 0.9), ("b", 0.5)]}, ["mrr"])
+    run = {"q": [("a", 9), ("b", 5)]}  # ids of two parts
+    assert tfr.evaluate_run({"q": {("a", 9): 1}}, run, ["mrr"]) == {"mrr": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: tfr.evaluate_rows(t, t["label"], t["score"], ["mrr"]), "data=frame"),
+        (lambda t: tfr.evaluate([["a"]], [["a"]], ["mrr"]), "pass inputs='ids'"),
+        (
+            lambda t: tfr.evaluate_rows("q", "label", "score", ["mrr"], data=t, model="m"),
+            r"evaluate_run\(model=",
+        ),
+        (
+            lambda t: tfr.evaluate_rows("q", "label", "score", ["mrr"], data=t, by="m"),
+            r"evaluate_run\(model=",
+        ),
+        (lambda t: tfr.evaluate([[1]], [[1]], ["mrr"], threshold=2), "`thresholds`"),
+        (lambda t: tfr.NDCG(k=[1, 5]), r"RankingMetrics\(\['ndcg@1', 'ndcg@5'\]\)"),
+        (
+            lambda t: tfr.evaluate([[1]], [[1]], ["mrr"], sample_weight=[-1]),
+            r"NaN or a negative number at index \[0\]",
+        ),
+    ],
+)  # fmt: skip
+def test_errors_name_the_call_that_was_meant(call, message):
+    table = pd.DataFrame({"q": [1, 1], "label": [0, 1], "score": [1.0, 2], "m": [0, 1]})
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(table)

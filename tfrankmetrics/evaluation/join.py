@@ -114,6 +114,11 @@ def without_excluded(predicted: Pairs, exclude: Any) -> Pairs:
     return Pairs(predicted.name, queries[kept], items[kept], numbers)
 
 
+def _is_pair(item: Any) -> bool:
+    """Whether an item is a pair of an id and a score, a float."""
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], float)
+
+
 def _excluded_items(query: Any, items: Any) -> list[Any]:
     if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
         raise ValueError(
@@ -161,6 +166,13 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
                 f"query {shortened(query)}."
             )
         items = _listed(of_query)
+        if name == "run" and items and all(map(_is_pair, items)):
+            raise ValueError(
+                "A ranked list of `run` must contain the ids of items. Received: pairs "
+                f"of an item and a score for the query {shortened(query)}, such as "
+                f"{shortened(items[0])}. Pass a dict from items to scores: "
+                "dict(pairs)."
+            )
         values = np.ones(len(items)) if name == "qrels" else -np.arange(len(items))
     else:
         raise ValueError(

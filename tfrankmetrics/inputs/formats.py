@@ -27,6 +27,7 @@ from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_if_all_judged,
     warn_if_flat,
+    warn_if_no_id_matches,
     warn_if_no_ids,
     warn_if_rankings,
     warn_if_relevant_are_excluded,
@@ -223,6 +224,14 @@ class IdFormat(InputFormat):
     ) -> None:
         """Warns of a 0 or 1 for each item instead of ids."""
         warn_if_no_ids(y_true)
+
+    def check_mistakes(
+        self, y_true: Any, y_pred: Any, mask: Any, lists: Any, reads_judgments: bool
+    ) -> None:
+        """Warns of a 0 or 1 for each item, and of ids none of which match."""
+        super().check_mistakes(y_true, y_pred, mask, lists, reads_judgments)
+        ids = np.asarray(lists.relevant), np.asarray(lists.recommended)
+        warn_if_no_id_matches(*ids)
 
 
 class CatalogueFormat(InputFormat):

@@ -125,7 +125,7 @@ class Labels(NamedTuple):
                     f"above {grades[-1]:g}, so that no item is relevant. "
                     f"{GRADES_RULE}"
                 )
-            elif self.lowest >= threshold and len(grades) > 2 and not may_be_all:
+            elif self.lowest >= threshold and len(grades) > 1 and not may_be_all:
                 warn(
                     f"{threshold_rule(threshold)} Received: labels from "
                     f"{self.lowest:g} to {grades[-1]:g}, so that each item is "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -99,12 +100,11 @@ def warn_if_swapped(y_true: Any, y_pred: Any) -> None:
     if labels.size < 4 or scores.size < 4:
         return
     are_labels = _are_grades(scores).all() and np.unique(scores).size > 1
-    are_scores = np.unique(labels).size > labels.size / 2
-    if are_labels and are_scores and (labels % 1 != 0).mean() > 0.5:
+    if are_labels and (labels % 1 != 0).mean() > 0.5:
         warn(
-            "Labels come before scores. Received: labels that are fractions and nearly "
-            "all different, and scores that are whole numbers from 0 to "
-            f"{scores.max():.0f}. They are probably swapped."
+            "Labels come before scores. Received: labels most of which are fractions, "
+            f"and scores that are whole numbers from 0 to {scores.max():.0f}. They are "
+            "probably swapped."
         )
 
 
@@ -176,9 +176,11 @@ def warn_if_ranks(
     """Warns of scores that are the ranks 1, 2, ... of the rows of each query.
 
     `queries_of_rows` returns the number of the query of each row, and `name` is the
-    name of the column of scores. If that is "rank", the rows may be in any order.
+    name of the column of scores. If that contains "rank" or "position", the rows may be
+    in any order.
     """
-    are_called_ranks = str(name).lower() in ("rank", "ranking", "position")
+    words = re.findall(r"[a-z]+", str(name).lower())
+    are_called_ranks = not {"rank", "ranks", "ranking", "position"}.isdisjoint(words)
     some = scores[:MOST_VALUES]
     if len(scores) < (2 if are_called_ranks else MANY):
         return
@@ -261,6 +263,20 @@ def warn_if_no_ids(relevant: Any) -> None:
             "Received: zeros and ones, in lists of more than two. If they indicate "
             "which items are relevant, pass them as labels, with scores and without "
             "`inputs`."
+        )
+
+
+def warn_if_no_id_matches(relevant: np.ndarray, recommended: np.ndarray) -> None:
+    """Warns if no recommended id, of any query, is a relevant one of any query."""
+    relevant, recommended = (ids[ids >= 0] for ids in (relevant, recommended))
+    if min(relevant.size, recommended.size) < MANY:
+        return
+    if not np.isin(recommended, relevant).any():
+        warn(
+            "Relevant and recommended ids must be those of the same items. Received: "
+            f"{recommended.size:,} recommended ids, none of which is among the "
+            f"{relevant.size:,} relevant ids of any query, so that all values are 0. "
+            "They are probably numbered differently."
         )
 
 

@@ -62,7 +62,6 @@ class LabelFacts(NamedTuple):
     labels: Any
     other_than_one: Any  # labels
     fractions: Any  # labels
-    above_two: Any  # labels
     no_grades: Any  # scores that are not 0, 1, 2, 3 or 4
     other_scores: Any  # than the first of the list
     nan_scores: Any
@@ -117,6 +116,8 @@ class Evidence:
             self._kinds = [ScoreFacts, ExcludedFacts]
         elif data.inputs == "labels":
             self._thresholds, are_powers = label_rules(measures)
+            if any(each.declaration.has_subtopics for each in measures):
+                self._thresholds = ()  # each item may be relevant to a subtopic
             weights = [WeightFacts] * keep_zero_weights(measures)
             thresholds = [ThresholdFacts] * len(self._thresholds)
             powers = [PowerFacts] * are_powers
@@ -223,7 +224,6 @@ def _found(lists: LabelLists) -> tuple[Array, Array, list[Array]]:
             valid,
             xp.not_equal(labels, 1),
             xp.not_equal(labels, xp.floor(labels)),
-            labels > 2,
             xp.not_equal(xp.astype(grades, scores.dtype), scores),
             xp.not_equal(scores, scores[:, :1]),
             xp.not_equal(scores, scores),
@@ -339,13 +339,13 @@ def _warn_of_threshold(
     if labels.labels < MANY or labels.are_swapped:
         return
     ones = labels.labels - labels.other_than_one
-    has_three_grades = 0 < labels.above_two < labels.other_than_one and ones > 0
+    has_grades = 0 < ones < labels.labels
     if threshold <= 1 and reached == 0 < labels.fractions:
         warn(
             f"{threshold_rule(threshold)} Received in {name!r}: labels above 0, all of "
             f"which are below {threshold:g}, so that no item is relevant. {GRADES_RULE}"
         )
-    elif reached == labels.labels and has_three_grades:
+    elif reached == labels.labels and has_grades:
         warn(
             f"{threshold_rule(threshold)} Received in {name!r}: labels of several "
             "grades, all of which reach the threshold, so that each item is relevant. "
