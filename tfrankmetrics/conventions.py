@@ -60,8 +60,19 @@ class Convention:
         return "\n".join([f'convention="{self.name}": {self.tools}', *lines])
 
 
-# If a tool orders tied items at random, ties="expected" returns its expected value. If
-# it keeps them in some fixed order, the convention uses "stable".
+# What most tools with NDCG and binary metrics choose. A convention below states what
+# differs. If a tool orders tied items at random, ties="expected" returns its expected
+# value. If it keeps them in some fixed order, the convention uses "stable".
+_BASE = {
+    "gain": "exponential",
+    "discount": "log2",
+    "ideal": "judged",
+    "relevance_threshold": 1.0,
+    "denominator": {"map": "relevant", "recall": "relevant", "precision": "list"},
+    "ties": "expected",
+    "empty": "zero",
+}
+
 _ALL = (
     Convention(
         "tf_ranking",
@@ -81,10 +92,7 @@ _ALL = (
             "alpha_dcg",
         ),
         {
-            "gain": "exponential",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
+            **_BASE,
             "denominator": {
                 "map": "relevant",
                 "recall": "relevant",
@@ -92,7 +100,6 @@ _ALL = (
                 "precision_ia": "list",
                 "bpref": "min(relevant, irrelevant)",
             },
-            "ties": "expected",
             "empty": {"arp": "skip", "opa": "skip", "others": "zero"},
             "zero_weight": {
                 "precision_ia": "keep",
@@ -108,38 +115,15 @@ _ALL = (
         "keras_rs",
         "keras-rs",
         ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
-        {
-            "gain": "exponential",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
-            "denominator": {
-                "map": "relevant",
-                "recall": "relevant",
-                "precision": "list",
-            },
-            "ties": "expected",
-            "empty": "zero",
-            "zero_weight": "mask",
-            "over": "first",
-        },
+        {**_BASE, "zero_weight": "mask", "over": "first"},
     ),
     Convention(
         "rax",
         "rax",
         ("ndcg", "dcg", "map", "mrr", "precision", "recall", "opa"),
         {
-            "gain": "exponential",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
-            "denominator": {
-                "map": "relevant",
-                "recall": "relevant",
-                "precision": "list",
-            },
+            **_BASE,
             "ties": {"opa": "expected", "others": "stable"},
-            "empty": "zero",
             "zero_weight": "keep",
             "average": "macro",
             "over": "first",
@@ -163,10 +147,8 @@ _ALL = (
             "rbp",
         ),
         {
+            **_BASE,
             "gain": "linear",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
             "denominator": {
                 "map": "relevant",
                 "recall": "relevant",
@@ -175,7 +157,6 @@ _ALL = (
                 "bpref": "min(relevant, irrelevant)",
             },
             "ties": "stable",
-            "empty": "zero",
             "over": "first",
             "persistence": 0.8,
             "graded": True,
@@ -186,10 +167,8 @@ _ALL = (
         "scikit-learn",
         ("ndcg", "dcg", "map", "auc", "coverage_error"),
         {
+            **_BASE,
             "gain": "linear",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
             "denominator": "relevant",
             "ties": {"coverage_error": "worst", "others": "expected"},
             "empty": {"auc": "skip", "others": "zero"},
@@ -201,13 +180,9 @@ _ALL = (
         "torchmetrics",
         ("ndcg", "map", "mrr", "precision", "recall", "hit_rate", "r_precision", "auc"),
         {
+            **_BASE,
             "gain": "linear",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
             "denominator": {"map": "hits", "recall": "relevant", "precision": "k"},
-            "ties": "expected",
-            "empty": "zero",
             "over": "first",
             "average": "macro",
         },
@@ -216,15 +191,7 @@ _ALL = (
         "lightgbm",
         "LightGBM",
         ("ndcg", "map"),
-        {
-            "gain": "exponential",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
-            "denominator": "min(k, relevant)",
-            "ties": "stable",
-            "empty": "one",
-        },
+        {**_BASE, "denominator": "min(k, relevant)", "ties": "stable", "empty": "one"},
     ),
     Convention(
         "kaggle",
@@ -242,10 +209,7 @@ _ALL = (
         "XGBoost",
         ("ndcg", "map", "precision"),
         {
-            "gain": "exponential",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
+            **_BASE,
             "denominator": {"map": "min(k, relevant)", "precision": "list"},
             "ties": "stable",
             "empty": {"precision": "zero", "others": "one"},
@@ -256,10 +220,8 @@ _ALL = (
         "CatBoost",
         ("ndcg", "dcg", "map", "mrr", "precision", "recall", "pfound", "auc"),
         {
+            **_BASE,
             "gain": "linear",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
             "denominator": {
                 "map": "min(k, relevant)",
                 "recall": "relevant",
@@ -278,17 +240,13 @@ _ALL = (
         "Spark",
         ("ndcg", "map", "precision", "recall"),
         {
-            "gain": "exponential",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
+            **_BASE,
             "denominator": {
                 "map": "min(k, relevant)",
                 "recall": "relevant",
                 "precision": "k",
             },
             "ties": "stable",
-            "empty": "zero",
         },
     ),
     Convention(
@@ -296,16 +254,13 @@ _ALL = (
         "RecBole",
         ("ndcg", "map", "mrr", "precision", "recall", "hit_rate", "auc", "gauc"),
         {
+            **_BASE,
             "gain": "linear",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
             "denominator": {
                 "map": "min(k, relevant)",
                 "recall": "relevant",
                 "precision": "k",
             },
-            "ties": "expected",
             "empty": "skip",
             "over": "first",
             "average": "relevant",
@@ -316,15 +271,9 @@ _ALL = (
         "recommenders",
         ("ndcg", "map", "precision", "recall"),
         {
+            **_BASE,
             "gain": "linear",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
-            "denominator": {
-                "map": "relevant",
-                "recall": "relevant",
-                "precision": "k",
-            },
+            "denominator": {"map": "relevant", "recall": "relevant", "precision": "k"},
             "ties": "stable",
             "empty": "skip",
         },
@@ -345,10 +294,9 @@ _ALL = (
         "LensKit",
         ("ndcg", "dcg", "map", "mrr", "precision", "recall", "hit_rate", "rbp"),
         {
+            **_BASE,
             "gain": "linear",
             "discount": "jarvelin",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
             "denominator": {
                 "map": "min(retrieved, relevant)",
                 "recall": "min(k, relevant)",
