@@ -1,9 +1,8 @@
 """The input formats: `inputs="labels"`, `"ids"` and `"catalogue"`.
 
 Each format has a module that checks the arguments of users and converts them to lists.
-Its class defines how arrays are read, how queries that come one at a time are padded,
-and which mistakes are likely. All lists derive from one class, so that the code that
-uses them does not depend on the format.
+Its class defines how arrays are read, and which mistakes are likely. All lists derive
+from one class, so that the code that uses them does not depend on the format.
 """
 
 from __future__ import annotations
@@ -33,12 +32,6 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_relevant_are_excluded,
     warn_if_swapped,
 )
-from tfrankmetrics.inputs.padding import (
-    Arrays,
-    pad_ids,
-    pad_ids_of_catalogue,
-    pad_labels_and_scores,
-)
 from tfrankmetrics.options import Duplicates, Inputs
 from tfrankmetrics.rules import rule_of, shortened
 
@@ -56,10 +49,6 @@ class InputFormat:
     """
 
     inputs: ClassVar[str]  # the name, as in inputs="ids"
-    # Whether a model with one score for each example could be taken for lists.
-    may_be_pointwise: ClassVar[bool] = False
-    takes_query_key: ClassVar[bool] = False  # whether rows of a query may be apart
-    kinds: ClassVar[str] = "fiub"  # of the dtypes of labels or ids, and of scores
     # Further causes of a NaN result, and their remedy.
     causes_of_nan: ClassVar[str] = ""
     hint_for_nan: ClassVar[str] = ""
@@ -86,10 +75,6 @@ class InputFormat:
         `library` computes with the lists. It is None in functions: then ids may be
         strings, and NumPy ranks lists without tensors.
         """
-        raise NotImplementedError
-
-    def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Arrays of queries that came one at a time."""
         raise NotImplementedError
 
     def refuse_mistakes(self, y_true: Any, y_pred: Any) -> None:
@@ -128,8 +113,6 @@ class LabelFormat(InputFormat):
     """Labels and scores."""
 
     inputs = "labels"
-    may_be_pointwise = True
-    takes_query_key = True
 
     def read(
         self,
@@ -142,10 +125,6 @@ class LabelFormat(InputFormat):
         """Checks labels, scores, weights and mask."""
         library = library or _library_for(y_true, y_pred, sample_weight, mask)
         return read_labels(y_true, y_pred, sample_weight, mask, library=library)
-
-    def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Labels and scores of queries that came one at a time."""
-        return pad_labels_and_scores(y_true, y_pred)
 
     def refuse_mistakes(self, y_true: Any, y_pred: Any) -> None:
         """Raises ValueError for columns of a frame."""
@@ -182,7 +161,6 @@ class IdFormat(InputFormat):
 
     duplicates: Duplicates = "first"
     inputs = "ids"
-    kinds = "fiubSUO"  # ids may be text
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -214,10 +192,6 @@ class IdFormat(InputFormat):
             count_repeats=self.duplicates == "all",
             library=library or _library_for(y_true, y_pred, sample_weight),
         )
-
-    def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of queries that came one at a time."""
-        return pad_ids(y_true, y_pred)
 
     def warn_of_mistakes(
         self, y_true: Any, lists: Lists, reads_judgments: bool
@@ -257,10 +231,6 @@ class CatalogueFormat(InputFormat):
         self._refuse_mask(mask)
         library = library or _library_for(y_true, y_pred, sample_weight)
         return read_catalogue(y_true, y_pred, sample_weight, library=library)
-
-    def pad(self, y_true: Arrays, y_pred: Arrays) -> tuple[np.ndarray, np.ndarray]:
-        """Ids and scores of queries that came one at a time."""
-        return pad_ids_of_catalogue(y_true, y_pred)
 
     def warn_of_mistakes(self, y_true: Any, lists: Any, reads_judgments: bool) -> None:
         """Warns of relevant items that are excluded, and of ranks as scores."""

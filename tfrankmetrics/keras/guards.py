@@ -51,7 +51,7 @@ def check_use_in_keras(metric: Updated, y_pred: Any) -> None:
         # Keras itself distinguishes single results, except for its "loss".
         if metric.result_keys or metric.name == "loss":
             _refuse_lost_keys(model)
-    if metric.input_format.may_be_pointwise:
+    if metric.input_format.inputs == "labels":
         _refuse_single_items(y_pred, model)
 
 

@@ -161,7 +161,7 @@ def _computations(
 
 
 def _refuse_query_key(data: InputFormat, query_key: str | None) -> None:
-    if query_key and not data.takes_query_key:
+    if query_key and data.inputs != "labels":
         raise ValueError(
             f"With {data}, each example contains a whole query, so that a `query_key` "
             f"is meaningless. Received: query_key={query_key!r}. Omit it."

@@ -21,6 +21,7 @@ from tfrankmetrics.inputs.label_mistakes import Labels
 from tfrankmetrics.inputs.mistakes import MANY, ScoreCounts, warn
 from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
+from tfrankmetrics.tfma.padding import PAD
 
 # Without a query key, a slice with this many lists, all of one item, consists of rows.
 MIN_LISTS_OF_ONE_ITEM = 5
@@ -118,7 +119,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
             raise ValueError(accumulator.mistake)
         num_lists = accumulator.num_lists
         all_of_one = num_lists >= MIN_LISTS_OF_ONE_ITEM and accumulator.longest == 1
-        if all_of_one and not self._query_key and self._data.takes_query_key:
+        if all_of_one and not self._query_key and self._data.inputs == "labels":
             # No error, which one small slice would raise for the whole evaluation.
             warn(
                 "Lists must have more than one item for their order to mean anything. "
@@ -180,7 +181,9 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         return found
 
     def _require_values(self, values: Any, name: str, option: str) -> None:
-        kinds = "fiub" if option == "example_weight_key" else self._data.kinds
+        kinds = "fiub"
+        if self._data.inputs == "ids" and option != "example_weight_key":
+            kinds += "SUO"  # ids may be text
         _require_kind(values, name, option, kinds)
 
     def evaluated(self, accumulator: _Sums) -> Evaluated:
@@ -188,7 +191,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         waiting = accumulator.waiting
         is_labels = self._data.inputs == "labels"
         weights = _weights(waiting, is_labels) if self._is_weighted else None
-        labels, predictions = self._data.pad(
+        labels, predictions = PAD[self._data.inputs](
             [query.labels for query in waiting], [query.scores for query in waiting]
         )
         lists = self._data.read(labels, predictions, weights, library="tensorflow")

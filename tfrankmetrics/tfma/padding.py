@@ -79,3 +79,11 @@ def _as_rows(
     rows = np.full((len(arrays), lengths.max()), padding, dtype or values.dtype)
     rows[np.arange(rows.shape[1]) < lengths[:, np.newaxis]] = values
     return rows, lengths
+
+
+# How the queries of each input format are padded.
+PAD = {
+    "labels": pad_labels_and_scores,
+    "ids": pad_ids,
+    "catalogue": pad_ids_of_catalogue,
+}
