@@ -249,7 +249,7 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.NDCG(dtype="int32"), "must be a float", "dtype='int32'"),
         (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels, k: labels), "maps an array to one of the same shape", "TypeError"),
         (lambda: tfr.RankingMetrics(["ndgc@10"]), "Did you mean 'ndcg@10'?", "'ndgc@10'"),
-        (lambda: tfr.RankingMetrics(["avg@5"]), "one of 'ndcg', 'dcg', ", "'avg@5'"),
+        (lambda: tfr.RankingMetrics(["avg@5"]), "The names are 'ndcg', 'dcg', ", "'avg@5'"),
         (lambda: tfr.RankingMetrics(["sucess@1"]), "Did you mean 'hit_rate@1'?", "'sucess@1'"),
         (lambda: tfr.MeanReciprocalRank(convention="keras-rs"), "Did you mean 'keras_rs'?", "'keras-rs'"),
         (lambda: tfr.MeanReciprocalRank(convention="ranx"), "Did you mean 'trec_eval'?", "'ranx'"),

@@ -33,6 +33,7 @@ from tfrankmetrics.rules import (
     Conflict,
     check_conflicts,
     check_option,
+    is_int,
     listed,
     shortened,
 )
@@ -305,7 +306,7 @@ def make_measure(
         if hasattr(types[option], "words") and value is not None:
             complete[option] = value = types[option].of(option, value)
         check_option(name, option, value, types[option])
-    if isinstance(k, (list, tuple)):
+    if isinstance(k, (list, tuple)) and all(map(is_int, k)):
         names = [f"{name}@{each}" for each in k]
         raise ValueError(
             f"`k` of `{name}` must be one cutoff. Received: k={shortened(k)}. For "
