@@ -44,7 +44,7 @@ serve-docs:
 
 # The tables of the documents that follow from the declarations of metrics.
 tables:
-	python tests/doc_tables.py
+	PYTHONPATH=. python tests/doc_tables.py
 
 # The package as PyPI gets it, in dist/.
 dist:

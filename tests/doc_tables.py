@@ -62,11 +62,15 @@ def groups():
         else:
             section.append(name)
     listed_names = [name for names in found.values() for name in names]
-    if sorted(listed_names) != sorted(METRICS):
+    if missing := sorted({*METRICS} - {*listed_names}):
+        raise ValueError(f"Write a card in {CARDS} for each of {missing}.")
+    if unknown := sorted({*listed_names} - {*METRICS}):
         raise ValueError(
-            f"{CARDS} must have one card for each metric. Received: one too many or too "
-            f"few of {sorted({*listed_names} ^ {*METRICS}) or listed_names}."
+            f"{CARDS} has cards for {unknown}, which are no metrics. Remove them, or "
+            "export their classes in tfrankmetrics/metrics/__init__.py."
         )
+    if len({*listed_names}) < len(listed_names):
+        raise ValueError(f"{CARDS} has two cards for one of {listed_names}.")
     return found
 
 

@@ -54,7 +54,8 @@ def description_of(documentation, option):
     """The text about an argument in a docstring."""
     text = f"{documentation}\n"
     found = re.search(rf"^ +{option}: ((?:.*\n)(?:     .*\n)*)", text, re.M)
-    assert found, option
+    first = text.partition("\n")[0]
+    assert found, f"describe `{option}` in the docstring that begins {first!r}"
     return " ".join(found[1].split())
 
 
@@ -162,7 +163,7 @@ def test_the_options_type_has_every_option_of_every_metric():
     # The choices of `denominator` differ between metrics, so it is set on objects.
     expected = all_options - {"denominator"} | {"convention"}
     types = typing.get_type_hints(tfr.Options, include_extras=True)
-    assert types.keys() == expected
+    assert types.keys() == expected, "correct the keys of Options in options.py"
     documentation = inspect.getdoc(tfr.Options)
     for option in types:
         assert description_of(documentation, option)

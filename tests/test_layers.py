@@ -8,6 +8,7 @@ import pytest
 from cases import METRICS
 
 import tfrankmetrics as tfr
+from tfrankmetrics import options
 
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
@@ -105,10 +106,35 @@ def test_type_checkers_see_the_public_names():
     imports = [node for node in ast.walk(stub) if isinstance(node, ast.ImportFrom)]
     shown = {alias.name: node.module for node in imports for alias in node.names}
     for name, module in tfr._MODULES.items():
+        assert name in shown, f"import {name} in tfrankmetrics/__init__.pyi"
         assert shown.pop(name).startswith(f"{tfr.__name__}.{module}")
-    assert not shown
+    assert not shown, f"add {sorted(shown)} to _NAMES in tfrankmetrics/__init__.py"
     (listed,) = (node for node in stub.body if isinstance(node, ast.Assign))
-    assert sorted(ast.literal_eval(listed.value)) == tfr.__all__
+    differs = {*ast.literal_eval(listed.value)} ^ {*tfr.__all__}
+    assert not differs, f"correct __all__ of tfrankmetrics/__init__.pyi: {differs}"
+
+
+def test_metrics_and_the_types_of_options_are_public():
+    classes = {each.cls.__name__ for each in METRICS.values()}
+    private = classes - {*tfr.__all__}
+    assert not private, (
+        f"export {private} in metrics/__init__.py, in _NAMES of "
+        "tfrankmetrics/__init__.py and in tfrankmetrics/__init__.pyi"
+    )
+    tree = ast.parse(PACKAGE.joinpath("options.py").read_text("utf-8"))
+    (cls,) = (each for each in tree.body if getattr(each, "name", "") == "Options")
+    fields = [each.annotation for each in cls.body if isinstance(each, ast.AnnAssign)]
+    names = {
+        each.id
+        for field in fields
+        for each in ast.walk(field)
+        if isinstance(each, ast.Name)
+    }
+    missing = names - {*options.__all__, "bool", "ItemData"}
+    assert not missing, (
+        f"name the type of an option in tfrankmetrics/options.py, and add it to its "
+        f"__all__: {missing}"
+    )
 
 
 def test_dir_lists_the_public_names():
