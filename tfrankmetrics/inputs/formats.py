@@ -262,7 +262,8 @@ def input_format(
             support `duplicates`.
     """
     inputs = LabelFormat.inputs if inputs is None else inputs
-    inputs = "catalogue" if inputs == "catalog" else inputs
+    if isinstance(inputs, str) and inputs == "catalog":
+        inputs = "catalogue"
     for name, value, annotation in (
         ("inputs", inputs, Inputs),
         ("duplicates", duplicates, Duplicates | None),
