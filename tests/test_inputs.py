@@ -266,6 +266,7 @@ def test_weights_of_the_wrong_batch_size_are_not_broadcast():
         (lambda: tfr.RankingMetrics(["P@5", "precision@5"]), "'precision@5' twice", None),
         (lambda: tfr.RankingMetrics(["ndcg", tfr.NDCG(gain="linear")]), "'ndcg' twice", None),
         (lambda: tfr.RankingMetrics(["ndcg"], prefix=3), "must be a string", "3"),
+        (lambda: tfr.RankingMetrics(["ndcg"], name=3), "`name` must be a string", "3"),
         (lambda: tfr.RankingMetrics(["map", "mrr"], gain="linear"), "'gain', which no such metric accepts", None),
         (lambda: tfr.RankingMetrics([tfr.NDCG()], ties="stable"), "'ties', which no such metric accepts", None),
         (lambda: tfr.evaluate(ONE, ONE, ["map"], ideal="judged"), "'ideal', which no such metric accepts", None),

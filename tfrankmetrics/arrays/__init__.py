@@ -90,8 +90,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
     of_type: dict[type, Callable[..., Any]] = {}  # for the first argument, if a tensor
 
     def operation(*arguments: Any, like: Any = None, **options: Any) -> Any:
-        # Without other libraries there are no tensors. Lists of a few items are
-        # evaluated in 80% of the time.
+        # Without other libraries there are no tensors. This saves a fifth of the time
+        # of a call with a few short lists.
         if sys.modules.keys().isdisjoint(_OTHERS):
             return of_numpy(*arguments, **options)
         kind = type(arguments[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -45,8 +45,7 @@ def values_and_weights(
     of_lists = [each for each in measures if not each.declaration.reads_items]
     of_items = [each for each in measures if each.declaration.reads_items]
     columns = _columns_of_lists(of_lists, lists, first_query)
-    if of_items:  # which only lists of items contain
-        columns |= columns_of_items(of_items, cast(Lists, lists), first_query)
+    columns |= columns_of_items(of_items, lists, first_query)
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     is_valid = once_per_graph(type(lists).has_valid_values, lists)
     nan_if_invalid = xp.where(
@@ -127,7 +126,7 @@ def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
 
 def lists_of(zero_weight: ZeroWeight, lists: Any) -> Any:
     """The lists, without items of weight 0 if that masks them."""
-    if zero_weight == "keep" or getattr(lists, "item_weights", None) is None:
+    if zero_weight == "keep":
         return lists
     return once_per_graph(type(lists).without_zero_weights, lists)
 

@@ -22,6 +22,7 @@ from tfrankmetrics.columns.values import (
     from_pytorch,
     has_large_int,
     is_missing,
+    negated,
     require_labels,
     without_decimals,
 )
@@ -71,17 +72,26 @@ def read_judgments(qrels: Any, query: str, item: str, label: str) -> Pairs:
 
 
 def read_predictions(
-    run: Any, query: str, item: str, score: str, convert: Conversion
+    run: Any,
+    query: str,
+    item: str,
+    score: str,
+    convert: Conversion,
+    exclude: Any = None,
+    lower_is_better: bool = False,
 ) -> Pairs:
     """Predicted pairs, from a frame, or a dict of dicts or of ranked lists.
 
     `convert` converts the scores of a query in a dict, or of a column, to floats.
+    `exclude` and `lower_is_better` are arguments of `evaluate_run`.
     """
     pairs = _read("run", run, {"query": query, "item": item, "score": score}, convert)
-    return pairs._replace(numbers=convert(as_numbers("scores", pairs.numbers)))
+    scores = convert(as_numbers("scores", pairs.numbers))
+    pairs = pairs._replace(numbers=negated(scores) if lower_is_better else scores)
+    return pairs if exclude is None else _without_excluded(pairs, exclude)
 
 
-def without_excluded(predicted: Pairs, exclude: Any) -> Pairs:
+def _without_excluded(predicted: Pairs, exclude: Any) -> Pairs:
     """The predictions without some items, as `exclude` of `evaluate_run` names them."""
     queries, items = (
         as_objects(np.asarray(each).tolist())

@@ -145,9 +145,7 @@ def evaluate_table(
     columns = aligned({**columns_of(data, columns), "by": slice_columns})
     slice_columns = columns.pop("by")
     items = columns.pop("item_ids", None)
-    table = read_table(columns, groups)
-    if request.lower_is_better:
-        table.columns["scores"] = negated(table.columns["scores"])
+    table = read_table(columns, groups, request.lower_is_better)
     if items is not None:
         request, positions = items_of_rows(request, items)
         table.require_rows("item_ids", positions)
@@ -207,7 +205,9 @@ class Table(NamedTuple):
         return of_rows
 
 
-def read_table(given: dict[str, Any], groups: Any) -> Table:
+def read_table(
+    given: dict[str, Any], groups: Any, lower_is_better: bool = False
+) -> Table:
     """Checked columns of numbers, and the queries by their ids or by groups."""
     query_ids = given.pop("query_ids")
     if given["sample_weight"] is None:
@@ -233,6 +233,8 @@ def read_table(given: dict[str, Any], groups: Any) -> Table:
         ids, queries = queries_of_groups(groups, len(columns["labels"]))
     table = Table(columns, ids, queries, groups is None)
     _check_values(table)
+    if lower_is_better:
+        columns["scores"] = negated(columns["scores"])
     return table
 
 

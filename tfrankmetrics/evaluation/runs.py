@@ -17,7 +17,6 @@ from tfrankmetrics.columns.values import (
     are_missing,
     exact_scores,
     factorize,
-    negated,
 )
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.items import ExposureSums
@@ -29,7 +28,6 @@ from tfrankmetrics.evaluation.join import (
     join,
     read_judgments,
     read_predictions,
-    without_excluded,
 )
 from tfrankmetrics.evaluation.queries import queries_of_codes
 from tfrankmetrics.evaluation.query_table import QueryTable
@@ -208,11 +206,9 @@ def _evaluate_tables(
     query, item, label, score = names
     judged = read_judgments(qrels, query, item, label)
     convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
-    predicted = read_predictions(run, query, item, score, convert)
-    if request.lower_is_better:
-        predicted = predicted._replace(numbers=negated(predicted.numbers))
-    if exclude is not None:
-        predicted = without_excluded(predicted, exclude)
+    predicted = read_predictions(
+        run, query, item, score, convert, exclude, request.lower_is_better
+    )
     joined = join(judged, predicted)
     counts = _checked_counts(request, score, policies, joined, judged, predicted)
 

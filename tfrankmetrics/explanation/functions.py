@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.slices import rows_of
-from tfrankmetrics.columns.values import exact_scores, negated
+from tfrankmetrics.columns.values import exact_scores
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.values import without_one_subtopic
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS
@@ -16,7 +16,6 @@ from tfrankmetrics.evaluation.join import (
     join,
     read_judgments,
     read_predictions,
-    without_excluded,
 )
 from tfrankmetrics.evaluation.queries import Queries, queries_of_codes
 from tfrankmetrics.evaluation.rows import (
@@ -191,9 +190,7 @@ def explain_rows(
     given |= {"sample_weight": sample_weight, "item_ids": item_ids}
     given = aligned(columns_of(data, given))
     names = given.pop("item_ids")
-    table = read_table(given, groups)
-    if lower_is_better:
-        table.columns["scores"] = negated(table.columns["scores"])
+    table = read_table(given, groups, lower_is_better)
     names = range(len(table)) if names is None else np.asarray(names).tolist()
     if len(names) != len(table):
         raise ValueError(
@@ -293,11 +290,9 @@ def explain_run(
     def list_for(each: AskedMetric) -> OneList:
         is_trec_eval = each.convention == "trec_eval"
         convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
-        predicted = read_predictions(run, query, item, score, convert)
-        if lower_is_better:
-            predicted = predicted._replace(numbers=negated(predicted.numbers))
-        if exclude is not None:
-            predicted = without_excluded(predicted, exclude)
+        predicted = read_predictions(
+            run, query, item, score, convert, exclude, lower_is_better
+        )
         joined = join(judged, predicted)
         ids = rows_of("query", "query", judged.queries, joined.first_rows).tolist()
         number = _number_of(query_id, ids)

@@ -85,7 +85,7 @@ class Lists:
     def recommend(
         self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
     ) -> Recommended:
-        """The recommended items by rank; the arguments are those of `rank`."""
+        """The recommended items by rank. It takes the same arguments as `rank`."""
         raise ValueError(
             "Metrics of which items are recommended require item ids. Received: labels "
             "without any. Pass y_true={'labels': ..., 'item_ids': ...}, `item_ids` of "

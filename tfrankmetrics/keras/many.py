@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.compute.items import require_data_in_order
 from tfrankmetrics.keras.registration import register
-from tfrankmetrics.metrics.base import Twinned
+from tfrankmetrics.metrics.base import Twinned, require_name
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
 from tfrankmetrics.results.request import read_request
@@ -74,6 +74,7 @@ class RankingMetrics(Twinned):
             raise ValueError(
                 f"`prefix` must be a string. Received: {shortened(prefix)}."
             )
+        require_name(name)
         metrics = list(metrics) if isinstance(metrics, Iterator) else metrics
         given = {
             "inputs": inputs,

@@ -34,6 +34,12 @@ else:
     _Base = object
 
 
+def require_name(name: Any) -> None:
+    """Raises ValueError for a name of a metric object that is not a string."""
+    if not (name is None or isinstance(name, str)):
+        raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")
+
+
 class Twinned(_Base):
     """A class whose objects are of its twin, a subclass that is also a Keras metric."""
 
@@ -83,8 +89,7 @@ class SingleMetric(Twinned):
         data = input_format(inputs, given.pop("duplicates", None))
         measure = make_measure(self.declaration, given.pop("k", None), **given)
         check_inputs(measure, data)
-        if not (name is None or isinstance(name, str)):
-            raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")
+        require_name(name)
         super().__init__([measure], data, name or measure.name, dtype)
 
     def _bind(self, *args: Any, **given: Any) -> dict[str, Any]:

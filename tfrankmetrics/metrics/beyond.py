@@ -86,9 +86,7 @@ class ExposureGini(ItemMetric):
     0.75
 
     Args:
-        num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
-            Required unless a function is passed the scores of the whole catalog.
-            Default None.
+        num_items: As in `CatalogCoverage`. Default None.
         k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """
@@ -125,9 +123,7 @@ class ExposureEntropy(ItemMetric):
     2.0
 
     Args:
-        num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
-            Required unless a function is passed the scores of the whole catalog.
-            Default None.
+        num_items: As in `CatalogCoverage`. Default None.
         k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """
@@ -201,10 +197,7 @@ class Novelty(ItemMetric):
     2.0
 
     Args:
-        popularity: The popularity of each item, at least 0, in the order of the items'
-            ids, or a dict from the id of an item to it. `novelty` requires
-            probabilities above 0, such as (users of the item + 1) / (users + 1).
-            Required.
+        popularity: As in `MeanPopularity`. Required.
         k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """

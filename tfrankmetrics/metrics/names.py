@@ -101,20 +101,20 @@ def _hint_for_parameters(text: str) -> str:
 
 
 def _hint_for_name(text: str, name: str) -> str:
-    """The name that was probably meant; empty if there is none."""
+    """A hint at the name that the user probably meant, or an empty string."""
     end = text.removeprefix(name)
-    names = {each: known.name + end for each, known in METRICS.items()}
-    for known in declarations().values():  # MeanReciprocalRank: mean_reciprocal_rank
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known.cls.__name__)
-        names[words.lower()] = known.name + end
     if name.lower() in _MEANT:
         return f" Did you mean '{_MEANT[name.lower()]}{end}'?"
     suffix = re.fullmatch(r"([a-z_]+?)(?:_at)?[-_@ ]?(\d+|_k)", text.lower())
     if suffix and suffix[1] in METRICS:
-        known = METRICS[suffix[1]].name
+        meant = METRICS[suffix[1]].name
         if suffix[2] == "_k":
-            return f" Write the cutoff as a number, as in '{known}@10'."
-        return f" Did you mean '{known}@{suffix[2]}'?"
+            return f" Write the cutoff as a number, as in '{meant}@10'."
+        return f" Did you mean '{meant}@{suffix[2]}'?"
+    names = {each: known.name + end for each, known in METRICS.items()}
+    for known in declarations().values():  # MeanReciprocalRank: mean_reciprocal_rank
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known.cls.__name__)
+        names[words.lower()] = known.name + end
     hint = did_you_mean(name, (), names)
     if not hint:  # hits: hit_rate
         begin = name.lower().removesuffix("s")

@@ -165,7 +165,7 @@ def read_request(
 ) -> Request:
     """Checks metrics, options and the form of the result, which all functions share.
 
-    The arguments are those of `evaluate`.
+    `evaluate` describes the arguments.
     """
     data = input_format(inputs, duplicates)
     check_option("metrics", "per_query", per_query, bool)
