@@ -946,6 +946,25 @@ def test_movers_and_worst_queries_of_a_slice():
         comparison.movers("mrr", "old", in_slice="fr")
 
 
+def test_worst_queries_say_which_may_lack_relevant_items():
+    labels, scores = [[1, 0], [0, 0], [0, 1], [1, 0]], [[2, 1]] * 4
+    better = [[2, 1], [2, 1], [1, 2], [2, 1]]
+    models = {"a": scores, "b": better}
+
+    def worst(number, **options):
+        values = {
+            name: tfr.evaluate(labels, scores, ["mrr@1"], per_query=True, **options)
+            for name, scores in models.items()
+        }
+        return tfr.compare(values).worst_queries("mrr@1", "a", number=number)
+
+    found = worst(2)
+    assert found.queries == [1, 2]
+    assert "For 1 of them, each model has the value 0" in str(found)
+    assert "value 0" not in str(worst(1, empty="skip"))
+    assert worst(1, empty="skip").queries == [2]
+
+
 def test_movers_without_ids_have_numbers_and_their_own_column():
     models = {"gain": {"x": [1.0, 2.0]}, "b": {"x": [1.0, 3.0]}}
     found = tfr.compare(models).movers("x", "gain")

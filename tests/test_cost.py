@@ -87,7 +87,8 @@ def test_no_tensor_has_an_element_for_each_pair_of_ranks(k):
     sizes = tensor_sizes(update_function(tfr.RankingMetrics(names)), *lists())
     assert len(sizes) > 100
     assert min(sizes) >= 0  # all sizes are known
-    assert max(sizes) <= 2 * QUERIES * (ITEMS + 1)
+    # The largest tensor stacks the facts about the first 24 items of 24 lists.
+    assert max(sizes) <= 3 * QUERIES * (ITEMS + 1)
 
 
 @pytest.mark.slow("starts a process to measure its memory")

@@ -100,7 +100,7 @@ def test_item_weights_may_have_a_last_dimension_of_1_as_scores_may():
 
 
 def test_scores_of_subtopics_may_have_a_last_dimension_of_1():
-    labels, scores = [[[-2, 1], [1, 1]]], [[[2.0], [1.0]]]
+    labels, scores = [[[-2, 1], [1, 0]]], [[[2.0], [1.0]]]
     # At rank 1, the precision is 0 for the first subtopic and 1 for the second.
     assert tfr.evaluate(labels, scores, ["precision_ia@1"]) == {"precision_ia@1": 1 / 2}
 

@@ -20,6 +20,7 @@ from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from code_blocks import run_blocks
 from growth import require_growth_in_proportion, with_error
+from mistake_table import cases_at, require_found
 
 import tfrankmetrics as tfr
 import tfrankmetrics.beam
@@ -262,56 +263,24 @@ def test_batches_change_no_bit(monkeypatch, tmp_path):
         assert results_of(EvaluateRows(*COLUMNS, NAMES), rows, tmp_path) == expected
 
 
-def test_swapped_columns_are_a_warning(tmp_path):
-    rng = random.Random(0)
-    rows = [
-        {"query": n % 10, "label": rng.random(), "score": rng.randrange(3)}
-        for n in range(3000)
-    ]
-    with pytest.warns(tfr.RankingWarning, match="They are probably swapped"):
-        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
+@pytest.mark.parametrize("case", cases_at("beam rows"), ids=str)
+def test_a_mistake_is_found_in_rows(case, tmp_path):
+    def evaluate(data):
+        transform = EvaluateRows("query_id", "label", "score", [case.metric])
+        results_of(transform, data.rows.to_dict("records"), tmp_path)
+
+    require_found(case, evaluate)
 
 
-@pytest.mark.parametrize(
-    ("label", "message"),
-    [
-        (lambda rng: rng.randrange(1, 6), "so that each item is relevant"),
-        (lambda rng: rng.random() * 0.9, "so that no item is relevant"),
-        (lambda rng: rng.randrange(900), "labels up to 8..*gain='linear'"),
-    ],
-)
-def test_labels_that_a_threshold_does_not_tell_apart_are_a_warning(
-    label, message, tmp_path
-):
-    rng = random.Random(0)
-    rows = [
-        {"query": n % 10, "item": n, "label": label(rng), "score": rng.random()}
-        for n in range(3000)
-    ]
-    with pytest.warns(tfr.RankingWarning, match=message):
-        results_of(EvaluateRows(*COLUMNS, ["mrr", "ndcg"]), rows, tmp_path)
-    tables = {"qrels": rows, "run": rows}
-    with pytest.warns(tfr.RankingWarning, match=message):
-        results_of(EvaluateRun(["mrr", "ndcg"], **RUN), tables, tmp_path)
+@pytest.mark.parametrize("case", cases_at("beam run"), ids=str)
+def test_a_mistake_is_found_in_tables(case, tmp_path):
+    def evaluate(data):
+        transform = EvaluateRun([case.metric], query="query_id", item="item_id")
+        tables = {"qrels": data.rows, "run": data.run}
+        tables = {name: rows.to_dict("records") for name, rows in tables.items()}
+        results_of(transform, tables, tmp_path)
 
-
-def test_scores_of_nan_are_a_warning(tmp_path):
-    scores = [0.5, math.nan, math.nan, 0.25]
-    rows = [
-        {"query": n % 10, "item": n, "label": n % 3, "score": scores[n % 4]}
-        for n in range(200)
-    ]
-    message = r"Scores must be numbers\. Received: NaN for 100 of 200 scores"
-    with pytest.warns(tfr.RankingWarning, match=message):
-        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
-    with pytest.warns(tfr.RankingWarning, match=message):
-        results_of(EvaluateRun(["mrr"], **RUN), {"qrels": rows, "run": rows}, tmp_path)
-
-
-def test_queries_of_one_row_are_a_warning(tmp_path):
-    rows = [{"query": n, "label": n % 2, "score": 0.5} for n in range(60)]
-    with pytest.warns(tfr.RankingWarning, match="60 lists of one item each"):
-        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
+    require_found(case, evaluate)
 
 
 class Row(NamedTuple):
@@ -662,12 +631,6 @@ def test_a_missing_column_raises(tmp_path):
             [{"query": 1, "labels": 1, "score": 1}],
             tmp_path,
         )
-
-
-def test_labels_that_are_only_signs_raise(tmp_path):
-    rows = [{**row, "label": 2 * (i % 2) - 1} for i, row in enumerate(make_rows(5))]
-    with pytest.raises(Exception, match="Labels must not be only -1 and 1"):
-        results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path)
 
 
 def unpaired(qrels, run):

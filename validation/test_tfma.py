@@ -8,7 +8,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import own_metric
@@ -19,6 +18,7 @@ import tensorflow_model_analysis as tfma
 from apache_beam.options.pipeline_options import PipelineOptions
 from code_blocks import run_blocks
 from google.protobuf import text_format
+from mistake_table import cases_at, require_found
 from tensorflow_model_analysis.proto import config_pb2
 
 import tfrankmetrics as tfr
@@ -68,20 +68,11 @@ def by_slice(table, config):
     }
 
 
-@pytest.mark.parametrize(
-    ("grades", "message"),
-    [
-        ([1, 2, 3, 4, 5], "so that each item is relevant"),
-        ([0.1, 0.2, 0.9], "so that no item is relevant"),
-        ([-1, 1], "nothing but relevant items is left"),
-        ([0, 1, 500], "labels up to 500..*gain='linear'"),
-    ],
-)
-def test_labels_that_are_probably_a_mistake_are_a_warning(grades, message):
-    table = make_table()
-    table["grade"] = np.random.default_rng(0).choice(grades, len(table))
-    with pytest.warns(tfr.RankingWarning, match=message):
-        by_slice(table, eval_config(["mrr", "ndcg"], **ROWS))
+@pytest.mark.parametrize("case", cases_at("tfma"), ids=str)
+def test_a_mistake_is_found(case):
+    keys = {"label_key": "label", "prediction_key": "score", "query_key": "query_id"}
+    config = eval_config([case.metric], **keys)
+    require_found(case, lambda data: by_slice(data.rows.astype(float), config))
 
 
 def test_scores_of_nan_are_a_warning(tmp_path):
@@ -111,12 +102,6 @@ def test_metrics_are_added_to_a_configuration():
         eval_config(["map"], add_to=first, **{**ROWS, "label_key": "other"})
     with pytest.raises(ValueError, match="the models 'candidate' and 'baseline'"):
         eval_config(["map"], add_to=first, change_thresholds={"map": 0.0}, **ROWS)
-
-
-def test_valid_labels_are_no_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tfr.RankingWarning)
-        by_slice(make_table(), eval_config(["mrr"], slices=["country"], **ROWS))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

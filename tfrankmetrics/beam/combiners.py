@@ -23,20 +23,21 @@ from tfrankmetrics.evaluation.rows import by_query
 from tfrankmetrics.evaluation.runs import (
     Policies,
     by_descending_item,
+    check_facts,
     count_pairs,
+    facts_of_join,
     in_precision_of_trec_eval,
     refuse_by_policy,
     refuse_missing_queries,
     rows_of_join,
 )
-from tfrankmetrics.inputs.label_mistakes import Labels
+from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.mistakes import (
-    ScoreCounts,
+    Asked,
+    LabelRules,
     refuse_signed_labels,
     warn,
-    warn_if_lists_have_one_item,
-    warn_if_nothing_found,
-    warn_if_swapped,
+    warn_of,
 )
 from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.results.values import NUM_QUERIES, RunCounts
@@ -44,8 +45,6 @@ from tfrankmetrics.rules import listed, shortened
 
 OVERALL = "overall"  # a key of results by slice
 NARROWEST = 16  # all shorter lists are padded to this length
-MAX_SAMPLE = 1000  # rows
-MAX_LABELS = 3  # so many different labels show that they are not only -1 and 1
 
 
 # The fields of RunCounts that add up.
@@ -68,30 +67,8 @@ class TableSums(Accumulator):
     """The sums of each slice, and the facts to check when all queries are added."""
 
     kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
-    labels: set[float] = dataclasses.field(default_factory=set)  # a few
     counts: RunCounts | None = None  # of two tables
-    num_lists: int = 0  # of one table
-    longest: int = 0  # the rows of the longest of them
-    judged: Labels = Labels()  # noqa: RUF009 (a tuple)
-    scores: ScoreCounts = ScoreCounts()  # noqa: RUF009
-    # Some rows, to tell whether labels and scores are swapped.
-    sample: list[tuple[float, float]] = dataclasses.field(default_factory=list)
-
-    def note_rows(self, labels: Iterable[float], scores: Iterable[float]) -> None:
-        """Keeps a few rows."""
-        lacking = MAX_SAMPLE - len(self.sample)
-        self.sample += itertools.islice(zip(labels, scores, strict=True), lacking)
-
-    def note_labels(self, labels: Iterable[float]) -> None:
-        """Keeps a few of the different labels."""
-        if len(self.labels) < MAX_LABELS:
-            self.labels.update(labels)
-            while len(self.labels) > MAX_LABELS:
-                self.labels.pop()
-
-    def note_judged(self, labels: np.ndarray) -> None:
-        """Adds the facts about the labels."""
-        self.judged = self.judged.merged(Labels.of(labels))
+    facts: Facts = dataclasses.field(default_factory=Facts)
 
     def add_counts(self, counts: RunCounts | None) -> None:
         """Adds the numbers of queries and items that two tables share or not."""
@@ -129,6 +106,11 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         """The metrics by their columns in the result."""
         return self._named
 
+    @property
+    def rules(self) -> LabelRules:
+        """What the metrics make of labels."""
+        return label_rules(self.named.values())
+
     def create_accumulator(self) -> TableSums:
         """No queries yet."""
         return TableSums()
@@ -150,13 +132,8 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         """Adds the sums of a different worker."""
         super().merge(merged, other)
         merged.kinds |= other.kinds
-        merged.note_labels(other.labels)
-        merged.judged = merged.judged.merged(other.judged)
-        merged.scores = merged.scores.merged(other.scores)
-        merged.num_lists += other.num_lists
-        merged.longest = max(merged.longest, other.longest)
+        merged.facts += other.facts
         merged.add_counts(other.counts)
-        merged.sample += other.sample[: MAX_SAMPLE - len(merged.sample)]
 
     def output(
         self, accumulator: TableSums
@@ -242,14 +219,10 @@ class RowsCombiner(TableCombiner):
         labels, scores = (
             _chained(query.judged[i] for query in waiting) for i in (0, 1)
         )
-        accumulator.note_labels(np.unique(labels).tolist())
-        accumulator.note_judged(labels)
-        accumulator.note_rows(labels.tolist(), scores.tolist())
-        found = ScoreCounts.of(scores[labels >= 0])
-        accumulator.scores = accumulator.scores.merged(found)
         lengths = np.array([len(query.judged[0]) for query in waiting])
-        accumulator.num_lists += len(waiting)
-        accumulator.longest = max(accumulator.longest, int(lengths.max(initial=0)))
+        accumulator.facts += Facts.of_labels(labels, self.rules.thresholds)
+        accumulator.facts += Facts.of_scores(scores[labels >= 0])
+        accumulator.facts += Facts.of_lengths(lengths)
         codes = np.repeat(np.arange(len(waiting)), lengths)
         columns = {"query": codes, "labels": labels, "scores": scores}
         columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
@@ -257,13 +230,9 @@ class RowsCombiner(TableCombiner):
         return waiting, *_in_fixed_widths(self.named, queries, columns, True)
 
     def require_valid(self, accumulator: TableSums) -> None:
-        """Raises ValueError for labels that are only -1 and 1; warns of swaps."""
-        labels, scores = np.array(accumulator.sample).reshape(-1, 2).T
-        warn_if_swapped(labels, scores)
-        warn_if_lists_have_one_item(accumulator.num_lists, accumulator.longest)
-        accumulator.scores.warn()
-        refuse_signed_labels(np.array([*accumulator.labels]), "drop these rows")
-        accumulator.judged.warn(label_rules(self.named.values()))
+        """Raises ValueError for labels that are only -1 and 1; warns of mistakes."""
+        warn_of(accumulator.facts, Asked(self.rules))
+        refuse_signed_labels(accumulator.facts, "drop these rows")
 
 
 class RunCombiner(TableCombiner):
@@ -311,8 +280,7 @@ class RunCombiner(TableCombiner):
         refuse_by_policy(joined, judged, predicted, self._policies)
         counts = count_pairs(joined, labels, scores, self._policies.missing_queries)
         accumulator.add_counts(counts)
-        accumulator.note_labels(np.unique(labels).tolist())
-        accumulator.note_judged(labels)
+        accumulator.facts += facts_of_join(joined, labels, scores, self.rules)
         # The queries by their codes.
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in judged.queries[joined.first_rows]]
@@ -344,15 +312,7 @@ class RunCombiner(TableCombiner):
                 f"{judged} judged queries, and {others} other queries with predictions."
             )
         refuse_missing_queries(self.named, counts)
-        warn_if_nothing_found(counts.retrieved, counts.unjudged)
-        ScoreCounts(counts.retrieved, counts.nan_scores).warn()
-        accumulator.judged.warn(
-            label_rules(self.named.values()),
-            may_be_all=counts.unjudged > 0 and not self._policies.drops_unjudged,
-        )
-        if self._policies.drops_unjudged:
-            labels = np.array([*accumulator.labels])
-            refuse_signed_labels(labels, "drop these rows")
+        check_facts(accumulator.facts, self.rules, counts, self._policies)
 
 
 def require_free_names(named: Mapping[str, Measure], by: Sequence[str]) -> None:

@@ -117,6 +117,14 @@ class PerQuery(NamedTuple):
         order = np.argsort(self._sign(metric) * values, kind="stable")
         shown = order[~np.isnan(values[order])][:number]
         note = f"{metric}: the worst queries of {model!r}{_where(in_slice)}."
+        all_values = [self._column(each, metric)[chosen] for each in self.models]
+        zeros = int((np.stack(all_values)[:, shown] == 0).all(axis=0).sum())
+        if zeros:
+            note += (
+                f" For {zeros} of them, each model has the value 0, which it also has "
+                "for a query without relevant items: evaluate with empty='skip' to "
+                "leave these out."
+            )
         return self._table(chosen, shown, {model: values}, note)
 
     def _table(

@@ -173,6 +173,9 @@ class Comparison(ComparisonTables):
     ) -> QueryTable:
         """The queries with the worst values of a model, as a `QueryTable`.
 
+        A query without relevant items has the value 0 with most metrics, whatever the
+        model, and comes first. Values of `evaluate(..., empty="skip")` leave it out.
+
         Raises ValueError for a name that is not one of those compared.
         """
         return self._per_query.worst(metric, model, number, in_slice)

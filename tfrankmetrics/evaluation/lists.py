@@ -19,11 +19,10 @@ from tfrankmetrics.compute.values import (
 from tfrankmetrics.evaluation.items import with_items_by_position
 from tfrankmetrics.inputs.alignment import aligned_lists
 from tfrankmetrics.inputs.dense import has_tensor
+from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
-from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
-from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.inputs.mistakes import ScoreCounts, warn_if_lists_have_one_item
+from tfrankmetrics.inputs.mistakes import Asked, refuse_signed_labels, warn_of
 from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
@@ -155,41 +154,14 @@ def evaluate_lists(
     lists.require_valid_values()
     request = request.for_items_of(lists)
     request.data.check_mistakes(y_true, y_pred, mask, lists, request.reads_judgments)
-    _score_counts(lists).warn()
-    if isinstance(lists, LabelLists):
-        _warn_of_labels(request, lists)
+    facts = request.data.facts(y_true, mask, lists, request.label_rules)
+    refuse_signed_labels(facts, "pass mask=labels >= 0")
+    warn_of(facts, Asked(request.label_rules))
     slices = request.slices_of_queries(lambda: int(lists.num_queries))
     sums = ExposureSums.of(request.named, slices)
     queries = np.arange(int(lists.num_queries))
     values, weights = _values_and_weights(request.measures, lists, sums, queries)
     return request.result(values, weights, slices, totals=sums.values())
-
-
-def _judged(lists: LabelLists) -> np.ndarray:
-    return np.asarray(lists.valid if lists.judged is None else lists.judged)
-
-
-def _score_counts(lists: Lists) -> ScoreCounts:
-    """The counts of the scores of all items but padding; of ids, nothing."""
-    if isinstance(lists, LabelLists):
-        return ScoreCounts.of(np.asarray(lists.scores)[np.asarray(lists.valid)])
-    return ScoreCounts.of(getattr(lists, "scores", []))
-
-
-def _judged_labels(lists: LabelLists) -> Labels:
-    return Labels.of(np.asarray(lists.labels)[_judged(lists)])
-
-
-def _warn_of_labels(request: Request, lists: LabelLists) -> None:
-    """Warns of lists of one item, and if all items are relevant, or none."""
-    judged = _judged(lists)
-    longest = np.count_nonzero(judged, axis=1).max(initial=0)
-    warn_if_lists_have_one_item(len(judged), longest)
-    _judged_labels(lists).warn(request.label_rules)
-    if request.keeps_zero_weights and lists.item_weights is not None:
-        labels, weights = np.asarray(lists.labels), np.asarray(lists.item_weights)
-        labels = labels.max(axis=2) if lists.has_subtopics else labels
-        warn_of_zero_weights(np.nonzero(judged)[0], labels[judged], weights[judged])
 
 
 def _by_length(measures: Sequence[Measure], lengths: np.ndarray) -> np.ndarray:
@@ -206,8 +178,8 @@ def evaluate_batches(
 
     Only the values of their queries are kept.
     """
-    check, parts, number, sums = request.data.in_batches(), [], 0, None
-    given, judged, scores = request, Labels(), ScoreCounts()
+    parts, number, sums = [], 0, None
+    given, facts = request, Facts()
     numbers, order = IdNumbers(), []
     for y_true, y_pred, sample_weight, mask, queries in batches:
         request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
@@ -216,14 +188,10 @@ def evaluate_batches(
         lists = request.read(y_true, y_pred, sample_weight, mask)
         lists.require_valid_values()
         request = request.for_items_of(lists)
-        if mask is None:
-            check.add(y_true)
         if sums is None:  # the first batch
             sums = ExposureSums.of(request.named, request.slices_of_queries(None))
             request.data.warn_of_mistakes(y_true, lists, request.reads_judgments)
-        if isinstance(lists, LabelLists):
-            judged = judged.merged(_judged_labels(lists))
-        scores = scores.merged(_score_counts(lists))
+        facts += request.data.facts(y_true, mask, lists, request.label_rules)
         end = number + int(lists.num_queries)
         order.append(np.arange(number, end) if queries is None else queries)
         of_batch = request.measures, lists, sums, order[-1], number
@@ -231,9 +199,9 @@ def evaluate_batches(
         number = end
     if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
-    check.refuse_mistakes()
-    judged.warn(request.label_rules)
-    scores.warn()
+    remedy = 'pass {"labels": labels, "mask": labels >= 0}'
+    refuse_signed_labels(facts, remedy)
+    warn_of(facts, Asked(request.label_rules))
     in_order = np.argsort(np.concatenate(order))
     values, weights = (
         np.concatenate(each, axis=1)[:, in_order] for each in zip(*parts, strict=True)

@@ -29,16 +29,18 @@ from tfrankmetrics.evaluation.queries import (
     queries_of_ids,
 )
 from tfrankmetrics.inputs.alignment import aligned
-from tfrankmetrics.inputs.label_mistakes import Labels, warn_of_zero_weights
+from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
-    ScoreCounts,
+    Asked,
+    LabelRules,
     refuse_signed_labels,
+    warn_of,
+)
+from tfrankmetrics.inputs.whole_data import (
     warn_if_ids_are_fractions,
-    warn_if_lists_have_one_item,
     warn_if_queries_are_labels,
     warn_if_ranks,
-    warn_if_swapped,
 )
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
@@ -150,12 +152,8 @@ def evaluate_table(
         request, positions = items_of_rows(request, items)
         table.require_rows("item_ids", positions)
         table.columns["items"] = positions
-    labels, lengths = table.columns["labels"], table.queries.lengths
     warn_if_ranks(table.numbers_of_queries, table.columns["scores"], name)
-    warn_if_lists_have_one_item(len(lengths), lengths.max(initial=0))
-    Labels.of(labels).warn(request.label_rules)
-    if request.keeps_zero_weights and 0 in table.columns.get("sample_weight", ()):
-        _warn_of_zero_weights(table)
+    warn_of(table.facts(request.label_rules), Asked(request.label_rules))
     slices = request.slices_of(
         {
             name: column_of_queries(
@@ -192,6 +190,18 @@ class Table(NamedTuple):
                 f"`{name}` must contain a value for each row. Received: {len(column)} "
                 f"values for {len(self)} rows."
             )
+
+    def facts(self, rules: LabelRules) -> Facts:
+        """The facts about labels, scores, lists and weights."""
+        labels, scores = self.columns["labels"], self.columns["scores"]
+        judged, weights = labels >= 0, self.columns.get("sample_weight")
+        facts = Facts.of_labels(labels, rules.thresholds)
+        facts += Facts.of_scores(scores[judged])
+        facts += Facts.of_lengths(self.queries.lengths)
+        if weights is None or not rules.rank_zero_weights or not (weights == 0).any():
+            return facts
+        queries = self.numbers_of_queries()[judged]
+        return facts + Facts.of_weights(queries, labels[judged], weights[judged])
 
     def numbers_of_queries(self) -> np.ndarray:
         """The number of the query of each row."""
@@ -239,24 +249,15 @@ def read_table(
 
 
 def _check_values(table: Table) -> None:
-    """Raises ValueError for invalid values, and warns of columns that are swapped."""
-    labels, scores = table.columns["labels"], table.columns["scores"]
+    """Raises ValueError for invalid values, and warns of ids that are not ids."""
+    labels = table.columns["labels"]
     require_labels(labels)
     if "sample_weight" in table.columns:
         require_weights(table.columns["sample_weight"])
-    refuse_signed_labels(labels, "drop these rows")
-    warn_if_swapped(labels, scores)
-    ScoreCounts.of(scores[labels >= 0]).warn()
+    refuse_signed_labels(Facts.of_labels(labels, ()), "drop these rows")
     if table.has_ids:
         warn_if_ids_are_fractions(table.ids)
         warn_if_queries_are_labels(table.ids, labels)
-
-
-def _warn_of_zero_weights(table: Table) -> None:
-    """Warns if weights of 0 for rows look like a mask."""
-    labels, weights = table.columns["labels"], table.columns["sample_weight"]
-    queries, judged = table.numbers_of_queries(), labels >= 0
-    warn_of_zero_weights(queries[judged], labels[judged], weights[judged])
 
 
 def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -33,14 +33,14 @@ from tfrankmetrics.evaluation.queries import queries_of_codes
 from tfrankmetrics.evaluation.query_table import QueryTable
 from tfrankmetrics.evaluation.rows import by_query
 from tfrankmetrics.evaluation.trec import LOWEST_SCORE, QRELS, RUN
-from tfrankmetrics.inputs.label_mistakes import Labels
+from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.mistakes import (
-    ScoreCounts,
+    Asked,
+    LabelRules,
     refuse_signed_labels,
-    warn_if_nothing_found,
-    warn_if_ranks,
-    warn_if_swapped,
+    warn_of,
 )
+from tfrankmetrics.inputs.whole_data import warn_if_ranks
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
@@ -255,11 +255,10 @@ def _checked_counts(
     """Counts unmatched pairs. Raises ValueError for mistakes, warns of likely ones."""
     labels, scores = judged.numbers, predicted.numbers
     counts = count_pairs(joined, labels, scores, policies.missing_queries)
-    _check_pairs(joined, judged, predicted, policies, counts, labels, scores)
+    refuse_by_policy(joined, judged, predicted, policies)
+    facts = facts_of_join(joined, labels, scores, request.label_rules)
+    check_facts(facts, request.label_rules, counts, policies)
     warn_if_ranks(lambda: joined.predicted_queries, scores, name_of_scores)
-    may_be_all = counts.unjudged > 0 and not policies.drops_unjudged
-    Labels.of(labels).warn(request.label_rules, may_be_all=may_be_all)
-    ScoreCounts(counts.retrieved, counts.nan_scores).warn()
     refuse_missing_queries(request.named, counts)
     return counts
 
@@ -318,23 +317,6 @@ class Policies(NamedTuple):
         return self.unjudged == "drop"
 
 
-def _check_pairs(
-    joined: Join,
-    judged: Pairs,
-    predicted: Pairs,
-    policies: Policies,
-    counts: RunCounts,
-    labels: np.ndarray,
-    scores: np.ndarray,
-) -> None:
-    """Raises ValueError for queries that a policy excludes, and warns of mistakes."""
-    refuse_by_policy(joined, judged, predicted, policies)
-    warn_if_nothing_found(counts.retrieved, counts.unjudged)
-    warn_if_swapped(labels, scores)
-    if policies.drops_unjudged:
-        refuse_signed_labels(labels, "leave these rows out")
-
-
 def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> None:
     """Raises ValueError for a metric without a value for an empty result.
 
@@ -377,6 +359,25 @@ def count_pairs(
         missing_queries=missing_queries,
         nan_scores=int(np.isnan(scores[is_judged_query]).sum()),
     )
+
+
+def facts_of_join(
+    joined: Join, labels: np.ndarray, scores: np.ndarray, rules: LabelRules
+) -> Facts:
+    """The facts of judgments, and of predictions for judged queries."""
+    of_scores = Facts.of_scores(scores[joined.is_judged_query])
+    return Facts.of_labels(labels, rules.thresholds) + of_scores
+
+
+def check_facts(
+    facts: Facts, rules: LabelRules, counts: RunCounts, policies: Policies
+) -> None:
+    """Warns of mistakes, and raises ValueError for labels that are only -1 and 1."""
+    facts += {"retrieved": counts.retrieved, "unjudged": counts.unjudged}
+    may_be_all = counts.unjudged > 0 and not policies.drops_unjudged
+    warn_of(facts, Asked(rules, may_be_all=may_be_all))
+    if policies.drops_unjudged:
+        refuse_signed_labels(facts, "drop these rows")
 
 
 def refuse_by_policy(

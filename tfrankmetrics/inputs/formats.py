@@ -14,23 +14,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfrankmetrics.arrays import Library
+from tfrankmetrics.columns.values import from_pytorch
 from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.dense import has_tensor
+from tfrankmetrics.inputs.facts import OF_EXCLUDED, Facts
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.inputs.mistakes import (
-    BatchCheck,
-    DistinctLabels,
+from tfrankmetrics.inputs.mistakes import LabelRules
+from tfrankmetrics.inputs.whole_data import (
+    flat,
     refuse_columns,
-    refuse_signed_labels,
     warn_if_all_judged,
-    warn_if_flat,
     warn_if_no_id_matches,
     warn_if_no_ids,
     warn_if_rankings,
-    warn_if_relevant_are_excluded,
-    warn_if_swapped,
 )
 from tfrankmetrics.options import Duplicates, Inputs
 from tfrankmetrics.rules import rule_of, shortened
@@ -39,6 +37,14 @@ from tfrankmetrics.rules import rule_of, shortened
 def _library_for(*arguments: Any) -> Library:
     """The library that computes the arguments of a function."""
     return "tensorflow" if has_tensor(*arguments) else "numpy"
+
+
+def _is_one_list(y_true: Any) -> bool:
+    """Whether labels have the shape `[N]`."""
+    try:
+        return np.ndim(from_pytorch(y_true)) == 1
+    except ValueError:  # lists of unequal length
+        return False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,12 +97,12 @@ class InputFormat:
     ) -> None:
         """Warns of data that are probably a mistake, as one batch shows."""
 
-    def in_batches(self) -> BatchCheck:
-        """A check of data that come in batches."""
-        return BatchCheck()
+    def warn_of_scores(self, lists: Any) -> None:
+        """Warns of scores that are probably ranks, in eager code."""
 
-    def warn_of_form(self, y_true: Any, lists: Any) -> None:
-        """Warns of data of a form that is probably a mistake, in eager code."""
+    def facts(self, y_true: Any, mask: Any, lists: Any, rules: LabelRules) -> Facts:
+        """The facts about lists that NumPy holds, and about `y_true` as passed."""
+        return Facts()
 
     def require_positions(self, lists: Any) -> None:
         """Raises ValueError for ids outside of a catalogue, in eager code."""
@@ -130,29 +136,36 @@ class LabelFormat(InputFormat):
         """Raises ValueError for columns of a frame."""
         refuse_columns(y_true, y_pred)
 
-    def check_mistakes(
-        self, y_true: Any, y_pred: Any, mask: Any, lists: Lists, reads_judgments: bool
-    ) -> None:
-        """Checks for labels of -1 and 1, and for labels passed as scores."""
-        if mask is None and not isinstance(y_true, Mapping):
-            refuse_signed_labels(y_true, "pass mask=labels >= 0")
-            warn_if_swapped(y_true, y_pred)
-        super().check_mistakes(y_true, y_pred, mask, lists, reads_judgments)
-
     def warn_of_mistakes(self, y_true: Any, lists: Any, reads_judgments: bool) -> None:
         """Warns if `judged` cannot tell unjudged items from padding."""
         warn_if_all_judged(reads_judgments, lists.judged)
-        self.warn_of_form(y_true, lists)
+        self.warn_of_scores(lists)
 
-    def warn_of_form(self, y_true: Any, lists: Any) -> None:
-        """Warns of the rows of several queries as one list, and of ranks as scores."""
-        if not isinstance(y_true, Mapping) and not lists.has_subtopics:
-            warn_if_flat(y_true, lists.labels)
+    def warn_of_scores(self, lists: Any) -> None:
+        """Warns of ranks as scores."""
         warn_if_rankings(lists.scores)
 
-    def in_batches(self) -> BatchCheck:
-        """A check for labels of -1 and 1."""
-        return DistinctLabels()
+    def facts(self, y_true: Any, mask: Any, lists: Any, rules: LabelRules) -> Facts:
+        """The facts about labels, scores, lists and weights."""
+        judged = np.asarray(lists.valid if lists.judged is None else lists.judged)
+        labels = np.asarray(lists.labels)
+        has_mask = mask is not None or isinstance(y_true, Mapping)
+        given = None if has_mask else flat(y_true)
+        if given is None:  # a mask decides, rather than labels below 0
+            given = labels[judged].ravel()
+        scores = np.asarray(lists.scores)[np.asarray(lists.valid)]
+        facts = Facts.of_labels(given, () if lists.has_subtopics else rules.thresholds)
+        facts += Facts.of_scores(scores)
+        facts += Facts.of_lengths(np.count_nonzero(judged, axis=1))
+        if lists.has_subtopics:
+            labels = labels.max(axis=2)
+        if rules.rank_zero_weights and lists.item_weights is not None:
+            weights = np.asarray(lists.item_weights)[judged]
+            queries = np.nonzero(judged)[0]
+            facts += Facts.of_weights(queries, labels[judged], weights)
+        if not has_mask and _is_one_list(y_true):
+            facts += Facts.of_flat_list(labels[0])
+        return facts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,14 +246,20 @@ class CatalogueFormat(InputFormat):
         return read_catalogue(y_true, y_pred, sample_weight, library=library)
 
     def warn_of_mistakes(self, y_true: Any, lists: Any, reads_judgments: bool) -> None:
-        """Warns of relevant items that are excluded, and of ranks as scores."""
-        self.warn_of_form(y_true, lists)
-        if lists.exclude is not None:
-            warn_if_relevant_are_excluded(*lists.relevant_and_excluded())
+        """Warns of ranks as scores."""
+        self.warn_of_scores(lists)
 
-    def warn_of_form(self, y_true: Any, lists: Any) -> None:
+    def warn_of_scores(self, lists: Any) -> None:
         """Warns of ranks as scores."""
         warn_if_rankings(lists.scores)
+
+    def facts(self, y_true: Any, mask: Any, lists: Any, rules: LabelRules) -> Facts:
+        """The facts about scores and excluded items."""
+        facts = Facts.of_scores(np.asarray(lists.scores))
+        if lists.exclude is None:
+            return facts
+        numbers = lists.relevant_and_excluded()
+        return facts + Facts(zip(OF_EXCLUDED, numbers, strict=True))
 
     def require_positions(self, lists: Any) -> None:
         """Raises ValueError for ids outside of the catalogue."""

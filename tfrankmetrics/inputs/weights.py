@@ -15,6 +15,12 @@ from tfrankmetrics.inputs.dense import (
     with_shape_of,
 )
 from tfrankmetrics.inputs.rows import Dense
+from tfrankmetrics.inputs.whole_data import flat
+
+RULE = (
+    "`sample_weight` must hold finite numbers of at least 0, and none between 0 and "
+    "2.3e-308, which TensorFlow treats as 0."
+)
 
 
 def query_or_item_weights(
@@ -111,9 +117,11 @@ def require_valid_weights(weights: Array | None) -> None:
     is_denormal = (numbers > 0) & (numbers < np.finfo(numbers.dtype).tiny)
     bad_weights = ~np.isfinite(numbers) | is_denormal
     if bad_weights.any():
-        received = first_value(bad_weights, numbers)
-        received = received.replace("nan", "NaN or a negative number")
-        raise ValueError(
-            "`sample_weight` must hold finite numbers of at least 0, and none between "
-            f"0 and 2.3e-308, which TensorFlow treats as 0. Received: {received}."
-        )
+        raise ValueError(f"{RULE} Received: {first_value(bad_weights, numbers)}.")
+
+
+def refuse_negative_weights(sample_weight: Any) -> None:
+    """Raises ValueError for a negative weight, in place of which reading puts NaN."""
+    numbers = flat(sample_weight)
+    if numbers is not None and (numbers < 0).any():
+        raise ValueError(f"{RULE} Received: {numbers[numbers < 0][0]:g}.")

@@ -20,7 +20,7 @@ from tfrankmetrics.compute.sums import (
 )
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import InputFormat
-from tfrankmetrics.inputs.mistakes import warn_if_invalid
+from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import from_config, require_registered, to_config
@@ -153,7 +153,7 @@ class StatefulMetric(KerasMetric):
                 LIBRARY,
             )
             if not variables.is_tracing():
-                self._input_format.warn_of_form(y_true, lists)
+                self._input_format.warn_of_scores(lists)
             self._add(lists, is_flat=getattr(y_true, "ndim", None) == 1)
 
     def _add(self, lists: Any, is_flat: bool) -> None:
@@ -172,9 +172,8 @@ class StatefulMetric(KerasMetric):
         else:
             sums = call_compiled(self._update, self._measures, lists, first_query)
         if self._evidence.num_rows:
-            evidence = self._evidence.of(
-                lists if is_tracing else looked_at(lists), is_flat and is_tracing
-            )
+            some = lists if is_tracing else looked_at(lists)
+            evidence = self._evidence.of(some, is_flat)
             sums = xp.concat([sums, evidence], axis=0)
         variables.add(self._sums, sums)
 
@@ -283,8 +282,15 @@ class StatefulMetric(KerasMetric):
 
     def _warn_of_mistakes(self, sums: np.ndarray) -> None:
         data = self._input_format
-        of_measures = sums[: len(self._measures)]
-        warn_if_invalid(of_measures, self.name, data.causes_of_nan, data.hint_for_nan)
+        if not np.isfinite(sums[: len(self._measures)]).all():
+            warn(
+                f"The result of {self.name!r} is NaN, since an update received invalid "
+                f"values: {data.causes_of_nan}a label or weight that is NaN or "
+                "infinite, a negative weight, weights whose sum overflows, or gains "
+                "that overflow, as of labels above 1,023 with gain='exponential'. "
+                f"{data.hint_for_nan}Pass the same data to tfrankmetrics.evaluate to "
+                "get an error that names the value."
+            )
         self._evidence.warn(sums[self._facts], self.name)
 
     @_not_converted

@@ -17,7 +17,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS, Convention
 from tfrankmetrics.inputs.formats import InputFormat
-from tfrankmetrics.inputs.label_mistakes import LabelRules
+from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.item_data import ItemData
 from tfrankmetrics.options import (
     WITHOUT_CUTOFF,
@@ -259,16 +259,9 @@ def thresholds_of(measures: Iterable[Measure]) -> tuple[float, ...]:
 def label_rules(measures: Collection[Measure]) -> LabelRules:
     """What the metrics make of labels."""
     gains = {measure.by_option.get("gain") for measure in measures}
-    return LabelRules(thresholds_of(measures), "exponential" in gains)
-
-
-def keep_zero_weights(measures: Iterable[Measure]) -> bool:
-    """Whether a metric of relevance ranks items of weight 0."""
-    return any(
-        each["zero_weight"] == "keep"
-        for each in measures
-        if not each.declaration.reads_items
-    )
+    of_relevance = (each for each in measures if not each.declaration.reads_items)
+    keeps = any(each["zero_weight"] == "keep" for each in of_relevance)
+    return LabelRules(thresholds_of(measures), "exponential" in gains, keeps)
 
 
 def _of_class(cls: type[Any], k: int | None, options: tuple) -> Measure:

@@ -17,11 +17,11 @@ from tfrankmetrics.columns.slices import (
 )
 from tfrankmetrics.compute.items import require_known_items, with_num_items
 from tfrankmetrics.inputs.formats import InputFormat, input_format
-from tfrankmetrics.inputs.label_mistakes import LabelRules
 from tfrankmetrics.inputs.lists import Lists
+from tfrankmetrics.inputs.mistakes import LabelRules
+from tfrankmetrics.inputs.weights import refuse_negative_weights
 from tfrankmetrics.metrics.measure import (
     Measure,
-    keep_zero_weights,
     label_rules,
     require_values_by_query,
 )
@@ -68,17 +68,13 @@ class Request:
         """What the metrics make of labels."""
         return label_rules(self.measures)
 
-    @property
-    def keeps_zero_weights(self) -> bool:
-        """Whether a metric ranks items of weight 0."""
-        return keep_zero_weights(self.measures)
-
     def with_measures(self, named: Mapping[str, Measure]) -> Request:
         """The same request with other metrics under the same names."""
         return dataclasses.replace(self, named=named)
 
     def read(self, y_true: Any, y_pred: Any, weights: Any, mask: Any) -> Any:
         """The checked lists of arrays, with scores of which the highest ranks first."""
+        refuse_negative_weights(weights)
         lists: Any = self.data.read(y_true, y_pred, weights, mask)
         if not self.lower_is_better:
             return lists

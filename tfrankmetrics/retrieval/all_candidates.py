@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.inputs.mistakes import ScoreCounts
+from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.structures import rows_of
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.ranking.ties import random_numbers
@@ -108,9 +108,9 @@ class Ranks(NamedTuple):
             np.zeros(shape, bool), zeros(shape), zeros(shape), before, *of_queries
         )
 
-    def score_counts(self) -> ScoreCounts:
+    def facts(self) -> Facts:
         """How many scores there are, and how many of them are NaN."""
-        return ScoreCounts(int(self.num_retrieved.sum()), int(self.num_nan.sum()))
+        return Facts({"scores": self.num_retrieved.sum(), "NaN": self.num_nan.sum()})
 
 
 class Block:

@@ -15,9 +15,14 @@ from tfrankmetrics.compute.items import ExposureSums, with_num_items
 from tfrankmetrics.evaluation.rows import by_query
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import is_dataset
-from tfrankmetrics.inputs.mistakes import warn_if_relevant_are_excluded
+from tfrankmetrics.inputs.facts import Facts
+from tfrankmetrics.inputs.mistakes import warn_of
 from tfrankmetrics.inputs.structures import size_of
-from tfrankmetrics.inputs.weights import query_weights, require_valid_weights
+from tfrankmetrics.inputs.weights import (
+    query_weights,
+    refuse_negative_weights,
+    require_valid_weights,
+)
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
@@ -224,6 +229,7 @@ class Retrieval:
         request = dataclasses.replace(request, by=self._given["by"])
         weights, ids = self._given["sample_weight"], self.relevant.ids
         if weights is not None:
+            refuse_negative_weights(weights)
             weights = np.asarray(query_weights(weights, ids))
             require_valid_weights(weights)
         return weights, request.slices_of_queries(lambda: len(ids))
@@ -242,7 +248,9 @@ class Retrieval:
             chosen = of_items if measure.declaration.reads_items else of_lists
             chosen[name] = measure
         num_excluded = int((relevant.is_valid & ~relevant.is_ranked).sum())
-        warn_if_relevant_are_excluded(int(relevant.is_valid.sum()), num_excluded)
+        facts = Facts(
+            {"relevant": int(relevant.is_valid.sum()), "excluded": num_excluded}
+        )
         ranks, highest = rank_all(
             vectors,
             found,
@@ -253,7 +261,7 @@ class Retrieval:
             depth=_depth_of(of_items),
             progress=_progress(found.number) if verbose else lambda number: None,
         )
-        ranks.score_counts().warn()
+        warn_of(facts + ranks.facts())
         values, weights = np.zeros((2, len(request.named), len(relevant.ids)))
         is_of_items = np.array([name in of_items for name in request.named])
         sums = ExposureSums.of(request.named, slices)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.inputs.ids import as_integer_ids
-from tfrankmetrics.inputs.mistakes import warn_of_labels
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -18,6 +17,7 @@ from tfrankmetrics.inputs.relevant_ids import (
     require_finite_relevance,
 )
 from tfrankmetrics.inputs.rows import Dense
+from tfrankmetrics.inputs.whole_data import warn_of_labels
 from tfrankmetrics.rules import shortened
 
 

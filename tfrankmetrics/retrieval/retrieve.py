@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.compute.calls import require_eager
+from tfrankmetrics.inputs.mistakes import warn_of
 from tfrankmetrics.inputs.relevant_ids import PADDING
 from tfrankmetrics.inputs.structures import size_of
 from tfrankmetrics.options import Cutoff
@@ -99,7 +100,7 @@ def retrieve(
     ranks, highest = rank_all(
         vectors, found, task.relevant, task.scores, task.batch_size, depth=depth
     )
-    ranks.score_counts().warn()
+    warn_of(ranks.facts())
     rows, starts = highest.rows, highest.queries(number).starts
     columns = np.arange(len(rows)) - starts[rows]
     ids = np.full((number, k), PADDING, np.int64)

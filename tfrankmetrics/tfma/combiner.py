@@ -17,8 +17,8 @@ from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.compute.exact_sums import means_of_sums
 from tfrankmetrics.compute.values import values_and_weights
-from tfrankmetrics.inputs.label_mistakes import Labels
-from tfrankmetrics.inputs.mistakes import MANY, ScoreCounts, warn
+from tfrankmetrics.inputs.facts import MANY, Facts
+from tfrankmetrics.inputs.mistakes import Asked, signed_labels, warn, warn_of
 from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
 from tfrankmetrics.tfma.padding import PAD
@@ -48,13 +48,10 @@ class _Query(NamedTuple):
 class _Sums(Accumulator):
     """The sums over queries, and the facts to check when all are added."""
 
-    num_lists: int = 0  # in the sums
-    longest: int = 0  # the length of their longest list
     # An error in the data. TFMA would print the whole query before an error that
     # `add_input` raises; therefore, it is raised at the end.
     mistake: str | None = None
-    judged: Labels = Labels()  # noqa: RUF009 (a tuple)
-    scores: ScoreCounts = ScoreCounts()  # noqa: RUF009
+    facts: Facts = dataclasses.field(default_factory=Facts)
 
 
 class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
@@ -107,29 +104,30 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
     def merge(self, merged: _Sums, other: _Sums) -> None:
         """Adds the sums of a different worker."""
         super().merge(merged, other)
-        merged.num_lists += other.num_lists
-        merged.longest = max(merged.longest, other.longest)
         merged.mistake = merged.mistake or other.mistake
-        merged.judged = merged.judged.merged(other.judged)
-        merged.scores = merged.scores.merged(other.scores)
+        merged.facts += other.facts
 
     def output(self, accumulator: _Sums) -> dict[metric_types.MetricKey, float]:
         """The means. Raises ValueError for an error in the data."""
         if accumulator.mistake:
             raise ValueError(accumulator.mistake)
-        num_lists = accumulator.num_lists
-        all_of_one = num_lists >= MIN_LISTS_OF_ONE_ITEM and accumulator.longest == 1
+        # One small slice with a list of one item is no mistake.
+        facts = Facts(accumulator.facts)
+        num_lists, longer = facts.pop("lists", 0), facts.pop("longer lists", 0)
+        all_of_one = num_lists >= MIN_LISTS_OF_ONE_ITEM and longer == 0
         if all_of_one and not self._query_key and self._data.inputs == "labels":
             # No error, which one small slice would raise for the whole evaluation.
             warn(
                 "Lists must have more than one item for their order to mean anything. "
-                f"Received: {num_lists} lists of one item each, in a slice or overall. "
-                "For data with a row for each query and document, name the `query_key`."
+                f"Received: {num_lists:.0f} lists of one item each, in a slice or "
+                "overall. For data with a row for each query and document, name the "
+                "`query_key`."
             )
         rules = label_rules(self.named.values())
-        accumulator.judged.warn(rules, least=MANY_OF_SLICE)
-        accumulator.judged.warn_if_signed(least=MANY_OF_SLICE)
-        accumulator.scores.warn()
+        warn_of(facts, Asked(rules, least=MANY_OF_SLICE))
+        error = signed_labels(facts, "leave padding out")
+        if error is not None and facts["items"] >= MANY_OF_SLICE:
+            warn(error)
         sums = self.sums_of_all(accumulator)
         values = [*means_of_sums(sums), float(sums.num_queries)]
         return dict(zip(self._keys, values, strict=False))
@@ -198,15 +196,16 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         lists.require_valid_values()
         measures = tuple(self.named.values())
         numbers = call_compiled(values_and_weights, measures, lists, 0)
-        accumulator.num_lists += len(waiting)
-        accumulator.longest = max(accumulator.longest, labels.shape[1])
+        lengths = np.array([np.size(query.labels) for query in waiting])
+        accumulator.facts += Facts.of_lengths(lengths)
         if is_labels:
             of_queries = [np.ravel(query.labels) for query in waiting]
-            found = Labels.of(np.concatenate(of_queries))
-            accumulator.judged = accumulator.judged.merged(found)
+            thresholds = label_rules(measures).thresholds
+            found = Facts.of_labels(np.concatenate(of_queries), thresholds)
+            accumulator.facts += found
         if self._data.inputs != "ids":
             scores = np.concatenate([np.ravel(query.scores) for query in waiting])
-            accumulator.scores = accumulator.scores.merged(ScoreCounts.of(scores))
+            accumulator.facts += Facts.of_scores(scores)
         return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in numbers))
 
 

@@ -1,0 +1,192 @@
+"""Mistakes that only the data themselves show: their order, their form or their ids.
+
+No facts that add up could show them (see `mistakes.py`). Therefore, functions that hold
+all data check them, and a Keras metric only in eager code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+from tfrankmetrics.columns.frames import is_column_of_frame
+from tfrankmetrics.columns.values import from_pytorch
+from tfrankmetrics.inputs.facts import MANY
+from tfrankmetrics.inputs.mistakes import warn
+
+MOST_VALUES = 10_000  # enough of the data to tell
+
+
+def refuse_columns(y_true: Any, y_pred: Any) -> None:
+    """Raises ValueError for columns of a frame, whose rows are of many queries."""
+    for name, data in (("y_true", y_true), ("y_pred", y_pred)):
+        if is_column_of_frame(data):
+            raise ValueError(
+                "Each query is a list, and the rows of a frame usually belong to many "
+                f"queries. Received: {name} is a column of {len(data)} rows. Call "
+                "evaluate_rows or explain_rows with the ids of the queries. If all "
+                "rows belong to one query, pass column.to_numpy()."
+            )
+
+
+def warn_if_queries_are_labels(distinct_ids: Any, labels: Any) -> None:
+    """Warns if the query ids look like labels and the labels look like ids."""
+    ids = _sample(distinct_ids)
+    if ids.size < 2 or not _are_grades(ids).all():
+        return
+    grades = np.unique(_sample(labels))
+    are_ids = (grades % 1 == 0).all() and not _are_grades(grades).all()
+    if are_ids and grades.size > 2 * ids.size:
+        warn(
+            "Query ids identify queries, and labels state how relevant an item is. "
+            "Received: query ids that are only whole numbers from 0 to "
+            f"{ids.max():.0f}, and {grades.size} different labels. They are probably "
+            "swapped."
+        )
+
+
+def warn_if_ids_are_fractions(ids: Any) -> None:
+    """Warns if query ids are fractions, which scores are."""
+    numbers = _sample(ids)
+    if numbers.size > 1 and (numbers % 1 != 0).mean() > 0.5:
+        warn(
+            "Query ids identify queries. Received: query ids that are fractions, such "
+            f"as {numbers[numbers % 1 != 0][0]:g}. The order of the columns is "
+            "query_ids, labels, scores; they are probably mixed up."
+        )
+
+
+def warn_if_rankings(scores: Array) -> None:
+    """Warns of integer scores `[B, N]` that are N successive numbers in each list."""
+    queries, size = scores.shape
+    if xp.dtype_of(scores).kind not in "iu" or queries * size < 2 * MANY or size < 4:
+        return
+    some = np.sort(np.asarray(scores[: max(2, MOST_VALUES // size)]), axis=1)
+    lowest = some[0, 0]
+    if lowest in (0, 1) and (some == lowest + np.arange(size)).all():
+        warn(
+            "Scores must be higher for better items. Received: integers that are the "
+            f"numbers {lowest} to {lowest + size - 1} in each list, as of argsort. If "
+            "they are the positions of the items, best first, pass inputs='ids' and "
+            "the ids of the relevant items. If they are ranks, pass "
+            "lower_is_better=True. If they are scores, pass them as floats."
+        )
+
+
+def warn_if_ranks(
+    queries_of_rows: Callable[[], np.ndarray], scores: np.ndarray, name: Any = None
+) -> None:
+    """Warns of scores that are the ranks 1, 2, ... of the rows of each query.
+
+    `queries_of_rows` returns the number of the query of each row, and `name` is the
+    name of the column of scores. If that contains "rank" or "position", the rows may be
+    in any order.
+    """
+    words = re.findall(r"[a-z]+", str(name).lower())
+    are_called_ranks = not {"rank", "ranks", "ranking", "position"}.isdisjoint(words)
+    some = scores[:MOST_VALUES]
+    if len(scores) < (2 if are_called_ranks else MANY):
+        return
+    if not ((some >= 1) & (some == np.floor(some))).all():
+        return
+    queries = queries_of_rows()
+    order = np.argsort(queries, kind="stable")
+    if are_called_ranks:
+        order = np.lexsort((scores, queries))
+    queries, scores = queries[order], scores[order]
+    starts = np.flatnonzero(np.append(True, queries[1:] != queries[:-1]))
+    lengths = np.diff(starts, append=len(queries))
+    ranks = np.arange(len(queries)) - np.repeat(starts, lengths) + 1
+    if lengths.max() > 1 and (scores == ranks).all():
+        warn(
+            "The highest score ranks first. Received: scores that are 1, 2, ... in "
+            "each query, as if they were ranks, whose lowest is the best. Pass the "
+            "scores of the model, or lower_is_better=True."
+        )
+
+
+def warn_if_no_ids(relevant: Any) -> None:
+    """Warns if relevant ids are probably a 0 or 1 for each item."""
+    relevant = from_pytorch(relevant)
+    ids = _sample(relevant)
+    try:
+        is_long = np.ndim(relevant) == 2 and np.shape(relevant)[1] > 2
+    except ValueError:  # lists of unequal length
+        return
+    if is_long and ids.size > 0 and ((ids == 0) | (ids == 1)).all():
+        warn(
+            "With inputs='ids', `y_true` must hold the ids of the relevant items. "
+            "Received: zeros and ones, in lists of more than two. If they indicate "
+            "which items are relevant, pass them as labels, with scores and without "
+            "`inputs`."
+        )
+
+
+def warn_if_no_id_matches(relevant: np.ndarray, recommended: np.ndarray) -> None:
+    """Warns if no recommended id, of any query, is a relevant one of any query."""
+    relevant, recommended = (ids[ids >= 0] for ids in (relevant, recommended))
+    if min(relevant.size, recommended.size) < MANY:
+        return
+    some = recommended[:MOST_VALUES]  # which are enough, unless none of them matches
+    if not np.isin(some, relevant).any() and not np.isin(recommended, relevant).any():
+        warn(
+            "Relevant and recommended ids must be those of the same items. Received: "
+            f"{recommended.size:,} recommended ids, none of which is among the "
+            f"{relevant.size:,} relevant ids of any query, so that all values are 0. "
+            "Check that both are numbered alike: only a model that has not learned "
+            "anything yet recommends such items."
+        )
+
+
+def warn_of_labels(shape: tuple[int, ...]) -> None:
+    """Warns of ids that repeat, in rows as long as the catalogue."""
+    warn(
+        "Relevant items must be passed as their positions among the candidates. "
+        f"Received: shape {shape}, a number for each candidate, some of them twice in "
+        "a row. They are probably labels. Pass the positions of the relevant "
+        "candidates, and the labels of these as `relevance`."
+    )
+
+
+def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
+    """Warns if `judged` is computed on lists without possible unjudged items."""
+    if reads_judgments and judged is None:
+        warn(
+            "`judged` requires a mask, which distinguishes unjudged items (labels "
+            "below 0) from padding. Received: no mask, so that such items are padding, "
+            "and all others are treated as judged. Pass a mask, or use evaluate_rows "
+            "or evaluate_run."
+        )
+
+
+def flat(data: Any) -> np.ndarray | None:
+    """All values in one dimension; None if they are not numbers."""
+    data = from_pytorch(getattr(data, "flat_values", data))  # of a ragged tensor
+    try:
+        numbers = np.asarray(data)
+    except ValueError:  # lists of unequal length
+        numbers = np.empty(0, object)
+    if numbers.dtype == object:
+        try:
+            numbers = np.concatenate([np.ravel(row) for row in data])
+        except (TypeError, ValueError):
+            return None
+    return numbers.ravel() if numbers.dtype.kind in "iuf" else None
+
+
+def _sample(data: Any) -> np.ndarray:
+    """Some of the finite values; none if these are not numbers."""
+    numbers = flat(data)
+    if numbers is None:
+        return np.empty(0)
+    numbers = numbers[:MOST_VALUES]
+    return numbers[np.isfinite(numbers)]
+
+
+def _are_grades(numbers: np.ndarray) -> np.ndarray:
+    return (numbers >= 0) & (numbers <= 4) & (numbers % 1 == 0)
