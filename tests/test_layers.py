@@ -71,7 +71,7 @@ def test_modules_import_only_their_own_folder_and_earlier_layers(name):
         assert other == own or LEVEL[other] < LEVEL[own], module
 
 
-WITH_TENSORFLOW = {"arrays.tensorflow", "compute.graph_calls", "inputs.tensors"}
+WITH_TENSORFLOW = {"arrays.tensorflow", "compute.graph_calls", "inputs.read_tensors"}
 WITH_JAX = {"arrays.jax", "compute.jax_calls"}
 
 

@@ -856,7 +856,7 @@ def test_pairs_of_an_item_and_a_score_are_no_ids():
         (lambda t: tfr.NDCG(k=[1, 5]), r"RankingMetrics\(\['ndcg@1', 'ndcg@5'\]\)"),
         (
             lambda t: tfr.evaluate([[1]], [[1]], ["mrr"], sample_weight=[-1]),
-            "numbers of at least 0, .*Received: -1",
+            "numbers of at least 0, .*Received: -1 at index",
         ),
     ],
 )  # fmt: skip

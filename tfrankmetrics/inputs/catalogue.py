@@ -357,7 +357,7 @@ def _at_least_one_item(scores: Array, received: str) -> Array:
         raise ValueError(error)
     if scores.shape[-1] is not None:
         return scores
-    from tfrankmetrics.inputs.tensors import identity
+    from tfrankmetrics.inputs.read_tensors import identity
 
     with required(xp.shape(scores)[-1] > 0, error):
         return identity(scores)

@@ -1,4 +1,7 @@
-"""Anything array-like as dense arrays of NumPy, or of TensorFlow (`tensors.py`)."""
+"""Arguments as dense arrays of one library, and what their shapes must be.
+
+`read_arrays.py` reads arrays and Python lists, and `read_tensors.py` tensors.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,9 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.values import (
-    FIRST_INEXACT,
-    as_list,
-    first_index,
-    from_pytorch,
-    refuse_masked_arrays,
-    refuse_rounded_integers,
-    without_decimals,
-)
+from tfrankmetrics.columns.values import FIRST_INEXACT, first_index
 from tfrankmetrics.graphs import executing_eagerly
-from tfrankmetrics.inputs.rows import Dense, Rows
+from tfrankmetrics.inputs.read_arrays import Dense, read_array
 
 
 def has_tensor(*arguments: Any) -> bool:
@@ -47,32 +42,19 @@ def dense(
 
     The result is an array of the library.
     """
-    if xp.library_of(data) != library or library == "numpy":
-        data = _array_or_rows(name, data)
-    if library == "tensorflow":
-        return _tensors().dense(name, data, convert, padding)
-    if isinstance(data, Rows):
-        result = _dense_rows(name, data, convert, padding)
-    else:
-        result = Dense(name, convert(data), padding)
-    return result._replace(tensor=xp.in_library(library, result.tensor))
+    if library == "tensorflow" == xp.library_of(data):
+        return _tensors().read_tensor(name, data, convert, padding)
+    if library == "jax" == xp.library_of(data):
+        return Dense(name, convert(data), padding)
+    read = read_array(name, data, convert, padding)
+    return read._replace(tensor=xp.in_library(library, read.tensor))
 
 
 def _tensors() -> ModuleType:
     """The same for tensors: a module that imports TensorFlow."""
-    from tfrankmetrics.inputs import tensors
+    from tfrankmetrics.inputs import read_tensors
 
-    return tensors
-
-
-def _dense_rows(
-    name: str, data: Rows, convert: Callable, padding: float | bool
-) -> Dense:
-    values, lengths = convert(data.values), data.lengths
-    shape = len(lengths), lengths.max(initial=0), *values.shape[1:]
-    array = np.full(shape, padding, values.dtype)
-    array[np.arange(shape[1]) < lengths[:, np.newaxis]] = values
-    return Dense(name, array, padding, lengths)
+    return read_tensors
 
 
 def as_float64(numbers: Array) -> Array:
@@ -104,49 +86,6 @@ def as_scores(scores: Array) -> Array:
             "floats, for such items; or add 1 to all scores."
         )
     return xp.maximum(xp.astype(scores, xp.int64), lowest + 1)
-
-
-def _array_or_rows(name: str, data: Any) -> np.ndarray | Rows:
-    """Array-like data as an array, or as rows if they are of unequal length."""
-    refuse_masked_arrays(name, data)
-    data = as_list(from_pytorch(data))
-    try:
-        array = np.asarray(data)
-    except ValueError:  # rows of unequal length
-        array = np.empty(0, object)
-    array = without_decimals(array)
-    if array.dtype == object:
-        return _rows(name, data)
-    refuse_rounded_integers(name, data, array)
-    is_long = array.dtype.kind == "f" and array.dtype.itemsize > 8
-    if is_long or array.dtype.kind in "SUMm":
-        first = f"{array.flat[:1].tolist()[0]!r}, of dtype " if array.size else ""
-        are_ids = array.dtype.kind in "SU" and name in ("`y_true`", "`y_pred`")
-        hint = " If they are ids of items, pass inputs='ids'." if are_ids else ""
-        raise ValueError(
-            f"{name} must hold real numbers of at most 64 bits. Received: {first}"
-            f"{array.dtype}.{hint}"
-        )
-    return array
-
-
-def _rows(name: str, data: Any) -> Rows:
-    try:
-        rows = [np.asarray(from_pytorch(row)) for row in data]
-        values = np.concatenate([row for row in rows if row.size] or rows)
-    except (TypeError, ValueError):
-        rows, values = [], np.empty(0, object)
-    values = without_decimals(values)
-    if values.dtype.name == "bfloat16":  # not a dtype of NumPy itself
-        values = values.astype(np.float32)
-    if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
-        is_array = isinstance(data, np.ndarray)
-        hint = " It has the dtype object: convert it to float." if is_array else ""
-        raise ValueError(
-            f"{name} must be an array of numbers, or a list of lists of numbers, of at "
-            f"most 64 bits each. Received: {data!s:.200}.{hint}"
-        )
-    return Rows(values, np.array([len(row) for row in rows], np.int64))
 
 
 def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:

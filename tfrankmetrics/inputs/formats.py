@@ -23,7 +23,7 @@ from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.inputs.whole_data import (
-    flat,
+    numbers_of,
     refuse_columns,
     warn_if_all_judged,
     warn_if_no_id_matches,
@@ -96,16 +96,15 @@ class InputFormat:
         self, y_true: Any, lists: Lists, reads_judgments: bool
     ) -> None:
         """Warns of data that are probably a mistake, as one batch shows."""
+        self.warn_of_scores(lists)
 
     def warn_of_scores(self, lists: Any) -> None:
         """Warns of scores that are probably ranks, in eager code."""
+        warn_if_rankings(lists.scores)
 
     def facts(self, y_true: Any, mask: Any, lists: Any, rules: LabelRules) -> Facts:
         """The facts about lists that NumPy holds, and about `y_true` as passed."""
         return Facts()
-
-    def require_positions(self, lists: Any) -> None:
-        """Raises ValueError for ids outside of a catalogue, in eager code."""
 
     def _refuse_mask(self, mask: Any) -> None:
         if mask is not None:
@@ -139,22 +138,20 @@ class LabelFormat(InputFormat):
     def warn_of_mistakes(self, y_true: Any, lists: Any, reads_judgments: bool) -> None:
         """Warns if `judged` cannot tell unjudged items from padding."""
         warn_if_all_judged(reads_judgments, lists.judged)
-        self.warn_of_scores(lists)
-
-    def warn_of_scores(self, lists: Any) -> None:
-        """Warns of ranks as scores."""
-        warn_if_rankings(lists.scores)
+        super().warn_of_mistakes(y_true, lists, reads_judgments)
 
     def facts(self, y_true: Any, mask: Any, lists: Any, rules: LabelRules) -> Facts:
         """The facts about labels, scores, lists and weights."""
         judged = np.asarray(lists.valid if lists.judged is None else lists.judged)
         labels = np.asarray(lists.labels)
         has_mask = mask is not None or isinstance(y_true, Mapping)
-        given = None if has_mask else flat(y_true)
+        given = None if has_mask else numbers_of(y_true)
         if given is None:  # a mask decides, rather than labels below 0
-            given = labels[judged].ravel()
+            given = labels[judged]
         scores = np.asarray(lists.scores)[np.asarray(lists.valid)]
-        facts = Facts.of_labels(given, () if lists.has_subtopics else rules.thresholds)
+        facts = Facts.of_labels(
+            given.ravel(), () if lists.has_subtopics else rules.thresholds
+        )
         facts += Facts.of_scores(scores)
         facts += Facts.of_lengths(np.count_nonzero(judged, axis=1))
         if lists.has_subtopics:
@@ -212,6 +209,9 @@ class IdFormat(InputFormat):
         """Warns of a 0 or 1 for each item instead of ids."""
         warn_if_no_ids(y_true)
 
+    def warn_of_scores(self, lists: Any) -> None:
+        """Ids have no scores."""
+
     def check_mistakes(
         self, y_true: Any, y_pred: Any, mask: Any, lists: Any, reads_judgments: bool
     ) -> None:
@@ -245,14 +245,6 @@ class CatalogueFormat(InputFormat):
         library = library or _library_for(y_true, y_pred, sample_weight)
         return read_catalogue(y_true, y_pred, sample_weight, library=library)
 
-    def warn_of_mistakes(self, y_true: Any, lists: Any, reads_judgments: bool) -> None:
-        """Warns of ranks as scores."""
-        self.warn_of_scores(lists)
-
-    def warn_of_scores(self, lists: Any) -> None:
-        """Warns of ranks as scores."""
-        warn_if_rankings(lists.scores)
-
     def facts(self, y_true: Any, mask: Any, lists: Any, rules: LabelRules) -> Facts:
         """The facts about scores and excluded items."""
         facts = Facts.of_scores(np.asarray(lists.scores))
@@ -260,10 +252,6 @@ class CatalogueFormat(InputFormat):
             return facts
         numbers = lists.relevant_and_excluded()
         return facts + Facts(zip(OF_EXCLUDED, numbers, strict=True))
-
-    def require_positions(self, lists: Any) -> None:
-        """Raises ValueError for ids outside of the catalogue."""
-        lists.require_positions()
 
 
 FORMATS: dict[str, type[InputFormat]] = {

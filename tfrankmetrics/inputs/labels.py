@@ -27,8 +27,8 @@ from tfrankmetrics.inputs.dense import (
     with_shape_of,
 )
 from tfrankmetrics.inputs.lists import Lists
+from tfrankmetrics.inputs.read_arrays import Dense
 from tfrankmetrics.inputs.relevant_ids import as_ids, require_below
-from tfrankmetrics.inputs.rows import Dense
 from tfrankmetrics.inputs.weights import (
     as_weights,
     query_or_item_weights,

@@ -62,6 +62,9 @@ class Lists:
         """Raises ValueError for values that would make a result NaN."""
         require_valid_weights(self.query_weights)
 
+    def require_positions(self) -> None:
+        """Raises ValueError for ids outside of a catalogue."""
+
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError if the items do not fit into a catalog of this size."""
 

@@ -17,7 +17,7 @@ from tfrankmetrics.inputs.dense import (
     require_keys,
     with_shape_of,
 )
-from tfrankmetrics.inputs.rows import Dense
+from tfrankmetrics.inputs.read_arrays import Dense
 
 PADDING = -1
 # Up to this number of ids, the comparison of all pairs is faster than a sort.

@@ -14,8 +14,8 @@ from tfrankmetrics.inputs.dense import (
     require_shape,
     with_shape_of,
 )
-from tfrankmetrics.inputs.rows import Dense
-from tfrankmetrics.inputs.whole_data import flat
+from tfrankmetrics.inputs.read_arrays import Dense
+from tfrankmetrics.inputs.whole_data import numbers_of
 
 RULE = (
     "`sample_weight` must hold finite numbers of at least 0, and none between 0 and "
@@ -43,7 +43,7 @@ def query_or_item_weights(
     if weights.ndim == 1:
         return require_shape(weights, labels.tensor.shape[:1], batch, error), None
     if is_dense and weights.ndim == 2 and weights.shape[1] is None:
-        from tfrankmetrics.inputs.tensors import weights_of_items
+        from tfrankmetrics.inputs.read_tensors import weights_of_items
 
         weights = weights_of_items(weights, labels.tensor, error)
     given = given._replace(tensor=weights)
@@ -122,6 +122,6 @@ def require_valid_weights(weights: Array | None) -> None:
 
 def refuse_negative_weights(sample_weight: Any) -> None:
     """Raises ValueError for a negative weight, in place of which reading puts NaN."""
-    numbers = flat(sample_weight)
+    numbers = numbers_of(sample_weight)
     if numbers is not None and (numbers < 0).any():
-        raise ValueError(f"{RULE} Received: {numbers[numbers < 0][0]:g}.")
+        raise ValueError(f"{RULE} Received: {first_value(numbers < 0, numbers)}.")

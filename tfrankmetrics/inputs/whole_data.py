@@ -164,8 +164,11 @@ def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
         )
 
 
-def flat(data: Any) -> np.ndarray | None:
-    """All values in one dimension; None if they are not numbers."""
+def numbers_of(data: Any) -> np.ndarray | None:
+    """Data as an array, rows of unequal length one after the other.
+
+    None if they are not numbers.
+    """
     data = from_pytorch(getattr(data, "flat_values", data))  # of a ragged tensor
     try:
         numbers = np.asarray(data)
@@ -176,15 +179,15 @@ def flat(data: Any) -> np.ndarray | None:
             numbers = np.concatenate([np.ravel(row) for row in data])
         except (TypeError, ValueError):
             return None
-    return numbers.ravel() if numbers.dtype.kind in "iuf" else None
+    return numbers if numbers.dtype.kind in "iuf" else None
 
 
 def _sample(data: Any) -> np.ndarray:
     """Some of the finite values; none if these are not numbers."""
-    numbers = flat(data)
+    numbers = numbers_of(data)
     if numbers is None:
         return np.empty(0)
-    numbers = numbers[:MOST_VALUES]
+    numbers = numbers.ravel()[:MOST_VALUES]
     return numbers[np.isfinite(numbers)]
 
 

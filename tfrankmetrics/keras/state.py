@@ -160,7 +160,7 @@ class StatefulMetric(KerasMetric):
         require_data_in_order(self._measures)
         is_tracing, first_query = variables.is_tracing(), 0
         if not is_tracing:  # else the result is NaN, which is less informative
-            self._input_format.require_positions(lists)
+            lists.require_positions()
             require_known_items(self._measures, lists)
         if self._queries_seen is not None:
             # A checkpoint of several replicas restores a share of the number to each.

@@ -141,7 +141,7 @@ class Measure:
         """Copies and pickles by the class, since declarations are equal by identity."""
         return _of_class, (self.declaration.cls, self.k, self.options)
 
-    @property
+    @functools.cached_property
     def gain(self) -> ItemGain:
         """The contribution of each item to this metric."""
         function = self.declaration.gain
@@ -154,14 +154,14 @@ class Measure:
             )
         return gain
 
-    @property
+    @functools.cached_property
     def tie_breaking(self) -> TieBreaking:
         """How it orders tied items."""
         reads_gains = self.tie_policy.highest_first is not None
         gain = self.gain if reads_gains else None
         return TieBreaking(self.tie_policy, self["seed"], gain)
 
-    @property
+    @functools.cached_property
     def tie_policy(self) -> TiePolicy:
         """What its choice of `ties` means."""
         return TIE_POLICIES[self["ties"]]

@@ -35,7 +35,9 @@ def cached(method: Method) -> Method:
 
     @functools.wraps(method)
     def from_cache(self: RankedItems, *gain: ItemGain) -> Any:
-        key = method.__name__, *gain, current_scope()
+        # NumPy's arrays, which have values, belong to no scope.
+        is_array = isinstance(self.judged.labels, np.ndarray)
+        key = method.__name__, *gain, None if is_array else current_scope()
         if key not in self.cache:
             self.cache[key] = method(self, *gain)
         return self.cache[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -63,7 +64,7 @@ class Request:
         """Whether a metric distinguishes judged items from others."""
         return any(each.declaration.unjudged == "keep" for each in self.measures)
 
-    @property
+    @functools.cached_property
     def label_rules(self) -> LabelRules:
         """What the metrics make of labels."""
         return label_rules(self.measures)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.inputs.ids import as_integer_ids
+from tfrankmetrics.inputs.read_arrays import Dense
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -16,7 +17,6 @@ from tfrankmetrics.inputs.relevant_ids import (
     relevance_of,
     require_finite_relevance,
 )
-from tfrankmetrics.inputs.rows import Dense
 from tfrankmetrics.inputs.whole_data import warn_of_labels
 from tfrankmetrics.rules import shortened
 

@@ -1,4 +1,4 @@
-"""Tensors, ragged tensors and arrays as dense tensors of TensorFlow.
+"""Tensors and ragged tensors as dense tensors of TensorFlow, and checks in graphs.
 
 A dimension that is known while tracing is checked then, and otherwise when the graph
 runs. Only calls with tensors import this module.
@@ -12,15 +12,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrankmetrics.inputs.rows import Dense, Rows
+from tfrankmetrics.inputs.read_arrays import Dense
 
 identity = tf.identity
 
 
-def dense(name: str, data: Any, convert: Callable, padding: float | bool) -> Dense:
-    """Converts a tensor, an array of NumPy, or rows of unequal length."""
-    if isinstance(data, Rows):
-        data = tf.RaggedTensor.from_row_lengths(data.values, data.lengths)
+def read_tensor(
+    name: str, data: Any, convert: Callable, padding: float | bool
+) -> Dense:
+    """A tensor in the dtype of `convert`; rows of unequal length are padded."""
     if isinstance(data, tf.SparseTensor):
         raise ValueError(
             f"{name} must be dense or ragged. Received a SparseTensor: convert it with "
