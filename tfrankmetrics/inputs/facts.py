@@ -83,12 +83,6 @@ def found_in_scores(scores: Array, given: Array) -> list[Array]:
     return [given, *(fact(scores) for fact in SCORE_FACTS.values())]
 
 
-def counted(found: list[Array], where: Array) -> Array:
-    """For how many items each fact holds, float64 `[len(found)]`."""
-    counts = xp.astype(xp.stack(found) & where, xp.float64)
-    return xp.sum(counts, axis=tuple(range(1, counts.ndim)))
-
-
 class Facts(dict[str, float]):
     """Facts by name, which add up; a fact that is not known is 0."""
 
@@ -99,15 +93,17 @@ class Facts(dict[str, float]):
     def of_labels(cls, labels: np.ndarray, thresholds: tuple[float, ...]) -> Facts:
         """The facts of labels, of which one below 0 was not judged."""
         judged = labels >= 0
-        counts = counted(found_in_labels(labels, judged, thresholds), judged).tolist()
-        facts = cls(zip(names_of_labels(thresholds), counts, strict=True))
+        found = found_in_labels(labels, judged, thresholds)
+        facts = cls(
+            zip(names_of_labels(thresholds), _counts(found, judged), strict=True)
+        )
         return facts + {"items": float(labels.size)}
 
     @classmethod
     def of_scores(cls, scores: np.ndarray) -> Facts:
         """The facts of scores."""
         given = np.ones(scores.shape, bool)
-        counts = counted(found_in_scores(scores, given), given).tolist()
+        counts = _counts(found_in_scores(scores, given), given)
         return cls(zip(OF_SCORES, counts, strict=True))
 
     @classmethod
@@ -150,3 +146,7 @@ class Facts(dict[str, float]):
     def __add__(self, other: Mapping[str, float]) -> Facts:
         names = [*dict.fromkeys([*self, *other])]
         return Facts({n: self.get(n, 0) + other.get(n, 0) for n in names})
+
+
+def _counts(found: list[np.ndarray], where: np.ndarray) -> list[float]:
+    return [float(np.count_nonzero(each & where)) for each in found]

@@ -25,7 +25,6 @@ from tfrankmetrics.inputs.facts import (
     OF_SCORES,
     OF_WEIGHTS,
     Facts,
-    counted,
     found_in_labels,
     found_in_scores,
     names_of_labels,
@@ -105,12 +104,17 @@ def looked_at(lists: Lists) -> Any:
 def _scores_of_catalogue(lists: CatalogueLists) -> Array:
     scores = lists.scores[QUERIES, ITEMS]
     given = xp.equal(scores, scores) | True
-    return counted(found_in_scores(scores, given), given)
+    return _counted(found_in_scores(scores, given), given)
+
+
+def _counted(found: list[Array], where: Array) -> Array:
+    """For how many items of some lists each fact holds, float64."""
+    return xp.sum(xp.astype(xp.stack(found) & where, xp.float64), axis=(1, 2))
 
 
 def _items(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
     labels, valid, found = once_per_graph(_found_in_items, lists)
-    return counted([*found, *(labels >= threshold for threshold in thresholds)], valid)
+    return _counted([*found, *(labels >= threshold for threshold in thresholds)], valid)
 
 
 def _found_in_items(lists: LabelLists) -> tuple[Array, Array, list[Array]]:
