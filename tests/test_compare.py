@@ -1,5 +1,6 @@
 """`compare`: means, intervals and paired tests, against SciPy and by hand."""
 
+import copy
 import fractions
 import itertools
 import math
@@ -539,48 +540,13 @@ def test_plot_of_the_gain_of_each_query():
         tfr.compare(nothing).plot_queries("mrr", "old")
 
 
-def test_reliability_by_hand():
-    """Values of three queries and two models, without rounding.
-
-    The means of the models are 4 and 2, those of the queries 1, 3 and 5. The mean
-    squares are 3 * (1 + 1) / 1 = 6, 2 * (4 + 0 + 4) / 2 = 8, and for the interaction,
-    whose residuals are -1, 1, 0 and their negatives, 4 / 2 = 2.
-    """
-    a, b = {"x": [1.0, 5.0, 6.0]}, {"x": [1.0, 1.0, 4.0]}
-    reliability = tfr.compare({"a": a, "b": b}).reliability("x", target=0.8)
-    models, queries, interaction = (6 - 2) / 3, (8 - 2) / 2, 2
-    expected = {"models": models, "queries": queries, "interaction": interaction}
-    assert reliability.variances == pytest.approx(expected)
-    relative, absolute = reliability.relative, reliability.absolute
-    assert relative.value == pytest.approx(models / (models + interaction / 3))
-    noise = (queries + interaction) / 3
-    assert absolute.value == pytest.approx(models / (models + noise))
-    assert relative.queries == math.ceil(0.8 / 0.2 * interaction / models)
-    assert absolute.queries == math.ceil(0.8 / 0.2 * 3 * noise / models)
-    assert "infinite" in str(reliability)  # the interval of two models
-
-
-def test_reliability_at_the_edges():
-    same = {"mrr": [0.5, 0.2, 0.1]}
-    many = {"mrr": RNG.random(30)}
-    for values_of_one in (same, many):
-        models = dict.fromkeys("abc", values_of_one)
-        none = tfr.compare(models).reliability("mrr")
-        for coefficient in (none.relative, none.absolute):
-            assert coefficient.value == coefficient.high == 0
-            assert coefficient.queries == coefficient.least_queries == math.inf
-    a, b = {"mrr": [0.5, 0.6, 0.7]}, {"mrr": [0.4, 0.6, 0.7]}
-    near = tfr.compare({"a": a, "b": b}).reliability("mrr")
-    assert near.relative.queries == math.inf  # the mean squares are equal
-    shifted = {"mrr": [each + 0.1 for each in same["mrr"]]}
-    always = tfr.compare({"a": same, "b": shifted}).reliability("mrr")
-    assert always.relative.value == pytest.approx(1)
-    with pytest.raises(ValueError, match="at least two models"):
-        tfr.compare({"a": same}).reliability("mrr")
-    with pytest.raises(ValueError, match="above 0 and below 1"):
-        tfr.compare({"a": same, "b": same}).reliability("mrr", target=1)
-    with pytest.raises(ValueError, match="`metric` must be one of"):
-        tfr.compare({"a": same, "b": same}).reliability("map")
+def test_reliability_was_removed():
+    comparison = tfr.compare({"a": {"mrr": [0.5, 0.2]}, "b": {"mrr": [0.1, 0.4]}})
+    with pytest.raises(AttributeError, match=r"The last version with it is 0\.1\.0"):
+        comparison.reliability("mrr")
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        comparison.other  # noqa: B018
+    assert repr(copy.deepcopy(comparison)) == repr(comparison)
 
 
 ERRORS = {
@@ -1224,21 +1190,6 @@ def test_a_table_that_does_not_exist():
         tfr.compare(values("AB")).to_markdown("mean")
     with pytest.raises(ValueError, match="one of 'means', 'differences', or None"):
         tfr.compare(values("AB")).to_pandas("mean")
-
-
-def test_reliability_is_that_of_the_queries_of_all_models():
-    scores = np.random.default_rng(0).random((20, 3)) + [0, 0.3, 0.6]
-    models = {name: {"x": scores[:, n].copy()} for n, name in enumerate("abc")}
-    models["a"]["x"][3] = models["c"]["x"][5] = np.nan
-    kept = np.delete(scores, [3, 5], axis=0)
-    fewer = {name: {"x": kept[:, n]} for n, name in enumerate("abc")}
-    found, expected = (
-        tfr.compare(each, unpaired="drop").reliability("x") for each in (models, fewer)
-    )
-    assert repr(found) == repr(expected)
-    assert "of 18 queries" in repr(found)
-    with pytest.raises(ValueError, match=r"above 0 and below 1. Received: target=0"):
-        tfr.compare(fewer).reliability("x", target=0.0)
 
 
 def test_notes_explain_letters_only_where_models_are_compared():

@@ -1,6 +1,5 @@
 """Estimates, intervals and decisions of a comparison, against formulas by hand."""
 
-import functools
 import math
 import types
 import warnings
@@ -10,7 +9,6 @@ import pytest
 import scipy.stats
 
 from tfrankmetrics import RankingWarning, compare
-from tfrankmetrics.comparison import reliability
 from tfrankmetrics.comparison.estimates import Difference, p_text
 from tfrankmetrics.comparison.gate import Rule, chosen_slices, make_rule
 from tfrankmetrics.comparison.intervals import (
@@ -346,56 +344,6 @@ def test_values_at_the_ends_of_the_range_are_no_warning():
         compare({"old": {"mrr": ends}, "new": {"mrr": ends[::-1]}})
 
 
-def test_the_reliability_of_several_models_by_hand():
-    """Feldt's interval of 1 - MS(rest) / MS(models), and that of Arteaga et al."""
-    rng = np.random.default_rng(0)
-    queries, models = 12, 4
-    values = rng.uniform(size=(queries, 1)) * 0.5 + rng.uniform(size=(queries, models))
-    values += np.arange(models) * 0.3
-    of_models = queries * values.mean(axis=0).var(ddof=1)
-    of_queries = models * values.mean(axis=1).var(ddof=1)
-    total = np.square(values - values.mean()).sum()
-    rest = total - (models - 1) * of_models - (queries - 1) * of_queries
-    rest /= (models - 1) * (queries - 1)
-    of_f = functools.partial(scipy.stats.f.ppf, dfn=models - 1)
-    rests = (models - 1) * (queries - 1)
-
-    named = {str(number): {"x": column} for number, column in enumerate(values.T)}
-    found = compare(named, correction=None, test="t").reliability("x")
-    relative = found.relative
-    assert relative.value == pytest.approx(1 - rest / of_models)
-    for end, tail in ((relative.low, 0.975), (relative.high, 0.025)):
-        limit = of_f(tail, dfd=rests) * rest / of_models
-        assert end == pytest.approx(1 - limit)
-    for end, tail in ((found.absolute.low, 0.975), (found.absolute.high, 0.025)):
-        many, few = of_f(tail, dfd=1e12), of_f(tail, dfd=rests)
-        above = of_models**2 - many * of_models * rest + (many - few) * few * rest**2
-        below = (models - 1) * many * of_models * rest
-        below += of_f(tail, dfd=queries - 1) * of_models * of_queries
-        ratio = models * above / (queries * below)
-        assert end == pytest.approx(queries * ratio / (1 + queries * ratio), rel=1e-6)
-    text = str(found)
-    shares = [v / sum(found.variances.values()) for v in found.variances.values()]
-    for name, share in zip(("models", "queries", "interaction"), shares, strict=True):
-        assert f"{name} {share:.1%}" in text
-    needed = f"{relative.queries:,.0f} [{relative.least_queries:,.0f}, "
-    assert needed in text
-    assert "infinite" not in text
-
-
-def test_reliability_does_not_depend_on_the_scale_of_values():
-    """Scaling all values by a constant does not change the coefficient."""
-    rng = np.random.default_rng(0)
-    values = rng.uniform(size=(8, 3))
-    found = [
-        compare({str(n): {"x": scale * column} for n, column in enumerate(values.T)})
-        .reliability("x")
-        .relative.value
-        for scale in (1e-6, 1, 1e6)
-    ]
-    assert found == pytest.approx([found[1]] * 3, rel=1e-9)
-
-
 @pytest.mark.parametrize("number", [2, 3, 8])
 def test_the_t_test_is_that_of_scipy(number):
     one, other = np.random.default_rng(number).random((2, number))
@@ -428,8 +376,3 @@ def test_the_printed_table_shows_the_differences():
     shown = ["a", "x", "new", "-", "old", "+0.1000", *ends, "0.500", "2", "0", "1"]
     assert shown in lines
     assert ["b", "x", "new", "-", "old", "-", "-", "-", "0", "0", "0"] in lines
-
-
-@pytest.mark.parametrize(("square", "variance"), [(1.5, 0.5), (1 + 1e-12, 0), (0.5, 0)])
-def test_a_variance_is_what_a_mean_square_has_beyond_the_noise(square, variance):
-    assert reliability._excess(square, 1) == variance

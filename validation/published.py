@@ -53,7 +53,6 @@ class Published:
 
 TIES = "Tied scores"
 SAMPLED = "Sampled metrics"
-RELIABILITY = "Reliability of a set of queries"
 TESTS = "Significance tests"
 MOVIELENS = "MovieLens-100K"
 DOCUMENTS = "Worked examples"
@@ -143,64 +142,6 @@ def scores_of(name: str) -> np.ndarray:
     """Per-topic scores, `[topics, systems]`."""
     path = pathlib.Path(DATA or "") / f"{name}.csv"
     return np.loadtxt(path, delimiter=",", skiprows=1)
-
-
-@functools.cache
-def reliability(target: float = 0.95):
-    """That of the better three quarters of the systems of TREC-3, by their AP."""
-    scores = scores_of("adhoc3_ap")
-    means = scores.mean(axis=0)
-    systems = scores[:, means >= np.quantile(means, 0.25)].T
-    models = {f"system {number}": {"ap": each} for number, each in enumerate(systems)}
-    return tfr.compare(models, correction=None, test="t").reliability("ap", target)
-
-
-def of_reliability() -> Iterator[Published]:
-    """The vignette of gt4ireval, an R package of Urbano, Marrero and Martín."""
-
-    def share(part: str) -> float:
-        variances = reliability().variances
-        return 100 * variances[part] / sum(variances.values())
-
-    def of(part: str, field: str, target: float = 0.95) -> float:
-        return getattr(getattr(reliability(target), part), field)
-
-    for part, variance, percent in (
-        ("models", "0.0028117", "6.8482"),
-        ("queries", "0.028093", "68.425"),
-        ("interaction", "0.010152", "24.727"),
-    ):
-        yield Published(
-            RELIABILITY,
-            f"variance, {part}",
-            variance,
-            lambda part=part: reliability().variances[part],
-        )
-        yield Published(
-            RELIABILITY,
-            f"% of variance, {part}",
-            percent,
-            functools.partial(share, part),
-        )
-    for part, numbers in (
-        ("relative", "0.93265 0.89311 0.96287 69 37 114"),
-        ("absolute", "0.78613 0.66141 0.88039 259 130 487"),
-    ):
-        fields = ("value", "low", "high", "queries", "least_queries", "most_queries")
-        for field, number in zip(fields, numbers.split(), strict=True):
-            yield Published(
-                RELIABILITY,
-                f"{part}, {field.replace('_', ' ')}",
-                number,
-                functools.partial(of, part, field),
-            )
-    for part, target, number in (("relative", 0.97, "117"), ("absolute", 0.9, "123")):
-        yield Published(
-            RELIABILITY,
-            f"{part}, queries for {target}",
-            number,
-            functools.partial(of, part, "queries", target),
-        )
 
 
 @functools.cache
@@ -325,7 +266,7 @@ def of_documents() -> Iterator[Published]:
 
 
 ALWAYS = [*of_documents(), *of_ties(), *of_sampled_metrics()]
-OF_DATA = [*of_reliability(), *of_tests()]
+OF_DATA = [*of_tests()]
 OF_MODELS = [*of_movielens()]
 
 

@@ -19,8 +19,6 @@ PATHS = {
     "Difference": "comparison.estimates.Difference",
     "Decision": "comparison.gate.Decision",
     "QueryTable": "comparison.queries.QueryTable",
-    "Reliability": "comparison.reliability.Reliability",
-    "Coefficient": "comparison.reliability.Coefficient",
 }
 NAME = re.compile(r"`(?:tfrankmetrics\.)?(\w+)`")
 TYPED_RETURN = re.compile(r"^ *Returns:\n[^\n]*: ", re.MULTILINE)

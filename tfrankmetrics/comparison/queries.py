@@ -71,11 +71,6 @@ class PerQuery(NamedTuple):
         """The names of the models."""
         return [*self.values]
 
-    def of_all_models(self, metric: str) -> np.ndarray:
-        """The values of the queries included in all models, `[queries, models]`."""
-        values = np.stack([self._column(model, metric) for model in self.models], 1)
-        return values[np.isfinite(values).all(axis=1)]
-
     def gains(
         self, metric: str, baseline: str, model: str, in_slice: Any
     ) -> np.ndarray:

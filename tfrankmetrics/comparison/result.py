@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from tfrankmetrics.comparison.gate import (
     Decision,
@@ -14,15 +14,12 @@ from tfrankmetrics.comparison.gate import (
 )
 from tfrankmetrics.comparison.plots import Row, plot_gains, plot_intervals
 from tfrankmetrics.comparison.queries import QueryTable
-from tfrankmetrics.comparison.reliability import Reliability, require_two
 from tfrankmetrics.comparison.tables import ComparisonTables, Content
 from tfrankmetrics.results.tables import (
     chosen_metrics,
     require,
 )
-from tfrankmetrics.rules import Rule, check_option, listed
-
-Target = Annotated[float, Rule("a number above 0 and below 1", lambda x: 0 < x < 1)]
+from tfrankmetrics.rules import check_option, listed
 
 
 class Comparison(ComparisonTables):
@@ -231,36 +228,18 @@ class Comparison(ComparisonTables):
         gains = self._per_query.gains(metric, baseline, model, in_slice)
         return plot_gains(gains, metric, (baseline, model))
 
-    def reliability(self, metric: str, target: float = 0.95) -> Reliability:
-        """How reliably the queries discriminate the models, and how many are needed.
-
-        >>> from tfrankmetrics import compare
-        >>> a, b = {"mrr": [1, 0.5, 0.2, 1]}, {"mrr": [0.5, 0.5, 0.1, 0.2]}
-        >>> compare({"A": a, "B": b}).reliability("mrr").relative.queries
-        30
-
-        The more the models differ, and the less the queries disagree on which model is
-        better, the fewer queries are needed. All queries are weighted equally. The
-        models are treated as a sample of all models that could be compared; therefore,
-        intervals are wide for few models. Source: Urbano, Marrero and Martín, "On the
-        measurement of test collection reliability", SIGIR 2013.
-
-        Args:
-            metric: The metric.
-            target: The desired reliability, above 0 and below 1.
-
-        Returns:
-            A `Reliability`, which prints as a table. `relative` concerns the order of
-            the models, `absolute` their means.
-
-        Raises:
-            ValueError: The metric was not compared, there are fewer than two models or
-                queries, or the target is not between 0 and 1.
-        """
-        check_option("reliability", "target", target, Target)
-        values = self._per_query.of_all_models(metric)
-        require_two(values)
-        return Reliability(values, metric, target)
+    def __getattr__(self, name: str) -> Any:
+        """Raises AttributeError for `reliability`, which was removed."""
+        if name == "reliability":
+            raise AttributeError(
+                "`Comparison.reliability` was removed. The last version with it is "
+                "0.1.0, as of 2026-11-26. `Difference.queries_needed` returns how many "
+                "queries a difference needs, and gt4ireval, a package for R, computes "
+                "the coefficients of reliability."
+            )
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}"
+        )
 
     def _name(self, slice_: tuple | None, numbers: Mapping[Any, str]) -> str:
         """A slice with its number of queries, in a plot; empty without slices."""
