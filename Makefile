@@ -1,4 +1,4 @@
-.PHONY: test test-slow test-all backends measure-tests fuzz mutate lint format types quickstart bench bench-tf-ranking bench-tfma peers published tf-ranking tfma tfx docs serve-docs tables dist
+.PHONY: test test-slow fuzz mutate lint format types docs tables dist bench peers tf-ranking tfma
 
 test:
 	python -m pytest -n auto
@@ -6,12 +6,6 @@ test:
 # The tests with the marker `slow`: settings under XLA, notebooks, training, processes.
 test-slow:
 	python -m pytest -n auto -m slow
-
-test-all: test test-slow
-
-# The time, the memory and the slowest tests of `make test`.
-measure-tests:
-	python benchmarks/tests.py
 
 # Random lists against the oracle, and random tables, models and catalogues.
 fuzz:
@@ -39,9 +33,6 @@ types:
 docs:
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
-serve-docs:
-	NO_MKDOCS_2_WARNING=1 mkdocs serve
-
 # The tables of the documents that follow from the declarations of metrics.
 tables:
 	PYTHONPATH=. python tests/doc_tables.py
@@ -52,10 +43,7 @@ dist:
 	python -m build
 	twine check --strict dist/*
 
-quickstart:
-	python examples/quickstart.py
-
-# The targets below need other environments: see CONTRIBUTING.md.
+# Beside other tools, in the environment of requirements/peers.txt: see benchmarks/README.md.
 bench:
 	python benchmarks/training.py
 	python benchmarks/cost.py
@@ -68,19 +56,8 @@ bench:
 	python benchmarks/compare.py
 	python benchmarks/retrieval.py
 
-bench-tf-ranking:
-	python benchmarks/training.py
-	python benchmarks/cost.py
-	python benchmarks/retrieval.py
-
-bench-tfma:
-	python benchmarks/beam.py
-
-# Metrics and callbacks in Keras with the backend of KERAS_BACKEND.
-backends:
-	python -m pytest -n auto --dist load tests/test_keras_backends.py
-
-# These targets compare this library with the installed tools.
+# The targets below compare this library with other tools. On Python 3.11, with Java for Spark:
+# pip install -r requirements/peers.txt && pip install --no-deps -r requirements/peers-alone.txt
 peers:
 	python -m pytest -n auto --dist load validation/test_tools.py validation/test_runs.py \
 		validation/test_trackers.py validation/test_moving.py validation/test_pitfalls.py \
@@ -88,18 +65,12 @@ peers:
 # Triton, which PyTorch loads for nested tensors, aborts a process that loaded other tools.
 	python -m pytest validation/test_torch_and_jax.py
 
-# Published numbers, in seconds: those without data or models everywhere, others with the
-# folder PUBLISHED_DATA and the packages recommenders and recbole.
-published:
-	python -m pytest -n 0 validation/test_published.py
-
+# On Python 3.11, in the environment of requirements/tf-ranking.txt.
 tf-ranking:
 	python -m pytest -n auto --dist load validation/test_tf_ranking.py \
 		validation/test_moving_tf_ranking.py
 
+# On Python 3.11, in the environment of requirements/tfma.txt.
 tfma:
 	python -m pytest -n auto --dist load validation/test_tfma.py validation/test_beam.py
 	TF_USE_LEGACY_KERAS=1 python -m pytest validation/test_tfma_keras.py
-
-tfx:
-	python -m pytest -n auto validation/test_tfma.py validation/test_tfx_pipeline.py

@@ -9,7 +9,17 @@ The public interface is `__all__` of this package, of `tfrankmetrics.options`, o
 `tfrankmetrics.tfma` and of `tfrankmetrics.beam`. All other modules may change.
 
 Each name is imported when it is first used, and TensorFlow only when it is needed.
-`__init__.pyi` shows type checkers and editors where they come from.
+`__init__.pyi` shows type checkers and editors where they come from. Tests enforce three
+rules:
+
+*   Outside of `keras/` and `tfma/`, only `arrays/tensorflow.py`,
+    `inputs/read_tensors.py` and `compute/graph_calls.py` import TensorFlow when they
+    are imported. Only `arrays/jax.py` and `compute/jax_calls.py` import JAX.
+*   A metric's class does not know Keras. Its objects are of its twin, a subclass that
+    `keras/twin.py` makes with the first object; therefore use `isinstance(metric,
+    NDCG)` instead of `type(metric) is NDCG`. `hooks.py` is the only connection.
+*   Keras must find the classes when it loads a model: `keras/registration.py` registers
+    them when Keras is imported.
 """
 
 import importlib

@@ -2,6 +2,11 @@
 
 `docs/conventions.md` shows the effect of each choice on a small list. `validation/`
 runs every tool and compares its values with those of tfrankmetrics.
+
+To add a convention, add an entry with a value for each option of each metric that it
+covers, and its name to `ConventionName` in `options.py`. Run `make tables`. Run the
+tool itself in `validation/tools.py`, and name it in `docs/conventions.md`, in the rows
+of the values that it returns.
 """
 
 from __future__ import annotations

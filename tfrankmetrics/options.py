@@ -3,6 +3,20 @@
 A metric takes an option by declaring a field of one of these types. The functions that
 take metrics by name accept all options, as `Options`. `rules.py` checks values by these
 types.
+
+To add an option:
+
+1.  Declare its type here, and a rule if it needs one. Add the type to `__all__`, a key
+    to `Options`, and its meaning to the docstring of `Options`.
+2.  Use it as a keyword of a formula or as a field of a gain, declare it as a field of
+    the class, and describe it with its default in the docstring of the class.
+3.  Write its definition in `tests/oracle.py`. The tests cover every choice of a
+    `Literal`, and two values of a number.
+4.  If a convention covers the metric, add the tool's choice in `conventions.py`. Run
+    `make tables lint types`.
+
+Options that contradict each other are a `Conflict` in `CONFLICTS`, or in the
+declaration of the only metric that has them.
 """
 
 from __future__ import annotations

@@ -57,6 +57,15 @@ unfold(step, state, number, depth, like_row)
 
 An operation that creates an array without an array argument, such as `zeros`, takes an
 argument `like`: any array of the library in which it should run.
+
+Alternatives were rejected: a namespace passed to each function costs a line in some
+eighty functions, `keras.ops` serves only one library in each process and only Keras 3,
+and `array_api_compat` supports neither TensorFlow nor branches, loops and unknown
+sizes.
+
+Formulas use no matrix products, although they would be faster, because the order in
+which BLAS sums depends on the processor. Values would then differ in the last digit
+between machines, as only the powers in RBP and PFound may.
 """
 
 from __future__ import annotations

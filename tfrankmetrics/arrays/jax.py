@@ -5,6 +5,10 @@ operations and their callers run within `exact()`.
 
 XLA sorts integers several times faster than floats, and than pairs of a number and its
 position. Therefore, 32-bit numbers and their positions are sorted as 64-bit integers.
+
+Some operations, such as `argmax`, make their instructions only when the step is
+compiled, outside of `exact()`, and fail; the tests find them. The result of a branch or
+a loop is unknown outside of it: see `graphs.new_scope`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,19 @@
 Each format has a module that checks the arguments of users and converts them to lists.
 Its class defines how arrays are read, and which mistakes are likely. All lists derive
 from one class, so that the code that uses them does not depend on the format.
+
+To add a format:
+
+1.  Write a module with a frozen dataclass of arrays that derives from `Lists`, and a
+    function that reads arrays and returns such lists. Because the function also runs in
+    graphs, a value that breaks a rule becomes NaN there, and an error in
+    `require_valid_values`.
+2.  Write a subclass of `InputFormat` here, and add it to `FORMATS`. `PAD` in
+    `tfma/padding.py` holds how queries of TFMA are padded.
+3.  Add its name to `Inputs` in `options.py`, and narrow the field `inputs` of metrics
+    that do not support it.
+4.  Add an example with the same lists as labels to `EXAMPLES` in
+    `tests/test_input_formats.py`, and run `make tables`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,16 @@
 Each entry of `MISTAKES` reads the facts of all data (see `facts.py`) and returns the
 texts of its warnings. Functions, callbacks, Keras metrics, Beam and TFMA call
 `warn_of`. Mistakes that only the data themselves show are in `whole_data.py`.
+
+To add a mistake:
+
+1.  Write a function here that reads facts and returns the texts of warnings: the rule,
+    what was received, the remedy. Add it to `MISTAKES`. If no fact shows the mistake,
+    add one to `LABEL_FACTS` or `SCORE_FACTS` in `facts.py`: what holds for each label
+    or score, whose number adds up over batches and workers.
+2.  Add data with the mistake, and the same data without it, to `CASES` in
+    `tests/mistake_table.py`. Tests pass them to functions, callbacks, Keras metrics,
+    Beam and TFMA.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""A request: the checked arguments of a call, and the form of its result."""
+"""A request: the checked arguments of a call, and the form of its result.
+
+To add an argument of several functions, spell it, with its default, in the signature of
+each function, and pass it to `read_request` or to the function that needs it. Describe
+it in the docstring of one function; the others say "As in `evaluate`." Add its name to
+`_ARGUMENTS` in `metrics/fields.py`, since no metric may have an option of this name.
+"""
 
 from __future__ import annotations
 
