@@ -106,7 +106,7 @@ CASES = (
     ),
     Case(
         "useless_threshold",
-        "labels of several grades, .* so that each item is relevant",
+        "labels other than 1, .* so that each item is relevant",
         data=Data(STARS),
         valid=Data(np.where(STARS == 1, 0, STARS)),
         where=EVERYWHERE,
@@ -166,7 +166,10 @@ def cases_at(where: str) -> list[Case]:
 def require_found(case: Case, evaluate) -> None:
     """Requires that a call warns of the mistake, and is silent about valid data."""
     messages = messages_of(lambda: evaluate(case.data))
-    assert any(re.search(case.message, each) for each in messages), messages
+    assert any(re.search(case.message, each) for each in messages), (
+        "see MISTAKES in tfrankmetrics/inputs/mistakes.py, the facts that it reads in "
+        f"facts.py, and CASES in tests/mistake_table.py: {messages}"
+    )
     assert messages_of(lambda: evaluate(case.valid)) == []
 
 

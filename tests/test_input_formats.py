@@ -21,6 +21,7 @@ from hypothesis.extra import numpy as hnp
 
 import tfrankmetrics as tfr
 from tfrankmetrics.evaluation import rows
+from tfrankmetrics.inputs.formats import FORMATS
 
 INF = float("inf")
 ID_OBJECTS = metric_objects(metrics_supporting("ids"), without_float_options=True)
@@ -49,6 +50,33 @@ EXAMPLES = {
         [[0.1, 0.2, 0.2], [0.9, 0.1, 0.5]],
     ),
 }
+
+
+def test_each_format_is_known_everywhere():
+    formats = {*FORMATS}
+    for known, file in (
+        (typing.get_args(tfr.options.Inputs), "`Inputs` in options.py"),
+        (EXAMPLES, "`EXAMPLES` in tests/test_input_formats.py"),
+    ):
+        assert {*known} == formats, f"see {file}, and `FORMATS` in inputs/formats.py"
+
+
+@pytest.mark.parametrize("inputs", EXAMPLES)
+def test_each_format_has_explanations_and_a_rule_for_lower_is_better(inputs):
+    y_true, y_pred, *_ = EXAMPLES[inputs]
+    for query, value in enumerate(
+        tfr.evaluate(y_true, y_pred, ["mrr"], inputs=inputs, per_query=True)["mrr"]
+    ):
+        found = tfr.explain(y_true, y_pred, "mrr", query=query, inputs=inputs)
+        assert found.value == value, "see explanation/one_list.py"
+    reverse = {"inputs": inputs, "lower_is_better": True}
+    if inputs == "ids":
+        with pytest.raises(ValueError, match="requires scores"):
+            tfr.evaluate(y_true, y_pred, ["mrr"], **reverse)
+    else:
+        opposite = (-np.array(y_pred)).tolist()
+        found = tfr.evaluate(y_true, opposite, ["mrr"], **reverse)
+        assert found == tfr.evaluate(y_true, y_pred, ["mrr"], inputs=inputs)
 
 
 @pytest.mark.parametrize("inputs", typing.get_args(tfr.options.Inputs))

@@ -1,5 +1,6 @@
 """Common mistakes with a plausible number: an error, or a warning."""
 
+import inspect
 import re
 import warnings
 
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 import tensorflow as tf
 from helpers import XLA, run_as, update_function
-from mistake_table import CASES, Data, cases_at, messages_of, require_found
+from mistake_table import CASES, EVERYWHERE, Data, cases_at, messages_of, require_found
 
 import tfrankmetrics as tfr
 from tfrankmetrics.inputs import mistakes
@@ -421,8 +422,35 @@ def test_a_mistake_is_found_at_each_entry_point(case, where):
 
 
 def test_each_mistake_has_a_case():
-    found = {find.__name__ for find in mistakes.MISTAKES} | {"signed_labels"}
-    assert {case.mistake for case in CASES} == found, "see tests/mistake_table.py"
+    named = {find.__name__ for find in mistakes.MISTAKES}
+    written = {
+        name
+        for name, each in vars(mistakes).items()
+        if inspect.isgeneratorfunction(each) and each.__module__ == mistakes.__name__
+    }
+    assert named == written, "see MISTAKES in tfrankmetrics/inputs/mistakes.py"
+    cases = {case.mistake for case in CASES}
+    assert cases == named | {"signed_labels"}, "see CASES in tests/mistake_table.py"
+    for case in CASES:
+        assert case.where <= EVERYWHERE | {"evaluate_retrieval"}, case
+
+
+def test_padding_and_masked_items_show_no_mistake():
+    rng = np.random.default_rng(0)
+    mask = np.ones((30, 6), bool)
+    mask[:, 0] = False
+    metric = tfr.RankingMetrics(["mrr"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for labels, scores in (
+            (mask * 1.0, rng.random((30, 6))),
+            (mask * rng.random((30, 6)) + mask, mask * 1.0),  # of a constant model
+        ):
+            metric.reset_state()
+            data = {"labels": labels, "mask": mask}
+            tfr.evaluate(data, scores, ["ndcg"])
+            metric.update_state({**data, "labels": labels >= 1}, scores)
+            metric.result()
 
 
 def test_thresholds_that_tell_labels_apart_are_no_mistake():

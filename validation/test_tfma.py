@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import typing
 
 import numpy as np
 import own_metric
@@ -26,6 +27,7 @@ import tfrankmetrics.tfma
 from notebooks.execute import NOTEBOOKS, assert_alike, read, run, stderr_texts
 from tfrankmetrics.tfma import RankMetrics, eval_config
 from tfrankmetrics.tfma.dataframe import as_dataframe
+from tfrankmetrics.tfma.padding import PAD
 
 NAMES = ["ndcg@10", "ndcg@3", "map", "mrr", "precision@5", "bpref", "arp", "opa", "auc"]
 ROWS = {"label_key": "grade", "prediction_key": "score", "query_key": "query"}
@@ -66,6 +68,11 @@ def by_slice(table, config):
         of[0][1] if of else None: values_of(metrics)
         for of, metrics in result.slicing_metrics
     }
+
+
+def test_each_format_is_padded():
+    names = typing.get_args(tfr.options.Inputs)
+    assert PAD.keys() == {*names}, "see `PAD` in tfma/padding.py"
 
 
 @pytest.mark.parametrize("case", cases_at("tfma"), ids=str)

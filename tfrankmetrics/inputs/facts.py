@@ -39,19 +39,13 @@ LABEL_FACTS: Mapping[str, Callable[[Array], Array]] = {
     "at least 1": lambda labels: labels >= 1,
     "fractions": lambda labels: xp.not_equal(labels, xp.floor(labels)),
     "too high": lambda labels: (labels > HIGHEST_GRADE) & (labels < OVERFLOW),
-    "other labels": lambda labels: xp.not_equal(labels, _first(labels)),
 }
 SCORE_FACTS: Mapping[str, Callable[[Array], Array]] = {
     "NaN": lambda scores: xp.not_equal(scores, scores),
     "no grades": lambda scores: ~_are_grades(scores),
-    "other scores": lambda scores: xp.not_equal(scores, _first(scores)),
+    "zeros": lambda scores: xp.equal(scores, 0),
 }
 OF_SCORES = "scores", *SCORE_FACTS
-
-
-def _first(values: Array) -> Array:
-    """The first value of each row, or of all in one dimension."""
-    return values[..., :1]
 
 
 def _are_grades(scores: Array) -> Array:

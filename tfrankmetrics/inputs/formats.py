@@ -7,15 +7,18 @@ from one class, so that the code that uses them does not depend on the format.
 To add a format:
 
 1.  Write a module with a frozen dataclass of arrays that derives from `Lists`, and a
-    function that reads arrays and returns such lists. Because the function also runs in
-    graphs, a value that breaks a rule becomes NaN there, and an error in
-    `require_valid_values`.
-2.  Write a subclass of `InputFormat` here, and add it to `FORMATS`. `PAD` in
-    `tfma/padding.py` holds how queries of TFMA are padded.
+    function that reads arrays and returns such lists. Implement `rank`,
+    `require_valid_values`, which raises errors for values, and `has_valid_values`,
+    which finds the queries that become NaN instead, because graphs raise no errors.
+2.  Write a subclass of `InputFormat` here, and add it to `FORMATS`. Add how queries are
+    padded to `PAD` in `tfma/padding.py`, and how `explain` shows a query to
+    `list_of_query` in `explanation/one_list.py`.
 3.  Add its name to `Inputs` in `options.py`, and narrow the field `inputs` of metrics
-    that do not support it.
+    that do not support it. Describe it in `docs/guide/inputs.md` and in the docstring
+    of `update_state` in `keras/state.py`.
 4.  Add an example with the same lists as labels to `EXAMPLES` in
-    `tests/test_input_formats.py`, and run `make tables`.
+    `tests/test_input_formats.py`. Run `make tables`, and `python -m pytest
+    tests/test_input_formats.py tests/test_docs.py`.
 """
 
 from __future__ import annotations
@@ -113,7 +116,8 @@ class InputFormat:
 
     def warn_of_scores(self, lists: Any) -> None:
         """Warns of scores that are probably ranks, in eager code."""
-        warn_if_rankings(lists.scores)
+        if "scores" in lists.arrays:
+            warn_if_rankings(lists.scores)
 
     def facts(self, y_true: Any, mask: Any, lists: Any, rules: LabelRules) -> Facts:
         """The facts about lists that NumPy holds, and about `y_true` as passed."""
@@ -221,9 +225,6 @@ class IdFormat(InputFormat):
     ) -> None:
         """Warns of a 0 or 1 for each item instead of ids."""
         warn_if_no_ids(y_true)
-
-    def warn_of_scores(self, lists: Any) -> None:
-        """Ids have no scores."""
 
     def check_mistakes(
         self, y_true: Any, y_pred: Any, mask: Any, lists: Any, reads_judgments: bool

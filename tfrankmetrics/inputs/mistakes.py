@@ -6,13 +6,18 @@ texts of its warnings. Functions, callbacks, Keras metrics, Beam and TFMA call
 
 To add a mistake:
 
-1.  Write a function here that reads facts and returns the texts of warnings: the rule,
-    what was received, the remedy. Add it to `MISTAKES`. If no fact shows the mistake,
-    add one to `LABEL_FACTS` or `SCORE_FACTS` in `facts.py`: what holds for each label
-    or score, whose number adds up over batches and workers.
-2.  Add data with the mistake, and the same data without it, to `CASES` in
-    `tests/mistake_table.py`. Tests pass them to functions, callbacks, Keras metrics,
-    Beam and TFMA.
+1.  Write a function here that reads facts and yields the text of a warning: the rule,
+    `Received{asked.where}: ...`, the remedy. `Asked` states what depends on the caller,
+    such as `may_be_all`. Add it to `MISTAKES`, and a line to the warnings in
+    `docs/troubleshooting.md` and to `CHANGELOG.md`.
+2.  If no fact shows the mistake, add one to `LABEL_FACTS` or `SCORE_FACTS` in
+    `facts.py`: a condition on one label or score, in operations of `xp`, so that its
+    number adds up over batches and workers. A fact of lists or of weights is counted in
+    `facts.py` for arrays, and in `keras/evidence.py` for graphs.
+3.  Add data with the mistake, and the same data without it, to `CASES` in
+    `tests/mistake_table.py`, with `where=EVERYWHERE` less the entry points at which it
+    cannot happen, and the reason. Run `python -m pytest tests/test_mistakes.py`, and
+    `make tfma` in its environment.
 """
 
 from __future__ import annotations
@@ -69,7 +74,7 @@ ANY = Asked()
 
 def are_swapped(facts: Facts) -> bool:
     """Whether the labels look like scores, and the scores like labels."""
-    are_grades = facts["no grades"] == 0 < facts["other scores"]
+    are_grades = facts["no grades"] == 0 < facts["zeros"] < facts["scores"]
     return are_grades and facts["fractions"] > facts["labels"] / 2 >= 2
 
 
@@ -130,10 +135,11 @@ def useless_threshold(facts: Facts, asked: Asked) -> Iterator[str]:
                 f"{rule} Received{asked.where}: labels above 0, all of which are below "
                 f"{min(1, threshold):g}, so that no item is relevant. {remedy}"
             )
-        is_all = number == facts["labels"] and facts["other labels"] > 0
+        # Labels that are all 1 are those of positive feedback.
+        is_all = number == facts["labels"] > facts["ones"]
         if is_all and not asked.may_be_all:
             yield (
-                f"{rule} Received{asked.where}: labels of several grades, all of which "
+                f"{rule} Received{asked.where}: labels other than 1, all of which "
                 f"reach the threshold, so that each item is relevant. {remedy}"
             )
 

@@ -279,5 +279,5 @@ class ItemMetric(SingleMetric):
     ties: Literal["expected", "stable", "random"] = "expected"
     empty: Literal["skip"] = "skip"
     zero_weight: Literal["keep"] = "keep"
-    inputs: Inputs = "ids"
+    inputs: Literal["labels", "ids", "catalogue"] = "ids"
     duplicates: Duplicates = "first"

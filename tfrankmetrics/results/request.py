@@ -85,10 +85,10 @@ class Request:
         lists: Any = self.data.read(y_true, y_pred, weights, mask)
         if not self.lower_is_better:
             return lists
-        if self.data.inputs == "ids":
+        if "scores" not in lists.arrays:
             raise ValueError(
-                "lower_is_better=True requires scores. Received: inputs='ids', with "
-                "recommended ids, best first. Omit it."
+                "lower_is_better=True requires scores. Received: "
+                f"inputs={self.data.inputs!r}, with ranked items. Omit it."
             )
         return lists.with_arrays({"scores": -lists.scores})
 

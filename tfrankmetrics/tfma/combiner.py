@@ -203,7 +203,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
             thresholds = label_rules(measures).thresholds
             found = Facts.of_labels(np.concatenate(of_queries), thresholds)
             accumulator.facts += found
-        if self._data.inputs != "ids":
+        if "scores" in lists.arrays:
             scores = np.concatenate([np.ravel(query.scores) for query in waiting])
             accumulator.facts += Facts.of_scores(scores)
         return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in numbers))
