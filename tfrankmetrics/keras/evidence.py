@@ -19,6 +19,7 @@ from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.facts import (
     LONG,
+    MANY,
     MANY_RELEVANT,
     OF_EXCLUDED,
     OF_LISTS,
@@ -91,7 +92,7 @@ class Evidence:
         where = f" in {name!r}, among the first items of each batch"
         warn_of(facts, Asked(self._rules, where))
         error = signed_labels(facts, 'pass {"labels": labels, "mask": labels >= 0}')
-        if error is not None:
+        if error is not None and facts["items"] >= MANY:
             warn(error)
 
 

@@ -291,6 +291,7 @@ class StatefulMetric(KerasMetric):
                 f"{data.hint_for_nan}Pass the same data to tfrankmetrics.evaluate to "
                 "get an error that names the value."
             )
+            return
         self._evidence.warn(sums[self._facts], self.name)
 
     @_not_converted
