@@ -421,6 +421,17 @@ def test_a_mistake_is_found_at_each_entry_point(case, where):
     require_found(case, lambda data: ENTRY_POINTS[where](case, data))
 
 
+@pytest.mark.parametrize("mistake", ["swapped", "not_numbers"])
+def test_an_explanation_of_rows_warns_of_mistakes(mistake):
+    case = next(case for case in CASES if case.mistake == mistake)
+
+    def explain(data):
+        columns = ("query_id", "label", "score")
+        tfr.explain_rows(*columns, case.metric, 0, data=data.rows)
+
+    require_found(case, explain)
+
+
 def test_each_mistake_has_a_case():
     named = {find.__name__ for find in mistakes.MISTAKES}
     written = {

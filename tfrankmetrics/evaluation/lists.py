@@ -153,7 +153,7 @@ def evaluate_lists(
     lists = request.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()
     request = request.for_items_of(lists)
-    request.data.check_mistakes(y_true, y_pred, mask, lists, request.reads_judgments)
+    request.data.check_mistakes(y_true, lists, request.reads_judgments)
     facts = request.data.facts(y_true, mask, lists, request.label_rules)
     refuse_signed_labels(facts, "pass mask=labels >= 0")
     warn_of(facts, Asked(request.label_rules))

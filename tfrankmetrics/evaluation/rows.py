@@ -147,13 +147,13 @@ def evaluate_table(
     columns = aligned({**columns_of(data, columns), "by": slice_columns})
     slice_columns = columns.pop("by")
     items = columns.pop("item_ids", None)
-    table = read_table(columns, groups, request.lower_is_better)
+    rules = request.label_rules
+    table = read_table(columns, groups, rules, request.lower_is_better)
     if items is not None:
         request, positions = items_of_rows(request, items)
         table.require_rows("item_ids", positions)
         table.columns["items"] = positions
     warn_if_ranks(table.numbers_of_queries, table.columns["scores"], name)
-    warn_of(table.facts(request.label_rules), Asked(request.label_rules))
     slices = request.slices_of(
         {
             name: column_of_queries(
@@ -216,7 +216,7 @@ class Table(NamedTuple):
 
 
 def read_table(
-    given: dict[str, Any], groups: Any, lower_is_better: bool = False
+    given: dict[str, Any], groups: Any, rules: LabelRules, lower_is_better: bool
 ) -> Table:
     """Checked columns of numbers, and the queries by their ids or by groups."""
     query_ids = given.pop("query_ids")
@@ -242,19 +242,21 @@ def read_table(
     else:
         ids, queries = queries_of_groups(groups, len(columns["labels"]))
     table = Table(columns, ids, queries, groups is None)
-    _check_values(table)
+    _check_values(table, rules)
     if lower_is_better:
         columns["scores"] = negated(columns["scores"])
     return table
 
 
-def _check_values(table: Table) -> None:
-    """Raises ValueError for invalid values, and warns of ids that are not ids."""
+def _check_values(table: Table, rules: LabelRules) -> None:
+    """Raises ValueError for invalid values, and warns of mistakes."""
     labels = table.columns["labels"]
     require_labels(labels)
     if "sample_weight" in table.columns:
         require_weights(table.columns["sample_weight"])
-    refuse_signed_labels(Facts.of_labels(labels, ()), "drop these rows")
+    facts = table.facts(rules)
+    refuse_signed_labels(facts, "drop these rows")
+    warn_of(facts, Asked(rules))
     if table.has_ids:
         warn_if_ids_are_fractions(table.ids)
         warn_if_queries_are_labels(table.ids, labels)

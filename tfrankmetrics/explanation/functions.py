@@ -45,6 +45,7 @@ from tfrankmetrics.explanation.working import (
 )
 from tfrankmetrics.inputs.alignment import aligned, aligned_lists
 from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
+from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.measure import Measure, require_relevance
 from tfrankmetrics.metrics.names import MetricObject
@@ -190,7 +191,7 @@ def explain_rows(
     given |= {"sample_weight": sample_weight, "item_ids": item_ids}
     given = aligned(columns_of(data, given))
     names = given.pop("item_ids")
-    table = read_table(given, groups, lower_is_better)
+    table = read_table(given, groups, LabelRules(), lower_is_better)
     names = range(len(table)) if names is None else np.asarray(names).tolist()
     if len(names) != len(table):
         raise ValueError(

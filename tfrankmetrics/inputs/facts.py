@@ -19,7 +19,7 @@ from tfrankmetrics.arrays import Array
 # raises an error for them by default.
 HIGHEST_GRADE = 30
 OVERFLOW = 1024  # the lowest label with an infinite gain, which is an error
-MANY = 20  # fewer items may be alike by chance
+MANY = 20  # items; fewer than this may all be the same by chance
 LONG = 200  # items of a list that may be the rows of several queries
 MANY_RELEVANT = 2 * MANY  # items of such a list
 
@@ -54,16 +54,18 @@ def _are_grades(scores: Array) -> Array:
     return xp.equal(xp.astype(grades, scores.dtype), scores)
 
 
-def found_in_labels(
-    labels: Array, judged: Array, thresholds: Iterable[float] = ()
-) -> list[Array]:
-    """Which labels are judged, and which facts of `names_of_labels` hold for each."""
-    reaching = [labels >= threshold for threshold in thresholds]
-    return [judged, *(fact(labels) for fact in LABEL_FACTS.values()), *reaching]
+def found_in_labels(labels: Array, judged: Array) -> list[Array]:
+    """Which labels are judged, and which of `LABEL_FACTS` hold for each."""
+    return [judged, *(fact(labels) for fact in LABEL_FACTS.values())]
+
+
+def reaching(labels: Array, thresholds: Iterable[float]) -> list[Array]:
+    """Which labels reach each relevance threshold."""
+    return [labels >= threshold for threshold in thresholds]
 
 
 def names_of_labels(thresholds: Iterable[float]) -> tuple[str, ...]:
-    """The names of the facts of labels."""
+    """The names of `found_in_labels`, and then of `reaching`."""
     return ("labels", *LABEL_FACTS, *map(reached, thresholds))
 
 
@@ -77,6 +79,13 @@ def found_in_scores(scores: Array, given: Array) -> list[Array]:
     return [given, *(fact(scores) for fact in SCORE_FACTS.values())]
 
 
+def flat_lists(labels: Array, valid: Array) -> Array:
+    """1 if a list `[N]` may be the rows of several queries, otherwise 0."""
+    relevant = xp.sum(xp.astype(valid & (labels > 0), xp.float64))
+    is_long = (relevant >= MANY_RELEVANT) & (xp.size(labels) >= LONG)
+    return xp.astype(is_long, xp.float64)
+
+
 class Facts(dict[str, float]):
     """Facts by name, which add up; a fact that is not known is 0."""
 
@@ -87,7 +96,7 @@ class Facts(dict[str, float]):
     def of_labels(cls, labels: np.ndarray, thresholds: tuple[float, ...]) -> Facts:
         """The facts of labels, of which one below 0 was not judged."""
         judged = labels >= 0
-        found = found_in_labels(labels, judged, thresholds)
+        found = found_in_labels(labels, judged) + reaching(labels, thresholds)
         facts = cls(
             zip(names_of_labels(thresholds), _counts(found, judged), strict=True)
         )
@@ -105,12 +114,6 @@ class Facts(dict[str, float]):
         """The facts of lists of these lengths."""
         lists, longer = (float(np.count_nonzero(lengths > low)) for low in (0, 1))
         return cls({"lists": lists, "longer lists": longer})
-
-    @classmethod
-    def of_flat_list(cls, labels: np.ndarray) -> Facts:
-        """The facts of one list that was passed as one dimension."""
-        is_long = labels.size >= LONG and np.count_nonzero(labels) >= MANY_RELEVANT
-        return cls({"flat lists": float(is_long)})
 
     @classmethod
     def of_weights(

@@ -33,7 +33,7 @@ from tfrankmetrics.arrays import Library
 from tfrankmetrics.columns.values import from_pytorch
 from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.dense import has_tensor
-from tfrankmetrics.inputs.facts import OF_EXCLUDED, Facts
+from tfrankmetrics.inputs.facts import OF_EXCLUDED, Facts, flat_lists
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.lists import Lists
@@ -102,10 +102,8 @@ class InputFormat:
     def refuse_mistakes(self, y_true: Any, y_pred: Any) -> None:
         """Raises ValueError for data in a wrong form, before reading."""
 
-    def check_mistakes(
-        self, y_true: Any, y_pred: Any, mask: Any, lists: Lists, reads_judgments: bool
-    ) -> None:
-        """Raises ValueError, or warns, for data that are probably a mistake."""
+    def check_mistakes(self, y_true: Any, lists: Lists, reads_judgments: bool) -> None:
+        """Warns of data that are probably a mistake, as all of them show."""
         self.warn_of_mistakes(y_true, lists, reads_judgments)
 
     def warn_of_mistakes(
@@ -178,7 +176,7 @@ class LabelFormat(InputFormat):
             queries = np.nonzero(judged)[0]
             facts += Facts.of_weights(queries, labels[judged], weights)
         if not has_mask and _is_one_list(y_true):
-            facts += Facts.of_flat_list(labels[0])
+            facts += {"flat lists": float(flat_lists(labels[0], judged[0]))}
         return facts
 
 
@@ -226,11 +224,9 @@ class IdFormat(InputFormat):
         """Warns of a 0 or 1 for each item instead of ids."""
         warn_if_no_ids(y_true)
 
-    def check_mistakes(
-        self, y_true: Any, y_pred: Any, mask: Any, lists: Any, reads_judgments: bool
-    ) -> None:
+    def check_mistakes(self, y_true: Any, lists: Any, reads_judgments: bool) -> None:
         """Warns of a 0 or 1 for each item, and of ids none of which match."""
-        super().check_mistakes(y_true, y_pred, mask, lists, reads_judgments)
+        super().check_mistakes(y_true, lists, reads_judgments)
         ids = np.asarray(lists.relevant), np.asarray(lists.recommended)
         warn_if_no_id_matches(*ids)
 

@@ -64,7 +64,7 @@ class Asked(NamedTuple):
 
     rules: LabelRules = LabelRules()
     where: str = ""  # of the data, as in " in 'mrr'"
-    least: int = MANY  # fewer labels may be alike by chance
+    least: int = MANY  # labels; fewer than this may all be the same by chance
     # Whether all labeled items may be relevant, since others are not.
     may_be_all: bool = False
 
@@ -135,7 +135,7 @@ def useless_threshold(facts: Facts, asked: Asked) -> Iterator[str]:
                 f"{rule} Received{asked.where}: labels above 0, all of which are below "
                 f"{min(1, threshold):g}, so that no item is relevant. {remedy}"
             )
-        # Labels that are all 1 are those of positive feedback.
+        # Implicit feedback has only labels of 1, which is no mistake.
         is_all = number == facts["labels"] > facts["ones"]
         if is_all and not asked.may_be_all:
             yield (
@@ -217,7 +217,7 @@ def warn_of(facts: Facts, asked: Asked = ANY) -> None:
             warn(message)
 
 
-def signed_labels(facts: Facts, remedy: str) -> str | None:
+def _signed_labels(facts: Facts, remedy: str) -> str | None:
     """The error for labels that are only 1 and below 0, where -1 would be padding."""
     if not facts["items"] > facts["labels"] == facts["ones"] > 0:
         return None
@@ -231,8 +231,15 @@ def signed_labels(facts: Facts, remedy: str) -> str | None:
 
 def refuse_signed_labels(facts: Facts, remedy: str) -> None:
     """Raises ValueError for labels that are only 1 and below 0."""
-    if (error := signed_labels(facts, remedy)) is not None:
+    if (error := _signed_labels(facts, remedy)) is not None:
         raise ValueError(error)
+
+
+def warn_if_signed(facts: Facts, remedy: str, least: int) -> None:
+    """Warns of labels that are only 1 and below 0, if there are at least so many."""
+    error = _signed_labels(facts, remedy)
+    if error is not None and facts["items"] >= least:
+        warn(error)
 
 
 def warn(message: str) -> None:

@@ -121,7 +121,7 @@ def require_valid_weights(weights: Array | None) -> None:
 
 
 def refuse_negative_weights(sample_weight: Any) -> None:
-    """Raises ValueError for a negative weight, in place of which reading puts NaN."""
+    """Raises ValueError for a negative weight, which reading replaces by NaN."""
     numbers = numbers_of(sample_weight)
     if numbers is not None and (numbers < 0).any():
         raise ValueError(f"{RULE} Received: {first_value(numbers < 0, numbers)}.")

@@ -18,17 +18,17 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.facts import (
-    LONG,
     MANY,
-    MANY_RELEVANT,
     OF_EXCLUDED,
     OF_LISTS,
     OF_SCORES,
     OF_WEIGHTS,
     Facts,
+    flat_lists,
     found_in_labels,
     found_in_scores,
     names_of_labels,
+    reaching,
 )
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.labels import LabelLists
@@ -36,8 +36,7 @@ from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import (
     Asked,
     LabelRules,
-    signed_labels,
-    warn,
+    warn_if_signed,
     warn_of,
 )
 from tfrankmetrics.metrics.measure import Measure, label_rules
@@ -91,9 +90,8 @@ class Evidence:
         facts = Facts(zip(self._names, np.ravel(numbers).tolist(), strict=False))
         where = f" in {name!r}, among the first items of each batch"
         warn_of(facts, Asked(self._rules, where))
-        error = signed_labels(facts, 'pass {"labels": labels, "mask": labels >= 0}')
-        if error is not None and facts["items"] >= MANY:
-            warn(error)
+        remedy = 'pass {"labels": labels, "mask": labels >= 0}'
+        warn_if_signed(facts, remedy, least=MANY)
 
 
 def looked_at(lists: Lists) -> Any:
@@ -115,7 +113,7 @@ def _counted(found: list[Array], where: Array) -> Array:
 
 def _items(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
     labels, valid, found = once_per_graph(_found_in_items, lists)
-    return _counted([*found, *(labels >= threshold for threshold in thresholds)], valid)
+    return _counted(found + reaching(labels, thresholds), valid)
 
 
 def _found_in_items(lists: LabelLists) -> tuple[Array, Array, list[Array]]:
@@ -134,10 +132,7 @@ def _shapes(lists: LabelLists, is_flat: bool) -> Array:
     lists_ = xp.shape(valid)[0]
     flat = xp.zeros([], xp.float64, like=valid)
     if is_flat:
-        labels = lists.labels[0]
-        is_relevant = xp.astype(lists.valid[0] & (labels > 0), xp.float64)
-        is_long = (xp.sum(is_relevant) >= MANY_RELEVANT) & (xp.size(labels) >= LONG)
-        flat = xp.astype(is_long, xp.float64)
+        flat = flat_lists(lists.labels[0], lists.valid[0])
     numbers = [items, lists_, lists_ if valid.shape[1] != 1 else 0]
     return xp.stack([*(xp.astype(n, xp.float64, like=flat) for n in numbers), flat])
 

@@ -18,7 +18,7 @@ from tfrankmetrics.compute.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.compute.exact_sums import means_of_sums
 from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.inputs.facts import MANY, Facts
-from tfrankmetrics.inputs.mistakes import Asked, signed_labels, warn, warn_of
+from tfrankmetrics.inputs.mistakes import Asked, warn, warn_if_signed, warn_of
 from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
 from tfrankmetrics.tfma.padding import PAD
@@ -125,9 +125,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
             )
         rules = label_rules(self.named.values())
         warn_of(facts, Asked(rules, least=MANY_OF_SLICE))
-        error = signed_labels(facts, "leave padding out")
-        if error is not None and facts["items"] >= MANY_OF_SLICE:
-            warn(error)
+        warn_if_signed(facts, "leave padding out", least=MANY_OF_SLICE)
         sums = self.sums_of_all(accumulator)
         values = [*means_of_sums(sums), float(sums.num_queries)]
         return dict(zip(self._keys, values, strict=False))
