@@ -36,7 +36,14 @@ from tfrankmetrics.options import CONFLICTS, Options
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Exposure
-from tfrankmetrics.rules import Conflict, Rule, listed, rule_of, shortened
+from tfrankmetrics.rules import (
+    Conflict,
+    Rule,
+    check_option,
+    listed,
+    rule_of,
+    shortened,
+)
 
 T = TypeVar("T")
 
@@ -194,8 +201,11 @@ def metric(
             cls=declared,
             **facts,
         )
+        for option, default in declaration.defaults.items():
+            if default is not None:
+                check_option(name, option, default, declaration.types[option])
         if not declared.reads_items:  # some of whose options are required
-            make_measure(declaration)  # raises an error for an invalid default
+            make_measure(declaration)  # raises an error for defaults in conflict
         declared.declaration = declaration
         for known in [n for n, each in METRICS.items() if each.name == name]:
             del METRICS[known]  # of a notebook cell that was rerun

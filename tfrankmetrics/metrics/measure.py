@@ -286,7 +286,7 @@ def make_measure(
     """Checks a cutoff and options, and makes the measure.
 
     An option that is None takes the value of the convention or, without one, the
-    default.
+    default, which `@metric` has checked.
     """
     name, types = declaration.name, declaration.types
     complete = dict(declaration.defaults)
@@ -296,6 +296,8 @@ def make_measure(
             complete[option] = chosen.choice(option, name)
     complete.update({o: value for o, value in options.items() if value is not None})
     for option, value in complete.items():
+        if value is not None and value is declaration.defaults[option]:
+            continue
         if hasattr(types[option], "words") and value is not None:
             complete[option] = value = types[option].of(option, value)
         check_option(name, option, value, types[option])
