@@ -11,10 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfrankmetrics as tfr
-from tfrankmetrics.metrics.dcg import DISCOUNTS
-from tfrankmetrics.metrics.gains import GAINS
 from tfrankmetrics.metrics.measure import declarations
-from tfrankmetrics.rules import rule_of
 
 # Only the metrics of tfrankmetrics, because some tests declare other metrics.
 OWN_METRICS = {
@@ -99,25 +96,23 @@ def labels_for(name, labels):
     return np.stack([labels, second], axis=-1)
 
 
-# Values to test for options whose type does not list them.
-OPTION_VALUES = {
-    "gain": (*GAINS, plus_one),
-    "discount": (*DISCOUNTS, inverse_rank),
-}
+# Functions to test beside the choices of an option.
+FUNCTIONS = {"gain": plus_one, "discount": inverse_rank}
 # Options that have their own tests.
 TESTED_ELSEWHERE = {"ties", "seed", "empty", "zero_weight"}
 
 
 def values_of(option, annotation, default):
     """Every choice of an option; for a number, a second value that the rule allows."""
-    if option in OPTION_VALUES:
-        return OPTION_VALUES[option]
+    parts = typing.get_args(annotation)
+    if option in FUNCTIONS:
+        return (*typing.get_args(parts[0]), FUNCTIONS[option])
     if isinstance(default, bool):
         return (not default,)
     if isinstance(default, float):
-        is_valid = rule_of(annotation).holds(2 * default)
+        is_valid = all(rule.holds(2 * default) for rule in parts[1:])
         return (2 * default if is_valid else default / 2,)
-    return typing.get_args(annotation)
+    return parts
 
 
 def cases_of_metric(name):

@@ -8,16 +8,13 @@ import itertools
 import pathlib
 import pkgutil
 import re
-from unittest import mock
 
 import pytest
-from cases import OWN_METRICS
 from code_blocks import run_blocks
 from doc_tables import DOCUMENTS, groups, text_of, updated
 
 import tfrankmetrics as tfr
 from tfrankmetrics import testing
-from tfrankmetrics.metrics.measure import METRICS
 
 ROOT = pathlib.Path(__file__).parent.parent
 # The modules of JAX and of Keras's other backends have no examples.
@@ -78,12 +75,6 @@ def test_public_names_have_documentation_and_an_example(name):
         for page in PAGES
         if page not in NEED_OTHER_PACKAGES and "```python" in text_of(page)
     ],
-)
-# A page declares a metric of the same name as another test.
-@mock.patch.dict(
-    METRICS,
-    {name.lower(): each for each in OWN_METRICS.values() for name in each.names},
-    clear=True,
 )
 def test_code_blocks_print_the_output_shown(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some write files
