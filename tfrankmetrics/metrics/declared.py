@@ -159,37 +159,25 @@ def metric(
         unaffected_by = (*unaffected_by, "convention", "empty", "zero_weight")
     elif without_results == "worst":
         without_results = worst if math.isfinite(worst) else None
-    facts = {
-        "lower_is_better": lower_is_better,
-        "range": range,
-        "without_results": without_results,
-        "unjudged": unjudged,
-        "unaffected_by": unaffected_by,
-    }
 
     def declare(cls: type[T]) -> type[T]:
         declared: Any = with_fields(cls)
         _require_free_names(declared, [name, *aliases])
-        fields: dict[str, Field] = declared.fields
-        if unknown := {*unaffected_by} - {*Options.__annotations__, *fields}:
-            raise TypeError(
-                f"`unaffected_by` of `{name}` must name options. Received: "
-                f"{listed(sorted(unknown))}."
-            )
         _require_gain(name, gain, value, reads_items=declared.reads_items)
-        taken = [o for f in (gain, formula, value) if f for o in keyword_parameters(f)]
-        if value is not None:
-            taken.append("num_items")
-        _require_same_options(name, taken, fields.keys() - {*_NOT_OPTIONS, *_COMPUTED})
-        others = (field for field in fields if field not in _NOT_OPTIONS)
-        options = dict.fromkeys([*taken, *others])
-        declaration = Declaration(
+        fields: dict[str, Field] = declared.fields
+        options = _options_of(name, (gain, formula, value), fields)
+        declared.declaration = declaration = Declaration(
             name=name,
             aliases=aliases,
             formula=formula,
             gain=gain,
             value=value,
             total=None if gain is None else total,
+            lower_is_better=lower_is_better,
+            range=range,
+            without_results=without_results,
+            unjudged=unjudged,
+            unaffected_by=unaffected_by,
             conflicts=(*_shared_conflicts(fields), *conflicts),
             by_rank=by_rank,
             cutoff_hint=f" {cutoff_hint}" if cutoff_hint else "",
@@ -199,24 +187,67 @@ def metric(
             defaults={option: fields[option].default for option in options},
             types=_types_of(fields, options, best),
             cls=declared,
-            **facts,
         )
-        for option, default in declaration.defaults.items():
-            if default is not None:
-                check_option(name, option, default, declaration.types[option])
-        if not declared.reads_items:  # some of whose options are required
-            make_measure(declaration)  # raises an error for defaults in conflict
-        declared.declaration = declaration
-        for known in [n for n, each in METRICS.items() if each.name == name]:
-            del METRICS[known]  # of a notebook cell that was rerun
-        METRICS.update({n.lower(): declaration for n in declaration.names})
-        if declaration.is_custom:  # whose names are unique, unlike those of classes
-            hooks.register(cls, "Custom", name)
-        else:
-            hooks.register(cls, "tfrankmetrics", None)
+        _require_valid_options(declaration)
+        _enter(declaration)
         return cls
 
     return declare
+
+
+def _options_of(
+    name: str, functions: tuple[Any, Any, Any], fields: dict[str, Field]
+) -> list[str]:
+    """The options of the gain, the formula and the value, and then those of all.
+
+    Raises TypeError if the fields are not the options that the functions take.
+    """
+    taken = [o for f in functions if f for o in keyword_parameters(f)]
+    *_, value = functions
+    if value is not None:
+        taken.append("num_items")
+    declared = fields.keys() - {*_NOT_OPTIONS, *_COMPUTED}
+    if missing := {*taken} - declared:
+        raise TypeError(
+            "Every option of the formula and of the gain must be a field of the class. "
+            f"Received: `{name}` without {listed(sorted(missing))}. Declare each with "
+            "a type and a default, as in `decay: float = 0.5`."
+        )
+    if unused := declared - {*taken}:
+        raise TypeError(
+            "Every field of the class must be an option of the formula or of the gain. "
+            f"Received: `{name}` with {listed(sorted(unused))}. Remove the field, or "
+            "use it as a keyword-only parameter of the formula."
+        )
+    others = (field for field in fields if field not in _NOT_OPTIONS)
+    return [*dict.fromkeys([*taken, *others])]
+
+
+def _require_valid_options(declaration: Declaration) -> None:
+    """Raises an error for defaults that are invalid, or names that are no options."""
+    name, options = declaration.name, {*Options.__annotations__, *declaration.types}
+    if unknown := {*declaration.unaffected_by} - options:
+        raise TypeError(
+            f"`unaffected_by` of `{name}` must name options. Received: "
+            f"{listed(sorted(unknown))}."
+        )
+    for option, default in declaration.defaults.items():
+        if default is not None:
+            check_option(name, option, default, declaration.types[option])
+    if not declaration.reads_items:  # some of whose options are required
+        make_measure(declaration)  # raises an error for defaults in conflict
+
+
+def _enter(declaration: Declaration) -> None:
+    """Enters the metric in the table of all names, and registers it with Keras."""
+    for known, each in [*METRICS.items()]:
+        if each.name == declaration.name:  # of a notebook cell that was rerun
+            del METRICS[known]
+    METRICS.update({name.lower(): declaration for name in declaration.names})
+    if declaration.is_custom:  # whose names are unique, unlike those of classes
+        hooks.register(declaration.cls, "Custom", declaration.name)
+    else:
+        hooks.register(declaration.cls, "tfrankmetrics", None)
 
 
 def _require_gain(name: str, gain: Any, value: Any, *, reads_items: bool) -> None:
@@ -347,19 +378,3 @@ def _require_no_cutoffs(names: list[str]) -> None:
                 f"metric. Received: the metric {with_cutoffs[0]!r}. Choose a different "
                 "name."
             )
-
-
-def _require_same_options(name: str, taken: list[str], declared: set[str]) -> None:
-    """Raises TypeError if the fields are not the options that the functions take."""
-    if missing := set(taken) - declared:
-        raise TypeError(
-            "Every option of the formula and of the gain must be a field of the class. "
-            f"Received: `{name}` without {listed(sorted(missing))}. Declare each with "
-            "a type and a default, as in `decay: float = 0.5`."
-        )
-    if unused := declared - set(taken):
-        raise TypeError(
-            "Every field of the class must be an option of the formula or of the gain. "
-            f"Received: `{name}` with {listed(sorted(unused))}. Remove the field, or "
-            "use it as a keyword-only parameter of the formula."
-        )
