@@ -140,12 +140,12 @@ class Block:
         self.queries, self._scores = queries, scores
         self._numbers, self._ranks, self._depth = numbers, ranks, depth
         self._num_candidates = candidates.number
-        self._own = Pairs.of(self._ids, self._is_ranked)
+        self._relevant = Pairs.of(self._ids, self._is_ranked)
         self._excluded = Pairs.of(relevant.exclude, relevant.exclude >= 0)
-        own = scores.of_relevant(queries, self._own, candidates)
-        padding = np.inf if own.dtype.kind == "f" else np.iinfo(own.dtype).max
-        self._limits: np.ndarray = np.full(self._ids.shape, padding, own.dtype)
-        self._limits[self._own.rows, self._own.columns] = own
+        found = scores.of_relevant(queries, self._relevant, candidates)
+        padding = np.inf if found.dtype.kind == "f" else np.iinfo(found.dtype).max
+        self._limits: np.ndarray = np.full(self._ids.shape, padding, found.dtype)
+        self._limits[self._relevant.rows, self._relevant.columns] = found
         self._reset()
 
     def _reset(self) -> None:
@@ -163,7 +163,7 @@ class Block:
             if rounding is not None:
                 is_near = near_limits(scores, rounding, self._limits)
                 scores = self._corrected(scores, is_near, chunk)
-            self._look_at_own(scores, chunk)
+            self._note_scores_of_relevant(scores, chunk)
             is_finite = not xp.is_floating(scores) or xp.all(xp.isfinite(scores))
             if not is_finite:
                 self._scores.require_finite(self.queries, chunk.inputs, scores)
@@ -184,27 +184,26 @@ class Block:
 
     def _corrected(self, scores: Array, is_near: Array, chunk: Chunk) -> Array:
         """Scores, with those of the two vectors alone where they are near a limit."""
-        rows, places = np.nonzero(np.asarray(is_near))
+        rows, columns = np.nonzero(np.asarray(is_near))
         corrected = np.array(scores)
-        corrected[rows, places] = self._of_pairs(chunk, rows, places)
+        corrected[rows, columns] = self._of_pairs(chunk, rows, columns)
         return xp.in_library(xp.library_of(scores), corrected)
 
     def _of_pairs(
-        self, chunk: Chunk, rows: np.ndarray, places: np.ndarray
+        self, chunk: Chunk, rows: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
         """The scores of some pairs of a query and a candidate of a chunk."""
-        at_places = functools.partial(rows_of, chunk.inputs)
-        return of_pairs(
-            functools.partial(rows_of, self.queries), rows, at_places, places
-        )
+        queries_at = functools.partial(rows_of, self.queries)
+        candidates_at = functools.partial(rows_of, chunk.inputs)
+        return of_pairs(queries_at, rows, candidates_at, columns)
 
-    def _look_at_own(self, scores: Array, chunk: Chunk) -> None:
+    def _note_scores_of_relevant(self, scores: Array, chunk: Chunk) -> None:
         """Notes the scores of the relevant items that are in a chunk."""
-        own = rows, columns, ids = self._own.within(chunk.start, chunk.size)
+        pairs = rows, columns, ids = self._relevant.within(chunk.start, chunk.size)
         if len(rows):
             seen, before = elements(scores, rows, ids - chunk.start), self._limits
             self._scores.require_same(
-                self.queries, chunk, own, seen, before[rows, columns]
+                self.queries, chunk, pairs, seen, before[rows, columns]
             )
             self._seen[rows, columns] = seen
 
@@ -233,14 +232,14 @@ class Block:
         for row, of_row in zip(rows, chosen, strict=True):
             query, limits = self._numbers[row], self._limits[row]
             for limit in np.unique(limits[has_ties[row]]):
-                is_tied, own = (
+                is_tied, has_limit = (
                     np.isnan(each) if np.isnan(limit) else each == limit
                     for each in (of_row, limits)
                 )
                 keys = order.keys(query, chunk.start + np.flatnonzero(is_tied))
-                own_keys = order.keys(query, ids[row, own])
-                before[query, np.flatnonzero(own)] += np.searchsorted(
-                    np.sort(keys), own_keys
+                of_relevant = order.keys(query, ids[row, has_limit])
+                before[query, np.flatnonzero(has_limit)] += np.searchsorted(
+                    np.sort(keys), of_relevant
                 )
 
     def starts_again(self) -> bool:

@@ -107,10 +107,14 @@ def retrieve(
     ids[rows, columns] = highest.ids
     scores = np.full((number, k), lowest_score(highest.scores), highest.scores.dtype)
     scores[rows, columns] = highest.scores
-    if task.ids is None:
-        return Retrieved(ids, scores)
-    named = np.asarray(task.ids)[ids]
-    if (ids == PADDING).any():
-        named = named.astype(object)
-        named[ids == PADDING] = None
-    return Retrieved(named, scores)
+    return Retrieved(ids if task.ids is None else _named(ids, task.ids), scores)
+
+
+def _named(positions: np.ndarray, candidate_ids: Any) -> np.ndarray:
+    """The id of the candidate at each position; None for padding."""
+    ids = np.asarray(candidate_ids)[positions]
+    is_padding = positions == PADDING
+    if is_padding.any():
+        ids = ids.astype(object)
+        ids[is_padding] = None
+    return ids

@@ -78,11 +78,11 @@ class DotProducts:
             return _rounded(product, dtype)
 
     def of_relevant(
-        self, queries: Any, own: Pairs, candidates: Candidates
+        self, queries: Any, pairs: Pairs, candidates: Candidates
     ) -> np.ndarray:
         """The score of each pair of a query and its relevant candidate, `[P]`."""
         return of_pairs(
-            functools.partial(rows_of, queries), own.rows, candidates.at, own.ids
+            functools.partial(rows_of, queries), pairs.rows, candidates.at, pairs.ids
         )
 
     def rounding(self, queries: Any, candidates: Any) -> Array | None:
@@ -103,7 +103,7 @@ class DotProducts:
         return most * xp.sum(candidates, axis=1) + np.finfo(np.float64).tiny
 
     def require_same(
-        self, queries: Any, chunk: Chunk, own: Pairs, scores: Any, before: Any
+        self, queries: Any, chunk: Chunk, pairs: Pairs, scores: Any, before: Any
     ) -> None:
         """Dot products are the same each time, but for the last bit of a few."""
 
@@ -164,17 +164,17 @@ class ScoreFunction(DotProducts):
             return as_scores(scores)[:number, : chunk.size]
 
     def of_relevant(
-        self, queries: Any, own: Pairs, candidates: Candidates
+        self, queries: Any, pairs: Pairs, candidates: Candidates
     ) -> np.ndarray:
         """The score of each pair of a query and its relevant candidate, `[P]`."""
-        unique, places = np.unique(own.ids, return_inverse=True)
+        unique, places = np.unique(pairs.ids, return_inverse=True)
         found = [np.zeros(0, np.float32)]
         for start in range(0, len(unique), RELEVANT_AT_A_TIME):
             ids = unique[start : start + RELEVANT_AT_A_TIME]
             chunk = Chunk(start, len(ids), candidates.at(ids), len(ids))
             scores = np.asarray(self.of_block(queries, chunk))
             here = (places >= start) & (places < start + len(ids))
-            found.append(scores[own.rows[here], places[here] - start])
+            found.append(scores[pairs.rows[here], places[here] - start])
         # The pairs are sorted by the candidates.
         return np.concatenate(found[1:] or found)
 
@@ -185,7 +185,7 @@ class ScoreFunction(DotProducts):
         """A function may return any numbers."""
 
     def require_same(
-        self, queries: Any, chunk: Chunk, own: Pairs, scores: Any, before: Any
+        self, queries: Any, chunk: Chunk, pairs: Pairs, scores: Any, before: Any
     ) -> None:
         """Raises ValueError if the scores of pairs depend on more than the two rows.
 
@@ -200,9 +200,9 @@ class ScoreFunction(DotProducts):
         worst = np.abs(scores - before).argmax()
         if np.abs(scores - before)[worst] <= MOST_ROUNDING * np.abs(before).max():
             return
-        copies = np.full(chunk.size, own.ids[worst] - chunk.start)
+        copies = np.full(chunk.size, pairs.ids[worst] - chunk.start)
         chunk = chunk._replace(inputs=rows_of(chunk.inputs, copies))
-        again = np.asarray(self.of_block(queries, chunk))[own.rows[worst]]
+        again = np.asarray(self.of_block(queries, chunk))[pairs.rows[worst]]
         if np.abs(again - scores[worst]).max() > MOST_ROUNDING * np.abs(scores[worst]):
             raise ValueError(
                 "A candidate must have the same score each time, whatever the other "
