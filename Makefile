@@ -70,7 +70,7 @@ tf-ranking:
 	python -m pytest -n auto --dist load validation/test_tf_ranking.py \
 		validation/test_moving_tf_ranking.py
 
-# On Python 3.11, in the environment of requirements/tfma.txt.
+# On Python 3.11, after pip install -e ".[dev-tfma]".
 tfma:
 	python -m pytest -n auto --dist load validation/test_tfma.py validation/test_beam.py
 	TF_USE_LEGACY_KERAS=1 python -m pytest validation/test_tfma_keras.py
