@@ -1,6 +1,7 @@
 """Tests that each layer of the package imports only the layers listed before it."""
 
 import ast
+import collections
 import graphlib
 import pathlib
 
@@ -13,11 +14,10 @@ from tfrankmetrics import options
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
     {"installation"},
-    {"tensorflow_version", "rules", "signatures", "hooks"},
+    {"tensorflow_version", "rules", "hooks"},
     {"item_data"},
     {"options", "conventions", "graphs", "columns"},
     {"arrays"},
-    {"arguments"},
     {"ranking"},
     {"inputs"},
     {"metrics"},
@@ -155,3 +155,35 @@ def test_only_the_metrics_and_conventions_name_a_metric():
             assert not (is_text and node.value in names), (name, node.lineno)
             if isinstance(node, ast.Compare):
                 assert "declaration.name ==" not in ast.unparse(node), name
+
+
+# Modules of one interface, which offer the same functions.
+ALIKE = ("arrays.", "keras.tensorflow_variables", "keras.other_variables")
+
+
+def test_each_name_occurs_once():
+    """A reader finds a file, a class and a function by its name alone."""
+    paths = [path for path in MODULES.values() if path.name != "__init__.py"]
+    files = collections.Counter(path.name for path in paths)
+    names = collections.Counter(
+        node.name
+        for name, path in MODULES.items()
+        if not name.startswith(ALIKE)
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    )
+    names["EvaluateRows"] -= 1  # the callback, and the transform of Beam
+    assert [each for each, number in (files + names).items() if number > 1] == []
+    folders = {path.parent.name for path in paths}
+    assert not folders & {*tfr.__all__}  # `import` would hide the function
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_functions_fit_on_a_screen(name):
+    """At most 50 lines, without the docstring."""
+    for node in ast.walk(ast.parse(MODULES[name].read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            documentation = ast.get_docstring(node, clean=False) or ""
+            lines = node.end_lineno - node.lineno + 1
+            lines -= len(documentation.splitlines())
+            assert lines <= 50, node.name

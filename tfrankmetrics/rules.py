@@ -169,9 +169,9 @@ def listed(names: Iterable[Any]) -> str:
 
 
 def check_conflicts(conflicts: Iterable[Conflict], chosen: Mapping[str, Any]) -> None:
-    """Raises ValueError for options that contradict each other."""
+    """Raises ValueError for options that contradict each other, if all are chosen."""
     for conflict in conflicts:
-        if conflict.is_met(chosen):
+        if chosen.keys() >= {*conflict.options} and conflict.is_met(chosen):
             received = ", ".join(
                 f"{name}={chosen[name]!r}" for name in conflict.options
             )

@@ -19,7 +19,7 @@ import math
 import numbers
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from tfrankmetrics import hooks
@@ -32,7 +32,7 @@ from tfrankmetrics.metrics.measure import (
     keyword_parameters,
     make_measure,
 )
-from tfrankmetrics.options import CONFLICTS, Options
+from tfrankmetrics.options import Options
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Exposure
@@ -151,7 +151,6 @@ def metric(
         ValueError: A name is already taken or malformed, or a default does not fit its
             type.
     """
-    by_rank = by_rank or {}
     _require_arguments(name, locals())
     worst, best = reversed(range) if lower_is_better else range
     if gain is None:  # a query without recommendations is excluded from the mean
@@ -164,9 +163,8 @@ def metric(
         declared: Any = with_fields(cls)
         _require_free_names(declared, [name, *aliases])
         _require_gain(name, gain, value, reads_items=declared.reads_items)
-        fields: dict[str, Field] = declared.fields
-        options = _options_of(name, (gain, formula, value), fields)
-        declared.declaration = declaration = Declaration(
+        options = _options_of(name, (gain, formula, value), declared.fields)
+        declaration = Declaration(
             name=name,
             aliases=aliases,
             formula=formula,
@@ -178,19 +176,12 @@ def metric(
             without_results=without_results,
             unjudged=unjudged,
             unaffected_by=unaffected_by,
-            conflicts=(*_shared_conflicts(fields), *conflicts),
-            by_rank=by_rank,
+            conflicts=conflicts,
+            by_rank=by_rank or {},
             cutoff_hint=f" {cutoff_hint}" if cutoff_hint else "",
-            has_cutoff="k" in fields,
-            has_subtopics=declared.has_subtopics,
-            inputs=typing.get_args(fields["inputs"].type),
-            defaults={option: fields[option].default for option in options},
-            types=_types_of(fields, options, best),
-            cls=declared,
+            **_facts_of_class(declared, options, best),
         )
-        _require_valid_options(declaration)
-        _enter(declaration)
-        return cls
+        return _enter(declaration)
 
     return declare
 
@@ -238,8 +229,13 @@ def _require_valid_options(declaration: Declaration) -> None:
         make_measure(declaration)  # raises an error for defaults in conflict
 
 
-def _enter(declaration: Declaration) -> None:
-    """Enters the metric in the table of all names, and registers it with Keras."""
+def _enter(declaration: Declaration) -> type[Any]:
+    """The metric's class, entered in the table of all names and registered with Keras.
+
+    Raises an error for invalid options.
+    """
+    _require_valid_options(declaration)
+    declaration.cls.declaration = declaration
     for known, each in [*METRICS.items()]:
         if each.name == declaration.name:  # of a notebook cell that was rerun
             del METRICS[known]
@@ -248,6 +244,7 @@ def _enter(declaration: Declaration) -> None:
         hooks.register(declaration.cls, "Custom", declaration.name)
     else:
         hooks.register(declaration.cls, "tfrankmetrics", None)
+    return declaration.cls
 
 
 def _require_gain(name: str, gain: Any, value: Any, *, reads_items: bool) -> None:
@@ -299,7 +296,10 @@ _RULES = {
     "conflicts": Rule("a tuple of `tfrankmetrics.options.Conflict`", _are(Conflict)),
     "by_rank": Rule(
         "a dict from the names of columns to functions",
-        lambda value: isinstance(value, Mapping) and all(map(callable, value.values())),
+        lambda value: (
+            value is None
+            or (isinstance(value, Mapping) and all(map(callable, value.values())))
+        ),
     ),
     "cutoff_hint": rule_of(str),
 }
@@ -315,20 +315,24 @@ def _require_arguments(name: str, given: Mapping[str, Any]) -> None:
             )
 
 
-def _shared_conflicts(fields: dict[str, Field]) -> Iterator[Conflict]:
-    """The conflicts between options of any metric."""
-    return (each for each in CONFLICTS if {*each.options} <= fields.keys())
+def _facts_of_class(cls: Any, options: Iterable[str], best: float) -> dict[str, Any]:
+    """What a class and its fields state about the metric.
 
-
-def _types_of(
-    fields: dict[str, Field], options: Iterable[str], best: float
-) -> dict[str, Any]:
-    """The types of options; `empty` may be "one" only if 1 is the best value."""
+    `empty` may be "one" only if 1 is the best value.
+    """
+    fields = cls.fields
     types = {option: fields[option].type for option in options}
     if best != 1:
         choices = (each for each in typing.get_args(types["empty"]) if each != "one")
         types["empty"] = Literal[tuple(choices)]
-    return types
+    return {
+        "cls": cls,
+        "has_cutoff": "k" in fields,
+        "has_subtopics": cls.has_subtopics,
+        "inputs": typing.get_args(fields["inputs"].type),
+        "types": types,
+        "defaults": {option: fields[option].default for option in types},
+    }
 
 
 def _require_free_names(cls: Any, names: list[str]) -> None:

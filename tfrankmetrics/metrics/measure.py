@@ -20,6 +20,7 @@ from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.item_data import ItemData
 from tfrankmetrics.options import (
+    CONFLICTS,
     WITHOUT_CUTOFF,
     ConventionName,
     Cutoff,
@@ -313,7 +314,7 @@ def make_measure(
             f"`{name}` is a metric of the whole list and takes no cutoff. "
             f"Received: k={k}. Omit the cutoff: {name!r}.{declaration.cutoff_hint}"
         )
-    check_conflicts(declaration.conflicts, complete)
+    check_conflicts((*CONFLICTS, *declaration.conflicts), complete)
     if k is None:
         for (option, choice), same in WITHOUT_CUTOFF.items():
             if complete.get(option) == choice:
