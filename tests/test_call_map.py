@@ -1,0 +1,71 @@
+"""Tests that the call map of CONTRIBUTING.md names functions in the order of calls."""
+
+import pathlib
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import tfrankmetrics as tfr
+
+ROOT = pathlib.Path(__file__).parent.parent
+PACKAGE = str(pathlib.Path(tfr.__file__).parent)
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+# Lines such as "evaluate    read_request, read_labels, ...".
+MAP = {
+    entry: functions.split(", ")
+    for entry, functions in re.findall(r"^    (\w+) +(\w+(?:, \w+)+)$", TEXT, re.M)
+}
+LABELS, SCORES = [[1, 0, 2], [0, 1, 0]], [[0.3, 0.2, 0.1], [0.1, 0.3, 0.2]]
+QUERIES, VECTORS = np.eye(2, 3), np.eye(3)
+
+
+def update_state():
+    tfr.NDCG(k=2).update_state(np.array(LABELS), np.array(SCORES))
+
+
+def result():
+    metric = tfr.NDCG(k=2)
+    metric.update_state(np.array(LABELS), np.array(SCORES))
+    return metric.result
+
+
+def compare():
+    models = {
+        name: tfr.evaluate(LABELS * 5, np.random.default_rng(seed).random((10, 3)), ["ndcg@2"], per_query=True)
+        for seed, name in enumerate(["a", "b"])
+    }  # fmt: skip
+    return lambda: tfr.compare(models)
+
+
+CALLS = {
+    "evaluate": lambda: tfr.evaluate(LABELS, SCORES, ["ndcg@2"]),
+    "evaluate_rows": lambda: tfr.evaluate_rows([1, 1, 2], [1, 0, 1], [0.1, 0.2, 0.3], ["ndcg@2"]),
+    "update_state": update_state,
+    "result": result(),
+    "evaluate_retrieval": lambda: tfr.evaluate_retrieval(QUERIES, VECTORS, [0, 1], ["ndcg@2"]),
+    "compare": compare(),
+}  # fmt: skip
+
+
+def first_calls(call):
+    """The names of the package's functions, in the order of their first calls."""
+    found = {}
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            found.setdefault(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return [*found]
+
+
+@pytest.mark.parametrize("entry", CALLS)
+def test_functions_are_called_in_the_order_of_the_map(entry):
+    calls = first_calls(CALLS[entry])
+    assert [each for each in calls if each in MAP[entry]] == MAP[entry]
