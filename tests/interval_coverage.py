@@ -11,23 +11,13 @@ import zlib
 
 import numpy as np
 
-from tfrankmetrics.comparison.intervals import (
-    intervals_of_differences,
-    intervals_of_means,
-)
-from tfrankmetrics.comparison.significance import (
-    Sample,
-    bootstrap_test,
-    randomization_test,
-    standard_errors,
-    t_test,
-)
+import tfrankmetrics as tfr
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "confidence-intervals.md"
 SAMPLES, QUERIES = 4000, (10, 20, 50, 300)
 TESTED, RESAMPLES = 1000, 2000
 POPULATION = 2_000_000  # whose mean is the true one
-RANGE = np.array([[0.0], [1.0]])
+TESTS = ["randomization", "t", "bootstrap"]
 
 
 def hits(share):
@@ -80,14 +70,27 @@ def rng_of(*parts):
     return np.random.default_rng(zlib.crc32(repr(parts).encode()))
 
 
+def model_of(values, weights):
+    """A model whose metrics are samples of queries, both `[queries, samples]`."""
+    names = [f"sample {number}" for number in range(values.shape[1])]
+    return tfr.QueryValues(
+        dict(zip(names, values.T)),
+        dict(zip(names, weights.T)),
+        ranges=dict.fromkeys(names, (0.0, 1.0)),
+    )
+
+
+def covers(estimates, true):
+    return np.mean([each.low <= true <= each.high for each in estimates])
+
+
 def coverage_of_means(model, weights, queries):
     """The share of samples whose interval covers the true mean."""
     true = MODELS[model](rng_of(model), POPULATION).mean()
     rng = rng_of(model, weights, queries)
     shape = queries, SAMPLES
-    sample = Sample(MODELS[model](rng, shape), WEIGHTS[weights](rng, shape))
-    low, high = intervals_of_means(sample, RANGE)
-    return np.mean((low <= true) & (true <= high))
+    drawn = model_of(MODELS[model](rng, shape), WEIGHTS[weights](rng, shape))
+    return covers(tfr.compare({"A": drawn}).means, true)
 
 
 def pair(model, queries, number):
@@ -95,26 +98,23 @@ def pair(model, queries, number):
     rng = rng_of(model, "pair", queries)
     first, other = (MODELS[model](rng, (queries, number)) for _ in range(2))
     is_equal = rng.random(first.shape) < EQUAL[model]
-    second = np.where(is_equal, first, other)
-    return [Sample(each, np.ones(each.shape)) for each in (first, second)]
+    second, weights = np.where(is_equal, first, other), np.ones(first.shape)
+    return {"A": model_of(first, weights), "B": model_of(second, weights)}
 
 
 def coverage_of_differences(model, queries):
     """The share of samples whose interval covers 0, the true difference."""
-    low, high = intervals_of_differences(*pair(model, queries, SAMPLES), RANGE)
-    return np.mean((low <= 0) & (high >= 0))
+    models = pair(model, queries, SAMPLES)
+    return covers(tfr.compare(models, test="t").differences, 0)
 
 
 def rejections(model, queries):
     """The share of samples with p < 0.05, for each test, if no model is better."""
-    first, second = pair(model, queries, TESTED)
-    errors = standard_errors(second.influences - first.influences, first.numbers)
-    found = {
-        "randomization": randomization_test(first, second, RESAMPLES, 0),
-        "t": t_test(second.means - first.means, errors, first.numbers),
-        "bootstrap": bootstrap_test(first, second, RESAMPLES, 0),
-    }
-    return {name: np.mean(p < 0.05) for name, p in found.items()}
+    models, found = pair(model, queries, TESTED), {}
+    for test in TESTS:
+        compared = tfr.compare(models, test=test, resamples=RESAMPLES)
+        found[test] = np.mean([each.p < 0.05 for each in compared.differences])
+    return found
 
 
 def rows_of_means():
@@ -148,10 +148,7 @@ def main():
     tables = {
         "means": table(["values", *sizes], rows_of_means()),
         "differences": table(["values of both models", *sizes], rows_of_differences()),
-        "tests": table(
-            ["values of both models", "queries", "randomization", "t", "bootstrap"],
-            rows_of_tests(),
-        ),
+        "tests": table(["values of both models", "queries", *TESTS], rows_of_tests()),
     }
     for name, content in tables.items():
         print(content)

@@ -15,8 +15,6 @@ import pytest
 import scipy.stats
 
 import tfrankmetrics as tfr
-from tfrankmetrics.comparison import significance
-from tfrankmetrics.comparison.significance import adjusted
 
 RNG = np.random.default_rng(0)
 N = 200
@@ -43,6 +41,39 @@ def one(rows, **which):
         row for row in rows if all(getattr(row, k) == v for k, v in which.items())
     )
     return found
+
+
+def difference_of(first, second, **options):
+    """The difference of two models in a metric, from arrays or `QueryValues`."""
+    models = {
+        name: each if isinstance(each, tfr.QueryValues) else {"x": each}
+        for name, each in zip("AB", (first, second))
+    }
+    (found,) = tfr.compare(models, **options).differences
+    return found
+
+
+def weighted(values, weights):
+    return tfr.QueryValues(
+        {"x": np.array(values, float)}, {"x": np.array(weights, float)}
+    )
+
+
+def swapped_mean(swaps, one, other):
+    values, weights = (np.where(swaps, b, a) for a, b in zip(one, other))
+    return np.average(np.nan_to_num(values), weights=weights)
+
+
+def p_of_all_swaps(first, second):
+    """The p-value of all swaps of two models, each a pair of values and weights."""
+    differences = []
+    for swaps in itertools.product([False, True], repeat=len(first[0])):
+        means = [
+            swapped_mean(swaps, one, other)
+            for one, other in ((first, second), (second, first))
+        ]
+        differences.append(abs(means[1] - means[0]))
+    return np.mean(np.array(differences) >= differences[0] - 1e-12)
 
 
 def assert_near(interval, expected):
@@ -140,6 +171,18 @@ def test_the_bootstrap_interval_is_that_of_scipy_but_for_chance():
         assert difference.p == pytest.approx(p, abs=0.01)
 
 
+def test_the_bootstrap_p_value_is_about_that_of_the_normal_distribution():
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=400)
+    second = first + rng.normal(0.05, 0.5, 400)
+    change = second - first
+    z = change.mean() / (change.std(ddof=1) / 20)
+    expected = 2 * scipy.stats.norm.sf(abs(z))
+    found = difference_of(first + 5, second + 5, test="bootstrap")
+    assert found.p == pytest.approx(expected, abs=0.02)
+    assert 0.02 < expected < 0.5
+
+
 @pytest.mark.parametrize("hits", [0, 1, 5, 9, 10])
 def test_the_interval_of_a_share_is_the_exact_one(hits):
     shares = [1.0] * hits + [0.0] * (10 - hits)
@@ -181,18 +224,39 @@ def test_intervals_stay_within_the_range():
     assert 1 < free.high < 1.2
 
 
+def test_intervals_do_not_use_a_range_that_values_are_outside_of():
+    models = {"a": {"ndcg@10": [50.0, 40, 30]}, "b": {"ndcg@10": [90.0, 80, 30]}}
+    with pytest.warns(tfr.RankingWarning, match=r"be 0 to 1\. Received: 50 for 'a'"):
+        comparison = tfr.compare(models)
+    assert comparison.differences[0].low < -1  # not cut at the end of the range
+    near = {"ndcg@10": [1 + 1e-15, 0.5, 0.2]}
+    assert tfr.compare({"a": near}).means[0].high <= 1 + 1e-9
+
+
+def test_values_equal_but_for_rounding_have_the_intervals_of_equal_ones():
+    ones = np.ones(10)
+    near = ones.copy()
+    near[1] = 1 - 2.0**-53
+    for values_of_one in ([0.1 + 0.2] * 5 + [0.3] * 5, near):
+        (mean,) = tfr.compare({"m": {"ndcg@10": values_of_one}}).means
+        (equal,) = tfr.compare({"m": {"ndcg@10": np.round(values_of_one, 9)}}).means
+        assert (mean.low, mean.high) == pytest.approx((equal.low, equal.high))
+        assert mean.high - mean.low > 0.01
+    base = RNG.random(20) / 2
+    models = {"old": {"ndcg@10": base}, "new": {"ndcg@10": base + 0.1}}
+    (shifted,) = tfr.compare(models).differences
+    assert shifted.low < 0.09 < 0.11 < shifted.high
+
+
 def test_the_tables_of_coverage_are_what_the_simulation_prints():
     text = interval_coverage.PAGE.read_text("utf-8")
     for model, weights in (("NDCG, 80% zeros", ""), ("0 or 1, mean 0.05", "")):
         shares = [
             interval_coverage.coverage_of_means(model, weights, n) for n in (10, 50)
         ]
-        (row,) = re.findall(rf"^\| {re.escape(model + weights)} \|(.*)\|$", text, re.M)[
-            :1
-        ]
-        assert [row.split("|")[i].strip() for i in (0, 2)] == [
-            f"{s:.1%}" for s in shares
-        ]
+        row = re.search(rf"^\| {re.escape(model + weights)} \|(.*)\|$", text, re.M)[1]
+        cells = [row.split("|")[i].strip() for i in (0, 2)]
+        assert cells == [f"{share:.1%}" for share in shares]
         assert min(shares) >= 0.93
     model = "NDCG, 50% zeros"
     assert 0.93 <= interval_coverage.coverage_of_differences(model, 10) <= 0.97
@@ -234,6 +298,20 @@ def test_standard_errors_of_weighted_means_are_those_of_many_draws():
         assert difference.standard_error == pytest.approx(error, rel=0.06)
 
 
+def test_weights_follow_their_metric_when_the_order_differs():
+    def model(names):
+        columns = {"x": [1.0, 0.0, 0.5], "y": [0.2, 0.4, 0.9]}
+        weights = {"x": [1.0, 5.0, 1.0], "y": [7.0, 1.0, 1.0]}
+        return tfr.QueryValues(
+            {name: np.array(columns[name]) for name in names},
+            {name: np.array(weights[name]) for name in names},
+        )
+
+    means = tfr.compare({"a": model("xy"), "b": model("yx")}).means
+    of_x, of_y = 1.5 / 7, (1.4 + 0.4 + 0.9) / 9
+    assert [each.mean for each in means] == pytest.approx([of_x, of_y] * 2)
+
+
 @pytest.mark.parametrize("options", [{}, {"sample_weight": WEIGHTS[:9]}])
 def test_the_randomization_test_of_weighted_queries_by_hand(options):
     found = values(queries=slice(0, 9), **options)
@@ -241,60 +319,224 @@ def test_the_randomization_test_of_weighted_queries_by_hand(options):
     found["B"].weights["arp"] = found["B"].weights["arp"] * np.arange(1, 10)
     comparison = tfr.compare(found, correction=None)
     for metric in METRICS:
-        samples = [
-            (np.nan_to_num(found[name][metric]), found[name].weights[metric])
-            for name in "AB"
-        ]
-        differences = []
-        for swaps in itertools.product([False, True], repeat=9):
-            (v1, w1), (v2, w2) = (
-                [np.where(swaps, other, own) for own, other in zip(mine, theirs)]
-                for mine, theirs in (samples, samples[::-1])
-            )
-            differences.append((w2 * v2).sum() / w2.sum() - (w1 * v1).sum() / w1.sum())
-        exceeds = np.abs(differences) >= abs(differences[0]) * (1 - 1e-12)
-        assert one(comparison.differences, metric=metric).p == pytest.approx(
-            exceeds.mean()
-        )
+        models = [(found[name][metric], found[name].weights[metric]) for name in "AB"]
+        expected = p_of_all_swaps(*models)
+        assert one(comparison.differences, metric=metric).p == pytest.approx(expected)
 
 
-def test_p_values_are_uniform_if_models_are_equal():
-    rng = np.random.default_rng(7)
-    for test in ("randomization", "t", "bootstrap"):
-        p = [
-            tfr.compare(
-                {"A": {"x": rng.random(40)}, "B": {"x": rng.random(40)}},
-                test=test,
-                resamples=400,
-                seed=i,
-            )
-            .differences[0]
-            .p
-            for i in range(300)
-        ]
-        assert scipy.stats.kstest(p, "uniform").pvalue > 0.001
-        assert 0.01 < np.mean(np.array(p) < 0.05) < 0.1
+def test_queries_whose_weights_alone_differ_matter_to_the_swaps():
+    """Weight * value is 0.4 for the first two queries of both models."""
+    models = ([0.4, 0.2, 0.9], [1, 2, 1]), ([0.2, 0.4, 0.1], [2, 1, 3])
+    found = difference_of(*(weighted(*each) for each in models))
+    assert found.p == pytest.approx(p_of_all_swaps(*models))
 
 
-def test_holm_and_bonferroni_by_hand():
-    p = np.array([0.01, 0.04, 0.03, np.nan, 0.005])
-    np.testing.assert_allclose(adjusted(p, "holm"), [0.03, 0.06, 0.06, np.nan, 0.02])
-    np.testing.assert_allclose(
-        adjusted(p, "bonferroni"), [0.04, 0.16, 0.12, np.nan, 0.02]
-    )
-    assert adjusted(p, None) is p
-    assert adjusted(np.array([0.6, 0.7]), "holm").tolist() == [1, 1]
-    assert adjusted(np.array([0.4, 0.7]), "bonferroni").tolist() == [0.8, 1]
+@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
+@pytest.mark.parametrize("number", [9, 40])
+def test_a_p_value_does_not_depend_on_the_other_metrics(test, number):
+    """With 9 queries that differ, all swaps are enumerated, also beside the others."""
+    rng = np.random.default_rng(1)
+    first, second = rng.random((2, 60))
+    second[number:] = first[number:]
+    alone = difference_of(first, second, test=test, resamples=5000).p
+    for more in (1, 3):
+        others = {f"m{i}": rng.random((2, 60)) for i in range(more)}
+        models = {
+            name: {"hit": each, **{n: both[i] for n, both in others.items()}}
+            for i, (name, each) in enumerate((("A", first), ("B", second)))
+        }
+        found = tfr.compare(models, test=test, resamples=5000).differences
+        assert one(found, metric="hit").p == pytest.approx(alone, rel=1e-12)
+    if test == "randomization" and number == 9:
+        some = [(each[:9], np.ones(9)) for each in (first, second)]
+        assert alone == p_of_all_swaps(*some)
+
+
+@pytest.mark.parametrize("number", [1, 6, 12])
+def test_few_queries_that_differ_among_many_have_exact_p_values(number):
+    first = np.random.default_rng(2).random(10_000).round(3) * 0.8
+    second = first + 0.1 * (np.arange(10_000) < number)
+    assert difference_of(first, second).p == pytest.approx(2 / 2**number, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("number", "resamples", "error"),
+    [(20, 2**20, 1e-12), (21, 2**20, 0.005), (4000, 10_000, 0.02)],
+)
+def test_swaps_of_equal_differences_are_a_binomial_test(number, resamples, error):
+    """The swaps are more than what is computed at a time."""
+    better = number // 2 + int(0.8 * math.sqrt(number))
+    first = np.full(number, 0.5)
+    second = first + np.where(np.arange(number) < better, 0.1, -0.1)
+    found = difference_of(first, second, resamples=resamples)
+    expected = scipy.stats.binomtest(better, number).pvalue
+    assert found.p == pytest.approx(expected, abs=error)
+
+
+@pytest.mark.parametrize("number", [60, 65, 71])
+def test_random_swaps_swap_queries_independently(number):
+    """The first query and another one differ by 1, which matters if both are swapped.
+
+    The other differences are small, and reduce the sum of these two.
+    """
+    changes = np.full((number, number - 1), -1e-6)
+    changes[0], changes[range(1, number), range(number - 1)] = 1, 1
+    names = [f"with {i}" for i in range(1, number)]
+    models = {
+        "A": dict.fromkeys(names, np.zeros(number)),
+        "B": dict(zip(names, changes.T)),
+    }
+    found = tfr.compare(models, correction=None).differences
+    # The standard error of each share is 0.005.
+    np.testing.assert_allclose([each.p for each in found], 0.5, atol=0.025)
+
+
+def test_the_p_values_of_swaps_and_draws_by_hand():
+    # No random draw reaches the observed difference, which counts as one of them.
+    far = np.zeros(100), np.linspace(1, 2, 100)
+    for test in ("randomization", "bootstrap"):
+        assert difference_of(*far, test=test, resamples=99).p == 1 / 100
+    # As many swaps as resamples are all tried: two of 2^3 differ as much.
+    assert difference_of([0.0, 0, 0], [1.0, 2, 4], resamples=8).p == 2 / 8
+    # Of four draws of two queries, one has the difference 0 and one twice 0.15.
+    found = difference_of([0.1, 0.3], [0.4, 0.3], test="bootstrap")
+    assert found.p == pytest.approx(0.5, abs=0.05)
+
+
+def test_swaps_of_large_values_are_equal_but_for_rounding():
+    """The values are 1,000,007 and tenths; exact arithmetic says which swaps count."""
+    tenths = [1, 2, 3, 1, 1, 2, -1, -2]
+    exact = [fractions.Fraction(each, 10) for each in tenths]
+    observed = abs(sum(exact))
+    signs = itertools.product((1, -1), repeat=len(exact))
+    sums = [abs(sum(s * d for s, d in zip(each, exact))) for each in signs]
+    expected = np.mean([each >= observed for each in sums])
+    first = [1_000_007 + 0.1 * i for i in range(len(exact))]
+    second = [1_000_007 + 0.1 * (i + d) for i, d in enumerate(tenths)]
+    assert difference_of(first, second).p == expected
+
+
+def test_the_p_value_by_swapping_needs_a_query_that_counts():
+    nothing, one_query = [math.nan, math.nan], [0.5, math.nan]
+    first = {"x": nothing, "y": one_query, "z": [0.1, 0.2]}
+    second = {"x": nothing, "y": [0.7, math.nan], "z": [0.1, 0.2]}
+    found = tfr.compare({"a": first, "b": second}).differences
+    assert [each.p for each in found] == pytest.approx([math.nan, 1, 1], nan_ok=True)
+
+
+@pytest.mark.parametrize("test", ["t", "bootstrap"])
+def test_one_query_has_no_interval_and_no_p_value_by_drawing(test):
+    found = difference_of([0.5], [0.7], test=test)
+    assert np.isnan([found.p, found.low, found.high]).all()
+    assert not found.is_significant
+
+
+@pytest.mark.parametrize("rounded", ["values", "weights"])
+def test_some_values_or_weights_that_differ_by_rounding_are_equal(rounded):
+    """Half of the values are equal; the others are all higher, by rounding."""
+    first = np.linspace(0.1, 0.9, 30)
+    second = first.copy()
+    second[::2] *= 1 + 4e-16
+    of_second = {"values": first, "weights": first, rounded: second}
+    found = difference_of(weighted(first, first), weighted(**of_second))
+    assert (found.difference, found.p) == (0, 1)
+
+
+@pytest.mark.parametrize("scale", [1, -1000])
+def test_a_win_needs_more_than_rounding(scale):
+    base = scale * np.random.default_rng(0).random(50)
+    signs = np.tile([1, -1], 25)
+    for part, number in ((3e-16, 0), (1e-13, 0), (1e-11, 25)):
+        found = difference_of(base, base * (1 + part * signs))
+        assert (found.wins, found.losses) == (number, number)
+        assert found.ties == 50 - 2 * number
+
+
+@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
+def test_values_that_differ_by_rounding_are_equal_for_every_test(test):
+    recall = {"A": {"recall@6": [1.0] * 30}, "B": {"recall@6": [1 - 2**-53] * 30}}
+    (found,) = tfr.compare(recall, test=test).differences
+    assert (found.difference, found.p) == (0, 1)
+    assert found.low == pytest.approx(-found.high)
+    assert (found.wins, found.losses, found.ties) == (0, 0, 30)
+
+
+def holm(p):
+    """Each p-value times the number of those that are not smaller, in order."""
+    order, largest, result = np.argsort(p), 0.0, np.empty(len(p))
+    for rank, index in enumerate(order):
+        largest = max(largest, (len(p) - rank) * p[index])
+        result[index] = min(1.0, largest)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("correction", "expected"),
+    [
+        ("holm", [5 / 128, 3 / 64, 3 / 64, 5 / 128, 1]),
+        ("bonferroni", [5 / 128, 5 / 64, 5 / 64, 5 / 128, 1]),
+        (None, [1 / 128, 1 / 64, 1 / 64, 1 / 128, 1]),
+    ],
+)
+def test_corrections_by_hand(correction, expected):
+    """Without a better query of the first model, p is 2 / 2^m for m that differ."""
+    numbers = {"a": 8, "b": 7, "c": 7, "d": 8, "e": 1}
+    first = {**{name: [0.5] * 9 for name in numbers}, "none": [math.nan] * 9}
+    second = {name: 0.5 + 0.1 * (np.arange(9) < m) for name, m in numbers.items()}
+    models = {"A": first, "B": {**second, "none": [math.nan] * 9}}
+    found = [
+        e.adjusted_p for e in tfr.compare(models, correction=correction).differences
+    ]
+    assert found[:-1] == pytest.approx(expected)
+    assert math.isnan(found[-1])  # and is not counted
 
 
 def test_the_correction_is_over_metrics_pairs_and_slices():
     by = np.array(["x", "y"])[RNG.integers(0, 2, N)]
     comparison = tfr.compare(values("ABC"), by=by)
     assert len(comparison.differences) == 3 * 3 * 3  # slices and all, metrics, pairs
-    p = np.array([each.p for each in comparison.differences])
+    p = [each.p for each in comparison.differences]
     corrected = [each.adjusted_p for each in comparison.differences]
-    np.testing.assert_allclose(corrected, adjusted(p, "holm"))
+    np.testing.assert_allclose(corrected, holm(p))
     assert "adjusted for 27 comparisons (holm)" in repr(comparison)
+
+
+@pytest.mark.parametrize("number", [1, 3, 5])
+def test_the_smallest_p_is_that_of_the_best_outcome(number):
+    first = [0.5] * 9
+    all_better = [0.6 + 0.01 * i for i in range(number)] + first[number:]
+    signs = itertools.product((-1, 1), repeat=number)
+    outcomes = [
+        [0.5 + sign * (0.1 + 0.01 * i) for i, sign in enumerate(each)] + first[number:]
+        for each in signs
+    ]
+    found = [difference_of(first, each) for each in (all_better, *outcomes)]
+    assert {each.smallest_p for each in found} == {2 / 2**number}
+    assert min(each.p for each in found) == found[0].p == 2 / 2**number
+
+
+def test_power_needs_queries_that_differ():
+    single = difference_of([1.0], [2.0])
+    assert math.isnan(single.detectable_difference())
+    with pytest.raises(ValueError, match="differences vary"):
+        single.queries_needed(0.1)
+    two = difference_of([1.0, 2], [2.0, 0])
+    for wrong in (80, 0.05, 0, "a"):
+        with pytest.raises(ValueError, match=r"`power` must be above 0.05"):
+            two.queries_needed(0.1, power=wrong)
+    for wrong in (math.nan, "a", math.inf, 0):
+        message = "`difference` must be a finite number other than 0"
+        with pytest.raises(ValueError, match=message):
+            two.queries_needed(wrong)
+    none = difference_of([0.5, 0.6, 0.7], [0.5, 0.6, 0.7])
+    assert math.isnan(none.detectable_difference())
+    with pytest.raises(ValueError, match="3 queries, 0 of which differ"):
+        none.queries_needed(0.1)
+    # Six queries must differ for p < 0.05, of which there are five here.
+    old, new = [0.5, 0.5, 0.5, 0.5, 0.6], [0.9, 0.8, 0.9, 0.85, 0.95]
+    five = difference_of(old, new)
+    assert math.isnan(five.detectable_difference())
+    assert five.queries_needed(0.35) == 6
 
 
 def test_slices_are_comparisons_of_their_queries():
@@ -323,6 +565,67 @@ def test_slices_are_comparisons_of_their_queries():
     }
     by_key = tfr.compare(with_keys, by="group", test="t", correction=None)
     assert by_key.differences == comparison.differences
+
+
+def test_slices_by_query_id():
+    ids = ["q0", "q1", "q2", "q3"]
+    model = {"A": {"query": ids, "m": [1.0, 2.0, 3.0, 4.0]}}
+    by = {"q3": "x", "q2": "y", "q1": "x", "q0": "y"}
+    means = {mean.slice: mean.mean for mean in tfr.compare(model, by=by).means}
+    assert means == {("x",): 3.0, ("y",): 2.0, None: 2.5}
+    with pytest.raises(ValueError, match="none for the query 'q1', and 2 more"):
+        tfr.compare(model, by={"q0": "x"})
+    with pytest.raises(ValueError, match="rows may be in a different order"):
+        tfr.compare(model, by=pd.DataFrame({"id": ids, "slice": [*"xyxy"]}))
+    with pytest.raises(ValueError, match="requires query ids"):
+        tfr.compare({"A": {"m": [1.0]}}, by={"q0": "x"})
+
+
+@pytest.mark.parametrize("names", [["de", "en"], ["slice", "other"]])
+def test_all_names_of_slices_must_be_in_the_values(names):
+    found = values(by=np.arange(N) % 2)
+    tfr.compare(found, by=["slice"])
+    with pytest.raises(ValueError, match="`by` must"):
+        tfr.compare(found, by=names)
+
+
+@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", None])
+def test_slices_in_which_no_query_counts_are_no_warning(test, correction):
+    nothing, some = [math.nan] * 2, [1.0, 0.5]
+    models = {
+        "a": {"x": [*nothing, *some], "y": [0.0, 1.0, 0.5, 0.2]},
+        "b": {"x": [*nothing, 0.5, 0.5], "y": [0.0, 1.0, 0.5, 0.2]},
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = tfr.compare(
+            models,
+            by=["none", "none", "one", "two"],
+            test=test,
+            correction=correction,
+            resamples=100,
+        )
+        result.to_pandas(), repr(result), result.to_latex()
+    of_none = [e for e in result.differences if e.slice == ("none",)]
+    assert [(e.metric, e.queries, math.isnan(e.difference)) for e in of_none] == [
+        ("x", 0, True),
+        ("y", 2, False),
+    ]
+
+
+def test_slices_of_times_keep_their_microseconds():
+    times = np.array(["2026-01-01T00:00:00.000001", "2026-01-01T00:00:00.000002"])
+    by = times.astype("datetime64[us]").repeat(3)
+    for unit in ("us", "ns"):
+        steps = by.astype("datetime64[ns]") if unit == "ns" else by
+        steps = steps + np.arange(6) // 3 * np.timedelta64(1, unit)
+        comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=steps)
+        assert [each.queries for each in comparison.means] == [3, 3, 6]
+    nanoseconds = np.datetime64("2026-01-01", "ns") + np.arange(2).repeat(3)
+    comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=nanoseconds)
+    assert [each.queries for each in comparison.means] == [3, 3, 6]
+    assert "2026-01-01T00:00:00.000000001" in str(comparison)
 
 
 def rows(name, order):
@@ -361,19 +664,40 @@ def test_queries_of_some_models_only():
     )
 
 
+def test_dropped_queries_of_every_model_are_counted():
+    def model(ids):
+        return {"query": ids, "m": np.arange(len(ids)) / 10}
+
+    few, many = model([1, 2, 3]), model([1, 2, 4, 5, 6])
+    for models in ({"A": few, "B": many}, {"A": many, "B": few}):
+        comparison = tfr.compare(models, unpaired="drop")
+        assert comparison.dropped == 4  # 3, 4, 5 and 6
+        assert "4 queries are excluded, which only some models have" in repr(comparison)
+
+
 def test_a_query_without_a_value_is_never_0():
     a, b = np.array([0.5, 1.0, 0.0, 0.25]), np.array([0.75, np.nan, 0.5, 0.5])
-    with pytest.raises(
-        ValueError, match="such as the query number 1, which has no value for 'B'"
-    ):
-        tfr.compare({"A": {"mrr": a}, "B": {"mrr": b}})
-    comparison = tfr.compare({"A": {"mrr": a}, "B": {"mrr": b}}, unpaired="drop")
+    models = {"A": {"mrr": a, "x": a}, "B": {"mrr": b, "x": a}}
+    message = r"Received: 1 queries .* the query number 1, which has no value for 'B'"
+    with pytest.raises(ValueError, match=message):
+        tfr.compare(models)
+    comparison = tfr.compare(models, unpaired="drop")
     assert comparison.means[0].mean == a[[0, 2, 3]].mean()
     assert comparison.differences[0].difference == pytest.approx(1 / 3)
     assert comparison.dropped == 1
     both = {"A": {"mrr": np.where([0, 1, 0, 0], np.nan, a)}, "B": {"mrr": b}}
     assert tfr.compare(both).dropped == 0
     assert tfr.compare(both).means[0].queries == 3
+
+
+def test_none_is_a_query_that_does_not_count():
+    values = {"A": {"m": [0.25, None, 0.75], "k": [1, 2, 3]}}
+    assert [mean.mean for mean in tfr.compare(values).means] == [0.5, 2.0]
+
+
+def test_models_without_queries_raise_no_warning():
+    nothing = {"mrr": np.array([])}
+    assert math.isnan(tfr.compare({"a": nothing, "b": nothing}).means[0].mean)
 
 
 def test_lower_is_better():
@@ -387,8 +711,11 @@ def test_lower_is_better():
         if each.startswith("arp ") and " - " not in each
     )
     assert re.search(r"\* a$", line)  # B is best, and better than A
-    plain = {name: dict(each) for name, each in values().items()}
-    with pytest.warns(tfr.RankingWarning, match="values without weights for"):
+    plain = {**values(), "A": dict(values()["A"])}
+    with pytest.warns(
+        tfr.RankingWarning,
+        match="'arp' requires query weights. Received: values without weights for 'A'",
+    ):
         unweighted = tfr.compare(plain)
     assert one(unweighted.differences, metric="arp").wins == arp.wins
 
@@ -419,14 +746,96 @@ def test_one_model_has_means_only():
     assert len(comparison.plot()) == 3
 
 
-def test_equal_models_have_a_p_value_of_1():
-    for test in ("randomization", "t", "bootstrap"):
-        found = tfr.compare({"A": values()["A"], "B": values()["A"]}, test=test)
-        assert all(
-            each.p == 1 and each.ties == N
-            for each in found.differences
-            if each.metric == "mrr"
-        )
+def test_frames_and_any_names():
+    found = values(metrics=["mrr"])
+    frames = {number: pd.DataFrame(each) for number, each in enumerate(found.values())}
+    comparison = tfr.compare(frames)
+    assert comparison.differences[0].models == ("0", "1")
+    assert comparison.differences[0][3:] == tfr.compare(found).differences[0][3:]
+    plain = {name: frame.to_dict("series") for name, frame in frames.items()}
+    assert tfr.compare(plain).differences == comparison.differences
+    years = {n: f.assign(year=np.arange(N) % 2) for n, f in frames.items()}
+    assert {each.metric for each in tfr.compare(years, by="year").means} == {"mrr"}
+    many = {f"model {i}": {"x": np.random.default_rng(i).random(5)} for i in range(28)}
+    assert "model 26 (a1)" in repr(tfr.compare(many, test="t"))
+
+
+def test_query_ids_under_another_key_are_no_metric():
+    for key in ("query_id", "qid", "Query_ID", "user_id", "id"):
+        model = {key: [1, 2, 3], "mrr": [0.1, 0.5, 1.0]}
+        with pytest.raises(ValueError, match=f"must be under the key 'query'.*{key}"):
+            tfr.compare({"a": model, "b": model})
+
+
+ONE = {"A": {"mrr": [1.0]}}
+ERRORS = [
+    ({}, {}, "Received: {}"),
+    ([1], {}, "`values` must be a dict with the values of each model"),
+    ({"A": [1]}, {}, "The values of a model must be a dict of arrays"),
+    ({"A": {"mrr": 0.5}}, {}, "Received: the shapes {'mrr': ()}"),
+    ({"A": {"mrr": [1.0], "map": [1.0, 0.5]}}, {}, "'map': (2,)"),
+    ({**ONE, "B": {"mrr": [1.0, 0.5]}}, {}, "1 for 'A' and 2 for 'B'"),
+    ({**ONE, "B": {"map": [1.0]}}, {}, "'mrr' for 'A', and 'map' for 'B'"),
+    (
+        {"A": {"query": [1], "mrr": [1.0]}, "B": {"mrr": [1.0]}},
+        {},
+        "only one of which contains the key 'query'",
+    ),
+    (
+        {"A": {"query": [1], "mrr": [1.0]}, "B": {"query": [2], "mrr": [1.0]}},
+        {"unpaired": "drop"},
+        "Received: no common query",
+    ),
+    ({"A": {"mrr": ["0.1"], "k": [1]}}, {}, "others for 'mrr' of 'A'"),
+    ({1: {"m": [1.0]}, "1": {"m": [1.0]}}, {}, "as text. Received: 1, '1'"),
+    (
+        {"A": tfr.QueryValues({"mrr": np.ones(2)}, {"mrr": np.ones(3)})},
+        {},
+        "'mrr': (2,), 'the weights of mrr': (3,)",
+    ),
+    (
+        {"A": {"query": [1, 2, 2], "mrr": [1.0, 0.0, 0.0]}},
+        {},
+        "the query 2 more than once for 'A'",
+    ),
+    ({"A": {"mrr": [np.inf]}}, {}, "an infinite one for 'A'"),
+    (
+        ONE,
+        {"test": "wilcoxon"},
+        "one of 'randomization', 't', 'bootstrap'. Received: test='wilcoxon'",
+    ),
+    (ONE, {"correction": "fdr"}, "Received: correction='fdr'"),
+    (ONE, {"unpaired": "skip"}, "Received: unpaired='skip'"),
+    (ONE, {"resamples": 0}, "Received: 0"),
+    (ONE, {"seed": -1}, "Received: -1"),
+    (
+        ONE,
+        {"by": "language"},
+        "Pass by='language' to evaluate, evaluate_rows or evaluate_run, too.",
+    ),
+    (ONE, {"by": ["a", "b"]}, "2 values of 'slice' for 1 queries"),
+]
+
+
+@pytest.mark.parametrize(("given", "options", "message"), ERRORS)
+def test_errors(given, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tfr.compare(given, **options)
+
+
+def test_without_scipy_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    with pytest.raises(ImportError, match=re.escape('pip install ".[compare]"')):
+        tfr.compare(values("A"))
+
+
+def test_reliability_was_removed():
+    comparison = tfr.compare({"a": {"mrr": [0.5, 0.2]}, "b": {"mrr": [0.1, 0.4]}})
+    with pytest.raises(AttributeError, match=r"The last version with it is 0\.1\.0"):
+        comparison.reliability("mrr")
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        comparison.other  # noqa: B018
+    assert repr(copy.deepcopy(comparison)) == repr(comparison)
 
 
 def test_tables():
@@ -459,6 +868,62 @@ def test_tables():
     assert by["slice"].tolist() == ["x"] * 3 + ["y"] * 3 + ["all"] * 3
     with pytest.raises(ValueError, match="slices by 'metric'"):
         tfr.compare(values(), by={"metric": halves}).to_pandas()
+
+
+def test_columns_of_the_tables():
+    by = {"market": np.arange(N) % 2, "language": np.arange(N) % 3}
+    comparison = tfr.compare(values(metrics=["mrr"]), by=by)
+    rows = comparison.to_markdown("means").splitlines()
+    assert {row.count("|") for row in rows if row.startswith("|")} == {7}
+    assert any(row.startswith("| all |  | mrr |") for row in rows)
+    comparison = tfr.compare(values("AB", ["mrr"]))
+    lines = comparison.to_markdown("differences").splitlines()
+    assert lines[1].startswith("| --- | --- | ---: |")  # numbers are on the right
+    assert comparison.to_markdown("means").splitlines()[1].startswith("| --- | ---: |")
+    for call in (comparison.to_markdown, comparison.to_pandas):
+        with pytest.raises(ValueError, match="one of 'means', 'differences', or None"):
+            call("mean")
+
+
+def test_notes_explain_letters_only_where_models_are_compared():
+    alone, both = repr(tfr.compare(values("A"))), repr(tfr.compare(values("AB")))
+    assert "significantly better than (a) (adjusted p < 0.05)" in both
+    one_test = repr(tfr.compare(values("AB", ["mrr"])))
+    assert "significantly better than (a) (p < 0.05)" in one_test
+    assert "significantly" not in alone
+    assert "A (a)" in both
+    assert "(a)" not in alone
+    assert "*" not in alone  # nothing is the best of one
+
+
+def test_comparisons_that_cannot_be_significant_are_named():
+    models = {"A": {"mrr": [1, 0.5, 0.2, 1]}, "B": {"mrr": [1, 1, 0.5, 0.5]}}
+    text = repr(tfr.compare(models))
+    assert "in any outcome: B - A, mrr (3: p >= 0.25)." in text
+    assert "Too few" not in repr(tfr.compare(models, test="t"))
+    many = {name: {"x": MODELS[name][:, 0]} for name in "AB"}
+    comparison = tfr.compare(many)
+    assert "Too few" not in repr(comparison)
+    assert comparison.differences[0].smallest_p == 1 / 10_001  # of random swaps
+    strict = {
+        name: {f"m{i}": each[:6, i] for i in range(2)} for name, each in MODELS.items()
+    }
+    assert "Too few" not in repr(tfr.compare(strict))  # 2 / 2^6 is below 0.05
+    assert "; and 3 more." in repr(tfr.compare(strict, correction="bonferroni"))
+
+
+def test_queries_without_predictions_are_named():
+    qrels = {"q1": {"a": 1}, "q2": {"a": 1}}
+    runs = {"all": {"q1": ["a"], "q2": ["a"]}, "some": {"q1": ["a"]}}
+    found = {
+        n: tfr.evaluate_run(qrels, r, ["mrr"], per_query=True) for n, r in runs.items()
+    }
+    text = repr(tfr.compare(found))
+    assert (
+        "some: 1 of 2 judged queries has no predictions and is counted as an empty result."
+        in text
+    )
+    assert "all: " not in text
 
 
 def test_plots_show_the_differences_and_intervals():
@@ -538,185 +1003,6 @@ def test_plot_of_the_gain_of_each_query():
     nothing = {"old": {"mrr": [np.nan]}, "new": {"mrr": [np.nan]}}
     with pytest.raises(ValueError, match="requires a query with a value"):
         tfr.compare(nothing).plot_queries("mrr", "old")
-
-
-def test_reliability_was_removed():
-    comparison = tfr.compare({"a": {"mrr": [0.5, 0.2]}, "b": {"mrr": [0.1, 0.4]}})
-    with pytest.raises(AttributeError, match=r"The last version with it is 0\.1\.0"):
-        comparison.reliability("mrr")
-    with pytest.raises(AttributeError, match="no attribute 'other'"):
-        comparison.other  # noqa: B018
-    assert repr(copy.deepcopy(comparison)) == repr(comparison)
-
-
-ERRORS = {
-    "nothing": ({}, {}, "Received: {}"),
-    "a list": ([1], {}, "`values` must be a dict with the values of each model"),
-    "no arrays": ({"A": [1]}, {}, "The values of a model must be a dict of arrays"),
-    "means": ({"A": {"mrr": 0.5}}, {}, "Received: the shapes {'mrr': ()}"),
-    "lengths": ({"A": {"mrr": [1.0], "map": [1.0, 0.5]}}, {}, "'map': (2,)"),
-    "numbers of queries": (
-        {"A": {"mrr": [1.0]}, "B": {"mrr": [1.0, 0.5]}},
-        {},
-        "1 for 'A' and 2 for 'B'",
-    ),
-    "metrics": (
-        {"A": {"mrr": [1.0]}, "B": {"map": [1.0]}},
-        {},
-        "'mrr' for 'A', and 'map' for 'B'",
-    ),
-    "ids of one": (
-        {"A": {"query": [1], "mrr": [1.0]}, "B": {"mrr": [1.0]}},
-        {},
-        "only one of which contains the key 'query'",
-    ),
-    "ids twice": (
-        {"A": {"query": [1, 1], "mrr": [1.0, 0.0]}},
-        {},
-        "the query 1 more than once for 'A'",
-    ),
-    "no common query": (
-        {"A": {"query": [1], "mrr": [1.0]}, "B": {"query": [2], "mrr": [1.0]}},
-        {"unpaired": "drop"},
-        "Received: no common query",
-    ),
-    "text": ({"A": {"mrr": ["0.1"], "k": [1]}}, {}, "others for 'mrr' of 'A'"),
-    "names": ({1: {"m": [1.0]}, "1": {"m": [1.0]}}, {}, "as text. Received: 1, '1'"),
-    "cut values": (
-        {"A": tfr.QueryValues({"mrr": np.ones(2)}, {"mrr": np.ones(3)})},
-        {},
-        "'mrr': (2,), 'the weights of mrr': (3,)",
-    ),
-    "one id of several twice": (
-        {"A": {"query": [1, 2, 2], "mrr": [1.0, 0.0, 0.0]}},
-        {},
-        "the query 2 more than once for 'A'",
-    ),
-    "infinite": ({"A": {"mrr": [np.inf]}}, {}, "an infinite one for 'A'"),
-    "test": (
-        {"A": {"mrr": [1.0]}},
-        {"test": "wilcoxon"},
-        "one of 'randomization', 't', 'bootstrap'. Received: test='wilcoxon'",
-    ),
-    "correction": (
-        {"A": {"mrr": [1.0]}},
-        {"correction": "fdr"},
-        "Received: correction='fdr'",
-    ),
-    "resamples": ({"A": {"mrr": [1.0]}}, {"resamples": 0}, "Received: 0"),
-    "seed": ({"A": {"mrr": [1.0]}}, {"seed": -1}, "Received: -1"),
-    "by": (
-        {"A": {"mrr": [1.0]}},
-        {"by": "language"},
-        "Pass by='language' to evaluate, evaluate_rows or evaluate_run, too.",
-    ),
-    "length of by": (
-        {"A": {"mrr": [1.0]}},
-        {"by": ["a", "b"]},
-        "2 values of 'slice' for 1 queries",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", ERRORS)
-def test_errors(case):
-    given, options, message = ERRORS[case]
-    with pytest.raises(ValueError, match=re.escape(message)):
-        tfr.compare(given, **options)
-
-
-def test_slices_by_query_id():
-    ids = ["q0", "q1", "q2", "q3"]
-    model = {"A": {"query": ids, "m": [1.0, 2.0, 3.0, 4.0]}}
-    by = {"q3": "x", "q2": "y", "q1": "x", "q0": "y"}
-    means = {mean.slice: mean.mean for mean in tfr.compare(model, by=by).means}
-    assert means == {("x",): 3.0, ("y",): 2.0, None: 2.5}
-    with pytest.raises(ValueError, match="none for the query 'q1', and 2 more"):
-        tfr.compare(model, by={"q0": "x"})
-    with pytest.raises(ValueError, match="rows may be in a different order"):
-        tfr.compare(model, by=pd.DataFrame({"id": ids, "slice": [*"xyxy"]}))
-    with pytest.raises(ValueError, match="requires query ids"):
-        tfr.compare({"A": {"m": [1.0]}}, by={"q0": "x"})
-
-
-def test_dropped_queries_of_every_model_are_counted():
-    def model(ids):
-        return {"query": ids, "m": np.arange(len(ids)) / 10}
-
-    few, many = model([1, 2, 3]), model([1, 2, 4, 5, 6])
-    for models in ({"A": few, "B": many}, {"A": many, "B": few}):
-        comparison = tfr.compare(models, unpaired="drop")
-        assert comparison.dropped == 4  # 3, 4, 5 and 6
-        assert "4 queries are excluded, which only some models have" in repr(comparison)
-
-
-def test_none_is_a_query_that_does_not_count():
-    values = {"A": {"m": [0.25, None, 0.75], "k": [1, 2, 3]}}
-    assert [mean.mean for mean in tfr.compare(values).means] == [0.5, 2.0]
-
-
-def test_without_scipy_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy.special", None)
-    with pytest.raises(ImportError, match=re.escape('pip install ".[compare]"')):
-        tfr.compare(values("A"))
-
-
-@pytest.mark.parametrize("number", [1, 3, 5])
-def test_the_smallest_p_is_that_of_the_best_outcome(number):
-    first = [0.5] * 9
-    all_better = [0.6 + 0.01 * i for i in range(number)] + first[number:]
-    signs = itertools.product((-1, 1), repeat=number)
-    outcomes = [
-        [0.5 + sign * (0.1 + 0.01 * i) for i, sign in enumerate(each)] + first[number:]
-        for each in signs
-    ]
-    found = [
-        tfr.compare({"A": {"x": first}, "B": {"x": each}}).differences[0]
-        for each in (all_better, *outcomes)
-    ]
-    assert {each.smallest_p for each in found} == {2 / 2**number}
-    assert min(each.p for each in found) == found[0].p == 2 / 2**number
-
-
-@pytest.mark.parametrize("power", [0.5, 0.8, 0.9])
-def test_the_detectable_difference_is_found_with_this_power(power):
-    rng = np.random.default_rng(0)
-    sample = rng.normal(size=40)
-    models = {"A": {"x": np.zeros(40)}, "B": {"x": sample / sample.std(ddof=1)}}
-    (found,) = tfr.compare(models, test="t").differences
-    true = found.detectable_difference(power)
-    p = scipy.stats.ttest_1samp(rng.normal(true, 1, size=(40, 20_000)), 0).pvalue
-    assert np.mean(p < 0.05) == pytest.approx(power, abs=0.015)
-    assert found.queries_needed(true, power) in (40, 41)
-    number = found.queries_needed(-0.2, power)
-    p = scipy.stats.ttest_1samp(rng.normal(0.2, 1, size=(number, 5_000)), 0).pvalue
-    assert np.mean(p < 0.05) == pytest.approx(power, abs=0.03)
-
-
-def test_power_needs_queries_that_differ():
-    (one,) = tfr.compare({"A": {"x": [1.0]}, "B": {"x": [2.0]}}).differences
-    assert math.isnan(one.detectable_difference())
-    with pytest.raises(ValueError, match="differences vary"):
-        one.queries_needed(0.1)
-    (two,) = tfr.compare({"A": {"x": [1.0, 2]}, "B": {"x": [2.0, 0]}}).differences
-    for wrong in (80, 0.05, 0, "a"):
-        with pytest.raises(ValueError, match=r"`power` must be above 0.05"):
-            two.queries_needed(0.1, power=wrong)
-    for wrong in (math.nan, "a", math.inf):
-        with pytest.raises(ValueError, match="`difference` must be a finite number"):
-            two.queries_needed(wrong)
-    with pytest.raises(ValueError, match="other than 0"):
-        two.queries_needed(0)
-    same = {"mrr": [0.5, 0.6, 0.7]}
-    (none,) = tfr.compare({"A": same, "B": same}).differences
-    assert math.isnan(none.detectable_difference())
-    with pytest.raises(ValueError, match="3 queries, 0 of which differ"):
-        none.queries_needed(0.1)
-    # Six queries must differ for p < 0.05, of which there are five here.
-    old, new = [0.5, 0.5, 0.5, 0.5, 0.6], [0.9, 0.8, 0.9, 0.85, 0.95]
-    (five,) = tfr.compare({"A": {"mrr": old}, "B": {"mrr": new}}).differences
-    assert math.isnan(five.detectable_difference())
-    assert five.queries_needed(0.35) == 6
 
 
 GAIN = np.array([0.0, 0.02, 0.04, 0.06] * 10)
@@ -803,7 +1089,7 @@ def test_arguments_of_gates():
             mrr.gate("mrr", "a", **wrong)
 
 
-@pytest.mark.parametrize("number", [2, 30, 100, 300])
+@pytest.mark.parametrize("number", [2, 300])
 def test_an_unchanged_model_passes_a_gate(number):
     same = {"mrr": RNG.random(number), "x": RNG.random(number)}
     comparison = tfr.compare({"old": same, "new": same})
@@ -820,43 +1106,19 @@ def test_a_gate_that_holds_in_slices_says_so():
     assert decision.reason.endswith("; the rule also holds in 2 slices.")
 
 
-def test_values_equal_but_for_rounding_have_the_intervals_of_equal_ones():
-    ones = np.ones(10)
-    near = ones.copy()
-    near[1] = 1 - 2.0**-53
-    for values_of_one in ([0.1 + 0.2] * 5 + [0.3] * 5, near):
-        (mean,) = tfr.compare({"m": {"ndcg@10": values_of_one}}).means
-        (equal,) = tfr.compare({"m": {"ndcg@10": np.round(values_of_one, 9)}}).means
-        assert (mean.low, mean.high) == pytest.approx((equal.low, equal.high))
-        assert mean.high - mean.low > 0.01
-    base = RNG.random(20) / 2
-    models = {"old": {"ndcg@10": base}, "new": {"ndcg@10": base + 0.1}}
-    (shifted,) = tfr.compare(models).differences
-    assert shifted.low < 0.09 < 0.11 < shifted.high
+QUERIES = {"query": ["p", "q", "r", "s", "t"]}
 
 
-def test_query_ids_under_another_key_are_no_metric():
-    for key in ("query_id", "qid", "Query_ID", "user_id", "id"):
-        model = {key: [1, 2, 3], "mrr": [0.1, 0.5, 1.0]}
-        with pytest.raises(ValueError, match=f"must be under the key 'query'.*{key}"):
-            tfr.compare({"a": model, "b": model})
+OLD = {**QUERIES, "mrr": [0.2, 1.0, 0.5, np.nan, 0.3], "arp": [1, 2, 3, 4, 5.0]}
 
 
-def test_values_outside_of_the_range_of_a_metric_are_noticed():
-    models = {"a": {"ndcg@10": [50.0, 40, 30]}, "b": {"ndcg@10": [90.0, 80, 30]}}
-    with pytest.warns(tfr.RankingWarning, match=r"be 0 to 1\. Received: 50 for 'a'"):
-        comparison = tfr.compare(models)
-    assert comparison.differences[0].low < -1  # not cut at the end of the range
-    one_lacks = {"ndcg@10": [50.0, np.nan, 0.4], "mrr": [0.5, 0.4, 0.3]}
-    with pytest.warns(tfr.RankingWarning, match=r"Received: 50 for 'a'"):
-        tfr.compare({"a": one_lacks})
-    near = {"ndcg@10": [1 + 1e-15, 0.5, 0.2]}
-    assert tfr.compare({"a": near}).means[0].high <= 1 + 1e-9
+NEW = {**QUERIES, "mrr": [0.9, 0.5, 0.5, np.nan, 0.4], "arp": [2, 1, 3, 6, 5.0]}
 
 
-def test_models_without_queries_raise_no_warning():
-    nothing = {"mrr": np.array([])}
-    assert math.isnan(tfr.compare({"a": nothing, "b": nothing}).means[0].mean)
+def compared_queries(**options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfr.RankingWarning)  # ARP without weights
+        return tfr.compare({"old": OLD, "new": NEW}, **options)
 
 
 @pytest.mark.parametrize("number", [0, -3, 1.5, "5", True])
@@ -868,17 +1130,6 @@ def test_a_wrong_number_of_queries(number):
         comparison.worst_queries("mrr", "old", number=number)
     with pytest.raises(ValueError, match="`in_slice` needs slices"):
         comparison.movers("mrr", "old", in_slice="en")
-
-
-QUERIES = {"query": ["p", "q", "r", "s", "t"]}
-OLD = {**QUERIES, "mrr": [0.2, 1.0, 0.5, np.nan, 0.3], "arp": [1, 2, 3, 4, 5.0]}
-NEW = {**QUERIES, "mrr": [0.9, 0.5, 0.5, np.nan, 0.4], "arp": [2, 1, 3, 6, 5.0]}
-
-
-def compared_queries(**options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.RankingWarning)  # ARP without weights
-        return tfr.compare({"old": OLD, "new": NEW}, **options)
 
 
 def test_movers_are_sorted_by_gain():
@@ -943,379 +1194,3 @@ def test_movers_without_ids_have_numbers_and_their_own_column():
     ):
         with pytest.raises(ValueError, match=message):
             call(tfr.compare(models))
-
-
-def test_comparisons_that_cannot_be_significant_are_named():
-    models = {"A": {"mrr": [1, 0.5, 0.2, 1]}, "B": {"mrr": [1, 1, 0.5, 0.5]}}
-    text = repr(tfr.compare(models))
-    assert "in any outcome: B - A, mrr (3: p >= 0.25)." in text
-    assert "Too few" not in repr(tfr.compare(models, test="t"))
-    many = {name: {"x": MODELS[name][:, 0]} for name in "AB"}
-    comparison = tfr.compare(many)
-    assert "Too few" not in repr(comparison)
-    assert comparison.differences[0].smallest_p == 1 / 10_001  # of random swaps
-    strict = {
-        name: {f"m{i}": each[:6, i] for i in range(2)} for name, each in MODELS.items()
-    }
-    assert "Too few" not in repr(tfr.compare(strict))  # 2 / 2^6 is below 0.05
-    assert "; and 3 more." in repr(tfr.compare(strict, correction="bonferroni"))
-
-
-def test_values_from_a_frame():
-    frames = {name: pd.DataFrame(each) for name, each in values().items()}
-    plain = {name: frame.to_dict("series") for name, frame in frames.items()}
-    with pytest.warns(tfr.RankingWarning, match="values without weights for"):
-        assert len(tfr.compare(plain).differences) == 3
-
-
-def test_few_queries_that_differ_among_many_have_exact_p_values():
-    a = np.random.default_rng(2).random(10_000).round(3) * 0.8
-    for number in (1, 5, 6, 12):
-        b = a.copy()
-        b[:number] += 0.1
-        (difference,) = tfr.compare({"A": {"x": a}, "B": {"x": b}}).differences
-        assert difference.p == pytest.approx(2 / 2**number, rel=1e-12)
-    b = a.copy()
-    b[:30] += np.where(np.arange(30) < 18, 0.1, -0.1)
-    (difference,) = tfr.compare(
-        {"A": {"x": a}, "B": {"x": b}}, resamples=100_000
-    ).differences
-    expected = scipy.stats.binomtest(18, 30).pvalue
-    assert difference.p == pytest.approx(expected, abs=0.01)
-
-
-def test_one_query_has_no_interval_and_no_p_value_by_drawing():
-    for test in ("t", "bootstrap"):
-        (difference,) = tfr.compare(
-            {"A": {"x": [0.5]}, "B": {"x": [0.7]}}, test=test
-        ).differences
-        assert np.isnan([difference.p, difference.low, difference.high]).all()
-        assert not difference.is_significant
-
-
-@pytest.mark.parametrize("rounded", ["values", "weights"])
-def test_some_values_or_weights_that_differ_by_rounding_are_equal(rounded):
-    """Half of the values are equal; the others are all higher, by rounding."""
-    first = np.linspace(0.1, 0.9, 30)
-    second = first.copy()
-    second[::2] *= 1 + 4e-16
-    of_second = {"values": first, "weights": first, rounded: second}
-    models = {
-        "A": tfr.QueryValues({"x": first}, {"x": first}),
-        "B": tfr.QueryValues({"x": of_second["values"]}, {"x": of_second["weights"]}),
-    }
-    (found,) = tfr.compare(models).differences
-    assert (found.difference, found.p) == (0, 1)
-
-
-def test_rounding_of_values_below_0_is_no_win():
-    a = -1000 * np.random.default_rng(0).random(50)
-    b = a * (1 + np.tile([3e-16, -3e-16], 25))
-    (difference,) = tfr.compare({"A": {"x": a}, "B": {"x": b}}).differences
-    assert (difference.wins, difference.losses, difference.ties) == (0, 0, 50)
-
-
-@pytest.mark.parametrize("number", [60, 65, 71])
-def test_random_swaps_swap_each_query_half_of_the_time(number):
-    (swaps,) = significance._random_swaps(number, 10_000, seed=0)
-    assert swaps.shape == (10_000, number)
-    # The standard error of each share is 0.005.
-    np.testing.assert_allclose(swaps.mean(axis=0), 0.5, atol=0.025)
-
-
-def test_rounding_is_no_win():
-    a = np.random.default_rng(0).random(50)
-    b = a * (1 + np.tile([3e-16, -3e-16], 25))
-    (difference,) = tfr.compare({"A": {"x": a}, "B": {"x": b}}).differences
-    assert (difference.wins, difference.losses, difference.ties) == (0, 0, 50)
-
-
-@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
-def test_values_that_differ_by_rounding_are_equal_for_every_test(test):
-    recall = {"A": {"recall@6": [1.0] * 30}, "B": {"recall@6": [1 - 2**-53] * 30}}
-    (found,) = tfr.compare(recall, test=test).differences
-    assert (found.difference, found.p) == (0, 1)
-    assert found.low == pytest.approx(-found.high)
-    assert (found.wins, found.losses, found.ties) == (0, 0, 30)
-
-
-def test_swaps_of_large_values_are_equal_but_for_rounding():
-    """The values are 1,000,007 and tenths; exact arithmetic says which swaps count."""
-    tenths = [1, 2, 3, 1, 1, 2, -1, -2]
-    exact = [fractions.Fraction(each, 10) for each in tenths]
-    observed = abs(sum(exact))
-    signs = itertools.product((1, -1), repeat=len(exact))
-    sums = [abs(sum(s * d for s, d in zip(each, exact))) for each in signs]
-    expected = np.mean([each >= observed for each in sums])
-    first = [1_000_007 + 0.1 * i for i in range(len(exact))]
-    second = [1_000_007 + 0.1 * (i + d) for i, d in enumerate(tenths)]
-    (found,) = tfr.compare({"A": {"x": first}, "B": {"x": second}}).differences
-    assert found.p == expected
-
-
-def test_queries_without_predictions_are_named():
-    qrels = {"q1": {"a": 1}, "q2": {"a": 1}}
-    runs = {"all": {"q1": ["a"], "q2": ["a"]}, "some": {"q1": ["a"]}}
-    found = {
-        n: tfr.evaluate_run(qrels, r, ["mrr"], per_query=True) for n, r in runs.items()
-    }
-    text = repr(tfr.compare(found))
-    assert (
-        "some: 1 of 2 judged queries has no predictions and is counted as an empty result."
-        in text
-    )
-    assert "all: " not in text
-
-
-def test_values_that_lost_their_weights_are_a_warning():
-    found = values()
-    with pytest.warns(
-        tfr.RankingWarning,
-        match="'arp' requires query weights. Received: values without weights for 'A'",
-    ):
-        tfr.compare({"A": dict(found["A"]), "B": found["B"]})
-
-
-def test_frames_and_any_names():
-    found = values(metrics=["mrr"])
-    frames = {number: pd.DataFrame(each) for number, each in enumerate(found.values())}
-    comparison = tfr.compare(frames)
-    assert comparison.differences[0].models == ("0", "1")
-    assert comparison.differences[0][3:] == tfr.compare(found).differences[0][3:]
-    years = {n: f.assign(year=np.arange(N) % 2) for n, f in frames.items()}
-    assert {each.metric for each in tfr.compare(years, by="year").means} == {"mrr"}
-    many = {f"model {i}": {"x": np.random.default_rng(i).random(5)} for i in range(28)}
-    assert "model 26 (a1)" in repr(tfr.compare(many, test="t"))
-
-
-@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
-@pytest.mark.parametrize("correction", ["holm", "bonferroni", None])
-def test_slices_in_which_no_query_counts_are_no_warning(test, correction):
-    nothing, some = [math.nan] * 2, [1.0, 0.5]
-    models = {
-        "a": {"x": [*nothing, *some], "y": [0.0, 1.0, 0.5, 0.2]},
-        "b": {"x": [*nothing, 0.5, 0.5], "y": [0.0, 1.0, 0.5, 0.2]},
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        result = tfr.compare(
-            models,
-            by=["none", "none", "one", "two"],
-            test=test,
-            correction=correction,
-            resamples=100,
-        )
-        result.to_pandas(), repr(result), result.to_latex()
-    of_none = [e for e in result.differences if e.slice == ("none",)]
-    assert [(e.metric, e.queries, math.isnan(e.difference)) for e in of_none] == [
-        ("x", 0, True),
-        ("y", 2, False),
-    ]
-
-
-def test_a_difference_that_no_random_swap_reaches_has_the_smallest_p():
-    """The observed difference counts as one of the draws: (0 + 1) / (99 + 1)."""
-    models = {"a": {"x": np.zeros(100)}, "b": {"x": np.linspace(1, 2, 100)}}
-    for test in ("randomization", "bootstrap"):
-        (difference,) = tfr.compare(models, test=test, resamples=99).differences
-        assert difference.p == 1 / 100
-
-
-def test_as_many_swaps_as_resamples_are_all_tried():
-    """Of 2^3 swaps, two differ as much as the observed one."""
-    models = {"a": {"x": [0.0, 0, 0]}, "b": {"x": [1.0, 2, 4]}}
-    (difference,) = tfr.compare(models, resamples=8).differences
-    assert difference.p == 2 / 8
-
-
-def test_bootstrap_draws_that_are_as_far_but_for_rounding_count():
-    """Of four draws of two queries, one has the difference 0 and one twice 0.15."""
-    models = {"a": {"x": [0.1, 0.3]}, "b": {"x": [0.4, 0.3]}}
-    (difference,) = tfr.compare(models, test="bootstrap").differences
-    assert difference.p == pytest.approx(0.5, abs=0.05)
-
-
-def test_swaps_in_many_blocks_are_those_of_one_block(monkeypatch):
-    models = values(queries=slice(0, 8))
-    expected = [each.p for each in tfr.compare(models).differences]
-    monkeypatch.setattr(significance, "NUMBERS_AT_A_TIME", 30)
-    assert [each.p for each in tfr.compare(models).differences] == expected
-
-
-def test_the_p_value_by_swapping_needs_a_query_that_counts():
-    nothing, one_query = [math.nan, math.nan], [0.5, math.nan]
-    first = {"x": nothing, "y": one_query, "z": [0.1, 0.2]}
-    second = {"x": nothing, "y": [0.7, math.nan], "z": [0.1, 0.2]}
-    found = tfr.compare({"a": first, "b": second}).differences
-    assert [each.p for each in found] == pytest.approx([math.nan, 1, 1], nan_ok=True)
-
-
-def test_a_query_that_one_metric_lacks_is_no_pair():
-    first, second = values(queries=slice(0, 9)), values(queries=slice(0, 9))
-    second["B"]["mrr"][4] = math.nan
-    message = r"Received: 1 queries .* such as the query number 4, .* for 'B'"
-    with pytest.raises(ValueError, match=message):
-        tfr.compare({"A": first["A"], "B": second["B"]})
-
-
-@pytest.mark.parametrize("names", [["de", "en"], ["slice", "other"]])
-def test_all_names_of_slices_must_be_in_the_values(names):
-    found = values(by=np.arange(N) % 2)
-    tfr.compare(found, by=["slice"])
-    with pytest.raises(ValueError, match="`by` must"):
-        tfr.compare(found, by=names)
-
-
-def test_the_row_of_all_queries_has_a_cell_for_each_column_of_slices():
-    by = {"market": np.arange(N) % 2, "language": np.arange(N) % 3}
-    comparison = tfr.compare(values(metrics=["mrr"]), by=by)
-    rows = comparison.to_markdown("means").splitlines()
-    assert {row.count("|") for row in rows if row.startswith("|")} == {7}
-    assert any(row.startswith("| all |  | mrr |") for row in rows)
-
-
-def test_numbers_of_the_tables_stand_on_the_right():
-    comparison = tfr.compare(values("AB", ["mrr"]))
-    lines = comparison.to_markdown("differences").splitlines()
-    assert lines[1].startswith("| --- | --- | ---: |")
-    assert comparison.to_markdown("means").splitlines()[1].startswith("| --- | ---: |")
-
-
-def test_two_tests_are_adjusted_in_the_table_of_means():
-    assert "(adjusted p < 0.05)" in repr(tfr.compare(values("AB", METRICS[:2])))
-
-
-def test_a_table_that_does_not_exist():
-    with pytest.raises(ValueError, match="one of 'means', 'differences', or None"):
-        tfr.compare(values("AB")).to_markdown("mean")
-    with pytest.raises(ValueError, match="one of 'means', 'differences', or None"):
-        tfr.compare(values("AB")).to_pandas("mean")
-
-
-def test_notes_explain_letters_only_where_models_are_compared():
-    alone, both = repr(tfr.compare(values("A"))), repr(tfr.compare(values("AB")))
-    assert "a: significantly" in both
-    assert "significantly better than (a) (adjusted p < 0.05)" in both
-    one_test = repr(tfr.compare(values("AB", ["mrr"])))
-    assert "significantly better than (a) (p < 0.05)" in one_test
-    assert "significantly" not in alone
-    assert "A (a)" in both
-    assert "(a)" not in alone
-    assert "*" not in alone  # nothing is the best of one
-
-
-def test_the_bootstrap_p_value_is_about_that_of_the_normal_distribution():
-    rng = np.random.default_rng(0)
-    first = rng.normal(size=400)
-    second = first + rng.normal(0.05, 0.5, 400)
-    change = second - first
-    z = change.mean() / (change.std(ddof=1) / 20)
-    expected = 2 * scipy.stats.norm.sf(abs(z))
-    models = {"a": {"x": first + 5}, "b": {"x": second + 5}}
-    (found,) = tfr.compare(models, test="bootstrap").differences
-    assert found.p == pytest.approx(expected, abs=0.02)
-    assert 0.02 < expected < 0.5
-
-
-def test_queries_whose_weights_alone_differ_matter_to_the_swaps():
-    """All four swaps by hand: weight * value is 0.4 for each query of both models."""
-    values_of, weights_of = ([0.4, 0.2], [0.2, 0.4]), ([1.0, 2.0], [2.0, 1.0])
-    models = {
-        name: tfr.QueryValues({"x": np.array(v)}, {"x": np.array(w)})
-        for name, v, w in zip("ab", values_of, weights_of)
-    }
-    models["a"]["x"] = np.array([0.4, 0.2, 0.9])
-    models["b"]["x"] = np.array([0.2, 0.4, 0.1])
-    for name, w in zip("ab", ([1.0, 2.0, 1.0], [2.0, 1.0, 3.0])):
-        models[name].weights["x"] = np.array(w)
-
-    def difference(swapped):
-        means = []
-        for name in "ab":
-            chosen = [
-                models["ba"["ab".index(name)] if swap else name] for swap in swapped
-            ]
-            w = [each.weights["x"][i] for i, each in enumerate(chosen)]
-            v = [each["x"][i] for i, each in enumerate(chosen)]
-            means.append(np.dot(w, v) / sum(w))
-        return abs(means[1] - means[0])
-
-    observed = difference((False, False, False))
-    swaps = [*itertools.product((False, True), repeat=3)]
-    expected = np.mean([difference(s) >= observed - 1e-12 for s in swaps])
-    (found,) = tfr.compare(models).differences
-    assert found.p == pytest.approx(expected)
-
-
-def test_holm_of_many_comparisons_by_hand():
-    p = np.array([0.001 * (number + 1) for number in range(14)])[::-1]
-    expected, largest = np.empty(14), 0.0
-    for rank, place in enumerate(np.argsort(p)):
-        largest = max(largest, (14 - rank) * p[place])
-        expected[place] = min(1.0, largest)
-    np.testing.assert_allclose(adjusted(p, "holm"), expected)
-
-
-def test_weights_follow_their_metric_when_the_order_differs():
-    def model(names):
-        columns = {"x": [1.0, 0.0, 0.5], "y": [0.2, 0.4, 0.9]}
-        weights = {"x": [1.0, 5.0, 1.0], "y": [7.0, 1.0, 1.0]}
-        return tfr.QueryValues(
-            {name: np.array(columns[name]) for name in names},
-            {name: np.array(weights[name]) for name in names},
-        )
-
-    means = tfr.compare({"a": model("xy"), "b": model("yx")}).means
-    of_x, of_y = 1.5 / 7, (1.4 + 0.4 + 0.9) / 9
-    assert [each.mean for each in means] == pytest.approx([of_x, of_y] * 2)
-
-
-def test_a_win_needs_more_than_rounding():
-    base = np.array([0.5, 0.25, 0.125])
-    for factor, wins in ((1 + 1e-11, 3), (1 + 1e-13, 0)):
-        models = {"a": {"x": base}, "b": {"x": base * factor}}
-        (found,) = tfr.compare(models).differences
-        assert (found.wins, found.ties) == (wins, 3 - wins)
-
-
-def test_slices_of_times_keep_their_microseconds():
-    times = np.array(["2026-01-01T00:00:00.000001", "2026-01-01T00:00:00.000002"])
-    by = times.astype("datetime64[us]").repeat(3)
-    for unit in ("us", "ns"):
-        steps = by.astype("datetime64[ns]") if unit == "ns" else by
-        steps = steps + np.arange(6) // 3 * np.timedelta64(1, unit)
-        comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=steps)
-        assert [each.queries for each in comparison.means] == [3, 3, 6]
-    nanoseconds = np.datetime64("2026-01-01", "ns") + np.arange(2).repeat(3)
-    comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=nanoseconds)
-    assert [each.queries for each in comparison.means] == [3, 3, 6]
-    assert "2026-01-01T00:00:00.000000001" in str(comparison)
-
-
-@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
-@pytest.mark.parametrize("number", [12, 40])
-def test_a_p_value_does_not_depend_on_the_other_metrics(test, number):
-    """With 12 queries that differ, all swaps are enumerated, also beside the others."""
-    rng = np.random.default_rng(1)
-    one, other = rng.random((2, 60))
-    other[number:] = one[number:]
-    more = {f"m{i}": rng.random((2, 60)) for i in range(3)}
-
-    def p_of(names):
-        models = [
-            {"hit": each, **{n: more[n][i] for n in names}}
-            for i, each in enumerate((one, other))
-        ]
-        compared = tfr.compare(
-            dict(zip("AB", models)), correction=None, test=test, resamples=5000
-        )
-        return {each.metric: each.p for each in compared.differences}
-
-    alone = p_of([])["hit"]
-    for names in ([*more][:1], [*more]):
-        assert p_of(names)["hit"] == pytest.approx(alone, rel=1e-12)
-    if test == "randomization" and number == 12:
-        observed = abs((other - one).sum())
-        swaps = itertools.product([1, -1], repeat=12)
-        sums = [abs(np.dot(signs, (other - one)[:12])) for signs in swaps]
-        assert alone == np.mean(np.array(sums) >= observed - 1e-12)

@@ -1,50 +1,55 @@
 """Estimates, intervals and decisions of a comparison, against formulas by hand."""
 
 import math
-import types
 import warnings
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from tfrankmetrics import RankingWarning, compare
-from tfrankmetrics.comparison.estimates import Difference, p_text
-from tfrankmetrics.comparison.gate import Rule, chosen_slices, make_rule
-from tfrankmetrics.comparison.intervals import (
-    intervals_of_differences,
-    intervals_of_means,
-)
-from tfrankmetrics.comparison.significance import Sample, smallest_p
+from tfrankmetrics import QueryValues, RankingWarning, compare
 
 # The normal quantiles of 0.975 and of 0.8, from a table.
 OF_TEST, OF_POWER = 1.959964, 0.841621
+# A difference of 0.1 in ten queries.
+DEFAULTS = {
+    "models": ("old", "new"),
+    "difference": 0.1,
+    "standard_error": 0.01,
+    "low": 0.08,
+    "high": 0.12,
+    "p": 0.01,
+    "wins": 6,
+    "losses": 2,
+    "ties": 2,
+    "smallest_p": 0,
+    "adjusted_p": 0.02,
+}
+
+
+def comparison_of(*fields):
+    """A comparison with these differences, which have the defaults in other fields."""
+    compared = compare({"old": {"mrr": [0.1, 0.2]}, "new": {"mrr": [0.3, 0.3]}})
+    (found,) = compared.differences
+    compared.differences = [found._replace(**{**DEFAULTS, **each}) for each in fields]
+    return compared
 
 
 def difference(**fields):
-    """A difference of 0.1 in ten queries, with some other fields."""
-    defaults = {
-        "slice": None,
-        "metric": "mrr",
-        "models": ("old", "new"),
-        "difference": 0.1,
-        "standard_error": 0.01,
-        "low": 0.08,
-        "high": 0.12,
-        "p": 0.01,
-        "wins": 6,
-        "losses": 2,
-        "ties": 2,
-        "adjusted_p": 0.02,
-    }
-    return Difference(**{**defaults, **fields})
+    return comparison_of(fields).differences[0]
+
+
+def decided(*fields, **options):
+    options = {"margin": 0.1, **options}
+    return comparison_of(*fields).gate("mrr", "old", model="new", **options)
 
 
 @pytest.mark.parametrize(
     ("p", "text"), [(0.0004, "p < 0.001"), (0.001, "p = 0.001"), (0.04, "p = 0.040")]
 )
 def test_a_p_value_in_a_sentence(p, text):
-    assert p_text(p) == text
+    decision = decided({"adjusted_p": p}, policy="better", margin=0)
+    assert f", with {text}, where p < 0.05 is required." in decision.reason
 
 
 def test_a_difference_is_significant_below_5_percent():
@@ -82,26 +87,8 @@ def test_a_test_of_swaps_needs_six_queries_that_differ():
     assert found.queries_needed(100) == 12
 
 
-@pytest.mark.parametrize("power", [0.05, 1, 1.5])
-def test_a_power_is_between_that_of_no_difference_and_1(power):
-    with pytest.raises(ValueError, match=r"`power` must be above 0\.05"):
-        difference().detectable_difference(power)
-
-
-def decided(*differences, **fields):
-    defaults = {
-        "metric": "mrr",
-        "baseline": "old",
-        "model": "new",
-        "margin": 0.1,
-        "policy": "not_worse",
-        "lower_is_better": False,
-    }
-    return Rule(**{**defaults, **fields}).decide(differences)
-
-
 @pytest.mark.parametrize(
-    ("fields", "rule", "passed", "reason"),
+    ("fields", "options", "passed", "reason"),
     [
         (
             {"low": -0.05},
@@ -133,7 +120,7 @@ def decided(*differences, **fields):
         ),
         (
             {"slice": ("en",)},
-            {"policy": "better", "margin": 0.0},
+            {"policy": "better", "margin": 0.0, "in_slices": True},
             True,
             "mrr of 'new' in the slice 'en' is better than that of 'old': its gain is "
             "+0.1000, with p = 0.020, where p < 0.05 is required; the rule also holds "
@@ -172,8 +159,8 @@ def decided(*differences, **fields):
         ),
     ],
 )
-def test_the_reason_of_a_decision(fields, rule, passed, reason):
-    assert decided(difference(**fields), **rule) == (passed, reason)
+def test_the_reason_of_a_decision(fields, options, passed, reason):
+    assert decided(fields, **options) == (passed, reason)
 
 
 def test_a_decision_about_nothing_fails():
@@ -181,8 +168,8 @@ def test_a_decision_about_nothing_fails():
 
 
 def test_a_failed_decision_about_slices_names_only_the_slice():
-    bad = difference(slice=("en",), low=-0.2)
-    decision = decided(difference(slice=("de",)), bad)
+    slices = {"slice": ("de",)}, {"slice": ("en",), "low": -0.2}
+    decision = decided(*slices, in_slices=True)
     assert not decision
     assert "in the slice 'en' is perhaps worse" in decision.reason
     assert "also holds" not in decision.reason
@@ -191,60 +178,54 @@ def test_a_failed_decision_about_slices_names_only_the_slice():
 @pytest.mark.parametrize("wrong", ["en", 5])
 def test_slices_of_a_gate_are_a_list(wrong):
     with pytest.raises(ValueError, match="must be True, or a list of slices"):
-        chosen_slices(wrong, {None, ("en",)})
+        decided({"slice": ("en",)}, in_slices=wrong)
+
+
+def model_of(values, weights=None, bounds=(0.0, 1.0)):
+    weights = np.ones(len(values)) if weights is None else np.array(weights, float)
+    columns = {"x": np.array(values, float)}, {"x": weights}
+    return QueryValues(*columns, ranges={"x": bounds})
 
 
 def test_a_margin_is_below_the_range_of_the_metric():
-    compared = types.SimpleNamespace(
-        metrics=["x"], models=["a", "b"], ranges={"x": (1, 3)}, lower_is_better=()
-    )
-    assert make_rule("x", "a", None, 1.9, "not_worse", compared).margin == 1.9
+    old, new = (model_of([1, each], bounds=(1, 3)) for each in (2, 3))
+    compared = compare({"old": old, "new": new})
+    assert compared.gate("x", "old", margin=1.9).reason.startswith("x of 'new' is")
     with pytest.raises(ValueError, match="`margin` must be below 2"):
-        make_rule("x", "a", None, 2, "not_worse", compared)
+        compared.gate("x", "old", margin=2)
 
 
-def interval_by_hand(values, low, high):
+def interval(*model):
+    (mean,) = compare({"a": model_of(*model)}).means
+    return mean.low, mean.high
+
+
+def interval_of_difference(first, second):
+    (found,) = compare({"a": first, "b": second}, test="t").differences
+    return found.low, found.high
+
+
+def interval_by_hand(values, low, high, weights=None):
     """The interval of a beta distribution with half a query at each end.
 
     It has the moments of the values and the two ends, and is widened as Student's
-    distribution is compared with the normal one.
+    distribution is compared with the normal one. Weighted values count as many queries
+    as Kish's formula states.
     """
-    number = len(values)
-    points = np.array([*values, low, high])
-    weights = np.array([1.0] * number + [0.5, 0.5])
-    mean = np.average(points, weights=weights)
-    variance = np.average((points - mean) ** 2, weights=weights) / (number + 2)
-    share, width = (mean - low) / (high - low), high - low
+    weights = np.ones(len(values)) if weights is None else np.array(weights)
+    shares, number = weights / weights.sum(), weights.sum() ** 2 / (weights**2).sum()
+    mean = shares @ values
+    center = (number * mean + 0.5 * (low + high)) / (number + 1)
+    squares = (np.square(shares * (values - mean)).sum()) * number**2
+    squares += number * (mean - center) ** 2
+    squares += 0.5 * ((low - center) ** 2 + (high - center) ** 2)
+    variance = squares / ((number + 1) * (number + 2))
+    share, width = (center - low) / (high - low), high - low
     both = share * (1 - share) * width**2 / variance - 1
-    tails = np.array([0.025, 0.975])
-    ends = scipy.stats.beta.ppf(tails, share * both, (1 - share) * both, low, width)
+    shape = share * both, (1 - share) * both
+    ends = scipy.stats.beta.ppf([0.025, 0.975], *shape, low, width)
     wider = scipy.stats.t.ppf(0.975, number - 1) / scipy.stats.norm.ppf(0.975)
-    return np.clip(np.mean(values) + (ends - np.mean(values)) * wider, low, high)
-
-
-def sample_of(*columns, weights=None):
-    values = np.array(columns, float).T
-    weights = np.ones(values.shape) if weights is None else weights
-    return Sample(values, np.broadcast_to(np.c_[weights], values.shape).astype(float))
-
-
-def test_an_interval_has_the_moments_of_the_values_and_the_ends():
-    values = [0.2, 0.3, 0.5, 0.4]
-    found = intervals_of_means(sample_of(values), np.array([[0], [1]]))
-    ends = 0.2 - 0.1, 0.5 + 0.1  # a third of their spread beyond the values
-    np.testing.assert_allclose(found[:, 0], interval_by_hand(values, *ends), rtol=1e-9)
-    in_range = intervals_of_means(sample_of(values), np.array([[0.15], [0.55]]))
-    expected = interval_by_hand(values, 0.15, 0.55)
-    np.testing.assert_allclose(in_range[:, 0], expected, rtol=1e-9)
-
-
-def test_two_queries_have_an_interval_and_one_does_not():
-    ranges = np.array([[0.0], [1.0]])
-    expected = interval_by_hand([0.2, 0.5], 0.1, 0.6)
-    found = intervals_of_means(sample_of([0.2, 0.5]), ranges)
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
-    assert np.isnan(intervals_of_means(sample_of([0.2]), ranges)).all()
-    assert np.isnan(intervals_of_means(sample_of([1.0]), ranges)).all()
+    return np.clip(mean + (ends - mean) * wider, low, high)
 
 
 def exact(hits, number):
@@ -252,73 +233,57 @@ def exact(hits, number):
     return [ends.low, ends.high]
 
 
-def test_shares_have_the_interval_of_clopper_and_pearson():
-    hits, others = [1, 0, 1, 1, 0], [0.2, 0.3, 0.5, 0.4, 0.1]
-    ranges = np.array([[0.0, 0.0], [1.0, 1.0]])
-    found = intervals_of_means(sample_of(hits, others), ranges)
-    np.testing.assert_allclose(found[:, 0], exact(3, 5), rtol=1e-9)
-    expected = interval_by_hand(others, 0, 0.5 + 0.4 / 3)
-    np.testing.assert_allclose(found[:, 1], expected, rtol=1e-9)
+VALUES, HITS = [0.2, 0.3, 0.5, 0.4], [1, 0, 1, 1, 0]
+SPREAD = 0.2 - 0.1, 0.5 + 0.1  # a third of their spread beyond the values
 
 
-def test_queries_without_a_weight_are_no_part_of_a_share():
-    weights = [1, 1, 1, 1, 1, 0]
-    found = intervals_of_means(
-        sample_of([1, 0, 1, 1, 0, 1], weights=weights), np.array([[0], [1]])
-    )
-    np.testing.assert_allclose(found[:, 0], exact(3, 5), rtol=1e-9)
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ((VALUES,), interval_by_hand(VALUES, *SPREAD)),
+        ((VALUES, None, (0.15, 0.55)), interval_by_hand(VALUES, 0.15, 0.55)),
+        (([0.2, 0.5],), interval_by_hand([0.2, 0.5], 0.1, 0.6)),
+        (([0.2],), [math.nan] * 2),
+        (([1.0],), [math.nan] * 2),
+        # The exact interval of shares, also if all weights above 0 are equal.
+        ((HITS,), exact(3, 5)),
+        (([*HITS, 1], [1] * 5 + [0]), exact(3, 5)),
+        (([*HITS, 1], [2] * 5 + [0]), exact(3, 5)),
+        # Values of 0 and 1 are no shares if others are possible.
+        ((HITS, None, (0.0, 2.0)), interval_by_hand(HITS, 0, 1 + 1 / 3)),
+        # Queries without a weight are no part of an interval.
+        (([*VALUES, 0.9, 0.0], [1] * 4 + [0] * 2), interval_by_hand(VALUES, *SPREAD)),
+        (([1, 0, 1], [2, 1, 1]), interval_by_hand([1, 0, 1], 0, 1, [2, 1, 1])),
+    ],
+)
+def test_intervals_by_hand(model, expected):
+    np.testing.assert_allclose(interval(*model), expected, rtol=1e-9)
 
 
-def test_values_of_0_and_1_are_no_shares_if_others_are_possible():
-    hits = [1, 0, 1, 1, 0]
-    found = intervals_of_means(sample_of(hits), np.array([[0.0], [2.0]]))
-    expected = interval_by_hand(hits, 0, 1 + 1 / 3)
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
-
-
-def test_queries_without_a_weight_are_no_part_of_an_interval():
-    values, ranges = [0.2, 0.3, 0.5, 0.4], np.array([[0.0], [1.0]])
-    whole = intervals_of_means(sample_of(values), ranges)
-    longer = sample_of([*values, 0.9, 0.0], weights=[1, 1, 1, 1, 0, 0])
-    np.testing.assert_allclose(intervals_of_means(longer, ranges), whole, rtol=1e-12)
-
-
-def test_weighted_hits_are_no_shares_and_weights_of_0_change_nothing():
-    hits, ranges = [1, 0, 1, 1], np.array([[0.0], [1.0]])
-    weighted = intervals_of_means(sample_of(hits, weights=[2, 1, 1, 1]), ranges)
-    assert not np.allclose(weighted[:, 0], exact(3, 4), rtol=1e-3)
-    equal = sample_of([*hits, 0], weights=[2, 2, 2, 2, 0])
-    found = intervals_of_means(equal, ranges)
-    np.testing.assert_allclose(found[:, 0], exact(3, 4), rtol=1e-9)
+def test_a_metric_of_shares_leaves_the_others_as_they_are():
+    models = {"a": {"hit_rate": HITS, "mrr": [0.2, 0.3, 0.5, 0.4, 0.1]}}
+    shares, others = compare(models).means
+    assert (shares.low, shares.high) == pytest.approx(exact(3, 5))
+    expected = interval_by_hand(models["a"]["mrr"], 0, 0.5 + 0.4 / 3)
+    assert (others.low, others.high) == pytest.approx([*expected])
 
 
 def test_the_smaller_effective_number_is_that_of_a_difference():
     """Of weights 3, 1, 1, 1 it is 6^2 / 12 = 3, and of equal ones 4, by Kish."""
-    values, zeros = [0.2, 0.3, 0.5, 0.4], [0.0] * 4
-    equal, weighted = sample_of(zeros), sample_of(values, weights=[3, 1, 1, 1])
-    ranges = np.array([[0.0], [1.0]])
-    found = intervals_of_differences(equal, weighted, ranges)[:, 0]
-    mean, number = weighted.means[0], 3
-    low, high = 0.2 - 0.1, 0.5 + 0.1
-    center = (number * mean + 0.5 * (low + high)) / (number + 1)
-    squares = (np.square(weighted.influences).sum() + (mean - center) ** 2 / 3) * 9
-    squares += 0.5 * ((low - center) ** 2 + (high - center) ** 2)
-    variance = squares / ((number + 1) * (number + 2))
-    share, width = (center - low) / (high - low), high - low
-    both = share * (1 - share) * width**2 / variance - 1
-    shape = share * both, (1 - share) * both
-    ends = scipy.stats.beta.ppf([0.025, 0.975], *shape, low, width)
-    wider = scipy.stats.t.ppf(0.975, 2) / scipy.stats.norm.ppf(0.975)
-    expected = np.clip(mean + (ends - mean) * wider, low, high)
+    weights = [3, 1, 1, 1]
+    found = interval_of_difference(model_of([0] * 4), model_of(VALUES, weights))
+    expected = interval_by_hand(VALUES, *SPREAD, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_differences_that_are_rounding_of_large_values_are_equal(sign):
     large = sign * np.array([1e6, 1e6 + 1, 1e6, 1e6 - 1])
-    first, second = sample_of(large), sample_of(large + [0, 1e-9, 0, 0])
-    ranges = np.array([[-np.inf], [np.inf]])
-    found = intervals_of_differences(first, second, ranges)
+    models = [
+        model_of(each, None, (-np.inf, np.inf))
+        for each in (large, large + [0, 1e-9, 0, 0])
+    ]
+    found = interval_of_difference(*models)
     assert np.isnan(found).all() or np.ptp(found) < 1e-6
 
 
@@ -359,9 +324,13 @@ def test_one_query_has_no_p_value_of_the_t_test():
 
 def test_the_smallest_p_values_of_swaps():
     """2 / 2^m for m different queries; from 2^m swaps on, that of random swaps."""
-    found = smallest_p(np.array([0, 1, 2, 6, 7, 20]), 100)
-    expected = [1, 1, 0.5, 2 / 64, 1 / 101, 1 / 101]
-    assert found == pytest.approx([*expected[:4], max(2 / 128, 1 / 101), expected[5]])
+    expected = {0: 1, 1: 1, 2: 0.5, 6: 2 / 64, 7: 2 / 128, 20: 1 / 101}
+    models = {
+        name: {f"x{m}": change * (np.arange(20) < m) for m in expected}
+        for name, change in (("old", 0.0), ("new", 0.5))
+    }
+    found = compare(models, resamples=100).differences
+    assert [each.smallest_p for each in found] == pytest.approx([*expected.values()])
 
 
 def test_the_printed_table_shows_the_differences():

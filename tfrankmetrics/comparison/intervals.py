@@ -21,7 +21,8 @@ Clopper and Pearson.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,17 +37,6 @@ BEYOND = 1 / 3
 WEIGHT_OF_END = 0.5
 
 
-class Spread(NamedTuple):
-    """Statistics of the values of some metrics, each an array `[metrics]`."""
-
-    number: np.ndarray  # of queries, or of as many queries with equal weights
-    variance: np.ndarray  # of the mean
-    lowest: np.ndarray
-    highest: np.ndarray
-    rounding: np.ndarray  # up to which numbers are equal
-    range: np.ndarray  # [2, metrics], the lowest and highest possible value
-
-
 def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
     """The lower and upper ends for each metric, `[2, metrics]`.
 
@@ -57,8 +47,7 @@ def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
         sample: The values and weights of the queries.
         ranges: The lowest and highest possible values, `[2, metrics]`; may be infinite.
     """
-    spread = _spread(sample.values, sample.influences, ranges, sample)
-    found = _intervals(sample.means, spread)
+    found = _intervals(sample.means, sample.values, sample.influences, ranges, sample)
     is_share = _are_shares(sample) & (ranges == [[0], [1]]).all(axis=0)
     if is_share.any():
         hits = np.round((sample.values * (sample.weights > 0)).sum(axis=0))
@@ -70,19 +59,32 @@ def intervals_of_differences(
     first: Sample, second: Sample, ranges: np.ndarray
 ) -> np.ndarray:
     """The same for the differences of means, the second sample minus the first."""
-    influences = second.influences - first.influences
-    of_queries, ranges = second.values - first.values, ranges - ranges[::-1]
-    spread = _spread(of_queries, influences, ranges, first, second)
-    return _intervals(second.means - first.means, spread)
+    return _intervals(
+        second.means - first.means,
+        second.values - first.values,
+        second.influences - first.influences,
+        ranges - ranges[::-1],
+        first,
+        second,
+    )
 
 
-def _intervals(means: np.ndarray, spread: Spread) -> np.ndarray:
+def _intervals(
+    means: np.ndarray,
+    values: np.ndarray,
+    influences: np.ndarray,
+    ranges: np.ndarray,
+    *samples: Sample,
+) -> np.ndarray:
+    """Intervals from the values of queries, or from their differences."""
     special = _special()
-    low, high = _ends(spread)
-    number, total = spread.number, spread.number + 2 * WEIGHT_OF_END
+    low, high = _ends(values, ranges, samples)
+    number = np.min([each.effective_numbers for each in samples], axis=0)
+    total = number + 2 * WEIGHT_OF_END
     with np.errstate(all="ignore"):  # of metrics without an interval
         center = (number * means + WEIGHT_OF_END * (low + high)) / total
-        squares = spread.variance * number**2 + number * (means - center) ** 2
+        squares = np.einsum("qm,qm->m", influences, influences) * number**2
+        squares += number * (means - center) ** 2
         squares += WEIGHT_OF_END * ((low - center) ** 2 + (high - center) ** 2)
         variance = squares / (total * (total + 1))
         share, width = (center - low) / (high - low), high - low
@@ -96,16 +98,21 @@ def _intervals(means: np.ndarray, spread: Spread) -> np.ndarray:
     return np.where(number > 1, found, np.nan)
 
 
-def _ends(spread: Spread) -> tuple[np.ndarray, np.ndarray]:
+def _ends(
+    values: np.ndarray, ranges: np.ndarray, samples: Sequence[Sample]
+) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and the highest value that may occur; infinite if unknown."""
-    width = spread.highest - spread.lowest
-    beyond = np.where(width > spread.rounding, BEYOND * width, 0)
-    lowest = np.minimum(spread.range[0], spread.lowest)
-    highest = np.maximum(spread.range[1], spread.highest)
-    is_equal = beyond == 0
-    low = np.where(is_equal, lowest, np.maximum(lowest, spread.lowest - beyond))
-    high = np.where(is_equal, highest, np.minimum(highest, spread.highest + beyond))
-    return low, high
+    is_included = np.any([each.weights > 0 for each in samples], axis=0)
+    lowest = np.min(values, axis=0, initial=np.inf, where=is_included)
+    highest = np.max(values, axis=0, initial=-np.inf, where=is_included)
+    rounding = ROUNDING * np.max([each.largest for each in samples], axis=0)
+    beyond = BEYOND * (highest - lowest)
+    is_equal = highest - lowest <= rounding
+    low, high = np.minimum(ranges[0], lowest), np.maximum(ranges[1], highest)
+    return (
+        np.where(is_equal, low, np.maximum(low, lowest - beyond)),
+        np.where(is_equal, high, np.minimum(high, highest + beyond)),
+    )
 
 
 def _exact_intervals(hits: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -117,31 +124,10 @@ def _exact_intervals(hits: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return np.where(numbers > 1, [low, high], np.nan)
 
 
-def _spread(
-    values: np.ndarray, influences: np.ndarray, ranges: np.ndarray, *samples: Sample
-) -> Spread:
-    """The spread of the values, or differences, of the included queries."""
-    counts: Any = np.any([sample.weights > 0 for sample in samples], axis=0)
-    if counts.all():
-        counts = True  # much faster than a mask
-    return Spread(
-        number=np.min([sample.effective_numbers for sample in samples], axis=0),
-        variance=np.einsum("qm,qm->m", influences, influences),
-        lowest=np.min(values, axis=0, initial=np.inf, where=counts),
-        highest=np.max(values, axis=0, initial=-np.inf, where=counts),
-        rounding=ROUNDING * np.max([sample.largest for sample in samples], axis=0),
-        range=ranges,
-    )
-
-
 def _are_shares(sample: Sample) -> Any:
     """Whether all values are 0 or 1, and all weights are equal, in each metric."""
-    is_whole = np.full(sample.values.shape[1], True)
-    for rows in (sample.values[:1], sample.values):  # mostly, one query is enough
-        if not is_whole.any():
-            return is_whole
-        distances = np.minimum(np.abs(rows), np.abs(rows - 1))
-        is_whole = (distances <= ROUNDING).all(axis=0)
+    distances = np.minimum(np.abs(sample.values), np.abs(sample.values - 1))
+    is_whole = (distances <= ROUNDING).all(axis=0)
     is_counted = sample.weights > 0
     lightest = np.min(sample.weights, axis=0, initial=np.inf, where=is_counted)
     return is_whole & (lightest == sample.weights.max(axis=0, initial=0))

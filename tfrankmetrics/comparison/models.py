@@ -40,24 +40,6 @@ class Model(NamedTuple):
         """The number of queries."""
         return len(self.values)
 
-    def with_metrics(self, metrics: tuple[str, ...]) -> Model:
-        """The model with its metrics in this order."""
-        if metrics == self.metrics:
-            return self
-        order = [self.metrics.index(name) for name in metrics]
-        return self._replace(
-            values=self.values[:, order],
-            weights=self.weights[:, order],
-            ranges=self.ranges[:, order],
-            metrics=metrics,
-        )
-
-    def with_queries(self, ids: list[Any], rows: list[int]) -> Model:
-        """The model with only these of its queries."""
-        return self._replace(
-            ids=ids, values=self.values[rows], weights=self.weights[rows]
-        )
-
 
 def read_models(values: Any, by: Any) -> list[Model]:
     """Checks the values of models. The columns of the keys `by` are slices."""
@@ -76,20 +58,19 @@ def read_models(values: Any, by: Any) -> list[Model]:
         raise ValueError(
             f"The names of models must differ as text. Received: {listed(values)}."
         )
-    slices = by if isinstance(by, (list, tuple)) else []
+    slices = by if isinstance(by, (list, tuple)) else [by]
     slices = [name for name in slices if isinstance(name, str)]
-    models = [
-        _model(str(name), each, slices) for name, each in _aligned(values).items()
+    first, *others = [
+        _model(str(name), each, slices)
+        for name, each in _with_rows_in_order(values).items()
     ]
-    first = models[0]
-    for model in models[1:]:
-        _require_alike(first, model)
-    models = [model.with_metrics(first.metrics) for model in models]
+    models = [first, *(_with_metrics_of(first, model) for model in others)]
     _check_range(models)
+    _warn_without_weights(values, first.metrics)
     return models
 
 
-def _aligned(values: Mapping[Any, Any]) -> dict[Any, Any]:
+def _with_rows_in_order(values: Mapping[Any, Any]) -> dict[Any, Any]:
     """The values with all Series in one order; with query ids, those of each model."""
     plain = {
         name: {key: each[key] for key in column_names(each)}
@@ -97,15 +78,13 @@ def _aligned(values: Mapping[Any, Any]) -> dict[Any, Any]:
         if is_frame(each) or type(each) is dict
     }
     if any("query" in each for each in plain.values()):
-        found = {name: aligned({name: each})[name] for name, each in plain.items()}
-    else:
-        found = aligned(plain)
-    return {**values, **found}
+        return {**values, **{n: aligned({n: each})[n] for n, each in plain.items()}}
+    return {**values, **aligned(plain)}
 
 
-def _require_alike(first: Model, model: Model) -> None:
-    """Raises ValueError if models differ in metrics, or only some have query ids."""
-    if set(model.metrics) != set(first.metrics):
+def _with_metrics_of(first: Model, model: Model) -> Model:
+    """The model with its metrics in the order of the first model."""
+    if {*model.metrics} != {*first.metrics}:
         raise ValueError(
             "All models must have the same metrics. Received: "
             f"{listed(first.metrics)} for {first.name!r}, and "
@@ -116,9 +95,15 @@ def _require_alike(first: Model, model: Model) -> None:
             f"Either all models must have query ids, or none. Received: {first.name!r} "
             f"and {model.name!r}, only one of which contains the key 'query'."
         )
+    order = [model.metrics.index(name) for name in first.metrics]
+    return model._replace(
+        values=model.values.take(order, axis=1),
+        weights=model.weights.take(order, axis=1),
+        metrics=first.metrics,
+    )
 
 
-def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
+def _model(name: str, values: Any, slices: Sequence[str]) -> Model:
     if not isinstance(values, Mapping):
         raise ValueError(
             "The values of a model must be a dict of arrays, as from "
@@ -127,49 +112,52 @@ def _model(name: str, values: Any, slices: Sequence[Any]) -> Model:
         )
     known = values if isinstance(values, QueryValues) else QueryValues(values, {})
     arrays = {
-        key: _numbers(np.asarray(array))
+        key: _with_none_as_nan(np.asarray(array))
         for key, array in known.items()
         if key not in ("query", *known.by, *slices)
     }
-    _refuse_ids(name, known, arrays)
-    _require_numbers(name, known, arrays)
+    _require_numbers_by_query(name, known, arrays)
+    if not isinstance(values, QueryValues):  # a plain dict: by the names of metrics
+        declared = {key: each for key in arrays if (each := _declaration(key))}
+        known.ranges = {key: each.range for key, each in declared.items()}
+        known.lower_is_better = frozenset(
+            key for key, each in declared.items() if each.lower_is_better
+        )
     matrix = np.stack([*arrays.values()], axis=1).astype(float)
     weights = [known.weights.get(key, np.ones(len(matrix))) for key in arrays]
-    ids = np.asarray(known["query"]).tolist() if "query" in known else None
-    if ids is not None:
-        _require_distinct(name, ids)
-    lower, ranges = known.lower_is_better, known.ranges
-    if not isinstance(values, QueryValues):  # a plain dict: by the names of metrics
-        lower = frozenset(filter(_is_lower_better, arrays))
-        declarations = {key: _declaration(key) for key in arrays}
-        ranges = {key: each.range for key, each in declarations.items() if each}
     unknown = -np.inf, np.inf
     return Model(
         name,
-        ids,
+        np.asarray(known["query"]).tolist() if "query" in known else None,
         matrix,
         np.stack(weights, axis=1),
         (*arrays,),
-        lower,
-        np.array([ranges.get(key, unknown) for key in arrays], float).T,
+        known.lower_is_better,
+        np.array([known.ranges.get(key, unknown) for key in arrays], float).T,
     )
 
 
-def _refuse_ids(name: str, known: Mapping, arrays: Mapping[str, Any]) -> None:
-    """Raises ValueError for query ids under a key that would be a metric."""
-    found = [key for key in arrays if str(key).lower() in NAMES_OF_IDS]
-    if found and "query" not in known:
-        raise ValueError(
-            "The ids of the queries must be under the key 'query', or queries would be "
-            f"paired by position. Received: {listed(found)} for {name!r}. Rename it to "
-            "'query'."
-        )
+def _with_none_as_nan(array: np.ndarray) -> np.ndarray:
+    """Objects that are numbers or None as floats; other arrays unchanged."""
+    if array.dtype == object:
+        try:
+            return array.astype(float)
+        except (TypeError, ValueError):
+            pass
+    return array
 
 
-def _require_numbers(
+def _require_numbers_by_query(
     name: str, known: QueryValues, arrays: Mapping[str, np.ndarray]
 ) -> None:
     """Raises ValueError unless there is one number for each query and metric."""
+    ids = [key for key in arrays if str(key).lower() in NAMES_OF_IDS]
+    if ids and "query" not in known:
+        raise ValueError(
+            "The ids of the queries must be under the key 'query', or queries would be "
+            f"paired by position. Received: {listed(ids)} for {name!r}. Rename it to "
+            "'query'."
+        )
     texts = [key for key, array in arrays.items() if array.dtype.kind not in "biuf"]
     if texts:
         raise ValueError(
@@ -189,40 +177,22 @@ def _require_numbers(
             f"from evaluate(..., per_query=True). Received: the shapes {shapes} for "
             f"{name!r}."
         )
-
-
-def _require_distinct(name: str, ids: list[Any]) -> None:
-    """Raises ValueError for a query that occurs twice in a model."""
-    if len(set(ids)) < len(ids):
-        numbers = collections.Counter(ids)
-        twice = next(query for query, number in numbers.items() if number > 1)
-        raise ValueError(
-            "A model must contain each query once. Received: the query "
-            f"{shortened(twice)} more than once for {name!r}."
-        )
-
-
-def _numbers(array: np.ndarray) -> np.ndarray:
-    """Objects that are numbers or None as floats; other arrays unchanged."""
-    if array.dtype == object:
-        try:
-            return array.astype(float)
-        except (TypeError, ValueError):
-            pass
-    return array
+    if "query" in known:
+        numbers = collections.Counter(np.asarray(known["query"]).tolist())
+        query, number = numbers.most_common(1)[0] if numbers else (None, 0)
+        if number > 1:
+            raise ValueError(
+                "A model must contain each query once. Received: the query "
+                f"{shortened(query)} more than once for {name!r}."
+            )
 
 
 def _check_range(models: Sequence[Model]) -> None:
     """Warns of values outside of a metric's range, which is then unknown."""
     low, high = models[0].ranges
     for model in models:
-        if not model.num_queries:
-            continue
-        lowest, highest = model.values.min(axis=0), model.values.max(axis=0)
-        if np.isnan(lowest).any():  # rarely, and slower
-            lowest, highest = (
-                each.reduce(model.values, axis=0) for each in (np.fmin, np.fmax)
-            )
+        lowest = np.fmin.reduce(model.values, axis=0, initial=np.inf)
+        highest = np.fmax.reduce(model.values, axis=0, initial=-np.inf)
         is_below, is_above = lowest < low - ROUNDING, highest > high * (1 + ROUNDING)
         for column in np.flatnonzero(is_below | is_above).tolist():
             bad = (highest if is_above[column] else lowest)[column]
@@ -237,22 +207,31 @@ def _check_range(models: Sequence[Model]) -> None:
             models[0].ranges[:, column] = -np.inf, np.inf
 
 
+def _warn_without_weights(values: Mapping, metrics: Sequence[str]) -> None:
+    """Warns of values that were copied to a plain dict, which drops their weights."""
+    for name, each in values.items():
+        if isinstance(each, QueryValues):
+            continue
+        declared = {metric: _declaration(metric) for metric in metrics}
+        micro = [
+            metric
+            for metric, declaration in declared.items()
+            if declaration and declaration.defaults.get("average") == "micro"
+        ]
+        if micro:
+            warn(
+                f"The mean of {listed(micro)} requires query weights. Received: values "
+                f"without weights for {name!r}, so that all queries are weighted "
+                "equally. Pass the object that evaluate(..., per_query=True) returned, "
+                "not a copy of it."
+            )
+
+
 def _declaration(metric: str) -> Declaration | None:
     try:
         return parse_name(metric)[0]
     except ValueError:  # the name of a metric of another library
         return None
-
-
-def _is_lower_better(metric: str) -> bool:
-    declaration = _declaration(metric)
-    return declaration is not None and declaration.lower_is_better
-
-
-def has_weights(metric: str) -> bool:
-    """Whether the metric's mean over queries is weighted by default."""
-    declaration = _declaration(metric)
-    return declaration is not None and declaration.defaults.get("average") == "micro"
 
 
 def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray, int]:
@@ -263,48 +242,42 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
     """
     first = models[0]
     if first.ids is None:
-        _require_same_number(models)
+        for model in models[1:]:
+            if model.num_queries != first.num_queries:
+                raise ValueError(
+                    "Without query ids, models are paired by position, and must have "
+                    f"the same number of queries. Received: {first.num_queries} for "
+                    f"{first.name!r} and {model.num_queries} for {model.name!r}. Use "
+                    "evaluate_rows or evaluate_run, which keep the ids."
+                )
         return models, np.full(first.num_queries, True), 0
-    places = [{query: i for i, query in enumerate(model.ids or ())} for model in models]
+    rows = [{query: i for i, query in enumerate(model.ids or ())} for model in models]
     if unpaired == "error":
-        _require_same_queries(models, places)
-    kept = [all(query in place for place in places) for query in first.ids]
-    ids = list(itertools.compress(first.ids, kept))
+        _require_same_queries(models, rows)
+    is_common = [all(query in row for row in rows) for query in first.ids]
+    ids = list(itertools.compress(first.ids, is_common))
     if not ids:
         raise ValueError(
             "Models must have queries in common. Received: no common query."
         )
-    result = [
-        model.with_queries(ids, [place[query] for query in ids])
-        for model, place in zip(models, places, strict=True)
-    ]
-    number = len(set().union(*places)) - len(ids)
-    return result, np.array(kept), number
+    result = []
+    for model, row in zip(models, rows, strict=True):
+        order = [row[query] for query in ids]
+        values, weights = model.values[order], model.weights[order]
+        result.append(model._replace(ids=ids, values=values, weights=weights))
+    return result, np.array(is_common), len(set().union(*rows)) - len(ids)
 
 
-def _require_same_number(models: list[Model]) -> None:
-    first = models[0]
-    for model in models[1:]:
-        if model.num_queries != first.num_queries:
-            raise ValueError(
-                "Without query ids, models are paired by position, and must have "
-                f"the same number of queries. Received: {first.num_queries} for "
-                f"{first.name!r} and {model.num_queries} for {model.name!r}. Use "
-                "evaluate_rows or evaluate_run, which keep the ids."
-            )
-
-
-def _require_same_queries(models: list[Model], places: list[dict[Any, int]]) -> None:
+def _require_same_queries(models: list[Model], rows: list[dict[Any, int]]) -> None:
     for one, other in itertools.permutations(range(len(models)), 2):
-        lacking = places[one].keys() - places[other].keys()
+        lacking = [query for query in rows[one] if query not in rows[other]]
         if lacking:
-            examples = [q for q in places[one] if q in lacking][:3]
             raise ValueError(
                 "All models must have the same queries. Received: "
                 f"{len(lacking)} queries of {models[one].name!r} that "
                 f"{models[other].name!r} does not have, such as "
-                f"{', '.join(map(shortened, examples))}. Pass unpaired='drop' to leave "
-                "them out."
+                f"{', '.join(map(shortened, lacking[:3]))}. Pass unpaired='drop' to "
+                "leave them out."
             )
 
 
@@ -324,15 +297,14 @@ def samples_of(models: list[Model], unpaired: str) -> tuple[list[Sample], int]:
             f"query {query}, which has no value for {lacks!r}. Pass unpaired='drop' to "
             "leave them out."
         )
-    for model in models:
-        bad = ~np.isfinite(np.where(in_all, model.values, 0))
-        if bad.any():
+    samples = [
+        Sample(np.where(in_all, model.values, 0), np.where(in_all, model.weights, 0))
+        for model in models
+    ]
+    for model, sample in zip(models, samples, strict=True):
+        if not np.isfinite(sample.values).all():
             raise ValueError(
                 "Values must be finite, or NaN for an excluded query. Received: an "
                 f"infinite one for {model.name!r}."
             )
-    samples = [
-        Sample(np.where(in_all, m.values, 0), np.where(in_all, m.weights, 0))
-        for m in models
-    ]
     return samples, int(differs.sum())

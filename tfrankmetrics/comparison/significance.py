@@ -46,10 +46,15 @@ class Sample:
 
         Otherwise a test would find that all queries differ, in the same direction.
         """
-        values = _rounded_like(self.values, other.values)
-        weights = _rounded_like(self.weights, other.weights)
-        is_same = values is self.values and weights is self.weights
-        return self if is_same else Sample(values, weights)
+        return Sample(
+            _rounded_like(self.values, other.values),
+            _rounded_like(self.weights, other.weights),
+        )
+
+    @functools.cached_property
+    def terms(self) -> np.ndarray:
+        """The columns w v and w, whose sums make the means, `[queries, 2 metrics]`."""
+        return np.concatenate([self.weights * self.values, self.weights], axis=1)
 
     @functools.cached_property
     def totals(self) -> np.ndarray:
@@ -93,7 +98,7 @@ class Sample:
 def _rounded_like(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
     changes = np.abs(numbers - others)
     is_rounding = (changes <= ROUNDING * np.abs(others)) & (changes != 0)
-    return np.where(is_rounding, others, numbers) if is_rounding.any() else numbers
+    return np.where(is_rounding, others, numbers)
 
 
 def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -103,22 +108,37 @@ def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         return np.sqrt(factors * np.einsum("qm,qm->m", influences, influences))
 
 
-def t_test(
-    differences: np.ndarray, errors: np.ndarray, numbers: np.ndarray
-) -> np.ndarray:
-    """Two-sided p-values of the paired t-test; 1 if no query differs."""
+def paired_test(
+    first: Sample, second: Sample, test: str, resamples: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two-sided p-values of each metric, and the smallest that any outcome could have.
+
+    The smallest ones are 0 without a limit.
+    """
+    no_limit = np.zeros(len(first.numbers))
+    if test == "t":
+        return _t_test(first, second), no_limit
+    if test == "bootstrap":
+        return _bootstrap_test(first, second, resamples, seed), no_limit
+    differs = (first.values != second.values) | (first.weights != second.weights)
+    limit = _smallest_p(differs.sum(axis=0), resamples)
+    return _randomization_test(first, second, resamples, seed), limit
+
+
+def _t_test(first: Sample, second: Sample) -> np.ndarray:
+    """p-values of the paired t-test; 1 if no query differs."""
+    numbers, differences = first.numbers, second.means - first.means
+    errors = standard_errors(second.influences - first.influences, numbers)
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(
-            errors > 0, differences / errors, np.where(differences == 0, 0, np.inf)
-        )
-    p = 2 * _stats().t.sf(np.abs(t), np.maximum(numbers - 1, 1))
+        t = np.where(differences == 0, 0, np.abs(differences) / errors)
+    p = 2 * _stats().t.sf(t, np.maximum(numbers - 1, 1))
     return np.where(numbers > 1, p, np.nan)
 
 
-def randomization_test(
+def _randomization_test(
     first: Sample, second: Sample, resamples: int, seed: int
 ) -> np.ndarray:
-    """Two-sided p-values: how often random swaps of the models differ as much.
+    """How often random swaps of the models differ as much.
 
     If there are at most `resamples` different swaps for a metric, all of them are
     enumerated. The p-value of a metric does not depend on the other metrics: random
@@ -130,9 +150,9 @@ def randomization_test(
     is_exact = np.exp2(np.minimum(numbers, 60)) <= resamples
     p = np.full(len(numbers), np.nan)
     for metric in np.flatnonzero(is_exact):
-        queries, metrics = np.flatnonzero(differs[:, metric]), np.array([metric])
+        queries = np.flatnonzero(differs[:, metric])
         swaps = _all_swaps(len(queries))
-        exceeds = _exceeding(first, second, queries, metrics, swaps)
+        exceeds = _exceeding(first, second, queries, [metric], swaps)
         p[metric] = exceeds[0] / 2.0 ** len(queries)
     metrics, queries = np.flatnonzero(~is_exact), np.arange(len(differs))
     if len(metrics):
@@ -146,51 +166,34 @@ def _exceeding(
     first: Sample,
     second: Sample,
     queries: np.ndarray,
-    metrics: np.ndarray,
+    metrics: Any,
     blocks: Iterable[np.ndarray],
 ) -> np.ndarray:
     """How many swaps of some queries differ as much as the samples, `[metrics]`."""
-    samples = [
-        Sample(each.values[:, metrics], each.weights[:, metrics])
+    one, other = (
+        Sample(each.values[:, metrics], each.weights[:, metrics]).terms
         for each in (first, second)
-    ]
-    sums = [each.weights * each.values for each in samples]
-    of_sums = (sums[1] - sums[0])[queries]
-    of_weights = (samples[1].weights - samples[0].weights)[queries]
-    has_weights = of_weights.any()  # equal weights are in all swaps the same
-    changes = np.concatenate([of_sums, of_weights], 1) if has_weights else of_sums
-    all_swapped = changes.sum(axis=0)
-    totals = [
-        np.concatenate([each.sum(axis=0), sample.totals])
-        for each, sample in zip(sums, samples, strict=True)
-    ]
+    )
+    changes, sums = (other - one)[queries], (one.sum(axis=0), other.sum(axis=0))
 
     def differences(swaps: np.ndarray) -> np.ndarray:
         moved = swaps @ changes
-        if not has_weights:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                return np.abs(all_swapped - 2 * moved) / samples[0].totals
-        means = _ratio(totals[0] + moved), _ratio(totals[1] - moved)
-        return np.abs(means[1] - means[0])
+        return np.abs(_ratio(sums[1] - moved) - _ratio(sums[0] + moved))
 
     # Swaps that yield the observed difference up to rounding are treated as equal to
     # it. The tolerance is a part of the values, which are rounded, not of the
     # differences. `differences` rounds alike in all swaps; the observed difference is
     # that of no swap.
     observed = differences(np.zeros((1, len(queries))))[0]
-    with np.errstate(invalid="ignore"):  # of a metric without included queries
-        scale = sum(
-            np.abs(each).sum(axis=0) / sample.totals
-            for each, sample in zip(sums, samples, strict=True)
-        )
+    scale = sum(_ratio(np.abs(each).sum(axis=0)) for each in (one, other))
     least = observed - ROUNDING * scale
-    exceeds = np.zeros(len(metrics))
+    exceeds = np.zeros(len(observed))
     for swaps in blocks:
         exceeds += (differences(swaps) >= least).sum(axis=0)
     return exceeds
 
 
-def smallest_p(num_different: np.ndarray, resamples: int) -> np.ndarray:
+def _smallest_p(num_different: np.ndarray, resamples: int) -> np.ndarray:
     """The smallest p-values that the randomization test can reach for any outcome.
 
     If m queries differ, two of the 2^m swaps lead to the largest difference: to swap
@@ -202,36 +205,28 @@ def smallest_p(num_different: np.ndarray, resamples: int) -> np.ndarray:
     return np.where(is_exact, smallest, np.maximum(smallest, 1 / (resamples + 1)))
 
 
-def bootstrap_test(
+def _bootstrap_test(
     first: Sample, second: Sample, resamples: int, seed: int
 ) -> np.ndarray:
-    """Two-sided p-values.
+    """How often differences of drawn queries are as far from the observed one as 0 is.
 
-    Queries are drawn with replacement. The p-value is the fraction of draws whose
-    difference is as far from the observed difference as that is from 0. Draws from few
-    queries vary less than samples do. Therefore, their distances are scaled by sqrt(n /
-    (n - 1)), and by how much wider Student's t distribution with n - 1 degrees of
-    freedom is than the normal one.
+    Queries are drawn with replacement. Draws from few queries vary less than samples
+    do. Therefore, their distances are scaled by sqrt(n / (n - 1)), and by how much
+    wider Student's t distribution with n - 1 degrees of freedom is than the normal one.
     """
-    parts = [
-        np.concatenate([each.weights * each.values, each.weights], axis=1)
-        for each in (first, second)
-    ]
-    rows = np.concatenate(parts, axis=1)
-    found = []
-    for counts in _random_counts(len(rows), resamples, seed):
-        one, other = np.split(counts @ rows, 2, axis=1)
-        found.append(_ratio(other) - _ratio(one))
-    differences = np.concatenate(found)
+    terms = np.concatenate([first.terms, second.terms], axis=1)
     observed = second.means - first.means
     n = np.maximum(first.numbers, 2)
     wider = (
         np.sqrt(n / (n - 1)) * _stats().t.ppf(0.975, n - 1) / _stats().norm.ppf(0.975)
     )
-    with np.errstate(invalid="ignore"):
-        distances = np.abs(differences - observed) * wider
-        exceeds = distances >= np.abs(observed) * (1 - ROUNDING)
-    p = (exceeds.sum(axis=0) + 1) / (resamples + 1)
+    exceeds = np.zeros(len(n))
+    for counts in _random_counts(len(terms), resamples, seed):
+        one, other = np.split(counts @ terms, 2, axis=1)
+        with np.errstate(invalid="ignore"):
+            distances = np.abs(_ratio(other) - _ratio(one) - observed) * wider
+            exceeds += (distances >= np.abs(observed) * (1 - ROUNDING)).sum(axis=0)
+    p = (exceeds + 1) / (resamples + 1)
     return np.where(first.numbers > 1, p, np.nan)
 
 
@@ -252,8 +247,8 @@ def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
 
 
 def _ratio(sums: np.ndarray) -> np.ndarray:
-    """Means from the sums of w * v and of w, `[draws, 2 * metrics]`."""
-    numerators, denominators = np.split(sums, 2, axis=1)
+    """Means from the sums of w v and of w, `[..., 2 metrics]`."""
+    numerators, denominators = np.split(sums, 2, axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return numerators / denominators
 

@@ -1,4 +1,4 @@
-"""The queries behind a comparison: those that changed most, and the worst ones."""
+"""The queries of a comparison: those that changed most, and the worst ones."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.slices import Slices
+from tfrankmetrics.comparison.models import Model
 from tfrankmetrics.comparison.significance import ROUNDING
 from tfrankmetrics.results.tables import Cell, ShownAsTable, Table, require
-from tfrankmetrics.rules import listed, rule_of, shortened
+from tfrankmetrics.rules import is_int, listed, shortened
 
 # Names of the column of gains: the first that is not the name of a model.
 GAINS = ("gain", "gain of the query", "gain of each query")
@@ -35,41 +36,55 @@ class QueryTable(ShownAsTable):
         return pandas.DataFrame({"query": self.queries, **self.columns})
 
     def _table(self) -> Table:
-        rows = zip(self.queries, *self.columns.values(), strict=True)
-        forms = ["+.4f" if name in GAINS else ".4f" for name in self.columns]
-        cells = [
-            [
-                Cell(str(query)),
-                *(Cell(format(*each)) for each in zip(values, forms, strict=True)),
-            ]
-            for query, *values in rows
-        ]
-        return Table(["query", *self.columns], cells, 1, self._note)
-
-
-def require_compared(name: str, value: Any, known: Sequence[str]) -> None:
-    """Raises ValueError for a metric or a model that was not compared."""
-    if value not in known:
-        raise ValueError(
-            f"`{name}` must be one of those compared: {listed(known)}. Received: "
-            f"{shortened(value)}."
-        )
+        columns = [[Cell(str(query)) for query in self.queries]]
+        for name, values in self.columns.items():
+            form = "+.4f" if name in GAINS else ".4f"
+            columns.append([Cell(format(value, form)) for value in values])
+        rows = [*zip(*columns, strict=True)]
+        return Table(["query", *self.columns], rows, 1, self._note)
 
 
 class PerQuery(NamedTuple):
-    """The values of all models, which a comparison keeps."""
+    """The values of all models with their slices, which a comparison keeps."""
 
-    ids: Sequence[Any]
-    values: Mapping[str, np.ndarray]  # [queries, metrics], NaN for excluded queries
-    metrics: Sequence[str]
+    models: Sequence[Model]
     slices: Slices | None
-    lower_is_better: frozenset[str]
-    ranges: Mapping[str, tuple[float, float]]
 
-    @property
-    def models(self) -> list[str]:
-        """The names of the models."""
-        return [*self.values]
+    def other_model(self, baseline: str, model: str | None) -> str:
+        """The model to compare with the baseline: `model`, or the only other one."""
+        names = [each.name for each in self.models]
+        others = [name for name in names if name != baseline]
+        if len(names) < 2:
+            raise ValueError(
+                f"A baseline requires a second model. Received: only {listed(names)}."
+            )
+        if baseline not in names:
+            raise ValueError(
+                f"`baseline` must be one of {listed(names)}. Received: "
+                f"{shortened(baseline)}."
+            )
+        if model is None and len(others) > 1:
+            raise ValueError(
+                f"`model` must be one of {listed(others)}, since there are several. "
+                "Received: None."
+            )
+        model = others[0] if model is None else model
+        if model not in others:
+            raise ValueError(
+                f"`model` must be one of {listed(others)}. Received: "
+                f"{shortened(model)}."
+            )
+        return model
+
+    def range_of(self, metric: str) -> tuple[float, float]:
+        """The lowest and the highest possible value of a metric."""
+        _require_compared("metric", metric, self.models[0].metrics)
+        low, high = self.models[0].ranges[:, self.models[0].metrics.index(metric)]
+        return low.item(), high.item()
+
+    def sign(self, metric: str) -> int:
+        """1 for a metric whose higher values are better, and otherwise -1."""
+        return -1 if metric in self.models[0].lower_is_better else 1
 
     def gains(
         self, metric: str, baseline: str, model: str, in_slice: Any
@@ -80,7 +95,7 @@ class PerQuery(NamedTuple):
         """
         chosen = self._queries(in_slice)
         old, new = (self._column(name, metric)[chosen] for name in (baseline, model))
-        gains = self._sign(metric) * (new - old)
+        gains = self.sign(metric) * (new - old)
         gains[np.isclose(new, old, rtol=ROUNDING, atol=0)] = 0
         return gains
 
@@ -89,19 +104,21 @@ class PerQuery(NamedTuple):
     ) -> QueryTable:
         """The queries with the largest gains, then those with the largest losses."""
         _require_number(number)
-        chosen = self._queries(in_slice)
         gains = self.gains(metric, baseline, model, in_slice)
-        old, new = (self._column(name, metric)[chosen] for name in (baseline, model))
         order = np.argsort(-gains, kind="stable")  # NaN is last
         gained = order[gains[order] > 0][:number]
         lost = order[gains[order] < 0][::-1][:number][::-1]
-        shown = np.concatenate([gained, lost])
         note = (
             f"{metric} from {baseline!r} to {model!r}{_where(in_slice)}; queries that "
             f"gained: {(gains > 0).sum():,}, that lost: {(gains < 0).sum():,}."
         )
         gain = next(each for each in GAINS if each not in (baseline, model))
-        columns = {baseline: old, model: new, gain: gains}
+        chosen, shown = self._queries(in_slice), np.concatenate([gained, lost])
+        columns = {
+            baseline: self._column(baseline, metric)[chosen],
+            model: self._column(model, metric)[chosen],
+            gain: gains,
+        }
         return self._table(chosen, shown, columns, note)
 
     def worst(self, metric: str, model: str, number: int, in_slice: Any) -> QueryTable:
@@ -109,11 +126,11 @@ class PerQuery(NamedTuple):
         _require_number(number)
         chosen = self._queries(in_slice)
         values = self._column(model, metric)[chosen]
-        order = np.argsort(self._sign(metric) * values, kind="stable")
+        order = np.argsort(self.sign(metric) * values, kind="stable")
         shown = order[~np.isnan(values[order])][:number]
         note = f"{metric}: the worst queries of {model!r}{_where(in_slice)}."
-        all_values = [self._column(each, metric)[chosen] for each in self.models]
-        zeros = int((np.stack(all_values)[:, shown] == 0).all(axis=0).sum())
+        of_all = [self._column(each.name, metric) for each in self.models]
+        zeros = int((np.stack(of_all)[:, chosen[shown]] == 0).all(axis=0).sum())
         if zeros:
             note += (
                 f" For {zeros} of them, each model has the value 0, which it also has "
@@ -129,21 +146,23 @@ class PerQuery(NamedTuple):
         columns: Mapping[str, np.ndarray],
         note: str,
     ) -> QueryTable:
-        ids = [self.ids[query] for query in chosen[shown].tolist()]
-        return QueryTable(ids, {n: c[shown].tolist() for n, c in columns.items()}, note)
+        ids, queries = self.models[0].ids, chosen[shown].tolist()
+        return QueryTable(
+            [ids[query] for query in queries] if ids else queries,
+            {name: values[shown].tolist() for name, values in columns.items()},
+            note,
+        )
 
     def _column(self, model: str, metric: str) -> np.ndarray:
-        require_compared("model", model, self.models)
-        require_compared("metric", metric, self.metrics)
-        return self.values[model][:, [*self.metrics].index(metric)]
-
-    def _sign(self, metric: str) -> int:
-        return -1 if metric in self.lower_is_better else 1
+        by_name = {each.name: each for each in self.models}
+        _require_compared("model", model, [*by_name])
+        _require_compared("metric", metric, self.models[0].metrics)
+        return by_name[model].values[:, self.models[0].metrics.index(metric)]
 
     def _queries(self, in_slice: Any) -> np.ndarray:
         """The numbers of the queries of a slice, or of all."""
         if in_slice is None:
-            return np.arange(len(self.ids))
+            return np.arange(self.models[0].num_queries)
         if self.slices is None:
             raise ValueError(
                 f"`in_slice` needs slices. Received: {shortened(in_slice)}, with a "
@@ -160,9 +179,18 @@ class PerQuery(NamedTuple):
         return np.flatnonzero(self.slices.of_query == keys.index(key))
 
 
+def _require_compared(name: str, value: Any, known: Sequence[str]) -> None:
+    """Raises ValueError for a metric or a model that was not compared."""
+    if value not in known:
+        raise ValueError(
+            f"`{name}` must be one of those compared: {listed(known)}. Received: "
+            f"{shortened(value)}."
+        )
+
+
 def _require_number(number: Any) -> None:
     """Raises ValueError for a number of queries that is not an int of at least 1."""
-    if not rule_of(int).holds(number) or number < 1:
+    if not is_int(number) or number < 1:
         raise ValueError(
             f"`number` must be an int of at least 1. Received: {shortened(number)}."
         )

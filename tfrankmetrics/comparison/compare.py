@@ -1,0 +1,234 @@
+"""`compare`: which model is better, and whether the difference is significant."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from tfrankmetrics.columns.frames import is_frame
+from tfrankmetrics.columns.slices import (
+    Column,
+    Slices,
+    by_columns,
+    columns_by_query,
+    slices_of,
+    values_by_id,
+)
+from tfrankmetrics.comparison.chosen_queries import PerQuery
+from tfrankmetrics.comparison.comparison import Comparison
+from tfrankmetrics.comparison.estimates import Difference, Mean
+from tfrankmetrics.comparison.intervals import (
+    intervals_of_differences,
+    intervals_of_means,
+)
+from tfrankmetrics.comparison.models import Model, paired, read_models, samples_of
+from tfrankmetrics.comparison.significance import Sample, paired_test, standard_errors
+from tfrankmetrics.results.values import QueryValues, described
+from tfrankmetrics.rules import check_option, is_int, shortened
+
+Test = Literal["randomization", "t", "bootstrap"]
+Correction = Literal["holm", "bonferroni"]
+Unpaired = Literal["error", "drop"]
+
+
+def compare(
+    values: Mapping[str, Mapping[str, Any]],
+    *,
+    by: Any = None,
+    test: Test = "randomization",
+    correction: Correction | None = "holm",
+    seed: int = 0,
+    resamples: int = 10_000,
+    unpaired: Unpaired = "error",
+) -> Comparison:
+    """Compares models by the values of the same queries.
+
+    >>> from tfrankmetrics import evaluate
+    >>> labels = [[1, 0, 0], [0, 1, 0], [0, 1, 0], [1, 0, 0]]
+    >>> a = evaluate(labels, [[3, 2, 1]] * 4, ["mrr"], per_query=True)
+    >>> b = evaluate(labels, [[1, 3, 2]] * 4, ["mrr"], per_query=True)
+    >>> compare({"A": a, "B": b})
+    metric  queries                     A (a)                    B (b)
+    mrr           4  0.7500 [0.3573, 1.0000]*  0.6667 [0.1431, 1.0000]
+    Mean [95% interval]. * or bold: best. a: significantly better than (a) (p < 0.05).
+    <BLANKLINE>
+    metric  models  difference        95% interval      p  wins  losses  ties
+    mrr     B - A      -0.0833  [-0.9202, +0.7841]  0.750     2       2     0
+    Paired randomization test.
+    Too few queries differ for p < 0.05 in any outcome: B - A, mrr (4: p >= 0.125).
+
+    For each metric, the result contains the mean of each model with its 95% interval.
+    For each pair of models, it contains the difference with its 95% interval, the
+    p-value of a paired test, and the number of queries in which the second model is
+    better, worse or equal.
+
+    Queries are paired by their ids, the key "query" of the values, or by position
+    without ids. A query whose value is NaN is excluded. The weights of queries apply to
+    all means, intervals and tests. Intervals do not depend on `test`; they are
+    described in the module `comparison.intervals`, and their coverage in the
+    documentation.
+
+    Args:
+        values: For each model, the result of `evaluate`, `evaluate_rows` or
+            `evaluate_run` with `per_query=True`. With one model, there are only means.
+        by: A slice for each query: a dict `{query: slice}`, or a column or a dict of
+            columns in the order of the first model. Or the keys of slice columns in the
+            first model's values, which were computed with `by`. The models are compared
+            in each slice, too.
+        test: "randomization" (the default) randomly swaps the models within queries.
+            "t" is the paired t-test. "bootstrap" draws queries with replacement.
+        correction: "holm" (the default) or "bonferroni" adjusts the p-values for the
+            number of comparisons: all metrics, all pairs of models, and all slices.
+            None leaves them unadjusted.
+        seed: The seed of the random swaps or draws.
+        resamples: The number of random swaps or draws.
+        unpaired: How to treat queries that are missing from some models: as an "error"
+            (the default), or "drop" excludes them, and the result reports how many.
+
+    Returns:
+        A `Comparison`, which prints as a table.
+
+    Raises:
+        ValueError: The models differ in their queries or metrics, an id occurs twice,
+            or an argument is not one of those above.
+        ImportError: SciPy is not installed. `tfrankmetrics[compare]` includes it.
+    """
+    _check_options(test, correction, seed, resamples, unpaired)
+    models = read_models(values, by)
+    slice_columns = _slice_columns(by, next(iter(values.values())), models[0])
+    models, is_common, num_unpaired = paired(models, unpaired)
+    samples, dropped = samples_of(models, unpaired)
+    slices = None
+    if slice_columns:
+        columns = {name: each.of(is_common) for name, each in slice_columns.items()}
+        slices = slices_of(columns)
+    run_test = functools.partial(paired_test, test=test, resamples=resamples, seed=seed)
+    means: list[Mean] = []
+    differences: list[Difference] = []
+    for key, queries in _parts(slices):
+        parts = {
+            model.name: sample.of(queries)
+            for model, sample in zip(models, samples, strict=True)
+        }
+        for name, part in parts.items():
+            means += _means(key, name, part, models[0])
+        for pair in itertools.combinations(parts.items(), 2):
+            differences += _differences(key, pair, models[0], run_test)
+    return Comparison(
+        means,
+        differences,
+        test=test,
+        correction=correction,
+        dropped=dropped + num_unpaired,
+        per_query=PerQuery(models, slices),
+        notes=[
+            f"{model.name}: {described(each.counts)}"
+            for model, each in zip(models, values.values(), strict=True)
+            if isinstance(each, QueryValues) and each.counts and described(each.counts)
+        ],
+    )
+
+
+def _check_options(
+    test: Any, correction: Any, seed: Any, resamples: Any, unpaired: Any
+) -> None:
+    check_option("compare", "test", test, Test)
+    check_option("compare", "correction", correction, Correction | None)
+    check_option("compare", "unpaired", unpaired, Unpaired)
+    for name, least, value in (("resamples", 1, resamples), ("seed", 0, seed)):
+        if not is_int(value) or value < least:
+            raise ValueError(
+                f"`{name}` must be an int of at least {least}. Received: "
+                f"{shortened(value)}."
+            )
+
+
+def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
+    """The columns of slices, from `by` or from the first model's values."""
+    if by is None:
+        return {}
+    if is_frame(by) and first.ids is not None:
+        raise ValueError(
+            "`by` must contain a slice for each query id. Received: a frame, whose "
+            "rows may be in a different order. Pass a dict of the slice of each id, as "
+            "in dict(zip(frame[ids], frame[slices])), or pass `by` to evaluate_run."
+        )
+    if isinstance(by, Mapping) and by and not any(map(np.ndim, by.values())):
+        if first.ids is None:
+            raise ValueError(
+                "A dict of the slice of each query requires query ids. Received: "
+                "values without the key 'query'. Pass a column with a slice for each "
+                "query."
+            )
+        rule = "`by` must contain a slice for each query."
+        columns = {"slice": values_by_id(rule, by, first.ids)}
+    elif names := _names_of_slices(by, values, first.metrics):
+        columns = {name: values[name] for name in names}
+    elif isinstance(by, str):
+        raise ValueError(
+            "`by` must be a column, or the name of slices in the first model's values. "
+            f"Received: {by!r}. Pass by={by!r} to evaluate, evaluate_rows or "
+            "evaluate_run, too."
+        )
+    else:
+        columns = by_columns(by)
+    return columns_by_query(columns, first.num_queries)
+
+
+def _names_of_slices(by: Any, values: Mapping, metrics: Sequence[str]) -> list[str]:
+    """The names in `by` if all are keys of values other than metrics; or none."""
+    names = [by] if isinstance(by, str) else by
+    if not isinstance(names, (list, tuple)):
+        return []
+    keys = [key for key in values if key not in metrics]
+    are_slices = all(isinstance(name, str) and name in keys for name in names)
+    return [*names] if are_slices else []
+
+
+def _parts(
+    slices: Slices | None,
+) -> Iterator[tuple[tuple | None, np.ndarray | slice]]:
+    """The queries of each slice, and at last all queries, with the key None."""
+    if slices is not None:
+        order, ranges = slices.grouped()
+        for key, queries in zip(slices.keys, ranges, strict=True):
+            yield key, order[queries]
+    yield None, slice(None)
+
+
+def _means(key: tuple | None, name: str, sample: Sample, first: Model) -> list[Mean]:
+    """The mean of each metric; the first model states the metrics."""
+    errors = standard_errors(sample.influences, sample.numbers)
+    ends = intervals_of_means(sample, first.ranges)
+    columns = sample.means, errors, *ends, sample.numbers
+    rows = zip(first.metrics, *(each.tolist() for each in columns), strict=True)
+    return [Mean(key, metric, name, *row) for metric, *row in rows]
+
+
+def _differences(
+    key: tuple | None,
+    pair: Sequence[tuple[str, Sample]],
+    model: Model,
+    run_test: Callable[[Sample, Sample], tuple[np.ndarray, np.ndarray]],
+) -> list[Difference]:
+    """The difference of two models in each metric; the model states the metrics."""
+    (name, first), (other_name, second) = pair
+    second = second.rounded_like(first)
+    errors = standard_errors(second.influences - first.influences, first.numbers)
+    low, high = intervals_of_differences(first, second, model.ranges)
+    p, smallest_p = run_test(first, second)
+    wins = (second.values > first.values).sum(axis=0)
+    losses = (second.values < first.values).sum(axis=0)
+    is_lower = [metric in model.lower_is_better for metric in model.metrics]
+    wins, losses = np.where(is_lower, (losses, wins), (wins, losses))
+    ties = first.numbers - wins - losses
+    columns = second.means - first.means, errors, low, high, p, wins, losses, ties
+    rows = zip(*(each.tolist() for each in (*columns, smallest_p)), strict=True)
+    return [
+        Difference(key, metric, (name, other_name), *row)
+        for metric, row in zip(model.metrics, rows, strict=True)
+    ]

@@ -1,0 +1,420 @@
+"""`Comparison`, the result of `compare`: tables, plots, a verdict, and its queries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from tfrankmetrics.comparison.chosen_queries import PerQuery, QueryTable
+from tfrankmetrics.comparison.estimates import (
+    SIGNIFICANT,
+    Decision,
+    Difference,
+    Mean,
+    Policy,
+    check_policy,
+    decide,
+    slices_to_decide,
+)
+from tfrankmetrics.comparison.plots import Row, plot_gains, plot_intervals
+from tfrankmetrics.comparison.significance import adjusted
+from tfrankmetrics.results.tables import Cell, Table, chosen_metrics, require, whole
+from tfrankmetrics.rules import check_option, listed
+
+MOST_NAMED = 3  # comparisons in a sentence
+Content = Literal["means", "differences"]
+
+
+class Comparison:
+    """The means of models and their differences, from `compare`.
+
+    >>> from tfrankmetrics import compare
+    >>> models = {"A": {"mrr": [1.0, 0.5, 0.2]}, "B": {"mrr": [1.0, 1.0, 0.5]}}
+    >>> comparison = compare(models)
+    >>> comparison.differences[0].wins
+    2
+    >>> print(comparison.to_markdown("means"))
+    | metric | queries | A (a) | B (b) |
+    | --- | ---: | ---: | ---: |
+    | mrr | 3 | 0.5667 [0.0000, 1.0000] | **0.8333 [0.3333, 1.0000]** |
+    <BLANKLINE>
+    Mean [95% interval]. * or bold: best. a: significantly better than (a) (p < 0.05).
+
+    It prints as two tables, and shows them as HTML in a notebook. In the first one, a
+    star marks the best model of a row, and letters mark the models that a model is
+    significantly better than.
+
+    Attributes:
+        means: A list of `Mean`, for each slice, model and metric.
+        differences: A list of `Difference`, for each slice, pair of models and metric.
+        by: The names of the slice columns, a tuple.
+        dropped: The number of queries that are missing from some of the models.
+    """
+
+    def __init__(
+        self,
+        means: Sequence[Mean],
+        differences: Sequence[Difference],
+        *,
+        test: str,
+        correction: str | None,
+        dropped: int,
+        per_query: PerQuery,
+        notes: Sequence[str],
+    ):
+        adjusted_p = adjusted(np.array([each.p for each in differences]), correction)
+        self.means = [*means]
+        self.differences = [
+            each._replace(adjusted_p=p)
+            for each, p in zip(differences, adjusted_p.tolist(), strict=True)
+        ]
+        self.by = per_query.slices.names if per_query.slices else ()
+        self.dropped, self._per_query = dropped, per_query
+        self._whole = whole(each.slice for each in means if each.slice)
+        self._test, self._correction, self._notes = test, correction, [*notes]
+
+    def __repr__(self) -> str:
+        return "\n\n".join(table.abridged().to_text() for table in self._tables())
+
+    def _repr_html_(self) -> str:
+        return "\n".join(table.abridged().to_html() for table in self._tables())
+
+    def to_markdown(self, content: Content | None = None) -> str:
+        """The tables in Markdown: the "means", the "differences", or both."""
+        return "\n\n".join(table.to_markdown() for table in self._tables(content))
+
+    def to_latex(self, content: Content | None = None) -> str:
+        """The tables as LaTeX tabulars: the "means", the "differences", or both.
+
+        The best mean of a row is bold. Letters mark the models that a model is
+        significantly better than.
+        """
+        return "\n\n".join(table.to_latex() for table in self._tables(content))
+
+    def to_pandas(self, content: Content | None = None) -> Any:
+        """A pandas frame of the "differences" or the "means", a row for each.
+
+        By default the differences, or the means if there is one model. In the rows for
+        all queries, the slice columns contain "all".
+        """
+        pandas = require("pandas", "compare", "`to_pandas`")
+        check_option("Comparison", "content", content, Content | None)
+        chosen = self.differences if self.differences else self.means
+        if content is not None:
+            chosen = self.means if content == "means" else self.differences
+        rows = []
+        for each in chosen:
+            values: dict[str, Any] = {**each._asdict(), "queries": each.queries}
+            key = values.pop("slice") or (self._whole,) * len(self.by)
+            if taken := {*self.by} & {*values, "model", "than"}:
+                raise ValueError(
+                    "A slice must not have the name of a different column. Received: "
+                    f"slices by {listed(sorted(taken))}. Rename them before `compare`."
+                )
+            row = dict(zip(self.by, key, strict=True))
+            if "models" in values:
+                row["metric"] = values.pop("metric")
+                row["model"], row["than"] = reversed(values.pop("models"))
+            rows.append(row | values)
+        return pandas.DataFrame(rows)
+
+    def gate(
+        self,
+        metric: str,
+        baseline: str,
+        *,
+        model: str | None = None,
+        margin: float = 0.0,
+        policy: Policy = "not_worse",
+        in_slices: bool | Sequence[Any] = False,
+    ) -> Decision:
+        """Decides whether a model may replace the baseline.
+
+        >>> from tfrankmetrics import compare
+        >>> old = [0.2, 0.5, 1.0, 0.5, 0.3, 0.2, 1.0, 0.5]
+        >>> new = [0.5, 1.0, 1.0, 1.0, 0.5, 0.5, 1.0, 1.0]
+        >>> comparison = compare({"old": {"mrr": old}, "new": {"mrr": new}})
+        >>> decision = comparison.gate("mrr", "old", margin=0.05)
+        >>> decision.passed
+        True
+        >>> print(decision)
+        Passed: mrr of 'new' is not worse than that of 'old' by 0.05 or more: ...
+
+        Args:
+            metric: The metric on which the decision is based.
+            baseline: The model to be replaced.
+            model: The model that replaces it; may be omitted if there are two models.
+            margin: A difference that is too small to matter, in units of the metric.
+                "not_worse" requires one above 0.
+            policy: "not_worse" (the default): by the 95% interval, the model is not
+                worse by the margin or more. "better": the difference is significant
+                (adjusted p < 0.05), and the mean is higher by more than the margin;
+                lower, for a metric such as ARP.
+            in_slices: Slices in which the rule must hold, too: a list of slices of
+                `by=`, or True for all of them.
+
+        Returns:
+            A `Decision` with `passed` and the `reason`, one sentence about the decisive
+            comparison.
+
+        Raises:
+            ValueError: A name is not one of those compared, or the margin is negative.
+        """
+        low, high = self._per_query.range_of(metric)
+        model = self._per_query.other_model(baseline, model)
+        check_policy(policy, margin, metric, low, high)
+        known = {each.slice for each in self.differences} | {None}
+        chosen = slices_to_decide(in_slices, known)
+        differences = [
+            each
+            for each in self.differences
+            if each.metric == metric
+            and {*each.models} == {baseline, model}
+            and each.slice in chosen
+        ]
+        sign = self._per_query.sign(metric)
+        return decide(differences, baseline, float(margin), policy, sign)
+
+    def movers(
+        self,
+        metric: str,
+        baseline: str,
+        *,
+        model: str | None = None,
+        number: int = 10,
+        in_slice: Any = None,
+    ) -> QueryTable:
+        """The queries that gained most, and those that lost most.
+
+        >>> from tfrankmetrics import compare
+        >>> old = {"query": ["a", "b", "c"], "mrr": [1.0, 0.5, 0.2]}
+        >>> new = {"query": ["a", "b", "c"], "mrr": [0.5, 0.5, 1.0]}
+        >>> compare({"old": old, "new": new}).movers("mrr", "old")
+        query     old     new     gain
+        c      0.2000  1.0000  +0.8000
+        a      1.0000  0.5000  -0.5000
+        mrr from 'old' to 'new'; queries that gained: 1, that lost: 1.
+
+        Args:
+            metric: The metric.
+            baseline: The model to start from.
+            model: The other model; may be omitted if there are two.
+            number: At most how many queries that gained, and that lost.
+            in_slice: A slice of `by=`, whose queries to show; by default all.
+
+        Returns:
+            A `QueryTable`, which prints as a table, and provides `to_markdown` and
+            `to_pandas`.
+
+        Raises:
+            ValueError: A name is not one of those compared.
+        """
+        model = self._per_query.other_model(baseline, model)
+        return self._per_query.movers(metric, baseline, model, number, in_slice)
+
+    def worst_queries(
+        self, metric: str, model: str, *, number: int = 10, in_slice: Any = None
+    ) -> QueryTable:
+        """The queries with the worst values of a model, as a `QueryTable`.
+
+        A query without relevant items has the value 0 with most metrics, whatever the
+        model, and comes first. Values of `evaluate(..., empty="skip")` leave it out.
+
+        Raises ValueError for a name that is not one of those compared.
+        """
+        return self._per_query.worst(metric, model, number, in_slice)
+
+    def plot(self, *metrics: str) -> Any:
+        """Plots the differences with their intervals, or the means of one model.
+
+        Args:
+            *metrics: The metrics to plot, side by side; by default all.
+
+        Returns:
+            The axes of Matplotlib, an array with one for each metric.
+        """
+        of_means = [*dict.fromkeys(each.metric for each in self.means)]
+        chosen = chosen_metrics(metrics, of_means)
+        everything = self.differences or self.means
+        numbers = {
+            each.slice: f"{each.queries:,}"
+            for each in everything
+            if each.metric == chosen[0]
+        }
+        rows = []
+        for each in everything:
+            labels = self._slice(each)[: 1 if each.slice is None else None]
+            name = f"{', '.join(labels)} ({numbers[each.slice]})" if labels else ""
+            rows.append(Row(name, _models(each), each))
+        return plot_intervals(rows, chosen)
+
+    def plot_queries(
+        self,
+        metric: str,
+        baseline: str,
+        *,
+        model: str | None = None,
+        in_slice: Any = None,
+    ) -> Any:
+        """Plots the gain of each query from the baseline to the model, sorted.
+
+        A gain is a rise of the value, or a fall if lower values are better.
+
+        Args:
+            metric: The metric.
+            baseline: The model to start from.
+            model: The other model; may be omitted if there are two.
+            in_slice: A slice of `by=`, whose queries to plot; by default all.
+
+        Returns:
+            The axes of Matplotlib.
+
+        Raises:
+            ValueError: A name is not one of those compared.
+        """
+        model = self._per_query.other_model(baseline, model)
+        gains = self._per_query.gains(metric, baseline, model, in_slice)
+        return plot_gains(gains, metric, (baseline, model))
+
+    def __getattr__(self, name: str) -> Any:
+        """Raises AttributeError for `reliability`, which was removed."""
+        if name == "reliability":
+            raise AttributeError(
+                "`Comparison.reliability` was removed. The last version with it is "
+                "0.1.0, as of 2026-11-26. `Difference.queries_needed` returns how many "
+                "queries a difference needs, and gt4ireval, a package for R, computes "
+                "the coefficients of reliability."
+            )
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}"
+        )
+
+    def _slice(self, each: Mean | Difference) -> list[str]:
+        if not self.by:
+            return []
+        if each.slice is None:
+            return [self._whole] + [""] * (len(self.by) - 1)
+        return [*map(str, each.slice)]
+
+    @property
+    def _num_tests(self) -> int:
+        return sum(not math.isnan(each.p) for each in self.differences)
+
+    @property
+    def _is_adjusted(self) -> bool:
+        return self._correction is not None and self._num_tests > 1
+
+    def _tables(self, content: Content | None = None) -> list[Table]:
+        check_option("Comparison", "content", content, Content | None)
+        tables = []
+        if content in (None, "means"):
+            tables.append(self._table_of_means())
+        if content in (None, "differences") and self.differences:
+            tables.append(self._table_of_differences())
+        return tables
+
+    def _table_of_means(self) -> Table:
+        models = [*dict.fromkeys(each.model for each in self.means)]
+        letters = {model: _letter(i) for i, model in enumerate(models)}
+        better = self._models_that_each_beats(letters)
+        by_row: dict[tuple, list[Mean]] = {}
+        for each in self.means:
+            by_row.setdefault((each.slice, each.metric), []).append(each)
+        rows = [self._row_of_means(means, better) for means in by_row.values()]
+        names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
+        note = "Mean [95% interval]."
+        if len(models) > 1:
+            p = "adjusted p" if self._is_adjusted else "p"
+            note += f" * or bold: best. a: significantly better than (a) ({p} < 0.05)."
+        if self.dropped:
+            are = "query is" if self.dropped == 1 else "queries are"
+            note += f" {self.dropped} {are} excluded, which only some models have."
+        note = "\n".join([note, *self._notes])
+        return Table(
+            [*self.by, "metric", "queries", *names], rows, len(self.by) + 1, note
+        )
+
+    def _models_that_each_beats(self, letters: dict[str, str]) -> dict[tuple, set[str]]:
+        """The letters of the models that a model is significantly better than."""
+        better: dict[tuple, set[str]] = {}
+        for each in self.differences:
+            if each.is_significant:
+                worse, best = each.models
+                if each.difference * self._per_query.sign(each.metric) < 0:
+                    worse, best = best, worse
+                key = each.slice, each.metric, best
+                better.setdefault(key, set()).add(letters[worse])
+        return better
+
+    def _row_of_means(
+        self, means: Sequence[Mean], better: dict[tuple, set[str]]
+    ) -> list[Cell]:
+        first = means[0]
+        choose = max if self._per_query.sign(first.metric) > 0 else min
+        values = [each.mean for each in means if not math.isnan(each.mean)]
+        best = choose(values) if len(means) > 1 and values else None
+        cells = [Cell(text) for text in (*self._slice(first), first.metric)]
+        cells.append(Cell(f"{first.queries:,}"))
+        for each in means:
+            text = "-" if math.isnan(each.mean) else f"{each.mean:.4f}"
+            if not math.isnan(each.high):  # one query has no interval
+                text += f" [{each.low:.4f}, {each.high:.4f}]"
+            marks = better.get((each.slice, each.metric, each.model), ())
+            cells.append(Cell(text, each.mean == best, "".join(sorted(marks))))
+        return cells
+
+    def _table_of_differences(self) -> Table:
+        rows = []
+        for each in self.differences:
+            interval = f"[{each.low:+.4f}, {each.high:+.4f}]"
+            texts = [*self._slice(each), each.metric, _models(each)]
+            texts.append(
+                "-" if math.isnan(each.difference) else f"{each.difference:+.4f}"
+            )
+            texts.append("-" if math.isnan(each.low) else interval)
+            texts += [_p(each.p)] + [_p(each.adjusted_p)] * self._is_adjusted
+            texts += [f"{n:,}" for n in (each.wins, each.losses, each.ties)]
+            rows.append([Cell(text) for text in texts])
+        header = [*self.by, "metric", "models", "difference", "95% interval", "p"]
+        header += [f"p ({self._correction})"] * self._is_adjusted
+        header += ["wins", "losses", "ties"]
+        note = "Paired t-test" if self._test == "t" else f"Paired {self._test} test"
+        if self._is_adjusted:
+            note += (
+                f"; p-values adjusted for {self._num_tests} comparisons "
+                f"({self._correction})"
+            )
+        return Table(header, rows, len(self.by) + 2, f"{note}.{self._too_few()}")
+
+    def _too_few(self) -> str:
+        """A line on the comparisons that no outcome would make significant, if any."""
+        factor = self._num_tests if self._correction == "bonferroni" else 1
+        few = [
+            f"{', '.join([*self._slice(each), _models(each)])}, {each.metric} "
+            f"({each.wins + each.losses}: p >= {each.smallest_p:.3g})"
+            for each in self.differences
+            if each.smallest_p * factor >= SIGNIFICANT and not math.isnan(each.p)
+        ]
+        if not few:
+            return ""
+        more = f"; and {len(few) - MOST_NAMED} more" if len(few) > MOST_NAMED else ""
+        named = "; ".join(few[:MOST_NAMED])
+        return f"\nToo few queries differ for p < 0.05 in any outcome: {named}{more}."
+
+
+def _models(each: Mean | Difference) -> str:
+    """The model of a mean, or both models of a difference."""
+    is_mean = isinstance(each, Mean)
+    return each.model if is_mean else " - ".join(reversed(each.models))
+
+
+def _letter(number: int) -> str:
+    """a, b, ..., z, then a1, b1, ..."""
+    return chr(ord("a") + number % 26) + (str(number // 26) if number >= 26 else "")
+
+
+def _p(p: float) -> str:
+    return "-" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
