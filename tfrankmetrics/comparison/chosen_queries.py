@@ -63,15 +63,12 @@ class PerQuery(NamedTuple):
                 f"`baseline` must be one of {listed(names)}. Received: "
                 f"{shortened(baseline)}."
             )
-        if model is None and len(others) > 1:
+        if model is None and len(others) == 1:
+            return others[0]
+        if model is None or model not in others:
+            since = ", since there are several" if model is None else ""
             raise ValueError(
-                f"`model` must be one of {listed(others)}, since there are several. "
-                "Received: None."
-            )
-        model = others[0] if model is None else model
-        if model not in others:
-            raise ValueError(
-                f"`model` must be one of {listed(others)}. Received: "
+                f"`model` must be one of {listed(others)}{since}. Received: "
                 f"{shortened(model)}."
             )
         return model

@@ -319,11 +319,16 @@ class Comparison:
     def _table_of_means(self) -> Table:
         models = [*dict.fromkeys(each.model for each in self.means)]
         letters = {model: _letter(i) for i, model in enumerate(models)}
-        better = self._models_that_each_beats(letters)
-        by_row: dict[tuple, list[Mean]] = {}
+        means: dict[tuple, list[Mean]] = {}
         for each in self.means:
-            by_row.setdefault((each.slice, each.metric), []).append(each)
-        rows = [self._row_of_means(means, better) for means in by_row.values()]
+            means.setdefault(each[:2], []).append(each)
+        differences: dict[tuple, list[Difference]] = {}
+        for each in self.differences:
+            differences.setdefault(each[:2], []).append(each)
+        rows = [
+            self._row_of_means(each, differences.get(key, []), letters)
+            for key, each in means.items()
+        ]
         names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
         note = "Mean [95% interval]."
         if len(models) > 1:
@@ -333,37 +338,34 @@ class Comparison:
             are = "query is" if self.dropped == 1 else "queries are"
             note += f" {self.dropped} {are} excluded, which only some models have."
         note = "\n".join([note, *self._notes])
-        return Table(
-            [*self.by, "metric", "queries", *names], rows, len(self.by) + 1, note
-        )
-
-    def _models_that_each_beats(self, letters: dict[str, str]) -> dict[tuple, set[str]]:
-        """The letters of the models that a model is significantly better than."""
-        better: dict[tuple, set[str]] = {}
-        for each in self.differences:
-            if each.is_significant:
-                worse, best = each.models
-                if each.difference * self._per_query.sign(each.metric) < 0:
-                    worse, best = best, worse
-                key = each.slice, each.metric, best
-                better.setdefault(key, set()).add(letters[worse])
-        return better
+        header = [*self.by, "metric", "queries", *names]
+        return Table(header, rows, len(self.by) + 1, note)
 
     def _row_of_means(
-        self, means: Sequence[Mean], better: dict[tuple, set[str]]
+        self,
+        means: Sequence[Mean],
+        differences: Sequence[Difference],
+        letters: dict[str, str],
     ) -> list[Cell]:
-        first = means[0]
-        choose = max if self._per_query.sign(first.metric) > 0 else min
-        values = [each.mean for each in means if not math.isnan(each.mean)]
-        best = choose(values) if len(means) > 1 and values else None
-        cells = [Cell(text) for text in (*self._slice(first), first.metric)]
-        cells.append(Cell(f"{first.queries:,}"))
+        """The means of all models, with the letters of the worse ones."""
+        sign = self._per_query.sign(means[0].metric)
+        worse = {each.model: "" for each in means}
+        for each in differences:
+            if each.is_significant:
+                first, second = each.models
+                if each.difference * sign < 0:
+                    first, second = second, first
+                worse[second] += letters[first]
+        signed = [sign * each.mean for each in means if not math.isnan(each.mean)]
+        best = sign * max(signed) if len(means) > 1 and signed else None
+        texts = [*self._slice(means[0]), means[0].metric, f"{means[0].queries:,}"]
+        cells = [Cell(text) for text in texts]
         for each in means:
             text = "-" if math.isnan(each.mean) else f"{each.mean:.4f}"
             if not math.isnan(each.high):  # one query has no interval
                 text += f" [{each.low:.4f}, {each.high:.4f}]"
-            marks = better.get((each.slice, each.metric, each.model), ())
-            cells.append(Cell(text, each.mean == best, "".join(sorted(marks))))
+            marks = "".join(sorted(worse[each.model]))
+            cells.append(Cell(text, each.mean == best, marks))
         return cells
 
     def _table_of_differences(self) -> Table:

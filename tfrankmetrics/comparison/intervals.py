@@ -51,7 +51,12 @@ def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
     is_share = _are_shares(sample) & (ranges == [[0], [1]]).all(axis=0)
     if is_share.any():
         hits = np.round((sample.values * (sample.weights > 0)).sum(axis=0))
-        found = np.where(is_share, _exact_intervals(hits, sample.numbers), found)
+        misses, tail = sample.numbers - hits, (1 - CONFIDENCE) / 2
+        inverse = _special().betaincinv
+        low = np.where(hits > 0, inverse(hits, misses + 1, tail), 0)
+        high = np.where(misses > 0, inverse(hits + 1, misses, 1 - tail), 1)
+        exact = np.where(sample.numbers > 1, [low, high], np.nan)
+        found = np.where(is_share, exact, found)
     return found
 
 
@@ -113,15 +118,6 @@ def _ends(
         np.where(is_equal, low, np.maximum(low, lowest - beyond)),
         np.where(is_equal, high, np.minimum(high, highest + beyond)),
     )
-
-
-def _exact_intervals(hits: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The intervals of Clopper and Pearson for shares of hits, `[2, metrics]`."""
-    inverse = _special().betaincinv
-    tail, misses = (1 - CONFIDENCE) / 2, numbers - hits
-    low = np.where(hits > 0, inverse(hits, misses + 1, tail), 0)
-    high = np.where(misses > 0, inverse(hits + 1, misses, 1 - tail), 1)
-    return np.where(numbers > 1, [low, high], np.nan)
 
 
 def _are_shares(sample: Sample) -> Any:

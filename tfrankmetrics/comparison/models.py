@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -112,10 +113,14 @@ def _model(name: str, values: Any, slices: Sequence[str]) -> Model:
         )
     known = values if isinstance(values, QueryValues) else QueryValues(values, {})
     arrays = {
-        key: _with_none_as_nan(np.asarray(array))
+        key: np.asarray(array)
         for key, array in known.items()
         if key not in ("query", *known.by, *slices)
     }
+    for key, array in arrays.items():
+        if array.dtype == object:  # of numbers and None, which is NaN
+            with contextlib.suppress(TypeError, ValueError):
+                arrays[key] = array.astype(float)
     _require_numbers_by_query(name, known, arrays)
     if not isinstance(values, QueryValues):  # a plain dict: by the names of metrics
         declared = {key: each for key in arrays if (each := _declaration(key))}
@@ -135,16 +140,6 @@ def _model(name: str, values: Any, slices: Sequence[str]) -> Model:
         known.lower_is_better,
         np.array([known.ranges.get(key, unknown) for key in arrays], float).T,
     )
-
-
-def _with_none_as_nan(array: np.ndarray) -> np.ndarray:
-    """Objects that are numbers or None as floats; other arrays unchanged."""
-    if array.dtype == object:
-        try:
-            return array.astype(float)
-        except (TypeError, ValueError):
-            pass
-    return array
 
 
 def _require_numbers_by_query(
@@ -212,11 +207,11 @@ def _warn_without_weights(values: Mapping, metrics: Sequence[str]) -> None:
     for name, each in values.items():
         if isinstance(each, QueryValues):
             continue
-        declared = {metric: _declaration(metric) for metric in metrics}
         micro = [
             metric
-            for metric, declaration in declared.items()
-            if declaration and declaration.defaults.get("average") == "micro"
+            for metric in metrics
+            if (declaration := _declaration(metric))
+            and declaration.defaults.get("average") == "micro"
         ]
         if micro:
             warn(

@@ -18,17 +18,12 @@ class Row(NamedTuple):
     models: str
     estimate: Mean | Difference
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether it is a mean, or a difference that is statistically significant."""
-        return isinstance(self.estimate, Mean) or self.estimate.is_significant
-
 
 def plot_intervals(rows: Sequence[Row], metrics: Sequence[str]) -> Any:
     """Intervals on one axis for each metric.
 
     With slices, a row is a slice, in which each model or pair is shown in its color.
-    Otherwise a row is a model or a pair.
+    Otherwise a row is a model or a pair. The dot of an uncertain difference is white.
     """
     series = [*dict.fromkeys(row.models for row in rows)]
     slices = [*dict.fromkeys(row.slice for row in rows)]
@@ -38,15 +33,18 @@ def plot_intervals(rows: Sequence[Row], metrics: Sequence[str]) -> Any:
     axes = axes_for(metrics, names, height)
     are_differences = isinstance(rows[0].estimate, Difference)
     for axis, metric in zip(axes, metrics, strict=True):
-        for row in rows:
-            if row.estimate.metric != metric:
+        for slice_, models, estimate in rows:
+            if estimate.metric != metric:
                 continue
-            number = series.index(row.models)
-            place, color = names.index(row.models if not has_slices else row.slice), 0
+            y, color = names.index(slice_ if has_slices else models), "C0"
             if has_slices:
-                place += 0.7 * ((number + 0.5) / len(series) - 0.5)
-                color = number
-            _draw(axis, row, place, f"C{color % 10}")
+                number = series.index(models)
+                y += 0.7 * ((number + 0.5) / len(series) - 0.5)
+                color = f"C{number % 10}"
+            is_certain = isinstance(estimate, Mean) or estimate.is_significant
+            fill = color if is_certain else "white"
+            axis.plot([estimate.low, estimate.high], [y, y], color=color, linewidth=2)
+            axis.plot(estimate[3], y, "o", color=color, markerfacecolor=fill)
         text = without_tex(f"difference in {metric}" if are_differences else metric)
         if has_slices and len(series) == 1:
             text += f"\n({without_tex(series[0])})"
@@ -55,14 +53,6 @@ def plot_intervals(rows: Sequence[Row], metrics: Sequence[str]) -> Any:
             axis.axvline(0, color="black", linewidth=0.8, zorder=0)
     _add_legend(axes, series if has_slices and len(series) > 1 else [], are_differences)
     return axes
-
-
-def _draw(axis: Any, row: Row, place: float, color: str) -> None:
-    """A line and a dot; the dot of an uncertain difference is white."""
-    low, high = row.estimate.low, row.estimate.high
-    axis.plot([low, high], [place, place], color=color, linewidth=2)
-    fill = color if row.is_clear else "white"
-    axis.plot(row.estimate[3], place, "o", color=color, markerfacecolor=fill)
 
 
 def _add_legend(axes: Any, series: Sequence[str], are_differences: bool) -> None:
