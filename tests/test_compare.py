@@ -183,14 +183,6 @@ def test_the_bootstrap_p_value_is_about_that_of_the_normal_distribution():
     assert 0.02 < expected < 0.5
 
 
-@pytest.mark.parametrize("hits", [0, 1, 5, 9, 10])
-def test_the_interval_of_a_share_is_the_exact_one(hits):
-    shares = [1.0] * hits + [0.0] * (10 - hits)
-    (mean,) = tfr.compare({"A": {"hit_rate@5": shares}}).means
-    expected = scipy.stats.binomtest(hits, 10).proportion_ci(0.95, "exact")
-    assert (mean.low, mean.high) == pytest.approx([*expected], rel=1e-12, abs=1e-15)
-
-
 def test_an_interval_is_that_of_random_weights_of_the_queries():
     """By a million draws, which are then widened as Student's distribution is."""
     sample = np.array([0, 0, 0, 0.1, 0.2, 0.2, 0.3, 0.3, 0.4, 0.5, 0.6, 0.6])
@@ -859,10 +851,8 @@ def test_tables():
     assert "\\end{tabular}\n\nMean" in latex  # a paragraph below the table
     assert f"<b>{text}</b><sup>ac</sup>" in comparison._repr_html_()
     assert f"{text}* ac" in repr(comparison)
-    assert (
-        comparison.to_markdown()
-        == f"{markdown}\n\n{comparison.to_markdown('differences')}"
-    )
+    differences = comparison.to_markdown("differences")
+    assert comparison.to_markdown() == f"{markdown}\n\n{differences}"
     halves = np.repeat(["x", "y"], N // 2)
     by = tfr.compare(values(), by=halves).to_pandas()
     assert by["slice"].tolist() == ["x"] * 3 + ["y"] * 3 + ["all"] * 3
@@ -919,10 +909,7 @@ def test_queries_without_predictions_are_named():
         n: tfr.evaluate_run(qrels, r, ["mrr"], per_query=True) for n, r in runs.items()
     }
     text = repr(tfr.compare(found))
-    assert (
-        "some: 1 of 2 judged queries has no predictions and is counted as an empty result."
-        in text
-    )
+    assert "some: 1 of 2 judged queries has no predictions and is counted" in text
     assert "all: " not in text
 
 
@@ -981,13 +968,10 @@ def test_plots_name_the_models_of_slices_once():
 def test_plot_of_the_gain_of_each_query():
     pytest.importorskip("matplotlib").use("Agg")
     labels, best = [[1, 0, 0, 0]] * 3, [4, 3, 2, 1]
+    scores = {"old": [[1, 2, 3, 4], best, best], "new": [best, best, [3, 4, 2, 1]]}
     arp = {  # of the only relevant item: its rank
-        "old": tfr.evaluate(
-            labels, [[1, 2, 3, 4], best, best], ["arp"], per_query=True
-        ),
-        "new": tfr.evaluate(
-            labels, [best, best, [3, 4, 2, 1]], ["arp"], per_query=True
-        ),
+        name: tfr.evaluate(labels, each, ["arp"], per_query=True)
+        for name, each in scores.items()
     }
     axis = tfr.compare(arp).plot_queries("arp", "old")
     losses, gains = (
@@ -1054,6 +1038,9 @@ def test_a_gate_in_slices_names_the_one_that_fails():
     decision = gate_of(gain, margin=0.05, compare={"by": by}, in_slices=True)
     assert not decision
     assert "in the slice 'en' is worse" in decision.reason
+    halves = {"by": ["de", "en"] * 20}
+    decision = gate_of(GAIN, margin=0.01, compare=halves, in_slices=True)
+    assert decision.reason.endswith("; the rule also holds in 2 slices.")
     assert gate_of(gain, margin=0.05, compare={"by": by}, in_slices=["de"])
     assert not gate_of(gain, margin=0.05, compare={"by": by}, in_slices=["de", "en"])
     for wrong, message in ((["fr"], "'de', 'en'. Received: 'fr'"), ("de", "or a list")):
@@ -1098,12 +1085,6 @@ def test_an_unchanged_model_passes_a_gate(number):
         assert decision
         assert f"equal to that of 'old' in each of {number} queries" in str(decision)
         assert not comparison.gate(metric, "old", policy="better")
-
-
-def test_a_gate_that_holds_in_slices_says_so():
-    by = ["de", "en"] * 20
-    decision = gate_of(GAIN, margin=0.01, compare={"by": by}, in_slices=True)
-    assert decision.reason.endswith("; the rule also holds in 2 slices.")
 
 
 QUERIES = {"query": ["p", "q", "r", "s", "t"]}
