@@ -371,11 +371,10 @@ class Comparison:
     def _table_of_differences(self) -> Table:
         rows = []
         for each in self.differences:
+            number = f"{each.difference:+.4f}"
             interval = f"[{each.low:+.4f}, {each.high:+.4f}]"
             texts = [*self._slice(each), each.metric, _models(each)]
-            texts.append(
-                "-" if math.isnan(each.difference) else f"{each.difference:+.4f}"
-            )
+            texts.append("-" if math.isnan(each.difference) else number)
             texts.append("-" if math.isnan(each.low) else interval)
             texts += [_p(each.p)] + [_p(each.adjusted_p)] * self._is_adjusted
             texts += [f"{n:,}" for n in (each.wins, each.losses, each.ties)]

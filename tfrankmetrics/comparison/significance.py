@@ -46,9 +46,13 @@ class Sample:
 
         Otherwise a test would find that all queries differ, in the same direction.
         """
+
+        def rounded(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
+            is_rounding = np.abs(numbers - others) <= ROUNDING * np.abs(others)
+            return np.where(is_rounding, others, numbers)
+
         return Sample(
-            _rounded_like(self.values, other.values),
-            _rounded_like(self.weights, other.weights),
+            rounded(self.values, other.values), rounded(self.weights, other.weights)
         )
 
     @functools.cached_property
@@ -64,8 +68,7 @@ class Sample:
     @functools.cached_property
     def largest(self) -> np.ndarray:
         """The largest absolute value of each metric."""
-        ends = self.values.max(axis=0, initial=0), -self.values.min(axis=0, initial=0)
-        return np.maximum(*ends)
+        return np.abs(self.values).max(axis=0, initial=0)
 
     @functools.cached_property
     def means(self) -> np.ndarray:
@@ -93,12 +96,6 @@ class Sample:
             shares = self.weights / self.totals
             squares = np.einsum("qm,qm->m", shares, shares)
         return np.divide(1, squares, out=np.zeros_like(squares), where=squares > 0)
-
-
-def _rounded_like(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
-    changes = np.abs(numbers - others)
-    is_rounding = (changes <= ROUNDING * np.abs(others)) & (changes != 0)
-    return np.where(is_rounding, others, numbers)
 
 
 def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
