@@ -40,9 +40,13 @@ _NAMES = {
     "evaluation.rows": ["evaluate_rows"],
     "evaluation.runs": ["evaluate_run"],
     "evaluation.trec": ["read_trec"],
-    "explanation.functions": ["explain", "explain_rows", "explain_run"],
-    "explanation.result": ["Explanation"],
-    "explanation.retrieval": ["explain_retrieval"],
+    "explanation.explain": [
+        "explain",
+        "explain_retrieval",
+        "explain_rows",
+        "explain_run",
+    ],
+    "explanation.explanation": ["Explanation"],
     "inputs.mistakes": ["RankingWarning"],
     "keras.many": ["RankingMetrics"],
     "metrics": [

@@ -10,9 +10,13 @@ from tfrankmetrics.evaluation.lists import evaluate
 from tfrankmetrics.evaluation.rows import evaluate_rows
 from tfrankmetrics.evaluation.runs import evaluate_run
 from tfrankmetrics.evaluation.trec import read_trec
-from tfrankmetrics.explanation.functions import explain, explain_rows, explain_run
-from tfrankmetrics.explanation.result import Explanation
-from tfrankmetrics.explanation.retrieval import explain_retrieval
+from tfrankmetrics.explanation.explain import (
+    explain,
+    explain_retrieval,
+    explain_rows,
+    explain_run,
+)
+from tfrankmetrics.explanation.explanation import Explanation
 from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.keras.many import RankingMetrics
 from tfrankmetrics.metrics.base import (

@@ -293,15 +293,11 @@ def by_query(
     columns: dict[str, np.ndarray],
     *,
     drop_unjudged: bool = True,
-    only: int | None = None,
     sums: ExposureSums | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values and weights of all queries, `[metrics, queries]`.
 
     Adds the exposure of the items to `sums`.
-
-    With `only`, the values of the queries that are padded together with this one; 0 for
-    the others. The last bit of a value may depend on the padding.
 
     An item with a label below 0 was not judged. It is excluded or treated as not
     relevant, unless the declaration of a metric decides.
@@ -312,7 +308,7 @@ def by_query(
         measures = tuple(itertools.compress(named.values(), drops == drop))
         if measures:
             values[drops == drop], weights[drops == drop] = _in_lists(
-                measures, queries, columns, drop, only, None if drop else sums
+                measures, queries, columns, drop, None if drop else sums
             )
     return values, weights
 
@@ -330,7 +326,6 @@ def _in_lists(
     queries: Queries,
     columns: dict[str, np.ndarray],
     drop_unjudged: bool,
-    only: int | None,
     sums: ExposureSums | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pads rows to lists, as many as fit in memory at a time, and computes these."""
@@ -341,12 +336,11 @@ def _in_lists(
         by_length = np.arange(num_queries)  # random ties depend on the query's number
     start = 0
     for part in parts_of(by_length, queries.lengths, ELEMENTS_IN_CACHE):
-        if only is None or only in part:
-            lists = lists_of_rows(queries, part, columns, drop_unjudged)
-            found = call_compiled(values_and_weights, measures, lists, start)
-            values[:, part], weights[:, part] = found
-            if sums is not None:
-                sums.add(lists, part, start)
+        lists = lists_of_rows(queries, part, columns, drop_unjudged)
+        found = call_compiled(values_and_weights, measures, lists, start)
+        values[:, part], weights[:, part] = found
+        if sums is not None:
+            sums.add(lists, part, start)
         start += len(part)
     return values, weights
 

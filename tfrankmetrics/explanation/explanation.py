@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics.arrays.numpy import quiet
+from tfrankmetrics.explanation.asked import AskedMetric
+from tfrankmetrics.explanation.one_list import OneList
 from tfrankmetrics.explanation.working import (
     ITEM,
     LABEL,
@@ -17,12 +19,12 @@ from tfrankmetrics.explanation.working import (
     SCORE,
     TIED,
     Working,
+    work_out,
 )
 from tfrankmetrics.results.tables import Cell, ShownAsTable, Table, require
 
 NOT_RETRIEVED = "-"  # in the place of a rank
 UNJUDGED = "unjudged"  # in the place of a label
-_TEXTS = (RANK, TIED, ITEM)
 
 
 class Explanation(ShownAsTable):
@@ -47,11 +49,19 @@ class Explanation(ShownAsTable):
             it is not a product.
     """
 
-    def __init__(self, query: Any, workings: Sequence[Working]) -> None:
+    def __init__(
+        self, query: Any, metrics: Sequence[AskedMetric], lists: Sequence[OneList]
+    ) -> None:
+        """`lists` contains the list of the query that each metric reads."""
+        workings = [*map(work_out, metrics, lists)]
+        shown = [row for each in workings for row in each.rows[each.is_shown].tolist()]
+        ranks = sorted({row for row in shown if row > 0})
+        missed = dict.fromkeys(row for row in shown if row < 0)
+        workings = [each.with_rows([*ranks, *missed]) for each in workings]
         self.query = query.item() if isinstance(query, np.generic) else query
-        self.values = {each.name: each.value for each in workings}
+        self.values = {each.metric.name: each.value for each in workings}
         self.value, self.weight = workings[0].value, workings[0].weight
-        self.rules = {each.name: each.rule for each in workings}
+        self.rules = {each.metric.name: each.rule for each in workings}
         self.columns = _joined(workings)
         self._workings = workings
 
@@ -65,80 +75,76 @@ class Explanation(ShownAsTable):
         for name, column in self.columns.items():
             of_items = name.replace(LABEL, ITEM).replace(SCORE, ITEM)
             items = self.columns.get(of_items, self.columns[ITEM])
-            texts[name] = _texts(name, column, items)
+            texts[name] = _cell_texts(name, column, items.tolist())
         rows = [[*map(Cell, row)] for row in zip(*texts.values(), strict=True)]
-        is_text = [name.startswith(_TEXTS) for name in texts]
-        num_labels = is_text.index(False)
+        num_labels = sum(name.startswith((RANK, TIED, ITEM)) for name in texts)
         return Table([*texts], rows, num_labels, "\n".join(self._notes()))
 
     def _notes(self) -> list[str]:
         notes = []
         for each in self._workings:
-            notes.append(f"{each.name} of query {self.query!r}: {_text_of(each)}.")
+            are_missed = np.isnan(each.columns[RANK]).tolist()
+            note = f"{each.metric.name} of query {self.query!r}: {_value_text(each)}."
             if each.rule:
-                notes[-1] += f" {each.rule}."
-            if np.isnan(each.columns[RANK]).all():
-                notes[-1] += " None of its items was retrieved."
+                note += f" {each.rule}."
+            if all(are_missed):
+                note += " None of its items was retrieved."
             if not math.isclose(each.start, 0, abs_tol=1e-12):
-                of_missed = any(np.isnan(each.columns[RANK]))
-                source = ", the part of the items without a rank" * of_missed
-                notes[-1] += f" The running value starts at {each.start:.4f}{source}."
+                source = ", the part of the items without a rank" * any(are_missed)
+                note += f" The running value starts at {each.start:.4f}{source}."
+            notes.append(note)
         if any(TIED in each.columns for each in self._workings):
             notes.append(
                 "Items with the same score share their ranks, which together "
                 "contribute the average over all permutations of these items."
             )
-        return notes + [*filter(None, [_difference(*self._workings)])]
+        if len(self._workings) == 2:
+            notes.append(_difference(*self._workings))
+        return notes
 
 
-def _text_of(working: Working) -> str:
+def _value_text(working: Working) -> str:
+    empty = working.metric.measure["empty"]
     if not math.isnan(working.value):
-        value = f"{working.value:.4f}"
-        if working.is_empty and working.measure["empty"] == "one":
-            return f'{value}, the value of an empty list with empty="one"'
-        return value
-    if working.measure["empty"] == "skip":
-        return "excluded from the mean, since the list is empty or the weight is 0"
-    return "excluded from the mean, since the weight is 0"
+        is_by_option = working.is_empty and empty == "one"
+        source = ', the value of an empty list with empty="one"' * is_by_option
+        return f"{working.value:.4f}{source}"
+    cause = "the list is empty or " * (empty == "skip")
+    return f"excluded from the mean, since {cause}the weight is 0"
 
 
-def _difference(one: Working, other: Working | None = None) -> str:
+def _difference(one: Working, other: Working) -> str:
     """How two metrics differ: in which options, and from which rank on."""
-    if other is None:
-        return ""
-    choices, others = (
-        {"cutoff": each.measure.k, **each.measure.by_option} for each in (one, other)
-    )
+    first, second = (each.metric.measure for each in (one, other))
+    choices, others = ({"cutoff": each.k, **each.by_option} for each in (first, second))
     differ = [
         f"{name} ({choices.get(name)!r} or {others.get(name)!r})"
         for name in {**choices, **others}
         if choices.get(name) != others.get(name)
     ]
     text = f"They differ in {', '.join(differ)}" if differ else "They do not differ"
-    if one.measure.declaration is not other.measure.declaration:
+    if first.declaration is not second.declaration:
         text = "They are different metrics"
-    parts = ~np.isclose(*_running(one, other), rtol=1e-9, equal_nan=True)
-    where = (
-        f"; the values differ from rank {parts.argmax() + 1} on" if parts.any() else ""
-    )
-    return f"{text}{where}."
-
-
-def _running(*workings: Working) -> list[np.ndarray]:
-    return [each.columns[RUNNING] for each in workings]
+    running = (each.columns[RUNNING] for each in (one, other))
+    parts = ~np.isclose(*running, rtol=1e-9, equal_nan=True)
+    if parts.any():
+        text += f"; the values differ from rank {parts.argmax() + 1} on"
+    return f"{text}."
 
 
 def _joined(workings: Sequence[Working]) -> dict[str, np.ndarray]:
     """The columns of all workings side by side, without duplicate columns."""
     columns: dict[str, np.ndarray] = {}
     for name in dict.fromkeys(name for each in workings for name in each.columns):
-        of_each = {e.label: e.columns[name] for e in workings if name in e.columns}
-        first, *others = of_each.values()
-        if len(of_each) == len(workings) and all(_equal(first, o) for o in others):
+        having = [each for each in workings if name in each.columns]
+        first, *others = (each.columns[name] for each in having)
+        if len(having) == len(workings) and all(_equal(first, o) for o in others):
             columns[name] = first
             continue
-        for label, column in of_each.items():
-            columns[name if label is None else f"{name} ({label})"] = column
+        for each in having:
+            label = each.metric.label
+            title = name if label is None else f"{name} ({label})"
+            columns[title] = each.columns[name]
     return columns
 
 
@@ -146,6 +152,23 @@ def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     if one.dtype == object or other.dtype == object:
         return one.tolist() == other.tolist()
     return np.array_equal(one, other, equal_nan=True)
+
+
+def _cell_texts(name: str, column: np.ndarray, items: list) -> list[str]:
+    """The values of a column as the table shows them; `items` are in its rows."""
+    if column.dtype == object:
+        return [*map(str, column)]
+    if name.startswith(SCORE):  # in full, since a tie depends on the last digit
+        texts = [str(score).removesuffix(".0") for score in _shortest(column)]
+    else:
+        form = ".6g" if name.startswith((RANK, LABEL)) else ".4f"
+        missing = {RANK: NOT_RETRIEVED, LABEL: UNJUDGED}.get(name.partition(" (")[0])
+        texts = [
+            missing or "" if each != each else format(each, form) for each in column
+        ]
+    if not name.startswith((SCORE, LABEL)):
+        return texts
+    return ["" if item == "" else text for text, item in zip(texts, items, strict=True)]
 
 
 def _shortest(scores: np.ndarray) -> np.ndarray:
@@ -157,23 +180,3 @@ def _shortest(scores: np.ndarray) -> np.ndarray:
     is_exact = np.array_equal(narrow, scores, equal_nan=True)
     largest = np.abs(scores, where=np.isfinite(scores), out=np.zeros(scores.shape))
     return narrow if is_exact and largest.max(initial=0) < 2**24 else scores
-
-
-def _texts(name: str, column: np.ndarray, items: np.ndarray) -> list[str]:
-    """The values of a column as the table shows them; `items` are in its rows."""
-    if column.dtype == object:
-        return [*map(str, column)]
-    if name.startswith(SCORE):  # in full, since a tie depends on the last digit
-        return [
-            str(score).removesuffix(".0") if item != "" else ""
-            for score, item in zip(_shortest(column), items.tolist(), strict=True)
-        ]
-    missing = NOT_RETRIEVED if name == RANK else ""
-    form = ".6g" if name.startswith((RANK, LABEL)) else ".4f"
-    texts = [missing if np.isnan(each) else format(each, form) for each in column]
-    if name.startswith(LABEL):
-        texts = [
-            UNJUDGED if not text and item != "" else text
-            for text, item in zip(texts, items.tolist(), strict=True)
-        ]
-    return texts

@@ -1,0 +1,401 @@
+"""`explain` and its like: how the value of one query is computed, rank by rank.
+
+Each function reads and checks the data as the function that evaluates them, and passes
+the list of the query to `Explanation`, which computes the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfrankmetrics.columns import slices
+from tfrankmetrics.columns.values import exact_scores
+from tfrankmetrics.compute.calls import require_eager
+from tfrankmetrics.compute.values import without_one_subtopic
+from tfrankmetrics.evaluation import join, rows, runs
+from tfrankmetrics.evaluation.queries import Queries, queries_of_codes
+from tfrankmetrics.evaluation.runs import Excluded, Unjudged
+from tfrankmetrics.explanation.asked import AskedMetric, asked_metrics
+from tfrankmetrics.explanation.explanation import Explanation
+from tfrankmetrics.explanation.one_list import OneList, list_of_query
+from tfrankmetrics.inputs.alignment import aligned, aligned_lists
+from tfrankmetrics.inputs.catalogue import CatalogueLists
+from tfrankmetrics.inputs.dense import as_scores
+from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
+from tfrankmetrics.inputs.mistakes import LabelRules
+from tfrankmetrics.inputs.structures import rows_of, size_of
+from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
+from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.options import Duplicates, Inputs, Options
+from tfrankmetrics.ranking.items import lowest_score
+from tfrankmetrics.retrieval.all_candidates import rank_all
+from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
+from tfrankmetrics.retrieval.highest import Depth
+from tfrankmetrics.rules import check_option, check_query, shortened
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+def explain(
+    y_true: Any,
+    y_pred: Any,
+    metric: str | MetricObject,
+    query: int = 0,
+    *,
+    versus: str | MetricObject | None = None,
+    mask: Any = None,
+    sample_weight: Any = None,
+    inputs: Inputs = "labels",
+    duplicates: Duplicates | None = None,
+    lower_is_better: bool = False,
+    **options: Unpack[Options],
+) -> Explanation:
+    """Shows how the value of a metric for one query is computed, rank by rank.
+
+    >>> explain([[1, 0, 2], [0, 1, 0]], [[0.9, 0.5, 0.1], [3, 2, 1]], "ndcg@2")
+    rank  item  score  label    gain  discount  contribution  running value
+    1     0       0.9      1  1.0000    1.0000        0.2754         0.2754
+    2     1       0.5      0  0.0000    0.6309        0.0000         0.2754
+    3     2       0.1      2  3.0000
+    ndcg@2 of query 0: 0.2754. contribution = gain * discount / 3.6309.
+
+    A contribution is the amount by which the value rises if the formula reads one more
+    rank, whereas the ideal order and the number of relevant items always refer to the
+    whole list. Items below the cutoff, and items that were not retrieved (whose rank is
+    "-"), are shown if their gain is not 0.
+
+    Args:
+        y_true: Labels or ids, as in `evaluate`.
+        y_pred: Scores or recommended ids, as in `evaluate`.
+        metric: A name such as "ndcg@10", or a metric object.
+        query: The number of the query, from 0.
+        versus: A second metric, which is shown side by side: the name of a convention
+            in which `metric` is computed again, or a metric object with other options.
+        mask: As in `evaluate`.
+        sample_weight: As in `evaluate`.
+        inputs: As in `evaluate`.
+        duplicates: As in `evaluate`.
+        lower_is_better: As in `evaluate`. Scores are shown as negative ones.
+        **options: Options for a metric passed by name, such as `gain="linear"` or
+            `convention="trec_eval"`. See `tfrankmetrics.Options`.
+
+    Returns:
+        An `Explanation`, whose `value` is that of `evaluate` with `per_query=True`,
+        apart from rounding. It prints as a table, and provides `to_pandas()`,
+        `to_markdown()` and `to_latex()`.
+
+    Raises:
+        ValueError: There is no such query, or `evaluate` would raise an error.
+        RuntimeError: The call is inside a `tf.function`.
+    """
+    require_eager("explain")
+    asked = asked_metrics(
+        metric,
+        versus,
+        options,
+        inputs=inputs,
+        duplicates=duplicates,
+        lower_is_better=lower_is_better,
+    )
+    request, numbers = asked[0].request, IdNumbers()
+    request.data.refuse_mistakes(y_true, y_pred)
+    given = {"y_true": y_true, "y_pred": y_pred}
+    given |= {"sample_weight": sample_weight, "mask": mask}
+    batch, row = Batch(**aligned_lists(request.data.inputs, given)), query
+    if inputs == "ids":
+        y_true, y_pred = as_integer_ids(batch.y_true, batch.y_pred, numbers)
+        batch = batch._replace(y_true=y_true, y_pred=y_pred)
+    lengths = lengths_if_unequal(batch.y_true, batch.y_pred)
+    if lengths is not None:  # padding all lists to the longest would waste memory
+        check_query("explain", query, len(lengths))
+        batch, row = batch_of(batch, np.array([query])), 0
+    lists = request.read(*batch[:4])
+    lists.require_valid_values()
+    lists = without_one_subtopic([each.measure for each in asked], lists)
+    check_query("explain", row, int(lists.num_queries))
+    one = list_of_query(lists, row, query, numbers.ids())
+    return Explanation(query, asked, [one] * len(asked))
+
+
+def explain_rows(
+    query_ids: Any,
+    labels: Any,
+    scores: Any,
+    metric: str | MetricObject,
+    query: Any,
+    *,
+    item_ids: Any = None,
+    data: Any = None,
+    groups: Any = None,
+    versus: str | MetricObject | None = None,
+    sample_weight: Any = None,
+    lower_is_better: bool = False,
+    **options: Unpack[Options],
+) -> Explanation:
+    """Shows how the value of a metric for one query of a table is computed.
+
+    >>> table = {"user": ["b", "a", "b"], "click": [0, 1, 1], "score": [0.2, 0.9, 0.3]}
+    >>> explain_rows("user", "click", "score", "mrr", "b", data=table)
+    rank  item  score  label    gain  counted  1/rank  contribution  running value
+    1     2       0.3      1  1.0000   1.0000  1.0000        1.0000         1.0000
+    2     0       0.2      0  0.0000   0.0000  0.5000        0.0000         1.0000
+    mrr of query 'b': 1.0000. contribution = counted * 1/rank.
+
+    Args:
+        query_ids: The query id of each row, as in `evaluate_rows`.
+        labels: The label of each row.
+        scores: The score of each row.
+        metric: A name such as "ndcg@10", or a metric object.
+        query: The id of the query, or its number in `groups`.
+        item_ids: The item of each row, which names it in the column "item"; by default
+            the number of the row, from 0.
+        data: A frame or a dict of columns, as in `evaluate_rows`. Then the columns may
+            be passed by name.
+        groups: The number of rows of each query, as in `evaluate_rows`.
+        versus: A second metric to show side by side, as in `explain`.
+        sample_weight: One weight per row.
+        lower_is_better: As in `evaluate_rows`. Scores are shown as negative ones.
+        **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
+
+    Returns:
+        An `Explanation`, as from `explain`.
+
+    Raises:
+        ValueError: There is no such query, or `evaluate_rows` would raise an error.
+        RuntimeError: The call is inside a `tf.function`.
+    """
+    require_eager("explain_rows")
+    asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
+    given = {"query_ids": query_ids, "labels": labels, "scores": scores}
+    given |= {"sample_weight": sample_weight, "item_ids": item_ids}
+    given = aligned(rows.columns_of(data, given))
+    items = given.pop("item_ids")
+    table = rows.read_table(given, groups, LabelRules(), lower_is_better)
+    items = range(len(table)) if items is None else np.asarray(items).tolist()
+    table.require_rows("item_ids", items)
+    number = _number_of(query, table.ids.tolist())
+    of_table = number, table.queries, table.columns, np.arange(len(table)), items
+    lists = [_list_of_rows(each, *of_table, drop=True) for each in asked]
+    return Explanation(query, asked, lists)
+
+
+def explain_run(
+    qrels: Any,
+    run: Any,
+    metric: str | MetricObject,
+    query_id: Any,
+    *,
+    versus: str | MetricObject | None = None,
+    query: str = "query_id",
+    item: str = "item_id",
+    label: str = "label",
+    score: str = "score",
+    unjudged: Unjudged = "irrelevant",
+    exclude: Excluded | None = None,
+    lower_is_better: bool = False,
+    **options: Unpack[Options],
+) -> Explanation:
+    """Shows how the value of a metric for one query of a run is computed.
+
+    >>> qrels, run = {"q": {"a": 1, "c": 1}}, {"q": {"b": 9.5, "a": 8.1}}
+    >>> explain_run(qrels, run, "map", "q")
+    rank  item  score     label    gain  precision  contribution  running value
+    1     b       9.5  unjudged  0.0000     0.0000        0.0000         0.0000
+    2     a       8.1         1  1.0000     0.5000        0.2500         0.2500
+    -     c      -inf         1  1.0000
+    map of query 'q': 0.2500. contribution = gain * precision / 2.
+
+    Args:
+        qrels: The judgments, as in `evaluate_run`.
+        run: The predictions, as in `evaluate_run`.
+        metric: A name such as "ndcg@10", or a metric object.
+        query_id: The id of the query.
+        versus: A second metric to show side by side, as in `explain`.
+        query: As in `evaluate_run`.
+        item: As in `evaluate_run`.
+        label: As in `evaluate_run`.
+        score: As in `evaluate_run`.
+        unjudged: As in `evaluate_run`.
+        exclude: As in `evaluate_run`.
+        lower_is_better: As in `evaluate_run`. Scores are shown as negative ones.
+        **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
+
+    Returns:
+        An `Explanation`, as from `explain`.
+
+    Raises:
+        ValueError: The query has no judgments, or `evaluate_run` would raise an error.
+        RuntimeError: The call is inside a `tf.function`.
+    """
+    require_eager("explain_run")
+    asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
+    check_option("explain_run", "unjudged", unjudged, Unjudged)
+    qrels, run = runs.read_tables(
+        qrels, run, runs.PairColumns(query, item, label, score)
+    )
+    judged, lists = join.read_judgments(qrels, query, item, label), []
+    for each in asked:
+        is_trec_eval = each.convention == "trec_eval"
+        convert = runs.in_precision_of_trec_eval if is_trec_eval else exact_scores
+        predicted = join.read_predictions(
+            run, query, item, score, convert, exclude, lower_is_better
+        )
+        drop = unjudged == "drop"
+        lists.append(_list_of_pairs(each, query_id, judged, predicted, drop))
+    return Explanation(query_id, asked, lists)
+
+
+def explain_retrieval(
+    queries: Any,
+    candidates: Any,
+    relevant: Any,
+    metric: str | MetricObject,
+    query: int = 0,
+    *,
+    versus: str | MetricObject | None = None,
+    exclude: Any = None,
+    candidate_ids: Any = None,
+    score: Score | None = None,
+    query_tower: Any = None,
+    candidate_tower: Any = None,
+    batch_size: int | None = None,
+    chunk_size: int | None = None,
+    **options: Unpack[Options],
+) -> Explanation:
+    """Shows how the value of a metric for one query among all candidates is computed.
+
+    >>> queries, relevant = [[1.0, 0.0], [0.0, 1.0]], [[0], [0, 2]]
+    >>> candidates = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.6]]
+    >>> explain_retrieval(queries, candidates, relevant, "recall@2", query=1)
+    rank  item  score  label    gain  contribution  running value
+    1     1       0.8      0  0.0000        0.0000         0.0000
+    2     2       0.6      1  1.0000        0.5000         0.5000
+    3     0       0.1      1  1.0000
+    recall@2 of query 1: 0.5000. contribution = gain / 2.
+
+    The scores of all candidates are computed for this query alone.
+
+    Args:
+        queries: Embeddings or other inputs of all queries, as in `evaluate_retrieval`.
+        candidates: Embeddings or other inputs, as in `evaluate_retrieval`.
+        relevant: Ids of the relevant items of all queries, as in `evaluate_retrieval`.
+        metric: A name such as "ndcg@10", or a metric object. Its `ties` may not be
+            "random", since the order would differ from that of `evaluate_retrieval`.
+        query: The number of the query, from 0.
+        versus: A second metric to show side by side, as in `explain`.
+        exclude: As in `evaluate_retrieval`.
+        candidate_ids: As in `evaluate_retrieval`.
+        score: As in `evaluate_retrieval`.
+        query_tower: As in `evaluate_retrieval`.
+        candidate_tower: As in `evaluate_retrieval`.
+        batch_size: As in `evaluate_retrieval`.
+        chunk_size: As in `evaluate_retrieval`.
+        **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
+
+    Returns:
+        An `Explanation`, as from `explain`. Its items are the ids or the positions of
+        the candidates.
+
+    Raises:
+        ValueError: There is no such query, or `evaluate_retrieval` would raise an
+            error.
+        RuntimeError: The call is inside a `tf.function`.
+    """
+    require_eager("explain_retrieval")
+    asked = asked_metrics(metric, versus, options, inputs="catalogue")
+    for each in asked:
+        if each.measure.tie_policy.is_random:
+            raise ValueError(
+                "explain_retrieval() supports only ties='expected', 'stable', 'best' "
+                "and 'worst'. Received: ties='random'."
+            )
+    task = Retrieval(
+        queries=queries,
+        candidates=candidates,
+        relevant=relevant,
+        exclude=exclude,
+        candidate_ids=candidate_ids,
+        score=score,
+        query_tower=query_tower,
+        candidate_tower=candidate_tower,
+        batch_size=batch_size,
+        chunk_size=chunk_size,
+    )
+    vectors, items = task.queries(), task.relevant
+    number = size_of("queries", vectors)
+    items.require_queries(number)
+    check_query("explain_retrieval", query, number)
+    found, chosen = task.candidates(), np.array([query])
+    vectors, items = rows_of(vectors, chosen), items.of(chosen)
+    depth = Depth(None, is_stable=True)
+    _, ranked = rank_all(
+        vectors, found, items, task.scores, task.batch_size, depth=depth
+    )
+    of_ranked = as_scores(ranked.scores)
+    scores = np.full((1, found.number), lowest_score(of_ranked), of_ranked.dtype)
+    scores[0, ranked.ids] = of_ranked
+    lists = CatalogueLists(scores, items.ids, items.relevance, items.exclude)
+    names = {} if task.ids is None else dict(enumerate(np.asarray(task.ids).tolist()))
+    one = list_of_query(lists, 0, query, names)
+    return Explanation(query, asked, [one] * len(asked))
+
+
+def _list_of_pairs(
+    asked: AskedMetric,
+    query_id: Any,
+    judged: join.Pairs,
+    predicted: join.Pairs,
+    drop: bool,
+) -> OneList:
+    """The list of a query of a run, as `evaluate_run` joins it."""
+    joined = join.join(judged, predicted)
+    ids = slices.rows_of("query", "query", judged.queries, joined.first_rows).tolist()
+    number = _number_of(query_id, ids)
+    if not joined.has_predictions[number]:
+        counts = runs.count_pairs(joined, judged.numbers, predicted.numbers, "zero")
+        runs.refuse_missing_queries({asked.name: asked.measure}, counts)
+    columns = runs.rows_of_join(joined, judged.numbers, predicted.numbers)
+    if asked.convention == "trec_eval":
+        columns = runs.by_descending_item(columns, judged.items, predicted.items)
+    queries = queries_of_codes(columns["query"], len(ids))
+    items = [*judged.items, *predicted.items]
+    return _list_of_rows(
+        asked, number, queries, columns, columns["pair"], items, drop=drop
+    )
+
+
+def _list_of_rows(
+    asked: AskedMetric,
+    number: int,
+    queries: Queries,
+    columns: dict[str, np.ndarray],
+    keys: np.ndarray,
+    items: Sequence[Any],
+    *,
+    drop: bool,
+) -> OneList:
+    """The list of a query of a table, whose rows have keys, each that of an item."""
+    chosen = np.array([number])
+    drop = rows.drops_unjudged(asked.measure, drop)
+    labels = rows.lists_of_rows(queries, chosen, columns, drop)
+    keys = keys[queries.rows(chosen)[0][0]]
+    return OneList(labels, [items[key] for key in keys], number, keys.tolist())
+
+
+def _number_of(query: Any, ids: Sequence[Any]) -> int:
+    """The number of a query."""
+    try:
+        is_known = query in set(ids)
+    except TypeError:  # an array or a list: not hashable
+        is_known = False
+    if not is_known or isinstance(query, bool):
+        such = f", such as {shortened(ids[0])}" if ids else ", and there is none"
+        raise ValueError(
+            f"The query must be the id of an evaluated query{such}. Received: "
+            f"{shortened(query)}."
+        )
+    return ids.index(query)
