@@ -175,10 +175,11 @@ def explain_rows(
     given = aligned(rows.columns_of(data, given))
     items = given.pop("item_ids")
     table = rows.read_table(given, groups, LabelRules(), lower_is_better)
-    items = range(len(table)) if items is None else np.asarray(items).tolist()
+    keys = np.arange(len(table))
+    items = keys if items is None else np.asarray(items)
     table.require_rows("item_ids", items)
     number = _number_of(query, table.ids.tolist())
-    of_table = number, table.queries, table.columns, np.arange(len(table)), items
+    of_table = number, table.queries, table.columns, keys, items.tolist()
     lists = [_list_of_rows(each, *of_table, drop=True) for each in asked]
     return Explanation(query, asked, lists)
 
@@ -325,6 +326,12 @@ def explain_retrieval(
         batch_size=batch_size,
         chunk_size=chunk_size,
     )
+    one = _list_of_candidates(task, query)
+    return Explanation(query, asked, [one] * len(asked))
+
+
+def _list_of_candidates(task: Retrieval, query: int) -> OneList:
+    """The list of a query of a retrieval model, with the scores of all candidates."""
     vectors, items = task.queries(), task.relevant
     number = size_of("queries", vectors)
     items.require_queries(number)
@@ -340,8 +347,7 @@ def explain_retrieval(
     scores[0, ranked.ids] = of_ranked
     lists = CatalogueLists(scores, items.ids, items.relevance, items.exclude)
     names = {} if task.ids is None else dict(enumerate(np.asarray(task.ids).tolist()))
-    one = list_of_query(lists, 0, query, names)
-    return Explanation(query, asked, [one] * len(asked))
+    return list_of_query(lists, 0, query, names)
 
 
 def _list_of_pairs(
