@@ -22,13 +22,7 @@ class ReadDownTo(RankedLists):
     whole: RankedLists
     last: int
 
-    @classmethod
-    def of(cls, whole: RankedLists, last: int) -> ReadDownTo:
-        """The lists, read down to this rank."""
-        fields = {field.name for field in dataclasses.fields(whole)}
-        return cls(**{n: getattr(whole, n) for n in fields}, whole=whole, last=last)
-
-    def _read(self, by_rank: Array) -> Array:
+    def _down_to_last(self, by_rank: Array) -> Array:
         is_read = self.positions <= self.last
         if by_rank.ndim == 3:  # gains by subtopic
             is_read = is_read[:, xp.newaxis]
@@ -36,27 +30,27 @@ class ReadDownTo(RankedLists):
 
     def at_ranks(self, gain: ItemGain) -> Array:
         """The gain of the item at each rank that is read."""
-        return self._read(self.whole.at_ranks(gain))
+        return self._down_to_last(self.whole.at_ranks(gain))
 
     def expected(self, gain: ItemGain) -> Array:
         """The mean gain at each rank that is read."""
-        return self._read(self.whole.expected(gain))
+        return self._down_to_last(self.whole.expected(gain))
 
     def first_stop(self, stop: ItemGain) -> Array:
         """The probability of a stop at each rank that is read."""
-        return self._read(self.whole.first_stop(stop))
+        return self._down_to_last(self.whole.first_stop(stop))
 
     def first_relevant(self, relevance: ItemGain) -> Array:
         """The probability of the first relevant item at each rank that is read."""
-        return self._read(self.whole.first_relevant(relevance))
+        return self._down_to_last(self.whole.first_relevant(relevance))
 
     def last_relevant(self, relevance: ItemGain) -> Array:
         """The rank of the last relevant item of each tie that is read."""
-        return self._read(self.whole.last_relevant(relevance))
+        return self._down_to_last(self.whole.last_relevant(relevance))
 
     def depends_on_order(self, gain: ItemGain) -> Array:
         """Which of the ranks that are read depend on the order of tied items."""
-        return self._read(self.whole.depends_on_order(gain))
+        return self._down_to_last(self.whole.depends_on_order(gain))
 
     # The values of the following methods at a rank also depend on the ranks above it,
     # and they only matter where the rank itself contributes.

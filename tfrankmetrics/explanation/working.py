@@ -180,7 +180,8 @@ def _columns_by_rank(
 
     def value_down_to(rank: int) -> float:
         """The value of the formula if it reads the ranks down to this one."""
-        return float(np.asarray(measure.values(ReadDownTo.of(ranked, rank)))[0, 0])
+        read = ReadDownTo(**vars(ranked), whole=ranked, last=rank)
+        return float(np.asarray(measure.values(read))[0, 0])
 
     expected = values_at_ranks(ranked.expected(measure.gain))
     columns = {EXPECTED: expected} if has_ties else {}
