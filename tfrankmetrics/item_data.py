@@ -7,6 +7,7 @@ measures with equal options compute the same values.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
@@ -24,15 +25,20 @@ class ItemData:
         values: One row for each item.
         ids: The ids of the items in the order of the rows; None if an item's id is
             its position.
+        names: Of categories, the G names, sorted; `values` are positions in them.
     """
 
     words: ClassVar[str]  # the rule for the data that users pass
-    names: tuple[Any, ...] = ()  # of categories
+    kinds: ClassVar[str] = "fiubO"  # of the dtypes that they may have
 
-    def __init__(self, values: np.ndarray, ids: tuple[Hashable, ...] | None = None):
-        self.values = values
+    def __init__(
+        self,
+        values: np.ndarray,
+        ids: tuple[Hashable, ...] | None = None,
+        names: tuple[Any, ...] = (),
+    ):
+        self.values, self.ids, self.names = values, ids, names
         self.values.setflags(write=False)
-        self.ids = ids
 
     @classmethod
     def of(cls, option: str, data: Any) -> ItemData:
@@ -43,34 +49,39 @@ class ItemData:
         """
         if isinstance(data, cls):
             return data
-        ids, values = _ids_and_values(data)
-        values = cls._checked(values)
-        if values is None and _are_pairs(data):  # data by id as they were saved
+        found = cls._read(*_ids_and_values(data))
+        if found is None and _are_pairs(data):  # data by id as they were saved
             ids = tuple(tuple(i) if isinstance(i, list) else i for i, _ in data)
-            values = cls._checked([value for _, value in data])
-        if values is None or not len(values):
+            found = cls._read(ids, [value for _, value in data])
+        if found is None or not len(found):
             raise ValueError(
                 f"`{option}` must be {cls.words}, in the order of the items' ids, or a "
                 f"dict from the id of each item to it. Received: {shortened(data)}."
             )
-        if ids is not None and len({*ids}) < len(ids):
+        if found.ids is not None and len({*found.ids}) < len(found.ids):
             raise ValueError(
                 f"`{option}` must contain each item once. Received: an id twice."
             )
-        return cls(values, ids)
+        return found
 
     @classmethod
-    def _checked(cls, data: Any) -> np.ndarray | None:
+    def _read(cls, ids: tuple[Hashable, ...] | None, data: Any) -> ItemData | None:
         try:
             array = np.asarray(data)
-            return cls.checked(array) if array.dtype.kind in "fiubUO" else None
+            values = cls.checked(array) if array.dtype.kind in cls.kinds else None
         except (OverflowError, TypeError, ValueError):
             return None
+        return None if values is None else cls(values, ids, cls.names_of(array))
 
     @staticmethod
     def checked(values: np.ndarray) -> np.ndarray | None:
         """The values in the form that formulas read; None if they are invalid."""
         raise NotImplementedError
+
+    @staticmethod
+    def names_of(values: np.ndarray) -> tuple[Any, ...]:
+        """The names of the categories among valid values."""
+        return ()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -107,19 +118,16 @@ class ItemData:
                 "Data about items must include each recommended item. Received: none "
                 f"for the item {shortened(missing[0])}."
             )
-        return self.take(np.array([rows[item] for item in items], np.intp))
-
-    def take(self, rows: np.ndarray) -> ItemData:
-        """The data of some items, by position."""
-        return type(self)(self.values[rows])
+        of_items = np.array([rows[item] for item in items], np.intp)
+        return type(self)(self.values[of_items], None, self.names)
 
     @property
     def config(self) -> Any:
         """The argument that recreates these data, as plain Python."""
-        return as_config(self.ids, self._plain_values())
-
-    def _plain_values(self) -> list[Any]:
-        return self.values.tolist()
+        values = self.values.tolist()
+        if self.names:
+            values = [self.names[code] for code in values]
+        return as_config(self.ids, values)
 
 
 def _ids_and_values(data: Any) -> tuple[tuple[Hashable, ...] | None, Any]:
@@ -144,13 +152,6 @@ def _are_pairs(data: Any) -> bool:
     )
 
 
-def _as_float64(values: np.ndarray) -> np.ndarray:
-    """Numbers as float64; ValueError for text."""
-    if values.dtype.kind == "U":
-        raise ValueError("text is not a number")
-    return values.astype(np.float64)
-
-
 class ItemNumbers(ItemData):
     """A number for each item, such as its popularity."""
 
@@ -159,7 +160,7 @@ class ItemNumbers(ItemData):
     @staticmethod
     def checked(values: np.ndarray) -> np.ndarray | None:
         """Float64 `[V]`."""
-        numbers = _as_float64(values)
+        numbers = values.astype(np.float64)
         is_valid = numbers.ndim == 1 and (np.isfinite(numbers) & (numbers >= 0)).all()
         return numbers if is_valid else None
 
@@ -172,7 +173,7 @@ class ItemProbabilities(ItemData):
     @staticmethod
     def checked(values: np.ndarray) -> np.ndarray | None:
         """Float64 `[V]`."""
-        numbers = _as_float64(values)
+        numbers = values.astype(np.float64)
         is_valid = numbers.ndim == 1 and ((numbers > 0) & (numbers <= 1)).all()
         return numbers if is_valid else None
 
@@ -190,7 +191,7 @@ class ItemVectors(ItemData):
     @staticmethod
     def checked(values: np.ndarray) -> np.ndarray | None:
         """Float64 `[V, d]`, with a length of 1."""
-        vectors = _as_float64(values)
+        vectors = values.astype(np.float64)
         if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
             return None
         # Scaling by a power of 2 avoids overflow, and changes no bit.
@@ -204,53 +205,25 @@ class ItemVectors(ItemData):
 
 
 class ItemCategories(ItemData):
-    """A category for each item, such as its genre.
-
-    Args:
-        values: The position of each item's category in `names`, int64 `[V]`.
-        ids: As in `ItemData`.
-        names: The G categories, sorted.
-    """
+    """A category for each item, such as its genre."""
 
     words = "a category for each item, a string or an integer"
-
-    def __init__(
-        self,
-        values: np.ndarray,
-        ids: tuple[Hashable, ...] | None = None,
-        names: tuple[Any, ...] = (),
-    ):
-        super().__init__(values, ids)
-        self.names = names
-
-    @classmethod
-    def of(cls, option: str, data: Any) -> ItemCategories:
-        """The categories that a user passed."""
-        found: Any = super().of(option, data)
-        if found is data:
-            return found
-        values = _ids_and_values(data)[1]
-        if found.ids is not None and _are_pairs(values):
-            values = [value for _, value in values]
-        names = tuple(np.unique(np.asarray(values)).tolist())
-        return cls(found.values, found.ids, names)
+    kinds = "iuUbO"
 
     @staticmethod
     def checked(values: np.ndarray) -> np.ndarray | None:
         """The position of each category in sorted order, int64 `[V]`."""
-        is_valid = values.ndim == 1 and values.dtype.kind in "iuUbO"
-        if not is_valid or any(value is None for value in values.tolist()):
+        if values.ndim != 1 or any(value is None for value in values.tolist()):
             return None
         return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
-    def take(self, rows: np.ndarray) -> ItemData:
-        """The categories of some items, by position."""
-        return type(self)(self.values[rows], None, self.names)
-
-    def _plain_values(self) -> list[Any]:
-        return [self.names[code] for code in self.values.tolist()]
+    @staticmethod
+    def names_of(values: np.ndarray) -> tuple[Any, ...]:
+        """The G categories, sorted."""
+        return tuple(np.unique(values).tolist())
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
 class CategoryShares:
     """A share for each category; the shares add up to 1.
 
@@ -258,10 +231,9 @@ class CategoryShares:
         shares: Pairs of a category and its share, sorted by category.
     """
 
-    words = "a dict from each category to its share, which add up to 1"
+    shares: tuple[tuple[Any, float], ...]
 
-    def __init__(self, shares: tuple[tuple[Any, float], ...]):
-        self.shares = shares
+    words: ClassVar[str] = "a dict from each category to its share, which add up to 1"
 
     @classmethod
     def of(cls, option: str, data: Any) -> CategoryShares:
@@ -297,12 +269,6 @@ class CategoryShares:
                 "any item."
             )
         return np.array([shares.get(name, 0.0) for name in categories.names])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CategoryShares) and other.shares == self.shares
-
-    def __hash__(self) -> int:
-        return hash(self.shares)
 
     def __repr__(self) -> str:
         return repr(dict(self.shares))
