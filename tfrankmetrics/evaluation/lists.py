@@ -131,7 +131,6 @@ def evaluate_lists(
     request: Request, y_true: Any, y_pred: Any, mask: Any, sample_weight: Any
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate` for a request: reads, checks, computes and shapes the result."""
-    request.data.refuse_mistakes(y_true, y_pred)
     y_true, y_pred, mask, sample_weight, by = aligned_lists(
         request.data.inputs,
         {
@@ -153,8 +152,8 @@ def evaluate_lists(
     lists = request.read(y_true, y_pred, sample_weight, mask)
     lists.require_valid_values()
     request = request.for_items_of(lists)
-    request.data.check_mistakes(y_true, lists, request.reads_judgments)
-    facts = request.data.facts(y_true, mask, lists, request.label_rules)
+    lists.warn_of_mistakes(y_true, request.reads_judgments, is_complete=True)
+    facts = lists.facts(y_true, mask, request.label_rules)
     refuse_signed_labels(facts, "pass mask=labels >= 0")
     warn_of(facts, Asked(request.label_rules))
     slices = request.slices_of_queries(lambda: int(lists.num_queries))
@@ -190,8 +189,9 @@ def evaluate_batches(
         request = request.for_items_of(lists)
         if sums is None:  # the first batch
             sums = ExposureSums.of(request.named, request.slices_of_queries(None))
-            request.data.warn_of_mistakes(y_true, lists, request.reads_judgments)
-        facts += request.data.facts(y_true, mask, lists, request.label_rules)
+            reads_judgments = request.reads_judgments
+            lists.warn_of_mistakes(y_true, reads_judgments, is_complete=False)
+        facts += lists.facts(y_true, mask, request.label_rules)
         end = number + int(lists.num_queries)
         order.append(np.arange(number, end) if queries is None else queries)
         of_batch = request.measures, lists, sums, order[-1], number

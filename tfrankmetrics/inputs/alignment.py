@@ -12,10 +12,12 @@ Everything is put into the order of the first argument that has an index.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfrankmetrics.inputs.mistakes import warn
+from tfrankmetrics.inputs.whole_data import refuse_columns
 from tfrankmetrics.rules import shortened
 
 RULE = "Series and frames are matched by their indexes."
@@ -32,6 +34,8 @@ def aligned(arguments: Mapping[str, Any], wide: Collection[str] = ()) -> dict[st
         wide: The names of the arguments whose columns are items, which are aligned in
             frames, too.
     """
+    if "pandas" not in sys.modules:  # then there is no index
+        return {**arguments}
     rows, columns = _Axis(0), _Axis(1)
     found = {
         name: _aligned(name, data, rows, columns if name in wide else None)
@@ -42,6 +46,8 @@ def aligned(arguments: Mapping[str, Any], wide: Collection[str] = ()) -> dict[st
 
 def aligned_lists(inputs: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `evaluate`, for an input format."""
+    if inputs == "labels":
+        refuse_columns(arguments["y_true"], arguments["y_pred"])
     return aligned(arguments, arguments.keys() - {"by"} if inputs == "labels" else ())
 
 

@@ -8,21 +8,17 @@ top of the ranking.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.graphs import keras_mask_of
-from tfrankmetrics.inputs.dense import (
-    as_scores,
-    dense,
-    first_value,
-    require_shape,
-    required,
-)
+from tfrankmetrics.inputs.dense import as_scores, dense, first_value, require_shape
+from tfrankmetrics.inputs.facts import OF_EXCLUDED, Facts
 from tfrankmetrics.inputs.lists import Lists
+from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -32,24 +28,15 @@ from tfrankmetrics.inputs.relevant_ids import (
     relevance_of,
     require_finite_relevance,
 )
-from tfrankmetrics.inputs.weights import (
-    dense_weights,
-    query_weights,
-)
+from tfrankmetrics.inputs.weights import dense_weights, query_weights
+from tfrankmetrics.inputs.whole_data import warn_if_rankings
 from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_items import depth_for
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Recommended, recommend_by_score
-from tfrankmetrics.ranking.ties import TieBreaking, Ties
-
-
-class _ScoreCounts(NamedTuple):
-    """How many scores of each query are not -inf, and how many are NaN; `[B]`."""
-
-    num_retrieved: Array  # float64
-    num_nan: Array  # float64
+from tfrankmetrics.ranking.ties import TieBreaking
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -111,83 +98,6 @@ class CatalogueLists(Lists):
                     f"{first_value(invalid, ids)}.{hint}"
                 )
 
-    def relevant_and_excluded(self) -> tuple[int, int]:
-        """The number of relevant items, and of those among them that are excluded."""
-        relevant, exclude = np.asarray(self.relevant), np.asarray(self.exclude)
-        size = self.scores.shape[1]
-        keys = np.arange(len(relevant))[:, np.newaxis] * size  # one for each pair
-        valid, of_exclude = relevant != PADDING, exclude != PADDING
-        excluded = np.isin((relevant + keys)[valid], (exclude + keys)[of_exclude])
-        return int(valid.sum()), int(excluded.sum())
-
-    def rank(
-        self,
-        deepest: int | None,
-        tie_breaking: TieBreaking,
-        first_query: Array | int,
-    ) -> RankedLists:
-        """Ranks the catalogue down to the deepest cutoff."""
-        depth = depth_for(deepest, self.scores)
-        valid = (self.relevant != PADDING) & ~is_repeated(self.relevant)
-        size = xp.shape(self.scores, out_type=xp.int64)[1]
-        ids = xp.clip(self.relevant, 0, xp.maximum(size, 1) - 1)
-        num_candidates = xp.astype(size, xp.float64, like=self.scores)
-        if self.exclude is not None:
-            excluded = _excluded(self.scores, self.exclude)
-            # A relevant item that is excluded is missed.
-            missed = valid & xp.gather(excluded, ids) & (self.relevance > 0)
-            num_candidates = num_candidates - xp.count_nonzero(excluded) + count(missed)
-            scores = _without(excluded, self.scores)
-            self = dataclasses.replace(self, scores=scores, exclude=None)
-        relevant_scores = xp.gather(self.scores, ids)
-        relevance = xp.where(valid, self.relevance, 0)
-        judged = Items(relevance, valid, valid & is_retrieved(relevant_scores), None)
-        counts = _counts(self.scores)
-        if tie_breaking.is_exact and self.relevant.shape[1] == 1:
-            ranked, ties = self._by_counting(
-                relevant_scores, judged, counts, depth, tie_breaking
-            )
-        else:
-            ranked, ties = rank_by_score(
-                self.scores,
-                depth,
-                tie_breaking,
-                first_query,
-                lambda order: _found_in(order, ids, judged),
-                lambda gain: _in_catalogue(self.scores, ids, gain(judged)),
-                judged.retrieved,
-                lambda where: xp.gather(where, ids),
-            )
-        return RankedLists(
-            ranked=ranked,
-            judged=judged,
-            ties=ties,
-            query_weights=self.query_weights,
-            deepest=deepest,
-            num_retrieved=counts.num_retrieved,
-            num_judged=num_judged(judged, num_candidates),
-        )
-
-    def recommend(
-        self,
-        deepest: int | None,
-        tie_breaking: TieBreaking,
-        first_query: Array | int,
-    ) -> Recommended:
-        """The items of the catalogue with the highest scores."""
-        scores = self.scores
-        if self.exclude is not None:
-            scores = _without(_excluded(scores, self.exclude), scores)
-        weights = self.query_weights
-        return recommend_by_score(
-            scores, None, deepest, tie_breaking, first_query, weights
-        )
-
-    @property
-    def num_items(self) -> int | None:
-        """V."""
-        return self.scores.shape[1]
-
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError unless there are data for each item of the catalogue."""
         if self.num_items not in (None, number):
@@ -197,45 +107,119 @@ class CatalogueLists(Lists):
                 f"{self.num_items}."
             )
 
-    def _by_counting(
-        self,
-        relevant_scores: Array,
-        judged: Items,
-        counts: _ScoreCounts,
-        depth: Array | int,
-        tie_breaking: TieBreaking,
-    ) -> tuple[Items, Ties | None]:
-        """The ranks around the one relevant item of each query."""
-        relevant_is_nan = _is_nan(relevant_scores[:, 0])
-        # NaN ranks below every number.
-        num_numbers = counts.num_retrieved - counts.num_nan
-        above = xp.where(
-            relevant_is_nan,
-            num_numbers,
-            xp.count_nonzero(self.scores > relevant_scores),
+    @property
+    def num_items(self) -> int | None:
+        """V."""
+        return self.scores.shape[1]
+
+    def warn_of_mistakes(
+        self, y_true: Any, reads_judgments: bool, is_complete: bool
+    ) -> None:
+        """Warns of ranks in the place of scores."""
+        warn_if_rankings(self.scores)
+
+    def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
+        """The facts about scores and excluded items."""
+        facts = Facts.of_scores(np.asarray(self.scores))
+        if self.exclude is None:
+            return facts
+        relevant, exclude = np.asarray(self.relevant), np.asarray(self.exclude)
+        size = self.scores.shape[1]
+        keys = np.arange(len(relevant))[:, np.newaxis] * size  # one for each pair
+        valid, of_exclude = relevant != PADDING, exclude != PADDING
+        excluded = np.isin((relevant + keys)[valid], (exclude + keys)[of_exclude])
+        numbers = int(valid.sum()), int(excluded.sum())
+        return facts + Facts(zip(OF_EXCLUDED, numbers, strict=True))
+
+    def rank(
+        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
+    ) -> RankedLists:
+        """Ranks the catalogue down to the deepest cutoff."""
+        scores, relevant = self.scores, self.relevant
+        depth = depth_for(deepest, scores)
+        valid = (relevant != PADDING) & ~is_repeated(relevant)
+        size = xp.shape(scores, out_type=xp.int64)[1]
+        ids = xp.clip(relevant, 0, xp.maximum(size, 1) - 1)
+        num_candidates = xp.astype(size, xp.float64, like=scores)
+        if self.exclude is not None:
+            excluded = _are_excluded(scores, self.exclude)
+            # A relevant item that is excluded is missed.
+            missed = valid & xp.gather(excluded, ids) & (self.relevance > 0)
+            num_candidates = num_candidates - xp.count_nonzero(excluded) + count(missed)
+            scores = _without_excluded(scores, excluded)
+        relevant_scores = xp.gather(scores, ids)
+        relevance = xp.where(valid, self.relevance, 0)
+        judged = Items(relevance, valid, valid & is_retrieved(relevant_scores), None)
+        num_retrieved, num_nan = _numbers_of_retrieved_and_nan(scores)
+        if tie_breaking.is_exact and relevant.shape[1] == 1:
+            counts = _rank_counts(scores, relevant_scores, num_retrieved, num_nan)
+            ranked, ties = rank_by_counts(counts, judged, depth, tie_breaking)
+        else:
+
+            def gain_of(gain):
+                nothing = xp.zeros_like(scores, xp.float64)
+                # The maximum, since padding has the id of a different item.
+                return xp.scatter_max(nothing, ids, gain(judged))
+
+            ranked, ties = rank_by_score(
+                scores,
+                depth,
+                tie_breaking,
+                first_query,
+                lambda order: _relevant_at(order, ids, judged),
+                gain_of,
+                judged.retrieved,
+                lambda where: xp.gather(where, ids),
+            )
+        return RankedLists(
+            ranked=ranked,
+            judged=judged,
+            ties=ties,
+            query_weights=self.query_weights,
+            deepest=deepest,
+            num_retrieved=num_retrieved,
+            num_judged=num_judged(judged, num_candidates),
         )
-        tied = xp.count_nonzero(self.scores >= relevant_scores) - above
-        tied = xp.where(relevant_is_nan, counts.num_nan, tied)
-        above, tied = (xp.astype(n, xp.int64)[:, xp.newaxis] for n in (above, tied))
-        return rank_by_counts(RankCounts(above, tied), judged, depth, tie_breaking)
+
+    def recommend(
+        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
+    ) -> Recommended:
+        """The items of the catalogue with the highest scores."""
+        scores = self.scores
+        if self.exclude is not None:
+            scores = _without_excluded(scores, _are_excluded(scores, self.exclude))
+        found = recommend_by_score(scores, deepest, tie_breaking, first_query)
+        return dataclasses.replace(found, query_weights=self.query_weights)
 
 
-def _is_nan(scores: Array) -> Array:
-    is_float = xp.is_floating(scores)
-    return xp.isnan(scores) if is_float else xp.zeros_like(scores, xp.bool)
+def _are_excluded(scores: Array, exclude: Array) -> Array:
+    """Which items of the catalogue are excluded for each query, bool `[B, V]`."""
+    size = xp.shape(scores, out_type=xp.int64)[1]
+    is_item = (exclude >= 0) & (exclude < size)
+    # Padding among the ids goes to an additional column, which is cut off again.
+    items = xp.where(is_item, exclude, size)
+    nothing = xp.zeros_like(scores[:, :1], xp.bool)
+    nothing = xp.concat([xp.zeros_like(scores, xp.bool), nothing], axis=1)
+    return xp.scatter(nothing, items, True)[:, :-1]
 
 
-def _counts(scores: Array) -> _ScoreCounts:
+def _without_excluded(scores: Array, excluded: Array) -> Array:
+    return xp.select(~excluded, scores, lowest_score(scores))
+
+
+def _numbers_of_retrieved_and_nan(scores: Array) -> tuple[Array, Array]:
+    """How many scores of each query are not -inf, and NaN, both float64 `[B]`."""
+
     def count_both():
         return xp.count_nonzero(is_retrieved(scores)), xp.count_nonzero(_is_nan(scores))
 
     if not xp.is_floating(scores):
-        return _ScoreCounts(*count_both())
+        return count_both()
     # One pass shows that all scores are finite, which they nearly always are. (A sum
     # that overflows only costs the second pass.)
     sums = xp.sum(scores, axis=1)
     size = xp.astype(xp.shape(scores)[1], xp.float64)
-    num_retrieved, num_nan = xp.cond(
+    return xp.cond(
         xp.all(xp.isfinite(sums)),
         lambda: (
             size + xp.zeros_like(sums, xp.float64),
@@ -243,10 +227,30 @@ def _counts(scores: Array) -> _ScoreCounts:
         ),
         count_both,
     )
-    return _ScoreCounts(num_retrieved, num_nan)
 
 
-def _found_in(order: Array, ids: Array, judged: Items) -> Items:
+def _is_nan(scores: Array) -> Array:
+    is_float = xp.is_floating(scores)
+    return xp.isnan(scores) if is_float else xp.zeros_like(scores, xp.bool)
+
+
+def _rank_counts(
+    scores: Array, relevant_scores: Array, num_retrieved: Array, num_nan: Array
+) -> RankCounts:
+    """The items around the one relevant item of each query."""
+    relevant_is_nan = _is_nan(relevant_scores[:, 0])
+    above = xp.where(
+        relevant_is_nan,
+        num_retrieved - num_nan,  # NaN ranks below every number
+        xp.count_nonzero(scores > relevant_scores),
+    )
+    tied = xp.count_nonzero(scores >= relevant_scores) - above
+    tied = xp.where(relevant_is_nan, num_nan, tied)
+    above, tied = (xp.astype(n, xp.int64)[:, xp.newaxis] for n in (above, tied))
+    return RankCounts(above, tied)
+
+
+def _relevant_at(order: Array, ids: Array, judged: Items) -> Items:
     """The relevant items among those at ranks 1 ... D. Other items have the label 0."""
     highest = np.iinfo(xp.dtype_of(order)).max
     ids = xp.where(judged.retrieved, xp.astype(ids, order.dtype), highest)
@@ -261,13 +265,6 @@ def _found_in(order: Array, ids: Array, judged: Items) -> Items:
     is_here = xp.equal(xp.gather(ids, position), order)
     labels = xp.where(is_here, xp.gather(labels, position), 0)
     return Items(labels, is_here, is_here, None)
-
-
-def _in_catalogue(scores: Array, ids: Array, gains: Array) -> Array:
-    """The gain of each item of the catalogue, float64 `[B, V]`."""
-    nothing = xp.zeros_like(scores, xp.float64)
-    # The maximum, since padding has the id of a different item.
-    return xp.scatter_max(nothing, ids, gains)
 
 
 def read_catalogue(
@@ -296,7 +293,13 @@ def read_catalogue(
     steps = keras_mask_of(y_pred)
     if sample_weight is steps:
         sample_weight = None  # Keras 2 also passes its mask as weights
-    scores = _as_scores(y_pred, library)
+    given = dense("`y_pred`", y_pred, as_scores, padding=0, library=library)
+    if given.row_lengths is not None:
+        raise ValueError(
+            "Scores of a catalogue must be dense, one for each item. Received: rows of "
+            "unequal length."
+        )
+    scores = given.tensor
     relevant = as_ids("`y_true`", y_true, library=library)
     if relevance is not None:
         relevance = as_relevance(relevance, relevant)
@@ -304,73 +307,62 @@ def read_catalogue(
     received = (
         f"Received: y_true of shape {relevant.shape}, y_pred of shape {scores.shape}."
     )
-    if scores.ndim not in (2, 3) or relevant.ndim not in (
-        scores.ndim - 1,
-        scores.ndim,
-    ):
+    if scores.ndim not in (2, 3) or scores.ndim - relevant.ndim not in (0, 1):
         raise ValueError(
             "With inputs='catalogue', scores must have shape [B, V], with ids [B] or "
             "[B, M]; or shape [B, T, V], with ids [B, T] or [B, T, M]. "
             f"{received}"
         )
-    scores = _at_least_one_item(scores, received)
+    scores = _with_an_item(
+        scores, f"A catalogue must have at least one item. {received}"
+    )
     if relevant.ndim == scores.ndim - 1:
         relevant = relevant[..., xp.newaxis]
-    relevant = _queries_like(
-        scores,
-        relevant,
-        f"Ids and scores must be for the same number of queries. {received}",
-    )
+    error = f"Ids and scores must be for the same number of queries. {received}"
+    relevant = _queries_like(scores, relevant, error)
     if steps is not None and scores.ndim == 3:
         relevant = xp.where(xp.reshape(steps, [-1, 1]), relevant, PADDING)
-    if exclude is not None:
-        exclude = as_ids("'exclude'", exclude, library=library).tensor
-        error = (
-            "'exclude' must have shape [B, E] for scores [B, V], or [B, T, E] for "
-            f"scores [B, T, V]. Received: shape {exclude.shape} for {scores.shape}."
-        )
-        if exclude.ndim != scores.ndim:
-            raise ValueError(error)
-        exclude = _queries_like(scores, exclude, error)
     return CatalogueLists(
-        _rows(scores),
+        _steps_as_queries(scores),
         relevant,
         relevance_of(relevant, relevance),
-        exclude,
-        query_weights=_weights(sample_weight, scores),
+        _read_excluded(exclude, scores, library),
+        query_weights=_weights_of_steps(sample_weight, scores),
     )
 
 
-def _as_scores(y_pred: Any, library: Library) -> Array:
-    given = dense("`y_pred`", y_pred, as_scores, padding=0, library=library)
-    if given.row_lengths is not None:
-        raise ValueError(
-            "Scores of a catalogue must be dense, one for each item. Received: rows of "
-            "unequal length."
-        )
-    return given.tensor
-
-
-def _at_least_one_item(scores: Array, received: str) -> Array:
-    error = f"A catalogue must have at least one item. {received}"
+def _with_an_item(scores: Array, error: str) -> Array:
     if scores.shape[-1] == 0:
         raise ValueError(error)
     if scores.shape[-1] is not None:
         return scores
-    from tfrankmetrics.inputs.read_tensors import identity
+    from tfrankmetrics.inputs.read_tensors import with_an_item
 
-    with required(xp.shape(scores)[-1] > 0, error):
-        return identity(scores)
+    return with_an_item(scores, error)
+
+
+def _read_excluded(exclude: Any, scores: Array, library: Library) -> Array | None:
+    """The ids of the items that are excluded from each query, `[B, E]`."""
+    if exclude is None:
+        return None
+    exclude = as_ids("'exclude'", exclude, library=library).tensor
+    error = (
+        "'exclude' must have shape [B, E] for scores [B, V], or [B, T, E] for "
+        f"scores [B, T, V]. Received: shape {exclude.shape} for {scores.shape}."
+    )
+    if exclude.ndim != scores.ndim:
+        raise ValueError(error)
+    return _queries_like(scores, exclude, error)
 
 
 def _queries_like(scores: Array, ids: Array, error: str) -> Array:
     """Ids `[B, M]` or `[B, T, M]` as rows; they must match the scores in B and T."""
     known = (*scores.shape[:-1], None)
     shape = xp.concat([xp.shape(scores)[:-1], xp.shape(ids)[-1:]], axis=0)
-    return _rows(require_shape(ids, known, shape, error))
+    return _steps_as_queries(require_shape(ids, known, shape, error))
 
 
-def _rows(steps: Array) -> Array:
+def _steps_as_queries(steps: Array) -> Array:
     """`[B, T, N]` as `[B * T, N]`: each step of a sequence is a query."""
     if steps.ndim == 2:
         return steps
@@ -378,11 +370,9 @@ def _rows(steps: Array) -> Array:
     return xp.reshape(steps, [-1, size])
 
 
-def _weights(sample_weight: Any, scores: Array) -> Array | None:
+def _weights_of_steps(sample_weight: Any, scores: Array) -> Array | None:
     """One weight per query; each step has the weight of its sequence."""
-    if sample_weight is None:
-        return None
-    if scores.ndim == 2:
+    if sample_weight is None or scores.ndim == 2:
         return query_weights(sample_weight, scores)
     steps = scores[:, :, 0]
     given = dense_weights(sample_weight, library=xp.library_of(scores))
@@ -392,22 +382,6 @@ def _weights(sample_weight: Any, scores: Array) -> Array | None:
             f"which is {steps.shape}. Received: shape {given.shape}."
         )
         given = require_shape(given, steps.shape, xp.shape(steps), error)
-        return query_weights(xp.reshape(given, [-1]), _rows(scores))
+        return query_weights(xp.reshape(given, [-1]), _steps_as_queries(scores))
     weights = query_weights(sample_weight, scores)[:, xp.newaxis]
     return xp.reshape(weights * xp.ones_like(steps, weights.dtype), [-1])
-
-
-def _excluded(scores: Array, exclude: Array) -> Array:
-    """Which items of the catalogue are excluded for each query, bool `[B, V]`."""
-    size = xp.shape(scores, out_type=xp.int64)[1]
-    is_item = (exclude >= 0) & (exclude < size)
-    # Padding among the ids goes to an additional column, which is cut off again.
-    items = xp.where(is_item, exclude, size)
-    nothing = xp.zeros_like(scores[:, :1], xp.bool)
-    nothing = xp.concat([xp.zeros_like(scores, xp.bool), nothing], axis=1)
-    return xp.scatter(nothing, items, True)[:, :-1]
-
-
-def _without(excluded: Array, scores: Array) -> Array:
-    """Scores with the lowest score for excluded items."""
-    return xp.select(~excluded, scores, lowest_score(scores))

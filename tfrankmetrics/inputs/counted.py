@@ -39,10 +39,7 @@ class CountedLists(Lists):
         super().require_valid_values()
 
     def rank(
-        self,
-        deepest: int | None,
-        tie_breaking: TieBreaking,
-        first_query: Array | int,
+        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
     ) -> RankedLists:
         """The relevant items by rank, down to the deepest cutoff."""
         if deepest is None:

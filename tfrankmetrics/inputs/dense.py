@@ -1,6 +1,6 @@
-"""Arguments as dense arrays of one library, and what their shapes must be.
+"""The arguments of users as dense arrays of one library, and what their shapes must be.
 
-`read_arrays.py` reads arrays and Python lists, and `read_tensors.py` tensors.
+`read_tensors.py` does the same for tensors, and is imported only for these.
 """
 
 from __future__ import annotations
@@ -9,15 +9,60 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import zip_longest
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.values import FIRST_INEXACT, first_index
+from tfrankmetrics.columns.values import (
+    FIRST_INEXACT,
+    as_list,
+    first_index,
+    from_pytorch,
+    refuse_masked_arrays,
+    refuse_rounded_integers,
+    without_decimals,
+)
 from tfrankmetrics.graphs import executing_eagerly
-from tfrankmetrics.inputs.read_arrays import Dense, read_array
+
+
+class Dense(NamedTuple):
+    """One argument as a dense array, with its row lengths if it was ragged."""
+
+    name: str
+    tensor: Array
+    padding: float | bool
+    row_lengths: Array | None = None
+
+    def as_batch(self) -> Dense:
+        """One list, `[N]`, as the only row of an array."""
+        return self._replace(tensor=self.tensor[xp.newaxis])
+
+    def as_ragged(self) -> Dense:
+        """Marks rows of equal length as ragged: Python lists carry no padding."""
+        size = xp.shape(self.tensor, out_type=xp.int64)
+        lengths = xp.full(size[:1], size[1], like=self.tensor)
+        return self._replace(row_lengths=lengths)
+
+    def padded_to(self, width: Array) -> Dense:
+        """Pads a ragged array to the width of a dense one."""
+        array = self.tensor
+        missing = xp.maximum(width - xp.shape(array)[1], 0)
+        padding = xp.astype(self.padding, array.dtype, like=array)
+        widths = [[0, 0], [0, missing], *[[0, 0]] * (array.ndim - 2)]
+        return self._replace(tensor=xp.pad(array, widths, constant_values=padding))
+
+    def with_shape_of(self, other: Dense, contents: str, error: str) -> Array:
+        """The array, which must have the shape and rows of `other`.
+
+        `contents` names the contents of the other array in the errors about rows.
+        """
+        known, shape = other.tensor.shape, xp.shape(other.tensor)
+        if self.row_lengths is None:
+            return require_shape(self.tensor, known, shape, error)
+        with _required_same_rows(self, other, contents):
+            return require_shape(self.padded_to(shape[1]).tensor, known, shape, error)
 
 
 def has_tensor(*arguments: Any) -> bool:
@@ -42,12 +87,64 @@ def dense(
 
     The result is an array of the library.
     """
-    if library == "tensorflow" == xp.library_of(data):
-        return _tensors().read_tensor(name, data, convert, padding)
-    if library == "jax" == xp.library_of(data):
-        return Dense(name, convert(data), padding)
-    read = read_array(name, data, convert, padding)
+    if library != "numpy" and library == xp.library_of(data):
+        if library == "jax":
+            return Dense(name, convert(data), padding)
+        tensor, row_lengths = _tensors().read_tensor(name, data, convert, padding)
+        return Dense(name, tensor, padding, row_lengths)
+    read = _read_array(name, data, convert, padding)
     return read._replace(tensor=xp.in_library(library, read.tensor))
+
+
+def _read_array(
+    name: str, data: Any, convert: Callable, padding: float | bool
+) -> Dense:
+    """Anything array-like as an array of NumPy."""
+    refuse_masked_arrays(name, data)
+    data = as_list(from_pytorch(data))
+    try:
+        array = np.asarray(data)
+    except ValueError:  # rows of unequal length
+        array = np.empty(0, object)
+    array = without_decimals(array)
+    if array.dtype == object:
+        return _read_rows(name, data, convert, padding)
+    refuse_rounded_integers(name, data, array)
+    is_long = array.dtype.kind == "f" and array.dtype.itemsize > 8
+    if is_long or array.dtype.kind in "SUMm":
+        first = f"{array.flat[:1].tolist()[0]!r}, of dtype " if array.size else ""
+        are_ids = array.dtype.kind in "SU" and name in ("`y_true`", "`y_pred`")
+        hint = " If they are ids of items, pass inputs='ids'." if are_ids else ""
+        raise ValueError(
+            f"{name} must hold real numbers of at most 64 bits. Received: {first}"
+            f"{array.dtype}.{hint}"
+        )
+    return Dense(name, convert(array), padding)
+
+
+def _read_rows(name: str, data: Any, convert: Callable, padding: float | bool) -> Dense:
+    """Rows of unequal length as an array with padding."""
+    try:
+        rows = [np.asarray(from_pytorch(row)) for row in data]
+        values = np.concatenate([row for row in rows if row.size] or rows)
+    except (TypeError, ValueError):
+        rows, values = [], np.empty(0, object)
+    values = without_decimals(values)
+    if values.dtype.name == "bfloat16":  # not a dtype of NumPy itself
+        values = values.astype(np.float32)
+    if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
+        is_array = isinstance(data, np.ndarray)
+        hint = " It has the dtype object: convert it to float." if is_array else ""
+        raise ValueError(
+            f"{name} must be an array of numbers, or a list of lists of numbers, of at "
+            f"most 64 bits each. Received: {data!s:.200}.{hint}"
+        )
+    values = convert(values)
+    lengths = np.array([len(row) for row in rows], np.int64)
+    shape = len(lengths), lengths.max(initial=0), *values.shape[1:]
+    array = np.full(shape, padding, values.dtype)
+    array[np.arange(shape[1]) < lengths[:, np.newaxis]] = values
+    return Dense(name, array, padding, lengths)
 
 
 def _tensors() -> ModuleType:
@@ -69,8 +166,8 @@ def as_scores(scores: Array) -> Array:
     """Scores in a dtype that holds them exactly, so that rounding creates no ties."""
     dtype = xp.dtype_of(scores)
     if xp.is_floating(scores):
-        kept = xp.float64 if dtype == xp.float64 else xp.float32
-        return xp.without_denormals(xp.astype(scores, kept))
+        exact = xp.float64 if dtype == xp.float64 else xp.float32
+        return xp.without_denormals(xp.astype(scores, exact))
     if dtype.kind not in "iu" or dtype == np.uint64:
         hint = " Cast them to int64." if dtype == np.uint64 else ""
         raise ValueError(
@@ -101,44 +198,13 @@ def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
         )
 
 
-def padded_to(argument: Dense, width: Array) -> Dense:
-    """Pads a ragged array to the width of a dense one."""
-    array = argument.tensor
-    missing = xp.maximum(width - xp.shape(array)[1], 0)
-    padding = xp.astype(argument.padding, array.dtype, like=array)
-    widths = [[0, 0]] * array.ndim
-    widths[1] = [0, missing]
-    padded = xp.pad(array, widths, constant_values=padding)
-    return argument._replace(tensor=padded)
-
-
-def as_ragged(argument: Dense) -> Dense:
-    """Marks rows of equal length as ragged: Python lists carry no padding."""
-    size = xp.shape(argument.tensor, out_type=xp.int64)
-    lengths = xp.full(size[:1], size[1], like=argument.tensor)
-    return argument._replace(row_lengths=lengths)
-
-
-def with_shape_of(other: Dense, argument: Dense, contents: str, error: str) -> Array:
-    """The array of `argument`, which must have the shape and rows of `other`.
-
-    `contents` names the contents of the other array in the errors about rows.
-    """
-    shape = xp.shape(other.tensor)
-    if argument.row_lengths is None:
-        return require_shape(argument.tensor, other.tensor.shape, shape, error)
-    with _required_same_rows(argument, other, contents):
-        tensor = padded_to(argument, shape[1]).tensor
-        return require_shape(tensor, other.tensor.shape, shape, error)
-
-
 def require_shape(array: Array, known: Any, shape: Any, error: str) -> Array:
     """Checks the shape of an array: known sizes now, others when the graph runs."""
     if not xp.has_shape(array, known):
         raise ValueError(error)
     if not xp.is_tensor(array):
         return array
-    return _tensors().require_shape(array, known, shape, error)
+    return _tensors().with_shape(array, known, shape, error)
 
 
 def _required_same_rows(
@@ -153,7 +219,7 @@ def _required_same_rows(
         f"The rows of {argument.name} must be as long as the rows of the {contents}."
     )
     lengths: tuple[Any, Any] = (other.row_lengths, argument.row_lengths)
-    if in_graph(*lengths):
+    if has_tensor(*lengths) and not executing_eagerly():
         return _tensors().required_same_lengths(*lengths, error)
     rows = zip_longest(*map(np.asarray, lengths))
     for row, (expected, received) in enumerate(rows):
@@ -163,23 +229,6 @@ def _required_same_rows(
                 f"{received} values of {argument.name}."
             )
     return nullcontext()
-
-
-def required(condition: Any, error: str) -> AbstractContextManager:
-    """Raises ValueError now; in a graph, delays the operations within until the check.
-
-    The graph raises InvalidArgumentError with the same message when it runs.
-    """
-    if in_graph(condition):
-        return _tensors().required(condition, error)
-    if not condition:
-        raise ValueError(error)
-    return nullcontext()
-
-
-def in_graph(*arguments: Any) -> bool:
-    """Whether one of the arguments is a tensor without a value yet."""
-    return has_tensor(*arguments) and not executing_eagerly()
 
 
 def first_value(where: np.ndarray, values: Array) -> str:

@@ -42,13 +42,13 @@ LABEL_FACTS: Mapping[str, Callable[[Array], Array]] = {
 }
 SCORE_FACTS: Mapping[str, Callable[[Array], Array]] = {
     "NaN": lambda scores: xp.not_equal(scores, scores),
-    "no grades": lambda scores: ~_are_grades(scores),
+    "no grades": lambda scores: ~are_grades(scores),
     "zeros": lambda scores: xp.equal(scores, 0),
 }
 OF_SCORES = "scores", *SCORE_FACTS
 
 
-def _are_grades(scores: Array) -> Array:
+def are_grades(scores: Array) -> Array:
     """Whether each score is 0, 1, 2, 3 or 4."""
     grades = xp.clip(xp.floor(xp.astype(scores, xp.float64)), 0, 4)
     return xp.equal(xp.astype(grades, scores.dtype), scores)

@@ -30,6 +30,7 @@ from tfrankmetrics.inputs.relevant_ids import (
     require_finite_relevance,
 )
 from tfrankmetrics.inputs.weights import query_weights
+from tfrankmetrics.inputs.whole_data import warn_if_no_id_matches, warn_if_no_ids
 from tfrankmetrics.ranking.items import Items, count
 from tfrankmetrics.ranking.ranked_items import depth_for
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -76,6 +77,19 @@ class IdLists(Lists):
         require_finite_relevance(self.relevance)
         super().require_valid_values()
 
+    def require_items(self, number: int, metric: str) -> None:
+        """Raises ValueError for a recommended id that is not below a number."""
+        require_below(number, metric, np.asarray(self.recommended))
+
+    def warn_of_mistakes(
+        self, y_true: Any, reads_judgments: bool, is_complete: bool
+    ) -> None:
+        """Warns of a 0 or 1 for each item, and of ids none of which match."""
+        warn_if_no_ids(y_true)
+        if is_complete:
+            relevant, recommended = map(np.asarray, (self.relevant, self.recommended))
+            warn_if_no_id_matches(relevant, recommended)
+
     def ascending_relevant(self) -> tuple[Array, Array]:
         """The relevant ids in ascending order, at least one, and their relevance."""
         relevant, relevance = (
@@ -86,10 +100,7 @@ class IdLists(Lists):
         return xp.gather(relevant, by_id), xp.gather(relevance, by_id)
 
     def rank(
-        self,
-        deepest: int | None,
-        tie_breaking: TieBreaking,
-        first_query: Array | int,
+        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
     ) -> RankedLists:
         """The recommended items in their order, and the relevant items they miss.
 
@@ -106,16 +117,16 @@ class IdLists(Lists):
         is_first &= ascending != PADDING
         # A search, since a comparison of all pairs would require a tensor [B, K, M].
         last = xp.shape(ascending)[1] - 1
-        place = xp.searchsorted(ascending, self.recommended)
-        place = xp.minimum(place, xp.astype(last, place.dtype, like=place))
-        is_match = xp.equal(xp.gather(ascending, place), self.recommended)
+        position = xp.searchsorted(ascending, self.recommended)
+        position = xp.minimum(position, xp.astype(last, position.dtype, like=position))
+        is_match = xp.equal(xp.gather(ascending, position), self.recommended)
         is_match &= is_recommended
         if not self.count_repeats:
             is_match &= ~is_repeated(self.recommended)
-        of_recommended = xp.where(is_match, xp.gather(relevance, place), 0)
+        of_recommended = xp.where(is_match, xp.gather(relevance, position), 0)
         is_found = xp.scatter_max(
             xp.zeros_like(relevance),
-            xp.astype(place, xp.int64),
+            xp.astype(position, xp.int64),
             xp.astype(is_match, xp.float64),
         )
         is_missed = is_first & xp.equal(is_found, 0)
@@ -136,20 +147,13 @@ class IdLists(Lists):
         )
 
     def recommend(
-        self,
-        deepest: int | None,
-        tie_breaking: TieBreaking,
-        first_query: Array | int,
+        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
     ) -> Recommended:
         """The recommended items, without ties."""
         ids = self.recommended[:, : depth_for(deepest, self.recommended)]
         return Recommended(
             at_ranks=ids, exists=ids != PADDING, query_weights=self.query_weights
         )
-
-    def require_items(self, number: int, metric: str) -> None:
-        """Raises ValueError for a recommended id that is not below a number."""
-        require_below(number, metric, np.asarray(self.recommended))
 
 
 def _follows_padding(ids: Array) -> Array:
@@ -204,14 +208,11 @@ def read_ids(
         "Relevant and recommended ids must be for the same number of queries. "
         f"{received}",
     )
-    weights = None
-    if sample_weight is not None:
-        weights = query_weights(sample_weight, recommended)
     return IdLists(
         relevant=relevant,
         relevance=relevance_of(relevant, relevance),
         recommended=recommended,
-        query_weights=weights,
+        query_weights=query_weights(sample_weight, recommended),
         count_repeats=count_repeats,
     )
 
@@ -250,8 +251,10 @@ def as_integer_ids(
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
         return y_true, y_pred  # an error that `from_dict` raises
-    ids = _listed_sets(_as_rows(y_true["ids"] if is_dict else y_true))
-    y_pred = _as_rows(y_pred)
+    ids = _as_nested(y_true["ids"] if is_dict else y_true)
+    if isinstance(ids, (list, tuple)):
+        ids = [[*row] if _is_set(row) else row for row in ids]
+    y_pred = _as_nested(y_pred)
     require_ordered(y_pred)
     kinds = [kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None]
     if len({*kinds}) > 1:
@@ -261,14 +264,14 @@ def as_integer_ids(
         )
     if not {*kinds} <= {int}:
         numbers = IdNumbers() if numbers is None else numbers
-        y_pred = _numbered(y_pred, kinds[0], numbers.of_recommended)
-        ids = _numbered(ids, kinds[0], numbers.of_relevant)
+        y_pred = _map_ids(numbers.of_recommended, y_pred, kinds[0])
+        ids = _map_ids(numbers.of_relevant, ids, kinds[0])
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
 
 
 def require_ordered(y_pred: Any) -> None:
     """Raises ValueError for recommended ids in sets."""
-    if _has_set(y_pred):
+    if isinstance(y_pred, (list, tuple)) and any(map(_is_set, y_pred)):
         raise ValueError(
             "Recommended ids must be in order, the best first. Received: a set, which "
             "is unordered."
@@ -277,27 +280,30 @@ def require_ordered(y_pred: Any) -> None:
 
 def as_positions(data: Any, rows: Codes) -> Any:
     """Nested lists of ids as nested lists of their rows, and -1 for padding."""
-    data = _as_rows(data)
-    if _is_nested(data):
-        return [as_positions(item, rows) for item in data]
-    if _is_set(data):
-        return [rows[item] for item in data]
-    if isinstance(data, numbers.Number) and data == PADDING:
-        return PADDING
-    _require_hashable(data)
-    return rows[data]
+
+    def row_of(item: Any) -> int:
+        is_padding = isinstance(item, numbers.Number) and item == PADDING
+        return PADDING if is_padding else rows[item]
+
+    return _map_ids(row_of, data)
 
 
-def _numbered(data: Any, kind: type, number: Callable[[Any], int]) -> Any:
-    """Nested lists of ids of one type as nested lists of their numbers."""
-    if _is_nested(data):
-        return [_numbered(item, kind, number) for item in data]
+def _map_ids(function: Callable[[Any], int], data: Any, kind: type = object) -> Any:
+    """A function of each id in nested lists, all of which are of one type."""
+    if not isinstance(data, str):  # as most ids are
+        data = _as_nested(data)
+        if _is_nested(data) or _is_set(data):
+            return [_map_ids(function, item, kind) for item in data]
     if not isinstance(data, kind):
         raise ValueError(
             f"Ids must all have the same type. Received: {data!r} and others."
         )
-    _require_hashable(data)
-    return number(data)
+    if not isinstance(data, Hashable):
+        raise ValueError(
+            "Ids must be integers, strings or of another hashable type. "
+            f"Received: {data!s:.200}."
+        )
+    return function(data)
 
 
 def _is_nested(data: Any) -> bool:
@@ -306,30 +312,11 @@ def _is_nested(data: Any) -> bool:
     return is_sequence and not isinstance(data, (str, bytes))
 
 
-def _require_hashable(data: Any) -> None:
-    if not isinstance(data, Hashable):
-        raise ValueError(
-            "Ids must be integers, strings or of another hashable type. "
-            f"Received: {data!s:.200}."
-        )
-
-
-def _has_set(rows: Any) -> bool:
-    return isinstance(rows, (list, tuple)) and any(map(_is_set, rows))
-
-
-def _listed_sets(rows: Any) -> Any:
-    """Rows with a list for each set."""
-    if not _has_set(rows):
-        return rows
-    return [list(row) if _is_set(row) else row for row in rows]
-
-
 def _is_set(data: Any) -> bool:
     return isinstance(data, (set, frozenset))
 
 
-def _as_rows(data: Any) -> Any:
+def _as_nested(data: Any) -> Any:
     """Columns of a table and tensors of strings as arrays or lists."""
     data = as_list(data)
     if xp.is_tensor(data) and data.dtype.name == "string":

@@ -14,25 +14,29 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.values import LABEL_RULE
+from tfrankmetrics.columns.values import LABEL_RULE, from_pytorch
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.dense import (
+    Dense,
     as_float64,
-    as_ragged,
     as_scores,
     dense,
     first_value,
-    padded_to,
     require_keys,
-    with_shape_of,
 )
+from tfrankmetrics.inputs.facts import Facts, flat_lists
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.inputs.read_arrays import Dense
+from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.inputs.relevant_ids import as_ids, require_below
 from tfrankmetrics.inputs.weights import (
     as_weights,
     query_or_item_weights,
     require_valid_weights,
+)
+from tfrankmetrics.inputs.whole_data import (
+    flat_numbers,
+    warn_if_all_judged,
+    warn_if_rankings,
 )
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
@@ -82,14 +86,47 @@ class LabelLists(Lists):
         require_valid_weights(self.item_weights)
         super().require_valid_values()
 
+    def require_items(self, number: int, metric: str) -> None:
+        """Raises ValueError for the number of an item that is not below a number."""
+        if self.item_ids is not None:
+            ids = np.asarray(self.item_ids)[np.asarray(self.valid)]
+            require_below(number, metric, ids)
+
+    def warn_of_mistakes(
+        self, y_true: Any, reads_judgments: bool, is_complete: bool
+    ) -> None:
+        """Warns of ranks, and if `judged` cannot tell unjudged items from padding."""
+        warn_if_all_judged(reads_judgments, self.judged)
+        warn_if_rankings(self.scores)
+
+    def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
+        """The facts about labels, scores, lists and weights."""
+        valid, labels = np.asarray(self.valid), np.asarray(self.labels)
+        judged = valid if self.judged is None else np.asarray(self.judged)
+        has_mask = mask is not None or isinstance(y_true, Mapping)
+        given = None if has_mask else flat_numbers(y_true)
+        if given is None:  # a mask decides, rather than labels below 0
+            given = labels[judged]
+        thresholds = () if self.has_subtopics else rules.thresholds
+        facts = Facts.of_labels(given.ravel(), thresholds)
+        facts += Facts.of_scores(np.asarray(self.scores)[valid])
+        facts += Facts.of_lengths(np.count_nonzero(judged, axis=1))
+        if self.has_subtopics:
+            labels = labels.max(axis=2)
+        if rules.rank_zero_weights and self.item_weights is not None:
+            weights = np.asarray(self.item_weights)[judged]
+            queries = np.nonzero(judged)[0]
+            facts += Facts.of_weights(queries, labels[judged], weights)
+        if not has_mask and _is_one_list(y_true):
+            facts += {"flat lists": float(flat_lists(labels[0], judged[0]))}
+        return facts
+
     def without_zero_weights(self) -> LabelLists:
         """The lists without items of weight 0, if items have weights."""
         if self.item_weights is None:
             return self
         has_weight = xp.not_equal(self.item_weights, 0)  # NaN stays NaN
-        is_of_item = (
-            has_weight if self.labels.ndim == 2 else has_weight[..., xp.newaxis]
-        )
+        is_of_item = has_weight[..., xp.newaxis] if self.has_subtopics else has_weight
         return dataclasses.replace(
             self,
             labels=xp.where(is_of_item, self.labels, 0),
@@ -99,13 +136,16 @@ class LabelLists(Lists):
         )
 
     def rank(
-        self,
-        deepest: int | None,
-        tie_breaking: TieBreaking,
-        first_query: Array | int,
+        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
     ) -> RankedLists:
         """Ranks each list by descending score, down to the deepest cutoff."""
-        scores = xp.select(self.valid, self.scores, lowest_score(self.scores))
+        if tie_breaking.gain is not None and self.item_weights is not None:
+            raise ValueError(
+                "ties='best' and ties='worst' require one weight per query, since "
+                "weights of items change which order is the best. Received: one weight "
+                "per item. Pass weights [B], or use ties='expected'."
+            )
+        scores = self._scores_to_rank()
         retrieved = is_retrieved(scores)
         num_retrieved = count(retrieved)
         depth = depth_for(deepest, scores)
@@ -125,12 +165,6 @@ class LabelLists(Lists):
         judged = Items(
             self.labels, self.valid, retrieved, self.item_weights, self.judged
         )
-        if tie_breaking.gain is not None and self.item_weights is not None:
-            raise ValueError(
-                "ties='best' and ties='worst' require one weight per query, since "
-                "weights of items change which order is the best. Received: one weight "
-                "per item. Pass weights [B], or use ties='expected'."
-            )
         ranked, ties = rank_by_score(
             scores,
             depth,
@@ -152,29 +186,29 @@ class LabelLists(Lists):
         )
 
     def recommend(
-        self,
-        deepest: int | None,
-        tie_breaking: TieBreaking,
-        first_query: Array | int,
+        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
     ) -> Recommended:
         """The items with the highest scores, in tables with a column of items."""
         if self.item_ids is None:
             return super().recommend(deepest, tie_breaking, first_query)
-        scores = xp.select(self.valid, self.scores, lowest_score(self.scores))
-        return recommend_by_score(
-            scores,
-            self.item_ids,
-            deepest,
-            tie_breaking,
-            first_query,
-            self.query_weights,
+        found = recommend_by_score(
+            self._scores_to_rank(), deepest, tie_breaking, first_query
+        )
+        return dataclasses.replace(
+            found, ids=self.item_ids, query_weights=self.query_weights
         )
 
-    def require_items(self, number: int, metric: str) -> None:
-        """Raises ValueError for the number of an item that is not below a number."""
-        if self.item_ids is not None:
-            ids = np.asarray(self.item_ids)[np.asarray(self.valid)]
-            require_below(number, metric, ids)
+    def _scores_to_rank(self) -> Array:
+        """The scores, with the lowest score for padding."""
+        return xp.select(self.valid, self.scores, lowest_score(self.scores))
+
+
+def _is_one_list(y_true: Any) -> bool:
+    """Whether labels have the shape `[N]`."""
+    try:
+        return np.ndim(from_pytorch(y_true)) == 1
+    except ValueError:  # lists of unequal length
+        return False
 
 
 def read_labels(
@@ -203,7 +237,14 @@ def read_labels(
     """
     item_ids = None
     if isinstance(y_true, Mapping):
-        y_true, mask, item_ids = _from_dict(y_true, mask)
+        require_keys(y_true, "labels", {"mask", "item_ids"})
+        if mask is not None and y_true.get("mask") is not None:
+            raise ValueError(
+                "Pass the mask once. Received: `mask` and a 'mask' in the dict "
+                "`y_true`."
+            )
+        mask = y_true.get("mask") if mask is None else mask
+        item_ids, y_true = y_true.get("item_ids"), y_true["labels"]
     keras_mask = keras_mask_of(y_pred)
     if sample_weight is keras_mask:
         sample_weight = None  # Keras 2 also passes its mask as weights
@@ -219,12 +260,11 @@ def read_labels(
         query_weights, item_weights = query_or_item_weights(
             sample_weight, labels, is_one_list
         )
-
     values = labels.tensor if subtopics is None else subtopics
     lists = _as_lists(values, labels.tensor, scores, valid, query_weights, item_weights)
     if item_ids is None:
         return lists
-    ids = _item_ids(item_ids, labels, is_one_list, library)
+    ids = _ids_of_items(item_ids, labels, is_one_list, library)
     return dataclasses.replace(lists, item_ids=ids)
 
 
@@ -274,42 +314,8 @@ def _as_lists(
     if item_weights is not None:
         item_weights = xp.where(valid, item_weights, 0)
     return LabelLists(
-        labels=values,
-        scores=scores,
-        valid=valid,
-        query_weights=query_weights,
-        item_weights=item_weights,
-        judged=judged,
+        values, scores, valid, item_weights, judged, query_weights=query_weights
     )
-
-
-def _from_dict(y_true: Mapping, mask: Any) -> tuple[Any, Any, Any]:
-    """The labels, the mask and the item ids."""
-    require_keys(y_true, "labels", {"mask", "item_ids"})
-    if mask is not None and y_true.get("mask") is not None:
-        raise ValueError(
-            "Pass the mask once. Received: `mask` and a 'mask' in the dict `y_true`."
-        )
-    mask = y_true.get("mask") if mask is None else mask
-    return y_true["labels"], mask, y_true.get("item_ids")
-
-
-def _item_ids(
-    item_ids: Any, labels: Dense, is_one_list: bool, library: Library
-) -> Array:
-    """The id of each item, `[B, N]`."""
-    ids = as_ids("'item_ids'", item_ids, library=library)
-    if is_one_list and ids.tensor.ndim == 1:
-        ids = ids._replace(tensor=ids.tensor[xp.newaxis])
-    error = (
-        "'item_ids' must be of the shape of the labels. Received: shape "
-        f"{ids.tensor.shape} for labels of shape {labels.tensor.shape}."
-    )
-    if ids.tensor.ndim != 2:
-        raise ValueError(error)
-    if labels.row_lengths is not None and ids.row_lengths is None:
-        ids = as_ragged(ids)
-    return with_shape_of(labels, ids, "labels", error)
 
 
 def _labels_and_scores(
@@ -330,8 +336,7 @@ def _labels_and_scores(
     ranks = labels.tensor.ndim, scores.tensor.ndim
     is_one_list = ranks == (1, 1)
     if is_one_list:
-        labels = labels._replace(tensor=labels.tensor[xp.newaxis])
-        scores = scores._replace(tensor=scores.tensor[xp.newaxis])
+        labels, scores = labels.as_batch(), scores.as_batch()
     elif ranks in ((2, 3), (3, 3)) and scores.tensor.shape[2] == 1:
         scores = scores._replace(tensor=xp.squeeze(scores.tensor, axis=2))
     elif ranks not in ((2, 2), (3, 2)):
@@ -346,9 +351,9 @@ def _labels_and_scores(
         )
     if labels.row_lengths is not None and scores.row_lengths is None:
         if isinstance(y_pred, (list, tuple)):
-            scores = as_ragged(scores)
+            scores = scores.as_ragged()
         else:
-            labels = padded_to(labels, xp.shape(scores.tensor)[1])
+            labels = labels.padded_to(xp.shape(scores.tensor)[1])
     subtopics = None
     if ranks[0] == 3:
         subtopics = labels.tensor
@@ -358,12 +363,8 @@ def _labels_and_scores(
             )
         labels = labels._replace(tensor=xp.max(subtopics, axis=2))
     error = f"Labels and scores must be of the same shape. {received}"
-    return (
-        labels,
-        subtopics,
-        with_shape_of(labels, scores, "labels", error),
-        is_one_list,
-    )
+    scores = scores.with_shape_of(labels, "labels", error)
+    return labels, subtopics, scores, is_one_list
 
 
 def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> Array:
@@ -375,12 +376,30 @@ def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> Array:
         f"Received: shape {given.tensor.shape}."
     )
     if is_one_list and given.tensor.ndim == 1:
-        given = given._replace(tensor=given.tensor[xp.newaxis])
-    valid = with_shape_of(labels, given, "labels", error)
+        given = given.as_batch()
+    valid = given.with_shape_of(labels, "labels", error)
     if labels.row_lengths is None:
         return valid
     positions = xp.arange(xp.shape(valid, out_type=xp.int64)[1], like=valid)
     return valid & (positions < labels.row_lengths[:, xp.newaxis])
+
+
+def _ids_of_items(
+    item_ids: Any, labels: Dense, is_one_list: bool, library: Library
+) -> Array:
+    """The id of each item, `[B, N]`."""
+    ids = as_ids("'item_ids'", item_ids, library=library)
+    if is_one_list and ids.tensor.ndim == 1:
+        ids = ids.as_batch()
+    error = (
+        "'item_ids' must be of the shape of the labels. Received: shape "
+        f"{ids.tensor.shape} for labels of shape {labels.tensor.shape}."
+    )
+    if ids.tensor.ndim != 2:
+        raise ValueError(error)
+    if labels.row_lengths is not None and ids.row_lengths is None:
+        ids = ids.as_ragged()
+    return ids.with_shape_of(labels, "labels", error)
 
 
 def _as_labels(labels: Array) -> Array:

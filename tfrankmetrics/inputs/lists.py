@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
+from tfrankmetrics.inputs.facts import Facts
+from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.inputs.weights import require_valid_weights
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Recommended
@@ -67,6 +69,19 @@ class Lists:
 
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError if the items do not fit into a catalog of this size."""
+
+    def warn_of_mistakes(
+        self, y_true: Any, reads_judgments: bool, is_complete: bool
+    ) -> None:
+        """Warns of data that are probably a mistake; `is_complete` if all are here.
+
+        `y_true` are the labels or ids as passed, and `reads_judgments` is whether a
+        metric distinguishes judged items from others.
+        """
+
+    def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
+        """The facts about lists that NumPy holds, and about `y_true` as passed."""
+        return Facts()
 
     def without_zero_weights(self: T) -> T:
         """The lists without items of weight 0, if items have weights."""

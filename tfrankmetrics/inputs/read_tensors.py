@@ -12,15 +12,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfrankmetrics.inputs.read_arrays import Dense
-
-identity = tf.identity
-
 
 def read_tensor(
     name: str, data: Any, convert: Callable, padding: float | bool
-) -> Dense:
-    """A tensor in the dtype of `convert`; rows of unequal length are padded."""
+) -> tuple[tf.Tensor, tf.Tensor | None]:
+    """A tensor in the dtype of `convert`, and the lengths of its rows if ragged."""
     if isinstance(data, tf.SparseTensor):
         raise ValueError(
             f"{name} must be dense or ragged. Received a SparseTensor: convert it with "
@@ -33,32 +29,37 @@ def read_tensor(
                 f"Received: shape {data.shape}, ragged rank {data.ragged_rank}."
             )
         rows = data.with_flat_values(convert(data.flat_values))
-        tensor = rows.to_tensor(tf.cast(padding, rows.dtype))
-        return Dense(name, tensor, padding, rows.row_lengths())
+        return rows.to_tensor(tf.cast(padding, rows.dtype)), rows.row_lengths()
     tensor = tf.convert_to_tensor(data)
     if tensor.shape.rank is None:
         raise ValueError(
             f"{name} must have a known number of dimensions, as set by "
             "tf.ensure_shape(). Received: a tensor of unknown rank."
         )
-    return Dense(name, convert(tensor), padding)
+    return convert(tensor), None
 
 
-def require_shape(tensor: Any, known: Any, shape: Any, error: str) -> tf.Tensor:
+def with_shape(tensor: Any, known: Any, shape: Any, error: str) -> tf.Tensor:
     """The tensor, if it has this shape; sizes known to the graph were checked."""
     known = tf.TensorShape(known)
     if tensor.shape.is_fully_defined() and known.is_fully_defined():
         return tensor
-    return tf.ensure_shape(reshaped_if_same(tensor, shape, error), known)
+    return tf.ensure_shape(_reshaped_if_same(tensor, shape, error), known)
 
 
-def reshaped_if_same(tensor: tf.Tensor, shape: Any, error: str) -> tf.Tensor:
+def _reshaped_if_same(tensor: tf.Tensor, shape: Any, error: str) -> tf.Tensor:
     """`tensor`, if it has this shape when the graph runs; otherwise an error."""
     received = tf.shape(tensor)
     same = tf.equal(received, shape)
-    with required(tf.reduce_all(same), error, received, "for", shape):
+    with _required(tf.reduce_all(same), error, received, "for", shape):
         # XLA drops assertions; there the impossible size -2 is the error.
         return tf.reshape(tensor, tf.where(same, shape, -2))
+
+
+def with_an_item(scores: tf.Tensor, error: str) -> tf.Tensor:
+    """Scores of a catalogue of unknown size, which must not be empty."""
+    with _required(tf.shape(scores)[-1] > 0, error):
+        return tf.identity(scores)
 
 
 def weights_of_items(weights: tf.Tensor, labels: tf.Tensor, error: str) -> tf.Tensor:
@@ -69,7 +70,7 @@ def weights_of_items(weights: tf.Tensor, labels: tf.Tensor, error: str) -> tf.Te
     """
     shape = tf.shape(labels)
     width = tf.where(tf.shape(weights)[1] == 1, 1, shape[1])
-    weights = reshaped_if_same(weights, tf.stack([shape[0], width]), error)
+    weights = _reshaped_if_same(weights, tf.stack([shape[0], width]), error)
     return weights * tf.ones_like(labels, tf.float64)
 
 
@@ -77,12 +78,12 @@ def required_same_lengths(
     one: tf.Tensor, other: tf.Tensor, error: str
 ) -> AbstractContextManager:
     """Requires in a graph that two ragged tensors have the same row lengths."""
-    with required(tf.equal(tf.size(one), tf.size(other)), error, one, other):
+    with _required(tf.equal(tf.size(one), tf.size(other)), error, one, other):
         same_lengths = tf.equal(one, other)
-    return required(tf.reduce_all(same_lengths), error, one, other)
+    return _required(tf.reduce_all(same_lengths), error, one, other)
 
 
-def required(
+def _required(
     condition: tf.Tensor, error: str, *at_run_time: Any
 ) -> AbstractContextManager:
     """Raises ValueError now; in a graph, delays the operations within until the check.

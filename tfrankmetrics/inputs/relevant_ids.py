@@ -10,14 +10,12 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.inputs.dense import (
+    Dense,
     as_float64,
-    as_ragged,
     dense,
     first_value,
     require_keys,
-    with_shape_of,
 )
-from tfrankmetrics.inputs.read_arrays import Dense
 
 PADDING = -1
 # Up to this number of ids, the comparison of all pairs is faster than a sort.
@@ -69,8 +67,8 @@ def as_relevance(relevance: Any, ids: Dense) -> Array:
     if given.tensor.ndim != ids.tensor.ndim:
         raise ValueError(error)
     if ids.row_lengths is not None and given.row_lengths is None:
-        given = as_ragged(given)
-    grades = with_shape_of(ids, given, "ids", error)
+        given = given.as_ragged()
+    grades = given.with_shape_of(ids, "ids", error)
     return xp.where(grades < 0, xp.zeros_like(grades), grades)
 
 

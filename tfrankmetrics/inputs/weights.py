@@ -8,14 +8,8 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.inputs.dense import (
-    dense,
-    first_value,
-    require_shape,
-    with_shape_of,
-)
-from tfrankmetrics.inputs.read_arrays import Dense
-from tfrankmetrics.inputs.whole_data import numbers_of
+from tfrankmetrics.inputs.dense import Dense, dense, first_value, require_shape
+from tfrankmetrics.inputs.whole_data import flat_numbers
 
 RULE = (
     "`sample_weight` must hold finite numbers of at least 0, and none between 0 and "
@@ -33,7 +27,11 @@ def query_or_item_weights(
         f"the labels' shape (one per item), {labels.tensor.shape}; the latter may have "
         f"a last dimension of 1. Received: shape {given.tensor.shape}."
     )
-    weights = _as_batch(_nan_if_negative(given.tensor), is_one_list)
+    weights = _nan_if_negative(given.tensor)
+    if weights.ndim == 3 and weights.shape[2] == 1:  # as scores may have
+        weights = xp.squeeze(weights, axis=2)
+    elif is_one_list and weights.ndim == 1:
+        weights = weights[xp.newaxis]
     batch = xp.shape(labels.tensor)[:1]
     if weights.ndim == 0:
         return xp.full(batch, weights, like=weights), None
@@ -47,18 +45,13 @@ def query_or_item_weights(
 
         weights = weights_of_items(weights, labels.tensor, error)
     given = given._replace(tensor=weights)
-    return None, with_shape_of(labels, given, "labels", error)
+    return None, given.with_shape_of(labels, "labels", error)
 
 
-def _as_batch(weights: Array, is_one_list: bool) -> Array:
-    """Weights `[B, N, 1]`, as of scores, or `[N]` of one list, as `[B, N]`."""
-    if weights.ndim == 3 and weights.shape[2] == 1:
-        return xp.squeeze(weights, axis=2)
-    return weights[xp.newaxis] if is_one_list and weights.ndim == 1 else weights
-
-
-def query_weights(sample_weight: Any, queries: Array) -> Array:
+def query_weights(sample_weight: Any, queries: Array) -> Array | None:
     """The weights of `queries`, `[B, ...]`, as float64 `[B]`, in their library."""
+    if sample_weight is None:
+        return None
     weights = dense_weights(sample_weight, library=xp.library_of(queries))
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1]: one weight per query. "
@@ -122,6 +115,6 @@ def require_valid_weights(weights: Array | None) -> None:
 
 def refuse_negative_weights(sample_weight: Any) -> None:
     """Raises ValueError for a negative weight, which reading replaces by NaN."""
-    numbers = numbers_of(sample_weight)
+    numbers = None if sample_weight is None else flat_numbers(sample_weight)
     if numbers is not None and (numbers < 0).any():
         raise ValueError(f"{RULE} Received: {first_value(numbers < 0, numbers)}.")

@@ -16,7 +16,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.frames import is_column_of_frame
 from tfrankmetrics.columns.values import from_pytorch
-from tfrankmetrics.inputs.facts import MANY
+from tfrankmetrics.inputs.facts import MANY, are_grades
 from tfrankmetrics.inputs.mistakes import warn
 
 MOST_VALUES = 10_000  # enough of the data to tell
@@ -37,10 +37,10 @@ def refuse_columns(y_true: Any, y_pred: Any) -> None:
 def warn_if_queries_are_labels(distinct_ids: Any, labels: Any) -> None:
     """Warns if the query ids look like labels and the labels look like ids."""
     ids = _sample(distinct_ids)
-    if ids.size < 2 or not _are_grades(ids).all():
+    if ids.size < 2 or not are_grades(ids).all():
         return
     grades = np.unique(_sample(labels))
-    are_ids = (grades % 1 == 0).all() and not _are_grades(grades).all()
+    are_ids = (grades % 1 == 0).all() and not are_grades(grades).all()
     if are_ids and grades.size > 2 * ids.size:
         warn(
             "Query ids identify queries, and labels state how relevant an item is. "
@@ -164,7 +164,7 @@ def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
         )
 
 
-def numbers_of(data: Any) -> np.ndarray | None:
+def flat_numbers(data: Any) -> np.ndarray | None:
     """Data as an array, rows of unequal length one after the other.
 
     None if they are not numbers.
@@ -184,12 +184,8 @@ def numbers_of(data: Any) -> np.ndarray | None:
 
 def _sample(data: Any) -> np.ndarray:
     """Some of the finite values; none if these are not numbers."""
-    numbers = numbers_of(data)
+    numbers = flat_numbers(data)
     if numbers is None:
         return np.empty(0)
     numbers = numbers.ravel()[:MOST_VALUES]
     return numbers[np.isfinite(numbers)]
-
-
-def _are_grades(numbers: np.ndarray) -> np.ndarray:
-    return (numbers >= 0) & (numbers <= 4) & (numbers % 1 == 0)

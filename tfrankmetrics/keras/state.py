@@ -21,6 +21,7 @@ from tfrankmetrics.compute.sums import (
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn
+from tfrankmetrics.inputs.whole_data import warn_if_rankings
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import from_config, require_registered, to_config
@@ -152,8 +153,8 @@ class StatefulMetric(KerasMetric):
                 None,
                 LIBRARY,
             )
-            if not variables.is_tracing():
-                self._input_format.warn_of_scores(lists)
+            if not variables.is_tracing() and "scores" in lists.arrays:
+                warn_if_rankings(lists.scores)
             self._add(lists, is_flat=getattr(y_true, "ndim", None) == 1)
 
     def _add(self, lists: Any, is_flat: bool) -> None:

@@ -320,13 +320,11 @@ class Shown(NamedTuple):
 
 def recommend_by_score(
     scores: Array,
-    ids: Array | None,
     deepest: int | None,
     tie_breaking: TieBreaking,
     first_query: Array | int,
-    query_weights: Array | None,
 ) -> Recommended:
-    """The items with the highest scores; `ids` `[B, N]` are the items of the scores."""
+    """The items with the highest scores, by their positions."""
     depth = depth_for(deepest, scores)
     retrieved = is_retrieved(scores)
     at_ranks, ties = rank_by_score(
@@ -340,10 +338,4 @@ def recommend_by_score(
     )
     number = xp.count_nonzero(retrieved)[:, xp.newaxis]
     exists = xp.arange(depth, dtype=xp.float64, like=scores) < number
-    return Recommended(
-        at_ranks=at_ranks,
-        exists=exists,
-        ties=ties,
-        ids=ids,
-        query_weights=query_weights,
-    )
+    return Recommended(at_ranks=at_ranks, exists=exists, ties=ties)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.inputs.dense import Dense
 from tfrankmetrics.inputs.ids import as_integer_ids
-from tfrankmetrics.inputs.read_arrays import Dense
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
