@@ -25,7 +25,6 @@ from tfrankmetrics.ranking.ranked_items import RankedItems
 from tfrankmetrics.ranking.ties import TieGroups, group_sums
 
 NEGLIGIBLE = 1e-24  # a probability that changes no digit of a sum
-MOST_CLASSES = 64
 
 
 class Stops(NamedTuple):
@@ -167,27 +166,14 @@ def _rank_by_rank(
     is_done = (2 * steps <= n) & is_faster
     steps = xp.where(is_done, steps, 0)
 
-    # Finding a class takes as long as a step.
-    most = xp.minimum(xp.astype(xp.max(steps) / 2, xp.int32), MOST_CLASSES)
-    values, numbers, are_all = _classes(p, most)
-    chances = xp.cond(
-        are_all,
-        lambda: _walk(steps, n, values, numbers, lists.depth),
-        lambda: _walk(steps, n, p, xp.ones_like(p), lists.depth),
-    )
+    chances = _walk(steps, n, p, lists.depth)
     i = groups.rank_in_group(lists.positions)
     chances = xp.gather(chances, xp.astype(i, xp.int32) - 1)
     is_done = is_here & is_done[:, xp.newaxis]
     return is_done, xp.where(is_done & (i <= steps[:, xp.newaxis]), chances, 0)
 
 
-def _walk(
-    steps: Array,
-    n: Array,
-    p: Array,
-    numbers: Array,
-    depth: Array | int,
-) -> Array:
+def _walk(steps: Array, n: Array, p: Array, depth: Array | int) -> Array:
     """The probability of a stop at ranks 1 ... `steps` of n items, `[B, D]`; 0 below.
 
     At rank s each item is unread with the probability v, if the user has not stopped
@@ -202,13 +188,12 @@ def _walk(
         steps: `[B]`, at most n / 2.
         n: `[B]`.
         p: `[B, X]`.
-        numbers: How many items have this p, `[B, X]`.
         depth: D.
     """
-    weights, goes_on = p * numbers, 1 - p
+    goes_on = 1 - p
 
     def next_rank(s, v, reaches):
-        unread, stopped = n - s + 1, xp.matvec(weights[:, xp.newaxis], v)[:, 0]
+        unread, stopped = n - s + 1, xp.matvec(p[:, xp.newaxis], v)[:, 0]
         found = reaches * stopped / unread
         factor = xp.divide_no_nan(s, unread - stopped)[:, xp.newaxis]
         v = 1 - factor * (goes_on * v)
@@ -217,30 +202,3 @@ def _walk(
     state = xp.ones_like(p), xp.ones_like(n)
     found = xp.unfold(next_rank, state, xp.max(steps), depth, n)
     return xp.matrix_transpose(found)
-
-
-def _classes(p: Array, most: Array) -> tuple[Array, Array, Array]:
-    """The distinct p above 0 of each list and their numbers, both `[B, MOST_CLASSES]`.
-
-    Grades make few different p. The search ends after `most` of them, an int32 of at
-    most `MOST_CLASSES`. The last result indicates whether these are all.
-    """
-
-    def find(j, value, rest, values, numbers):
-        is_lower = p < value
-        lower = count(is_lower)[:, xp.newaxis]
-        is_here = xp.equal(xp.arange(MOST_CLASSES, like=p), j)
-        values = xp.where(is_here, value, values)
-        numbers = xp.where(is_here, rest - lower, numbers)
-        value = xp.max(xp.select(is_lower, p, 0), axis=1, keepdims=True)
-        return j + 1, value, lower, values, numbers
-
-    largest = xp.max(p, axis=1, keepdims=True)
-    all_items = xp.astype(xp.shape(p)[1], xp.float64) * xp.ones_like(largest)
-    none = xp.zeros([xp.shape(p)[0], MOST_CLASSES], xp.float64, like=p)
-    _, rest, _, values, numbers = xp.while_loop(
-        lambda j, value, *_: (j < most) & xp.any(value > 0),
-        find,
-        [0, largest, all_items, none, none],
-    )
-    return values, numbers, xp.all(rest <= 0)
