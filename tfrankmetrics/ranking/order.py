@@ -57,26 +57,23 @@ def rank_by_score(
             return keys, *_in_one_order(keys, depth, before)
         return keys, *_top_items(keys, depth)
 
-    keys, order, sorted_keys = sort(scores)
-    may_have_nan = None
-    if xp.is_floating(scores):
-        # The sum is also NaN for infinity minus infinity: then the second sort is
-        # unnecessary, but changes nothing.
-        may_have_nan = xp.any(xp.isnan(xp.sum(scores, axis=1)))
+    found = sort(scores)
+    may_have_nan = _may_have_nan(scores)
 
     def again_if_nan():
         """The sort, repeated for NaN: replacing NaN in every batch would be slow."""
         if may_have_nan is None:
-            return keys, order, sorted_keys
+            return found
         return xp.cond(
             may_have_nan,
             lambda: sort(_nan_as_number(scores)),
-            lambda: (keys, order, sorted_keys),
+            lambda: found,
             name="again_if_nan",
         )
 
     if not tie_breaking.is_exact or scores.shape[1] == 0:
         return items_at(again_if_nan()[1]), None
+    _, order, sorted_keys = found
     ranked, size = items_at(order), xp.known_size(scores)
     is_cut = size is None or size != depth
     may_exist = xp.any(ties.are_tied(sorted_keys))
@@ -113,6 +110,15 @@ def _order_of_ties(
         return None
     assert tie_breaking.gain is not None
     return xp.argsort(gain_of(tie_breaking.gain), descending=policy.highest_first)
+
+
+def _may_have_nan(scores: Array) -> Array | None:
+    """False if no score is NaN, which integers never are."""
+    if not xp.is_floating(scores):
+        return None
+    # The sum is also NaN for infinity minus infinity: then the second sort is
+    # unnecessary, but changes nothing.
+    return xp.any(xp.isnan(xp.sum(scores, axis=1)))
 
 
 def _nan_as_number(scores: Array) -> Array:

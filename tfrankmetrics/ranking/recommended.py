@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from types import ModuleType
@@ -70,8 +71,9 @@ class Recommended:
     def number(self) -> Array:
         """How many items are recommended down to each cutoff, float64 `[B, C]`."""
         exists = xp.astype(self.exists, xp.float64)
-        parts = [exists if k is None else exists[:, :k] for k in self.cutoffs]
-        return xp.stack([xp.sum(part, axis=1) for part in parts], axis=1)
+        return self._at_cutoffs(
+            lambda _, k: xp.sum(exists if k is None else exists[:, :k], axis=1)
+        )
 
     @property
     def weights(self) -> Array:
@@ -166,7 +168,7 @@ class Recommended:
             queries * number,
         )
         total = xp.reshape(total, [len(self.cutoffs), queries, number])
-        return xp.stack([total[number] for number in range(len(self.cutoffs))], axis=1)
+        return self._at_cutoffs(lambda c, _: total[c])
 
     def _sum_by_index(
         self,
@@ -186,11 +188,12 @@ class Recommended:
 
         def added_up(amounts, index):
             index = xp.reshape(index, [-1])
-            parts = [
-                xp.segment_sum(xp.reshape(amounts[:, number], [-1]), index, size)
-                for number in range(len(self.cutoffs))
-            ]
-            return xp.stack(parts)
+            return self._at_cutoffs(
+                lambda c, _: xp.segment_sum(
+                    xp.reshape(amounts[:, c], [-1]), index, size
+                ),
+                axis=0,
+            )
 
         total = added_up(shown.at_ranks, index_of(self._clipped(num_items)))
         if self.ties is None or self.ties.groups.last_items is None:
@@ -205,6 +208,10 @@ class Recommended:
             return total + added_up(amounts, index_of(items))
 
         return xp.cond(self.ties.may_exist, with_last, lambda: total)
+
+    def _at_cutoffs(self, function: Callable, axis: int = 1) -> Array:
+        """A function of the number of each cutoff and of k, stacked along an axis."""
+        return xp.stack([*map(function, itertools.count(), self.cutoffs)], axis=axis)
 
     def _values(self, data: ItemData | Array) -> Array:
         values = data.values if isinstance(data, ItemData) else data
@@ -232,11 +239,12 @@ class Recommended:
             depth = xp.shape(weights)[1]
             end = xp.minimum(start + xp.astype(sizes, xp.int32), depth)
             sums = xp.pad(xp.cumulative_sum(weights, axis=1), [[0, 0], [1, 0]])
-            parts = [
-                xp.take(row, end, axis=0) - xp.take(row, start, axis=0)
-                for row in (sums[number] for number in range(len(self.cutoffs)))
-            ]
-            shares = xp.stack(parts, axis=1) / sizes[:, xp.newaxis]  # [B, C, D]
+
+            def sum_of_group(c, _):
+                row = sums[c]
+                return xp.take(row, end, axis=0) - xp.take(row, start, axis=0)
+
+            shares = self._at_cutoffs(sum_of_group) / sizes[:, xp.newaxis]  # [B, C, D]
             shares = shares * exists[:, xp.newaxis]
             if groups.last_items is None:
                 return shares, no_last
@@ -268,12 +276,13 @@ class Recommended:
         """The sum of the shown parts of items, `[B, C]` or `[B, C, G]`."""
         here = xp.take(values, self._clipped(values.shape[0]), axis=0)
         has_vectors = here.ndim == 3
-        parts = []
-        for number in range(len(self.cutoffs)):
-            amounts = shown.at_ranks[:, number]
+
+        def sum_to_cutoff(c, _):
+            amounts = shown.at_ranks[:, c]
             amounts = amounts[:, :, xp.newaxis] if has_vectors else amounts
-            parts.append(xp.sum(amounts * here, axis=1))
-        total = xp.stack(parts, axis=1)
+            return xp.sum(amounts * here, axis=1)
+
+        total = self._at_cutoffs(sum_to_cutoff)
         if self.ties is None or self.ties.groups.last_items is None:
             return total
         last = shown.last[:, :, xp.newaxis] if has_vectors else shown.last
