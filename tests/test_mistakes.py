@@ -1,7 +1,10 @@
 """Common mistakes with a plausible number: an error, or a warning."""
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -14,50 +17,10 @@ from mistake_table import CASES, EVERYWHERE, Data, cases_at, messages_of, requir
 
 import tfrankmetrics as tfr
 from tfrankmetrics.inputs import mistakes
-from tfrankmetrics.inputs.facts import Facts
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.normal(size=(4, 6))
 SIGNED = np.where(RNG.random((4, 6)) < 0.4, 1, -1)
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        SIGNED,
-        SIGNED.astype(np.float32),
-        SIGNED.tolist(),
-        tf.constant(SIGNED),
-        tf.ragged.constant([[-1, 1], [1], [-1, -1, 1]]),
-        [[-1, 1], [1], [-1, -1, 1]],
-        SIGNED[0],
-    ],
-    ids=["int", "float", "list", "tensor", "ragged", "lists", "one list"],
-)
-def test_labels_of_minus_1_and_1_are_an_error(labels):
-    scores = SCORES
-    if isinstance(labels, tf.RaggedTensor):
-        scores = tf.ragged.constant([[1.0, 2.0], [1.0], [1.0, 2.0, 3.0]])
-    elif len(labels) == 3:
-        scores = [[1.0, 2.0], [1.0], [1.0, 2.0, 3.0]]
-    elif len(labels) == 6:
-        scores = SCORES[0]
-    with pytest.raises(ValueError, match="If -1 means not relevant, pass labels > 0"):
-        tfr.evaluate(labels, scores, ["mrr"])
-
-
-def test_other_labels_below_0_are_padding():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert tfr.evaluate([[1, 0, -1]], [[1.0, 2.0, 3.0]], ["mrr"]) == {"mrr": 0.5}
-        assert tfr.evaluate([[2, -1]], [[1.0, 2.0]], ["mrr"]) == {"mrr": 1.0}
-        assert tfr.evaluate([[1, 1]], [[1.0, 2.0]], ["mrr"]) == {"mrr": 1.0}
-        mask = SIGNED >= 0
-        assert tfr.evaluate(SIGNED, SCORES, ["mrr"], mask=mask) == {"mrr": 1.0}
-        everything = np.ones_like(mask)
-        relevant = SIGNED > 0
-        expected = tfr.evaluate(relevant, SCORES, ["mrr"])
-        assert tfr.evaluate(SIGNED, SCORES, ["mrr"], mask=everything) == expected
 
 
 @pytest.mark.parametrize("library", [pd, pl])
@@ -71,31 +34,6 @@ def test_columns_of_a_frame_are_an_error(library):
         tfr.evaluate([1, 0, 1], frame["score"], ["mrr"])
     arrays = frame["label"].to_numpy(), frame["score"].to_numpy()
     assert tfr.evaluate(*arrays, ["mrr"]) == {"mrr": 1.0}
-
-
-def test_a_column_of_lists_is_many_queries():
-    labels, scores = (
-        pd.Series([[1, 0], [0, 1, 0]]),
-        pd.Series([[2.0, 1.0], [2.0, 1.0, 0.0]]),
-    )
-    assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 0.75}
-
-
-def test_swapped_labels_and_scores_are_a_warning():
-    labels = np.arange(6) % 3 == RNG.integers(0, 3, (4, 1))
-    with pytest.warns(tfr.RankingWarning, match="probably swapped") as caught:
-        tfr.evaluate(SCORES, labels.astype(int), ["mrr"])
-    assert caught[0].filename == __file__
-    rows = [1, 1, 1, 1], [0.5, 0.3, 0.7, 0.1], [1, 0, 1, 0]
-    with pytest.warns(tfr.RankingWarning, match="probably swapped"):
-        tfr.evaluate_rows(*rows, ["mrr"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate(labels, SCORES, ["mrr"])
-        tfr.evaluate(
-            [[0.5, 0.0, 1.0, 0.5]], [[3, 2, 1, 0]], ["mrr"]
-        )  # shares as labels
-        tfr.evaluate([[3, 2, 0, 1]], [[1, 0, 2, 3]], ["ndcg"])
 
 
 def test_swapped_query_ids_and_labels_are_a_warning():
@@ -130,119 +68,12 @@ def test_zeros_and_ones_as_ids_are_a_warning():
         tfr.evaluate([[3, 1, 0]], [[0, 1, 2]], ["mrr"], inputs="ids")
 
 
-def test_a_result_of_nan_in_a_metric_says_why():
-    metric = tfr.RankingMetrics(["ndcg@3"], inputs="catalogue")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        metric.result()  # NaN before any query
-        metric.update_state([[2]], SCORES[:1])
-        metric.result()
-    update = tf.function(update_function(metric))
-    update(tf.constant([[99]]), tf.constant(SCORES[:1]))
-    with pytest.warns(tfr.RankingWarning, match="an id outside of the catalogue"):
-        assert np.isnan(metric.result()["ndcg@3"])
-    metric.reset_state()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        metric.result()
-
-
 def test_a_result_of_nan_without_a_catalogue_does_not_speak_of_one():
     metric = tfr.NDCG()
     metric.update_state([[np.nan]], [[1.0]])
     with pytest.warns(tfr.RankingWarning, match="a label or weight") as caught:
         metric.result()
     assert "catalogue" not in str(caught[0].message)
-
-
-# Item ids in place of positions in the batch
-
-
-class TwoTowers(tf.keras.Model):
-    """Scores each query of a batch with each item of the batch, `[B, B]`."""
-
-    def __init__(self):
-        super().__init__()
-        self.queries = tf.keras.layers.Embedding(50, 4)
-        self.items = tf.keras.layers.Embedding(50, 4)
-
-    def call(self, pairs):
-        queries, items = self.queries(pairs[:, 0]), self.items(pairs[:, 1])
-        return tf.matmul(queries, items, transpose_b=True)
-
-
-def cross_entropy(ids, scores):
-    positions = tf.range(tf.shape(scores)[0])  # whatever the ids
-    return tf.keras.losses.sparse_categorical_crossentropy(
-        positions, scores, from_logits=True
-    )
-
-
-def fit_in_batches(ids, **arguments):
-    pairs = np.stack([np.arange(8), 20 + np.arange(8)], axis=1).astype("int32")
-    model = TwoTowers()
-    metric = tfr.RankingMetrics(["mrr"], inputs="catalogue")
-    model.compile("sgd", cross_entropy, metrics=[metric], **arguments)
-    ids = np.asarray(ids, "int32")
-    return model.fit(pairs, ids, batch_size=4, shuffle=False, verbose=0).history["mrr"]
-
-
-@pytest.mark.parametrize("way", ["graph", XLA])
-def test_item_ids_for_positions_in_a_batch_are_a_warning_in_fit(way):
-    with pytest.warns(tfr.RankingWarning, match="not the ids of the items"):
-        values = fit_in_batches(20 + np.arange(8), jit_compile=way == "xla")
-    assert np.isnan(values).all()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tfr.RankingWarning)
-        values = fit_in_batches([0, 1, 2, 3] * 2, jit_compile=way == "xla")
-    assert np.isfinite(values).all()
-
-
-def test_item_ids_for_positions_in_a_batch_are_an_error_in_eager_code():
-    message = "positions in the catalogue, from 0 to 3.* pass y_true=tf.range"
-    with pytest.raises(ValueError, match=message):
-        fit_in_batches(20 + np.arange(8), run_eagerly=True)
-    metric = tfr.MeanReciprocalRank(inputs="catalogue")
-    with pytest.raises(ValueError, match=message):
-        metric.update_state([20, 21, 22, 23], np.eye(4))
-    with pytest.raises(ValueError, match="from 0 to 3") as error:
-        metric.update_state([0, 4], np.eye(4)[:2])
-    assert "batch" not in str(error.value)
-    with pytest.raises(ValueError, match="Received in `exclude`: 4"):
-        metric.update_state({"ids": [0], "exclude": [[4]]}, np.eye(4)[:1])
-    assert np.isnan(metric.result())  # no query was added
-
-
-def test_the_value_of_an_in_batch_catalogue_depends_on_the_batch():
-    scores = np.random.default_rng(0).normal(size=(8, 8))
-    whole, halves = (tfr.MeanReciprocalRank(inputs="catalogue") for _ in range(2))
-    whole.update_state(np.arange(8), scores)
-    for half in (slice(4), slice(4, 8)):
-        halves.update_state(np.arange(4), scores[half, half])
-    assert halves.result() > whole.result() + 0.1  # fewer items to rank
-    # Two queries with the same item: the item is a wrong answer for both.
-    twice = tfr.evaluate([0, 1], [[1.0, 1.0], [1.0, 1.0]], ["mrr"], inputs="catalogue")
-    assert twice == {"mrr": (1 + 1 / 2) / 2}
-
-
-def updated(metric, y_true, y_pred, how):
-    """The metric after an update of two batches."""
-
-    def update(labels, scores):
-        metric.update_state(labels, scores)
-
-    if how != "eagerly":
-        update = tf.function(update, jit_compile=how == "under XLA")
-    for part in (slice(0, 5), slice(5, None)):
-        update(tf.constant(y_true[part]), tf.constant(y_pred[part]))
-    return metric
-
-
-HOW = [
-    "eagerly",
-    "in a graph",
-    pytest.param("under XLA", marks=pytest.mark.slow("XLA")),
-]
 
 
 def test_fit_warns_of_labels_of_minus_one_and_one():
@@ -281,28 +112,232 @@ def test_labels_with_a_last_dimension_of_one_are_labels():
     assert subtopics > 0
 
 
+# Labels
+
+
+NAN = np.nan
+UNEQUAL = [[-1, 1], [1], [-1, -1, 1]], [[1.0, 2.0], [1.0], [1.0, 2.0, 3.0]]
+
+
 @pytest.mark.parametrize(
-    ("name", "proposed"),
+    ("labels", "scores"),
     [
-        ("precision_at_10", "precision@10"),
-        ("ndcg10", "ndcg@10"),
-        ("hits@10", "hit_rate@10"),
-        ("mean_average_precision@5", "map@5"),
-        ("mean_reciprocal_rank", "mrr"),
-        ("P10", "precision@10"),
-        ("map_at_5", "map@5"),
+        (SIGNED, SCORES),
+        (SIGNED.astype(np.float32), SCORES),
+        (SIGNED.tolist(), SCORES),
+        (tf.constant(SIGNED), SCORES),
+        (*map(tf.ragged.constant, UNEQUAL),),
+        UNEQUAL,
+        (SIGNED[0], SCORES[0]),
     ],
+    ids=["int", "float", "list", "tensor", "ragged", "lists", "one list"],
 )
-def test_the_cutoff_of_a_name_is_part_of_the_proposal(name, proposed):
-    with pytest.raises(ValueError, match=f"Did you mean '{proposed}'"):
-        tfr.evaluate([1, 0], [2, 1], [name])
+def test_labels_of_minus_1_and_1_are_an_error(labels, scores):
+    with pytest.raises(ValueError, match="If -1 means not relevant, pass labels > 0"):
+        tfr.evaluate(labels, scores, ["mrr"])
 
 
-def test_errors_of_labels_say_what_to_do():
-    with pytest.raises(ValueError, match="Pass 0 for an item that is not relevant"):
-        tfr.evaluate_rows([1, 1], [np.nan, 1], [1, 2], ["mrr"])
-    with pytest.raises(ValueError, match="pass gain='linear'"):
-        tfr.evaluate([1500, 0], [2, 1], ["ndcg"])
+def test_valid_labels_are_no_mistake(recwarn):
+    evaluate = tfr.evaluate
+    assert evaluate([[1, 0, -1]], [[1.0, 2.0, 3.0]], ["mrr"]) == {"mrr": 0.5}
+    assert evaluate([[2, -1]], [[1.0, 2.0]], ["mrr"]) == {"mrr": 1.0}
+    assert evaluate([[1, 1]], [[1.0, 2.0]], ["mrr"]) == {"mrr": 1.0}
+    evaluate([[0.5, 0.0, 1.0, 0.5]], [[3, 2, 1, 0]], ["mrr"])  # shares
+    evaluate([[3, 2, 0, 1]], [[1, 0, 2, 3]], ["ndcg"])
+    evaluate([[3, 31, 0]], [[0.9, 0.5, 0.1]], ["ndcg"], gain="linear")
+    scores, stars = RNG.random((6, 8)), RNG.integers(1, 6, (6, 8))
+    evaluate(stars, scores, ["ndcg", "err"], max_label=5.0)
+    evaluate(stars, scores, ["rbp"], graded=True)
+    evaluate(stars, scores, ["mrr", "map"], relevance_threshold=4.0)
+    evaluate(stars / 6, scores, ["mrr"], relevance_threshold=0.5)
+    queries, items = np.indices(stars.shape)
+    run = {"query_id": queries.ravel(), "item_id": items.ravel()}
+    run = pd.DataFrame({**run, "label": stars.ravel(), "score": scores.ravel()})
+    # Other items of the run were not judged: they are not relevant.
+    tfr.evaluate_run(run[run["item_id"] < 7], run, ["mrr"])
+    tfr.evaluate_run(run, run, ["mrr"], relevance_threshold=4.0)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("how", ["eager", "graph", XLA])
+def test_a_metric_object_is_silent_about_valid_labels(how, recwarn):
+    rng = np.random.default_rng(0)
+    stars, shares = rng.integers(1, 6, (10, 8)), rng.random((10, 8))
+    grades = rng.integers(0, 31, (10, 8))
+    for labels, metric in (
+        (stars, tfr.MeanReciprocalRank(relevance_threshold=4.0)),
+        (shares, tfr.MeanReciprocalRank(relevance_threshold=0.5)),
+        (rng.integers(0, 6, (10, 8)), tfr.MeanReciprocalRank()),
+        (np.ones((10, 8)), tfr.MeanReciprocalRank()),  # implicit feedback
+        (np.zeros((10, 8)), tfr.MeanReciprocalRank()),
+        (np.where(shares < 0.1, 1, shares), tfr.MeanReciprocalRank()),
+        (stars, tfr.NDCG()),
+        (grades, tfr.NDCG()),
+        (100 * grades, tfr.NDCG(gain="linear")),
+    ):
+        update = run_as(how, update_function(metric))
+        update(*(tf.constant(each, tf.float32) for each in (labels, shares)))
+        metric.result()
+    assert not [each for each in recwarn if each.category is tfr.RankingWarning]
+
+
+def test_padding_and_masked_items_show_no_mistake(recwarn):
+    mask = np.ones((30, 6), bool)
+    mask[:, 0] = False
+    metric = tfr.RankingMetrics(["mrr"])
+    for labels, scores in (
+        (mask * 1.0, RNG.random((30, 6))),
+        (mask * RNG.random((30, 6)) + mask, mask * 1.0),  # of a constant model
+    ):
+        metric.reset_state()
+        data = {"labels": labels, "mask": mask}
+        tfr.evaluate(data, scores, ["ndcg"])
+        metric.update_state({**data, "labels": labels >= 1}, scores)
+        metric.result()
+    # A mask decides, rather than labels below 0.
+    assert tfr.evaluate(SIGNED, SCORES, ["mrr"], mask=SIGNED >= 0) == {"mrr": 1.0}
+    everything = np.ones(SIGNED.shape, bool)
+    expected = tfr.evaluate(SIGNED > 0, SCORES, ["mrr"])
+    assert tfr.evaluate(SIGNED, SCORES, ["mrr"], mask=everything) == expected
+    metric.update_state({"labels": SIGNED, "mask": everything}, SCORES)
+    metric.result()
+    # Nor is a score of NaN a mistake in padding.
+    labels, scores = [[1, 0, -1]], [[2.0, 1.0, NAN]]
+    assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 1.0}
+    assert tfr.evaluate_rows([1, 1, 1], *labels, *scores, ["mrr"]) == {"mrr": 1.0}
+    metric.update_state(labels, scores)
+    metric.result()
+    assert not [each for each in recwarn if each.category is tfr.RankingWarning]
+
+
+@pytest.mark.parametrize("digits", [1, 3])
+def test_rounded_scores_that_are_swapped_with_labels_are_a_warning(digits):
+    labels, scores = RNG.integers(0, 3, (8, 10)), RNG.normal(size=(8, 10))
+    with pytest.warns(tfr.RankingWarning, match="probably swapped") as caught:
+        tfr.evaluate(np.round(scores, digits), labels, ["ndcg"])
+    assert caught[0].filename == __file__
+
+
+def test_how_long_and_how_relevant_a_flat_list_must_be():
+    def labels_of(size, relevant):
+        return (RNG.permutation(size) < relevant).astype(float)
+
+    scores = RNG.random(300)
+    assert messages_of(lambda: tfr.evaluate(labels_of(200, 40), scores[:200], ["mrr"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tfr.evaluate(labels_of(300, 39), scores, ["mrr"])
+        tfr.evaluate(labels_of(199, 100), scores[:199], ["mrr"])
+        tfr.evaluate([labels_of(300, 100)], [scores], ["mrr"])
+        tfr.evaluate_rows(None, labels_of(300, 100), scores, ["mrr"], groups=[300])
+
+
+# Catalogues
+
+
+@pytest.mark.parametrize("way", ["graph", XLA])
+def test_a_result_of_nan_in_a_metric_says_why(way):
+    metric = tfr.RankingMetrics(["ndcg@3"], inputs="catalogue")
+    update = run_as(way, update_function(metric))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tfr.RankingWarning)
+        metric.result()  # NaN before any query
+        update(tf.constant([[2]]), tf.constant(SCORES[:1]))
+        metric.result()
+    update(tf.constant([[99]]), tf.constant(SCORES[:1]))
+    message = "an id outside of the catalogue.*not the ids of the items"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        assert np.isnan(metric.result()["ndcg@3"])
+    metric.reset_state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tfr.RankingWarning)
+        metric.result()
+
+
+def test_item_ids_for_positions_in_a_batch_are_an_error_in_eager_code():
+    metric = tfr.MeanReciprocalRank(inputs="catalogue")
+    message = "positions in the catalogue, from 0 to 3.* pass y_true=tf.range"
+    with pytest.raises(ValueError, match=message):
+        metric.update_state([20, 21, 22, 23], np.eye(4))
+    with pytest.raises(ValueError, match="from 0 to 3") as error:
+        metric.update_state([0, 4], np.eye(4)[:2])
+    assert "batch" not in str(error.value)
+    with pytest.raises(ValueError, match="Received in `exclude`: 4"):
+        metric.update_state({"ids": [0], "exclude": [[4]]}, np.eye(4)[:1])
+    assert np.isnan(metric.result())  # no query was added
+
+
+@pytest.mark.parametrize(
+    ("relevant", "excluded", "warns"),
+    [(1, 1, False), (2, 2, True), (19, 18, False), (20, 2, True), (1000, 99, False)],
+)
+def test_a_tenth_of_the_relevant_items_is_too_many_to_exclude(
+    relevant, excluded, warns
+):
+    exclude = np.where(np.arange(relevant) < excluded, 0, -1)[:, np.newaxis]
+    y_true, scores = {"ids": [0] * relevant, "exclude": exclude}, np.eye(relevant, 4)
+    messages = messages_of(
+        lambda: tfr.evaluate(y_true, scores, ["mrr"], inputs="catalogue")
+    )
+    assert bool(messages) == warns
+
+
+# Scores of NaN, beside the table of mistakes
+
+
+ONE_HIT = [[1, 0, 0, 0, 0]] * 4  # the relevant one of five tied items
+ALL_NAN = np.full((4, 5), NAN)
+NAN_VECTORS = np.full((4, 2), NAN), np.ones((5, 2))
+
+
+def epoch_of_rows():
+    """The logs of a callback for a model that has diverged."""
+    rows = np.ones((20, 2)), np.ravel(ONE_HIT), np.repeat(range(4), 5)
+    callback = tfr.EvaluateRows(*rows, ["mrr"])
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.set_weights([np.full((2, 1), NAN), np.zeros(1)])
+    callback.set_model(model)
+    callback.set_params({})  # Keras 2 has no default
+    logs = {}
+    callback.on_epoch_end(0, logs)
+    return {"mrr": logs["val_mrr"]}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tfr.evaluate([0] * 4, ALL_NAN, ["mrr"], inputs="catalogue"),
+        lambda: tfr.evaluate_retrieval(*NAN_VECTORS, [0] * 4, ["mrr"]),
+        lambda: tfr.retrieve(*NAN_VECTORS, k=1),
+        epoch_of_rows,
+    ],
+    ids=["catalogue", "evaluate_retrieval", "retrieve", "EvaluateRows"],
+)
+def test_a_model_that_has_diverged_has_the_value_of_a_random_order(call):
+    message = r"Scores must be numbers\. Received: NaN for 20 of 20 scores"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        found = call()
+    if isinstance(found, dict) and "mrr" in found:
+        expected = np.mean([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5])
+        assert found == {"mrr": pytest.approx(expected)}
+
+
+@pytest.mark.parametrize("how", ["eager", "graph"])
+@pytest.mark.parametrize("inputs", ["catalogue", "subtopics"])
+def test_a_metric_object_warns_of_scores_of_nan(inputs, how):
+    scores = RNG.random((10, 6))
+    labels, metric = np.zeros(10, int), tfr.NDCG(inputs="catalogue")
+    if inputs == "subtopics":
+        labels, metric = np.tile([[1, 0], [0, 2], [1, 1]], (10, 2, 1)), tfr.AlphaDCG()
+    update = run_as(how, update_function(metric))
+    update(tf.constant(labels), tf.constant(scores))
+    assert messages_of(metric.result) == []
+    scores[7:, 2] = NAN
+    update(tf.constant(labels), tf.constant(scores))
+    message = f"Received in '{metric.name}', among the first .*: NaN for 3 of 120"
+    with pytest.warns(tfr.RankingWarning, match=message):
+        metric.result()
 
 
 # Weights of 0 for items
@@ -446,43 +481,6 @@ def test_each_mistake_has_a_case():
         assert case.where <= EVERYWHERE | {"evaluate_retrieval"}, case
 
 
-def test_padding_and_masked_items_show_no_mistake():
-    rng = np.random.default_rng(0)
-    mask = np.ones((30, 6), bool)
-    mask[:, 0] = False
-    metric = tfr.RankingMetrics(["mrr"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for labels, scores in (
-            (mask * 1.0, rng.random((30, 6))),
-            (mask * rng.random((30, 6)) + mask, mask * 1.0),  # of a constant model
-        ):
-            metric.reset_state()
-            data = {"labels": labels, "mask": mask}
-            tfr.evaluate(data, scores, ["ndcg"])
-            metric.update_state({**data, "labels": labels >= 1}, scores)
-            metric.result()
-
-
-def test_thresholds_that_tell_labels_apart_are_no_mistake():
-    scores, stars = RNG.random((6, 8)), RNG.integers(1, 6, (6, 8))
-    queries, items = np.indices(stars.shape)
-    run = {"query_id": queries.ravel(), "item_id": items.ravel()}
-    run = pd.DataFrame({**run, "label": stars.ravel(), "score": scores.ravel()})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate(stars, scores, ["ndcg", "err"], max_label=5.0)
-        tfr.evaluate(stars, scores, ["rbp"], graded=True)
-        tfr.evaluate(stars, scores, ["mrr", "map"], relevance_threshold=4.0)
-        tfr.evaluate(stars / 6, scores, ["mrr"], relevance_threshold=0.5)
-        tfr.evaluate([[3, 31, 0]], [[0.9, 0.5, 0.1]], ["ndcg"], gain="linear")
-        # Other items of the run were not judged: they are not relevant.
-        tfr.evaluate_run(run[run["item_id"] < 7], run, ["mrr"])
-        tfr.evaluate_run(run, run, ["mrr"], relevance_threshold=4.0)
-    with pytest.warns(tfr.RankingWarning, match="so that each item is relevant"):
-        tfr.evaluate(RNG.integers(1, 3, (6, 8)), scores, ["mrr"])  # 1 and 2
-
-
 def test_weights_of_zero_that_are_no_mask():
     rng = np.random.default_rng(0)
     labels, scores = rng.integers(0, 2, (9, 8)), rng.random((9, 8))
@@ -506,21 +504,12 @@ def test_weights_of_zero_that_are_no_mask():
         tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * 1, mask=padded)
         masks = {"convention": "keras_rs", "sample_weight": padded * 1}
         tfr.evaluate(labels, scores, ["mrr"], **masks)
+        rows = list("babb"), [1, 0, 1, 0], [0.5, 0.4, 0.3, 0.2], ["ndcg"]
+        tfr.evaluate_rows(*rows, sample_weight=[0, 1, 0, 0])  # of queries
         metrics.append(tfr.RankingMetrics(["mrr"], convention="keras_rs"))
         metrics[-1].update_state(labels, scores, padded * 1)
         for metric in metrics:
             metric.result()
-
-
-def test_a_mask_decides_which_labels_below_0_are_padding():
-    labels = np.where(RNG.random((10, 8)) < 0.5, -1.0, 1.0)
-    metric = tfr.NDCG()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        metric.update_state(
-            {"labels": labels, "mask": labels > -2}, RNG.random((10, 8))
-        )
-        metric.result()
 
 
 def test_batches_are_checked_together():
@@ -528,81 +517,6 @@ def test_batches_are_checked_together():
     stars[9, 0] = 0  # in the last batch
     case = next(case for case in CASES if case.mistake == "useless_threshold")
     assert messages_of(lambda: evaluate_batches(case, Data(stars, stars / 9))) == []
-
-
-def test_a_flat_list_of_a_catalogue_is_no_mistake():
-    labels, scores = RNG.integers(0, 2, 384), RNG.random(384)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate([labels], [scores], ["ndcg@10"])
-        tfr.evaluate(np.arange(384) == 7, scores, ["ndcg@10"])
-        tfr.evaluate_rows(None, labels, scores, ["mrr"], groups=[384])
-
-
-@pytest.mark.parametrize("how", HOW)
-def test_a_metric_object_is_silent_about_valid_labels(how):
-    rng = np.random.default_rng(0)
-    shape = (10, 8)
-    scores = rng.random(shape, "float32")
-    stars = rng.integers(1, 6, shape)
-    valid = [
-        (stars, {"relevance_threshold": 4.0}),
-        (rng.random(shape), {"relevance_threshold": 0.5}),
-        (rng.integers(0, 6, shape), {}),
-        (np.ones(shape), {}),  # implicit feedback
-        (np.zeros(shape), {}),
-        (np.where(rng.random(shape) < 0.1, 1, rng.random(shape)), {}),
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for labels, options in valid:
-            metric = tfr.RankingMetrics(["mrr"], **options)
-            updated(metric, labels.astype("float32"), scores, how).result()
-        updated(tfr.NDCG(), stars.astype("float32"), scores, how).result()
-        grades = rng.integers(0, 31, shape).astype("float32")
-        updated(tfr.NDCG(), grades, scores, how).result()
-        updated(tfr.NDCG(gain="linear"), 100 * grades, scores, how).result()
-        updated(
-            tfr.NDCG(), stars[:2, :4].astype("float32"), scores[:2, :4], how
-        ).result()
-
-
-@pytest.mark.parametrize(
-    ("relevant", "excluded", "warns"),
-    [(1, 1, False), (2, 2, True), (19, 18, False), (20, 2, True), (1000, 99, False)],
-)
-def test_a_tenth_of_the_relevant_items_is_too_many_to_exclude(
-    relevant, excluded, warns
-):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        mistakes.warn_of(Facts({"relevant": relevant, "excluded": excluded}))
-    assert bool(caught) == warns
-
-
-# Data in another form than they seem
-
-
-@pytest.mark.parametrize("way", ["graph", XLA])
-def test_a_metric_object_warns_of_a_long_flat_list_in_a_graph(way):
-    rng = np.random.default_rng(0)
-    metric = tfr.NDCG()
-
-    @tf.function(jit_compile=way == "xla")
-    def update(labels, scores):
-        metric.update_state(labels, scores)
-
-    def update_all(size, relevant, shape):
-        labels = (rng.permutation(size) < relevant).reshape(shape).astype("float32")
-        metric.reset_state()
-        update(tf.constant(labels), tf.constant(rng.random(shape), tf.float32))
-
-    for valid in [(300, 39, (300,)), (199, 100, (199,)), (300, 100, (1, 300))]:
-        update_all(*valid)
-        metric.result()
-    update_all(200, 40, (200,))
-    with pytest.warns(tfr.RankingWarning, match=r"of one query. Received in 'ndcg'"):
-        metric.result()
 
 
 def test_ranked_positions_as_scores_are_a_warning():
@@ -652,6 +566,26 @@ def test_one_metric_object_for_two_outputs_is_an_error():
 
 
 @pytest.mark.parametrize(
+    ("name", "proposed"),
+    [
+        ("precision_at_10", "precision@10"),
+        ("ndcg10", "ndcg@10"),
+        ("hits@10", "hit_rate@10"),
+        ("mean_average_precision@5", "map@5"),
+        ("mean_reciprocal_rank", "mrr"),
+        ("P10", "precision@10"),
+        ("map_at_5", "map@5"),
+        ("recall_at_k", "recall@10"),
+        ("NDCG-5", "ndcg@5"),
+        ("map 5", "map@5"),
+    ],
+)
+def test_the_cutoff_of_a_name_is_part_of_the_proposal(name, proposed):
+    with pytest.raises(ValueError, match=f"'{proposed}'"):
+        tfr.evaluate([1, 0], [2, 1], [name])
+
+
+@pytest.mark.parametrize(
     "name", ["recall_2", "ndcg_cut", "ndcg_cut_5", "P_3", "mine@3", "recall_3"]
 )
 def test_a_metric_must_not_have_the_name_of_another_one_with_a_cutoff(name):
@@ -683,12 +617,6 @@ def test_ids_that_are_not_hashable_are_an_error():
         )
 
 
-@pytest.mark.parametrize("name", ["recall_at_k", "NDCG-5", "map 5"])
-def test_other_forms_of_a_cutoff_are_part_of_the_proposal(name):
-    with pytest.raises(ValueError, match=r"'(recall@10|ndcg@5|map@5)'"):
-        tfr.evaluate([1, 0], [2, 1], [name])
-
-
 def test_ranks_as_scores_are_a_warning():
     queries, items = np.repeat(range(6), 4), np.tile(range(4), 6)
     frame = pd.DataFrame({"query_id": queries, "item_id": items, "rank": items + 1})
@@ -716,141 +644,6 @@ def test_ranks_as_scores_are_a_warning():
         tfr.evaluate_run(qrels, frame, ["mrr"], score="rank", lower_is_better=True)
 
 
-def test_keras_2_without_its_package_is_named(monkeypatch):
-    from tfrankmetrics.keras import bases
-
-    class Keras:
-        @property
-        def metrics(self):
-            raise ImportError("`tf_keras` is not installed")
-
-    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
-    monkeypatch.setattr(tf, "keras", Keras())
-    find = bases.importlib.util.find_spec
-
-    def without_tf_keras(name, *more):
-        return None if name == "tf_keras" else find(name, *more)
-
-    monkeypatch.setattr(bases.importlib.util, "find_spec", without_tf_keras)
-    with pytest.raises(ImportError, match="requires Keras 2, the package tf_keras"):
-        bases._keras()
-
-
-NAN = np.nan
-ONE_HIT = [[1, 0, 0, 0, 0]] * 4  # the relevant one of five tied items
-ALL_NAN = np.full((4, 5), NAN)
-MEAN_OF_FIVE = np.mean([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5])
-
-
-def evaluate_in_batches():
-    batches = tf.data.Dataset.from_tensor_slices((np.ones((4, 5, 2)), ONE_HIT)).batch(2)
-    return logs_of(tfr.EvaluateLists(batches, metrics=["mrr"]), (5, 2))
-
-
-def evaluate_rows_in_a_callback():
-    queries = np.repeat(range(4), 5)
-    labels = np.ravel(ONE_HIT)
-    return logs_of(tfr.EvaluateRows(np.ones((20, 2)), labels, queries, ["mrr"]), (2,))
-
-
-def logs_of(callback, shape):
-    """The logs of a callback for a model that has diverged."""
-    model = tf.keras.Sequential([tf.keras.Input(shape), tf.keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    model.set_weights([np.full((2, 1), NAN), np.zeros(1)])
-    callback.set_model(model)
-    callback.set_params({})  # Keras 2 has no default
-    logs = {}
-    callback.on_epoch_end(0, logs)
-    return {"mrr": logs["val_mrr"]}
-
-
-def retrieve_for_vectors():
-    tfr.retrieve(np.full((4, 2), NAN), np.ones((5, 2)), k=1)
-    return {"mrr": MEAN_OF_FIVE}
-
-
-ALL_NAN_IN_FUNCTIONS = {
-    "evaluate": lambda: tfr.evaluate(ONE_HIT, ALL_NAN, ["mrr"]),
-    "tensors": lambda: tfr.evaluate(ONE_HIT, tf.constant(ALL_NAN), ["mrr"]),
-    "catalogue": lambda: tfr.evaluate([0] * 4, ALL_NAN, ["mrr"], inputs="catalogue"),
-    "rows": lambda: tfr.evaluate_rows(
-        np.repeat(range(4), 5), np.ravel(ONE_HIT), ALL_NAN.ravel(), ["mrr"]
-    ),
-    "run": lambda: tfr.evaluate_run(
-        {q: {"a": 1} for q in range(4)},
-        {q: dict.fromkeys("abcde", NAN) for q in range(4)},
-        ["mrr"],
-    ),
-    "retrieval": lambda: tfr.evaluate_retrieval(
-        np.full((4, 2), NAN), np.ones((5, 2)), [0] * 4, ["mrr"]
-    ),
-    "retrieve": retrieve_for_vectors,
-    "batches": evaluate_in_batches,
-    "callback of rows": evaluate_rows_in_a_callback,
-}
-
-
-@pytest.mark.parametrize("name", ALL_NAN_IN_FUNCTIONS)
-def test_scores_of_nan_are_a_warning(name):
-    """A model that has diverged has the value of a random order."""
-    message = r"Scores must be numbers\. Received: NaN for 20 of 20 scores"
-    with pytest.warns(tfr.RankingWarning, match=message):
-        found = ALL_NAN_IN_FUNCTIONS[name]()
-    assert found == {"mrr": pytest.approx(MEAN_OF_FIVE)}
-
-
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("inputs", ["labels", "catalogue", "subtopics"])
-def test_a_metric_object_warns_of_scores_of_nan(inputs, how):
-    scores = np.random.default_rng(0).random((10, 6), "float32")
-    labels = np.tile([1, 0, 2, 0, 1, 0], (10, 1))
-    make = tfr.MeanReciprocalRank
-    if inputs == "catalogue":
-        labels, make = np.zeros(10, int), lambda: tfr.NDCG(inputs="catalogue")
-    if inputs == "subtopics":
-        labels, make = np.stack([labels, labels[:, ::-1]], axis=2), tfr.AlphaDCG
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        updated(make(), labels, scores, how).result()
-    scores[7:, 2] = NAN  # the second batch
-    metric = updated(make(), labels, scores, how)
-    name = metric.name
-    message = f"Received in '{name}', among the first .*: NaN for 3 of 60 scores"
-    with pytest.warns(tfr.RankingWarning, match=message):
-        metric.result()
-
-
-def test_nan_in_padding_is_no_warning():
-    labels, scores = [[1, 0, -1]], [[2.0, 1.0, NAN]]
-    metric = tfr.MeanReciprocalRank()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 1.0}
-        assert tfr.evaluate_rows([1, 1, 1], *labels, *scores, ["mrr"]) == {"mrr": 1.0}
-        metric.update_state(labels, scores)
-        metric.result()
-
-
-def test_weights_of_queries_in_any_order_are_no_mask():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate_rows(
-            ["b", "a", "b", "b"],
-            [1, 0, 1, 0],
-            [0.5, 0.4, 0.3, 0.2],
-            ["ndcg"],
-            sample_weight=[0, 1, 0, 0],
-        )
-
-
-@pytest.mark.parametrize("digits", [1, 3])
-def test_rounded_scores_that_are_swapped_with_labels_are_a_warning(digits):
-    labels, scores = RNG.integers(0, 3, (8, 10)), RNG.normal(size=(8, 10))
-    with pytest.warns(tfr.RankingWarning, match="probably swapped"):
-        tfr.evaluate(np.round(scores, digits), labels, ["ndcg"])
-
-
 def test_ids_none_of_which_match_are_a_warning():
     relevant, recommended = (RNG.integers(low, low + 90, (8, 10)) for low in (0, 90))
     with pytest.warns(tfr.RankingWarning, match="Check that both are numbered alike"):
@@ -869,6 +662,15 @@ def test_a_column_called_rank_may_be_in_any_order(name):
     data = {"q": np.repeat(range(4), 3), "label": labels, name: order}
     with pytest.warns(tfr.RankingWarning, match="pass lower_is_better=True|or lower_"):
         tfr.evaluate_rows("q", "label", name, ["mrr"], data=data)
+
+
+def test_keras_2_without_its_package_is_named():
+    code = "import sys; sys.modules['tf_keras'] = None; import tfrankmetrics; "
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1"}
+    environment.pop("KERAS_BACKEND", None)
+    command = [sys.executable, "-c", f"{code}tfrankmetrics.NDCG()"]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "requires Keras 2, the package tf_keras" in found.stderr
 
 
 def test_pairs_of_an_item_and_a_score_are_no_ids():
@@ -897,6 +699,8 @@ def test_pairs_of_an_item_and_a_score_are_no_ids():
             lambda t: tfr.evaluate([[1]], [[1]], ["mrr"], sample_weight=[-1]),
             "numbers of at least 0, .*Received: -1 at index",
         ),
+        (lambda t: tfr.evaluate_rows([1], [np.nan], [1], ["mrr"]), "Pass 0 for an item"),
+        (lambda t: tfr.evaluate([1500, 0], [2, 1], ["ndcg"]), "pass gain='linear'"),
     ],
 )  # fmt: skip
 def test_errors_name_the_call_that_was_meant(call, message):
