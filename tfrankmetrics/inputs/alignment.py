@@ -38,7 +38,7 @@ def aligned(arguments: Mapping[str, Any], wide: Collection[str] = ()) -> dict[st
         return {**arguments}
     rows, columns = _Axis(0), _Axis(1)
     found = {
-        name: _aligned(name, data, rows, columns if name in wide else None)
+        name: _aligned_data(name, data, rows, columns if name in wide else None)
         for name, data in arguments.items()
     }
     return found | _aligned_lists({name: found[name] for name in wide})
@@ -51,10 +51,10 @@ def aligned_lists(inputs: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return aligned(arguments, arguments.keys() - {"by"} if inputs == "labels" else ())
 
 
-def _aligned(name: str, data: Any, rows: _Axis, columns: _Axis | None) -> Any:
+def _aligned_data(name: str, data: Any, rows: _Axis, columns: _Axis | None) -> Any:
     if isinstance(data, Mapping):
         return {
-            key: _aligned(f"{name}[{key!r}]", each, rows, columns)
+            key: _aligned_data(f"{name}[{key!r}]", each, rows, columns)
             for key, each in data.items()
         }
     if not _has_index(data):

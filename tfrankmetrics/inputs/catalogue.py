@@ -146,7 +146,7 @@ class CatalogueLists(Lists):
             # A relevant item that is excluded is missed.
             missed = valid & xp.gather(excluded, ids) & (self.relevance > 0)
             num_candidates = num_candidates - xp.count_nonzero(excluded) + count(missed)
-            scores = _without_excluded(scores, excluded)
+            scores = _with_lowest_scores(scores, excluded)
         relevant_scores = xp.gather(scores, ids)
         relevance = xp.where(valid, self.relevance, 0)
         judged = Items(relevance, valid, valid & is_retrieved(relevant_scores), None)
@@ -187,7 +187,7 @@ class CatalogueLists(Lists):
         """The items of the catalogue with the highest scores."""
         scores = self.scores
         if self.exclude is not None:
-            scores = _without_excluded(scores, _are_excluded(scores, self.exclude))
+            scores = _with_lowest_scores(scores, _are_excluded(scores, self.exclude))
         found = recommend_by_score(scores, deepest, tie_breaking, first_query)
         return dataclasses.replace(found, query_weights=self.query_weights)
 
@@ -203,7 +203,7 @@ def _are_excluded(scores: Array, exclude: Array) -> Array:
     return xp.scatter(nothing, items, True)[:, :-1]
 
 
-def _without_excluded(scores: Array, excluded: Array) -> Array:
+def _with_lowest_scores(scores: Array, excluded: Array) -> Array:
     return xp.select(~excluded, scores, lowest_score(scores))
 
 

@@ -98,7 +98,7 @@ class Facts(dict[str, float]):
         judged = labels >= 0
         found = found_in_labels(labels, judged) + reaching(labels, thresholds)
         facts = cls(
-            zip(names_of_labels(thresholds), _counts(found, judged), strict=True)
+            zip(names_of_labels(thresholds), _count_each(found, judged), strict=True)
         )
         return facts + {"items": float(labels.size)}
 
@@ -106,7 +106,7 @@ class Facts(dict[str, float]):
     def of_scores(cls, scores: np.ndarray) -> Facts:
         """The facts of scores."""
         given = np.ones(scores.shape, bool)
-        counts = _counts(found_in_scores(scores, given), given)
+        counts = _count_each(found_in_scores(scores, given), given)
         return cls(zip(OF_SCORES, counts, strict=True))
 
     @classmethod
@@ -145,5 +145,5 @@ class Facts(dict[str, float]):
         return Facts({n: self.get(n, 0) + other.get(n, 0) for n in names})
 
 
-def _counts(found: list[np.ndarray], where: np.ndarray) -> list[float]:
+def _count_each(found: list[np.ndarray], where: np.ndarray) -> list[float]:
     return [float(np.count_nonzero(each & where)) for each in found]

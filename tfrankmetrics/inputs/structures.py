@@ -119,13 +119,6 @@ def library_of_inputs(*inputs: Any) -> InputLibrary:
     return "numpy"
 
 
-def in_library(library: InputLibrary, array: Any) -> Any:
-    """An array of NumPy or of the library as an array of the library."""
-    if library == "torch":
-        return sys.modules["torch"].as_tensor(array)
-    return xp.in_library(library, array)
-
-
 def padded(
     inputs: Any, library: InputLibrary, width: int = 0, not_to: int | None = None
 ) -> Any:
@@ -135,7 +128,10 @@ def padded(
     """
 
     def pad(rows: Any) -> Any:
-        rows = in_library(library, rows)
+        if library == "torch":
+            rows = sys.modules["torch"].as_tensor(rows)
+        else:
+            rows = xp.in_library(library, rows)
         size = rows.shape[0]
         least = max(size, width)
         number = least + -least % ALIGNMENT

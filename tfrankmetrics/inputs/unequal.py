@@ -42,7 +42,9 @@ def lengths_if_unequal(*arguments: Any) -> np.ndarray | None:
 
 def batch_of(whole: Batch, queries: np.ndarray) -> Batch:
     """Some queries of all."""
-    found = {name: _rows(each, queries) for name, each in whole._asdict().items()}
+    found = {
+        name: _rows_of_queries(each, queries) for name, each in whole._asdict().items()
+    }
     return Batch(**{**found, "queries": queries})
 
 
@@ -54,24 +56,24 @@ def _lengths(data: Any) -> Iterator[np.ndarray]:
     elif hasattr(data, "row_lengths"):  # a ragged tensor
         yield np.asarray(data.row_lengths())
     else:
-        data = _as_rows(data)
+        data = _as_list_of_rows(data)
         if isinstance(data, (list, tuple)) and len(data) and _is_row(data[0]):
             yield np.fromiter((len(row) if _is_row(row) else 1 for row in data), int)
 
 
-def _rows(data: Any, queries: np.ndarray) -> Any:
+def _rows_of_queries(data: Any, queries: np.ndarray) -> Any:
     """The rows of some queries; a number for all queries stays as it is."""
     if isinstance(data, Mapping):
-        return {name: _rows(each, queries) for name, each in data.items()}
+        return {name: _rows_of_queries(each, queries) for name, each in data.items()}
     if hasattr(data, "row_lengths") or xp.is_tensor(data):
         return data if data.shape.rank == 0 else xp.take(data, queries)
-    data = _as_rows(data)
+    data = _as_list_of_rows(data)
     if isinstance(data, (list, tuple)):
         return [data[number] for number in queries]
     return data if np.ndim(data) == 0 else np.asarray(data)[queries]
 
 
-def _as_rows(data: Any) -> Any:
+def _as_list_of_rows(data: Any) -> Any:
     """A column of lists as a list of them."""
     data = as_list(data)
     if isinstance(data, (list, tuple)) or not hasattr(data, "dtype"):

@@ -54,8 +54,11 @@ def rank_by_score(
 
     def sort(keys):
         if not tie_breaking.is_exact:
-            return keys, *_in_one_order(keys, depth, before)
+            return keys, *_top_items_in_one_order(keys, depth, before)
         return keys, *_top_items(keys, depth)
+
+    def sort_numbers():
+        return sort(_nan_as_number(scores))
 
     found = sort(scores)
     may_have_nan = _may_have_nan(scores)
@@ -64,12 +67,7 @@ def rank_by_score(
         """The sort, repeated for NaN: replacing NaN in every batch would be slow."""
         if may_have_nan is None:
             return found
-        return xp.cond(
-            may_have_nan,
-            lambda: sort(_nan_as_number(scores)),
-            lambda: found,
-            name="again_if_nan",
-        )
+        return xp.cond(may_have_nan, sort_numbers, lambda: found, name="again_if_nan")
 
     if not tie_breaking.is_exact or scores.shape[1] == 0:
         return items_at(again_if_nan()[1]), None
@@ -77,8 +75,7 @@ def rank_by_score(
     ranked, size = items_at(order), xp.known_size(scores)
     is_cut = size is None or size != depth
     may_exist = xp.any(ties.are_tied(sorted_keys))
-    if may_have_nan is not None:
-        may_exist |= may_have_nan
+    may_exist = may_exist if may_have_nan is None else may_exist | may_have_nan
 
     def find():
         keys, order, sorted_keys = again_if_nan()
@@ -86,10 +83,10 @@ def rank_by_score(
         return items_at(order), groups
 
     def skip():  # a placeholder that is never read
-        if not is_cut:
-            return ranked, TieGroups(order, order, None, None)
-        no_sizes = xp.zeros(xp.shape(order)[:1], xp.float64, like=order)
-        return ranked, TieGroups(order, order, judged, no_sizes)
+        no_sizes = None
+        if is_cut:
+            no_sizes = xp.zeros(xp.shape(order)[:1], xp.float64, like=order)
+        return ranked, TieGroups(order, order, judged if is_cut else None, no_sizes)
 
     ranked, groups = xp.cond(may_exist, find, skip)
     return ranked, Ties(may_exist, groups)
@@ -135,10 +132,10 @@ def _nan_as_number(scores: Array) -> Array:
     return xp.where(is_nan, lowest, numbers)
 
 
-def _in_one_order(
+def _top_items_in_one_order(
     keys: Array, depth: Array | int, before: Array | None
 ) -> tuple[Array, Array]:
-    """The positions of the D largest keys, and these keys, both `[B, D]`.
+    """As `_top_items`, for ties that are broken one by one.
 
     Equal keys keep the order that they have in the list, or in `before` `[B, N]`.
     """
