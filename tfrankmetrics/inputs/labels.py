@@ -109,16 +109,16 @@ class LabelLists(Lists):
             given = labels[judged]
         thresholds = () if self.has_subtopics else rules.thresholds
         facts = Facts.of_labels(given.ravel(), thresholds)
-        facts += Facts.of_scores(np.asarray(self.scores)[valid])
-        facts += Facts.of_lengths(np.count_nonzero(judged, axis=1))
+        facts |= Facts.of_scores(np.asarray(self.scores)[valid])
+        facts |= Facts.of_lengths(np.count_nonzero(judged, axis=1))
         if self.has_subtopics:
             labels = labels.max(axis=2)
         if rules.rank_zero_weights and self.item_weights is not None:
             weights = np.asarray(self.item_weights)[judged]
             queries = np.nonzero(judged)[0]
-            facts += Facts.of_weights(queries, labels[judged], weights)
+            facts |= Facts.of_weights(queries, labels[judged], weights)
         if not has_mask and _is_one_list(y_true):
-            facts += {"flat lists": float(flat_lists(labels[0], judged[0]))}
+            facts |= {"flat lists": float(flat_lists(labels[0], judged[0]))}
         return facts
 
     def without_zero_weights(self) -> LabelLists:

@@ -48,8 +48,11 @@ def query_or_item_weights(
     return None, given.with_shape_of(labels, "labels", error)
 
 
-def query_weights(sample_weight: Any, queries: Array) -> Array | None:
-    """The weights of `queries`, `[B, ...]`, as float64 `[B]`, in their library."""
+def query_weights(sample_weight: Any, queries: Array) -> Array:
+    """The weights of `queries`, `[B, ...]`, as float64 `[B]`; None if there are none.
+
+    They are an array of the library of `queries`.
+    """
     if sample_weight is None:
         return None
     weights = dense_weights(sample_weight, library=xp.library_of(queries))

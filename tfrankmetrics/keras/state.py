@@ -144,7 +144,7 @@ class StatefulMetric(KerasMetric):
         check_use_in_keras(self, y_pred)
         with xp.computing_in(LIBRARY):
             y_true = with_integer_ids(self, y_true)
-            lists = once_per_graph(
+            lists: Any = once_per_graph(
                 type(self._input_format).read,
                 self._input_format,
                 y_true,
