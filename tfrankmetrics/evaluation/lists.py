@@ -189,8 +189,7 @@ def evaluate_batches(
         request = request.for_items_of(lists)
         if sums is None:  # the first batch
             sums = ExposureSums.of(request.named, request.slices_of_queries(None))
-            reads_judgments = request.reads_judgments
-            lists.warn_of_mistakes(y_true, reads_judgments, is_complete=False)
+            lists.warn_of_mistakes(y_true, request.reads_judgments, is_complete=False)
         facts += lists.facts(y_true, mask, request.label_rules)
         end = number + int(lists.num_queries)
         order.append(np.arange(number, end) if queries is None else queries)

@@ -22,9 +22,8 @@ from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
-    as_relevance,
-    from_dict,
     is_repeated,
+    read_relevant,
     relevance_of,
     require_finite_relevance,
 )
@@ -289,7 +288,9 @@ def read_catalogue(
     Raises:
         ValueError: A shape or dtype is not one of these.
     """
-    y_true, relevance, exclude = from_dict(y_true, {"relevance", "exclude"})
+    relevant, relevance, exclude = read_relevant(
+        y_true, {"relevance", "exclude"}, library
+    )
     steps = keras_mask_of(y_pred)
     if sample_weight is steps:
         sample_weight = None  # Keras 2 also passes its mask as weights
@@ -300,10 +301,6 @@ def read_catalogue(
             "unequal length."
         )
     scores = given.tensor
-    relevant = as_ids("`y_true`", y_true, library=library)
-    if relevance is not None:
-        relevance = as_relevance(relevance, relevant)
-    relevant = relevant.tensor
     received = (
         f"Received: y_true of shape {relevant.shape}, y_pred of shape {scores.shape}."
     )

@@ -22,9 +22,8 @@ from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
-    as_relevance,
-    from_dict,
     is_repeated,
+    read_relevant,
     relevance_of,
     require_below,
     require_finite_relevance,
@@ -182,12 +181,8 @@ def read_ids(
     Raises:
         ValueError: A shape or dtype is not one of these.
     """
-    y_true, relevance, _ = from_dict(y_true, {"relevance"})
-    relevant = as_ids("`y_true`", y_true, library=library)
-    recommended = as_ids("`y_pred`", y_pred, library=library)
-    if relevance is not None:
-        relevance = as_relevance(relevance, relevant)
-    relevant, recommended = relevant.tensor, recommended.tensor
+    relevant, relevance, _ = read_relevant(y_true, {"relevance"}, library)
+    recommended = as_ids("`y_pred`", y_pred, library=library).tensor
     received = (
         f"Received: y_true of shape {relevant.shape}, y_pred of shape "
         f"{recommended.shape}."

@@ -30,6 +30,17 @@ def from_dict(y_true: Any, may_have: set[str]) -> tuple[Any, Any, Any]:
     return y_true["ids"], y_true.get("relevance"), y_true.get("exclude")
 
 
+def read_relevant(
+    y_true: Any, may_have: set[str], library: Library
+) -> tuple[Array, Array | None, Any]:
+    """The relevant ids, their grades if there are any, and the ids to exclude."""
+    y_true, relevance, exclude = from_dict(y_true, may_have)
+    relevant = as_ids("`y_true`", y_true, library=library)
+    if relevance is not None:
+        relevance = as_relevance(relevance, relevant)
+    return relevant.tensor, relevance, exclude
+
+
 def as_ids(name: str, data: Any, *, library: Library) -> Dense:
     """Ids as int64; rows of unequal length are padded with -1."""
 

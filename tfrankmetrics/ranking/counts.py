@@ -47,7 +47,10 @@ def rank_by_counts(
         tie_breaking: How equal scores are ordered.
         some_ranks: See `RankedLists.some_ranks`.
     """
-    counts = _without_missed(counts, judged.retrieved)
+    # Items that were not retrieved are far below all others.
+    above = xp.where(judged.retrieved, counts.above, FAR)
+    tied = xp.where(judged.retrieved, counts.tied, 1)
+    counts = counts._replace(above=above, tied=tied)
     order, ranks = _in_order(counts, judged, tie_breaking)
     labels = xp.gather(judged.labels, order)
     positions = xp.arange(depth, dtype=xp.int64, like=ranks)
@@ -72,12 +75,6 @@ def num_judged(judged: Items, num_items: Array) -> Array:
     is_list = xp.any(judged.valid, axis=1)
     # A query whose ids all have the grade 0 is included even if all are excluded.
     return xp.where(is_list, xp.maximum(num_items, 1), 0)
-
-
-def _without_missed(counts: RankCounts, retrieved: Array) -> RankCounts:
-    """The counts, with items that were not retrieved far below all others."""
-    above = xp.where(retrieved, counts.above, FAR)
-    return counts._replace(above=above, tied=xp.where(retrieved, counts.tied, 1))
 
 
 def _in_order(
