@@ -30,6 +30,7 @@ ROWS = [[0, 2, 1], [1, 0]], [[0.3, 0.1, 0.2], [0.5, 0.6]]
         (tf.Variable(LABELS), tf.Variable(SCORES)),
         (LABELS.astype("int8"), SCORES),
         (LABELS, SCORES[:, :, None]),
+        (LABELS[:, :, None], SCORES[:, :, None]),  # as losses of Keras with a mask need
         ROWS,
         (np.array([np.array(row) for row in ROWS[0]], dtype=object), ROWS[1]),
         (tuple(map(tuple, ROWS[0])), tuple(map(np.array, ROWS[1]))),
@@ -47,6 +48,8 @@ def test_accepted_forms_of_labels_and_scores(y_true, y_pred):
     metric.update_state(y_true, y_pred)
     results = {name: float(value) for name, value in metric.result().items()}
     assert results == pytest.approx(REFERENCE, rel=1e-6)
+    explained = tfr.explain(y_true, y_pred, "map", query=1).value
+    assert explained == tfr.explain(LABELS, SCORES, "map", query=1).value
 
 
 def test_one_list_without_a_batch_dimension():
@@ -103,6 +106,8 @@ def test_scores_of_subtopics_may_have_a_last_dimension_of_1():
     labels, scores = [[[-2, 1], [1, 0]]], [[[2.0], [1.0]]]
     # At rank 1, the precision is 0 for the first subtopic and 1 for the second.
     assert tfr.evaluate(labels, scores, ["precision_ia@1"]) == {"precision_ia@1": 1 / 2}
+    # And so may labels, as those of one subtopic.
+    assert tfr.evaluate(LABELS[..., np.newaxis], SCORES, ["alpha_dcg"])["alpha_dcg"] > 0
 
 
 def test_boolean_labels():

@@ -97,21 +97,6 @@ def test_query_ids_that_are_fractions_are_a_warning():
         tfr.evaluate_rows(scores, labels, queries, ["mrr"])
 
 
-def test_labels_with_a_last_dimension_of_one_are_labels():
-    """Losses of Keras with a mask need labels [B, N, 1]."""
-    labels, scores = RNG.integers(0, 2, (6, 5)), RNG.random((6, 5))
-    expected = tfr.evaluate(labels, scores, ["mrr", "ndcg"])
-    shaped = labels[..., np.newaxis], scores[..., np.newaxis]
-    assert tfr.evaluate(*shaped, ["mrr", "ndcg"]) == expected
-    metric = tfr.MeanReciprocalRank()
-    metric.update_state(*(each.astype("float32") for each in shaped))
-    assert float(metric.result()) == pytest.approx(expected["mrr"], rel=1e-6)
-    explanation = tfr.explain(*shaped, "mrr", query=2)
-    assert explanation.value == tfr.explain(labels, scores, "mrr", query=2).value
-    subtopics = tfr.evaluate(shaped[0], scores, ["alpha_dcg"])["alpha_dcg"]
-    assert subtopics > 0
-
-
 # Labels
 
 
