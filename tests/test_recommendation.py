@@ -1,9 +1,9 @@
 """Tests ids and catalogues in Keras models and in graphs, and their errors."""
 
-import importlib
 import itertools
 import math
 import resource
+import tracemalloc
 import uuid
 
 import numpy as np
@@ -393,31 +393,29 @@ TEN_SCORES = [[2.0, 3.0, 0.0, 1.0, *[0.0] * 6]]
 
 
 @pytest.mark.parametrize(
-    ("inputs", "y_pred"),
+    ("inputs", "y_pred", "megabytes"),
     [
-        ("ids", [[1, 0, 3, *range(4, 9)]]),
-        ("catalogue", TEN_SCORES),
-        ("labels", TEN_SCORES),
+        ("ids", [[1, 0, 3, *range(4, 9)]], 25),
+        ("catalogue", TEN_SCORES, 60),
+        ("labels", TEN_SCORES, 80),
     ],
 )
-def test_queries_that_do_not_fit_in_memory_at_once(inputs, y_pred, monkeypatch):
-    """Two relevant and eight recommended ids, or ten scores of a query."""
-    module, sizes = importlib.import_module("tfrankmetrics.evaluation.lists"), []
+def test_queries_that_do_not_fit_in_memory_at_once(inputs, y_pred, megabytes):
+    """Two relevant and eight recommended ids, or ten scores of a query.
 
-    def call_compiled(function, measures, lists, first_query):
-        sizes.append(int(lists.num_queries))
-        return call(function, measures, lists, first_query)
-
-    call = module.call_compiled
-    monkeypatch.setattr(module, "call_compiled", call_compiled)
-    for most in ("ELEMENTS_AT_A_TIME", "ELEMENTS_IN_CACHE"):
-        monkeypatch.setattr(module, most, 30)
-    y_true = [[1, 2], [0, 2], [3, 1], [3, 9], [1, 3]]
+    If all queries were ranked at once, it would take 51, 127 or 134 MB.
+    """
+    number = 20_000
+    y_true = np.array([[1, 2], [0, 2], [3, 1], [3, 9], [1, 3]] * number)
     if inputs == "labels":
         y_true = np.eye(10)[y_true].sum(axis=1)
-    values = tfr.evaluate(y_true, y_pred * 5, ["mrr"], inputs=inputs, per_query=True)
-    assert sizes == [3, 2]
-    assert values["mrr"].tolist() == [1, 1 / 2, 1, 1 / 3, 1]
+    y_pred = np.array(y_pred * len(y_true))
+    tracemalloc.start()
+    values = tfr.evaluate(y_true, y_pred, ["mrr"], inputs=inputs, per_query=True)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert values["mrr"].tolist() == [1, 1 / 2, 1, 1 / 3, 1] * number
+    assert most < megabytes * 1e6
 
 
 def test_excluded_items_are_removed_unless_relevant():

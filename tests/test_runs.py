@@ -56,6 +56,10 @@ FORMS = {
         pa.Table.from_pandas(frame(QRELS, "label")),
         pa.Table.from_pandas(frame(RUN, "score")),
     ),
+    "pandas, rows in any order": lambda _: (
+        frame(QRELS, "label")[::-1],
+        frame(RUN, "score").sample(frac=1, random_state=1),
+    ),
     "a frame and dicts": lambda _: (frame(QRELS, "label"), RUN),
     "TREC files": lambda folder: (
         trec(folder / "qrels", QRELS, "{} 0 {} {}\n"),
@@ -71,12 +75,6 @@ def test_all_forms_give_the_values_computed_by_hand(form, tmp_path):
     assert result.counts == (3, 1, 1, 5, 2, "zero", 0)
 
 
-def test_the_order_of_rows_does_not_matter():
-    qrels, run = frame(QRELS, "label"), frame(RUN, "score")
-    result = tfr.evaluate_run(qrels[::-1], run.sample(frac=1, random_state=1), METRICS)
-    assert result == pytest.approx(VALUES)
-
-
 def test_ranked_lists_and_sets_of_relevant_items():
     result = tfr.evaluate_run(
         {"q": {"a", "c"}}, {"q": ["c", "b", "a"]}, ["map", "recall@2"]
@@ -85,35 +83,20 @@ def test_ranked_lists_and_sets_of_relevant_items():
 
 
 def test_columns_have_any_names():
-    qrels = frame(QRELS, "grade").rename(
-        columns={"query_id": "user", "item_id": "song"}
-    )
-    run = frame(RUN, "prediction").rename(
-        columns={"query_id": "user", "item_id": "song"}
-    )
-    result = tfr.evaluate_run(
-        qrels,
-        run,
-        METRICS,
-        query="user",
-        item="song",
-        label="grade",
-        score="prediction",
-    )
-    assert result == pytest.approx(VALUES)
+    names = {"query": "user", "item": "song", "label": "grade", "score": "prediction"}
+    columns = {"query_id": "user", "item_id": "song"}
+    qrels = frame(QRELS, "grade").rename(columns=columns)
+    run = frame(RUN, "prediction").rename(columns=columns)
+    assert tfr.evaluate_run(qrels, run, METRICS, **names) == pytest.approx(VALUES)
 
 
-def test_numbers_as_ids():
-    qrels = pd.DataFrame(
-        {"query_id": [7, 7, 3], "item_id": [1, 2, 1], "label": [0, 1, 1]}
-    )
-    run = pd.DataFrame(
-        {"query_id": [3, 7, 7], "item_id": [1, 1, 2], "score": [1.0, 2.0, 1.0]}
-    )
-    for convert in (lambda f: f, pl.from_pandas, lambda f: f.to_dict("list") and f):
-        values = tfr.evaluate_run(convert(qrels), convert(run), ["mrr"], per_query=True)
-        assert values["query"].tolist() == [7, 3]
-        assert values["mrr"].tolist() == [0.5, 1]
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_numbers_as_ids(convert):
+    qrels = {"query_id": [7, 7, 3], "item_id": [1, 2, 1], "label": [0, 1, 1]}
+    run = {"query_id": [3, 7, 7], "item_id": [1, 1, 2], "score": [1.0, 2.0, 1.0]}
+    values = tfr.evaluate_run(convert(qrels), convert(run), ["mrr"], per_query=True)
+    assert values["query"].tolist() == [7, 3]
+    assert values["mrr"].tolist() == [0.5, 1]
 
 
 @pytest.mark.parametrize(
@@ -192,25 +175,16 @@ def test_weights_of_queries():
 BY = {"q1": "de", "q2": "en", "q3": "de"}
 
 
+IN_A_COLUMN = frame(QRELS, "label").assign(slice=lambda f: f.query_id.map(BY))
+AS_A_FRAME = pd.DataFrame({"query_id": [*BY], "slice": [*BY.values()]})
+
+
 @pytest.mark.parametrize(
-    "by",
-    [
-        pytest.param(lambda: (QRELS, BY), id="dict"),
-        pytest.param(
-            lambda: (
-                frame(QRELS, "label").assign(slice=lambda f: f.query_id.map(BY)),
-                "slice",
-            ),
-            id="column",
-        ),
-        pytest.param(
-            lambda: (QRELS, pd.DataFrame({"query_id": [*BY], "slice": [*BY.values()]})),
-            id="frame",
-        ),
-    ],
+    ("qrels", "by"),
+    [(QRELS, BY), (IN_A_COLUMN, "slice"), (QRELS, AS_A_FRAME)],
+    ids=["dict", "column", "frame"],
 )
-def test_slices(by):
-    qrels, by = by()
+def test_slices(qrels, by):
     result = tfr.evaluate_run(qrels, RUN, ["mrr"], by=by)
     assert dict(result) == {"de": {"mrr": 0.5}, "en": {"mrr": 0.0}}
     assert result.num_queries == {"de": 2, "en": 1}
@@ -532,36 +506,29 @@ def runs_of_models():
     return qrels, run.sample(frac=1, random_state=0)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_a_table_of_several_models_gives_a_result_for_each(library):
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_table_of_several_models_gives_a_result_for_each(convert):
     qrels, run = runs_of_models()
-    table = run
-    if library == "polars":
-        table = pl.DataFrame(run.to_dict("list"))
-    elif library == "pyarrow":
-        table = pytest.importorskip("pyarrow").Table.from_pandas(run)
-    found = tfr.evaluate_run(qrels, table, ["mrr", "ndcg@3"], model="model")
+    table, metrics = convert(run.to_dict("list")), ["mrr", "ndcg@3"]
+    found = tfr.evaluate_run(qrels, table, metrics, model="model")
     for name in ("new", "old"):
         rows = run[run["model"] == name]
-        assert found[name] == tfr.evaluate_run(qrels, rows, ["mrr", "ndcg@3"])
+        assert found[name] == tfr.evaluate_run(qrels, rows, metrics)
     values = tfr.evaluate_run(qrels, table, ["mrr"], model="model", per_query=True)
-    compared = tfr.compare(values)
-    assert {each.model for each in compared.means} == {"new", "old"}
+    assert {each.model for each in tfr.compare(values).means} == {"new", "old"}
 
 
 def test_models_must_be_a_column_without_missing_values():
     qrels, run = runs_of_models()
-    with pytest.raises(ValueError, match=r"only once.*name their column: model="):
-        tfr.evaluate_run(qrels, run, ["mrr"])
-    with pytest.raises(ValueError, match="`model` must name one column"):
-        tfr.evaluate_run(qrels, run, ["mrr"], model="modell")
-    with pytest.raises(ValueError, match="names a column of the frame `run`"):
-        tfr.evaluate_run(qrels, {"a": [1]}, ["mrr"], model="model")
-    run["model"] = run["model"].where(run["model"] == "new")
-    with pytest.raises(
-        ValueError, match=r"must contain a model\. Received: a missing one"
+    some = run.assign(model=run["model"].where(run["model"] == "new"))
+    for rows, model, message in (
+        (run, None, r"only once.*name their column: model="),
+        (run, "modell", "`model` must name one column"),
+        ({"a": [1]}, "model", "names a column of the frame `run`"),
+        (some, "model", r"must contain a model\. Received: a missing one"),
     ):
-        tfr.evaluate_run(qrels, run, ["mrr"], model="model")
+        with pytest.raises(ValueError, match=message):
+            tfr.evaluate_run(qrels, rows, ["mrr"], model=model)
 
 
 def test_excluded_predictions_leave_the_run():
@@ -582,16 +549,14 @@ def test_excluded_predictions_leave_the_run():
 
 
 def test_exclude_names_items_of_the_run():
-    run = {1: {2: 0.9}}
+    tables = {1: {2: 1}}, {1: {2: 0.9}}
     with pytest.warns(tfr.RankingWarning, match="none of which is in the run"):
-        tfr.evaluate_run({1: {2: 1}}, run, ["mrr"], exclude={"1": ["2"]})
-    for wrong in ("identical", [2]):
-        with pytest.raises(ValueError, match="dict from queries to lists of items"):
-            tfr.evaluate_run({1: {2: 1}}, run, ["mrr"], exclude=wrong)
-    with pytest.raises(
-        ValueError, match=r"a list of items for each query\. Received: '2'"
-    ):
-        tfr.evaluate_run({1: {2: 1}}, run, ["mrr"], exclude={1: "2"})
+        tfr.evaluate_run(*tables, ["mrr"], exclude={"1": ["2"]})
+    of_items = r"a list of items for each query\. Received: '2'"
+    of_all = "dict from queries to lists of items"
+    for wrong, rule in (("identical", of_all), ([2], of_all), ({1: "2"}, of_items)):
+        with pytest.raises(ValueError, match=rule):
+            tfr.evaluate_run(*tables, ["mrr"], exclude=wrong)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "float64"])

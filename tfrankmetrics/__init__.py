@@ -36,9 +36,9 @@ _NAMES = {
     "comparison.compare": ["compare"],
     "comparison.comparison": ["Comparison"],
     "conventions": ["CONVENTIONS"],
-    "evaluation.lists": ["evaluate"],
-    "evaluation.rows": ["evaluate_rows"],
-    "evaluation.runs": ["evaluate_run"],
+    "evaluation.evaluate": ["evaluate"],
+    "evaluation.evaluate_rows": ["evaluate_rows"],
+    "evaluation.evaluate_run": ["evaluate_run"],
     "evaluation.trec": ["read_trec"],
     "explanation.explain": [
         "explain",
@@ -94,7 +94,7 @@ _NAMES = {
     "ranking.items": ["ItemGain"],
     "ranking.ranked_lists": ["RankedLists"],
     "ranking.recommended": ["Recommended"],
-    "results.values": ["QueryValues", "RunCounts", "RunValues", "SlicedValues"],
+    "results.metric_values": ["QueryValues", "RunCounts", "RunValues", "SlicedValues"],
     "retrieval.evaluate_retrieval": ["evaluate_retrieval"],
     "retrieval.retrieve": ["Retrieved", "retrieve"],
 }

@@ -6,9 +6,9 @@ from tfrankmetrics.callbacks.rows import EvaluateRows
 from tfrankmetrics.comparison.compare import compare
 from tfrankmetrics.comparison.comparison import Comparison
 from tfrankmetrics.conventions import CONVENTIONS
-from tfrankmetrics.evaluation.lists import evaluate
-from tfrankmetrics.evaluation.rows import evaluate_rows
-from tfrankmetrics.evaluation.runs import evaluate_run
+from tfrankmetrics.evaluation.evaluate import evaluate
+from tfrankmetrics.evaluation.evaluate_rows import evaluate_rows
+from tfrankmetrics.evaluation.evaluate_run import evaluate_run
 from tfrankmetrics.evaluation.trec import read_trec
 from tfrankmetrics.explanation.explain import (
     explain,
@@ -77,7 +77,12 @@ from tfrankmetrics.options import Options
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Recommended
-from tfrankmetrics.results.values import QueryValues, RunCounts, RunValues, SlicedValues
+from tfrankmetrics.results.metric_values import (
+    QueryValues,
+    RunCounts,
+    RunValues,
+    SlicedValues,
+)
 from tfrankmetrics.retrieval.evaluate_retrieval import evaluate_retrieval
 from tfrankmetrics.retrieval.retrieve import Retrieved, retrieve
 

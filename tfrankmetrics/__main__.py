@@ -241,11 +241,11 @@ def _formatted(result: Any, form: str) -> str:
 
 def _slices(options: argparse.Namespace) -> Any:
     """The slice of each query, as a dict or as a frame."""
-    from tfrankmetrics.evaluation.files import is_table, read_table
+    from tfrankmetrics.evaluation.files import is_table, read_frame
     from tfrankmetrics.evaluation.trec import lines_of
 
     if is_table(options.by):
-        return read_table(options.by, [options.query])
+        return read_frame(options.by, [options.query])
     slices: dict[str, str] = {}
     for number, line in enumerate(lines_of(options.by), 1):
         # As in TREC files, only ASCII white space separates the fields.
@@ -282,7 +282,7 @@ def _names(paths: Sequence[str]) -> list[str]:
 
 
 def _note(counts: tfr.RunCounts) -> None:
-    from tfrankmetrics.results.values import described
+    from tfrankmetrics.results.metric_values import described
 
     if text := described(counts):
         _print(text, sys.stderr)

@@ -29,7 +29,7 @@ from tfrankmetrics.beam.combiners import (
     require_free_names,
 )
 from tfrankmetrics.compute.exact_sums import require_no_order
-from tfrankmetrics.evaluation.runs import (
+from tfrankmetrics.evaluation.evaluate_run import (
     MissingQueries,
     Policies,
     Unjudged,
@@ -38,8 +38,8 @@ from tfrankmetrics.evaluation.runs import (
 )
 from tfrankmetrics.metrics.measure import Measure, require_relevance
 from tfrankmetrics.options import Options, Separator
+from tfrankmetrics.results.metric_values import RunCounts
 from tfrankmetrics.results.request import read_request
-from tfrankmetrics.results.values import RunCounts
 from tfrankmetrics.rules import listed, shortened
 
 if TYPE_CHECKING:

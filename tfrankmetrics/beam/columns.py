@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.columns.values import (
+from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
     LABEL_RULE,
     WEIGHT_RULE,

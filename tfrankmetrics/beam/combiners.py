@@ -13,14 +13,12 @@ import apache_beam as beam
 import numpy as np
 
 from tfrankmetrics.beam.columns import kind_of
+from tfrankmetrics.columns.read_column import exact_scores
 from tfrankmetrics.columns.slices import in_order
-from tfrankmetrics.columns.values import exact_scores
 from tfrankmetrics.compute.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.compute.exact_sums import Sums, means_of_sums
-from tfrankmetrics.evaluation.join import Pairs, match_pairs, pair_twice
-from tfrankmetrics.evaluation.queries import Queries, queries_of_codes
-from tfrankmetrics.evaluation.rows import by_query
-from tfrankmetrics.evaluation.runs import (
+from tfrankmetrics.evaluation.evaluate_rows import by_query
+from tfrankmetrics.evaluation.evaluate_run import (
     Policies,
     by_descending_item,
     check_facts,
@@ -31,6 +29,8 @@ from tfrankmetrics.evaluation.runs import (
     refuse_missing_queries,
     rows_of_join,
 )
+from tfrankmetrics.evaluation.join import PairTable, match_pairs, pair_twice
+from tfrankmetrics.evaluation.rows_by_query import Queries, queries_of_codes
 from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.mistakes import (
     Asked,
@@ -40,7 +40,7 @@ from tfrankmetrics.inputs.mistakes import (
     warn_of,
 )
 from tfrankmetrics.metrics.measure import Measure, label_rules
-from tfrankmetrics.results.values import NUM_QUERIES, RunCounts
+from tfrankmetrics.results.metric_values import NUM_QUERIES, RunCounts
 from tfrankmetrics.rules import listed, shortened
 
 OVERALL = "overall"  # a key of results by slice
@@ -362,13 +362,13 @@ def _chained(columns: Iterable[Iterable[float]]) -> np.ndarray:
 
 def _pairs(
     name: str, queries: Sequence[Query], columns: Sequence[Sequence[Sequence]]
-) -> Pairs:
+) -> PairTable:
     """A table of the rows of several queries."""
     columns = [each or [(), ()] for each in columns]
     lengths = [len(items) for items, _ in columns]
     ids = np.fromiter((query.id for query in queries), object, len(queries))
     items = [*itertools.chain.from_iterable(items for items, _ in columns)]
-    return Pairs(
+    return PairTable(
         name,
         np.repeat(ids, lengths),
         np.fromiter(items, object, len(items)),

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrankmetrics.keras.bases import KerasCallback, keras
+from tfrankmetrics.results.metric_values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.results.request import Request
-from tfrankmetrics.results.values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.rules import check_option, shortened
 
 Unit = Literal["epochs", "steps"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrankmetrics.callbacks.evaluation import Evaluation, Unit, output_of
-from tfrankmetrics.evaluation.lists import evaluate_batches, evaluate_lists
+from tfrankmetrics.evaluation.evaluate import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
-from tfrankmetrics.evaluation.rows import columns_of, evaluate_table
+from tfrankmetrics.evaluation.evaluate_rows import columns_of, evaluate_table
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import refuse_unordered
 from tfrankmetrics.inputs.mistakes import RankingWarning

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.frames import column, column_names, is_frame
-from tfrankmetrics.columns.values import (
+from tfrankmetrics.columns.read_column import (
     are_missing,
     as_objects,
     exact_array,
@@ -53,7 +53,9 @@ def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
         data: A frame, or None.
     """
     if data is not None:
-        by = _named_columns(by, data)
+        names = [by] if isinstance(by, str) else by
+        if isinstance(names, (list, tuple)):
+            by = {name: column(data, name, "by") for name in names}
     if isinstance(by, Mapping) or is_frame(by):
         columns = {name: by[name] for name in column_names(by)}
         if columns and all(isinstance(name, str) for name in columns):
@@ -65,14 +67,6 @@ def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
     raise ValueError(
         f"`by` must be {where}, or a dict of columns. Received: {shortened(by)}."
     )
-
-
-def _named_columns(by: Any, data: Any) -> Any:
-    """The columns of a frame that `by` names; `by` itself if it contains columns."""
-    names = [by] if isinstance(by, str) else by
-    if not isinstance(names, (list, tuple)):
-        return by
-    return {name: column(data, name, "by") for name in names}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,19 +109,16 @@ def slices_of(columns: Mapping[str, Column]) -> Slices:
     keys: list[tuple] = [()]
     crossed: Any = 0
     for each in columns.values():
-        combined = crossed * len(each.distinct) + each.numbers
-        first, numbers = factorize("Slices", combined)
+        size = len(each.distinct)
+        pairs = crossed * size + each.numbers
+        first, crossed = factorize("Slices", pairs)
         keys = [
-            (
-                *keys[pair // len(each.distinct)],
-                each.distinct[pair % len(each.distinct)],
-            )
-            for pair in combined[first].tolist()
+            (*keys[pair // size], each.distinct[pair % size])
+            for pair in pairs[first].tolist()
         ]
-        crossed = numbers
     order = in_order(keys)
-    place = np.argsort(np.array(order, int)).astype(np.min_scalar_type(len(keys)))
-    return Slices(tuple(columns), [keys[number] for number in order], place[crossed])
+    rank = np.argsort(np.array(order, int))
+    return Slices(tuple(columns), [keys[number] for number in order], rank[crossed])
 
 
 def in_order(keys: Sequence[tuple]) -> list[int]:
@@ -139,88 +130,17 @@ def in_order(keys: Sequence[tuple]) -> list[int]:
         return [*range(len(keys))]
 
 
-def column_of_queries(
-    argument: str,
-    name: str,
-    values: Any,
-    order: np.ndarray | None,
-    starts: np.ndarray,
-    num_rows: int,
-) -> Column:
-    """The value of a column for each query, which must be the same in all of its rows.
-
-    Args:
-        argument: The argument that the column was passed as.
-        name: The name of the column.
-        values: The column, with a value for each row.
-        order: The rows, sorted by query; None if they are sorted already.
-        starts: Where the rows of each query start in `order`.
-        num_rows: The number of rows.
-    """
-    if len(values) != num_rows:
-        raise ValueError(
-            f"`{argument}` must have a value for each row. Received: {len(values)} "
-            f"values of {shortened(name)} for {num_rows} rows."
-        )
-    if num_rows == 0:
-        return column_of(argument, name, values)
-    order = np.arange(num_rows) if order is None else order
-    codes = _codes_of(argument, name, values).take(order)
-    differs = np.append(codes[1:] != codes[:-1], True)
-    differs[starts - 1] = False  # between two queries, and at the end
-    if differs.any():
-        rows = order[int(np.argmax(differs)) :][:2].tolist()
-        found = [
-            shortened(value) for value in rows_of(argument, name, values, rows).tolist()
-        ]
-        raise ValueError(
-            f"`{argument}` must have the same value in all rows of a query. Received: "
-            f"{shortened(name)} with the value {found[0]} in row {rows[0]}, and "
-            f"{found[1]} in row {rows[1]} of the same query. If they are models, call "
-            "evaluate_run(model=...)."
-        )
-    starts = np.minimum(starts, num_rows - 1)  # of empty groups at the end
-    first, numbers = factorize(f"`{argument}`", codes[starts])
-    of_first = rows_of(argument, name, values, order[starts[first]])
-    return column_of(argument, name, of_first).of(numbers)
-
-
-def _codes_of(argument: str, name: str, values: Any) -> np.ndarray:
-    """Numbers that are equal where the values are, small ones if possible."""
-    library = type(values).__module__.partition(".")[0]
-    dtype = getattr(values, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
-        codes = np.asarray(values)
-    elif library == "pandas" and hasattr(values, "cat"):
-        codes = values.cat.codes.to_numpy()
-    elif library == "pandas":
-        try:
-            codes = values.factorize()[0]
-        except TypeError:  # values that are not hashable, an error below
-            codes = column_of(argument, name, values).numbers
-    elif library == "polars" and str(dtype) == "String":
-        import polars  # loaded already, since the user passed such a column
-
-        codes = values.cast(polars.Categorical).to_physical()
-        codes = codes.cast(polars.Int64).fill_null(-1).to_numpy()
-    else:
-        codes = column_of(argument, name, values).numbers
-    if codes.min() >= -1 and codes.max() < 2**15:  # fits into the cache
-        return codes.astype(np.int16, copy=False)
-    return codes
-
-
-def rows_of(argument: str, name: str, values: Any, rows: Any) -> np.ndarray:
-    """The values of some rows."""
+def values_at(argument: str, name: str, values: Any, rows: Any) -> np.ndarray:
+    """The values of a column in some rows, unchanged by NumPy."""
     values = from_pytorch(values)
     if hasattr(values, "iloc"):
-        return _as_array(argument, name, values.iloc[rows])
+        return _unchanged(argument, name, values.iloc[rows])
     if hasattr(values, "gather"):
-        return _as_array(argument, name, values.gather(rows))
-    return _as_array(argument, name, values)[rows]
+        return _unchanged(argument, name, values.gather(rows))
+    return _unchanged(argument, name, values)[rows]
 
 
-def _as_array(argument: str, name: str, values: Any) -> np.ndarray:
+def _unchanged(argument: str, name: str, values: Any) -> np.ndarray:
     """The values of a column as an array: of objects, if NumPy would change them."""
     refuse_masked_arrays(f"`{argument}`", values)
     values = from_pytorch(values)
@@ -258,12 +178,18 @@ def values_by_id(rule: str, values: Mapping, ids: Sequence[Any]) -> np.ndarray:
 
 def column_of(argument: str, name: str, values: Any) -> Column:
     """A column, with its distinct values in the order of appearance."""
-    array = _as_array(argument, name, values)
-    if array.dtype == object:
-        array = array.copy()
-        array[are_missing(array)] = None
-    first, numbers = factorize(
-        f"The values of {shortened(name)} in `{argument}`", array
-    )
-    distinct = array[first].tolist()
-    return Column([None if each != each else each for each in distinct], numbers)
+    what = f"The values of {shortened(name)} in `{argument}`"
+    of_rows = None
+    if hasattr(values, "factorize"):  # pandas numbers text without objects for it
+        try:
+            of_rows, values = values.factorize(use_na_sentinel=False)
+        except TypeError as error:
+            raise ValueError(f"{what} must be hashable. Received: {error}.") from None
+    array = _unchanged(argument, name, values)
+    first, numbers = factorize(what, array)
+    distinct = as_objects(array[first].tolist())
+    distinct[are_missing(distinct)] = None
+    first, merged = factorize(what, distinct)  # missing values of several kinds
+    numbers = merged[numbers]
+    numbers = numbers if of_rows is None else numbers[of_rows]
+    return Column(distinct[first].tolist(), numbers)

@@ -10,7 +10,7 @@ import numpy as np
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.comparison.models import Model
 from tfrankmetrics.comparison.significance import ROUNDING
-from tfrankmetrics.results.tables import Cell, ShownAsTable, Table, require
+from tfrankmetrics.results.text_tables import Cell, ShownAsTable, Table, require
 from tfrankmetrics.rules import is_int, listed, shortened
 
 # Names of the column of gains: the first that is not the name of a model.

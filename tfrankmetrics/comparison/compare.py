@@ -27,7 +27,7 @@ from tfrankmetrics.comparison.intervals import (
 )
 from tfrankmetrics.comparison.models import Model, paired, read_models, samples_of
 from tfrankmetrics.comparison.significance import Sample, paired_test, standard_errors
-from tfrankmetrics.results.values import QueryValues, described
+from tfrankmetrics.results.metric_values import QueryValues, described
 from tfrankmetrics.rules import check_option, is_int, shortened
 
 Test = Literal["randomization", "t", "bootstrap"]

@@ -21,7 +21,13 @@ from tfrankmetrics.comparison.estimates import (
 )
 from tfrankmetrics.comparison.plots import Row, plot_gains, plot_intervals
 from tfrankmetrics.comparison.significance import adjusted
-from tfrankmetrics.results.tables import Cell, Table, chosen_metrics, require, whole
+from tfrankmetrics.results.text_tables import (
+    Cell,
+    Table,
+    chosen_metrics,
+    require,
+    whole,
+)
 from tfrankmetrics.rules import check_option, listed
 
 MOST_NAMED = 3  # comparisons in a sentence

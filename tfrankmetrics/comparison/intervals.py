@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics.comparison.significance import ROUNDING, Sample
-from tfrankmetrics.results.tables import require
+from tfrankmetrics.results.text_tables import require
 
 CONFIDENCE = 0.95
 # How far the ends are beyond the values, as a part of their spread: chosen so that

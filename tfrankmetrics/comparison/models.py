@@ -17,7 +17,7 @@ from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.metrics.measure import Declaration
 from tfrankmetrics.metrics.names import parse_name
-from tfrankmetrics.results.values import QueryValues
+from tfrankmetrics.results.metric_values import QueryValues
 from tfrankmetrics.rules import listed, shortened
 
 # Names of query ids in other tools.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.comparison.estimates import SIGNIFICANT, Difference, Mean
-from tfrankmetrics.results.tables import axes_for, require, without_tex
+from tfrankmetrics.results.text_tables import axes_for, require, without_tex
 
 
 class Row(NamedTuple):

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.results.tables import require
+from tfrankmetrics.results.text_tables import require
 
 ROUNDING = 1e-12  # values that differ by a smaller part of them are equal
 NUMBERS_AT_A_TIME = 2**22  # of random numbers, which bounds the memory

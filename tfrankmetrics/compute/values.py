@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.columns.values import first_index
+from tfrankmetrics.columns.read_column import first_index
 from tfrankmetrics.compute.items import Columns, columns_of_items
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.lists import Lists

@@ -17,7 +17,7 @@ from tfrankmetrics.evaluation.trec import (
     read_lines,
     reading,
 )
-from tfrankmetrics.results.tables import require
+from tfrankmetrics.results.text_tables import require
 from tfrankmetrics.rules import listed
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -47,7 +47,7 @@ def read_file(
         has_names = any(name.encode() in fields for name in (*ids, number))
         if not has_names and layout.fits(fields):
             return read_lines(path, layout)
-    frame = read_table(path, ids)
+    frame = read_frame(path, ids)
     for argument, name in columns.items():
         try:
             column(frame, name, argument)
@@ -67,7 +67,7 @@ def without_compression(path: str | os.PathLike) -> pathlib.Path:
     return plain.with_suffix("") if plain.suffix.lower() in COMPRESSED else plain
 
 
-def read_table(path: str | os.PathLike, ids: Iterable[str]) -> Any:
+def read_frame(path: str | os.PathLike, ids: Iterable[str]) -> Any:
     """A table as a frame of pandas, with these columns as text, if it has them."""
     pandas = require("pandas", "compare", "A table")
     if not os.path.exists(path):

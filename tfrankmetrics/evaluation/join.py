@@ -1,6 +1,7 @@
 """Judgments and predictions as two tables of pairs, and their join.
 
 A pair is a query and an item. Judged pairs have a label, and predicted pairs a score.
+`files.py` reads such tables from files, and `evaluate_run.py` evaluates their join.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.frames import column, is_frame
-from tfrankmetrics.columns.slices import rows_of
-from tfrankmetrics.columns.values import (
+from tfrankmetrics.columns.read_column import (
     LABEL_RULE,
     are_missing,
+    as_column,
     as_numbers,
     as_objects,
     factorize,
@@ -26,13 +27,14 @@ from tfrankmetrics.columns.values import (
     require_labels,
     without_decimals,
 )
+from tfrankmetrics.columns.slices import values_at
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.rules import shortened
 
 Conversion = Callable[[Any], np.ndarray]
 
 
-class Pairs(NamedTuple):
+class PairTable(NamedTuple):
     """One side of the join: a column each of queries, items and numbers."""
 
     name: str  # of the argument
@@ -61,9 +63,9 @@ class Join(NamedTuple):
         return np.bincount(predicted, minlength=len(self.first_rows)) > 0
 
 
-def read_judgments(qrels: Any, query: str, item: str, label: str) -> Pairs:
+def read_judgments(qrels: Any, query: str, item: str, label: str) -> PairTable:
     """Judged pairs, from a frame, or a dict of dicts or of relevant items."""
-    pairs = _read("qrels", qrels, {"query": query, "item": item, "label": label})
+    pairs = _read_pairs("qrels", qrels, {"query": query, "item": item, "label": label})
     labels = as_numbers("labels", pairs.numbers)
     require_labels(labels, " of `qrels`")
     return pairs._replace(
@@ -79,32 +81,35 @@ def read_predictions(
     convert: Conversion,
     exclude: Any = None,
     lower_is_better: bool = False,
-) -> Pairs:
+) -> PairTable:
     """Predicted pairs, from a frame, or a dict of dicts or of ranked lists.
 
     `convert` converts the scores of a query in a dict, or of a column, to floats.
     `exclude` and `lower_is_better` are arguments of `evaluate_run`.
     """
-    pairs = _read("run", run, {"query": query, "item": item, "score": score}, convert)
+    pairs = _read_pairs(
+        "run", run, {"query": query, "item": item, "score": score}, convert
+    )
     scores = convert(as_numbers("scores", pairs.numbers))
     pairs = pairs._replace(numbers=negated(scores) if lower_is_better else scores)
     return pairs if exclude is None else _without_excluded(pairs, exclude)
 
 
-def _without_excluded(predicted: Pairs, exclude: Any) -> Pairs:
+def _without_excluded(predicted: PairTable, exclude: Any) -> PairTable:
     """The predictions without some items, as `exclude` of `evaluate_run` names them."""
-    queries, items = (
-        as_objects(np.asarray(each).tolist())
-        for each in (predicted.queries, predicted.items)
-    )
+    queries = as_objects(np.asarray(predicted.queries).tolist())
+    items = as_objects(np.asarray(predicted.items).tolist())
     if isinstance(exclude, str) and exclude == "identical_ids":
-        is_excluded = queries == items
+        is_excluded = np.asarray(queries == items, bool)
     elif isinstance(exclude, Mapping):
-        pairs = {
-            (query, item)
-            for query, excluded in exclude.items()
-            for item in _excluded_items(query, excluded)
-        }
+        pairs = set()
+        for query, excluded in exclude.items():
+            if isinstance(excluded, (str, bytes)) or not isinstance(excluded, Iterable):
+                raise ValueError(
+                    "A dict of `exclude` must contain a list of items for each query. "
+                    f"Received: {shortened(excluded)} for the query {shortened(query)}."
+                )
+            pairs |= {(query, item) for item in _listed(excluded)}
         found = [pair in pairs for pair in zip(queries, items, strict=True)]
         is_excluded = np.array(found, bool)
     else:
@@ -112,52 +117,39 @@ def _without_excluded(predicted: Pairs, exclude: Any) -> Pairs:
             "`exclude` must be a dict from queries to lists of items, or "
             f"'identical_ids'. Received: {shortened(exclude)}."
         )
-    if len(items) and not np.any(is_excluded):
+    if len(items) and not is_excluded.any():
         warn(
             "`exclude` removes predictions from the run. Received: pairs of a query "
             f"and an item none of which is in the run, such as the query "
             f"{shortened(queries[0])} and the item {shortened(items[0])}. Ids must be "
             "of the same type as those of the run."
         )
-    kept = np.flatnonzero(~np.asarray(is_excluded, bool))
-    numbers = np.asarray(predicted.numbers)[kept]
-    return Pairs(predicted.name, queries[kept], items[kept], numbers)
+    numbers = np.asarray(predicted.numbers)[~is_excluded]
+    return PairTable(
+        predicted.name, queries[~is_excluded], items[~is_excluded], numbers
+    )
 
 
-def _is_pair(item: Any) -> bool:
-    """Whether an item is a pair of an id and a score, a float."""
-    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], float)
-
-
-def _excluded_items(query: Any, items: Any) -> list[Any]:
-    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
-        raise ValueError(
-            "A dict of `exclude` must contain a list of items for each query. "
-            f"Received: {shortened(items)} for the query {shortened(query)}."
-        )
-    return _listed(items)
-
-
-def _read(
+def _read_pairs(
     name: str, data: Any, columns: dict[str, str], convert: Conversion = np.asarray
-) -> Pairs:
-    arguments, names = [*columns], [*columns.values()]
+) -> PairTable:
+    """The pairs of a frame with these columns, or of a dict of queries."""
     if is_frame(data):
-        return Pairs(name, *(column(data, names[i], arguments[i]) for i in range(3)))
+        return PairTable(name, *(column(data, n, each) for each, n in columns.items()))
     if not isinstance(data, Mapping):
         raise ValueError(
-            f"`{name}` must be a frame with the columns {', '.join(map(repr, names))}, "
-            "a dict of queries, or the path of a file. Received: "
-            f"{shortened(data)}."
+            f"`{name}` must be a frame with the columns "
+            f"{', '.join(map(repr, columns.values()))}, a dict of queries, or the path "
+            f"of a file. Received: {shortened(data)}."
         )
     queries, items, values_of_queries = [], [], []
     for query, of_query in data.items():
         found, values = _items_of(name, query, of_query)
         queries += [query] * len(found)
         items += found
-        values = _numbers(name, query, values)
+        values = _exact_numbers(name, query, values)
         values_of_queries.append(convert(values))
-    return Pairs(
+    return PairTable(
         name,
         as_objects(queries),
         as_objects(items),
@@ -176,7 +168,16 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
                 f"query {shortened(query)}."
             )
         items = _listed(of_query)
-        if name == "run" and items and all(map(_is_pair, items)):
+        if (
+            name == "run"
+            and items
+            and all(
+                isinstance(each, tuple)
+                and len(each) == 2
+                and isinstance(each[1], float)
+                for each in items
+            )
+        ):
             raise ValueError(
                 "A ranked list of `run` must contain the ids of items. Received: pairs "
                 f"of an item and a score for the query {shortened(query)}, such as "
@@ -204,7 +205,7 @@ def _listed(items: Iterable[Any]) -> list[Any]:
     return [*items]
 
 
-def _numbers(name: str, query: Any, values: Any) -> Any:
+def _exact_numbers(name: str, query: Any, values: Any) -> Any:
     """The values of a query. Raises ValueError unless they are exact numbers."""
     given = np.asarray(values)
     array = without_decimals(given)
@@ -223,7 +224,7 @@ def _numbers(name: str, query: Any, values: Any) -> Any:
     return values if array is given else array
 
 
-def join(judged: Pairs, predicted: Pairs) -> Join:
+def join(judged: PairTable, predicted: PairTable) -> Join:
     """Finds the pairs that are in both tables.
 
     Raises:
@@ -239,20 +240,15 @@ def join(judged: Pairs, predicted: Pairs) -> Join:
     return joined
 
 
-def match_pairs(judged: Pairs, predicted: Pairs) -> Join:
+def match_pairs(judged: PairTable, predicted: PairTable) -> Join:
     """The join of any two tables, even without a common query.
 
     Raises:
         ValueError: A table contains a pair twice, an id is missing, or the ids of the
             tables are of different types.
     """
-    queries, items = (
-        _codes(name, first, second)
-        for name, first, second in (
-            ("query", judged.queries, predicted.queries),
-            ("item", judged.items, predicted.items),
-        )
-    )
+    queries = _codes("query", judged.queries, predicted.queries)
+    items = _codes("item", judged.items, predicted.items)
     num_first = len(judged.queries)
     keys = queries * (items.max(initial=0) + 1) + items
     order = np.argsort(keys, kind="stable")  # a judged pair before its prediction
@@ -267,14 +263,12 @@ def match_pairs(judged: Pairs, predicted: Pairs) -> Join:
     return Join(queries[:num_first], queries[num_first:], match, first_rows)
 
 
-def _refuse_pair(judged: Pairs, predicted: Pairs, row: int) -> None:
+def _refuse_pair(judged: PairTable, predicted: PairTable, row: int) -> None:
     table = judged
     if row >= len(judged.queries):
         table, row = predicted, row - len(judged.queries)
-    query, item = (
-        rows_of(name, name, values, [row]).tolist()[0]
-        for name, values in (("query", table.queries), ("item", table.items))
-    )
+    query = values_at("query", "query", table.queries, [row]).tolist()[0]
+    item = values_at("item", "item", table.items, [row]).tolist()[0]
     where = f", the second time in row {row}"
     hint = ""
     if table.name == "run":
@@ -290,82 +284,61 @@ def pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:
     )
 
 
-def _codes(name: str, first: Any, second: Any) -> np.ndarray:
+PLURAL = {"query": "queries", "item": "items"}
+
+
+def _codes(name: str, judged: Any, predicted: Any) -> np.ndarray:
     """The same number for the same ids of both tables, in the order of appearance."""
-    library = type(first).__module__.partition(".")[0]
-    is_pandas = type(second).__module__.partition(".")[0] == library == "pandas"
-    if is_pandas and first.dtype == second.dtype:  # others would be converted
-        _require_same_type(name, first, second)
+    rule = f"The ids of {PLURAL[name]} must"
+    both: Any = judged, predicted
+    are_pandas = all(type(each).__module__.startswith("pandas") for each in both)
+    if not are_pandas or judged.dtype != predicted.dtype:  # pandas would convert ids
+        both = judged, predicted = [as_column(name, each) for each in both]
+        are_pandas = False
+    kinds = {kind for each in both if (kind := _kind(each)) is not None}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{rule} have the same type in `qrels` and `run`. Received: "
+            f"{_kind(judged)} and {_kind(predicted)}. Convert one of them."
+        )
+    if are_pandas:
         import pandas  # loaded already, since the user passed such columns
 
         try:
-            codes, _ = pandas.concat([first, second]).factorize()
+            codes, _ = pandas.concat(both).factorize()
         except TypeError as error:
-            raise ValueError(
-                f"The ids of {_PLURAL[name]} must be hashable. Received: {error}."
-            ) from None
-        return _require_ids(name, codes < 0, codes, len(first))
-    first, second = (_as_ids(name, each) for each in (first, second))
-    _require_same_type(name, first, second)
-    if first.dtype.kind == second.dtype.kind and first.dtype.kind in "iuSU":
-        return factorize("Ids", np.concatenate([first, second]))[1]
-    ids = as_objects([*first.tolist(), *second.tolist()])
-    missing = are_missing(ids)
-    _require_ids(name, missing, missing, len(first))
-    return factorize(f"The ids of {_PLURAL[name]}", ids)[1]
-
-
-_PLURAL = {"query": "queries", "item": "items"}
-
-
-def _as_ids(name: str, ids: Any) -> np.ndarray:
-    array = np.asarray(ids)
-    if array.ndim != 1:
-        raise ValueError(
-            f"The ids of {_PLURAL[name]} must be one column. Received: shape "
-            f"{array.shape}."
-        )
-    return array
-
-
-def _require_ids(
-    name: str, missing: np.ndarray, codes: np.ndarray, num_first: int
-) -> np.ndarray:
+            raise ValueError(f"{rule} be hashable. Received: {error}.") from None
+        missing = codes < 0
+    else:
+        if judged.dtype.kind == predicted.dtype.kind and judged.dtype.kind in "iuSU":
+            ids = np.concatenate(both)
+        else:
+            ids = as_objects([*judged.tolist(), *predicted.tolist()])
+        missing = are_missing(ids)
+        codes = factorize(f"The ids of {PLURAL[name]}", ids)[1]
     if missing.any():
-        row = int(np.argmax(missing))
-        table = "qrels" if row < num_first else "run"
+        row, table = int(np.argmax(missing)), "qrels"
+        if row >= len(judged):
+            row, table = row - len(judged), "run"
         raise ValueError(
             f"Every row must contain an id of its {name}. Received: a missing one in "
-            f"row {row if row < num_first else row - num_first} of `{table}`."
+            f"row {row} of `{table}`."
         )
     return codes
 
 
-def _require_same_type(name: str, first: Any, second: Any) -> None:
-    """Raises ValueError if the ids are numbers in one table and text in the other."""
-    kinds = [_kind(each) for each in (first, second)]
-    if None not in kinds and kinds[0] != kinds[1]:
-        raise ValueError(
-            f"The ids of {_PLURAL[name]} must have the same type in `qrels` and `run`. "
-            f"Received: {kinds[0]} and {kinds[1]}. Convert one of them."
-        )
-
-
 def _kind(ids: Any) -> str | None:
-    """Whether ids are numbers or text, by the first of them."""
-    if len(ids) == 0:
-        return None
-    one = rows_of("id", "id", ids, [0]).tolist()[0]
-    if is_missing(one):
-        return None  # which is a separate error
+    """Whether ids are numbers or text, by the first of them; None if it is missing."""
+    one = values_at("id", "id", ids, [0]).tolist()[0] if len(ids) else None
     if isinstance(one, (str, bytes)):
         return type(one).__name__
-    return "numbers" if isinstance(one, (int, float)) else None
+    is_number = isinstance(one, (int, float)) and not is_missing(one)
+    return "numbers" if is_number else None
 
 
 def _examples(ids: Any) -> str:
     if len(ids) == 0:
         return "none"
-    some = rows_of("id", "id", ids, [*range(min(100, len(ids)))])
+    some = values_at("id", "id", ids, [*range(min(100, len(ids)))])
     distinct = [*dict.fromkeys(map(shortened, some))]
     return ", ".join(distinct[:3])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.values import FIRST_INEXACT
+from tfrankmetrics.columns.read_column import FIRST_INEXACT
 
 COMPRESSED = (".gz", ".bz2", ".xz")  # the ends of the names of such files
 LOWEST_SCORE = float(np.finfo(np.float32).min)
@@ -92,20 +92,15 @@ def read_trec(
     rows = TrecRows(
         np.repeat(np.array(queries, str), numbers),
         np.array(labels, float),
-        _scores(np.array(scores, float), np.array(are_found, bool)),
+        np.where(np.array(are_found, bool), in_float32(scores), np.float32(-np.inf)),
     )
     return rows._replace(labels=np.maximum(rows.labels, 0))
 
 
-def _scores(scores: np.ndarray, are_found: np.ndarray) -> np.ndarray:
-    """Scores in float32, the precision of trec_eval; -inf for items not retrieved.
-
-    The scores of other items are clipped to the finite range of float32.
-    """
+def in_float32(scores: Any) -> np.ndarray:
+    """Scores in the precision of trec_eval; the lowest one is finite."""
     with np.errstate(over="ignore"):  # above the highest float32 is infinity
-        return np.where(are_found, np.maximum(scores, LOWEST_SCORE), -np.inf).astype(
-            np.float32
-        )
+        return np.maximum(np.asarray(scores, float), LOWEST_SCORE).astype(np.float32)
 
 
 class Layout(NamedTuple):

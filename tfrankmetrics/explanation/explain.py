@@ -11,13 +11,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.columns import slices
-from tfrankmetrics.columns.values import exact_scores
+from tfrankmetrics.columns.read_column import exact_scores
+from tfrankmetrics.columns.slices import values_at
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.values import without_one_subtopic
-from tfrankmetrics.evaluation import join, rows, runs
-from tfrankmetrics.evaluation.queries import Queries, queries_of_codes
-from tfrankmetrics.evaluation.runs import Excluded, Unjudged
+from tfrankmetrics.evaluation.evaluate_rows import (
+    columns_of,
+    drops_unjudged,
+    lists_of_rows,
+    read_table,
+)
+from tfrankmetrics.evaluation.evaluate_run import (
+    Excluded,
+    PairColumns,
+    Unjudged,
+    by_descending_item,
+    count_pairs,
+    in_precision_of_trec_eval,
+    read_tables,
+    refuse_missing_queries,
+    rows_of_join,
+)
+from tfrankmetrics.evaluation.join import (
+    PairTable,
+    join,
+    read_judgments,
+    read_predictions,
+)
+from tfrankmetrics.evaluation.rows_by_query import Queries, queries_of_codes
 from tfrankmetrics.explanation.asked import AskedMetric, asked_metrics
 from tfrankmetrics.explanation.explanation import Explanation
 from tfrankmetrics.explanation.one_list import OneList, list_of_query
@@ -171,9 +192,9 @@ def explain_rows(
     asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
     given = {"query_ids": query_ids, "labels": labels, "scores": scores}
     given |= {"sample_weight": sample_weight, "item_ids": item_ids}
-    given = aligned(rows.columns_of(data, given))
+    given = aligned(columns_of(data, given))
     items = given.pop("item_ids")
-    table = rows.read_table(given, groups, LabelRules(), lower_is_better)
+    table = read_table(given, groups, LabelRules(), lower_is_better)
     keys = np.arange(len(table))
     items = keys if items is None else np.asarray(items)
     table.require_rows("item_ids", items)
@@ -234,14 +255,12 @@ def explain_run(
     require_eager("explain_run")
     asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
     check_option("explain_run", "unjudged", unjudged, Unjudged)
-    qrels, run = runs.read_tables(
-        qrels, run, runs.PairColumns(query, item, label, score)
-    )
-    judged, lists = join.read_judgments(qrels, query, item, label), []
+    qrels, run = read_tables(qrels, run, PairColumns(query, item, label, score))
+    judged, lists = read_judgments(qrels, query, item, label), []
     for each in asked:
         is_trec_eval = each.convention == "trec_eval"
-        convert = runs.in_precision_of_trec_eval if is_trec_eval else exact_scores
-        predicted = join.read_predictions(
+        convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
+        predicted = read_predictions(
             run, query, item, score, convert, exclude, lower_is_better
         )
         drop = unjudged == "drop"
@@ -352,20 +371,20 @@ def _list_of_candidates(task: Retrieval, query: int) -> OneList:
 def _list_of_pairs(
     asked: AskedMetric,
     query_id: Any,
-    judged: join.Pairs,
-    predicted: join.Pairs,
+    judged: PairTable,
+    predicted: PairTable,
     drop: bool,
 ) -> OneList:
     """The list of a query of a run, as `evaluate_run` joins it."""
-    joined = join.join(judged, predicted)
-    ids = slices.rows_of("query", "query", judged.queries, joined.first_rows).tolist()
+    joined = join(judged, predicted)
+    ids = values_at("query", "query", judged.queries, joined.first_rows).tolist()
     number = _number_of(query_id, ids)
     if not joined.has_predictions[number]:
-        counts = runs.count_pairs(joined, judged.numbers, predicted.numbers, "zero")
-        runs.refuse_missing_queries({asked.name: asked.measure}, counts)
-    columns = runs.rows_of_join(joined, judged.numbers, predicted.numbers)
+        counts = count_pairs(joined, judged.numbers, predicted.numbers, "zero")
+        refuse_missing_queries({asked.name: asked.measure}, counts)
+    columns = rows_of_join(joined, judged.numbers, predicted.numbers)
     if asked.convention == "trec_eval":
-        columns = runs.by_descending_item(columns, judged.items, predicted.items)
+        columns = by_descending_item(columns, judged.items, predicted.items)
     queries = queries_of_codes(columns["query"], len(ids))
     items = [*judged.items, *predicted.items]
     return _list_of_rows(
@@ -385,8 +404,8 @@ def _list_of_rows(
 ) -> OneList:
     """The list of a query of a table, whose rows have keys, each that of an item."""
     chosen = np.array([number])
-    drop = rows.drops_unjudged(asked.measure, drop)
-    labels = rows.lists_of_rows(queries, chosen, columns, drop)
+    drop = drops_unjudged(asked.measure, drop)
+    labels = lists_of_rows(queries, chosen, columns, drop)
     keys = keys[queries.rows(chosen)[0][0]]
     return OneList(labels, [items[key] for key in keys], number, keys.tolist())
 

@@ -21,7 +21,7 @@ from tfrankmetrics.explanation.working import (
     Working,
     work_out,
 )
-from tfrankmetrics.results.tables import Cell, ShownAsTable, Table, require
+from tfrankmetrics.results.text_tables import Cell, ShownAsTable, Table, require
 
 NOT_RETRIEVED = "-"  # in the place of a rank
 UNJUDGED = "unjudged"  # in the place of a label

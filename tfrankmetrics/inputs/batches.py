@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.columns.values import from_pytorch
+from tfrankmetrics.columns.read_column import from_pytorch
 from tfrankmetrics.inputs.structures import map_arrays
 from tfrankmetrics.rules import shortened
 

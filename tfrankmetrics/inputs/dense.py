@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.values import (
+from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
     as_list,
     first_index,

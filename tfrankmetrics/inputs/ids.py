@@ -16,7 +16,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.values import Codes, as_list
+from tfrankmetrics.columns.read_column import Codes, as_list
 from tfrankmetrics.inputs.dense import first_value, require_shape
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.relevant_ids import (

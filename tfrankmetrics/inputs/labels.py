@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.values import LABEL_RULE, from_pytorch
+from tfrankmetrics.columns.read_column import LABEL_RULE, from_pytorch
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.dense import (
     Dense,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.columns.values import from_pytorch, refuse_masked_arrays
+from tfrankmetrics.columns.read_column import from_pytorch, refuse_masked_arrays
 from tfrankmetrics.rules import shortened
 
 # Libraries compute every row of arrays of one shape in the same way, if their sizes are

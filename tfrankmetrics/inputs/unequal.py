@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.columns.values import as_list
+from tfrankmetrics.columns.read_column import as_list
 
 # Of the elements with padding: up to this number, or up to a few times the number
 # without padding, one part is as fast.

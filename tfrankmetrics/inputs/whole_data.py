@@ -15,7 +15,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.frames import is_column_of_frame
-from tfrankmetrics.columns.values import from_pytorch
+from tfrankmetrics.columns.read_column import from_pytorch
 from tfrankmetrics.inputs.facts import MANY, are_grades
 from tfrankmetrics.inputs.mistakes import warn
 

@@ -11,8 +11,8 @@ from tfrankmetrics.keras.registration import register
 from tfrankmetrics.metrics.base import Twinned, require_name
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
+from tfrankmetrics.results.metric_values import NUM_QUERIES
 from tfrankmetrics.results.request import read_request
-from tfrankmetrics.results.values import NUM_QUERIES
 from tfrankmetrics.rules import shortened
 
 if TYPE_CHECKING:

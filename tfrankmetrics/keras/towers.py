@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tfrankmetrics.columns.values import from_pytorch
+from tfrankmetrics.columns.read_column import from_pytorch
 from tfrankmetrics.inputs.structures import (
     flattened,
     library_of_inputs,

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.columns.values import first_index
+from tfrankmetrics.columns.read_column import first_index
 from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.dcg import discounts
 from tfrankmetrics.metrics.declared import metric

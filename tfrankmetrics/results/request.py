@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from tfrankmetrics.columns.slices import (
     slices_of,
 )
 from tfrankmetrics.compute.items import require_known_items, with_num_items
+from tfrankmetrics.compute.values import means_of, require_finite
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import LabelRules
@@ -34,15 +35,16 @@ from tfrankmetrics.metrics.measure import (
 )
 from tfrankmetrics.metrics.names import named_measures
 from tfrankmetrics.options import Duplicates, Separator
-from tfrankmetrics.results.values import (
+from tfrankmetrics.results.metric_values import (
+    NUM_QUERIES,
     QueryValues,
     RunCounts,
     SlicedValues,
     Totals,
-    require_free_keys,
-    summarize,
+    Values,
+    count_queries,
 )
-from tfrankmetrics.rules import check_option
+from tfrankmetrics.rules import check_option, listed
 from tfrankmetrics.testing import check_before_use
 
 
@@ -104,9 +106,24 @@ class Request:
 
     def require_free_keys(self, columns: Iterable[str], *, has_ids: bool) -> None:
         """Raises ValueError if a key of the result would be ambiguous or undefined."""
-        require_free_keys(
-            self.named, columns, self.per_query, self.num_queries, has_ids=has_ids
-        )
+        if self.num_queries and self.per_query:
+            raise ValueError(
+                "`num_queries` is for means. Received: num_queries=True with "
+                "`per_query`, whose values are NaN for excluded queries."
+            )
+        keys = [*columns, *["query"] * (self.per_query and has_ids)]
+        keys += [NUM_QUERIES] * self.num_queries
+        if keys.count("query") > 1:
+            raise ValueError(
+                "With `per_query`, the key 'query' contains the query ids. Received: "
+                "slices of this name. Rename their column."
+            )
+        if taken := self.named.keys() & {*keys}:
+            raise ValueError(
+                "A metric must not have the key of a column or of a number of queries. "
+                f"Received: {listed(sorted(taken))}. Choose a different name for the "
+                "metric."
+            )
 
     def slice_columns(self, table: Any = None, *, has_ids: bool = False) -> dict:
         """The columns that `by` holds or, if there is a table, names."""
@@ -114,14 +131,9 @@ class Request:
         self.require_free_keys(columns, has_ids=has_ids)
         return columns
 
-    def slices_of_queries(self, count: Callable[[], int] | None) -> Slices | None:
-        """The slices of queries by their positions; `count` is called if needed.
-
-        It is None if the number of queries is not known yet.
-        """
-        columns = self.slice_columns()
-        number = count() if columns and count is not None else None
-        return self.slices_of(columns_by_query(columns, number) if columns else {})
+    def slices_of_queries(self, number: int | None) -> Slices | None:
+        """The slices of queries by their positions; their number may not be known."""
+        return self.slices_of(columns_by_query(self.slice_columns(), number))
 
     def slices_of(self, columns: Mapping[str, Column]) -> Slices | None:
         """The slices of columns with a value for each query; None without `by`."""
@@ -141,16 +153,25 @@ class Request:
         `totals` contains the values over all queries of metrics without per-query
         values.
         """
-        return summarize(
-            self.named,
-            values,
-            weights,
-            self.per_query,
-            slices,
-            None if ids is None else {"query": ids},
+        require_finite(self.named, values, weights)
+        if not self.per_query:
+            if slices is not None:
+                return SlicedValues(self.named, values, weights, slices, counts, totals)
+            means = means_of(self.named, values, weights)
+            means |= {name: total.whole for name, total in (totals or {}).items()}
+            number = {NUM_QUERIES: count_queries(weights)} if self.num_queries else {}
+            return Values(means | number)
+        columns = {} if ids is None else {"query": ids}
+        columns |= slices.columns() if slices else {}
+        of_queries = np.where(weights != 0, values, np.nan)
+        declarations = {name: each.declaration for name, each in self.named.items()}
+        return QueryValues(
+            {**columns, **dict(zip(self.named, of_queries, strict=True))},
+            dict(zip(self.named, weights, strict=True)),
+            frozenset(n for n, each in declarations.items() if each.lower_is_better),
+            slices.names if slices else (),
             counts,
-            totals,
-            num_queries=self.num_queries,
+            {name: each.range for name, each in declarations.items()},
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.items import ExposureSums, with_num_items
-from tfrankmetrics.evaluation.rows import by_query
+from tfrankmetrics.evaluation.evaluate_rows import by_query
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import is_dataset
 from tfrankmetrics.inputs.facts import Facts
@@ -26,8 +26,8 @@ from tfrankmetrics.inputs.weights import (
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
+from tfrankmetrics.results.metric_values import SlicedValues
 from tfrankmetrics.results.request import Request, read_request
-from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.candidates import (
     ArrayCandidates,
@@ -232,7 +232,7 @@ class Retrieval:
             refuse_negative_weights(weights)
             weights = np.asarray(query_weights(weights, ids))
             require_valid_weights(weights)
-        return weights, request.slices_of_queries(lambda: len(ids))
+        return weights, request.slices_of_queries(len(ids))
 
     def evaluate(
         self, request: Request, verbose: bool

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.evaluation.queries import Queries
+from tfrankmetrics.evaluation.rows_by_query import Queries
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.scores import elements
 

@@ -33,7 +33,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
-from tfrankmetrics.columns.values import FIRST_INEXACT, from_pytorch
+from tfrankmetrics.columns.read_column import FIRST_INEXACT, from_pytorch
 from tfrankmetrics.inputs.dense import as_scores
 from tfrankmetrics.inputs.structures import (
     flattened,

@@ -25,7 +25,7 @@ except ImportError as error:
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.options import Duplicates, Inputs, Options
-from tfrankmetrics.results.values import NUM_QUERIES
+from tfrankmetrics.results.metric_values import NUM_QUERIES
 from tfrankmetrics.rules import is_finite, listed
 from tfrankmetrics.tfma.combiner import TfmaCombiner
 from tfrankmetrics.tfma.dataframe import as_dataframe

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_model_analysis.view import view_types
 
-from tfrankmetrics.results.values import NUM_QUERIES
+from tfrankmetrics.results.metric_values import NUM_QUERIES
 from tfrankmetrics.rules import shortened
 
 OVERALL = "overall"  # the slice of all queries

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tfrankmetrics.columns.values import Codes
+from tfrankmetrics.columns.read_column import Codes
 
 Arrays = Sequence[np.ndarray]  # one for each query
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import importlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tfrankmetrics.installation import install_hint
@@ -58,45 +58,53 @@ class Table(NamedTuple):
         note = "\n".join([note, self.note] if self.note else [note])
         return self._replace(rows=rows, note=note)
 
+    def _texts(
+        self, escaped: Callable[[str], str], best: str, marked: str
+    ) -> list[list[str]]:
+        """The texts of the header and of each row, in some format.
+
+        `best` contains {} in the place of the text of a best cell, and `marked` in the
+        place of marks.
+        """
+
+        def text(cell: Cell) -> str:
+            content = escaped(cell.text)
+            content = best.format(content) if cell.is_best else content
+            return content + marked.format(html.escape(cell.marks)) * bool(cell.marks)
+
+        return [
+            [escaped(name) for name in self.header],
+            *([text(cell) for cell in row] for row in self.rows),
+        ]
+
+    def _aligned(self, left: str, right: str) -> list[str]:
+        """The alignment of each column: `left` if it names the row."""
+        return [left if i < self.num_labels else right for i in range(len(self.header))]
+
     def to_text(self) -> str:
         """Columns of text: the best values have a star, their marks follow."""
-
-        def text(cell):
-            content = one_line(cell.text) + "*" * cell.is_best
-            return content + f" {cell.marks}" * bool(cell.marks)
-
-        header = [*map(one_line, self.header)]
-        rows = [header, *([text(cell) for cell in row] for row in self.rows)]
+        rows = self._texts(one_line, "{}*", " {}")
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = []
-        for row in rows:
-            cells = [
-                cell.ljust(width) if i < self.num_labels else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            lines.append("  ".join(cells).rstrip())
+        sides = self._aligned("<", ">")
+        lines = [
+            "  ".join(
+                f"{cell:{side}{width}}"
+                for cell, side, width in zip(row, sides, widths, strict=True)
+            ).rstrip()
+            for row in rows
+        ]
         return "\n".join([*lines, *filter(None, [self.note])])
 
     def to_html(self) -> str:
         """An HTML table; the best values are bold, marks are superscripts."""
-
-        def text(cell):
-            content = html.escape(cell.text)
-            content = f"<b>{content}</b>" if cell.is_best else content
-            return content + f"<sup>{html.escape(cell.marks)}</sup>" * bool(cell.marks)
-
-        def row(tag, cells):
-            styles = [
-                "left" if i < self.num_labels else "right" for i in range(len(cells))
+        sides, lines = self._aligned("left", "right"), ["<table>"]
+        rows = self._texts(html.escape, "<b>{}</b>", "<sup>{}</sup>")
+        for tag, row in zip(["th", *["td"] * len(self.rows)], rows, strict=True):
+            cells = [
+                f'<{tag} style="text-align: {side}">{cell}</{tag}>'
+                for side, cell in zip(sides, row, strict=True)
             ]
-            inside = "".join(
-                f'<{tag} style="text-align: {style}">{cell}</{tag}>'
-                for style, cell in zip(styles, cells, strict=True)
-            )
-            return f"<tr>{inside}</tr>"
-
-        lines = ["<table>", row("th", [html.escape(name) for name in self.header])]
-        lines += [row("td", [text(cell) for cell in cells]) for cells in self.rows]
+            lines.append(f"<tr>{''.join(cells)}</tr>")
         lines.append("</table>")
         if self.note:
             lines.append(f"<p>{html.escape(self.note)}</p>")
@@ -104,39 +112,22 @@ class Table(NamedTuple):
 
     def to_markdown(self) -> str:
         """A Markdown table; the best values are bold, marks are superscripts."""
-
-        def text(cell):
-            content = _in_markdown(one_line(cell.text))
-            content = f"**{content}**" if cell.is_best else content
-            return content + f"<sup>{cell.marks}</sup>" * bool(cell.marks)
-
-        aligned = [
-            "---" if i < self.num_labels else "---:" for i in range(len(self.header))
-        ]
-        header = [_in_markdown(one_line(name)) for name in self.header]
-        rows = [header, aligned, *([text(cell) for cell in row] for row in self.rows)]
+        header, *rows = self._texts(
+            lambda text: _in_markdown(one_line(text)), "**{}**", "<sup>{}</sup>"
+        )
+        rows = [header, self._aligned("---", "---:"), *rows]
         lines = [f"| {' | '.join(row)} |" for row in rows]
         note = ["", _in_markdown(self.note)] if self.note else []
         return "\n".join([*lines, *note])
 
     def to_latex(self) -> str:
         """A LaTeX tabular; the best values are bold, marks are superscripts."""
-
-        def text(cell):
-            content = _escaped(one_line(cell.text), LATEX)
-            content = rf"\textbf{{{content}}}" if cell.is_best else content
-            return content + f"$^{{{cell.marks}}}$" * bool(cell.marks)
-
-        def row(cells):
-            return f"{' & '.join(cells)} \\\\"
-
-        aligned = "l" * self.num_labels + "r" * (len(self.header) - self.num_labels)
-        lines = [rf"\begin{{tabular}}{{{aligned}}}", r"\hline"]
-        lines += [
-            row([_escaped(one_line(name), LATEX) for name in self.header]),
-            r"\hline",
-        ]
-        lines += [row([text(cell) for cell in cells]) for cells in self.rows]
+        texts = self._texts(
+            lambda text: _escaped(one_line(text), LATEX), r"\textbf{{{}}}", "$^{{{}}}$"
+        )
+        header, *rows = [f"{' & '.join(row)} \\\\" for row in texts]
+        begin = rf"\begin{{tabular}}{{{''.join(self._aligned('l', 'r'))}}}"
+        lines = [begin, r"\hline", header, r"\hline", *rows]
         lines += [r"\hline", r"\end{tabular}"]
         if self.note:
             lines += ["", _escaped(self.note, LATEX)]  # a paragraph below the table

@@ -1,4 +1,7 @@
-"""`evaluate`: ranking metrics of arrays in one call, as means or per query."""
+"""`evaluate`: ranking metrics of arrays in one call, as means or per query.
+
+`inputs/` reads and checks the arrays, and `results/request.py` shapes the result.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from tfrankmetrics.compute.values import (
     parts_of,
     values_and_weights,
 )
-from tfrankmetrics.evaluation.items import with_items_by_position
+from tfrankmetrics.evaluation.item_positions import with_items_by_position
+from tfrankmetrics.evaluation.rows_by_query import in_order_of_length
 from tfrankmetrics.inputs.alignment import aligned_lists
 from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.facts import Facts
@@ -27,8 +31,8 @@ from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
+from tfrankmetrics.results.metric_values import SlicedValues
 from tfrankmetrics.results.request import Request, read_request
-from tfrankmetrics.results.values import SlicedValues
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -142,40 +146,22 @@ def evaluate_lists(
         },
     ).values()
     request = dataclasses.replace(request, by=by)
+    whole = Batch(y_true, y_pred, sample_weight, mask)
     lengths = lengths_if_unequal(y_true, y_pred)
-    if lengths is not None:
-        whole = Batch(y_true, y_pred, sample_weight, mask)
-        order = _by_length(request.measures, lengths)
-        parts = parts_of(order, lengths, ELEMENTS_AT_A_TIME)
-        return evaluate_batches(request, (batch_of(whole, part) for part in parts))
-    request, y_true, y_pred = with_items_by_position(request, y_true, y_pred)
-    lists = request.read(y_true, y_pred, sample_weight, mask)
-    lists.require_valid_values()
-    request = request.for_items_of(lists)
-    lists.warn_of_mistakes(y_true, request.reads_judgments, is_complete=True)
-    facts = lists.facts(y_true, mask, request.label_rules)
-    refuse_signed_labels(facts, "pass mask=labels >= 0")
-    warn_of(facts, Asked(request.label_rules))
-    slices = request.slices_of_queries(lambda: int(lists.num_queries))
-    sums = ExposureSums.of(request.named, slices)
-    queries = np.arange(int(lists.num_queries))
-    values, weights = _values_and_weights(request.measures, lists, sums, queries)
-    return request.result(values, weights, slices, totals=sums.values())
-
-
-def _by_length(measures: Sequence[Measure], lengths: np.ndarray) -> np.ndarray:
-    """The order in which queries are evaluated: those of like length together."""
-    if any(measure.tie_policy.is_random for measure in measures):
-        return np.arange(len(lengths))  # random ties depend on the query's number
-    return np.argsort(lengths, kind="stable")
+    if lengths is None:
+        return evaluate_batches(request, [whole], is_whole=True)
+    order = in_order_of_length(request.measures, lengths)
+    parts = parts_of(order, lengths, ELEMENTS_AT_A_TIME)
+    return evaluate_batches(request, (batch_of(whole, part) for part in parts))
 
 
 def evaluate_batches(
-    request: Request, batches: Iterable[Batch]
+    request: Request, batches: Iterable[Batch], *, is_whole: bool = False
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate` for lists that come in batches, which may have different widths.
 
-    Only the values of their queries are kept.
+    Only the values of their queries are kept. `is_whole` means that there is one batch,
+    of all arguments as the user passed them.
     """
     parts, number, sums = [], 0, None
     given, facts = request, Facts()
@@ -189,7 +175,9 @@ def evaluate_batches(
         request = request.for_items_of(lists)
         if sums is None:  # the first batch
             sums = ExposureSums.of(request.named, request.slices_of_queries(None))
-            lists.warn_of_mistakes(y_true, request.reads_judgments, is_complete=False)
+            lists.warn_of_mistakes(
+                y_true, request.reads_judgments, is_complete=is_whole
+            )
         facts += lists.facts(y_true, mask, request.label_rules)
         end = number + int(lists.num_queries)
         order.append(np.arange(number, end) if queries is None else queries)
@@ -199,13 +187,13 @@ def evaluate_batches(
     if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
     remedy = 'pass {"labels": labels, "mask": labels >= 0}'
-    refuse_signed_labels(facts, remedy)
+    refuse_signed_labels(facts, "pass mask=labels >= 0" if is_whole else remedy)
     warn_of(facts, Asked(request.label_rules))
     in_order = np.argsort(np.concatenate(order))
     values, weights = (
         np.concatenate(each, axis=1)[:, in_order] for each in zip(*parts, strict=True)
     )
-    slices = request.slices_of_queries(lambda: number)
+    slices = request.slices_of_queries(number)
     return request.result(values, weights, slices, totals=sums.values())
 
 

@@ -1,4 +1,8 @@
-"""`evaluate_rows`: ranking metrics of a table with a query, a label and a score."""
+"""`evaluate_rows`: ranking metrics of a table with a query, a label and a score.
+
+`rows_by_query.py` groups the rows, which `by_query` here evaluates as padded lists, as
+it does for runs, retrieval and Beam.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.frames import column, column_names, is_frame
-from tfrankmetrics.columns.slices import column_of_queries
-from tfrankmetrics.columns.values import (
+from tfrankmetrics.columns.read_column import (
     as_column,
     as_numbers,
     exact_array,
@@ -22,9 +25,10 @@ from tfrankmetrics.columns.values import (
 from tfrankmetrics.compute.calls import call_compiled, require_eager
 from tfrankmetrics.compute.items import ExposureSums
 from tfrankmetrics.compute.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
-from tfrankmetrics.evaluation.items import items_of_rows
-from tfrankmetrics.evaluation.queries import (
+from tfrankmetrics.evaluation.item_positions import items_of_rows
+from tfrankmetrics.evaluation.rows_by_query import (
     Queries,
+    in_order_of_length,
     queries_of_groups,
     queries_of_ids,
 )
@@ -45,8 +49,8 @@ from tfrankmetrics.inputs.whole_data import (
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
+from tfrankmetrics.results.metric_values import SlicedValues
 from tfrankmetrics.results.request import Request, read_request
-from tfrankmetrics.results.values import SlicedValues
 from tfrankmetrics.rules import listed, shortened
 
 if TYPE_CHECKING:
@@ -147,38 +151,26 @@ def evaluate_table(
     columns = aligned({**columns_of(data, columns), "by": slice_columns})
     slice_columns = columns.pop("by")
     items = columns.pop("item_ids", None)
-    rules = request.label_rules
-    table = read_table(columns, groups, rules, request.lower_is_better)
+    table = read_table(columns, groups, request.label_rules, request.lower_is_better)
+    queries, columns = table.queries, table.columns
     if items is not None:
-        request, positions = items_of_rows(request, items)
-        table.require_rows("item_ids", positions)
-        table.columns["items"] = positions
-    warn_if_ranks(table.numbers_of_queries, table.columns["scores"], name)
+        request, columns["items"] = items_of_rows(request, items)
+        table.require_rows("item_ids", columns["items"])
+    warn_if_ranks(queries.numbers_of_rows, columns["scores"], name)
     slices = request.slices_of(
-        {
-            name: column_of_queries(
-                "by",
-                name,
-                values,
-                table.queries.order,
-                table.queries.starts,
-                len(table),
-            )
-            for name, values in slice_columns.items()
-        }
+        {n: queries.column("by", n, values) for n, values in slice_columns.items()}
     )
     sums = ExposureSums.of(request.named, slices)
-    values, weights = by_query(request.named, table.queries, table.columns, sums=sums)
+    values, weights = by_query(request.named, queries, columns, sums=sums)
     return request.result(values, weights, slices, table.ids, totals=sums.values())
 
 
-class Table(NamedTuple):
+class GroupedRows(NamedTuple):
     """The columns of rows, and the rows of each query."""
 
     columns: dict[str, np.ndarray]
     ids: np.ndarray  # of the queries
     queries: Queries
-    has_ids: bool  # rather than groups
 
     def __len__(self) -> int:
         return len(self.columns["labels"])
@@ -191,33 +183,10 @@ class Table(NamedTuple):
                 f"values for {len(self)} rows."
             )
 
-    def facts(self, rules: LabelRules) -> Facts:
-        """The facts about labels, scores, lists and weights."""
-        labels, scores = self.columns["labels"], self.columns["scores"]
-        judged, weights = labels >= 0, self.columns.get("sample_weight")
-        facts = Facts.of_labels(labels, rules.thresholds)
-        facts += Facts.of_scores(scores[judged])
-        facts += Facts.of_lengths(self.queries.lengths)
-        if weights is None or not rules.rank_zero_weights or not (weights == 0).any():
-            return facts
-        queries = self.numbers_of_queries()[judged]
-        return facts + Facts.of_weights(queries, labels[judged], weights[judged])
-
-    def numbers_of_queries(self) -> np.ndarray:
-        """The number of the query of each row."""
-        order, starts, lengths, _ = self.queries
-        by_start = np.argsort(starts, kind="stable")
-        numbers = np.repeat(by_start, lengths[by_start])
-        if order is None:
-            return numbers
-        of_rows = np.empty(len(order), np.int64)
-        of_rows[order] = numbers
-        return of_rows
-
 
 def read_table(
     given: dict[str, Any], groups: Any, rules: LabelRules, lower_is_better: bool
-) -> Table:
+) -> GroupedRows:
     """Checked columns of numbers, and the queries by their ids or by groups."""
     query_ids = given.pop("query_ids")
     if given["sample_weight"] is None:
@@ -241,25 +210,32 @@ def read_table(
         ids, queries = queries_of_ids(columns.pop("query_ids"))
     else:
         ids, queries = queries_of_groups(groups, len(columns["labels"]))
-    table = Table(columns, ids, queries, groups is None)
-    _check_values(table, rules)
+    _check_values(columns, queries, rules)
+    if groups is None:
+        warn_if_ids_are_fractions(ids)
+        warn_if_queries_are_labels(ids, columns["labels"])
     if lower_is_better:
         columns["scores"] = negated(columns["scores"])
-    return table
+    return GroupedRows(columns, ids, queries)
 
 
-def _check_values(table: Table, rules: LabelRules) -> None:
+def _check_values(
+    columns: dict[str, np.ndarray], queries: Queries, rules: LabelRules
+) -> None:
     """Raises ValueError for invalid values, and warns of mistakes."""
-    labels = table.columns["labels"]
+    labels, weights = columns["labels"], columns.get("sample_weight")
     require_labels(labels)
-    if "sample_weight" in table.columns:
-        require_weights(table.columns["sample_weight"])
-    facts = table.facts(rules)
+    judged = labels >= 0
+    facts = Facts.of_labels(labels, rules.thresholds)
+    facts += Facts.of_scores(columns["scores"][judged])
+    facts += Facts.of_lengths(queries.lengths)
+    if weights is not None:
+        require_weights(weights)
+        if rules.rank_zero_weights and (weights == 0).any():
+            numbers = queries.numbers_of_rows()[judged]
+            facts += Facts.of_weights(numbers, labels[judged], weights[judged])
     refuse_signed_labels(facts, "drop these rows")
     warn_of(facts, Asked(rules))
-    if table.has_ids:
-        warn_if_ids_are_fractions(table.ids)
-        warn_if_queries_are_labels(table.ids, labels)
 
 
 def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -302,14 +278,22 @@ def by_query(
     An item with a label below 0 was not judged. It is excluded or treated as not
     relevant, unless the declaration of a metric decides.
     """
-    values, weights = (np.zeros((len(named), len(queries.lengths))) for _ in range(2))
-    drops = np.array([drops_unjudged(m, drop_unjudged) for m in named.values()])
+    measures = [*named.values()]
+    values, weights = np.zeros((2, len(measures), len(queries.lengths)))
+    drops = np.array([drops_unjudged(each, drop_unjudged) for each in measures])
     for drop in (True, False):
-        measures = tuple(itertools.compress(named.values(), drops == drop))
-        if measures:
-            values[drops == drop], weights[drops == drop] = _in_lists(
-                measures, queries, columns, drop, None if drop else sums
-            )
+        chosen = tuple(itertools.compress(measures, drops == drop))
+        if not chosen:
+            continue
+        order, start = in_order_of_length(chosen, queries.lengths), 0
+        for part in parts_of(order, queries.lengths, ELEMENTS_IN_CACHE):
+            lists = lists_of_rows(queries, part, columns, drop)
+            found = call_compiled(values_and_weights, chosen, lists, start)
+            cells = np.ix_(drops == drop, part)
+            values[cells], weights[cells] = found
+            if sums is not None and not drop:
+                sums.add(lists, part, start)
+            start += len(part)
     return values, weights
 
 
@@ -321,30 +305,6 @@ def drops_unjudged(measure: Measure, otherwise: bool) -> bool:
     return policies[measure.declaration.unjudged]
 
 
-def _in_lists(
-    measures: tuple[Measure, ...],
-    queries: Queries,
-    columns: dict[str, np.ndarray],
-    drop_unjudged: bool,
-    sums: ExposureSums | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pads rows to lists, as many as fit in memory at a time, and computes these."""
-    num_queries = len(queries.lengths)
-    values, weights = (np.zeros((len(measures), num_queries)) for _ in range(2))
-    by_length = np.argsort(queries.lengths, kind="stable")
-    if any(measure.tie_policy.is_random for measure in measures):
-        by_length = np.arange(num_queries)  # random ties depend on the query's number
-    start = 0
-    for part in parts_of(by_length, queries.lengths, ELEMENTS_IN_CACHE):
-        lists = lists_of_rows(queries, part, columns, drop_unjudged)
-        found = call_compiled(values_and_weights, measures, lists, start)
-        values[:, part], weights[:, part] = found
-        if sums is not None:
-            sums.add(lists, part, start)
-        start += len(part)
-    return values, weights
-
-
 def lists_of_rows(
     queries: Queries,
     chosen: np.ndarray,
@@ -353,22 +313,14 @@ def lists_of_rows(
 ) -> LabelLists:
     """The rows of some queries as lists."""
     rows, exists = queries.rows(chosen)
-    labels = columns["labels"][rows]
-    lists = lists_of_arrays(
-        labels,
-        columns["scores"][rows],
-        exists & ~(drop_unjudged & (labels < 0)),
-        _weights_of(columns["sample_weight"][rows], exists)
-        if "sample_weight" in columns
-        else None,
-    )
-    if "items" in columns:
-        lists = dataclasses.replace(lists, item_ids=columns["items"][rows])
-    return dataclasses.replace(lists, judged=None) if drop_unjudged else lists
-
-
-def _weights_of(weights: np.ndarray, exists: np.ndarray) -> np.ndarray:
-    """Weights `[B, N]`; `[B]` if all rows of each query have the same weight."""
-    of_queries = weights[:, :1]
-    is_same = (weights == of_queries) | ~exists
-    return of_queries[:, 0] if is_same.all() and weights.shape[1] else weights
+    names = columns.keys() & {"labels", "scores", "sample_weight", "items"}
+    given = {name: columns[name][rows] for name in names}
+    labels, weights = given["labels"], given.get("sample_weight")
+    if weights is not None and weights.shape[1]:
+        of_queries = weights[:, :1]
+        is_same = (weights == of_queries) | ~exists
+        weights = of_queries[:, 0] if is_same.all() else weights
+    valid = exists & ~(drop_unjudged & (labels < 0))
+    lists = lists_of_arrays(labels, given["scores"], valid, weights)
+    judged = None if drop_unjudged else lists.judged
+    return dataclasses.replace(lists, judged=judged, item_ids=given.get("items"))

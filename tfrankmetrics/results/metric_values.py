@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.items import Total
-from tfrankmetrics.compute.values import means_of, require_finite
+from tfrankmetrics.compute.values import means_of
 from tfrankmetrics.metrics.measure import Measure
-from tfrankmetrics.results.tables import (
+from tfrankmetrics.results.text_tables import (
     MOST_ROWS,
     Cell,
     ShownAsTable,
@@ -225,8 +225,8 @@ class SlicedValues(ShownAsTable, Mapping):
                 means_of(named, values[:, place], part)
                 | {each: total.by_slice[number] for each, total in totals.items()}
             )
-            self.num_queries[name] = _num_queries(part)
-        self._all_queries = _num_queries(weights)
+            self.num_queries[name] = count_queries(part)
+        self._all_queries = count_queries(weights)
 
     def __getitem__(self, key: Any) -> dict[str, float]:
         if key not in self._values:
@@ -244,19 +244,16 @@ class SlicedValues(ShownAsTable, Mapping):
 
     def _table(self) -> Table:
         entries = [
-            (self._labels(key), self.num_queries[key], values)
-            for key, values in self.items()
+            (self._labels(key), self.num_queries[key], self[key]) for key in self
         ]
+        entries.append((self._of_all, self._all_queries, self.whole))
         rows = [
             [
                 *(Cell(str(label)) for label in labels),
                 Cell(f"{number:,}"),
                 *(Cell(f"{value:.4f}") for value in values.values()),
             ]
-            for labels, number, values in [
-                *entries,
-                (self._of_all, self._all_queries, self.whole),
-            ]
+            for labels, number, values in entries
         ]
         header = [*self.by, "queries", *self.whole]
         note = described(self.counts) if self.counts else ""
@@ -309,69 +306,6 @@ class SlicedValues(ShownAsTable, Mapping):
         return axes
 
 
-def require_free_keys(
-    named: Mapping[str, Measure],
-    by: Iterable[str],
-    per_query: bool = False,
-    num_queries: bool = False,
-    *,
-    has_ids: bool = False,
-) -> None:
-    """Raises ValueError if a key of the result would be ambiguous or undefined."""
-    if num_queries and per_query:
-        raise ValueError(
-            "`num_queries` is for means. Received: num_queries=True with `per_query`, "
-            "whose values are NaN for excluded queries."
-        )
-    columns = [*by, *["query"] * (per_query and has_ids), *[NUM_QUERIES] * num_queries]
-    if columns.count("query") > 1:
-        raise ValueError(
-            "With `per_query`, the key 'query' contains the query ids. Received: "
-            "slices of this name. Rename their column."
-        )
-    if taken := named.keys() & {*columns}:
-        raise ValueError(
-            "A metric must not have the key of a column or of a number of queries. "
-            f"Received: {listed(sorted(taken))}. Choose a different name for the "
-            "metric."
-        )
-
-
-def _num_queries(weights: np.ndarray) -> int:
+def count_queries(weights: np.ndarray) -> int:
     """The number of queries included in any metric, from weights `[metrics, B]`."""
     return int((weights != 0).any(axis=0).sum())
-
-
-def summarize(
-    named: Mapping[str, Measure],
-    values: np.ndarray,
-    weights: np.ndarray,
-    per_query: bool,
-    slices: Slices | None = None,
-    ids: Mapping[str, np.ndarray] | None = None,
-    counts: RunCounts | None = None,
-    totals: Totals | None = None,
-    *,
-    num_queries: bool = False,
-) -> dict[str, Any] | SlicedValues:
-    """The result of an array function, from values and weights `[measures, B]`.
-
-    `ids` holds the column of query ids, if there is one.
-    """
-    require_finite(named, values, weights)
-    if not per_query:
-        if slices is None:
-            number = {NUM_QUERIES: _num_queries(weights)} if num_queries else {}
-            wholes = {name: total.whole for name, total in (totals or {}).items()}
-            return Values(means_of(named, values, weights) | wholes | number)
-        return SlicedValues(named, values, weights, slices, counts, totals)
-    columns = {**(ids or {}), **(slices.columns() if slices else {})}
-    counted = np.where(weights != 0, values, np.nan)
-    return QueryValues(
-        {**columns, **dict(zip(named, counted, strict=True))},
-        dict(zip(named, weights, strict=True)),
-        frozenset(n for n, m in named.items() if m.declaration.lower_is_better),
-        slices.names if slices else (),
-        counts,
-        {name: measure.declaration.range for name, measure in named.items()},
-    )

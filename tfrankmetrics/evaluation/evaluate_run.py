@@ -1,4 +1,8 @@
-"""`evaluate_run`: ranking metrics of two tables, of judgments and of predictions."""
+"""`evaluate_run`: ranking metrics of two tables, of judgments and of predictions.
+
+`join.py` reads and joins the tables. Here are the policies for what is in one of them
+only, and the rows of the join, which `evaluate_rows.py` evaluates.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +14,29 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.frames import column, is_frame, rows_at
-from tfrankmetrics.columns.slices import (
-    rows_of,
-)
-from tfrankmetrics.columns.values import (
-    are_missing,
+from tfrankmetrics.columns.read_column import (
     exact_scores,
     factorize,
+    refuse_missing,
+)
+from tfrankmetrics.columns.slices import (
+    values_at,
 )
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.items import ExposureSums
+from tfrankmetrics.evaluation.evaluate_rows import by_query
 from tfrankmetrics.evaluation.files import read_file
-from tfrankmetrics.evaluation.items import items_of_rows
+from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import (
     Join,
-    Pairs,
+    PairTable,
     join,
     read_judgments,
     read_predictions,
 )
-from tfrankmetrics.evaluation.queries import queries_of_codes
-from tfrankmetrics.evaluation.query_table import QueryTable
-from tfrankmetrics.evaluation.rows import by_query
-from tfrankmetrics.evaluation.trec import LOWEST_SCORE, QRELS, RUN
+from tfrankmetrics.evaluation.query_columns import JudgedQueries
+from tfrankmetrics.evaluation.rows_by_query import queries_of_codes
+from tfrankmetrics.evaluation.trec import QRELS, RUN, in_float32
 from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.mistakes import (
     Asked,
@@ -44,12 +48,12 @@ from tfrankmetrics.inputs.whole_data import warn_if_ranks
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
-from tfrankmetrics.results.request import Request, read_request
-from tfrankmetrics.results.values import (
+from tfrankmetrics.results.metric_values import (
     RunCounts,
     RunValues,
     SlicedValues,
 )
+from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.rules import check_option, shortened
 
 if TYPE_CHECKING:
@@ -165,22 +169,11 @@ def evaluate_run(
     )
     qrels, run = read_tables(qrels, run, columns)
     is_trec_eval = options.get("convention") == "trec_eval"
-
-    def result_of(rows: Any) -> Any:
-        return _evaluate_tables(
-            request,
-            columns,
-            policies,
-            qrels,
-            rows,
-            exclude,
-            sample_weight,
-            is_trec_eval,
-        )
-
+    given = request, columns, policies, qrels, exclude, sample_weight, is_trec_eval
     if model is None:
-        return result_of(run)
-    return {name: result_of(rows) for name, rows in rows_by_model(run, model).items()}
+        return _evaluate_tables(*given, run)
+    models = rows_by_model(run, model)
+    return {name: _evaluate_tables(*given, rows) for name, rows in models.items()}
 
 
 class PairColumns(NamedTuple):
@@ -197,46 +190,46 @@ def _evaluate_tables(
     names: PairColumns,
     policies: Policies,
     qrels: Any,
-    run: Any,
     exclude: Any,
     sample_weight: Any,
     is_trec_eval: bool,
+    run: Any,
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate_run` for a request: reads, joins, computes and shapes the result."""
-    query, item, label, score = names
+    query, item, label, name_of_scores = names
     judged = read_judgments(qrels, query, item, label)
     convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
     predicted = read_predictions(
-        run, query, item, score, convert, exclude, request.lower_is_better
+        run, query, item, name_of_scores, convert, exclude, request.lower_is_better
     )
     joined = join(judged, predicted)
-    counts = _checked_counts(request, score, policies, joined, judged, predicted)
+    labels, scores = judged.numbers, predicted.numbers
+    counts = _checked_counts(joined, judged, predicted, request.label_rules, policies)
+    warn_if_ranks(lambda: joined.predicted_queries, scores, name_of_scores)
+    refuse_missing_queries(request.named, counts)
 
-    ids = rows_of("query", "query", judged.queries, joined.first_rows)
-    columns = rows_of_join(joined, judged.numbers, predicted.numbers)
+    ids = values_at("query", "query", judged.queries, joined.first_rows)
+    columns = rows_of_join(joined, labels, scores)
     if is_trec_eval:
         columns = by_descending_item(columns, judged.items, predicted.items)
-    table = QueryTable(qrels, query, ids, joined)
+    table = JudgedQueries(ids, joined.judged_queries, qrels, query)
     if sample_weight is not None:
         columns["sample_weight"] = table.weights(sample_weight)[columns["query"]]
-    slice_columns = {} if request.by is None else table.columns(request.by)
+    slice_columns = {} if request.by is None else table.slice_columns(request.by)
     request.require_free_keys(slice_columns, has_ids=True)
     if any(measure.declaration.reads_items for measure in request.measures):
         request, positions = items_of_rows(request, predicted.items)
-        missed = np.zeros(len(judged.numbers), np.int64)  # without a rank
-        columns["items"] = np.append(missed, positions)[columns["pair"]]
-    counted = np.full(len(ids), True)
-    if policies.missing_queries == "skip":
-        counted = joined.has_predictions
+        positions = np.pad(positions, (len(labels), 0))  # missed items have no rank
+        columns["items"] = positions[columns["pair"]]
+    counted = joined.has_predictions | (policies.missing_queries != "skip")
     slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
     sums = ExposureSums.of(request.named, slices, counted)
-    queries = queries_of_codes(columns["query"], len(ids))
+    queries, drop = (
+        queries_of_codes(columns["query"], len(ids)),
+        policies.drops_unjudged,
+    )
     values, weights = by_query(
-        request.named,
-        queries,
-        columns,
-        drop_unjudged=policies.drops_unjudged,
-        sums=sums,
+        request.named, queries, columns, drop_unjudged=drop, sums=sums
     )
     values, weights, ids = values[:, counted], weights[:, counted], ids[counted]
     result = request.result(values, weights, slices, ids, counts, sums.values())
@@ -245,21 +238,17 @@ def _evaluate_tables(
 
 
 def _checked_counts(
-    request: Request,
-    name_of_scores: str,
-    policies: Policies,
     joined: Join,
-    judged: Pairs,
-    predicted: Pairs,
+    judged: PairTable,
+    predicted: PairTable,
+    rules: LabelRules,
+    policies: Policies,
 ) -> RunCounts:
     """Counts unmatched pairs. Raises ValueError for mistakes, warns of likely ones."""
     labels, scores = judged.numbers, predicted.numbers
     counts = count_pairs(joined, labels, scores, policies.missing_queries)
     refuse_by_policy(joined, judged, predicted, policies)
-    facts = facts_of_join(joined, labels, scores, request.label_rules)
-    check_facts(facts, request.label_rules, counts, policies)
-    warn_if_ranks(lambda: joined.predicted_queries, scores, name_of_scores)
-    refuse_missing_queries(request.named, counts)
+    check_facts(facts_of_join(joined, labels, scores, rules), rules, counts, policies)
     return counts
 
 
@@ -284,12 +273,7 @@ def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
             f"{shortened(run)}. Pass a frame, or evaluate the runs one by one."
         )
     names = np.asarray(column(run, model, "model"))
-    missing = are_missing(names)
-    if missing.any():
-        raise ValueError(
-            "Every row of `run` must contain a model. Received: a missing one in row "
-            f"{np.argmax(missing)}."
-        )
+    refuse_missing("Every row of `run` must contain a model.", names)
     if not len(names):
         raise ValueError("`run` must contain a row for each model. Received: no rows.")
     first, codes = factorize("The models", names)
@@ -324,9 +308,9 @@ def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> N
     """
     if counts.missing_queries != "zero" or not counts.without_predictions:
         return
-    for name in without_value_if_missing(named):
+    if names := without_value_if_missing(named):
         raise ValueError(
-            f"{name!r} has no value for a query without results. Received: "
+            f"{names[0]!r} has no value for a query without results. Received: "
             f"{counts.without_predictions} judged queries without predictions. "
             "Omit this metric, or pass missing_queries='skip' or 'error'."
         )
@@ -334,12 +318,12 @@ def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> N
 
 def without_value_if_missing(named: Mapping[str, Measure]) -> list[str]:
     """The metrics that have no value for a query without results."""
-    declarations = {name: measure.declaration for name, measure in named.items()}
     return [
         name
-        for name, each in declarations.items()
+        for name, measure in named.items()
         # Without results, a metric of recommended items has the weight 0.
-        if not each.reads_items and each.without_results is None
+        if not measure.declaration.reads_items
+        and measure.declaration.without_results is None
     ]
 
 
@@ -382,8 +366,8 @@ def check_facts(
 
 def refuse_by_policy(
     joined: Join,
-    judged: Pairs,
-    predicted: Pairs,
+    judged: PairTable,
+    predicted: PairTable,
     policies: Policies,
 ) -> None:
     """Raises ValueError for queries in one table only, if the policy is "error"."""
@@ -397,7 +381,7 @@ def refuse_by_policy(
 
 
 def _refuse(argument: str, lacks: str, queries: Any, rows: np.ndarray) -> None:
-    examples = rows_of("query", "query", queries, rows[:3]).tolist()
+    examples = values_at("query", "query", queries, rows[:3]).tolist()
     raise ValueError(
         f"With {argument}='error', every query must have {lacks}. Received: none for "
         f"the query {', the query '.join(map(shortened, examples))}"
@@ -437,9 +421,7 @@ def rows_of_join(
 
 def in_precision_of_trec_eval(scores: Any) -> np.ndarray:
     """Scores rounded to float32; -inf still means that an item was not retrieved."""
-    with np.errstate(over="ignore"):  # above the highest float32 is infinity
-        rounded = np.maximum(np.asarray(scores, float), LOWEST_SCORE).astype(np.float32)
-    return np.where(np.equal(scores, -np.inf), -np.inf, rounded)
+    return np.where(np.equal(scores, -np.inf), -np.inf, in_float32(scores))
 
 
 def by_descending_item(

@@ -1,13 +1,17 @@
-"""Rows of a table grouped by query."""
+"""The rows of a table grouped by query, from ids, groups or codes."""
 
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.values import are_missing, as_numbers, factorize
+from tfrankmetrics.columns.read_column import as_numbers, factorize, refuse_missing
+from tfrankmetrics.columns.slices import Column, column_of
+from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.rules import shortened
 
 
 class Queries(NamedTuple):
@@ -25,6 +29,56 @@ class Queries(NamedTuple):
         exists = positions < self.lengths[queries, np.newaxis]
         rows = np.where(exists, self.starts[queries, np.newaxis] + positions, 0)
         return (rows if self.order is None else self.order[rows]), exists
+
+    def numbers_of_rows(self) -> np.ndarray:
+        """The number of the query of each row."""
+        by_start = np.argsort(self.starts, kind="stable")
+        numbers = np.repeat(by_start, self.lengths[by_start])
+        if self.order is None:
+            return numbers
+        of_rows = np.empty_like(numbers)
+        of_rows[self.order] = numbers
+        return of_rows
+
+    def column(self, argument: str, name: str, values: Any) -> Column:
+        """The value of each query, which must be the same in all of its rows.
+
+        Args:
+            argument: The argument that the column was passed as.
+            name: The name of the column.
+            values: The column, with a value for each row.
+        """
+        num_rows = int(self.lengths.sum())
+        if len(values) != num_rows:
+            raise ValueError(
+                f"`{argument}` must have a value for each row. Received: {len(values)} "
+                f"values of {shortened(name)} for {num_rows} rows."
+            )
+        order = np.arange(num_rows) if self.order is None else self.order
+        of_rows = column_of(argument, name, values)
+        if num_rows == 0:
+            return of_rows
+        in_order = of_rows.numbers.take(order)
+        differs = np.append(in_order[1:] != in_order[:-1], True)
+        differs[self.starts - 1] = False  # between two queries, and at the end
+        if differs.any():
+            rows = order[int(np.argmax(differs)) :][:2]
+            found = [*map(shortened, of_rows.of(rows).values())]
+            raise ValueError(
+                f"`{argument}` must have the same value in all rows of a query. "
+                f"Received: {shortened(name)} with the value {found[0]} in row "
+                f"{rows[0]}, and {found[1]} in row {rows[1]} of the same query. If "
+                "they are models, call evaluate_run(model=...)."
+            )
+        starts = np.minimum(self.starts, num_rows - 1)  # of empty groups at the end
+        return of_rows.of(order[starts])
+
+
+def in_order_of_length(measures: Iterable[Measure], lengths: np.ndarray) -> np.ndarray:
+    """The order in which queries are evaluated: those of like length together."""
+    if any(each.tie_policy.is_random for each in measures):
+        return np.arange(len(lengths))  # random ties depend on the query's number
+    return np.argsort(lengths, kind="stable")
 
 
 def queries_of_codes(codes: np.ndarray, num_queries: int) -> Queries:
@@ -54,14 +108,15 @@ def queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]:
 
 def queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, Queries]:
     """The ids of queries, in the order of their first rows, and the rows of each."""
-    missing = are_missing(ids)
-    if missing.any():
-        raise ValueError(
-            "Every row must contain a query id. Received a missing one in row "
-            f"{np.flatnonzero(missing)[0]}."
-        )
+    refuse_missing("Every row must contain a query id.", ids)
     if ids.dtype == object:
-        _require_one_type(ids)
+        kinds = {
+            numbers.Number if isinstance(each, numbers.Number) else type(each)
+            for each in ids
+        }
+        if len(kinds) > 1:  # they never compare equal
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise ValueError(f"Query ids must be of one type. Received: {names}.")
         first, codes = factorize("Query ids", ids)
         return ids[first], queries_of_codes(codes, len(first))
     order = _stable_order(ids)
@@ -72,14 +127,6 @@ def queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, Queries]:
     appearance = np.argsort(first, kind="stable")
     queries = Queries(order, starts[appearance], lengths[appearance])
     return ids[first[appearance]], queries
-
-
-def _require_one_type(ids: np.ndarray) -> None:
-    """Raises ValueError for ids of several types, which never compare equal."""
-    kinds = {numbers.Number if isinstance(i, numbers.Number) else type(i) for i in ids}
-    if len(kinds) > 1:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"Query ids must be of one type. Received: {names}.")
 
 
 def _stable_order(keys: np.ndarray) -> np.ndarray:

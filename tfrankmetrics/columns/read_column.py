@@ -1,4 +1,7 @@
-"""Values of columns: numbers and ids, checked, and not changed by NumPy."""
+"""One column of numbers or ids as an array: checked, and not changed by NumPy.
+
+`frames.py` finds the columns of a frame, and `slices.py` reads the columns of `by`.
+"""
 
 from __future__ import annotations
 
@@ -147,13 +150,10 @@ def without_decimals(numbers: np.ndarray) -> np.ndarray:
     Raises:
         ValueError: Two different numbers are the same float.
     """
-    if numbers.dtype != object:
-        return numbers
-    values = numbers.ravel().tolist()
     kinds = (decimal.Decimal, fractions.Fraction)
-    if not any(isinstance(each, kinds) for each in values):
-        return numbers
-    if not all(isinstance(each, (*kinds, numbers_.Real)) for each in values):
+    values = numbers.ravel().tolist() if numbers.dtype == object else []
+    has_some = any(isinstance(each, kinds) for each in values)
+    if not has_some or not all(isinstance(v, (*kinds, numbers_.Real)) for v in values):
         return numbers
     floats = numbers.astype(np.float64)
     distinct = {each for each in values if each == each}
@@ -203,8 +203,7 @@ def has_large_int(values: Any, array: np.ndarray) -> bool:
 
 
 def _has_large(numbers: np.ndarray) -> bool:
-    large = (numbers >= FIRST_INEXACT) | (numbers <= -FIRST_INEXACT)
-    return bool(large.any())
+    return bool(((numbers >= FIRST_INEXACT) | (numbers <= -FIRST_INEXACT)).any())
 
 
 def require_labels(labels: np.ndarray, where: str = "") -> None:
@@ -265,6 +264,14 @@ def are_missing(values: np.ndarray) -> np.ndarray:
     return np.array(missing, bool)
 
 
+def refuse_missing(rule: str, column: np.ndarray, where: str = "") -> None:
+    """Raises ValueError for a missing value; `where` ends with the table."""
+    missing = are_missing(column)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"{rule} Received: a missing one in row {row}{where}.")
+
+
 class Codes(dict):
     """The code of each value: 0, 1, ... in the order of appearance."""
 
@@ -281,11 +288,13 @@ def factorize(what: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for one that is not hashable.
     """
     if values.dtype == object:
-        numbers = Codes()
+        objects = values.tolist()
         try:
-            codes = np.array([numbers[value] for value in values.tolist()], int)
+            distinct = dict.fromkeys(objects)
         except TypeError as error:
             raise ValueError(f"{what} must be hashable. Received: {error}.") from None
+        numbers = dict(zip(distinct, range(len(distinct)), strict=True))
+        codes = np.fromiter(map(numbers.__getitem__, objects), int, len(objects))
         highest = np.maximum.accumulate(codes)
         return np.flatnonzero(np.diff(highest, prepend=-1)), codes
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)

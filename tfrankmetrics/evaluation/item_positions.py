@@ -1,0 +1,121 @@
+"""The ids of items as positions, which metrics of recommended items read.
+
+`inputs/ids.py` reads the ids of lists, and `compute/items.py` computes these metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfrankmetrics.columns.read_column import (
+    Codes,
+    as_column,
+    exact_array,
+    factorize,
+    refuse_missing,
+)
+from tfrankmetrics.compute.items import with_num_items
+from tfrankmetrics.inputs.ids import as_positions, require_ordered
+from tfrankmetrics.results.request import Request
+from tfrankmetrics.rules import is_int, shortened
+
+
+def with_items_by_position(
+    request: Request, y_true: Any, y_pred: Any
+) -> tuple[Request, Any, Any]:
+    """The ids as positions, if the data about items are by id."""
+    items = _ids_of_data(request)
+    if items is None:
+        return request, y_true, y_pred
+    if request.data.inputs != "ids":
+        raise ValueError(
+            "Data about items by id require inputs='ids', or a table with item ids. "
+            f"Received: a dict by id with inputs={request.data.inputs!r}. Pass the "
+            "data in the order of the items."
+        )
+    require_ordered(y_pred)
+    positions = Codes(zip(items, range(len(items)), strict=True))
+    is_dict = isinstance(y_true, Mapping)
+    ids = as_positions(y_true["ids"] if is_dict else y_true, positions)
+    y_true = {**y_true, "ids": ids} if is_dict else ids
+    y_pred = as_positions(y_pred, positions)
+    return _by_position(request, items, positions, _largest(y_pred)), y_true, y_pred
+
+
+def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
+    """The position of the item in each row of a table, int64 `[rows]`.
+
+    Raises:
+        ValueError: An id is missing, or a metric lacks data about an item.
+    """
+    column = as_column("items", exact_array(items))
+    refuse_missing("Every row must contain an item id.", column)
+    if column.dtype == object and all(map(is_int, column.tolist())):
+        column = column.astype(np.int64)
+    ids = _ids_of_data(request)
+    if ids is not None:
+        first, codes = factorize("Item ids", column)
+        positions = Codes(zip(ids, range(len(ids)), strict=True))
+        of_codes = np.array([positions[id] for id in column[first].tolist()], np.int64)
+        request = _by_position(request, ids, positions, of_codes.max(initial=-1))
+        column = of_codes[codes]
+    elif column.dtype.kind not in "iu":
+        if any(each.item_data for each in request.measures):
+            raise ValueError(
+                "Data about items must be by id, in a dict or a Series, unless ids are "
+                "the integers 0, 1, ... Received: data in some order, for items such "
+                f"as {shortened(column[:1].tolist())}."
+            )
+        first, column = factorize("Item ids", column)
+        sizes = [each.by_option.get("num_items") for each in request.measures]
+        if small := [each for each in sizes if each is not None and each < len(first)]:
+            raise ValueError(
+                "The catalog must contain all recommended items. Received: "
+                f"num_items={small[0]}, and {len(first)} different items."
+            )
+    elif column.min(initial=0) < 0:
+        raise ValueError(
+            f"Item ids that are positions must be at least 0. Received: {column.min()}."
+        )
+    return request.with_measures(with_num_items(request.named, None)), column
+
+
+def _largest(positions: Any) -> int:
+    """The largest number in nested lists."""
+    if isinstance(positions, list):
+        return max(map(_largest, positions), default=-1)
+    return positions
+
+
+def _ids_of_data(request: Request) -> list | None:
+    """The ids of the items in all data by id; None if there are no such data."""
+    found = [ids for each in request.measures for ids in each.ids_of_items]
+    if not found:
+        return None
+    if len(found) < sum(len(each.item_data) for each in request.measures):
+        raise ValueError(
+            "All data about items must be by id, or all in the order of the ids. "
+            "Received: both, a dict and an array."
+        )
+    others = [{*ids} for ids in found[1:]]
+    return [item for item in found[0] if all(item in other for other in others)]
+
+
+def _by_position(
+    request: Request, items: list, positions: Codes, largest: int
+) -> Request:
+    """The request with the data in the order of the positions.
+
+    Raises:
+        ValueError: The largest position is of an item without data.
+    """
+    if largest >= len(items):
+        raise ValueError(
+            "Data about items must include each recommended item. Received: none for "
+            f"the item {shortened([*positions][largest])}."
+        )
+    named = {name: each.by_position(items) for name, each in request.named.items()}
+    return request.with_measures(named)
