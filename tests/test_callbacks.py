@@ -21,18 +21,15 @@ LABELS = RNG.integers(0, 3, (8, 5))
 # Where a compiled model could make a difference, a test compiles its own.
 
 
-def row_model():
-    tf.keras.utils.set_random_seed(0)
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile("sgd", "binary_crossentropy", run_eagerly=True)
-    return model
-
-
 def list_model(**arguments):
     tf.keras.utils.set_random_seed(0)
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile("sgd", "mse", **{"run_eagerly": True, **arguments})
+    model.compile("sgd", **{"loss": "mse", "run_eagerly": True, **arguments})
     return model
+
+
+def row_model():
+    return list_model(loss="binary_crossentropy")
 
 
 def fit(model, callbacks, x=X, y=CLICKS, epochs=2, **more):
@@ -55,61 +52,58 @@ class Recorder(tf.keras.callbacks.Callback):
         self.batches.append(dict(logs))
 
 
+def rows_by_user(metrics=("mrr",), queries=USERS, **arguments):
+    return tfr.EvaluateRows(X, CLICKS, queries, [*metrics], **arguments)
+
+
+def values_of_rows(model, metrics, **arguments):
+    scores = model.predict(X, verbose=0)[:, 0]
+    return tfr.evaluate_rows(USERS, CLICKS, scores, metrics, **arguments)
+
+
 def test_rows_are_evaluated_by_query_after_each_epoch():
     names = ["ndcg@5", "mrr", "gauc"]
     model, recorder = row_model(), Recorder()
-    callback = tfr.EvaluateRows(X, CLICKS, USERS, names, gain="linear")
-    history = fit(model, [callback, recorder])
-    scores = model.predict(X, verbose=0)[:, 0]
-    expected = tfr.evaluate_rows(USERS, CLICKS, scores, names, gain="linear")
-    for name, value in expected.items():
+    history = fit(model, [rows_by_user(names, gain="linear"), recorder])
+    for name, value in values_of_rows(model, names, gain="linear").items():
         assert len(history[f"val_{name}"]) == 2
         assert history[f"val_{name}"][-1] == pytest.approx(value, rel=1e-12)
         assert recorder.epochs[-1][f"val_{name}"] == history[f"val_{name}"][-1]
 
 
-def test_two_sources_of_one_key_are_an_error():
-    callbacks = [tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"]) for _ in range(2)]
-    assert "val_mrr" in fit(row_model(), callbacks)  # the same value twice
-    callbacks[1] = tfr.EvaluateRows(X, CLICKS, LANGUAGES, ["mrr"])
-    with pytest.raises(ValueError, match=r"val_mrr=\S+ from EvaluateRows, and \S+"):
-        fit(row_model(), callbacks)
-    callbacks[1] = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], prefix="dev_")
-    assert {"val_mrr", "dev_mrr"} <= set(fit(row_model(), callbacks))
-
-
-def test_two_sources_may_both_be_nan():
+def test_two_sources_of_one_key_may_have_the_same_value():
+    assert "val_mrr" in fit(row_model(), [rows_by_user(), rows_by_user()])
     nothing = np.zeros(len(CLICKS))
     callbacks = [
         tfr.EvaluateRows(X, nothing, USERS, ["mrr"], empty="skip") for _ in range(2)
     ]
     assert np.isnan(fit(row_model(), callbacks)["val_mrr"]).all()
+    others = rows_by_user(queries=LANGUAGES, prefix="dev_")
+    assert {"val_mrr", "dev_mrr"} <= set(fit(row_model(), [rows_by_user(), others]))
 
 
-def test_two_sources_of_one_key_are_an_error_with_steps():
-    def callback(**arguments):
-        return tfr.EvaluateRows(X, CLICKS, USERS, ["map"], unit="steps", **arguments)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {}),
+        ({"unit": "steps"}, {"unit": "steps"}),
+        ({"unit": "steps", "every": 2}, {}),
+    ],
+)
+def test_two_sources_of_one_key_are_an_error(one, other):
+    callbacks = [rows_by_user(**one), rows_by_user(queries=LANGUAGES, **other)]
+    with pytest.raises(ValueError, match=r"val_mrr=\S+ from EvaluateRows, and \S+"):
+        fit(row_model(), callbacks)
 
-    others = tfr.EvaluateRows(X, CLICKS, LANGUAGES, ["map"], unit="steps")
-    with pytest.raises(ValueError, match="must have one source"):
-        fit(row_model(), [callback(), others])
-    with pytest.raises(ValueError, match="must have one source"):
-        fit(
-            row_model(),
-            [callback(every=2), tfr.EvaluateRows(X, CLICKS, LANGUAGES, ["map"])],
-        )
+
+@pytest.mark.parametrize("prefix", ["val_", ""])
+def test_a_metric_in_compile_is_a_source_too(prefix):
     model = list_model(metrics=[tfr.RankingMetrics(["ndcg"])])
-    labels = LABELS[:, ::-1]
-    for prefix in ("val_", ""):
-        lists = tfr.EvaluateLists(LISTS, labels, ["ndcg"], unit="steps", prefix=prefix)
-        with pytest.raises(ValueError, match="must have one source"):
-            model.fit(
-                LISTS,
-                LABELS,
-                validation_data=(LISTS, LABELS),
-                verbose=0,
-                callbacks=[lists],
-            )
+    lists = tfr.EvaluateLists(
+        LISTS, LABELS[:, ::-1], ["ndcg"], unit="steps", prefix=prefix
+    )
+    with pytest.raises(ValueError, match="must have one source"):
+        fit(model, [lists], LISTS, LABELS, validation_data=(LISTS, LABELS))
 
 
 def test_the_numbers_of_queries_have_one_source_too():
@@ -121,19 +115,11 @@ def test_the_numbers_of_queries_have_one_source_too():
         fit(list_model(), [once, twice], LISTS, LABELS)
 
 
-def test_a_path_with_a_value_needs_the_callback_before_it(tmp_path):
-    path = str(tmp_path / "{val_mrr:.2f}.weights.h5")
-    save = tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)
-    with pytest.raises(ValueError, match="must come before the callbacks that read"):
-        fit(row_model(), [save, tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"])])
-
-
 def test_a_row_wise_model_stops_early_and_keeps_the_best_weights(tmp_path):
-    tf.keras.utils.set_random_seed(0)
     model, path = row_model(), str(tmp_path / "best.weights.h5")
     save = {"save_best_only": True, "save_weights_only": True, "mode": "max"}
     callbacks = [
-        tfr.EvaluateRows(X, CLICKS, USERS, ["ndcg@5"]),
+        rows_by_user(["ndcg@5"]),
         tf.keras.callbacks.EarlyStopping("val_ndcg@5", mode="max", patience=2),
         tf.keras.callbacks.ModelCheckpoint(path, monitor="val_ndcg@5", **save),
         tf.keras.callbacks.CSVLogger(str(tmp_path / "log.csv")),
@@ -142,74 +128,35 @@ def test_a_row_wise_model_stops_early_and_keeps_the_best_weights(tmp_path):
     values = fit(model, callbacks, epochs=60)["val_ndcg@5"]
     assert len(values) == np.argmax(values) + 3 < 60
     model.load_weights(path)
-    scores = model.predict(X, verbose=0)[:, 0]
-    best = tfr.evaluate_rows(USERS, CLICKS, scores, ["ndcg@5"])["ndcg@5"]
+    best = values_of_rows(model, ["ndcg@5"])["ndcg@5"]
     assert best == pytest.approx(max(values))
     assert "val_ndcg@5" in (tmp_path / "log.csv").read_text()
 
 
 @pytest.mark.parametrize(
-    "reader",
-    [
-        lambda path: tf.keras.callbacks.EarlyStopping("val_mrr", mode="max"),
-        lambda path: tf.keras.callbacks.ReduceLROnPlateau("val_mrr/slice:x"),
-        lambda path: tf.keras.callbacks.CSVLogger(path),
-    ],
+    ("every", "evaluated"), [(2, [0, 1, 0, 1, 0]), (3, [0, 0, 1, 0, 0])]
 )
-def test_a_callback_that_reads_the_values_must_come_after(reader, tmp_path):
-    callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"])
-    callbacks = [reader(str(tmp_path / "log.csv")), callback]
-    with pytest.raises(ValueError, match="EvaluateRows must come before the callbacks"):
-        fit(row_model(), callbacks)
-    other = tf.keras.callbacks.EarlyStopping("loss")
-    assert "val_mrr" in fit(row_model(), [other, callback])
-
-
-def test_a_reader_of_other_keys_may_come_before(tmp_path):
-    path = str(tmp_path / "{val_ndcg@5:.2f}.weights.h5")
-    save = tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)
-    fit_with_metric = {"validation_data": (LISTS, LABELS), "verbose": 0}
-    model = list_model(metrics=[tfr.RankingMetrics(["ndcg@5"])])
-    callback = tfr.EvaluateLists(LISTS, LABELS, ["ndcg"], num_queries=True)
-    model.fit(LISTS, LABELS, callbacks=[save, callback], **fit_with_metric)
-    assert len([*tmp_path.glob("*.weights.h5*")]) == 1
-    stop = tf.keras.callbacks.EarlyStopping("val_num_queries")
-    with pytest.raises(ValueError, match="EarlyStopping before it"):
-        model.fit(LISTS, LABELS, callbacks=[stop, callback], **fit_with_metric)
-
-
-def test_every_second_epoch():
+def test_every_few_epochs(every, evaluated):
     recorder = Recorder()
-    callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=2, prefix="dev_")
-    fit(row_model(), [callback, recorder], epochs=5)
-    assert ["dev_mrr" in logs for logs in recorder.epochs] == [0, 1, 0, 1, 0]
-    recorder = Recorder()
-    callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=3)
-    fit(row_model(), [callback, recorder], epochs=4)
-    assert ["val_mrr" in logs for logs in recorder.epochs] == [0, 0, 1, 0]
+    fit(row_model(), [rows_by_user(every=every), recorder], epochs=5)
+    assert ["val_mrr" in logs for logs in recorder.epochs] == evaluated
 
 
 def test_every_second_step():
     recorder = Recorder()
-    callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=2, unit="steps")
-    fit(row_model(), [callback, recorder])  # two epochs of three steps
+    # Two epochs of three steps.
+    fit(row_model(), [rows_by_user(every=2, unit="steps"), recorder])
     assert ["val_mrr" in logs for logs in recorder.batches] == [0, 1, 0, 1, 0, 1]
     for epoch, last in ((0, 1), (1, 5)):
         assert recorder.epochs[epoch]["val_mrr"] == recorder.batches[last]["val_mrr"]
 
 
 def test_steps_of_a_dataset_of_unknown_length_and_of_a_second_fit():
-    def batches():
-        for start in (0, 20, 40):
-            yield X[start : start + 20], CLICKS[start : start + 20, None]
-
-    signature = (
-        tf.TensorSpec([None, X.shape[1]], tf.float32),
-        tf.TensorSpec([None, 1], tf.float32),
-    )
-    data = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    data = tf.data.Dataset.from_tensor_slices((X, CLICKS[:, None])).batch(20)
+    data = data.filter(lambda x, y: True)
+    assert data.cardinality() == tf.data.UNKNOWN_CARDINALITY
     model = row_model()
-    callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=2, unit="steps")
+    callback = rows_by_user(every=2, unit="steps")
     # Each fit starts with the first step.
     for epochs, evaluated in [(2, [0, 1, 0, 1, 0, 1]), (1, [0, 1, 0]), (1, [0, 1, 0])]:
         recorder = Recorder()
@@ -220,22 +167,22 @@ def test_steps_of_a_dataset_of_unknown_length_and_of_a_second_fit():
 def test_slices_weights_and_numbers_of_queries():
     weights = np.where(USERS == "bob", 3.0, 1.0)
     arguments = {"sample_weight": weights, "num_queries": True, "separator": "_"}
-    callback = tfr.EvaluateRows(
-        X, CLICKS, USERS, ["ndcg@5"], by={"language": LANGUAGES}, **arguments
-    )
+    arguments["by"] = {"language": LANGUAGES}
     model = row_model()
-    history = fit(model, [callback])
-    scores = model.predict(X, verbose=0)[:, 0]
-    rows = USERS, CLICKS, scores, ["ndcg@5"]
-    expected = tfr.evaluate_rows(*rows, by={"language": LANGUAGES}, **arguments)
+    history = fit(model, [rows_by_user(["ndcg@5"], **arguments)])
+    expected = values_of_rows(model, ["ndcg@5"], **arguments)
     last = {name: values[-1] for name, values in history.items() if name != "loss"}
-    assert last["val_ndcg_5"] == pytest.approx(expected.whole["ndcg_5"])
-    assert last["val_num_queries"] == 3
+    assert last.pop("val_num_queries") == 3
     for language in ("de", "en"):
-        value = expected[language]["ndcg_5"]
-        assert last[f"val_ndcg_5/language:{language}"] == pytest.approx(value)
-        number = expected.num_queries[language]
-        assert last[f"val_num_queries/language:{language}"] == number
+        number = last.pop(f"val_num_queries/language:{language}")
+        assert number == expected.num_queries[language]
+    assert last == pytest.approx(
+        {
+            "val_ndcg_5": expected.whole["ndcg_5"],
+            "val_ndcg_5/language:de": expected["de"]["ndcg_5"],
+            "val_ndcg_5/language:en": expected["en"]["ndcg_5"],
+        }
+    )
 
 
 def test_slices_that_are_the_same_text_are_an_error():
@@ -247,57 +194,47 @@ def test_slices_that_are_the_same_text_are_an_error():
 
 @pytest.mark.parametrize(("run_eagerly", "batch_size"), [(False, None), (True, 3)])
 def test_the_mask_of_keras_leaves_steps_out(run_eagerly, batch_size):
-    sequences = RNG.integers(1, 7, (10, 5)) * (
-        np.arange(5) < RNG.integers(2, 6, (10, 1))
-    )
-    targets = np.roll(sequences, -1, axis=1)
+    is_step = np.arange(5) < RNG.integers(2, 6, (10, 1))
+    sequences = RNG.integers(1, 7, (10, 5)) * is_step
+    data = sequences, np.roll(sequences, -1, axis=1)
     inputs = tf.keras.Input((5,))
     embedded = tf.keras.layers.Embedding(7, 4, mask_zero=True)(inputs)
     model = tf.keras.Model(inputs, tf.keras.layers.Dense(7)(embedded))
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     metric = tfr.RankingMetrics(["mrr"], inputs="catalogue")
     model.compile("sgd", loss, metrics=[metric], run_eagerly=run_eagerly)
-    dataset = tf.data.Dataset.from_tensor_slices((sequences, targets)).batch(4)
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(4)
     arguments = {"metrics": ["mrr"], "inputs": "catalogue"}
     callbacks = [
         tfr.EvaluateLists(dataset, prefix="dataset_", **arguments),
-        tfr.EvaluateLists(
-            sequences, targets, prefix="arrays_", batch_size=batch_size, **arguments
-        ),
+        tfr.EvaluateLists(*data, prefix="arrays_", batch_size=batch_size, **arguments),
     ]
-    history = model.fit(
-        sequences,
-        targets,
-        validation_data=(sequences, targets),
-        verbose=0,
-        callbacks=callbacks,
-    ).history
+    history = fit(model, callbacks, *data, epochs=1, validation_data=data)
     scores = model.predict(sequences, verbose=0)
-    counted = np.where(sequences > 0, targets, -1)
-    expected = tfr.evaluate(counted, scores, ["mrr"], inputs="catalogue")["mrr"]
+    counted = np.where(is_step, data[1], -1)
+    expected = tfr.evaluate(counted, scores, **arguments)["mrr"]
     for prefix in ("val_", "dataset_", "arrays_"):
         assert history[f"{prefix}mrr"] == pytest.approx([expected], rel=1e-5), prefix
-    without = tfr.evaluate(targets, scores, ["mrr"], inputs="catalogue")["mrr"]
+    without = tfr.evaluate(data[1], scores, **arguments)["mrr"]
     assert without != pytest.approx(expected, rel=1e-3)
 
 
-def test_groups_of_sorted_rows():
+def test_groups_of_sorted_rows_and_columns_of_a_frame():
     order = np.argsort(USERS, kind="stable")
     groups = np.unique(USERS, return_counts=True)[1]
-    callback = tfr.EvaluateRows(X[order], CLICKS[order], None, ["mrr"], groups=groups)
-    by_id = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], prefix="id_")
-    history = fit(row_model(), [callback, by_id])
-    assert history["val_mrr"] == pytest.approx(history["id_mrr"], rel=1e-12)
-
-
-def test_columns_of_a_frame():
     table = pd.DataFrame({"user": USERS, "click": CLICKS, "language": LANGUAGES})
-    names = "click", "user", ["mrr"]
-    by_name = tfr.EvaluateRows(X, *names, data=table, by=["language"])
-    arrays = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], prefix="a_")
-    history = fit(row_model(), [by_name, arrays])
-    assert history["val_mrr"] == history["a_mrr"]
-    assert "val_mrr/language:de" in history
+    names, columns = ["mrr"], {"data": table, "by": ["language"]}
+    callbacks = [
+        rows_by_user(),
+        tfr.EvaluateRows(
+            X[order], CLICKS[order], None, names, groups=groups, prefix="groups_"
+        ),
+        tfr.EvaluateRows(X, "click", "user", names, prefix="names_", **columns),
+    ]
+    history = fit(row_model(), callbacks)
+    assert history["val_mrr"] == pytest.approx(history["groups_mrr"], rel=1e-12)
+    assert history["val_mrr"] == history["names_mrr"]
+    assert "names_mrr/language:de" in history
 
 
 def test_lists_are_evaluated_with_slices():
@@ -323,22 +260,26 @@ def test_a_catalogue():
     assert history["val_mrr"][-1] == pytest.approx(expected["mrr"])
 
 
-def test_one_of_several_outputs():
+def model_of_two_heads(size):
     inputs = tf.keras.Input((3,))
-    heads = {n: tf.keras.layers.Dense(1, name=n)(inputs) for n in ("click", "buy")}
+    heads = {n: tf.keras.layers.Dense(size, name=n)(inputs) for n in ("click", "buy")}
     model = tf.keras.Model(inputs, heads)
     model.compile("sgd", {"click": "mse", "buy": "mse"}, run_eagerly=True)
+    return model
+
+
+def test_one_of_several_outputs():
+    model = model_of_two_heads(1)
     targets = {"click": CLICKS[:, np.newaxis], "buy": CLICKS[:, np.newaxis]}
-    arguments = X, CLICKS, USERS, ["mrr"]
-    history = fit(model, [tfr.EvaluateRows(*arguments, output="buy")], X, targets)
+    history = fit(model, [rows_by_user(output="buy")], X, targets)
     scores = model.predict(X, verbose=0)["buy"][:, 0]
     expected = tfr.evaluate_rows(USERS, CLICKS, scores, ["mrr"])
     assert history["val_mrr"][-1] == pytest.approx(expected["mrr"])
     for output in (None, "like"):
         with pytest.raises(ValueError, match="must name one output of the model"):
-            fit(model, [tfr.EvaluateRows(*arguments, output=output)], X, targets)
+            fit(model, [rows_by_user(output=output)], X, targets)
     with pytest.raises(ValueError, match="Omit it"):
-        fit(row_model(), [tfr.EvaluateRows(*arguments, output="buy")])
+        fit(row_model(), [rows_by_user(output="buy")])
 
 
 LENGTHS = [2, 5, 1, 3, 4, 4, 2, 3]
@@ -394,15 +335,18 @@ def test_a_dataset_of_batches_of_different_widths(run_eagerly):
         assert history[key][-1] == pytest.approx(values["mrr"], rel=1e-6)
 
 
+def assert_values_of_lists(model, history, names, prefix="val_"):
+    for name, value in tfr.evaluate(RAGGED, scores_of_lists(model), names).items():
+        assert history[f"{prefix}{name}"][-1] == pytest.approx(value, rel=1e-6)
+
+
 def test_a_dataset_that_is_shuffled_each_time():
     shuffled = padded_lists(shuffle=8)
     assert next(iter(shuffled))[1].numpy().tolist() != LABELS[:3].tolist()
     callback = tfr.EvaluateLists(shuffled, metrics=["ndcg@3", "mrr"])
     model = list_model()
     history = fit(model, [callback], LISTS, LABELS, epochs=4)
-    expected = tfr.evaluate(RAGGED, scores_of_lists(model), ["ndcg@3", "mrr"])
-    for name, value in expected.items():
-        assert history[f"val_{name}"][-1] == pytest.approx(value, rel=1e-6)
+    assert_values_of_lists(model, history, ["ndcg@3", "mrr"])
 
 
 def test_random_ties_of_a_dataset_are_those_of_the_arrays():
@@ -420,41 +364,37 @@ def test_random_ties_of_a_dataset_are_those_of_the_arrays():
 
 
 def test_a_dataset_with_ragged_labels_and_one_with_masks():
-    labels = tf.ragged.constant([row.tolist() for row in RAGGED], dtype=tf.int64)
-    ragged = tf.data.Dataset.from_tensor_slices((LISTS, labels)).batch(3)
+    ragged = tf.ragged.constant([row.tolist() for row in RAGGED], dtype=tf.int64)
     mask = np.arange(5) < np.array(LENGTHS)[:, np.newaxis]
-    masked = {"labels": LABELS, "mask": mask}
-    masked = tf.data.Dataset.from_tensor_slices((LISTS, masked)).batch(3)
+    of_labels = {"ragged_": ragged, "masked_": {"labels": LABELS, "mask": mask}}
+    names = ["ndcg", "auc"]
     callbacks = [
-        tfr.EvaluateLists(ragged, metrics=["ndcg", "auc"], prefix="ragged_"),
-        tfr.EvaluateLists(masked, metrics=["ndcg", "auc"], prefix="masked_"),
+        tfr.EvaluateLists(
+            tf.data.Dataset.from_tensor_slices((LISTS, labels)).batch(3),
+            metrics=names,
+            prefix=prefix,
+        )
+        for prefix, labels in of_labels.items()
     ]
     model = list_model()
     history = fit(model, callbacks, LISTS, LABELS)
-    for name, value in tfr.evaluate(
-        RAGGED, scores_of_lists(model), ["ndcg", "auc"]
-    ).items():
-        assert history[f"ragged_{name}"][-1] == pytest.approx(value, rel=1e-6)
-        assert history[f"masked_{name}"][-1] == pytest.approx(value, rel=1e-6)
+    for prefix in of_labels:
+        assert_values_of_lists(model, history, names, prefix)
 
 
 def test_one_output_of_a_dataset_of_several():
-    inputs = tf.keras.Input((3,))
-    heads = {n: tf.keras.layers.Dense(7, name=n)(inputs) for n in ("click", "buy")}
-    model = tf.keras.Model(inputs, heads)
-    model.compile("sgd", {"click": "mse", "buy": "mse"})
+    model = model_of_two_heads(7)
     ids = {"click": RNG.integers(0, 7, 8), "buy": RNG.integers(0, 7, 8)}
     weights = {"click": WEIGHTS, "buy": WEIGHTS[::-1].copy()}
     x = LISTS[:, 0]
     dataset = tf.data.Dataset.from_tensor_slices((x, ids, weights)).batch(3)
-    callback = tfr.EvaluateLists(
-        dataset, metrics=["mrr"], output="buy", inputs="catalogue"
-    )
+    arguments = {"metrics": ["mrr"], "inputs": "catalogue"}
+    callback = tfr.EvaluateLists(dataset, output="buy", **arguments)
     targets = {name: np.eye(7)[of] for name, of in ids.items()}
     history = fit(model, [callback], x, targets)
     scores = model.predict(x, verbose=0)["buy"]
     expected = tfr.evaluate(
-        ids["buy"], scores, ["mrr"], inputs="catalogue", sample_weight=weights["buy"]
+        ids["buy"], scores, sample_weight=weights["buy"], **arguments
     )
     assert history["val_mrr"][-1] == pytest.approx(expected["mrr"], rel=1e-6)
 
@@ -476,8 +416,7 @@ def test_a_dataset_on_replicas_or_in_steps_per_execution(replicas, steps):
     history = model.fit(
         dataset, epochs=2, shuffle=False, verbose=0, callbacks=[callback]
     ).history
-    expected = tfr.evaluate(RAGGED, scores_of_lists(model), ["mrr"])["mrr"]
-    assert history["val_mrr"][-1] == pytest.approx(expected, rel=1e-6)
+    assert_values_of_lists(model, history, ["mrr"])
 
 
 def test_labels_of_minus_1_and_1_in_all_batches_of_a_dataset():
@@ -506,6 +445,7 @@ BATCHES = tf.data.Dataset.from_tensor_slices((LISTS, LABELS)).batch(4)
         ({"x": BATCHES.map(lambda x, y: x)}, r"must have batches \(x, y\)"),
         ({"x": BATCHES.map(lambda x, y: {"x": x, "y": y})}, r"batches \(x, y\)"),
         ({"x": LISTS}, "needs the labels"),
+        ({"x": LISTS, "y": LABELS, "inputs": "x"}, "'catalogue'"),
         (
             {"x": BATCHES.unbatch().shuffle(8).batch(2).prefetch(1), "by": ["a"] * 8},
             r"Omit shuffle\(\)",
@@ -530,67 +470,56 @@ SHUFFLED = tf.data.Dataset.from_tensor_slices(X).shuffle(99).batch(10)
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("change", "message"),
     [
-        (
-            lambda: tfr.EvaluateRows(X, CLICKS, USERS, ["ngcd"]),
-            "A metric must have a known name",
-        ),
-        (lambda: tfr.EvaluateRows(X, CLICKS, USERS[:3], ["mrr"]), "value for each row"),
-        (lambda: tfr.EvaluateRows(X, CLICKS, None, ["mrr"]), "Pass either `query_ids`"),
-        (lambda: tfr.EvaluateRows(X, None, USERS, ["mrr"]), "a label for each row"),
-        (lambda: tfr.EvaluateRows(X[:0], [], [], ["mrr"]), "at least one row"),
-        (
-            lambda: tfr.EvaluateRows(SHUFFLED, CLICKS, USERS, ["mrr"]),
-            "query ids must be",
-        ),
-        (lambda: tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=0), "at least 1"),
-        (lambda: tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], unit="x"), "'steps'"),
-        (lambda: tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], prefix=3), "a string"),
-        (lambda: tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], gian="x"), "'gian'"),
-        (lambda: tfr.EvaluateLists(X, CLICKS, ["mrr"], inputs="x"), "'catalogue'"),
-        (lambda: tfr.EvaluateLists(X, CLICKS, ["mrr"], every="2"), "an int"),
+        ({"metrics": ["ngcd"]}, "A metric must have a known name"),
+        ({"query_ids": USERS[:3]}, "value for each row"),
+        ({"query_ids": None}, "Pass either `query_ids`"),
+        ({"labels": None}, "a label for each row"),
+        ({"x": X[:0], "labels": [], "query_ids": []}, "at least one row"),
+        ({"x": SHUFFLED}, "query ids must be"),
+        ({"every": 0}, "at least 1"),
+        ({"every": "2"}, "an int"),
+        ({"unit": "x"}, "'steps'"),
+        ({"prefix": 3}, "a string"),
+        ({"gian": "x"}, "'gian'"),
     ],
 )
-def test_mistakes_raise_before_the_training(make, message):
+def test_mistakes_raise_before_the_training(change, message):
+    given = {"x": X, "labels": CLICKS, "query_ids": USERS, "metrics": ["mrr"]}
     with pytest.raises(ValueError, match=message):
-        make()
+        tfr.EvaluateRows(**{**given, **change})
 
 
 def test_a_model_of_lists_is_refused_for_rows():
     inputs = tf.keras.Input((3,))
     model = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))
     model.compile("sgd", "mse")
-    callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"])
     with pytest.raises(ValueError, match="one score for each row"):
-        fit(model, [callback], X, np.eye(2)[CLICKS])
-
-
-def test_steps_are_batches_also_in_steps_per_execution():
-    values = []
-    for steps in (1, 3):
-        tf.keras.utils.set_random_seed(0)
-        model, recorder = row_model(), Recorder()
-        model.compile("sgd", "binary_crossentropy", steps_per_execution=steps)
-        arguments = {"every": 2 * steps, "unit": "steps"}
-        callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], **arguments)
-        model.fit(X, CLICKS, 10, 4, verbose=0, callbacks=[callback, recorder])
-        values.append(["val_mrr" in logs for logs in recorder.batches])
-    assert values[0] == [0, 1, 0, 1, 0, 1] * 4
-    assert values[1] == [0, 1] * 4
+        fit(model, [rows_by_user()], X, np.eye(2)[CLICKS])
 
 
 @pytest.mark.parametrize(
-    ("every", "evaluated"),
-    [(4, [1, 0, 1, 0, 1, 0]), (15, [0, 0, 0, 0, 0, 1]), (5, [0, 1, 0, 1, 0, 1])],
+    ("batch_size", "execution", "every", "evaluated"),
+    [
+        (10, 1, 2, [0, 1, 0, 1, 0, 1]),
+        (10, 3, 6, [0, 1]),
+        # Epochs of five batches, four and one at a time.
+        (12, 4, 4, [1, 0, 1, 0, 1, 0]),
+        (12, 4, 15, [0, 0, 0, 0, 0, 1]),
+        (12, 4, 5, [0, 1, 0, 1, 0, 1]),
+    ],
 )
-def test_the_last_execution_of_an_epoch_has_fewer_steps(every, evaluated):
-    """Three epochs of five batches, four and one at a time."""
-    model, recorder = row_model(), Recorder()
-    model.compile("sgd", "binary_crossentropy", steps_per_execution=4)
-    callback = tfr.EvaluateRows(X, CLICKS, USERS, ["mrr"], every=every, unit="steps")
-    model.fit(X, CLICKS, 12, 3, verbose=0, callbacks=[callback, recorder])
-    assert ["val_mrr" in logs for logs in recorder.batches] == evaluated
+def test_steps_are_batches_also_in_steps_per_execution(
+    batch_size, execution, every, evaluated
+):
+    recorder = Recorder()
+    model = list_model(steps_per_execution=execution, run_eagerly=False)
+    callbacks = [rows_by_user(every=every, unit="steps"), recorder]
+    model.fit(X, CLICKS, batch_size, 3, verbose=0, callbacks=callbacks)
+    found = ["val_mrr" in logs for logs in recorder.batches]
+    assert found == evaluated * (len(found) // len(evaluated))
+    assert len(found) == 3 * -(-ROWS // batch_size // execution)
 
 
 def test_one_callback_evaluates_each_model_that_it_is_passed_to():

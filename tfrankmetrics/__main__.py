@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import codecs
 import os
-import re
 import sys
 import traceback
 import warnings
@@ -28,6 +27,21 @@ with named columns, which pandas reads (Parquet with pyarrow); a .tsv file witho
 names is in a format of TREC. Text files may be compressed (.gz, .bz2 or .xz), as in
 run.txt.gz and run.csv.gz.
 """
+_HELP = {
+    "metric": "a metric, such as ndcg@10, map, P@5 or recip_rank; may be repeated",
+    "missing_queries": "judged queries without predictions; zero by default, and skip "
+    "with --convention trec_eval, as trec_eval does without -c",
+    "model": "the column of model names, in a table with runs of several models",
+    "unpaired": "queries that occur in only some of the runs",
+    "gate": "exit with the status 1 unless, in the first metric, all other runs are "
+    "not worse than the first run by the margin or more, or are better",
+}
+_COLUMNS = {
+    "query": "query_id",
+    "item": "item_id",
+    "label": "label",
+    "score": "score",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text, status = _run(options)
     except (ValueError, TypeError, ImportError, OSError) as error:
         text, status = "", 2
-        _print(f"error: {_as_options(str(error))}", sys.stderr)
+        _print(f"error: {error}", sys.stderr)
     except Exception:  # must not look like a failed gate, with the status 1
         text, status = "", 2
         _print(traceback.format_exc(), sys.stderr)
@@ -69,16 +83,6 @@ def _print(text: str, stream: Any) -> None:
             raise
 
 
-def _as_options(text: str) -> str:
-    """A message with arguments of functions as options of the command."""
-    argument = r"\b(unpaired|missing_queries)='(\w+)'"
-
-    def option(found: re.Match[str]) -> str:
-        return f"--{found[1].replace('_', '-')} {found[2]}"
-
-    return re.sub(argument, option, text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m tfrankmetrics",
@@ -89,48 +93,21 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("qrels", help="the file of the judgments")
     add("runs", nargs="+", metavar="run", help="the file of a run")
-    add(
-        "-m",
-        "--metric",
-        action="append",
-        required=True,
-        help="a metric, such as ndcg@10, map, P@5 or recip_rank; may be repeated",
-    )
+    add("-m", "--metric", action="append", required=True, help=_HELP["metric"])
     add("--convention", choices=[*CONVENTIONS], help="the settings of another tool")
     add("-q", "--per-query", action="store_true", help="also print each query")
     add("--by", metavar="FILE", help="slices: a file of lines with a query and a slice")
-    add(
-        "--missing-queries",
-        choices=["zero", "skip", "error"],
-        help="judged queries without predictions; zero by default, and skip with "
-        "--convention trec_eval, as trec_eval does without -c",
-    )
-    add(
-        "--model",
-        help="the column of model names, in a table with runs of several models",
-    )
+    missing = ["zero", "skip", "error"]
+    add("--missing-queries", choices=missing, help=_HELP["missing_queries"])
+    add("--model", help=_HELP["model"])
     add("--test", choices=["randomization", "t", "bootstrap"], default="randomization")
-    add(
-        "--unpaired",
-        choices=["error", "drop"],
-        default="error",
-        help="queries that occur in only some of the runs",
-    )
-    add(
-        "--gate",
-        choices=["not_worse", "better"],
-        help="exit with the status 1 unless, in the first metric, all other runs are "
-        "not worse than the first run by the margin or more, or are better",
-    )
+    unpaired = {"choices": ["error", "drop"], "default": "error"}
+    add("--unpaired", **unpaired, help=_HELP["unpaired"])
+    add("--gate", choices=["not_worse", "better"], help=_HELP["gate"])
     add("--margin", type=float, help="the margin of --gate")
     add("--in-slices", action="store_true", help="apply --gate to each slice, too")
     add("--format", choices=["text", "markdown", "latex"], default="text")
-    for column, default in (
-        ("query", "query_id"),
-        ("item", "item_id"),
-        ("label", "label"),
-        ("score", "score"),
-    ):
+    for column, default in _COLUMNS.items():
         add(f"--{column}", default=default, help=f"a column, {default} by default")
     return parser
 
@@ -170,9 +147,7 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         "missing_queries": options.missing_queries or missing,
         "convention": options.convention,
         "by": _slices(options) if options.by else None,
-        **{
-            name: getattr(options, name) for name in ("query", "item", "label", "score")
-        },
+        **{column: getattr(options, column) for column in _COLUMNS},
     }
     if are_several:
         return _comparison(options, arguments)

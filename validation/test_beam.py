@@ -14,6 +14,7 @@ from typing import NamedTuple
 import apache_beam as beam
 import numpy as np
 import own_metric
+import pandas as pd
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.testing.util import assert_that, equal_to
@@ -90,11 +91,22 @@ def table_of(rows):
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-@pytest.mark.parametrize("by", [(), ("language",), ("language", "market")])
-@pytest.mark.parametrize("weight", [None, "weight"])
+def of_rows(metrics, **arguments):
+    return EvaluateRows(*COLUMNS, metrics, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("by", "weight"),
+    [
+        ((), None),
+        ((), "weight"),
+        (("language",), None),
+        (("language", "market"), "weight"),
+    ],
+)
 def test_rows_give_the_values_of_evaluate_rows(by, weight, tmp_path):
     rows = make_rows()
-    transform = EvaluateRows(*COLUMNS, NAMES, sample_weight=weight, by=by or None)
+    transform = of_rows(NAMES, sample_weight=weight, by=by or None)
     more = {"by": [*by]} if by else {"num_queries": True}
     expected = tfr.evaluate_rows(
         *COLUMNS, NAMES, data=table_of(rows), sample_weight=weight, **more
@@ -114,7 +126,7 @@ def test_rows_give_the_values_of_evaluate_rows(by, weight, tmp_path):
 def test_options(options, tmp_path):
     rows = make_rows(20)
     names = ["ndcg@10", "ndcg@5"]
-    found = results_of(EvaluateRows(*COLUMNS, names, **options), rows, tmp_path)
+    found = results_of(of_rows(names, **options), rows, tmp_path)
     expected = tfr.evaluate_rows(
         *COLUMNS, names, data=table_of(rows), num_queries=True, **options
     )
@@ -123,12 +135,11 @@ def test_options(options, tmp_path):
 
 def test_neither_order_nor_bundles_nor_workers_change_a_bit(tmp_path):
     rows = make_rows(300)
-    transform = EvaluateRows(*COLUMNS, NAMES, sample_weight="weight", by="language")
+    transform = of_rows(NAMES, sample_weight="weight", by="language")
     expected = results_of(transform, rows, tmp_path)
-    for seed in range(2):
-        random.Random(seed).shuffle(rows)
-        assert results_of(transform, rows, tmp_path) == expected
-    assert results_of(transform, rows, tmp_path, TWO_WORKERS) == expected
+    for options in ([], TWO_WORKERS):
+        random.Random(0).shuffle(rows)
+        assert results_of(transform, rows, tmp_path, options) == expected
 
 
 def combined(combiner, elements, rng):
@@ -140,7 +151,15 @@ def combined(combiner, elements, rng):
     sent = [combiner.compact(each) for each in accumulators]
     rng.shuffle(sent)
     merged = combiner.merge_accumulators(pickle.loads(pickle.dumps(sent)))
-    return combiner.extract_output(merged)[0]
+    return combiner.extract_output(merged)
+
+
+def by_query(transform, rows):
+    """The elements of a combiner: each query with its rows."""
+    queries = {}
+    for query, row in map(transform._columns, rows):
+        queries.setdefault(query, []).append(row)
+    return [*queries.items()]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -154,14 +173,9 @@ def test_counts_of_all_workers_add_up(seed):
         of_run = [] if query < 2 else [columns["run"](row)[1] for row in found]
         judged = [columns["qrels"](pair | {"label": 1})[1]]
         elements.append((query, {"qrels": judged, "run": of_run}))
-    combiner, rng = transform._combiner, random.Random(seed)
-    parts = [combiner.create_accumulator() for _ in range(3)]
-    for element in elements:
-        number = rng.randrange(3)
-        parts[number] = combiner.add_input(parts[number], element)
-    merged = combiner.merge_accumulators([combiner.compact(each) for each in parts])
-    _, counts = combiner.extract_output(merged)
-    assert counts == tfr.RunCounts(7, 2, 0, 10, 5)
+    _, counts = combined(transform._combiner, elements, random.Random(seed))
+    expected = tfr.RunCounts(7, 2, 0, 10, 5)._asdict()
+    assert counts == {n: v for n, v in expected.items() if n != "missing_queries"}
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -182,23 +196,15 @@ def test_random_tables_on_random_workers_give_the_values_of_evaluate_rows(seed):
         }
         for query in rng.choices([*ids], k=rng.randint(4, 60))
     ]
-    transform = EvaluateRows(*COLUMNS, NAMES, sample_weight="weight", by="language")
-    queries = {}
-    for query, row in map(transform._columns, rows):
-        queries.setdefault(query, []).append(row)
-    found = combined(transform._combiner, [*queries.items()], rng)
+    transform = of_rows(NAMES, sample_weight="weight", by="language")
+    found, _ = combined(transform._combiner, by_query(transform, rows), rng)
     # evaluate_rows rejects large integers among floats, so it receives their ranks.
-    places = {score: place for place, score in enumerate(sorted({*scores}))}
-    places[-math.inf] = -math.inf
-    table = table_of([row | {"score": places[row["score"]]} for row in rows])
-    ids = [str(each) for each in table["query"]]
+    ranks = {score: float(rank) for rank, score in enumerate(sorted({*scores}))}
+    ranks[-math.inf] = -math.inf
+    table = table_of([row | {"score": ranks[row["score"]]} for row in rows])
+    table["query"] = [str(each) for each in table["query"]]
     expected = tfr.evaluate_rows(
-        ids,
-        table["label"],
-        np.array(table["score"], float),
-        NAMES,
-        sample_weight=table["weight"],
-        by=table["language"],
+        *COLUMNS, NAMES, data=table, sample_weight="weight", by="language"
     )
     for row in found:
         values = expected.whole if row["overall"] else expected[row["language"]]
@@ -208,23 +214,16 @@ def test_random_tables_on_random_workers_give_the_values_of_evaluate_rows(seed):
 
 def rows_for_beam(queries, items, slices=1):
     """The call that combines the rows of queries, with weights and slices."""
-    transform = EvaluateRows(*COLUMNS, NAMES, sample_weight="weight", by="language")
+    transform = of_rows(NAMES, sample_weight="weight", by="language")
     rng = random.Random(0)
     rows = [
-        {
-            "query": query,
-            "label": rng.randrange(3),
-            "score": rng.random(),
-            "weight": 1.0,
-            "language": str(query % slices),
-        }
+        judged(query, rng.randrange(3), rng.random())
+        | {"weight": 1.0, "language": str(query % slices)}
         for query in range(queries)
         for _ in range(items)
     ]
-    elements = {}
-    for query, row in map(transform._columns, rows):
-        elements.setdefault(query, []).append(row)
-    return lambda: combined(transform._combiner, [*elements.items()], rng)
+    elements = by_query(transform, rows)
+    return lambda: combined(transform._combiner, elements, rng)
 
 
 def run_for_beam(items, twice=0):
@@ -257,10 +256,10 @@ def test_twice_the_rows_take_twice_the_time_and_memory(build, n):
 
 def test_batches_change_no_bit(monkeypatch, tmp_path):
     rows = make_rows(100)
-    expected = results_of(EvaluateRows(*COLUMNS, NAMES), rows, tmp_path)
+    expected = results_of(of_rows(NAMES), rows, tmp_path)
     for number in (1, 7):
         monkeypatch.setattr(tfrankmetrics.compute.combiner, "QUERIES_AT_A_TIME", number)
-        assert results_of(EvaluateRows(*COLUMNS, NAMES), rows, tmp_path) == expected
+        assert results_of(of_rows(NAMES), rows, tmp_path) == expected
 
 
 @pytest.mark.parametrize("case", cases_at("beam rows"), ids=str)
@@ -292,8 +291,8 @@ class Row(NamedTuple):
 @pytest.mark.parametrize("make", [lambda row: beam.Row(**row), lambda row: Row(**row)])
 def test_rows_may_be_named_tuples(make, tmp_path):
     rows = [{name: row[name] for name in COLUMNS} for row in make_rows(10)]
-    expected = results_of(EvaluateRows(*COLUMNS, NAMES), rows, tmp_path)
-    found = results_of(EvaluateRows(*COLUMNS, NAMES), [*map(make, rows)], tmp_path)
+    expected = results_of(of_rows(NAMES), rows, tmp_path)
+    found = results_of(of_rows(NAMES), [*map(make, rows)], tmp_path)
     assert found == expected
 
 
@@ -304,7 +303,7 @@ def test_values_of_numpy_and_large_integers(tmp_path):
         {"query": 1, "label": 1, "score": np.int64(2**53 + 1)},
         {"query": 1.0, "label": np.bool_(False), "score": float("nan")},
     ]
-    (found,) = results_of(EvaluateRows(*COLUMNS, ["mrr", "P@3"]), rows, tmp_path)
+    (found,) = results_of(of_rows(["mrr", "P@3"]), rows, tmp_path)
     assert found == {"num_queries": 1, "mrr": 1.0, "precision@3": 1 / 3}
     rows = [
         {"query": 1, "label": Fraction(1, 2), "score": np.float64(0.75)},
@@ -312,13 +311,13 @@ def test_values_of_numpy_and_large_integers(tmp_path):
         {"query": 1, "label": 0, "score": 2**63 - 1},
         {"query": 1, "label": 0, "score": -(2**63)},
     ]
-    transform = EvaluateRows(*COLUMNS, ["dcg@3"], gain="linear", discount=np.reciprocal)
+    transform = of_rows(["dcg@3"], gain="linear", discount=np.reciprocal)
     (found,) = results_of(transform, rows, tmp_path)
     assert found == {"num_queries": 1, "dcg@3": 0.5 / 2 + 3 / 3}
 
 
 def test_without_rows_nothing_counts(tmp_path):
-    (found,) = results_of(EvaluateRows(*COLUMNS, ["mrr"]), [], tmp_path)
+    (found,) = results_of(of_rows(["mrr"]), [], tmp_path)
     assert found["num_queries"] == 0
     assert np.isnan(found["mrr"])
 
@@ -334,7 +333,7 @@ def test_each_window_has_its_results():
             | beam.Create(rows)
             | beam.Map(lambda value: value)
             | beam.WindowInto(beam.window.FixedWindows(60))
-            | EvaluateRows(*COLUMNS, ["mrr"])
+            | of_rows(["mrr"])
             | beam.Map(lambda row: row["num_queries"])
         )
         assert_that(numbers, equal_to([10, 10]))
@@ -357,7 +356,7 @@ def test_a_window_whose_labels_are_signs_does_not_stop_the_others():
     rows = [(judged("a", label, label), 0) for label in (0, 1, 2, -1)]
     rows += [(judged("b", 1, 0.9), 1), (judged("b", -1, 0.2), 1)]
     pipeline = beam.Pipeline()
-    found = in_windows(pipeline, "table", rows) | EvaluateRows(*COLUMNS, ["mrr"])
+    found = in_windows(pipeline, "table", rows) | of_rows(["mrr"])
     numbers = found | beam.Map(lambda row: (row["num_queries"], row["mrr"]))
     assert_that(numbers, equal_to([(1, 1.0), (1, 1.0)]))
     with pytest.warns(tfr.RankingWarning, match="only -1 and 1"):
@@ -401,7 +400,7 @@ def test_triggers_are_refused(more):
     pipeline = beam.Pipeline()
     tables = {n: in_windows(pipeline, n, [], **more) for n in ("qrels", "run")}
     for given, transform in (
-        (tables["qrels"], EvaluateRows(*COLUMNS, ["mrr"])),
+        (tables["qrels"], of_rows(["mrr"])),
         (tables, EvaluateRun(["mrr"])),
     ):
         with pytest.raises(ValueError, match="at each other firing of a trigger"):
@@ -416,32 +415,33 @@ def test_a_trigger_at_the_end_of_the_window_is_accepted():
     rows = [(judged("a", 1, 0.9), 0), (judged("a", 0, 0.1), 0)]
     with beam.Pipeline() as pipeline:
         given = in_windows(pipeline, "table", rows, **more)
-        found = given | EvaluateRows(*COLUMNS, ["mrr"])
+        found = given | of_rows(["mrr"])
         assert_that(found, equal_to([{"num_queries": 1, "mrr": 1.0}]))
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [(True, 1), ((np.int64(1), "a"), (1, "a")), ((np.str_("a"), True), ("a", 1))],
+    "pairs",
+    [
+        [(True, 1)],
+        [((np.int64(1), "a"), (1, "a")), ((np.str_("a"), True), ("a", 1))],
+    ],
 )
-def test_ids_that_are_equal_are_one_query(one, other, tmp_path):
-    rows = [judged(one, 0, 0.9), judged(other, 1, 0.1)]
-    (found,) = results_of(EvaluateRows(*COLUMNS, ["mrr"]), rows, tmp_path, TWO_WORKERS)
-    assert found == {"num_queries": 1, "mrr": 0.5}
+def test_ids_that_are_equal_are_one_query(pairs, tmp_path):
+    rows = [
+        judged(query, label, 0.9 - label)
+        for pair in pairs
+        for label, query in enumerate(pair)
+    ]
+    (found,) = results_of(of_rows(["mrr"]), rows, tmp_path, TWO_WORKERS)
+    assert found == {"num_queries": len(pairs), "mrr": 0.5}
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_metric_of_your_own(tmp_path, workers, monkeypatch):
+def test_a_metric_of_your_own(tmp_path, monkeypatch):
     """Workers are new processes. They import the module that declares the metric."""
     monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(own_metric.__file__).parent))
     rows = make_rows(20)
     metrics = ["graded_rbp@5", own_metric.GradedRBP(k=3, persistence=0.5)]
-    found = results_of(
-        EvaluateRows(*COLUMNS, metrics),
-        rows,
-        tmp_path,
-        TWO_WORKERS if workers == 2 else [],
-    )
+    found = results_of(of_rows(metrics), rows, tmp_path, TWO_WORKERS)
     data = table_of(rows)
     expected = tfr.evaluate_rows(*COLUMNS, metrics, data=data, num_queries=True)
     assert_same(found, expected)
@@ -460,8 +460,6 @@ def make_tables(queries=60, seed=0):
 
 
 def frames_of(tables):
-    import pandas as pd
-
     return pd.DataFrame(tables["qrels"]), pd.DataFrame(tables["run"])
 
 
@@ -469,9 +467,15 @@ RUN = {"query": "query", "item": "item"}
 RUN_NAMES = ["ndcg@10", "map", "mrr", "bpref", "judged@5"]
 
 
-@pytest.mark.parametrize("missing_queries", ["zero", "skip"])
-@pytest.mark.parametrize("unjudged", ["irrelevant", "drop"])
-@pytest.mark.parametrize("by", [(), ("language", "market")])
+@pytest.mark.parametrize(
+    ("missing_queries", "unjudged", "by"),
+    [
+        ("zero", "irrelevant", ["language", "market"]),
+        ("zero", "drop", None),
+        ("skip", "irrelevant", None),
+        ("skip", "drop", ["language", "market"]),
+    ],
+)
 def test_tables_give_the_values_of_evaluate_run(
     missing_queries, unjudged, by, tmp_path
 ):
@@ -481,13 +485,13 @@ def test_tables_give_the_values_of_evaluate_run(
         "missing_queries": missing_queries,
         "unjudged": unjudged,
         "sample_weight": "weight",
-        "by": [*by] or None,
+        "by": by,
     }
     found = results_of(EvaluateRun(RUN_NAMES, **arguments), tables, tmp_path)
     more = {} if by else {"num_queries": True}
     frames = frames_of(tables)
     expected = tfr.evaluate_run(*frames, RUN_NAMES, **arguments, **more)
-    assert_same(found, expected, by)
+    assert_same(found, expected, by or ())
 
 
 def test_tables_in_any_order_and_with_workers(tmp_path):
@@ -558,33 +562,37 @@ def test_counters_say_what_did_not_pair():
     assert counts == expected
 
 
+ROWS = dict(zip(["query_ids", "labels", "scores"], COLUMNS, strict=True))
+
+
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "metrics", "arguments", "message"),
     [
-        (lambda: EvaluateRows(*COLUMNS, ["ndgc@10"]), "Did you mean 'ndcg@10'"),
-        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], gian=1), "Received: 'gian'"),
-        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], gain="exp"), "must be one of"),
-        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], ties="random"), "unordered on Beam"),
-        (lambda: EvaluateRows(*COLUMNS, ["ndcg"], ties="stable"), "unordered on Beam"),
-        (lambda: EvaluateRows(*COLUMNS, ["alpha_dcg"]), "labels of subtopics"),
-        (lambda: EvaluateRows("query", None, "score", ["mrr"]), "`labels` must be the"),
-        (lambda: EvaluateRows(*COLUMNS, ["mrr"], by=[3]), "`by` must be the name"),
-        (lambda: EvaluateRows(*COLUMNS, ["mrr"], by="mrr"), "'mrr' twice"),
-        (lambda: EvaluateRows(*COLUMNS, ["mrr"], by="overall"), "'overall' twice"),
-        (lambda: EvaluateRows(*COLUMNS, ["mrr"], sample_weight=2.0), "`sample_weight`"),
-        (
-            lambda: EvaluateRows(*COLUMNS, ["coverage@5"], num_items=9),
-            "Apache Beam supports metrics of relevance only",
-        ),
-        (lambda: EvaluateRun(["mrr"], missing_queries="no"), "missing_queries"),
-        (lambda: EvaluateRun(["mrr"], ties="stable"), "unordered on Beam"),
-        (lambda: EvaluateRun(["mrr"], item=3), "`item` must be the name of a column"),
-        (lambda: [] | EvaluateRun(["mrr"]), "must be a dict of two PCollections"),
+        (EvaluateRows, "ndgc@10", ROWS, "Did you mean 'ndcg@10'"),
+        (EvaluateRows, "ndcg", {**ROWS, "gian": 1}, "Received: 'gian'"),
+        (EvaluateRows, "ndcg", {**ROWS, "gain": "exp"}, "must be one of"),
+        (EvaluateRows, "ndcg", {**ROWS, "ties": "random"}, "unordered on Beam"),
+        (EvaluateRows, "ndcg", {**ROWS, "ties": "stable"}, "unordered on Beam"),
+        (EvaluateRows, "alpha_dcg", ROWS, "labels of subtopics"),
+        (EvaluateRows, "mrr", {**ROWS, "labels": None}, "`labels` must be the"),
+        (EvaluateRows, "mrr", {**ROWS, "by": [3]}, "`by` must be the name"),
+        (EvaluateRows, "mrr", {**ROWS, "by": "mrr"}, "'mrr' twice"),
+        (EvaluateRows, "mrr", {**ROWS, "by": "overall"}, "'overall' twice"),
+        (EvaluateRows, "mrr", {**ROWS, "sample_weight": 2.0}, "`sample_weight`"),
+        (EvaluateRows, "coverage@5", {**ROWS, "num_items": 9}, "of relevance only"),
+        (EvaluateRun, "mrr", {"missing_queries": "no"}, "missing_queries"),
+        (EvaluateRun, "mrr", {"ties": "stable"}, "unordered on Beam"),
+        (EvaluateRun, "mrr", {"item": 3}, "`item` must be the name of a column"),
     ],
 )
-def test_invalid_arguments_raise_at_once(make, message):
+def test_invalid_arguments_raise_at_once(make, metrics, arguments, message):
     with pytest.raises(ValueError, match=message):
-        make()
+        make(metrics=[metrics], **arguments)
+
+
+def test_only_two_tables_are_a_run():
+    with pytest.raises(ValueError, match="must be a dict of two PCollections"):
+        [] | EvaluateRun(["mrr"])
 
 
 @pytest.mark.parametrize(
@@ -627,7 +635,7 @@ def test_a_missing_column_raises(tmp_path):
     columns = r"a dict with the columns 'query', 'labels', 'score', without 'label'"
     with pytest.raises(Exception, match=rf"{columns}\. Did you mean 'labels'"):
         results_of(
-            EvaluateRows(*COLUMNS, ["mrr"]),
+            of_rows(["mrr"]),
             [{"query": 1, "labels": 1, "score": 1}],
             tmp_path,
         )

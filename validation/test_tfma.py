@@ -25,9 +25,7 @@ from tensorflow_model_analysis.proto import config_pb2
 import tfrankmetrics as tfr
 import tfrankmetrics.tfma
 from notebooks.execute import NOTEBOOKS, assert_alike, read, run, stderr_texts
-from tfrankmetrics.tfma import RankMetrics, eval_config
-from tfrankmetrics.tfma.dataframe import as_dataframe
-from tfrankmetrics.tfma.padding import PAD
+from tfrankmetrics.tfma import RankMetrics, as_dataframe, eval_config
 
 NAMES = ["ndcg@10", "ndcg@3", "map", "mrr", "precision@5", "bpref", "arp", "opa", "auc"]
 ROWS = {"label_key": "grade", "prediction_key": "score", "query_key": "query"}
@@ -70,9 +68,68 @@ def by_slice(table, config):
     }
 
 
-def test_each_format_is_padded():
-    names = typing.get_args(tfr.options.Inputs)
-    assert PAD.keys() == {*names}, "see `PAD` in tfma/padding.py"
+def expected_of(table, names, **arguments):
+    """The values of `evaluate_rows`."""
+    return tfr.evaluate_rows("query", "grade", "score", names, data=table, **arguments)
+
+
+def write_examples(path, rows):
+    """Writes dicts of lists of values as tf.Examples."""
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for row in rows:
+            feature = {}
+            for name, values in row.items():
+                kind = {"U": "bytes", "S": "bytes", "i": "int64", "f": "float"}[
+                    np.asarray(values).dtype.kind
+                ]
+                of_kind = getattr(tf.train, f"{kind.title()}List")(value=values)
+                feature[name] = tf.train.Feature(**{f"{kind}_list": of_kind})
+            example = tf.train.Example(features=tf.train.Features(feature=feature))
+            writer.write(example.SerializeToString())
+
+
+def analyze(folder, config, models=None, workers=1):
+    """The result of TFMA for the records of a folder, written to "out" there."""
+    options = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    return tfma.run_model_analysis(
+        eval_shared_model=models,
+        eval_config=config,
+        data_location=str(folder / "records"),
+        output_path=str(folder / "out"),
+        pipeline_options=PipelineOptions(options if workers == 2 else []),
+    )
+
+
+def analyze_records(folder, table, config, models=None, workers=1):
+    """The values of a table that is written as records, in float32."""
+    columns = ["query", "grade", "score"]
+    rows = zip(*(table[name].tolist() for name in columns), strict=True)
+    write_examples(
+        folder / "records",
+        [
+            {"query": [query.encode()], "grade": [1.0 * grade], "score": [score]}
+            for query, grade, score in rows
+        ],
+    )
+    result = analyze(folder, config, models, workers)
+    if isinstance(models, list):
+        result = tfma.load_eval_result(str(folder / "out"), model_name="candidate")
+    ((_, metrics),) = result.slicing_metrics
+    return values_of(metrics)
+
+
+def saved_model(model, path):
+    """The path of a model that is saved with its signature."""
+    tf.saved_model.save(model, str(path), signatures={"serving_default": model.serve})
+    return str(path)
+
+
+@pytest.mark.parametrize("inputs", typing.get_args(tfr.options.Inputs))
+def test_each_format_has_the_values_of_evaluate(inputs):
+    lists = pd.DataFrame({"grades": [[1, 0], [1, 1]], "scores": [[0, 1], [1, 0]]})
+    found = by_slice(lists, eval_config(["mrr"], inputs=inputs, **LISTS))
+    columns = [*lists["grades"]], [*lists["scores"]]
+    assert found == {None: tfr.evaluate(*columns, ["mrr"], inputs=inputs)}
 
 
 @pytest.mark.parametrize("case", cases_at("tfma"), ids=str)
@@ -86,14 +143,9 @@ def test_scores_of_nan_are_a_warning(tmp_path):
     table = make_table()
     table["score"] = table["score"].where(table["score"] > 0)
     number = table["score"].isna().sum()
-    write_records(tmp_path / "records", table)
     message = rf"Received: NaN for {number} of {len(table):,} scores"
     with pytest.warns(tfr.RankingWarning, match=message):
-        tfma.run_model_analysis(
-            eval_config=eval_config(["mrr"], **ROWS),
-            data_location=str(tmp_path / "records"),
-            output_path=str(tmp_path / "output"),
-        )
+        analyze_records(tmp_path, table, eval_config(["mrr"], **ROWS))
 
 
 def test_metrics_are_added_to_a_configuration():
@@ -111,47 +163,29 @@ def test_metrics_are_added_to_a_configuration():
         eval_config(["map"], add_to=first, change_thresholds={"map": 0.0}, **ROWS)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_rows_give_the_values_of_evaluate(weighted, compare):
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_rows_give_the_values_of_evaluate(weight, compare):
     table = make_table()
-    weight = {"example_weight_key": "weight"} if weighted else {}
-    found = by_slice(table, eval_config(NAMES, slices=["country"], **ROWS, **weight))
+    more = {"example_weight_key": weight, "slices": ["country"]}
+    found = by_slice(table, eval_config(NAMES, **more, **ROWS))
     assert set(found) == {None, "de", "fr", "it"}
     for country, values in found.items():
         rows = table[table["country"] == country] if country else table
-        expected = tfr.evaluate_rows(
-            rows["query"],
-            rows["grade"],
-            rows["score"],
-            NAMES,
-            sample_weight=rows["weight"] if weighted else None,
-        )
+        expected = expected_of(rows, NAMES, sample_weight=weight)
         for name in NAMES:
-            compare(
-                "tensorflow-model-analysis",
-                "",
-                name,
-                values[name],
-                expected[name],
-                rtol=1e-12,
-            )
+            both = values[name], expected[name]
+            compare("tensorflow-model-analysis", "", name, *both, rtol=1e-12)
 
 
 def as_lists(table, padded):
     """A table with one list per row. If `padded`, all lists have the same length."""
     groups = table.groupby("query", sort=False)
-    lists = [
-        (g["grade"].to_numpy(float), g["score"].to_numpy(float)) for _, g in groups
-    ]
-    longest = max(len(grades) for grades, _ in lists)
-    if padded:
-        lists = [
-            (
-                np.pad(grades, (0, longest - len(grades)), constant_values=-1.0),
-                np.pad(scores, (0, longest - len(scores))),
-            )
-            for grades, scores in lists
-        ]
+    longest = groups.size().max()
+    lists = []
+    for _, rows in groups:
+        more = (0, longest - len(rows)) if padded else (0, 0)
+        grades = np.pad(rows["grade"].to_numpy(float), more, constant_values=-1.0)
+        lists.append((grades, np.pad(rows["score"].to_numpy(float), more)))
     return pd.DataFrame(lists, columns=["grades", "scores"])
 
 
@@ -159,40 +193,24 @@ def as_lists(table, padded):
 def test_lists_give_the_values_of_evaluate(padded):
     table = make_table()
     found = by_slice(as_lists(table, padded), eval_config(NAMES, **LISTS))[None]
-    expected = tfr.evaluate_rows(table["query"], table["grade"], table["score"], NAMES)
-    for name in NAMES:
-        assert found[name] == pytest.approx(expected[name], rel=1e-12), name
+    assert found == pytest.approx(expected_of(table, NAMES), rel=1e-12)
 
 
 def test_options_are_part_of_the_key():
     table = make_table()
-    spec = config_pb2.EvalConfig(
-        model_specs=[config_pb2.ModelSpec(label_key="grade", prediction_key="score")],
-        metrics_specs=[
-            config_pb2.MetricsSpec(
-                query_key="query",
-                metrics=[
-                    config_pb2.MetricConfig(
-                        class_name="RankMetrics",
-                        module="tfrankmetrics.tfma",
-                        config=f'"metrics": ["ndcg@10"]{more}',
-                    )
-                    for more in ("", ', "gain": "linear"', ', "convention": "lightgbm"')
-                ],
-            )
-        ],
-    )
-    found = by_slice(table, spec)[None]
-    rows = table["query"], table["grade"], table["score"], ["ndcg@10"]
+    config = None
+    for options in ({}, {"gain": "linear"}, {"convention": "lightgbm"}):
+        config = eval_config(["ndcg@10"], add_to=config, **options, **ROWS)
+    found = by_slice(table, config)[None]
+    of_beam = found.pop("ndcg@10(ties=stable,empty=one)")  # Beam sets the row order
+    assert 0 < of_beam < 1
     expected = {
-        "ndcg@10": tfr.evaluate_rows(*rows),
-        "ndcg@10(gain=linear)": tfr.evaluate_rows(*rows, gain="linear"),
-        "ndcg@10(ties=stable,empty=one)": None,  # Beam sets the row order
+        "ndcg@10": expected_of(table, ["ndcg@10"])["ndcg@10"],
+        "ndcg@10(gain=linear)": expected_of(table, ["ndcg@10"], gain="linear")[
+            "ndcg@10"
+        ],
     }
-    assert set(expected) <= set(found)
-    for name, value in expected.items():
-        if value is not None:
-            assert found[name] == pytest.approx(value["ndcg@10"], rel=1e-12)
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_ndcg_of_tfma(compare):
@@ -201,90 +219,33 @@ def test_the_ndcg_of_tfma(compare):
     table["score"] = np.random.default_rng(1).permutation(len(table)) / 7
     assert (table.groupby("query")["grade"].max() == 0).any()
     config = eval_config(["ndcg@3"], convention="tfma", **ROWS)
-    theirs = config_pb2.MetricConfig(
+    config.metrics_specs[0].metrics.add(
         class_name="NDCG", config='"gain_key": "gain", "top_k_list": [3]'
     )
-    config.metrics_specs[0].metrics.append(theirs)
     result = tfma.analyze_raw_data(table.assign(gain=table["grade"]), config)
     ((_, metrics),) = result.slicing_metrics
     (top_3,) = (of for key, of in metrics[""].items() if key)
-    compare(
-        "tensorflow-model-analysis",
-        "tfma",
-        "ndcg",
-        metrics[""][""]["ndcg@3(gain=linear,empty=skip)"]["doubleValue"],
-        top_3["ndcg"]["doubleValue"],
-        rtol=1e-7,
-    )
+    ours = values_of(metrics)["ndcg@3(gain=linear,empty=skip)"]
+    both = ours, top_3["ndcg"]["doubleValue"]
+    compare("tensorflow-model-analysis", "tfma", "ndcg", *both, rtol=1e-7)
 
 
-def write_records(path, table):
-    """Writes rows and their scores as tf.Examples."""
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for row in table.itertuples():
-            feature = {
-                "query": tf.train.Feature(
-                    bytes_list=tf.train.BytesList(value=[row.query.encode()])
-                ),
-                **{
-                    name: tf.train.Feature(
-                        float_list=tf.train.FloatList(value=[getattr(row, name)])
-                    )
-                    for name in ("grade", "score")
-                },
-            }
-            example = tf.train.Example(features=tf.train.Features(feature=feature))
-            writer.write(example.SerializeToString())
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize(("bound", "is_good"), [(0.01, True), (0.99, False)])
-def test_thresholds_on_records_with_workers(tmp_path, workers, bound, is_good):
-    table = make_table(queries=40)
-    write_records(tmp_path / "rows.tfrecord", table)
-    config = eval_config(["map", "ndcg@10"], thresholds={"ndcg@10": bound}, **ROWS)
-    options = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    tfma.run_model_analysis(
-        eval_config=config,
-        data_location=str(tmp_path / "rows.tfrecord"),
-        output_path=str(tmp_path / "out"),
-        pipeline_options=PipelineOptions(options if workers == 2 else []),
-    )
-    verdict = tfma.load_validation_result(str(tmp_path / "out"))
-    assert verdict.validation_ok == is_good
-    assert not verdict.missing_thresholds
-    result = tfma.load_eval_result(str(tmp_path / "out"))
-    ((_, metrics),) = result.slicing_metrics
-    expected = tfr.evaluate_rows(
-        table["query"], table["grade"], table["score"].astype("f4"), ["ndcg@10"]
-    )
-    assert values_of(metrics)["ndcg@10"] == pytest.approx(
-        expected["ndcg@10"], rel=1e-12
-    )
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_user_defined_metric_by_name(tmp_path, workers, monkeypatch):
-    """Workers are new processes. They import the module that declares the metric."""
+@pytest.mark.parametrize(("workers", "bound"), [(1, 0.01), (2, 0.99)])
+def test_thresholds_on_records_with_workers(tmp_path, workers, bound, monkeypatch):
+    """Workers are new processes. They import the module that declares a metric."""
     monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(own_metric.__file__).parent))
     table = make_table(queries=40)
-    write_records(tmp_path / "rows.tfrecord", table)
-    config = eval_config(["graded_rbp@5", "map"], persistence=0.5, **ROWS)
-    options = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    result = tfma.run_model_analysis(
-        eval_config=config,
-        data_location=str(tmp_path / "rows.tfrecord"),
-        output_path=str(tmp_path / "out"),
-        pipeline_options=PipelineOptions(options if workers == 2 else []),
-    )
-    ((_, metrics),) = result.slicing_metrics
-    metric = own_metric.GradedRBP(k=5, persistence=0.5)
-    expected = tfr.evaluate_rows(
-        table["query"], table["grade"], table["score"].astype("f4"), [metric]
-    )
-    assert values_of(metrics)["graded_rbp@5(persistence=0.5)"] == pytest.approx(
-        expected["graded_rbp@5"], rel=1e-12
-    )
+    names = ["ndcg@10", "graded_rbp@5"]
+    config = eval_config(names, thresholds={"ndcg@10": bound}, persistence=0.5, **ROWS)
+    found = analyze_records(tmp_path, table, config, workers=workers)
+    verdict = tfma.load_validation_result(str(tmp_path / "out"))
+    assert verdict.validation_ok == (bound < 0.5)
+    assert not verdict.missing_thresholds
+    table["score"] = table["score"].astype("f4")
+    metrics = ["ndcg@10", own_metric.GradedRBP(k=5, persistence=0.5)]
+    expected = [*expected_of(table, metrics).values()]
+    keys = "ndcg@10", "graded_rbp@5(persistence=0.5)"
+    assert [found[key] for key in keys] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_configuration_saved_by_version_0_1_0_gives_the_same_values():
@@ -307,9 +268,8 @@ def test_thresholds_apply_to_every_slice(tmp_path):
         config = eval_config(
             ["ndcg@3"], slices=slices, thresholds={"ndcg@3": 0.4}, **ROWS
         )
-        path = str(tmp_path / f"{len(slices)} slices")
-        tfma.analyze_raw_data(table, config, output_path=path)
-        assert tfma.load_validation_result(path).validation_ok == is_good
+        found = validation_of(table, config, tmp_path / f"{len(slices)} slices")
+        assert found.validation_ok == is_good
 
 
 class Scorer(tf.Module):
@@ -326,45 +286,29 @@ class Scorer(tf.Module):
         return {"output": self.factor * tf.io.parse_example(examples, spec)["score"]}
 
 
-@pytest.mark.parametrize("is_better", [True, False])
-def test_a_model_is_compared_with_a_baseline(tmp_path, is_better):
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_model_is_compared_with_a_baseline(tmp_path, sign):
     table = make_table(queries=40)
     table["score"] = table["grade"] + table["score"]
-    write_records(tmp_path / "rows.tfrecord", table)
-    config = eval_config(
-        ["ndcg@10", "arp"],
-        label_key="grade",
-        query_key="query",
-        change_thresholds={"ndcg@10": 0.0, "arp": 0.0},
-    )
-    factors = {"candidate": 1.0, "baseline": -1.0}
-    models = []
-    for name, factor in factors.items():
-        path = str(tmp_path / name)
-        model = Scorer(factor if is_better else -factor)
-        tf.saved_model.save(model, path, signatures={"serving_default": model.serve})
-        models.append(
-            tfma.default_eval_shared_model(path, model_name=name, eval_config=config)
+    changes = {"ndcg@10": 0.0, "arp": 0.0}
+    keys = {"label_key": "grade", "query_key": "query"}
+    config = eval_config([*changes], change_thresholds=changes, **keys)
+    models = [
+        tfma.default_eval_shared_model(
+            saved_model(Scorer(factor), tmp_path / name),
+            model_name=name,
+            eval_config=config,
         )
-    tfma.run_model_analysis(
-        eval_shared_model=models,
-        eval_config=config,
-        data_location=str(tmp_path / "rows.tfrecord"),
-        output_path=str(tmp_path / "out"),
-    )
+        for name, factor in (("candidate", 1.0 * sign), ("baseline", -1.0 * sign))
+    ]
+    found = analyze_records(tmp_path, table, config, models)
     verdict = tfma.load_validation_result(str(tmp_path / "out"))
-    assert verdict.validation_ok == is_better
+    assert verdict.validation_ok == (sign == 1)
     failures = verdict.metric_validations_per_slice
-    assert sum(len(of.failures) for of in failures) == (0 if is_better else 2)
-    result = tfma.load_eval_result(str(tmp_path / "out"), model_name="candidate")
-    ((_, metrics),) = result.slicing_metrics
-    sign = 1 if is_better else -1
-    expected = tfr.evaluate_rows(
-        table["query"], table["grade"], sign * table["score"].astype("f4"), ["ndcg@10"]
-    )
-    assert values_of(metrics)["ndcg@10"] == pytest.approx(
-        expected["ndcg@10"], rel=1e-12
-    )
+    assert sum(len(of.failures) for of in failures) == (0 if sign == 1 else 2)
+    table["score"] = sign * table["score"].astype("f4")
+    expected = expected_of(table, ["ndcg@10"])
+    assert found["ndcg@10"] == pytest.approx(expected["ndcg@10"], rel=1e-12)
 
 
 @pytest.mark.parametrize("method", ["JACKKNIFE", "POISSON_BOOTSTRAP"])
@@ -379,9 +323,7 @@ def test_confidence_intervals(method):
     result = tfma.analyze_raw_data(table, config)
     ((_, metrics),) = result.slicing_metrics
     interval = metrics[""][""]["ndcg@10"]["boundedValue"]
-    values = tfr.evaluate_rows(
-        table["query"], table["grade"], table["score"], ["ndcg@10"], per_query=True
-    )["ndcg@10"]
+    values = expected_of(table, ["ndcg@10"], per_query=True)["ndcg@10"]
     error = values.std(ddof=1) / np.sqrt(len(values))
     if method == "JACKKNIFE":
         assert interval["value"] == pytest.approx(values.mean(), rel=1e-6)
@@ -389,111 +331,77 @@ def test_confidence_intervals(method):
     assert width == pytest.approx(2 * 1.96 * error, rel=0.5)
 
 
+NO_VALUE = "a value that the metric can have.*"
+NO_FEATURES = "list of the names of features, or of lists of names"
+
+
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "metrics", "arguments", "message"),
     [
-        (lambda: RankMetrics(["ndgc@10"]), "Did you mean 'ndcg@10'"),
-        (lambda: RankMetrics(["ndcg"], gian="linear"), "Received: 'gian'"),
-        (lambda: RankMetrics(["ndcg"], gain="exp"), "must be one of 'exponential'"),
-        (lambda: RankMetrics(["ndcg"], ties="random"), "unordered on Beam"),
-        (lambda: RankMetrics(["alpha_dcg"]), "labels of subtopics"),
-        (lambda: RankMetrics(["ndcg"], name="map"), "key of one of the metrics"),
-        (
-            lambda: eval_config(["ndcg@5"], label_key="y", thresholds={"ndcg@10": 0.5}),
-            "refer to one of the metrics.*'ndcg@10'",
-        ),
-        (lambda: RankMetrics(["ndcg"], gain=np.sqrt), "as JSON.*no functions"),
-        (lambda: RankMetrics(["judged@5"]), "does not distinguish unjudged items"),
-        (lambda: RankMetrics([tfr.NDCG()]), "as JSON.*no metric objects"),
-        (lambda: eval_config(["ndcg"], label_key=""), "`label_key` must name"),
-        (
-            lambda: eval_config(["ndcg"], label_key="y", query_key=""),
-            "`query_key` must",
-        ),
-        (
-            lambda: eval_config(["ndcg"], label_key="y", prediction_key="y"),
-            "a different feature.*'label_key': 'y', 'prediction_key': 'y'",
-        ),
-        (
-            lambda: eval_config(["ndcg"], label_key="y", query_key="y"),
-            "a different feature.*'label_key': 'y', 'query_key': 'y'",
-        ),
+        (RankMetrics, ["ndgc@10"], {}, "Did you mean 'ndcg@10'"),
+        (RankMetrics, ["ndcg"], {"gian": "linear"}, "Received: 'gian'"),
+        (RankMetrics, ["ndcg"], {"gain": "exp"}, "must be one of 'exponential'"),
+        (RankMetrics, ["ndcg"], {"ties": "random"}, "unordered on Beam"),
+        (RankMetrics, ["alpha_dcg"], {}, "labels of subtopics"),
+        (RankMetrics, ["ndcg"], {"name": "map"}, "key of one of the metrics"),
+        (RankMetrics, ["ndcg"], {"gain": np.sqrt}, "as JSON.*no functions"),
+        (RankMetrics, ["judged@5"], {}, "does not distinguish unjudged items"),
+        (RankMetrics, [tfr.NDCG()], {}, "as JSON.*no metric objects"),
         *[
-            (
-                lambda slices=slices: eval_config(
-                    ["mrr"], label_key="y", slices=slices
-                ),
-                "list of the names of features, or of lists of names",
-            )
-            for slices in ([{"country": "de"}], None, 3, [""], [3], [["a", 3]])
+            (eval_config, ["map"], {"label_key": "y", **arguments}, message)
+            for arguments, message in [
+                ({"label_key": ""}, "`label_key` must name"),
+                ({"query_key": ""}, "`query_key` must"),
+                *[
+                    ({key: "y"}, f"a different feature.*'label_key': 'y', '{key}': 'y'")
+                    for key in ("prediction_key", "query_key")
+                ],
+                *[
+                    ({"slices": slices}, NO_FEATURES)
+                    for slices in ([{"country": "de"}], None, 3, [""], [3], [["a", 3]])
+                ],
+                *[
+                    ({name: 0.5}, f"`{name}` must be a dict from.* Received: 0.5")
+                    for name in ("thresholds", "change_thresholds")
+                ],
+                ({"thresholds": {"ndcg@10": 0.5}}, "one of the metrics.*'ndcg@10'"),
+                ({"thresholds": {"map": 50.0}}, f"{NO_VALUE}50.0"),
+                ({"thresholds": {"map": None}}, f"{NO_VALUE}None"),
+                ({"thresholds": {"map": 0.5, "AP": 0.4}}, "two thresholds for 'map'"),
+            ]
         ],
-        *[
-            (
-                lambda name=name: eval_config(["mrr"], label_key="y", **{name: 0.5}),
-                f"`{name}` must be a dict from metrics to numbers. Received: 0.5",
-            )
-            for name in ("thresholds", "change_thresholds")
-        ],
-        (
-            lambda: eval_config(["map"], label_key="y", thresholds={"map": 50.0}),
-            "a value that the metric can have.*50.0",
-        ),
-        (
-            lambda: eval_config(["map"], label_key="y", thresholds={"map": None}),
-            "a value that the metric can have.*None",
-        ),
-        (
-            lambda: eval_config(
-                ["map"], label_key="y", thresholds={"map": 0.5, "AP": 0.4}
-            ),
-            "two thresholds for 'map'",
-        ),
     ],
 )
-def test_invalid_configurations_raise(make, message):
+def test_invalid_configurations_raise(make, metrics, arguments, message):
     with pytest.raises(ValueError, match=message):
-        make()
+        make(metrics, **arguments)
 
 
 def test_thresholds_accept_any_spelling_of_a_metric():
-    config = eval_config(
-        ["P@5", "map", "nDCG@10", "DCG@10"],
-        label_key="grade",
-        gain="linear",
-        thresholds={
-            "precision@5": 0.5,
-            "MAP": 0.4,
-            "ndcg@10": 0.3,
-            "dcg@10(gain=linear)": 0.2,
-        },
-    )
-    bounds = {
-        key["name"]: metric.threshold.value_threshold.lower_bound.value
-        for metric in config.metrics_specs[0].metrics
-        for key in [json.loads(metric.config)]
-    }
-    assert bounds == {
+    spelled = {
         "precision@5": 0.5,
-        "map": 0.4,
-        "ndcg@10(gain=linear)": 0.3,
+        "MAP": 0.4,
+        "ndcg@10": 0.3,
         "dcg@10(gain=linear)": 0.2,
     }
+    names = ["P@5", "map", "nDCG@10", "DCG@10"]
+    config = eval_config(names, label_key="y", gain="linear", thresholds=spelled)
+    bounds = {
+        json.loads(each.config)[
+            "name"
+        ]: each.threshold.value_threshold.lower_bound.value
+        for each in config.metrics_specs[0].metrics
+    }
+    keys = ["precision@5", "map", "ndcg@10(gain=linear)", "dcg@10(gain=linear)"]
+    assert bounds == dict(zip(keys, spelled.values(), strict=True))
 
 
 def test_keras_3_metrics_raise_and_suggest_eval_config():
     table = as_lists(make_table(queries=3), padded=True)
-    config = config_pb2.EvalConfig(
-        model_specs=[config_pb2.ModelSpec(**LISTS)],
-        metrics_specs=[
-            config_pb2.MetricsSpec(
-                metrics=[
-                    config_pb2.MetricConfig(
-                        class_name="MeanAveragePrecision", module="tfrankmetrics"
-                    )
-                ]
-            )
-        ],
-    )
+    config = eval_config(["map"], **LISTS)
+    (metric,) = config.metrics_specs[0].metrics
+    metric.class_name, metric.module = "MeanAveragePrecision", "tfrankmetrics"
+    metric.config = "{}"
     with pytest.raises(TypeError, match=r"Keras 2 only.*eval_config"):
         tfma.analyze_raw_data(table, config)
     with pytest.raises(NotImplementedError, match="unknown metric type"):
@@ -546,13 +454,12 @@ def test_labels_above_max_label_raise():
 
 def test_a_slice_of_queries_with_one_document():
     table = make_table(queries=400, seed=1)
-    of_query = table.groupby("query")["grade"].transform("size")
-    table["length"] = of_query
+    table["length"] = table.groupby("query")["grade"].transform("size")
     values = by_slice(table, eval_config(["ndcg@10"], slices=["length"], **ROWS))
-    rows = table[of_query == 1]
+    rows = table[table["length"] == 1]
     assert len(rows) > 10
-    expected = tfr.evaluate_rows(rows["query"], rows["grade"], rows["score"], ["ndcg"])
-    assert values[1]["ndcg@10"] == pytest.approx(expected["ndcg"], rel=1e-12)
+    expected = expected_of(rows, ["ndcg@10"])
+    assert values[1] == pytest.approx(expected, rel=1e-12)
 
 
 def test_integer_scores_are_not_rounded():
@@ -585,28 +492,17 @@ class TwoOutputs(Scorer):
 
 def test_prediction_key_selects_a_model_output(tmp_path):
     table = make_table(queries=40)
-    write_records(tmp_path / "rows.tfrecord", table)
-    model = TwoOutputs(1.0)
-    path = str(tmp_path / "model")
-    tf.saved_model.save(model, path, signatures={"serving_default": model.serve})
+    path = saved_model(TwoOutputs(1.0), tmp_path / "model")
 
     def value(**keys):
         config = eval_config(["ndcg@10"], label_key="grade", query_key="query", **keys)
-        result = tfma.run_model_analysis(
-            eval_shared_model=tfma.default_eval_shared_model(path, eval_config=config),
-            eval_config=config,
-            data_location=str(tmp_path / "rows.tfrecord"),
-            output_path=str(tmp_path / "out"),
-        )
-        ((_, metrics),) = result.slicing_metrics
-        return values_of(metrics)["ndcg@10"]
+        model = tfma.default_eval_shared_model(path, eval_config=config)
+        return analyze_records(tmp_path, table, config, model)
 
     for key, sign in (("good", 1), ("bad", -1)):
         scores = sign * table["score"].astype("f4")
-        expected = tfr.evaluate_rows(
-            table["query"], table["grade"], scores, ["ndcg@10"]
-        )
-        assert value(prediction_key=key) == pytest.approx(expected["ndcg@10"])
+        expected = expected_of(table.assign(score=scores), ["ndcg@10"])
+        assert value(prediction_key=key) == pytest.approx(expected)
     for keys in ({}, {"prediction_key": "nope"}):
         with pytest.raises(Exception, match="Check `prediction_key`") as error:
             value(**keys)
@@ -630,38 +526,25 @@ def test_a_slice_of_lists_of_one_item_does_not_stop_the_others():
     assert numbers == {None: 15, "de": 9, "fr": 6}
 
 
-@pytest.mark.parametrize("kind", [str, int])
-def test_a_weight_and_one_relevant_id_for_each_query(kind):
-    ids = {str: "abc", int: range(3)}[kind]
-    a, b, c = map(kind, ids)
+@pytest.mark.parametrize("ids", ["abc", range(3)])
+def test_a_weight_and_one_relevant_id_for_each_query(ids):
+    a, b, c = ids
     table = pd.DataFrame(
-        {"relevant": [[a], [c]], "recommended": [[b, a, c], [c, a, b]]}
+        {"grades": [[a], [c]], "scores": [[b, a, c], [c, a, b]], "weight": [1.0, 3.0]}
     )
-    table["weight"] = [1.0, 3.0]
-    config = eval_config(
-        ["mrr"],
-        label_key="relevant",
-        prediction_key="recommended",
-        example_weight_key="weight",
-        inputs="ids",
-    )
+    config = eval_config(["mrr"], example_weight_key="weight", inputs="ids", **LISTS)
     assert by_slice(table, config)[None]["mrr"] == (1 * 0.5 + 3 * 1.0) / 4
 
 
-def test_one_slice_may_be_passed_as_text():
-    one, listed = (
-        eval_config(["mrr"], slices=slices, **ROWS)
-        for slices in ("country", ["country"])
-    )
-    assert one == listed
-
-
-def test_options_of_numpy_are_those_of_python():
-    numpy, python = (
-        eval_config(["map"], relevance_threshold=number, **ROWS)
-        for number in (np.float32(2), 2.0)
-    )
-    assert numpy == python
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"slices": "country"}, {"slices": ["country"]}),
+        ({"relevance_threshold": np.float32(2)}, {"relevance_threshold": 2.0}),
+    ],
+)
+def test_two_forms_of_an_argument(one, other):
+    assert eval_config(["map"], **one, **ROWS) == eval_config(["map"], **other, **ROWS)
 
 
 @pytest.mark.parametrize("names", [["mrr"], ["map"]])
@@ -722,16 +605,12 @@ def test_labels_and_scores_of_unequal_length_raise():
 
 
 def test_the_table_has_a_row_for_each_value_of_each_slice():
-    table = make_table()
-    config = eval_config(
-        ["ndcg@10", "mrr"], slices=["country"], num_queries=True, **ROWS
-    )
+    table, metrics = make_table(), ["ndcg@10", "mrr"]
+    config = eval_config(metrics, slices=["country"], num_queries=True, **ROWS)
     found = as_dataframe(tfma.analyze_raw_data(table, config))
     columns = ["slice", "metric", "value", "lower", "upper", "queries"]
     assert [*found.columns] == columns
-    expected = tfr.evaluate_rows(
-        "query", "grade", "score", ["ndcg@10", "mrr"], data=table, by="country"
-    )
+    expected = expected_of(table, metrics, by="country")
     names = {"overall": None, **{f"country={name}": name for name in expected}}
     assert [*found["slice"].unique()] == [*names]
     for row in found.itertuples():
@@ -751,9 +630,7 @@ def test_the_table_has_the_intervals(tmp_path):
     found = as_dataframe(tfma.analyze_raw_data(table, config, output_path=path))
     pd.testing.assert_frame_equal(found, as_dataframe(tfma.load_eval_result(path)))
     (row,) = found.itertuples()
-    values = tfr.evaluate_rows(
-        "query", "grade", "score", ["ndcg@10"], data=table, num_queries=True
-    )
+    values = expected_of(table, ["ndcg@10"], num_queries=True)
     assert row.value == pytest.approx(values["ndcg@10"], rel=1e-6)
     assert row.lower < row.value < row.upper
     assert row.queries == values["num_queries"]
@@ -819,18 +696,17 @@ def write_users(path, number=40):
     rng = np.random.default_rng(0)
     users = rng.normal(size=(number, 2)).astype("f4")
     relevant = [rng.permutation(V)[: rng.integers(1, 4)] for _ in range(number)]
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for user, items in zip(users, relevant, strict=True):
-            names = [f"item {item}".encode() for item in items]
-            feature = {
-                "user": tf.train.Feature(float_list=tf.train.FloatList(value=user)),
-                "relevant": tf.train.Feature(
-                    int64_list=tf.train.Int64List(value=items)
-                ),
-                "named": tf.train.Feature(bytes_list=tf.train.BytesList(value=names)),
+    write_examples(
+        path,
+        [
+            {
+                "user": user,
+                "relevant": items,
+                "named": [f"item {item}".encode() for item in items],
             }
-            example = tf.train.Example(features=tf.train.Features(feature=feature))
-            writer.write(example.SerializeToString())
+            for user, items in zip(users, relevant, strict=True)
+        ],
+    )
     return users, [items.tolist() for items in relevant]
 
 
@@ -844,7 +720,7 @@ def write_users(path, number=40):
 )
 def test_two_retrieval_models(tmp_path, inputs, label_key, output):
     names = ["ndcg@3", "recall@5", "mrr"]
-    users, relevant = write_users(tmp_path / "users.tfrecord")
+    users, relevant = write_users(tmp_path / "records")
     config = eval_config(
         names,
         label_key=label_key,
@@ -855,8 +731,8 @@ def test_two_retrieval_models(tmp_path, inputs, label_key, output):
     )
     models, expected = [], {}
     for seed, name in enumerate(["candidate", "baseline"]):
-        model, path = Retriever(seed), str(tmp_path / name)
-        tf.saved_model.save(model, path, signatures={"serving_default": model.serve})
+        model = Retriever(seed)
+        path = saved_model(model, tmp_path / name)
         models.append(
             tfma.default_eval_shared_model(path, model_name=name, eval_config=config)
         )
@@ -865,31 +741,20 @@ def test_two_retrieval_models(tmp_path, inputs, label_key, output):
             scores = tf.math.top_k(scores, 5).indices.numpy()
         labels = [items + [-1] * (3 - len(items)) for items in relevant]
         expected[name] = tfr.evaluate(labels, scores, names, inputs=inputs)
-    result = tfma.run_model_analysis(
-        eval_shared_model=models,
-        eval_config=config,
-        data_location=str(tmp_path / "users.tfrecord"),
-        output_path=str(tmp_path / "out"),
-    )
+    table = as_dataframe(analyze(tmp_path, config, models))
     assert tfma.load_validation_result(str(tmp_path / "out")).validation_ok
-    table = as_dataframe(result)
     assert {*table["queries"]} == {40}
     for model, values in table.groupby("model"):
         found = dict(zip(values["metric"], values["value"], strict=True))
-        assert {name: found[name] for name in names} == pytest.approx(
-            expected[model], rel=1e-12
-        )
+        of_names = {name: found[name] for name in names}
+        assert of_names == pytest.approx(expected[model], rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("predictions", "arguments", "message"),
     [
         ([[0.1, 0.2], [0.3, 0.4, 0.5]], {"inputs": "catalogue"}, r"catalogue, \[V\]"),
-        (
-            [[0.1, 0.2], [0.3, 0.4]],
-            {"inputs": "catalogue"},
-            "positions in the catalogue",
-        ),
+        ([[0.1, 0.2], [0.3, 0.4]], {"inputs": "catalogue"}, "positions in the cat"),
         (
             [["a"], ["b"]],
             {"inputs": "ids"},
@@ -902,10 +767,9 @@ def test_two_retrieval_models(tmp_path, inputs, label_key, output):
     ],
 )
 def test_invalid_ids_raise(predictions, arguments, message):
-    table = pd.DataFrame({"relevant": [[5], [1, 2]], "predicted": predictions})
-    keys = {"label_key": "relevant", "prediction_key": "predicted"}
+    table = pd.DataFrame({"grades": [[5], [1, 2]], "scores": predictions})
     with pytest.raises(Exception, match=message):
-        tfma.analyze_raw_data(table, eval_config(["mrr"], **keys, **arguments))
+        tfma.analyze_raw_data(table, eval_config(["mrr"], **LISTS, **arguments))
 
 
 def test_code_blocks_print_the_output_shown():

@@ -6,7 +6,7 @@ and `tfrankmetrics.evaluate_run`, on any runner. The values are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.installation import install_hint
@@ -20,14 +20,13 @@ except ImportError as error:
         f"tfrankmetrics.beam needs Apache Beam. {install_hint('beam')}"
     ) from error
 
-from tfrankmetrics.beam.columns import Columns, names_of_slices, require_names
 from tfrankmetrics.beam.combiners import (
-    NUMBERS,
+    OVERALL,
     RowsCombiner,
     RunCombiner,
     TableCombiner,
-    require_free_names,
 )
+from tfrankmetrics.beam.row_values import Columns, names_of_slices, require_names
 from tfrankmetrics.compute.exact_sums import require_no_order
 from tfrankmetrics.evaluation.evaluate_run import (
     MissingQueries,
@@ -38,7 +37,7 @@ from tfrankmetrics.evaluation.evaluate_run import (
 )
 from tfrankmetrics.metrics.measure import Measure, require_relevance
 from tfrankmetrics.options import Options, Separator
-from tfrankmetrics.results.metric_values import RunCounts
+from tfrankmetrics.results.metric_values import NUM_QUERIES
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import listed, shortened
 
@@ -115,14 +114,14 @@ class EvaluateRows(beam.PTransform):
     ) -> None:
         super().__init__()
         names = {"query_ids": query_ids, "labels": labels, "scores": scores}
-        _require_names(names, sample_weight)
+        require_names(names, sample_weight)
         by = names_of_slices(by)
         named = _named(metrics, options, separator, by)
         _refuse_stable_ties(named)
         self._columns = Columns(
             "the table", query_ids, None, labels, scores, sample_weight, by
         )
-        self._combiner = RowsCombiner(named, by, _of_query(by))
+        self._combiner = RowsCombiner(named, by)
 
     def expand(self, rows: Any) -> Any:
         """The PCollection of results, from one of rows."""
@@ -192,7 +191,7 @@ class EvaluateRun(beam.PTransform):
     ) -> None:
         super().__init__()
         names = {"query": query, "item": item, "label": label, "score": score}
-        _require_names(names, sample_weight)
+        require_names(names, sample_weight)
         by = names_of_slices(by)
         policies = Policies(missing_queries, unjudged_queries, unjudged)
         policies.check("EvaluateRun")
@@ -205,7 +204,7 @@ class EvaluateRun(beam.PTransform):
             "run": Columns("`run`", query, item, None, score),
         }
         self._missing_queries = policies.missing_queries
-        self._combiner = RunCombiner(named, by, _of_query(by), policies, is_trec_eval)
+        self._combiner = RunCombiner(named, by, policies, is_trec_eval)
 
     def expand(self, tables: Any) -> Any:
         """The PCollection of results, from one of `qrels` and one of `run`."""
@@ -262,17 +261,13 @@ def _named(
     request = read_request(metrics, options, separator=separator)
     require_relevance(request.named, "Apache Beam")
     require_no_order(request.named)
-    require_free_names(request.named, by)
+    columns = [*request.named, NUM_QUERIES, *by, *[OVERALL] * bool(by)]
+    if taken := sorted({name for name in columns if columns.count(name) > 1}):
+        raise ValueError(
+            "Metrics, slices and the other columns of the result must have different "
+            f"names. Received: {listed(taken)} twice. Rename the column or the metric."
+        )
     return request.named
-
-
-def _require_names(columns: Mapping[str, Any], sample_weight: Any) -> None:
-    weight = {} if sample_weight is None else {"sample_weight": sample_weight}
-    require_names({**columns, **weight})
-
-
-def _of_query(by: Sequence[str]) -> list[str]:
-    return ["`sample_weight`", *(f"`by` ({name!r})" for name in by)]
 
 
 def _refuse_stable_ties(measures: Mapping[str, Measure]) -> None:
@@ -287,20 +282,18 @@ def _refuse_stable_ties(measures: Mapping[str, Measure]) -> None:
 
 
 def _results(queries: Any, combiner: TableCombiner) -> Any:
+    """The PCollection of results, and the counters of unmatched queries and items."""
     if queries.windowing.is_default():
         combine = beam.CombineGlobally(combiner)
     else:  # a result for each window with queries
         combine = beam.CombineGlobally(combiner.for_windows()).without_defaults()
-    return queries | "Evaluate" >> combine | "Results" >> beam.FlatMap(_rows)
+    return queries | "Evaluate" >> combine | "Results" >> beam.FlatMap(_counted)
 
 
-def _rows(
-    result: tuple[list[dict[str, Any]], RunCounts | None],
-) -> Iterator[dict[str, Any]]:
-    """The rows of the result, and the counters of unmatched queries and items."""
+def _counted(
+    result: tuple[list[dict[str, Any]], Mapping[str, int]],
+) -> list[dict[str, Any]]:
     rows, counts = result
-    if counts is not None:
-        for name in NUMBERS:
-            counter = beam.metrics.Metrics.counter("tfrankmetrics", name)
-            counter.inc(getattr(counts, name))
-    yield from rows
+    for name, number in counts.items():
+        beam.metrics.Metrics.counter("tfrankmetrics", name).inc(number)
+    return rows

@@ -1,18 +1,21 @@
-"""The combiners that Beam calls to add up the queries of one table or of two tables."""
+"""The combiners that Beam calls to add up the queries of one table or of two tables.
+
+`row_values.py` reads the rows, and `compute/combiner.py` has what TFMA shares.
+"""
 
 from __future__ import annotations
 
-import collections
 import copy
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 
-from tfrankmetrics.beam.columns import kind_of
+from tfrankmetrics.beam.row_values import kind_of
 from tfrankmetrics.columns.read_column import exact_scores
 from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.compute.combiner import Accumulator, Combiner, Evaluated
@@ -41,14 +44,10 @@ from tfrankmetrics.inputs.mistakes import (
 )
 from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.results.metric_values import NUM_QUERIES, RunCounts
-from tfrankmetrics.rules import listed, shortened
+from tfrankmetrics.rules import shortened
 
 OVERALL = "overall"  # a key of results by slice
 NARROWEST = 16  # all shorter lists are padded to this length
-
-
-# The fields of RunCounts that add up.
-NUMBERS = [name for name in RunCounts._fields if name != "missing_queries"]
 
 
 class Query(NamedTuple):
@@ -67,29 +66,18 @@ class TableSums(Accumulator):
     """The sums of each slice, and the facts to check when all queries are added."""
 
     kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
-    counts: RunCounts | None = None  # of two tables
+    # The numbers of `RunCounts`, of two tables.
+    counts: Counter[str] = dataclasses.field(default_factory=Counter)
     facts: Facts = dataclasses.field(default_factory=Facts)
-
-    def add_counts(self, counts: RunCounts | None) -> None:
-        """Adds the numbers of queries and items that two tables share or not."""
-        if self.counts is None or counts is None:
-            self.counts = self.counts or counts
-            return
-        numbers = {n: getattr(self.counts, n) + getattr(counts, n) for n in NUMBERS}
-        self.counts = self.counts._replace(**numbers)
 
 
 class TableCombiner(Combiner[TableSums], beam.CombineFn):
     """Adds up the queries of tables, and returns the rows of the result."""
 
-    def __init__(
-        self, named: Mapping[str, Measure], by: tuple[str, ...], columns: Sequence[str]
-    ) -> None:
+    def __init__(self, named: Mapping[str, Measure], by: tuple[str, ...]) -> None:
         self._named = named
-        self.by = by
-        # The values that must be the same in all rows of a query, as errors name them.
-        self.of_query = columns
-        self.has_windows = False
+        self._by = by
+        self._has_windows = False
 
     def for_windows(self) -> TableCombiner:
         """The same for windows: a mistake that one of them shows is a warning.
@@ -98,7 +86,7 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         1, and an error would stop the pipeline.
         """
         combiner = copy.copy(self)
-        combiner.has_windows = True
+        combiner._has_windows = True
         return combiner
 
     @property
@@ -117,14 +105,14 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
 
     def query(self, element: tuple[Any, Any]) -> tuple[Query, int]:
         """A query and the number of its rows, from its id and its rows."""
-        query = self.read(*element)
+        query = self._read(*element)
         columns = [*query.judged[:1], *query.predicted[:1]]
         return query, sum(map(len, columns))
 
     def evaluated(self, accumulator: TableSums) -> Evaluated:
         """The metrics of the waiting queries that are included."""
         accumulator.kinds |= {kind_of(query.id) for query in accumulator.waiting}
-        queries, values, weights = self.values(accumulator)
+        queries, values, weights = self._values(accumulator)
         ids, slices = [q.id for q in queries], [q.slice for q in queries]
         return Evaluated(ids, slices, values, weights)
 
@@ -133,11 +121,11 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         super().merge(merged, other)
         merged.kinds |= other.kinds
         merged.facts += other.facts
-        merged.add_counts(other.counts)
+        merged.counts.update(other.counts)
 
     def output(
         self, accumulator: TableSums
-    ) -> tuple[list[dict[str, Any]], RunCounts | None]:
+    ) -> tuple[list[dict[str, Any]], Counter[str]]:
         """The rows of the result, of all queries first. Raises ValueError for data."""
         if len(accumulator.kinds) > 1:
             raise ValueError(
@@ -145,52 +133,50 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
                 f"{', '.join(sorted(accumulator.kinds))}. Convert them to text."
             )
         try:
-            self.require_valid(accumulator)
+            self._require_valid(accumulator)
         except ValueError as error:
-            if not self.has_windows:
+            if not self._has_windows:
                 raise
             warn(str(error))
-        keys = [*accumulator.sums]
-        sums = self.sums_of_all(accumulator)
-        rows = [self._row((None,) * len(self.by), sums, is_whole=True)]
-        if self.by:
-            slices = [keys[number] for number in in_order(keys)]
-            rows += [
-                self._row(key, accumulator.sums[key], is_whole=False) for key in slices
-            ]
+        whole = (None,) * len(self._by), self.sums_of_all(accumulator)
+        rows = [self._row(*whole, is_whole=True)]
+        if self._by:
+            slices = [*accumulator.sums.items()]
+            in_rows = (slices[number] for number in in_order([*accumulator.sums]))
+            rows += [self._row(*each, is_whole=False) for each in in_rows]
         return rows, accumulator.counts
 
-    def read(self, query: Any, rows: Any) -> Query:
+    def _read(self, query: Any, rows: Any) -> Query:
         """The rows of a query as columns."""
         raise NotImplementedError
 
-    def values(
+    def _values(
         self, accumulator: TableSums
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
         """The included queries, and values and weights of each, `[metrics, B]`."""
         raise NotImplementedError
 
-    def require_valid(self, accumulator: TableSums) -> None:
+    def _require_valid(self, accumulator: TableSums) -> None:
         """Raises ValueError for a mistake that only all data together show."""
         raise NotImplementedError
 
     def _row(self, key: tuple, sums: Sums, is_whole: bool) -> dict[str, Any]:
-        which = {OVERALL: is_whole} if self.by else {}
         return {
-            **which,
-            **dict(zip(self.by, key, strict=True)),
+            **({OVERALL: is_whole} if self._by else {}),
+            **dict(zip(self._by, key, strict=True)),
             NUM_QUERIES: sums.num_queries,
             **dict(zip(self.named, means_of_sums(sums), strict=True)),
         }
 
-    def same_in_query(self, query: Any, of_query: Sequence[tuple]) -> tuple:
+    def _same_in_query(self, query: Any, of_query: Sequence[tuple]) -> tuple:
         """The weight and the slice, which all rows of the query must share."""
         if not of_query:
             return 1.0, ()
         first = of_query[0]
         if of_query.count(first) != len(of_query):
             other = next(each for each in of_query if each != first)
-            pairs = zip(self.of_query, first, other, strict=True)
+            columns = ["`sample_weight`", *(f"`by` ({name!r})" for name in self._by)]
+            pairs = zip(columns, first, other, strict=True)
             name, *values = next(pair for pair in pairs if pair[1] != pair[2])
             raise ValueError(
                 f"{name} must have the same value in all rows of a query. Received: "
@@ -203,18 +189,14 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
 class RowsCombiner(TableCombiner):
     """Adds up queries whose rows have a label and a score."""
 
-    def read(self, query: Any, rows: Iterable[tuple]) -> Query:
-        """The labels and scores of a query, in any order."""
+    def _read(self, query: Any, rows: Iterable[tuple]) -> Query:
         labels, scores, *of_query = zip(*rows, strict=True)
-        weight, of_slice = self.same_in_query(query, *of_query or [()])
-        return Query(
-            query, [labels, exact_scores(scores).tolist()], [], weight, of_slice
-        )
+        columns = [labels, exact_scores(scores).tolist()]
+        return Query(query, columns, [], *self._same_in_query(query, *of_query or [()]))
 
-    def values(
+    def _values(
         self, accumulator: TableSums
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
-        """All waiting queries, and values and weights of each, `[metrics, B]`."""
         waiting = accumulator.waiting
         labels, scores = (
             _chained(query.judged[i] for query in waiting) for i in (0, 1)
@@ -229,8 +211,7 @@ class RowsCombiner(TableCombiner):
         queries = Queries(_canonical(columns), np.cumsum(lengths) - lengths, lengths)
         return waiting, *_in_fixed_widths(self.named, queries, columns, True)
 
-    def require_valid(self, accumulator: TableSums) -> None:
-        """Raises ValueError for labels that are only -1 and 1; warns of mistakes."""
+    def _require_valid(self, accumulator: TableSums) -> None:
         warn_of(accumulator.facts, Asked(self.rules))
         refuse_signed_labels(accumulator.facts, "drop these rows")
 
@@ -242,44 +223,42 @@ class RunCombiner(TableCombiner):
         self,
         named: Mapping[str, Measure],
         by: tuple[str, ...],
-        columns: Sequence[str],
         policies: Policies,
         is_trec_eval: bool,
     ) -> None:
-        super().__init__(named, by, columns)
+        super().__init__(named, by)
         self._policies, self._is_trec_eval = policies, is_trec_eval
 
-    def read(self, query: Any, rows: Mapping[str, Iterable[tuple]]) -> Query:
-        """The judged and the predicted items of a query."""
+    def _read(self, query: Any, rows: Mapping[str, Iterable[tuple]]) -> Query:
         judged: list[Sequence] = [*zip(*rows["qrels"], strict=True)]
         predicted: list[Sequence] = [*zip(*rows["run"], strict=True)]
         for table, columns in (("qrels", judged), ("run", predicted)):
             items = columns[0] if columns else ()
             if len({*items}) < len(items):
-                times = collections.Counter(items)
+                times = Counter(items)
                 twice = next(item for item in items if times[item] > 1)
                 raise ValueError(pair_twice(table, query, twice))
-        weight, of_slice = self.same_in_query(query, *judged[2:] or [()])
+        of_query = self._same_in_query(query, *judged[2:] or [()])
         if predicted:
             predicted[1] = exact_scores(predicted[1]).tolist()
         if not judged:  # the query is only counted
             predicted = [column[:1] for column in predicted]
-        return Query(query, judged[:2], predicted, weight, of_slice)
+        return Query(query, judged[:2], predicted, *of_query)
 
-    def values(
+    def _values(
         self, accumulator: TableSums
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
-        """The included queries, and values and weights of each, `[metrics, B]`."""
         waiting = accumulator.waiting
-        judged = _pairs("qrels", waiting, [query.judged for query in waiting])
-        predicted = _pairs("run", waiting, [query.predicted for query in waiting])
+        judged = _table_of("qrels", waiting, [query.judged for query in waiting])
+        predicted = _table_of("run", waiting, [query.predicted for query in waiting])
         labels, scores = judged.numbers, predicted.numbers
         if self._is_trec_eval:
             scores = in_precision_of_trec_eval(scores)
         joined = match_pairs(judged, predicted)
         refuse_by_policy(joined, judged, predicted, self._policies)
-        counts = count_pairs(joined, labels, scores, self._policies.missing_queries)
-        accumulator.add_counts(counts)
+        counts = count_pairs(joined, labels, scores, "")._asdict()
+        del counts["missing_queries"]  # no number
+        accumulator.counts.update(counts)
         accumulator.facts += facts_of_join(joined, labels, scores, self.rules)
         # The queries by their codes.
         known = {query.id: query for query in waiting}
@@ -301,29 +280,18 @@ class RunCombiner(TableCombiner):
             values, weights = values[:, counted], weights[:, counted]
         return queries, values, weights
 
-    def require_valid(self, accumulator: TableSums) -> None:
-        """Raises ValueError for tables that do not pair, and warns of poor pairs."""
-        counts = accumulator.counts
-        if counts is None or counts.queries == counts.without_predictions:
-            judged = counts.queries if counts else 0
-            others = counts.without_judgments if counts else 0
+    def _require_valid(self, accumulator: TableSums) -> None:
+        numbers = {name: accumulator.counts[name] for name in RunCounts._fields}
+        missing_queries = self._policies.missing_queries
+        counts = RunCounts(**{**numbers, "missing_queries": missing_queries})
+        if counts.queries == counts.without_predictions:
             raise ValueError(
-                "`qrels` and `run` must have queries in common. Received: "
-                f"{judged} judged queries, and {others} other queries with predictions."
+                f"`qrels` and `run` must have queries in common. Received: "
+                f"{counts.queries} judged queries, and {counts.without_judgments} "
+                "other queries with predictions."
             )
         refuse_missing_queries(self.named, counts)
         check_facts(accumulator.facts, self.rules, counts, self._policies)
-
-
-def require_free_names(named: Mapping[str, Measure], by: Sequence[str]) -> None:
-    """Raises ValueError if a column of the result would have two meanings."""
-    columns = [*named, NUM_QUERIES, *by, *[OVERALL] * bool(by)]
-    taken = sorted({name for name in columns if columns.count(name) > 1})
-    if taken:
-        raise ValueError(
-            "Metrics, slices and the other columns of the result must have different "
-            f"names. Received: {listed(taken)} twice. Rename the column or the metric."
-        )
 
 
 def _canonical(columns: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -360,7 +328,7 @@ def _chained(columns: Iterable[Iterable[float]]) -> np.ndarray:
     return np.fromiter(itertools.chain.from_iterable(columns), float)
 
 
-def _pairs(
+def _table_of(
     name: str, queries: Sequence[Query], columns: Sequence[Sequence[Sequence]]
 ) -> PairTable:
     """A table of the rows of several queries."""

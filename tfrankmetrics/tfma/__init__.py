@@ -27,7 +27,6 @@ from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.options import Duplicates, Inputs, Options
 from tfrankmetrics.results.metric_values import NUM_QUERIES
 from tfrankmetrics.rules import is_finite, listed
-from tfrankmetrics.tfma.combiner import TfmaCombiner
 from tfrankmetrics.tfma.dataframe import as_dataframe
 from tfrankmetrics.tfma.keys import (
     as_json,
@@ -36,6 +35,7 @@ from tfrankmetrics.tfma.keys import (
     own_modules,
     without_numpy,
 )
+from tfrankmetrics.tfma.tfma_combiner import TfmaCombiner
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -232,45 +232,37 @@ def eval_config(
         "example_weight_key": example_weight_key,
     }
     _check_keys({**keys, "query_key": query_key})
-    slicing_specs = _slicing_specs(slices)
     of_names = without_numpy(options)
     config = as_json(metrics, of_names, (), inputs, duplicates)
     _refuse_query_key(input_format_of(config), query_key)
     measures = measures_by_key(config)
     minimum = _by_key("thresholds", thresholds, measures)
     min_change = _by_key("change_thresholds", change_thresholds, measures)
-    models = ["candidate", "baseline"] if min_change else [None]
-    modules = own_modules(measures)
-    saved = {"metrics": [*metrics], **({"modules": modules} if modules else {})}
-    of_data = {"inputs": inputs, "duplicates": duplicates, "num_queries": num_queries}
-    saved |= {name: value for name, value in of_data.items() if value} | of_names
-    specs = [
-        config_pb2.MetricConfig(
+    of_data = {"modules": own_modules(measures), "inputs": inputs}
+    of_data |= {"duplicates": duplicates, "num_queries": num_queries}
+    chosen = {name: value for name, value in of_data.items() if value} | of_names
+    saved = {"metrics": [*metrics], **chosen}
+    metrics_spec = config_pb2.MetricsSpec(query_key=query_key)
+    for key, measure in measures.items():
+        metrics_spec.metrics.add(
             class_name=RankMetrics.__name__,
             module=RankMetrics.__module__,
             config=json.dumps({**saved, "name": key}),
             threshold=_threshold(measure, minimum.get(key), min_change.get(key)),
         )
-        for key, measure in measures.items()
-    ]
     made = config_pb2.EvalConfig(
-        model_specs=[
-            config_pb2.ModelSpec(name=name, is_baseline=name == "baseline", **keys)
-            for name in models
-        ],
-        slicing_specs=slicing_specs,
-        metrics_specs=[
-            config_pb2.MetricsSpec(
-                metrics=specs,
-                query_key=query_key,
-                model_names=models if min_change else [],
-            )
-        ],
+        slicing_specs=_slicing_specs(slices), metrics_specs=[metrics_spec]
     )
-    return made if add_to is None else _added(add_to, made)
+    if min_change:
+        made.metrics_specs[0].model_names.extend(["candidate", "baseline"])
+        made.model_specs.add(name="candidate", **keys)
+        made.model_specs.add(name="baseline", is_baseline=True, **keys)
+    else:
+        made.model_specs.add(**keys)
+    return made if add_to is None else _with_metrics_of(add_to, made)
 
 
-def _added(
+def _with_metrics_of(
     config: config_pb2.EvalConfig, new: config_pb2.EvalConfig
 ) -> config_pb2.EvalConfig:
     """A copy of a configuration with the metrics and slices of a new one."""
@@ -343,18 +335,12 @@ def _check_keys(keys: Mapping[str, Any]) -> None:
         raise ValueError(f"Each key must name a different feature. Received: {named}.")
 
 
-def _slicing_specs(
-    slices: Any,
-) -> list[config_pb2.SlicingSpec]:
+def _slicing_specs(slices: Any) -> list[config_pb2.SlicingSpec]:
     """All queries, and the slices by each feature or combination of features."""
-    features = [slices] if isinstance(slices, str) else slices
-    is_list = isinstance(features, Iterable)
-    together = (
-        [[each] if isinstance(each, str) else each for each in features]
-        if is_list
-        else []
-    )
-    if not is_list or not all(map(_are_features, together)):
+    features = slices if isinstance(slices, Iterable) else [slices]
+    features = [slices] if isinstance(slices, str) else features
+    together = [[each] if isinstance(each, str) else each for each in features]
+    if not all(map(_are_features, together)):
         raise ValueError(
             "`slices` must be a list of the names of features, or of lists of names to "
             f"slice by together. Received: {slices!r}."
@@ -374,8 +360,7 @@ def _by_key(
     measures: Mapping[str, Measure],
 ) -> dict[str, float]:
     """Thresholds by the keys of their metrics, which may be passed by any name."""
-    if thresholds is None:
-        return {}
+    thresholds = {} if thresholds is None else thresholds
     if not isinstance(thresholds, Mapping):
         raise ValueError(
             f"`{argument}` must be a dict from metrics to numbers. Received: "

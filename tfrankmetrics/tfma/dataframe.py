@@ -52,7 +52,7 @@ def as_dataframe(result: Any) -> Any:
     """
     import pandas as pd
 
-    rows = [row for model, each in _by_model(result) for row in _rows(model, each)]
+    rows = [row for each in _by_model(result) for row in _rows_of_slices(*each)]
     columns = ["model", "output", "sub_key", "slice", "metric", "value", "lower"]
     table = pd.DataFrame(rows, columns=[*columns, "upper", "queries"])
     table["queries"] = table["queries"].astype("Int64")
@@ -80,7 +80,9 @@ def _by_model(result: Any) -> Iterator[tuple[str, view_types.EvalResult]]:
         )
 
 
-def _rows(model: str, result: view_types.EvalResult) -> Iterator[dict[str, Any]]:
+def _rows_of_slices(
+    model: str, result: view_types.EvalResult
+) -> Iterator[dict[str, Any]]:
     """A row for each number, the slice of all queries first."""
     _refuse_names_twice(result.config)
     slices = sorted(result.slicing_metrics, key=lambda each: _name_of(each[0]))
@@ -111,12 +113,8 @@ def _refuse_names_twice(config: Any) -> None:
             name = json.loads(metric.config or "{}").get("name")
             key = name, *spec.model_names, *spec.output_names
             # Metrics of `eval_config` with one key compute the same values.
-            is_keras = metric.class_name != "RankMetrics"
-            if (
-                name
-                and is_keras
-                and known.setdefault(key, metric.config) != metric.config
-            ):
+            is_keras = name and metric.class_name != "RankMetrics"
+            if is_keras and known.setdefault(key, metric.config) != metric.config:
                 raise ValueError(
                     "Metrics must have different names, since TFMA keeps only one of "
                     f"two metrics with the same name. Received: {name!r} twice. Pass "

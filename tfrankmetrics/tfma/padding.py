@@ -1,4 +1,7 @@
-"""Queries that come one at a time, padded to arrays with a row for each."""
+"""Queries that come one at a time, padded to arrays with a row for each.
+
+`inputs/` reads lists that come together, and checks what these arrays contain.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ def pad_labels_and_scores(
     labels: Arrays, scores: Arrays
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labels, padded by -1, and scores, in equal number for each query."""
-    padded_labels, lengths = _as_rows(labels, -1, np.float64)
-    padded_scores, numbers = _as_rows(scores, 0)
+    padded_labels, lengths = _padded_rows(labels, -1, np.float64)
+    padded_scores, numbers = _padded_rows(scores, 0)
     if (lengths != numbers).any():
         first = np.argmax(lengths != numbers)
         raise ValueError(
@@ -29,15 +32,23 @@ def pad_labels_and_scores(
 
 def pad_ids(relevant: Arrays, recommended: Arrays) -> tuple[np.ndarray, np.ndarray]:
     """Relevant and recommended ids, padded by -1; numbers for ids that are text."""
-    kinds = {_kind_of_ids(array) for array in (*relevant, *recommended) if array.size}
+    arrays = [array for array in (*relevant, *recommended) if array.size]
+    kinds = {"numbers" if a.dtype.kind in "fiub" else "text" for a in arrays}
     if len(kinds) > 1:
         raise ValueError(
             "Relevant and recommended ids must have the same type, or none match. "
             f"Received: {' and '.join(sorted(kinds))}. Convert one of them."
         )
     if "text" in kinds:
-        relevant, recommended = _numbered(relevant, recommended)
-    return _as_rows(relevant, -1)[0], _as_rows(recommended, -1)[0]
+        codes = Codes({b"": -1, "": -1})  # empty text is padding
+        relevant, recommended = (
+            [
+                np.array([codes[each] for each in ids.ravel().tolist()], int)
+                for ids in side
+            ]
+            for side in (relevant, recommended)
+        )
+    return _padded_rows(relevant, -1)[0], _padded_rows(recommended, -1)[0]
 
 
 def pad_ids_of_catalogue(
@@ -45,32 +56,17 @@ def pad_ids_of_catalogue(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Relevant ids, padded by -1, and scores of the whole catalogue."""
     shapes = [array.shape for array in scores]
-    padded, sizes = _as_rows(scores, 0)
+    padded, sizes = _padded_rows(scores, 0)
     if len({*sizes.tolist()}) > 1 or max(map(max, shapes)) != sizes[0]:
         raise ValueError(
             "With inputs='catalogue', the prediction for each query must be a score "
             "for each item of the catalogue, [V]. Received: shapes "
             f"{', '.join(map(str, sorted({*shapes})[:3]))}."
         )
-    return _as_rows(relevant, -1)[0], padded
+    return _padded_rows(relevant, -1)[0], padded
 
 
-def _kind_of_ids(ids: np.ndarray) -> str:
-    return "numbers" if ids.dtype.kind in "fiub" else "text"
-
-
-def _numbered(*sides: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
-    """Numbers for ids that are text; -1 for empty text, which is padding."""
-    arrays = [np.ravel(array).astype(object) for side in sides for array in side]
-    ids = [each for array in arrays for each in array.tolist()]
-    codes = Codes({b"": -1, "": -1})
-    numbers = np.array([codes[each] for each in ids], int)
-    ends = np.cumsum([array.size for array in arrays])
-    parts = np.split(numbers, ends[:-1])
-    return [parts[: len(sides[0])], parts[len(sides[0]) :]]
-
-
-def _as_rows(
+def _padded_rows(
     arrays: Sequence[np.ndarray], padding: int, dtype: type | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Arrays of any length as the rows of one, and their lengths."""

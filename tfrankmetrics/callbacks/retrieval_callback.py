@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
+from tfrankmetrics.callbacks.base_callback import Evaluation, Unit
 from tfrankmetrics.inputs.batches import comes_in_batches
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.inputs.structures import as_arrays, size_of
@@ -25,7 +25,7 @@ class EvaluateRetrieval(Evaluation):
     In-batch training compares a query with the items of its batch only, and so do
     metrics in `compile`. In contrast, this callback ranks the relevant items of each
     query among all candidates by `evaluate_retrieval`. It adds the values to the logs,
-    for all callbacks that follow it.
+    for the callbacks that come after it in `callbacks`.
 
     >>> import tensorflow as tf
     >>> users, items = tf.keras.layers.Embedding(5, 4), tf.keras.layers.Embedding(9, 4)
@@ -60,8 +60,7 @@ class EvaluateRetrieval(Evaluation):
             `tfrankmetrics.Options`.
 
     Raises:
-        ValueError: `evaluate_retrieval` rejects an argument. Or, when training starts,
-            a callback that reads the values comes before this one.
+        ValueError: `evaluate_retrieval` rejects an argument.
     """
 
     def __init__(
@@ -87,23 +86,16 @@ class EvaluateRetrieval(Evaluation):
         prefix: str = "val_",
         **options: Unpack[Options],
     ) -> None:
-        request = read_request(
-            metrics,
-            options,
-            inputs="catalogue",
-            by=by,
-            num_queries=num_queries,
-            separator=separator,
-        )
+        form = {"by": by, "num_queries": num_queries, "separator": separator}
+        request = read_request(metrics, options, inputs="catalogue", **form)
         super().__init__(request, every, unit, prefix)
-        towers = [query_tower, candidate_tower]
-        if towers == [None, None] and score is None:
+        self._towers = [query_tower, candidate_tower]
+        if self._towers == [None, None] and score is None:
             raise ValueError(
                 "EvaluateRetrieval needs the parts of the model that score: "
                 "`query_tower`, `candidate_tower` or `score`. Received: none of them, "
                 "so that no value would change. Pass query_tower=model.query_tower."
             )
-        self._towers, self._request = towers, request
         self._task = Retrieval(
             queries=queries,
             candidates=candidates,
@@ -118,15 +110,19 @@ class EvaluateRetrieval(Evaluation):
             batch_size=batch_size,
             chunk_size=chunk_size,
         )
-        # Raises errors before the training.
-        self._task.weights_and_slices(request)
+        self._require_equal_numbers(queries, candidates)
+        self._is_checked = False  # whether the towers belong to the model
+
+    def _require_equal_numbers(self, queries: Any, candidates: Any) -> None:
+        """Raises errors before the training."""
+        self._task.weights_and_slices(self._request)
+        relevant = self._task.relevant
         for name, data, require in (
-            ("queries", queries, self._task.relevant.require_queries),
-            ("candidates", candidates, self._task.relevant.require_candidates),
+            ("queries", queries, relevant.require_queries),
+            ("candidates", candidates, relevant.require_candidates),
         ):
             if not comes_in_batches(data):
                 require(size_of(name, as_arrays(name, data)))
-        self._is_checked = False  # whether the towers belong to the model
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Warns if the towers do not belong to the model."""
@@ -141,12 +137,9 @@ class EvaluateRetrieval(Evaluation):
         return values
 
     def _check_towers(self) -> None:
-        """Warns if no weight of the towers is one of the model that trains.
-
-        A layer has no weights before it is built, by its first evaluation at the
-        latest.
-        """
+        """Warns if no weight of the towers is one of the model that trains."""
         layers = [*filter(is_layer, self._towers)]
+        # A layer has no weights before it is built, by its first evaluation.
         are_built = all(layer.built for layer in layers)
         if self._is_checked or not are_built or self.model is None:
             return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.callbacks.evaluation import Evaluation, Unit, output_of
+from tfrankmetrics.callbacks.base_callback import Evaluation, Unit, output_of
 from tfrankmetrics.evaluation.evaluate import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.alignment import aligned
@@ -32,13 +32,18 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+_NO_BATCHES = (
+    "A dataset must have batches (x, y) or (x, y, sample_weight), as for `fit`. "
+)
+
+
 class EvaluateLists(Evaluation):
     """Evaluates a listwise model during training, with all formats of `evaluate`.
 
     Metrics in `compile` are cheaper, since they see the batches of the validation
     anyway. In contrast, this callback supports slices, masks and string ids, and
-    evaluates separate data. It adds its values to the logs, for all callbacks that
-    follow it.
+    evaluates separate data. It adds its values to the logs, for the callbacks that
+    come after it in `callbacks`: those before it do not see them.
 
     >>> import numpy as np
     >>> import tensorflow as tf
@@ -91,8 +96,7 @@ class EvaluateLists(Evaluation):
 
     Raises:
         ValueError: `evaluate` rejects an argument, or a dataset is infinite, contains
-            other elements, or is shuffled with `by`. Or, when training starts, a
-            callback that reads the values comes before this one.
+            other elements, or is shuffled with `by`.
     """
 
     def __init__(
@@ -116,20 +120,15 @@ class EvaluateLists(Evaluation):
         prefix: str = "val_",
         **options: Unpack[Options],
     ) -> None:
+        form = {"by": by, "num_queries": num_queries, "separator": separator}
+        form |= {"inputs": inputs, "duplicates": duplicates}
         request = read_request(
-            metrics,
-            options,
-            inputs=inputs,
-            duplicates=duplicates,
-            by=by,
-            num_queries=num_queries,
-            separator=separator,
-            lower_is_better=lower_is_better,
+            metrics, options, **form, lower_is_better=lower_is_better
         )
         super().__init__(request, every, unit, prefix, output, batch_size)
+        of_arrays = {"y": y, "mask": mask, "sample_weight": sample_weight}
         if comes_in_batches(x):
-            others = {"mask": mask, "sample_weight": sample_weight}
-            _require_batches_of_lists(x, y, {**others, "batch_size": self._batch_size})
+            _require_batches_of_lists(x, {**of_arrays, "batch_size": batch_size})
             if request.by is not None:
                 refuse_unordered(x, "`by`")
         elif y is None:
@@ -139,8 +138,7 @@ class EvaluateLists(Evaluation):
                 "of batches (x, y)."
             )
         request.slice_columns()  # raises errors before the training
-        of_arrays = {"mask": mask, "sample_weight": sample_weight, "by": request.by}
-        of_arrays = aligned({"x": x, "y": y, **of_arrays})
+        of_arrays = aligned({"x": x, **of_arrays, "by": request.by})
         self._x, self._y = of_arrays.pop("x"), of_arrays.pop("y")
         self._request = dataclasses.replace(request, by=of_arrays.pop("by"))
         self._of_arrays = of_arrays
@@ -154,24 +152,22 @@ class EvaluateLists(Evaluation):
     def _values(self) -> Any:
         if comes_in_batches(self._x):
             return evaluate_batches(self._request, self._batches())
-        has_mask = self._has_mask()
-        scores = self._masked_scores() if has_mask else self._predict(self._x)
+        scores = self._scores_of_arrays()
         return evaluate_lists(self._request, self._y, scores, **self._of_arrays)
 
-    def _has_mask(self) -> bool:
-        """Whether the scores of arrays have a mask, which `predict` drops."""
-        if not all(hasattr(each, "shape") for each in flattened(self._x)):
-            return False
-        first = self._scores(rows_of(self._x, slice(0, self._batch_size or 32)))
-        return keras_mask_of(first) is not None
-
-    def _masked_scores(self) -> MaskedArray:
-        """The scores of arrays with their mask."""
-        number, size = len(flattened(self._x)[0]), self._batch_size or 32
-        batches = [
+    def _scores_of_arrays(self) -> np.ndarray:
+        """The scores of all lists, with their mask, which `predict` drops."""
+        arrays, size = flattened(self._x), self._batch_size or 32
+        if not all(hasattr(each, "shape") for each in arrays):
+            return self._predict(self._x)
+        batches = (
             self._scores(rows_of(self._x, slice(start, start + size)))
-            for start in range(0, number, size)
-        ]
+            for start in range(0, max(1, len(arrays[0])), size)
+        )
+        first = next(batches)
+        if keras_mask_of(first) is None:
+            return self._predict(self._x)
+        batches = [first, *batches]
         scores = np.concatenate([np.asarray(each) for each in batches])
         masks = [np.asarray(keras_mask_of(each)) for each in batches]
         return MaskedArray.of(scores, np.concatenate(masks))
@@ -186,7 +182,7 @@ class EvaluateLists(Evaluation):
         """The labels, scores and weights of each batch, from one pass."""
         for batch in batches_of(self._x):
             if not isinstance(batch, (list, tuple)) or len(batch) not in (2, 3):
-                raise _no_batches_of_lists(batch)
+                raise ValueError(_NO_BATCHES + f"Received: {shortened(batch)}.")
             x, y, *weights = batch
             yield Batch(
                 _of_output(y, self._output),
@@ -195,10 +191,9 @@ class EvaluateLists(Evaluation):
             )
 
 
-def _require_batches_of_lists(x: Any, y: Any, others: Mapping[str, Any]) -> None:
+def _require_batches_of_lists(x: Any, others: Mapping[str, Any]) -> None:
     """Raises ValueError for a dataset that cannot be evaluated, or one with arrays."""
-    given = {"y": y, **others}
-    beside = [name for name, value in given.items() if value is not None]
+    beside = [name for name, value in others.items() if value is not None]
     if beside:
         raise ValueError(
             "A dataset includes its labels, masks, weights and batches. Received: a "
@@ -209,15 +204,8 @@ def _require_batches_of_lists(x: Any, y: Any, others: Mapping[str, Any]) -> None
     if is_dataset(x):
         spec = x.element_spec
         if not isinstance(spec, tuple) or len(spec) not in (2, 3):
-            raise _no_batches_of_lists(spec)
+            raise ValueError(_NO_BATCHES + f"Received: {shortened(spec)}.")
     require_end("A dataset", x)
-
-
-def _no_batches_of_lists(received: Any) -> ValueError:
-    return ValueError(
-        "A dataset must have batches (x, y) or (x, y, sample_weight), as for `fit`. "
-        f"Received: {shortened(received)}."
-    )
 
 
 def _of_output(data: Any, output: Any) -> Any:

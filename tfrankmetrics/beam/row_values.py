@@ -1,4 +1,7 @@
-"""From the rows of a PCollection to pairs of a query id and checked values."""
+"""From the rows of a PCollection to pairs of a query id and checked values.
+
+`combiners.py` groups them and computes metrics.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import dataclasses
 import decimal
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,12 +41,7 @@ class Columns:
     by: tuple[str, ...] = ()
 
     def __call__(self, row: Any) -> tuple[Any, tuple]:
-        """The query id and the values of a row.
-
-        Raises:
-            ValueError: The row lacks a column, or contains a value that violates its
-                requirement.
-        """
+        """The query id and the values of a row. Raises ValueError for a wrong one."""
         query = _as_id("query", _cell(row, self.query), self.table)
         values = []
         if self.item is not None:
@@ -60,9 +58,10 @@ class Columns:
         return query, tuple(values)
 
 
-def require_names(columns: Mapping[str, Any]) -> None:
+def require_names(columns: Mapping[str, Any], sample_weight: Any) -> None:
     """Raises ValueError for an argument that is not the name of a column."""
-    for argument, name in columns.items():
+    weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+    for argument, name in {**columns, **weight}.items():
         if not isinstance(name, str) or not name:
             raise ValueError(
                 f"`{argument}` must be the name of a column of the rows. Received: "
@@ -73,9 +72,8 @@ def require_names(columns: Mapping[str, Any]) -> None:
 def names_of_slices(by: Any) -> tuple[str, ...]:
     """The columns that `by` names: none, one or several."""
     names = () if by is None else (by,) if isinstance(by, str) else by
-    if not isinstance(names, (list, tuple)) or not all(
-        isinstance(name, str) and name for name in names
-    ):
+    is_list = isinstance(names, (list, tuple))
+    if not is_list or not all(isinstance(name, str) and name for name in names):
         raise ValueError(
             "`by` must be the name of a column of the rows, or a list of names. "
             f"Received: {shortened(by)}."
@@ -92,24 +90,16 @@ def _cell(row: Any, name: str) -> Any:
     try:
         value = row[name] if isinstance(row, Mapping) else getattr(row, name)
     except (KeyError, AttributeError):
-        columns = _columns_of(row)
+        is_dict = isinstance(row, Mapping)
+        of_object = getattr(row, "_fields", getattr(row, "__dict__", ()))
+        columns = [*map(str, row if is_dict else of_object)]
+        with_columns = f" with the columns {listed(columns)}" if columns else ""
         raise ValueError(
             "Each row must be a dict, a beam.Row or a NamedTuple with all columns. "
-            f"Received: {_kind_of_row(row, columns)}, without {name!r}."
+            f"Received: a {type(row).__name__}{with_columns}, without {name!r}."
             f"{did_you_mean(name, columns)}"
         ) from None
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _columns_of(row: Any) -> list[str]:
-    if isinstance(row, Mapping):
-        return [*map(str, row)]
-    return [*getattr(row, "_fields", getattr(row, "__dict__", ()))]
-
-
-def _kind_of_row(row: Any, columns: Iterable[str]) -> str:
-    kind = type(row).__name__
-    return f"a {kind} with the columns {listed(columns)}" if columns else f"a {kind}"
 
 
 def _as_id(name: str, value: Any, table: str) -> Any:

@@ -1,10 +1,13 @@
-"""The combiner that Beam calls to add up queries, which TFMA passes one at a time."""
+"""The combiner that Beam calls to add up queries, which TFMA passes one at a time.
+
+`keys.py` reads its configuration, and `padding.py` makes arrays of several queries.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -28,9 +31,11 @@ MIN_LISTS_OF_ONE_ITEM = 5
 MANY_OF_SLICE = 10 * MANY  # labels: a slice of fewer may hold only relevant items
 _UNIT_WEIGHT = np.ones(1)
 # Where the values of a query are, and the option that names their feature.
-_LABELS = (constants.LABELS_KEY, "label_key")
-_SCORES = (constants.PREDICTIONS_KEY, "prediction_key")
-_WEIGHTS = (constants.EXAMPLE_WEIGHTS_KEY, "example_weight_key")
+_SOURCES = {
+    constants.LABELS_KEY: "label_key",
+    constants.PREDICTIONS_KEY: "prediction_key",
+    constants.EXAMPLE_WEIGHTS_KEY: "example_weight_key",
+}
 
 
 class _Query(NamedTuple):
@@ -138,23 +143,20 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
                 "query of all rows without it. Received: query_key="
                 f"{self._query_key!r} and rows without it."
             )
-        sources = (
-            [_LABELS, _SCORES, _WEIGHTS] if self._is_weighted else [_LABELS, _SCORES]
-        )
-        found = [element.get(source) for source, _ in sources]
-        is_nested = self._is_nested
-        for values, (name, option) in zip(found, sources, strict=True):
-            if isinstance(values, Mapping):
-                is_nested = True
-            else:
-                self._require_values(values, name, option)
-        if is_nested:
+        names = [*_SOURCES][: 3 if self._is_weighted else 2]
+        found = {name: element.get(name) for name in names}
+        flat = {n: v for n, v in found.items() if not isinstance(v, Mapping)}
+        self._require_values(flat)
+        if self._is_nested or len(flat) < len(found):
             found = self._found_in_mappings(element)
-        labels, scores, *weights = found
+            self._require_values(found)
+        labels, scores, *weights = found.values()
         weight = weights[0] if self._is_weighted else _UNIT_WEIGHT
         return _Query(labels, scores, weight), np.size(scores)
 
-    def _found_in_mappings(self, element: metric_types.StandardMetricInputs) -> tuple:
+    def _found_in_mappings(
+        self, element: metric_types.StandardMetricInputs
+    ) -> dict[str, Any]:
         """TFMA's own lookup, for several models or outputs. It is slower."""
         try:
             found = next(
@@ -170,23 +172,25 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
                 f"`prediction_key`, `label_key` and the output's name. TFMA's error: "
                 f"{reason}."
             ) from None
-        for values, (name, option) in zip(
-            found, (_LABELS, _SCORES, _WEIGHTS), strict=True
-        ):
-            self._require_values(values, name, option)
-        return found
+        return dict(zip(_SOURCES, found, strict=True))
 
-    def _require_values(self, values: Any, name: str, option: str) -> None:
-        kinds = "fiub"
-        if self._data.inputs == "ids" and option != "example_weight_key":
-            kinds += "SUO"  # ids may be text
-        _require_kind(values, name, option, kinds)
+    def _require_values(self, found: Mapping[str, Any]) -> None:
+        """Raises ValueError unless values are arrays of numbers, or of ids."""
+        for name, values in found.items():
+            are_ids = (
+                self._data.inputs == "ids" and name != constants.EXAMPLE_WEIGHTS_KEY
+            )
+            kinds = "fiubSUO" if are_ids else "fiub"  # ids may be text
+            if not isinstance(values, np.ndarray) or values.dtype.kind not in kinds:
+                raise _wrong_values(name, values, are_ids)
 
     def evaluated(self, accumulator: _Sums) -> Evaluated:
         """The metrics of the queries that wait, all of one slice."""
         waiting = accumulator.waiting
         is_labels = self._data.inputs == "labels"
-        weights = _weights(waiting, is_labels) if self._is_weighted else None
+        weights = None
+        if self._is_weighted:
+            weights = np.array([_weight_of(each, is_labels) for each in waiting])
         labels, predictions = PAD[self._data.inputs](
             [query.labels for query in waiting], [query.scores for query in waiting]
         )
@@ -207,41 +211,34 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in numbers))
 
 
-def _require_kind(values: Any, name: str, option: str, kinds: str) -> None:
-    """Raises ValueError unless values are an array of numbers, or of ids."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
-        return
+def _wrong_values(name: str, values: Any, are_ids: bool) -> ValueError:
     received = f"{type(values).__name__}, as if rows had different numbers of values"
     if values is None:
         received = "none"
     elif isinstance(values, np.ndarray):
         kind = type(values.flat[0]).__name__ if values.size else values.dtype
         received = f"an array of {kind}"
-    needed, remedy = "numbers", f"Check that `{option}` is a feature of all examples."
-    if "U" in kinds:
-        needed = "ids"
+    remedy = f"Check that `{_SOURCES[name]}` is a feature of all examples."
+    if are_ids:
         remedy += " A query without any id has one that is padding: -1, or empty text."
-    raise ValueError(
-        f"Each row or list must have {name}, and they must be {needed}. Received: "
-        f"{received}. {remedy}"
+    return ValueError(
+        f"Each row or list must have {name}, and they must be "
+        f"{'ids' if are_ids else 'numbers'}. Received: {received}. {remedy}"
     )
 
 
-def _weights(queries: Sequence[_Query], is_labels: bool) -> np.ndarray:
-    """The weight of each query `[B]`, which all its rows but padding must share."""
-    weights = []
-    for query in queries:
-        row_weights = np.ravel(query.weights)
-        is_by_row = is_labels and row_weights.size == query.labels.size
-        if is_by_row and (query.labels >= 0).any():
-            row_weights = row_weights[np.ravel(query.labels) >= 0]
-        if not row_weights.size or (row_weights != row_weights[0]).any():
-            received = "none"
-            if row_weights.size:
-                received = f"weights from {row_weights.min()} to {row_weights.max()}"
-            raise ValueError(
-                "All rows of a query must have the same example weight, which is the "
-                f"weight of the query. Received: {received}."
-            )
-        weights.append(row_weights[0])
-    return np.array(weights, np.float64)
+def _weight_of(query: _Query, is_labels: bool) -> float:
+    """The weight of a query, which all its rows but padding must share."""
+    row_weights = np.ravel(query.weights)
+    is_by_row = is_labels and row_weights.size == query.labels.size
+    if is_by_row and (query.labels >= 0).any():
+        row_weights = row_weights[np.ravel(query.labels) >= 0]
+    if not row_weights.size or (row_weights != row_weights[0]).any():
+        received = "none"
+        if row_weights.size:
+            received = f"weights from {row_weights.min()} to {row_weights.max()}"
+        raise ValueError(
+            "All rows of a query must have the same example weight, which is the "
+            f"weight of the query. Received: {received}."
+        )
+    return float(row_weights[0])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.callbacks.evaluation import Evaluation, Unit
+from tfrankmetrics.callbacks.base_callback import Evaluation, Unit
 from tfrankmetrics.evaluation.evaluate_rows import columns_of, evaluate_table
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import refuse_unordered
@@ -28,8 +28,8 @@ class EvaluateRows(Evaluation):
 
     A model such as DIN or DeepFM scores one user and one item at a time. After each
     epoch this callback predicts all rows, computes the metrics by `evaluate_rows`, and
-    adds them to the logs, for `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and all
-    other callbacks that follow it.
+    adds them to the logs, for `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and the
+    others that come after it in `callbacks`.
 
     >>> import numpy as np
     >>> import tensorflow as tf
@@ -59,8 +59,7 @@ class EvaluateRows(Evaluation):
             `tfrankmetrics.Options`.
 
     Raises:
-        ValueError: `evaluate_rows` rejects an argument. Or, when training starts, a
-            callback that reads the values comes before this one.
+        ValueError: `evaluate_rows` rejects an argument.
     """
 
     def __init__(
@@ -85,13 +84,9 @@ class EvaluateRows(Evaluation):
         prefix: str = "val_",
         **options: Unpack[Options],
     ) -> None:
+        form = {"by": by, "num_queries": num_queries, "separator": separator}
         request = read_request(
-            metrics,
-            options,
-            by=by,
-            num_queries=num_queries,
-            separator=separator,
-            lower_is_better=lower_is_better,
+            metrics, options, **form, lower_is_better=lower_is_better
         )
         super().__init__(request, every, unit, prefix, output, batch_size)
         refuse_unordered(x, "Labels and query ids")

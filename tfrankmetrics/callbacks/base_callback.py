@@ -1,16 +1,17 @@
-"""The schedule of evaluations, and the entries of their values in the logs."""
+"""The schedule of evaluations, and the entries of their values in the logs.
+
+What is evaluated is in the modules of the three callbacks.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import string
-import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
-from tfrankmetrics.keras.bases import KerasCallback, keras
+from tfrankmetrics.keras.bases import KerasCallback
 from tfrankmetrics.results.metric_values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.results.request import Request
 from tfrankmetrics.rules import check_option, shortened
@@ -45,8 +46,6 @@ class Evaluation(KerasCallback):
         self._every, self._unit = every, unit
         self._prefix, self._request = prefix, request
         self._output, self._batch_size = output, batch_size
-        keys = [*request.named, *[NUM_QUERIES] * request.num_queries]
-        self._keys = {self._prefix + key for key in keys}
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}
 
     def _values(self) -> Any:
@@ -54,18 +53,8 @@ class Evaluation(KerasCallback):
         raise NotImplementedError
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Raises ValueError if a callback that reads the values comes first."""
+        """Starts to count steps."""
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}
-        for callback in _earlier_callbacks(self):
-            read = _keys_in(str(getattr(callback, "filepath", "")))
-            read.add(str(getattr(callback, "monitor", "")))
-            is_reader = any(key.split("/")[0] in self._keys for key in read)
-            if is_reader or isinstance(callback, _READERS):
-                raise ValueError(
-                    f"{type(self).__name__} must come before the callbacks that read "
-                    f"its values. Received: {type(callback).__name__} before it. Put "
-                    f"{type(self).__name__} at the front of `callbacks`."
-                )
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None):
         """Evaluates every n steps, with unit="steps"."""
@@ -118,7 +107,10 @@ class Evaluation(KerasCallback):
             return {self._prefix + name: value for name, value in values.items()}
         parts, numbers = {"": values.whole}, {"": sum(values.num_queries.values())}
         for key, of_slice in values.items():
-            where = _text_of(values.by, key)
+            labels = key if len(values.by) > 1 else (key,)
+            # MLflow rejects most other characters, and then loses the whole run.
+            pairs = zip(values.by, labels, strict=True)
+            where = "".join(f"/{name}:{label}" for name, label in pairs)
             if where in parts:
                 raise ValueError(
                     "The slices of a callback must differ as text, since they are "
@@ -132,45 +124,6 @@ class Evaluation(KerasCallback):
             for where, part in parts.items()
             for name, value in part.items()
         }
-
-
-def _text_of(by: tuple[str, ...], key: Any) -> str:
-    """A slice in the log keys, such as "/language:de"."""
-    labels = key if len(by) > 1 else (key,)
-    # MLflow rejects most other characters, and then loses the whole run.
-    return "".join(f"/{name}:{label}" for name, label in zip(by, labels, strict=True))
-
-
-# Keras's callbacks that read all logs.
-_READERS = (
-    keras.callbacks.CSVLogger,
-    keras.callbacks.RemoteMonitor,
-    keras.callbacks.TensorBoard,
-)
-
-
-def _keys_in(path: str) -> set[str]:
-    """The keys of the logs in a path such as "{epoch}-{val_mrr:.3f}.keras"."""
-    with contextlib.suppress(ValueError):  # braces that do not match
-        return {key or "" for _, key, _, _ in string.Formatter().parse(path)}
-    return set()
-
-
-def _earlier_callbacks(callback: Any) -> list[Any]:
-    """The callbacks before this one, in the list of Keras that calls it.
-
-    A Keras callback cannot access the other callbacks. Therefore, this function
-    inspects the call stack.
-    """
-    frame = sys._getframe(1)
-    while frame is not None:
-        callbacks = getattr(frame.f_locals.get("self"), "callbacks", None)
-        if isinstance(callbacks, list):
-            is_here = [each is callback for each in callbacks]
-            if any(is_here):
-                return callbacks[: is_here.index(True)]
-        frame = frame.f_back
-    return []
 
 
 def output_of(predicted: Any, output: Any, name: str) -> np.ndarray:
