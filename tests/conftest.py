@@ -1,8 +1,10 @@
 """Configures TensorFlow for all tests, and clears its caches between modules.
 
-With another backend of Keras, only `test_keras_backends.py` runs, without TensorFlow.
+With another backend of Keras, only the files in `OF_EVERY_BACKEND` run, without
+TensorFlow.
 """
 
+import contextlib
 import gc
 import os
 import pathlib
@@ -15,12 +17,15 @@ import pytest
 
 BACKEND = os.environ.get("KERAS_BACKEND", "tensorflow")
 IS_TENSORFLOW = BACKEND == "tensorflow"
+OF_EVERY_BACKEND = {
+    "test_keras.py",
+    "test_state.py",
+    "test_keras_backends.py",
+    "test_backend_callbacks.py",
+}
 if not IS_TENSORFLOW:
-    collect_ignore_glob = [
-        path.name
-        for path in pathlib.Path(__file__).parent.glob("test_*.py")
-        if path.name != "test_keras_backends.py"
-    ]
+    tests = pathlib.Path(__file__).parent.glob("test_*.py")
+    collect_ignore = {path.name for path in tests} - OF_EVERY_BACKEND
     # Four devices of JAX, which it reads when it is imported.
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=4"
@@ -118,7 +123,15 @@ def clear_caches_after_test():
 @pytest.fixture
 def run_eagerly():
     """Disables compilation, for tests that would compile many graphs."""
-    import helpers
+    if IS_TENSORFLOW:
+        import helpers
 
-    with helpers.run_eagerly():
+        context = helpers.run_eagerly()
+    elif BACKEND == "jax":
+        import jax
+
+        context = jax.disable_jit()
+    else:
+        context = contextlib.nullcontext()
+    with context:
         yield

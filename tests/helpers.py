@@ -1,11 +1,10 @@
 """Helpers of several test modules: metric values, graphs, objects and random lists."""
 
 import collections
+import contextlib
 import ctypes
 import gc
-import math
 import typing
-from unittest import mock
 
 import hypothesis.strategies as st
 import numpy as np
@@ -23,13 +22,10 @@ from cases import (
 from cases import make_metric as make
 from hypothesis import Phase, settings
 from hypothesis.extra import numpy as hnp
+from keras_backend import IS_KERAS_3, SWEEP, XLA, assert_same, results  # noqa: F401
 from tensorflow.python.eager import context
 
 import tfrankmetrics as tfr
-from tfrankmetrics.compute import graph_calls as calls
-
-# Keras 2 beside the current TensorFlow, or with TensorFlow 2.15, lacks some methods.
-IS_KERAS_3 = not hasattr(tf.keras, "__internal__")
 
 SUITE = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map@10", "mrr@10"]
 SUITE += ["precision@1", "precision@5", "precision@10", "recall@10"]
@@ -55,20 +51,17 @@ def value(name, labels, scores=None, k=None, **arguments):
     return from_arrays
 
 
-def run_eagerly():
+@contextlib.contextmanager
+def run_eagerly(eagerly=True):
     """Disables compilation in a context. Single calls are much faster without it."""
-    return mock.patch.object(calls, "CALLS_WITHOUT_GRAPH", math.inf)
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(eagerly)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(before)
 
 
-def run_compiled():
-    """Compiles each call in a context, also the first ones."""
-    return mock.patch.object(calls, "CALLS_WITHOUT_GRAPH", 0)
-
-
-SWEEP = pytest.mark.slow("compiles a graph for every setting")
-# The fast tests compile each formula under XLA once, in `test_graph.py`, because a
-# program takes a second or more and its memory is never freed.
-XLA = pytest.param("xla", marks=pytest.mark.slow("compiles a program with XLA"))
 # Without a mask, `judged` warns that it counts no item as unjudged.
 judged_without_mask = pytest.mark.filterwarnings("ignore:`judged` requires a mask")
 # For tests of values, which are compiled for every setting only in the slow tests.
@@ -98,30 +91,22 @@ def run_as(way, function):
     """The function itself for "eager", or the function as a "graph" or under "xla"."""
     if way == "eager":
         return function
-    return tf.function(function, jit_compile=way == "xla")
+    compiled = tf.function(function, jit_compile=way == "xla")
+
+    def run(*arguments):
+        with run_eagerly(False):
+            return compiled(*arguments)
+
+    return run
 
 
 def clear_caches():
-    """Frees compiled graphs and returns their memory to the system if possible."""
-    calls._calls.cache_clear()
+    """Frees unused graphs, and returns their memory to the system if possible."""
     tf.keras.backend.clear_session()
     gc.collect()
     libc = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)
-
-
-def assert_same(logs, expected, prefix=""):
-    """Asserts that results, such as the logs of a model, have the expected values."""
-    for name, number in expected.items():
-        np.testing.assert_allclose(
-            float(logs[prefix + name]), number, rtol=1e-6, err_msg=name
-        )
-
-
-def results(metric):
-    """The results of a `RankingMetrics` as floats."""
-    return {name: float(number) for name, number in metric.result().items()}
 
 
 def update_function(metric):

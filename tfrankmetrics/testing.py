@@ -15,7 +15,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Library
 from tfrankmetrics.compute.calls import call_compiled
-from tfrankmetrics.compute.items import exposures
+from tfrankmetrics.compute.exposures import exposures
 from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.graphs import outside_of_graphs
 from tfrankmetrics.inputs.ids import read_ids

@@ -232,20 +232,20 @@ def take(values: jax.Array, index: jax.Array, axis: int = 0) -> jax.Array:
 
 def gather(values: jax.Array, index: jax.Array) -> jax.Array:
     """The elements of each row."""
-    return values[_rows_of(index), index]
+    return values[_row_numbers(index), index]
 
 
 def scatter(values: jax.Array, index: jax.Array, number: Any) -> jax.Array:
     """The values with a number at some positions of each row."""
-    return values.at[_rows_of(index), index].set(number)
+    return values.at[_row_numbers(index), index].set(number)
 
 
 def scatter_max(values: jax.Array, index: jax.Array, numbers: jax.Array) -> jax.Array:
     """The maximum of values and numbers at some positions of each row."""
-    return values.at[_rows_of(index), index].max(numbers)
+    return values.at[_row_numbers(index), index].max(numbers)
 
 
-def _rows_of(index: jax.Array) -> jax.Array:
+def _row_numbers(index: jax.Array) -> jax.Array:
     return jnp.arange(index.shape[0])[:, np.newaxis]
 
 

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-# From this length on, a loop over rows is faster than one sort of all of them.
-_LONG_ROW = 64
 # From this length on, a count of one row is faster than a count along an axis.
 _LONG_COUNT = 2_048
 
@@ -38,7 +36,7 @@ matmul = np.matmul
 
 # Shapes
 reshape, squeeze, broadcast_to = np.reshape, np.squeeze, np.broadcast_to
-concat, stack, tile = np.concatenate, np.stack, np.tile
+concat, stack, tile, pad = np.concatenate, np.stack, np.tile, np.pad
 
 # New arrays
 asarray, arange = np.asarray, np.arange
@@ -115,16 +113,6 @@ def argsort(values: np.ndarray, axis: int = -1, descending: bool = False) -> np.
 
 def top_k(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The largest of each row, and their positions."""
-    length = values.shape[1]
-    if 0 < k <= length // 4:
-        kth = np.partition(values, length - k, axis=1)[:, length - k, np.newaxis]
-        is_above, is_equal = values > kth, values == kth
-        few = k - np.count_nonzero(is_above, axis=1)[:, np.newaxis]
-        chosen = is_above | (is_equal & (np.cumsum(is_equal, axis=1) <= few))
-        if np.count_nonzero(chosen) == k * len(values):  # fewer if there is NaN
-            first = np.nonzero(chosen)[1].reshape(len(values), k)
-            order = gather(first, argsort(gather(values, first), descending=True))
-            return gather(values, order), order
     order = argsort(values, descending=True)[:, :k]
     return gather(values, order), order
 
@@ -135,23 +123,10 @@ def searchsorted(
     side: Literal["left", "right"] = "left",
     out_type: Any = np.int32,
 ) -> np.ndarray:
-    """How many of the sorted keys of each row are below each value, or not above it.
-
-    Short rows take one stable sort of keys and values together, in which a value
-    precedes the keys equal to it with side="left". Long rows take a binary search each.
-    """
-    if values.shape[1] >= _LONG_ROW:
-        rows = zip(keys, values, strict=True)
-        numbers = [np.searchsorted(key, value, side) for key, value in rows]
-        return np.array(numbers, out_type).reshape(values.shape)
-    is_left = side == "left"
-    together = np.concatenate((values, keys) if is_left else (keys, values), axis=1)
-    order = np.argsort(together, axis=1, kind="stable")
-    num_keys, num_values = keys.shape[1], values.shape[1]
-    is_key = order >= num_values if is_left else order < num_keys
-    numbers = np.empty(order.shape, out_type)
-    np.put_along_axis(numbers, order, np.cumsum(is_key, axis=1, dtype=out_type), axis=1)
-    return numbers[:, :num_values] if is_left else numbers[:, num_keys:]
+    """How many of the sorted keys of each row are below each value, or not above it."""
+    rows = zip(keys, values, strict=True)
+    numbers = [np.searchsorted(key, value, side) for key, value in rows]
+    return np.array(numbers, out_type).reshape(values.shape)
 
 
 def take(values: np.ndarray, index: np.ndarray, axis: int = 0) -> np.ndarray:
@@ -221,16 +196,6 @@ def matrix_transpose(values: np.ndarray) -> np.ndarray:
 def unstack(values: np.ndarray, axis: int = 0) -> list[np.ndarray]:
     """The parts along an axis, without it."""
     return [*np.moveaxis(values, axis, 0)]
-
-
-def pad(
-    values: np.ndarray, widths: Sequence[Sequence[int]], constant_values: Any = 0
-) -> np.ndarray:
-    """The values within others. Faster than np.pad."""
-    sizes = [*zip(values.shape, widths, strict=True)]
-    padded = np.full([b + n + a for n, (b, a) in sizes], constant_values, values.dtype)
-    padded[tuple(slice(b, b + n) for n, (b, _) in sizes)] = values
-    return padded
 
 
 def cond(condition: Any, if_true: Callable, if_false: Callable, name: str = "") -> Any:

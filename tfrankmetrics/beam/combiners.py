@@ -1,6 +1,6 @@
 """The combiners that Beam calls to add up the queries of one table or of two tables.
 
-`row_values.py` reads the rows, and `compute/combiner.py` has what TFMA shares.
+`row_values.py` reads the rows, and `compute/workers.py` has what TFMA shares.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from tfrankmetrics.beam.row_values import kind_of
 from tfrankmetrics.columns.read_column import exact_scores
 from tfrankmetrics.columns.slices import in_order
-from tfrankmetrics.compute.combiner import Accumulator, Combiner, Evaluated
 from tfrankmetrics.compute.exact_sums import Sums, means_of_sums
+from tfrankmetrics.compute.workers import Accumulator, Combiner, Evaluated
 from tfrankmetrics.evaluation.evaluate_rows import by_query
 from tfrankmetrics.evaluation.evaluate_run import (
     Policies,

@@ -16,7 +16,7 @@ from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure
 
 # Tracing a graph takes as long as some 20 calls without one.
-CALLS_WITHOUT_GRAPH = 8
+_CALLS_WITHOUT_GRAPH = 8
 
 
 def call_with_tensors(
@@ -66,7 +66,8 @@ class _Calls:
 
     def __call__(self, lists, tensors, first_query):
         self.number += 1
-        if self.number <= CALLS_WITHOUT_GRAPH:
+        run_eagerly = tf.config.functions_run_eagerly()  # as for any tf.function
+        if run_eagerly or self.number <= _CALLS_WITHOUT_GRAPH:
             return self.run(lists, first_query)
         outputs = tf.raw_ops.PartitionedCall(
             args=[*tf.nest.flatten(tensors), tf.cast(first_query, tf.int64)],

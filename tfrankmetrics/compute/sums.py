@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.compute.items import exposures
+from tfrankmetrics.compute.exposures import exposures
 from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure

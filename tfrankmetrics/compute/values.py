@@ -15,7 +15,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.read_column import first_index
-from tfrankmetrics.compute.items import Columns, columns_of_items
+from tfrankmetrics.compute.exposures import Columns, columns_of_items
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
@@ -64,21 +64,21 @@ def _columns_of_lists(
     for (tie_breaking, zero_weight), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
         read = lists_of(zero_weight, lists)
-        ranked = _ranked(read, cutoffs, tie_breaking, first_query)
+        ranked = _rank_to_cutoffs(read, cutoffs, tie_breaking, first_query)
         for measure in dict.fromkeys(measure.without_cutoff for measure in alike):
             value, weight = _apply_empty(measure, ranked, measure.values(ranked))
             has_cutoff = measure.declaration.has_cutoff
-            own_cutoffs = cutoffs if has_cutoff else (None,)
+            columns_at = cutoffs if has_cutoff else (None,)
             values = xp.unstack(value, axis=1)
             weights = [weight] * len(values)
             if weight.ndim == 2:
                 weights = xp.unstack(weight, axis=1)
-            for k, *column in zip(own_cutoffs, values, weights, strict=True):
+            for k, *column in zip(columns_at, values, weights, strict=True):
                 columns[dataclasses.replace(measure, k=k)] = tuple(column)
     return columns
 
 
-def _ranked(
+def _rank_to_cutoffs(
     lists: Lists,
     cutoffs: tuple[int | None, ...],
     tie_breaking: TieBreaking,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrankmetrics.compute.calls import call_compiled, require_eager
-from tfrankmetrics.compute.items import ExposureSums
+from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.compute.values import (
     ELEMENTS_AT_A_TIME,
     ELEMENTS_IN_CACHE,
@@ -174,7 +174,7 @@ def evaluate_batches(
         lists.require_valid_values()
         request = request.for_items_of(lists)
         if sums is None:  # the first batch
-            sums = ExposureSums.of(request.named, request.slices_of_queries(None))
+            sums = ExposureSums(request.named, request.slices_of_queries(None))
             lists.warn_of_mistakes(
                 y_true, request.reads_judgments, is_complete=is_whole
             )

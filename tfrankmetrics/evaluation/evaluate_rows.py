@@ -23,7 +23,7 @@ from tfrankmetrics.columns.read_column import (
     require_weights,
 )
 from tfrankmetrics.compute.calls import call_compiled, require_eager
-from tfrankmetrics.compute.items import ExposureSums
+from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.compute.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.rows_by_query import (
@@ -160,7 +160,7 @@ def evaluate_table(
     slices = request.slices_of(
         {n: queries.column("by", n, values) for n, values in slice_columns.items()}
     )
-    sums = ExposureSums.of(request.named, slices)
+    sums = ExposureSums(request.named, slices)
     values, weights = by_query(request.named, queries, columns, sums=sums)
     return request.result(values, weights, slices, table.ids, totals=sums.values())
 

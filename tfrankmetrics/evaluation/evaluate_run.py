@@ -23,7 +23,7 @@ from tfrankmetrics.columns.slices import (
     values_at,
 )
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.items import ExposureSums
+from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.evaluation.evaluate_rows import by_query
 from tfrankmetrics.evaluation.files import read_file
 from tfrankmetrics.evaluation.item_positions import items_of_rows
@@ -223,7 +223,7 @@ def _evaluate_tables(
         columns["items"] = positions[columns["pair"]]
     counted = joined.has_predictions | (policies.missing_queries != "skip")
     slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
-    sums = ExposureSums.of(request.named, slices, counted)
+    sums = ExposureSums(request.named, slices, counted)
     queries, drop = (
         queries_of_codes(columns["query"], len(ids)),
         policies.drops_unjudged,

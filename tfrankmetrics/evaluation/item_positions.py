@@ -1,6 +1,6 @@
 """The ids of items as positions, which metrics of recommended items read.
 
-`inputs/ids.py` reads the ids of lists, and `compute/items.py` computes these metrics.
+`inputs/ids.py` reads the ids of lists, `compute/exposures.py` computes these metrics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tfrankmetrics.columns.read_column import (
     factorize,
     refuse_missing,
 )
-from tfrankmetrics.compute.items import with_num_items
+from tfrankmetrics.compute.exposures import with_num_items
 from tfrankmetrics.inputs.ids import as_positions, require_ordered
 from tfrankmetrics.results.request import Request
 from tfrankmetrics.rules import is_int, shortened

@@ -73,14 +73,14 @@ class Evidence:
         """
         if isinstance(lists, CatalogueLists):
             counts = [once_per_graph(_scores_of_catalogue, lists)]
-            counts.append(once_per_graph(_excluded, lists))
+            counts.append(once_per_graph(_facts_of_excluded, lists))
         else:
             if lists.has_subtopics:
                 lists = lists.with_arrays({"labels": xp.max(lists.labels, axis=2)})
             counts = [once_per_graph(_items, lists, self._rules.thresholds)]
             counts.append(once_per_graph(_shapes, lists, is_flat))
             if self._rules.rank_zero_weights:
-                counts.append(once_per_graph(_weights, lists))
+                counts.append(once_per_graph(_facts_of_weights, lists))
         if len(self._names) % 2:
             counts.append(xp.zeros([1], xp.float64, like=counts[0]))
         return xp.reshape(xp.concat(counts, axis=0), [self.num_rows, 2])
@@ -94,7 +94,7 @@ class Evidence:
         warn_if_signed(facts, remedy, least=MANY)
 
 
-def looked_at(lists: Lists) -> Any:
+def first_queries(lists: Lists) -> Any:
     """Some of the queries, in arrays of NumPy."""
     arrays = lists.arrays.items()
     return lists.with_arrays({n: np.asarray(array[QUERIES]) for n, array in arrays})
@@ -137,7 +137,7 @@ def _shapes(lists: LabelLists, is_flat: bool) -> Array:
     return xp.stack([*(xp.astype(n, xp.float64, like=flat) for n in numbers), flat])
 
 
-def _weights(lists: LabelLists) -> Array:
+def _facts_of_weights(lists: LabelLists) -> Array:
     if lists.item_weights is None:
         return xp.zeros([len(OF_WEIGHTS)], xp.float64, like=lists.labels)
     labels, valid, weights = (
@@ -154,7 +154,7 @@ def _weights(lists: LabelLists) -> Array:
     return xp.sum(xp.astype(xp.stack(found), xp.float64), axis=1)
 
 
-def _excluded(lists: CatalogueLists) -> Array:
+def _facts_of_excluded(lists: CatalogueLists) -> Array:
     relevant = lists.relevant[QUERIES, ITEMS]
     if lists.exclude is None:
         return xp.zeros([len(OF_EXCLUDED)], xp.float64, like=relevant)

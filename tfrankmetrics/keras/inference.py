@@ -99,7 +99,7 @@ def _in_jax(layer: Any) -> Callable[[Any], Any]:
             layer()(_as_arrays(batch), training=False)
         values = [variable.value for variable in layer().variables]
         return keras.tree.map_structure(
-            _as_array, *outputs_and_masks(values, _as_arrays(batch))
+            _as_masked_array, *outputs_and_masks(values, _as_arrays(batch))
         )
 
     return outputs_of
@@ -112,7 +112,7 @@ def _in_torch(layer: Any) -> Callable[[Any], Any]:
         with torch.no_grad():
             outputs = layer()(_as_arrays(batch), training=False)
         masks = keras.tree.map_structure(_mask_or_nothing, outputs)
-        return keras.tree.map_structure(_as_array, outputs, masks)
+        return keras.tree.map_structure(_as_masked_array, outputs, masks)
 
     return outputs_of
 
@@ -128,7 +128,7 @@ def _mask_or_nothing(outputs: Any) -> Any:
     return keras.ops.zeros((0,), "bool") if mask is None else mask
 
 
-def _as_array(outputs: Any, mask: Any) -> MaskedArray:
+def _as_masked_array(outputs: Any, mask: Any) -> MaskedArray:
     mask = keras.ops.convert_to_numpy(mask)
     return MaskedArray.of(
         keras.ops.convert_to_numpy(outputs), mask if mask.size else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.compute.items import require_data_in_order
+from tfrankmetrics.compute.exposures import require_data_in_order
 from tfrankmetrics.keras.registration import register
 from tfrankmetrics.metrics.base import Twinned, require_name
 from tfrankmetrics.metrics.names import MetricObject

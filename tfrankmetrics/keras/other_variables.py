@@ -57,7 +57,8 @@ def is_tracing(*numbers: Array) -> bool:
 
 def numbers_of(variable: Any) -> Array:
     """The numbers that a variable holds."""
-    parts = _value(variable)
+    is_numpy = library == "numpy"
+    parts = as_array(variable) if is_numpy else variable.value
     return xp.sum(xp.astype(parts, xp.float64), axis=-1)
 
 
@@ -83,12 +84,6 @@ def _in_float32(numbers: Array) -> Array:
 
     # XLA may drop a pair of casts, but not this operation.
     return jax.lax.reduce_precision(numbers, exponent_bits=8, mantissa_bits=23)
-
-
-def _value(variable: Any) -> Array:
-    if library == "numpy":
-        return keras.ops.convert_to_numpy(variable)
-    return variable.value
 
 
 def reset(variable: Any) -> None:

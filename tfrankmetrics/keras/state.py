@@ -11,7 +11,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.compute.calls import call_compiled
-from tfrankmetrics.compute.items import require_data_in_order, require_known_items
+from tfrankmetrics.compute.exposures import require_data_in_order, require_known_items
 from tfrankmetrics.compute.sums import (
     num_rows,
     results,
@@ -25,7 +25,7 @@ from tfrankmetrics.inputs.whole_data import warn_if_rankings
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import from_config, require_registered, to_config
-from tfrankmetrics.keras.evidence import Evidence, looked_at
+from tfrankmetrics.keras.evidence import Evidence, first_queries
 from tfrankmetrics.keras.guards import check_use_in_keras, with_integer_ids
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.rules import shortened
@@ -173,7 +173,7 @@ class StatefulMetric(KerasMetric):
         else:
             sums = call_compiled(self._update, self._measures, lists, first_query)
         if self._evidence.num_rows:
-            some = lists if is_tracing else looked_at(lists)
+            some = lists if is_tracing else first_queries(lists)
             evidence = self._evidence.of(some, is_flat)
             sums = xp.concat([sums, evidence], axis=0)
         variables.add(self._sums, sums)

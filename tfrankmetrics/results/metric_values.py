@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.slices import Slices
-from tfrankmetrics.compute.items import Total
+from tfrankmetrics.compute.exposures import Total
 from tfrankmetrics.compute.values import means_of
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.results.text_tables import (

@@ -22,7 +22,7 @@ from tfrankmetrics.columns.slices import (
     columns_by_query,
     slices_of,
 )
-from tfrankmetrics.compute.items import require_known_items, with_num_items
+from tfrankmetrics.compute.exposures import require_known_items, with_num_items
 from tfrankmetrics.compute.values import means_of, require_finite
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.inputs.lists import Lists

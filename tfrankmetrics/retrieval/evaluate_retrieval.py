@@ -11,7 +11,7 @@ import numpy as np
 
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.items import ExposureSums, with_num_items
+from tfrankmetrics.compute.exposures import ExposureSums, with_num_items
 from tfrankmetrics.evaluation.evaluate_rows import by_query
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import is_dataset
@@ -264,7 +264,7 @@ class Retrieval:
         warn_of(facts + ranks.facts())
         values, weights = np.zeros((2, len(request.named), len(relevant.ids)))
         is_of_items = np.array([name in of_items for name in request.named])
-        sums = ExposureSums.of(request.named, slices)
+        sums = ExposureSums(request.named, slices)
         if of_lists:
             values[~is_of_items], weights[~is_of_items] = values_of_ranks(
                 of_lists, relevant, ranks, query_weights, found.number

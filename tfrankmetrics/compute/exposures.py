@@ -1,4 +1,8 @@
-"""Metrics of recommended items: their values by query, and one over all queries."""
+"""Metrics of recommended items: their values by query, and one over all queries.
+
+The value over all queries follows from the exposure of each item, which adds up over
+queries. The formulas are in `metrics/`, and what is recommended in `ranking/`.
+"""
 
 from __future__ import annotations
 
@@ -31,28 +35,24 @@ def columns_of_items(
     indicate which queries have recommendations.
     """
     columns: Columns = {}
-    for alike, recommended in _recommended(measures, lists, first_query):
+    for alike, recommended in _recommended_alike(measures, lists, first_query):
         for measure in dict.fromkeys(each.without_cutoff for each in alike):
             if measure.declaration.value is None:
                 values = xp.unstack(measure.values(recommended), axis=1)
             else:
                 none = xp.zeros_like(recommended.weights)
                 values = [none] * len(recommended.cutoffs)
-            weights = _weights(measure, recommended)
+            weights = recommended.weights
+            for size in measure.numbers_of_items:
+                # An item with an unknown id.
+                is_known = recommended.are_known(size)
+                weights = xp.where(is_known, weights, float("nan"))
             for k, value in zip(recommended.cutoffs, values, strict=True):
                 columns[dataclasses.replace(measure, k=k)] = value, weights
     return columns
 
 
-def _weights(measure: Measure, recommended: Recommended) -> Array:
-    """The weight of each query; NaN if an item has an unknown id."""
-    weights = recommended.weights
-    for size in measure.numbers_of_items:
-        weights = xp.where(recommended.are_known(size), weights, float("nan"))
-    return weights
-
-
-def _recommended(
+def _recommended_alike(
     measures: Iterable[Measure], lists: Lists, first_query: Array | int
 ) -> Iterable[tuple[list[Measure], Recommended]]:
     """Measures that break ties alike, and the items that they recommend."""
@@ -85,7 +85,7 @@ def exposures(
     """
     chosen = [each for each in measures if each.declaration.value is not None]
     found: dict[Measure, Array] = {}
-    for alike, recommended in _recommended(chosen, lists, first_query):
+    for alike, recommended in _recommended_alike(chosen, lists, first_query):
         if segments is None:
             numbers = xp.zeros_like(recommended.weights, xp.int64)
         else:
@@ -117,38 +117,25 @@ class ExposureSums:
 
     Args:
         named: The metrics, with numbers of items.
-        segments: The slice of each query, `[queries]`; None if there is only one.
-        num_segments: The number of slices.
+        slices: The slices of the queries; None without any.
+        counted: The queries that the slices belong to, by default all.
     """
-
-    @classmethod
-    def of(
-        cls,
-        named: Mapping[str, Measure],
-        slices: Slices | None,
-        counted: np.ndarray | None = None,
-    ) -> ExposureSums:
-        """The sums for the slices of a call, which may be None.
-
-        `counted` are the queries that the slices belong to, by default all.
-        """
-        if slices is None:
-            return cls(named)
-        segments = slices.of_query.astype(np.int64)
-        if counted is not None:
-            segments = np.zeros(len(counted), np.int64)
-            segments[counted] = slices.of_query
-        return cls(named, segments, len(slices.keys))
 
     def __init__(
         self,
         named: Mapping[str, Measure],
-        segments: np.ndarray | None = None,
-        num_segments: int = 1,
+        slices: Slices | None,
+        counted: np.ndarray | None = None,
     ) -> None:
         self._named = {n: m for n, m in named.items() if m.declaration.value}
-        self._segments, self._num_segments = segments, num_segments
+        self._segments, self._num_segments = None, 1
         self._sums: dict[str, np.ndarray] = {}
+        if slices is not None:
+            self._segments = slices.of_query.astype(np.int64)
+            self._num_segments = len(slices.keys)
+            if counted is not None:
+                self._segments = np.zeros(len(counted), np.int64)
+                self._segments[counted] = slices.of_query
 
     def add(self, lists: Lists, queries: Any, first_query: int) -> None:
         """Adds some queries, whose positions among all are `queries`."""
@@ -157,10 +144,12 @@ class ExposureSums:
         segments = None if self._segments is None else self._segments[queries]
         if segments is not None and len(segments) < int(lists.num_queries):
             return  # too few slices, an error once all queries are counted
-        measures, number = [*self._named.values()], self._num_segments
+        measures = [*self._named.values()]
         require_known_items(measures, lists)
         with quiet():
-            found = exposures(measures, lists, first_query, segments, number)
+            found = exposures(
+                measures, lists, first_query, segments, self._num_segments
+            )
         for name, each in zip(self._named, found, strict=True):
             total = self._sums.get(name)
             self._sums[name] = np.asarray(each) if total is None else total + each
@@ -171,14 +160,14 @@ class ExposureSums:
         for name, measure in self._named.items():
             none = np.zeros((self._num_segments, 1))
             sums = self._sums.get(name, none)
-            whole, by_slice = _value(measure, sums.sum(axis=0)), []
+            whole, by_slice = _value_of_exposure(measure, sums.sum(axis=0)), []
             if self._segments is not None:
-                by_slice = [_value(measure, each) for each in sums]
+                by_slice = [_value_of_exposure(measure, each) for each in sums]
             found[name] = Total(whole, by_slice)
         return found
 
 
-def _value(measure: Measure, exposure: np.ndarray) -> float:
+def _value_of_exposure(measure: Measure, exposure: np.ndarray) -> float:
     if not exposure.any():
         return math.nan
     return float(measure.value_of(exposure[np.newaxis])[0])
