@@ -287,10 +287,12 @@ def _results(queries: Any, combiner: TableCombiner) -> Any:
         combine = beam.CombineGlobally(combiner)
     else:  # a result for each window with queries
         combine = beam.CombineGlobally(combiner.for_windows()).without_defaults()
-    return queries | "Evaluate" >> combine | "Results" >> beam.FlatMap(_counted)
+    return (
+        queries | "Evaluate" >> combine | "Results" >> beam.FlatMap(_rows_and_counters)
+    )
 
 
-def _counted(
+def _rows_and_counters(
     result: tuple[list[dict[str, Any]], Mapping[str, int]],
 ) -> list[dict[str, Any]]:
     rows, counts = result

@@ -5,6 +5,7 @@ The metric of TensorFlow Model Analysis and the transforms for Apache Beam use i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -13,64 +14,48 @@ import numpy as np
 
 from tfrankmetrics.metrics.measure import Measure
 
-# Every float is a multiple of the smallest one, 1 / UNITS.
-UNITS = 2**1074
-
 
 class Sums(NamedTuple):
     """Sums over some queries, for each metric.
 
-    They are whole numbers of units. Therefore, results are bitwise identical whatever
-    the order in which workers add up queries.
+    Each sum is stored as a few floats that `math.fsum` adds exactly. Therefore, results
+    are bitwise identical whatever the order in which workers add up queries.
     """
 
-    totals: np.ndarray  # of int, [2, metrics]: sums of weight * value and of weight
+    values: tuple[tuple[float, ...], ...]  # of weight * value
+    weights: tuple[tuple[float, ...], ...]
     num_queries: int  # included in any of the metrics
 
 
 def sums_of(values: np.ndarray, weights: np.ndarray) -> Sums:
     """The sums of values and weights `[metrics, B]`."""
-    with np.errstate(over="ignore"):
-        numbers = np.stack([weights * values, weights])
-    if np.isinf(numbers).any():
-        raise _overflow()
-    totals = [[sum(map(_in_units, each)) for each in of] for of in numbers.tolist()]
-    number = int((weights != 0).any(axis=0).sum())
-    return added([Sums(np.array(totals, object), number)])
+    with np.errstate(over="ignore"):  # an error of `_exact`
+        weighted = weights * values
+    return Sums(
+        tuple(_exact(of_metric.tolist()) for of_metric in weighted),
+        tuple(_exact(of_metric.tolist()) for of_metric in weights),
+        int((weights != 0).any(axis=0).sum()),
+    )
 
 
 def added(sums: Iterable[Sums]) -> Sums:
     """The total of some sums, of which there must be at least one."""
-    totals, numbers = zip(*sums, strict=True)
-    total = Sums(np.sum(totals, axis=0), sum(numbers))
-    try:
-        means_of_sums(total)
-    except OverflowError:
-        raise _overflow() from None
-    return total
+    values, weights, numbers = zip(*sums, strict=True)
+    return Sums(_added(values), _added(weights), sum(numbers))
 
 
 def no_sums(num_metrics: int) -> Sums:
     """The sums without any query."""
-    return sums_of(*np.zeros((2, num_metrics, 0)))
+    return Sums(((),) * num_metrics, ((),) * num_metrics, 0)
 
 
 def means_of_sums(sums: Sums) -> list[float]:
     """The mean of each metric; NaN if no query is included."""
-    totals = (sums.totals / UNITS).T.tolist()
+    totals = [
+        (math.fsum(values), math.fsum(weights))
+        for values, weights in zip(sums.values, sums.weights, strict=True)
+    ]
     return [value / weight if weight else math.nan for value, weight in totals]
-
-
-def _in_units(number: float) -> int:
-    numerator, denominator = number.as_integer_ratio()
-    return numerator * (UNITS // denominator)
-
-
-def _overflow() -> ValueError:
-    return ValueError(
-        "The weights of all queries, and weights times values, must have finite "
-        "sums. Received: sums above 1.8e308. Divide the weights by a number."
-    )
 
 
 def require_no_order(measures: Mapping[str, Measure]) -> None:
@@ -88,3 +73,23 @@ def require_no_order(measures: Mapping[str, Measure]) -> None:
                 f"unordered on Beam. Received: {measure.name!r} with ties='random'. "
                 "Use 'expected'."
             )
+
+
+def _added(columns: Iterable[tuple[tuple[float, ...], ...]]) -> tuple:
+    by_metric = zip(*columns, strict=True)
+    return tuple(_exact(itertools.chain.from_iterable(each)) for each in by_metric)
+
+
+def _exact(numbers: Iterable[float]) -> tuple[float, ...]:
+    """A few floats whose exact sum is the exact sum of all numbers."""
+    rest, parts = [*numbers], []
+    try:
+        while total := math.fsum(rest):
+            parts.append(total)
+            rest.append(-total)
+    except (OverflowError, ValueError):  # ValueError: infinity minus infinity
+        raise ValueError(
+            "The weights of all queries, and weights times values, must have finite "
+            "sums. Received: sums above 1.8e308. Divide the weights by a number."
+        ) from None
+    return tuple(parts)

@@ -107,10 +107,10 @@ def retrieve(
     ids[rows, columns] = highest.ids
     scores = np.full((number, k), lowest_score(highest.scores), highest.scores.dtype)
     scores[rows, columns] = highest.scores
-    return Retrieved(ids if task.ids is None else _named(ids, task.ids), scores)
+    return Retrieved(ids if task.ids is None else _with_ids(ids, task.ids), scores)
 
 
-def _named(positions: np.ndarray, candidate_ids: Any) -> np.ndarray:
+def _with_ids(positions: np.ndarray, candidate_ids: Any) -> np.ndarray:
     """The id of the candidate at each position; None for padding."""
     ids = np.asarray(candidate_ids)[positions]
     is_padding = positions == PADDING

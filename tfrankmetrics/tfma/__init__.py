@@ -259,10 +259,10 @@ def eval_config(
         made.model_specs.add(name="baseline", is_baseline=True, **keys)
     else:
         made.model_specs.add(**keys)
-    return made if add_to is None else _with_metrics_of(add_to, made)
+    return made if add_to is None else _added_to_config(add_to, made)
 
 
-def _with_metrics_of(
+def _added_to_config(
     config: config_pb2.EvalConfig, new: config_pb2.EvalConfig
 ) -> config_pb2.EvalConfig:
     """A copy of a configuration with the metrics and slices of a new one."""
