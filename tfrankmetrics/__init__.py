@@ -30,9 +30,9 @@ from tfrankmetrics.keras import backends, registration, twin
 __version__ = "0.1.0"
 
 _NAMES = {
-    "callbacks.lists": ["EvaluateLists"],
-    "callbacks.retrieval": ["EvaluateRetrieval"],
-    "callbacks.rows": ["EvaluateRows"],
+    "callbacks.lists_callback": ["EvaluateLists"],
+    "callbacks.retrieval_callback": ["EvaluateRetrieval"],
+    "callbacks.rows_callback": ["EvaluateRows"],
     "comparison.compare": ["compare"],
     "comparison.comparison": ["Comparison"],
     "conventions": ["CONVENTIONS"],

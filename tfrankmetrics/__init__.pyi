@@ -1,8 +1,8 @@
 """The public names, for type checkers and editors; `__init__.py` imports them."""
 
-from tfrankmetrics.callbacks.lists import EvaluateLists
-from tfrankmetrics.callbacks.retrieval import EvaluateRetrieval
-from tfrankmetrics.callbacks.rows import EvaluateRows
+from tfrankmetrics.callbacks.lists_callback import EvaluateLists
+from tfrankmetrics.callbacks.retrieval_callback import EvaluateRetrieval
+from tfrankmetrics.callbacks.rows_callback import EvaluateRows
 from tfrankmetrics.comparison.compare import compare
 from tfrankmetrics.comparison.comparison import Comparison
 from tfrankmetrics.conventions import CONVENTIONS

@@ -287,12 +287,10 @@ def _results(queries: Any, combiner: TableCombiner) -> Any:
         combine = beam.CombineGlobally(combiner)
     else:  # a result for each window with queries
         combine = beam.CombineGlobally(combiner.for_windows()).without_defaults()
-    return (
-        queries | "Evaluate" >> combine | "Results" >> beam.FlatMap(_rows_and_counters)
-    )
+    return queries | "Evaluate" >> combine | "Results" >> beam.FlatMap(_counted_rows)
 
 
-def _rows_and_counters(
+def _counted_rows(
     result: tuple[list[dict[str, Any]], Mapping[str, int]],
 ) -> list[dict[str, Any]]:
     rows, counts = result
