@@ -67,7 +67,7 @@ def groups():
     if unknown := sorted({*listed_names} - {*METRICS}):
         raise ValueError(
             f"{CARDS} has cards for {unknown}, which are no metrics. Remove them, or "
-            "export their classes in tfrankmetrics/metrics/__init__.py."
+            "export their classes in tfrankmetrics/__init__.py."
         )
     if len({*listed_names}) < len(listed_names):
         raise ValueError(f"{CARDS} has two cards for one of {listed_names}.")

@@ -118,8 +118,8 @@ def test_metrics_and_the_types_of_options_are_public():
     classes = {each.cls.__name__ for each in METRICS.values()}
     private = classes - {*tfr.__all__}
     assert not private, (
-        f"export {private} in metrics/__init__.py, in _NAMES of "
-        "tfrankmetrics/__init__.py and in tfrankmetrics/__init__.pyi"
+        f"export {private} in _NAMES of tfrankmetrics/__init__.py and in "
+        "tfrankmetrics/__init__.pyi"
     )
     tree = ast.parse(PACKAGE.joinpath("options.py").read_text("utf-8"))
     (cls,) = (each for each in tree.body if getattr(each, "name", "") == "Options")
