@@ -375,21 +375,21 @@ class Comparison:
         return cells
 
     def _table_of_differences(self) -> Table:
-        rows = []
+        rows, is_adjusted = [], self._is_adjusted
         for each in self.differences:
             number = f"{each.difference:+.4f}"
             interval = f"[{each.low:+.4f}, {each.high:+.4f}]"
             texts = [*self._slice(each), each.metric, _models(each)]
             texts.append("-" if math.isnan(each.difference) else number)
             texts.append("-" if math.isnan(each.low) else interval)
-            texts += [_p(each.p)] + [_p(each.adjusted_p)] * self._is_adjusted
+            texts += [_p(each.p)] + [_p(each.adjusted_p)] * is_adjusted
             texts += [f"{n:,}" for n in (each.wins, each.losses, each.ties)]
             rows.append([Cell(text) for text in texts])
         header = [*self.by, "metric", "models", "difference", "95% interval", "p"]
-        header += [f"p ({self._correction})"] * self._is_adjusted
+        header += [f"p ({self._correction})"] * is_adjusted
         header += ["wins", "losses", "ties"]
         note = "Paired t-test" if self._test == "t" else f"Paired {self._test} test"
-        if self._is_adjusted:
+        if is_adjusted:
             note += (
                 f"; p-values adjusted for {self._num_tests} comparisons "
                 f"({self._correction})"
