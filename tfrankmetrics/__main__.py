@@ -200,10 +200,10 @@ def _lines(
     values: Any = tfr.evaluate_run(qrels, run, **arguments)
     _note(values.counts)
     if per_query:
-        by_query: Any = tfr.evaluate_run(qrels, run, per_query=True, **arguments)
-        for number, query in enumerate(by_query["query"]):
+        found: Any = tfr.evaluate_run(qrels, run, per_query=True, **arguments)
+        for number, query in enumerate(found["query"]):
             for metric in values:
-                yield f"{metric:<22}\t{query}\t{by_query[metric][number]:.4f}"
+                yield f"{metric:<22}\t{query}\t{found[metric][number]:.4f}"
     for metric, value in values.items():
         yield f"{metric:<22}\tall\t{value:.4f}"
 

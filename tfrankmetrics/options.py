@@ -2,7 +2,8 @@
 
 A metric takes an option by declaring a field of one of these types. The functions that
 take metrics by name accept all options, as `Options`. `rules.py` checks values by these
-types.
+types. The defaults stand in the classes; `make_measure` applies them, where neither the
+user nor a convention states another value.
 
 To add an option:
 

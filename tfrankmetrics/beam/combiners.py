@@ -20,7 +20,7 @@ from tfrankmetrics.columns.read_column import exact_scores
 from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.compute.exact_sums import Sums, means_of_sums
 from tfrankmetrics.compute.workers import Accumulator, Combiner, Evaluated
-from tfrankmetrics.evaluation.evaluate_rows import by_query
+from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.evaluation.evaluate_run import (
     Policies,
     by_descending_item,
@@ -305,7 +305,7 @@ def _in_fixed_widths(
     columns: dict[str, np.ndarray],
     drop_unjudged: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`by_query`, with bits that do not depend on the other queries of the batch.
+    """`values_of_queries`, with the same bits whatever the other queries are.
 
     The terms of a list may be added up in a different order if its padding is longer.
     Therefore, the length of the padding depends on the length of the list alone.
@@ -315,7 +315,7 @@ def _in_fixed_widths(
     widths = 2 ** np.ceil(np.log2(np.maximum(lengths, NARROWEST))).astype(int)
     for width in np.unique(widths).tolist():
         part = widths == width
-        values[:, part], weights[:, part] = by_query(
+        values[:, part], weights[:, part] = values_of_queries(
             named,
             Queries(queries.order, queries.starts[part], lengths[part], width),
             columns,

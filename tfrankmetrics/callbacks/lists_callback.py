@@ -20,8 +20,8 @@ from tfrankmetrics.inputs.batches import (
     refuse_unordered,
     require_end,
 )
+from tfrankmetrics.inputs.parts_by_length import Batch
 from tfrankmetrics.inputs.structures import flattened, rows_of
-from tfrankmetrics.inputs.unequal import Batch
 from tfrankmetrics.keras.inference import MaskedArray, prediction_of
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator

@@ -117,8 +117,7 @@ def paired_test(
         return _t_test(first, second), no_limit
     if test == "bootstrap":
         return _bootstrap_test(first, second, resamples, seed), no_limit
-    differs = (first.values != second.values) | (first.weights != second.weights)
-    limit = _smallest_p(differs.sum(axis=0), resamples)
+    limit = _smallest_p(_differs(first, second).sum(axis=0), resamples)
     return _randomization_test(first, second, resamples, seed), limit
 
 
@@ -141,11 +140,9 @@ def _randomization_test(
     enumerated. The p-value of a metric does not depend on the other metrics: random
     swaps are drawn for all queries, whether they differ in a metric or not.
     """
-    weighted = first.weights * first.values != second.weights * second.values
-    differs = weighted | (first.weights != second.weights)
-    numbers = differs.sum(axis=0)
-    is_exact = np.exp2(np.minimum(numbers, 60)) <= resamples
-    p = np.full(len(numbers), np.nan)
+    differs = _differs(first, second)
+    is_exact = _are_enumerated(differs.sum(axis=0), resamples)
+    p = np.full(len(is_exact), np.nan)
     for metric in np.flatnonzero(is_exact):
         queries = np.flatnonzero(differs[:, metric])
         swaps = _all_swaps(len(queries))
@@ -157,6 +154,17 @@ def _randomization_test(
         exceeds = _exceeding(first, second, queries, metrics, swaps)
         p[metrics] = (exceeds + 1) / (resamples + 1)
     return np.where(first.numbers > 0, p, np.nan)
+
+
+def _differs(first: Sample, second: Sample) -> np.ndarray:
+    """Whether a swap of each query changes a mean, `[queries, metrics]`."""
+    weighted_values, weights = np.split(first.terms != second.terms, 2, axis=1)
+    return weighted_values | weights
+
+
+def _are_enumerated(num_different: np.ndarray, resamples: int) -> np.ndarray:
+    """Whether there are few enough different swaps to try all of them."""
+    return num_different <= np.log2(resamples)
 
 
 def _exceeding(
@@ -198,7 +206,7 @@ def _smallest_p(num_different: np.ndarray, resamples: int) -> np.ndarray:
     1 / (number of swaps + 1).
     """
     smallest = np.minimum(1.0, 2.0 ** (1.0 - num_different))
-    is_exact = num_different <= np.log2(resamples)
+    is_exact = _are_enumerated(num_different, resamples)
     return np.where(is_exact, smallest, np.maximum(smallest, 1 / (resamples + 1)))
 
 

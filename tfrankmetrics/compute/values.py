@@ -1,7 +1,8 @@
 """Each query's value and weight in each measure, and their weighted means.
 
-The Keras metrics, `evaluate`, `evaluate_rows` and the metric of TensorFlow Model
-Analysis all call these functions.
+Here all paths meet: the Keras metrics, `evaluate`, `evaluate_rows`, retrieval and
+TensorFlow Model Analysis call `values_and_weights`, which ranks lists and calls the
+formulas.
 """
 
 from __future__ import annotations
@@ -63,8 +64,10 @@ def _columns_of_lists(
     columns: Columns = {}
     for (tie_breaking, zero_weight), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
-        read = lists_of(zero_weight, lists)
+        read = without_masked_items(zero_weight, lists)
         ranked = _rank_to_cutoffs(read, cutoffs, tie_breaking, first_query)
+        # A formula returns the values at all cutoffs, so that it runs once for each
+        # metric, and each column belongs to the measure with its cutoff.
         for measure in dict.fromkeys(measure.without_cutoff for measure in alike):
             value, weight = _apply_empty(measure, ranked, measure.values(ranked))
             has_cutoff = measure.declaration.has_cutoff
@@ -124,7 +127,7 @@ def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
             )
 
 
-def lists_of(zero_weight: ZeroWeight, lists: Any) -> Any:
+def without_masked_items(zero_weight: ZeroWeight, lists: Any) -> Any:
     """The lists, without items of weight 0 if that masks them."""
     if zero_weight == "keep":
         return lists
@@ -148,7 +151,7 @@ def _apply_empty(
     if options["empty"] == "skip":
         weight = xp.where(is_empty, xp.zeros_like(weight), weight)
     if "average" in options:
-        weight *= _times(measure, ranked, total)
+        weight *= _weight_in_mean(measure, ranked, total)
     # In an empty list, formulas return 0 already.
     if options["empty"] == "one":
         is_empty = is_empty[:, xp.newaxis] if total.ndim == 1 else is_empty
@@ -156,7 +159,7 @@ def _apply_empty(
     return value, weight
 
 
-def _times(measure: Measure, ranked: RankedLists, total: Array) -> Array | int:
+def _weight_in_mean(measure: Measure, ranked: RankedLists, total: Array) -> Array | int:
     """The weight of each list in the mean, by the option `average`."""
     match measure["average"]:
         case "micro":

@@ -27,7 +27,7 @@ from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import Asked, refuse_signed_labels, warn_of
-from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
+from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
@@ -147,7 +147,8 @@ def evaluate_lists(
     ).values()
     request = dataclasses.replace(request, by=by)
     whole = Batch(y_true, y_pred, sample_weight, mask)
-    lengths = lengths_if_unequal(y_true, y_pred)
+    are_alike = request.data.inputs == "labels"
+    lengths = lengths_if_unequal(y_true, y_pred, are_alike=are_alike)
     if lengths is None:
         return evaluate_batches(request, [whole], is_whole=True)
     order = in_order_of_length(request.measures, lengths)

@@ -1,7 +1,7 @@
 """`evaluate_rows`: ranking metrics of a table with a query, a label and a score.
 
-`rows_by_query.py` groups the rows, which `by_query` here evaluates as padded lists, as
-it does for runs, retrieval and Beam.
+`rows_by_query.py` groups the rows. `values_of_queries` evaluates them as padded lists,
+also those of runs, retrieval and Beam.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def evaluate_table(
         {n: queries.column("by", n, values) for n, values in slice_columns.items()}
     )
     sums = ExposureSums(request.named, slices)
-    values, weights = by_query(request.named, queries, columns, sums=sums)
+    values, weights = values_of_queries(request.named, queries, columns, sums=sums)
     return request.result(values, weights, slices, table.ids, totals=sums.values())
 
 
@@ -263,7 +263,7 @@ def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments | {n: column(data, named, n) for n, named in names.items()}
 
 
-def by_query(
+def values_of_queries(
     named: Mapping[str, Measure],
     queries: Queries,
     columns: dict[str, np.ndarray],

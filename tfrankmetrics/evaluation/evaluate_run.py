@@ -24,7 +24,7 @@ from tfrankmetrics.columns.slices import (
 )
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
-from tfrankmetrics.evaluation.evaluate_rows import by_query
+from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.evaluation.files import read_file
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import (
@@ -228,7 +228,7 @@ def _evaluate_tables(
         queries_of_codes(columns["query"], len(ids)),
         policies.drops_unjudged,
     )
-    values, weights = by_query(
+    values, weights = values_of_queries(
         request.named, queries, columns, drop_unjudged=drop, sums=sums
     )
     values, weights, ids = values[:, counted], weights[:, counted], ids[counted]

@@ -47,8 +47,8 @@ from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.dense import as_scores
 from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.mistakes import LabelRules
+from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.inputs.structures import rows_of, size_of
-from tfrankmetrics.inputs.unequal import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options
 from tfrankmetrics.ranking.items import lowest_score

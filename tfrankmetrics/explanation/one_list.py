@@ -19,7 +19,7 @@ from tfrankmetrics.ranking.ties import STABLE
 class OneList(NamedTuple):
     """The list of one query."""
 
-    labels: LabelLists  # one row, in arrays of NumPy
+    lists: LabelLists  # one row, in arrays of NumPy
     items: Sequence[Any]  # the name of each item
     number: int  # of the query, on which ties="random" depends
     keys: Sequence[int]  # of the items, whatever their order is

@@ -12,7 +12,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.compute.calls import call_compiled
-from tfrankmetrics.compute.values import lists_of, values_and_weights
+from tfrankmetrics.compute.values import values_and_weights, without_masked_items
 from tfrankmetrics.explanation.asked import AskedMetric
 from tfrankmetrics.explanation.one_list import OneList
 from tfrankmetrics.explanation.reading import ReadDownTo
@@ -94,14 +94,14 @@ class Working:
 def work_out(metric: AskedMetric, one: OneList) -> Working:
     """The working of a metric for a list."""
     measure = metric.measure
-    found = call_compiled(values_and_weights, (measure,), one.labels, one.number)
+    found = call_compiled(values_and_weights, (measure,), one.lists, one.number)
     value, weight = (float(np.asarray(each)[0, 0]) for each in found)
     value = value if weight > 0 else float("nan")
-    labels = lists_of(measure["zero_weight"], one.labels)
+    lists = without_masked_items(measure["zero_weight"], one.lists)
     with quiet():
-        ranked = _ranked_for(measure, labels, one.number)
+        ranked = _ranked_for(measure, lists, one.number)
         gains = np.asarray(measure.gain(ranked.judged))
-        order = _order_of_retrieved(measure, labels, gains, one.number)
+        order = _order_of_retrieved(measure, lists, gains, one.number)
         depth = min(len(order), measure.k or len(order))
         has_gain, is_read = gains[0] != 0, np.arange(len(order)) < depth
         is_missed = np.asarray(ranked.judged.valid & ~ranked.judged.retrieved)[0]
@@ -120,21 +120,21 @@ def work_out(metric: AskedMetric, one: OneList) -> Working:
     return Working(metric, value, weight, start, is_empty, rows, is_shown, columns)
 
 
-def _ranked_for(measure: Measure, labels: Any, number: int) -> RankedLists:
+def _ranked_for(measure: Measure, lists: Any, number: int) -> RankedLists:
     """The list as the formula reads it, in the library that the formula needs."""
     if measure.declaration.needs_tensors:
-        arrays = labels.arrays.items()
+        arrays = lists.arrays.items()
         tensors = {n: xp.in_library("tensorflow", each) for n, each in arrays}
-        labels = labels.with_arrays(tensors)
-    ranked = labels.rank(measure.k, measure.tie_breaking, number)
+        lists = lists.with_arrays(tensors)
+    ranked = lists.rank(measure.k, measure.tie_breaking, number)
     return dataclasses.replace(ranked, cutoffs=(measure.k,))
 
 
 def _order_of_retrieved(
-    measure: Measure, labels: LabelLists, gains: np.ndarray, number: int
+    measure: Measure, lists: LabelLists, gains: np.ndarray, number: int
 ) -> np.ndarray:
     """The positions of the retrieved items in the list, by rank."""
-    scores = np.where(labels.valid, labels.scores, lowest_score(labels.scores))
+    scores = np.where(lists.valid, lists.scores, lowest_score(lists.scores))
     is_retrieved = scores != lowest_score(scores)
     order, _ = rank_by_score(
         scores,
@@ -156,7 +156,7 @@ def _columns_by_item(
     order: np.ndarray,
 ) -> dict[str, np.ndarray]:
     """The columns of the items: at each rank, and then of all items of the list."""
-    positions, scores = np.append(order, np.arange(len(gains))), one.labels.scores[0]
+    positions, scores = np.append(order, np.arange(len(gains))), one.lists.scores[0]
     tied = [*_tied_ranks(scores[order]), *[""] * len(gains)]
     columns = {TIED: _objects(tied), ITEM: _objects(one.items)[positions]}
     if one.has_scores:

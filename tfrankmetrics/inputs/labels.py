@@ -333,17 +333,17 @@ def _labels_and_scores(
         f"Received: y_true of shape {labels.tensor.shape}, "
         f"y_pred of shape {scores.tensor.shape}."
     )
-    ranks = labels.tensor.ndim, scores.tensor.ndim
-    is_one_list = ranks == (1, 1)
+    num_dims = labels.tensor.ndim, scores.tensor.ndim
+    is_one_list = num_dims == (1, 1)
     if is_one_list:
         labels, scores = labels.as_batch(), scores.as_batch()
-    elif ranks in ((2, 3), (3, 3)) and scores.tensor.shape[2] == 1:
+    elif num_dims in ((2, 3), (3, 3)) and scores.tensor.shape[2] == 1:
         scores = scores._replace(tensor=xp.squeeze(scores.tensor, axis=2))
-    elif ranks not in ((2, 2), (3, 2)):
+    elif num_dims not in ((2, 2), (3, 2)):
         hint = ""
-        if ranks in ((1, 2), (2, 3)):
+        if num_dims in ((1, 2), (2, 3)):
             hint = " For the ids of relevant items, pass inputs='catalogue'."
-        if ranks == (2, 3):
+        if num_dims == (2, 3):
             hint += " For labels, pass one score for each item, such as y_pred[..., 1]."
         raise ValueError(
             "Labels and scores must both be of shape [B, N], or both [N]; scores may "
@@ -355,7 +355,7 @@ def _labels_and_scores(
         else:
             labels = labels.padded_to(xp.shape(scores.tensor)[1])
     subtopics = None
-    if ranks[0] == 3:
+    if num_dims[0] == 3:
         subtopics = labels.tensor
         if subtopics.shape[2] == 0:
             raise ValueError(

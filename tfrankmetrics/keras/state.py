@@ -12,7 +12,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.exposures import require_data_in_order, require_known_items
-from tfrankmetrics.compute.sums import (
+from tfrankmetrics.compute.state_sums import (
     num_rows,
     results,
     weighted_sums,
@@ -80,9 +80,9 @@ class StatefulMetric(KerasMetric):
         self._input_format = input_format
         self._update = weighted_sums_and_queries if num_queries else weighted_sums
         self._num_sums = num_rows(self._measures)
-        self._facts = slice(self._num_sums + num_queries, None)
+        self._rows_of_facts = slice(self._num_sums + num_queries, None)
         self._evidence = Evidence(input_format, self._measures)
-        rows = self._facts.start + self._evidence.num_rows
+        rows = self._rows_of_facts.start + self._evidence.num_rows
         self._sums = variables.new(self, "sums", (rows, 2))
         self._queries_seen = None
         if any(measure.tie_policy.is_random for measure in self._measures):
@@ -164,7 +164,8 @@ class StatefulMetric(KerasMetric):
             lists.require_positions()
             require_known_items(self._measures, lists)
         if self._queries_seen is not None:
-            # A checkpoint of several replicas restores a share of the number to each.
+            # A checkpoint of several replicas restores a share of the number to each,
+            # so that it may be a little below an integer, to which ties="random" cuts.
             first_query = variables.numbers_of(self._queries_seen) + 0.5
             number = xp.astype(lists.num_queries, xp.float64)
             variables.add(self._queries_seen, number)
@@ -293,7 +294,7 @@ class StatefulMetric(KerasMetric):
                 "get an error that names the value."
             )
             return
-        self._evidence.warn(sums[self._facts], self.name)
+        self._evidence.warn(sums[self._rows_of_facts], self.name)
 
     @_not_converted
     def _num_queries(self) -> Array:

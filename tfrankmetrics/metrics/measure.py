@@ -298,7 +298,7 @@ def make_measure(
     complete.update({o: value for o, value in options.items() if value is not None})
     for option, value in complete.items():
         if value is not None and value is declaration.defaults[option]:
-            continue
+            continue  # the declaration has checked it
         if hasattr(types[option], "words") and value is not None:
             complete[option] = value = types[option].of(option, value)
         check_option(name, option, value, types[option])

@@ -14,7 +14,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking.items import Items
-from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
+from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, TiesOfBatch
 
 # A number of items above that is far below all ranks.
 FAR = np.iinfo(np.int64).max // 2
@@ -35,7 +35,7 @@ def rank_by_counts(
     depth: Array | int,
     tie_breaking: TieBreaking,
     some_ranks: Array | None = None,
-) -> tuple[Items, Ties | None]:
+) -> tuple[Items, TiesOfBatch | None]:
     """The items at ranks 1 ... D, and their ties unless these are broken.
 
     Only judged items are placed at these ranks. The other ranks have the label 0.
@@ -121,7 +121,7 @@ def _ties(
     positions: Array,
     ranks_above: Array,
     are_complete: bool,
-) -> Ties:
+) -> TiesOfBatch:
     """The groups of the judged items; every other item is a group of one."""
     order = xp.argsort(counts.above, axis=1)
     above = xp.gather(counts.above, order)
@@ -144,4 +144,4 @@ def _ties(
         last_items=last_items,
         last_size=last_size,
     )
-    return Ties(xp.any(in_group & (tied > 1)), groups)
+    return TiesOfBatch(xp.any(in_group & (tied > 1)), groups)

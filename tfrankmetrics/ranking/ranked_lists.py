@@ -14,7 +14,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking import stops, ties
 from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count
 from tfrankmetrics.ranking.ranked_items import RankedItems, cached
-from tfrankmetrics.ranking.ties import TieGroups, Ties
+from tfrankmetrics.ranking.ties import TieGroups, TiesOfBatch
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,7 +49,7 @@ class RankedLists(RankedItems):
     can also be used.
     """
 
-    ties: Ties | None  # None where ties were broken one by one
+    ties: TiesOfBatch | None  # None where ties were broken one by one
     query_weights: Array | None  # [B]
     num_retrieved: Array  # [B] float64
     # [B] float64, the retrieved and the missed items. A list with 0 is excluded.

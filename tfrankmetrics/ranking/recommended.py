@@ -23,7 +23,7 @@ from tfrankmetrics.item_data import ItemCategories, ItemData
 from tfrankmetrics.ranking.items import is_retrieved
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_items import depth_for
-from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, Ties
+from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, TiesOfBatch
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -45,7 +45,7 @@ class Recommended:
 
     at_ranks: Array  # [B, D] int, the item at each rank: a position in `ids`, or an id
     exists: Array  # [B, D] bool, False below the last recommended item
-    ties: Ties | None = None  # None without ties, or if they were broken
+    ties: TiesOfBatch | None = None  # None without ties, or if they were broken
     ids: Array | None = None  # [B, N] int, the item at each position; None: itself
     query_weights: Array | None = None  # [B] float64
     cutoffs: tuple[int | None, ...] = ()

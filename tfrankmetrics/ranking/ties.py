@@ -51,7 +51,7 @@ Groups that continue below the last rank
 When groups are computed
     Most batches have no tie above a cutoff, and the groups take half of the operations
     of an update. Therefore, they are computed in an `xp.cond` only if a batch has ties,
-    and so is each function below that reads them: `Ties`.
+    and so is each function below that reads them: `TiesOfBatch`.
 
 The method comes from McSherry and Najork, "Computing Information Retrieval Performance
 Measures Efficiently in the Presence of Tied Scores", ECIR 2008. They derive the
@@ -138,7 +138,7 @@ class TieGroups(NamedTuple):
         return positions - xp.astype(self.start, xp.float64)
 
 
-class Ties(NamedTuple):
+class TiesOfBatch(NamedTuple):
     """Whether the lists of a batch may have ties, and the groups if so.
 
     Without ties, `groups` holds other numbers, which nothing may read.

@@ -1,7 +1,11 @@
 """Exact ranks among any number of candidates, in bounded memory.
 
 The rank of a relevant item is one plus the number of candidates with a higher score.
-This number, like the number of ties, adds up over chunks of the candidates.
+This number, like the number of ties, adds up over chunks of the candidates. For
+example, the limit of a relevant item is its score, 0.5, and the candidates score 0.9,
+0.5 (the item itself), 0.5 and 0.7, of which the last one is excluded. One is above the
+limit, and two are tied with it. Therefore, the rank is 2 or 3. The excluded candidate
+gets the lowest score, which means that it was not retrieved.
 """
 
 from __future__ import annotations
@@ -51,16 +55,17 @@ def rank_all(
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
     blocks = []
     for start in range(0, len(by_number), batch_size):
-        numbers = by_number[start : start + batch_size]
-        inputs, items = rows_of(queries, numbers), relevant.of(numbers)
-        blocks.append(Block(inputs, items, candidates, scores, numbers, ranks, depth))
+        rows = by_number[start : start + batch_size]
+        inputs, items = rows_of(queries, rows), relevant.of(rows)
+        blocks.append(Block(inputs, items, candidates, scores, rows, ranks, depth))
 
     waiting = blocks
     for _ in range(2):
         for chunk in candidates.chunks():
             for block in waiting:
                 block.add(scores.of_block(block.queries, chunk), chunk)
-            progress(chunk.size)
+            if waiting is blocks:  # in the first pass
+                progress(chunk.size)
         # The score of a relevant item may differ in its last bits from the first one.
         waiting = [block for block in waiting if block.starts_again()]
         if not waiting:
@@ -118,6 +123,7 @@ class Block:
 
     The score of a relevant item, its limit, is computed before the chunks are read. If
     the chunk with the item yields a different score, this block starts again with it.
+    `add` counts the candidates of each chunk, and `finish` those of NaN.
     """
 
     def __init__(
@@ -126,11 +132,11 @@ class Block:
         relevant: RelevantItems,
         candidates: Candidates,
         scores: DotProducts,
-        numbers: np.ndarray,
+        query_rows: np.ndarray,
         ranks: Ranks,
         depth: Depth,
     ) -> None:
-        """`ranks` holds the counts of all queries, `numbers` the rows of these."""
+        """`ranks` holds the counts of all queries, `query_rows` those of this block."""
         # The columns down to the last one with a rank: other blocks may need more.
         used = np.flatnonzero(relevant.is_ranked.any(axis=0)).max(initial=0) + 1
         self._ids, self._is_ranked = (
@@ -138,7 +144,7 @@ class Block:
             relevant.is_ranked[:, :used],
         )
         self.queries, self._scores = queries, scores
-        self._numbers, self._ranks, self._depth = numbers, ranks, depth
+        self._query_rows, self._ranks, self._depth = query_rows, ranks, depth
         self._num_candidates = candidates.number
         self._relevant = Pairs.of(self._ids, self._is_ranked)
         self._excluded = Pairs.of(relevant.exclude, relevant.exclude >= 0)
@@ -150,11 +156,11 @@ class Block:
 
     def _reset(self) -> None:
         ranks, self._seen = self._ranks, self._limits.copy()
-        for counts in (ranks.above, ranks.tied, *ranks.tied_before.values()):
-            counts[self._numbers] = 0
-        ranks.num_nan[self._numbers] = 0
-        ranks.num_retrieved[self._numbers] = self._num_candidates
-        self.highest = HighestCandidates(self._numbers, self._depth)
+        for each in (ranks.above, ranks.tied, *ranks.tied_before.values()):
+            each[self._query_rows] = 0
+        ranks.num_nan[self._query_rows] = 0
+        ranks.num_retrieved[self._query_rows] = self._num_candidates
+        self.highest = HighestCandidates(self._query_rows, self._depth)
 
     def add(self, scores: Array, chunk: Chunk) -> None:
         """Counts the candidates of a chunk, with the scores `[B, C]`."""
@@ -168,12 +174,12 @@ class Block:
             if not is_finite:
                 self._scores.require_finite(self.queries, chunk.inputs, scores)
             excluded = self._excluded.within(chunk.start, chunk.size)
-            numbers = scores = _without(excluded, scores, chunk.start)
+            comparable = scores = _without(excluded, scores, chunk.start)
             if not is_finite or len(excluded.rows):
-                numbers = self._numbers_of(scores)
+                comparable = self._note_missed_and_nan(scores)
 
-            above, not_below = counts(numbers, self._limits)
-            rows, columns = self._numbers, slice(self._limits.shape[1])
+            above, not_below = counts_above(comparable, self._limits)
+            rows, columns = self._query_rows, slice(self._limits.shape[1])
             self._ranks.above[rows, columns] += above
             self._ranks.tied[rows, columns] += not_below - above
             for order in self._ranks.tied_before:
@@ -207,15 +213,15 @@ class Block:
             )
             self._seen[rows, columns] = seen
 
-    def _numbers_of(self, scores: Array) -> Array:
+    def _note_missed_and_nan(self, scores: Array) -> Array:
         """Counts NaN and what was not retrieved; the scores, with -inf for NaN."""
         lowest = lowest_score(scores)
         missed = xp.count_nonzero(xp.equal(scores, lowest))
-        self._ranks.num_retrieved[self._numbers] -= _integers(missed)
+        self._ranks.num_retrieved[self._query_rows] -= _integers(missed)
         if not xp.is_floating(scores):
             return scores
         is_nan = xp.isnan(scores)
-        self._ranks.num_nan[self._numbers] += _integers(xp.count_nonzero(is_nan))
+        self._ranks.num_nan[self._query_rows] += _integers(xp.count_nonzero(is_nan))
         return xp.select(~is_nan, scores, lowest)
 
     def _count_before(
@@ -230,7 +236,7 @@ class Block:
         chosen = np.asarray(xp.take(scores, rows)) if len(rows) else ()
         before, ids = self._ranks.tied_before[order], self._ids
         for row, of_row in zip(rows, chosen, strict=True):
-            query, limits = self._numbers[row], self._limits[row]
+            query, limits = self._query_rows[row], self._limits[row]
             for limit in np.unique(limits[has_ties[row]]):
                 is_tied, has_limit = (
                     np.isnan(each) if np.isnan(limit) else each == limit
@@ -252,17 +258,17 @@ class Block:
 
     def finish(self) -> None:
         """Completes the counts: NaN ranks below every number."""
-        ranks, rows, limits = self._ranks, self._numbers, self._limits
+        ranks, rows, limits = self._ranks, self._query_rows, self._limits
         columns = slice(limits.shape[1])
         is_missed, is_nan = limits == lowest_score(limits), np.isnan(limits)
         ranks.retrieved[rows, columns] = self._is_ranked & ~is_missed
         num_nan = ranks.num_nan[rows, np.newaxis]
         num_numbers = ranks.num_retrieved[rows, np.newaxis] - num_nan
-        for counts, of_nan in ((ranks.above, num_numbers), (ranks.tied, num_nan)):
-            counts[rows, columns] = np.where(is_nan, of_nan, counts[rows, columns])
+        for each, of_nan in ((ranks.above, num_numbers), (ranks.tied, num_nan)):
+            each[rows, columns] = np.where(is_nan, of_nan, each[rows, columns])
 
 
-def counts(scores: Array, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def counts_above(scores: Array, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How many scores of each row are above each limit `[B, M]`, and not below it."""
     number = limits.shape[1]
     limits = xp.in_library(xp.library_of(scores), limits)

@@ -40,7 +40,7 @@ def values_of_ranks(
         chosen = tuple(measures[number] for number in numbers)
         cutoffs = [measure.k for measure in chosen]
         down_to, lengths = 0, np.full(len(num_items), num_relevant)
-        if None in cutoffs:
+        if None in cutoffs:  # then formulas read more than the relevant items
             down_to = min(num_candidates, max(num_relevant, *(k or 0 for k in cutoffs)))
             lengths += down_to + np.where(ranks.retrieved, ranks.tied, 0).sum(axis=1)
         by_length = np.argsort(lengths, kind="stable")

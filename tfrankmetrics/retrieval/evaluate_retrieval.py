@@ -12,7 +12,7 @@ import numpy as np
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums, with_num_items
-from tfrankmetrics.evaluation.evaluate_rows import by_query
+from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.batches import is_dataset
 from tfrankmetrics.inputs.facts import Facts
@@ -275,7 +275,7 @@ class Retrieval:
             if query_weights is not None:
                 columns["sample_weight"] = query_weights[highest.rows]
             queries = highest.queries(len(relevant.ids))
-            values[is_of_items], weights[is_of_items] = by_query(
+            values[is_of_items], weights[is_of_items] = values_of_queries(
                 of_items, queries, columns, drop_unjudged=False, sums=sums
             )
         return request.result(values, weights, slices, totals=sums.values())

@@ -133,6 +133,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         warn_if_signed(facts, "leave padding out", least=MANY_OF_SLICE)
         sums = self.sums_of_all(accumulator)
         values = [*means_of_sums(sums), float(sums.num_queries)]
+        # The last key is that of the number of queries, if it is wanted.
         return dict(zip(self._keys, values, strict=False))
 
     def query(self, element: metric_types.StandardMetricInputs) -> tuple[_Query, int]:
@@ -208,6 +209,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         if "scores" in lists.arrays:
             scores = np.concatenate([np.ravel(query.scores) for query in waiting])
             accumulator.facts += Facts.of_scores(scores)
+        # TFMA makes a combiner for each slice, so that there is one slice here.
         return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in numbers))
 
 
