@@ -32,7 +32,7 @@ def rank_by_score(
     first_query: Array | int,
     items_at: Callable[[Array], Items],
     gain_of: Callable[[ItemGain], Array],
-    judged_retrieved: Array,
+    retrieved: Array,
     judged_of: Callable[[Array], Array] = lambda where: where,
 ) -> tuple[Items, TiesOfBatch | None]:
     """The items at ranks 1 ... D, and their ties unless these are broken.
@@ -46,7 +46,7 @@ def rank_by_score(
         first_query: Number of queries ranked before these.
         items_at: A function from the positions of items, `[B, D]`, to these items.
         gain_of: A function from a gain to the gain of each item, `[B, N]`.
-        judged_retrieved: Which judged items were retrieved, bool `[B, J]`.
+        retrieved: Which judged items were retrieved, bool `[B, J]`.
         judged_of: A function from a boolean for each item, `[B, N]`, to a boolean for
             each judged item, `[B, J]`.
     """
@@ -86,9 +86,7 @@ def rank_by_score(
         no_sizes = None
         if is_cut:
             no_sizes = xp.zeros(xp.shape(order)[:1], xp.float64, like=order)
-        return ranked, TieGroups(
-            order, order, judged_retrieved if is_cut else None, no_sizes
-        )
+        return ranked, TieGroups(order, order, retrieved if is_cut else None, no_sizes)
 
     ranked, groups = xp.cond(may_exist, find, skip)
     return ranked, TiesOfBatch(may_exist, groups)
