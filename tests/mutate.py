@@ -42,7 +42,15 @@ TESTS += ["conventions", "declarations", "own_metrics", "recommendation", "pitfa
 TESTS += ["graph", "keras", "state", "saved", "loading", "trec", "backends"]
 TESTS += ["tf_ranking_values", "tie_range", "names", "judged", "propensity"]
 TESTS += ["retrieval", "two_towers", "compare", "decisions", "runs", "slices"]
-TESTS += ["callbacks", "arrays", "items", "mistakes", "tables", "explain"]
+TESTS += [
+    "callbacks",
+    "backend_callbacks",
+    "arrays",
+    "items",
+    "mistakes",
+    "tables",
+    "explain",
+]
 DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "compute", "evaluation", "retrieval"]
 DEFAULT_TARGETS += ["comparison", "columns", "results", "callbacks"]
 
