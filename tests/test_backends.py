@@ -35,7 +35,7 @@ def test_a_backend_that_fails_to_load_raises():
 def test_a_backend_without_training_raises(monkeypatch):
     import keras
 
-    @tfr.metric("hits_of_backend", formula=hits, gain=tfr.BinaryGain, range=(0, 9))
+    @tfr.metric("of_no_backend", formula=hits, gain=tfr.BinaryGain, range=(0, 9))
     class Hits(tfr.TopKMetric):
         relevance_threshold: float = 1.0
 
