@@ -96,7 +96,7 @@ def labels_for(name, labels):
     return np.stack([labels, second], axis=-1)
 
 
-# Functions to test beside the choices of an option.
+# Functions to test in addition to the choices of an option.
 FUNCTIONS = {"gain": plus_one, "discount": inverse_rank}
 # Options that have their own tests.
 TESTED_ELSEWHERE = {"ties", "seed", "empty", "zero_weight"}

@@ -13,7 +13,7 @@ if IS_TENSORFLOW:
     keras = tf.keras
 else:
     import keras as keras
-# Keras 2 beside the current TensorFlow, or with TensorFlow 2.15, lacks some methods.
+# Keras 2 lacks some methods, with the current TensorFlow and with TensorFlow 2.15.
 IS_KERAS_3 = not hasattr(keras, "__internal__")
 
 ONLY_TENSORFLOW = pytest.mark.skipif(not IS_TENSORFLOW, reason="of TensorFlow")

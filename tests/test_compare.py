@@ -326,7 +326,7 @@ def test_queries_whose_weights_alone_differ_matter_to_the_swaps():
 @pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
 @pytest.mark.parametrize("number", [9, 40])
 def test_a_p_value_does_not_depend_on_the_other_metrics(test, number):
-    """With 9 queries that differ, all swaps are enumerated, also beside the others."""
+    """With 9 queries that differ, all swaps are enumerated, even if others do not differ."""
     rng = np.random.default_rng(1)
     first, second = rng.random((2, 60))
     second[number:] = first[number:]

@@ -30,7 +30,7 @@ def read(explanation, column):
 
 
 def assert_adds_up(explanation, value):
-    """The value is that of `evaluate`, and the ranks add up to it."""
+    """The value equals that of `evaluate`, and the contributions add up to it."""
     assert explanation.value == pytest.approx(value, rel=1e-14, abs=1e-14, nan_ok=True)
     running = read(explanation, "running value")
     if not math.isnan(value) and len(running):

@@ -267,7 +267,7 @@ def test_a_tenth_of_the_relevant_items_is_too_many_to_exclude(
     assert bool(messages) == warns
 
 
-# Scores of NaN, beside the table of mistakes
+# Scores that are NaN, in addition to the table of mistakes
 
 
 ONE_HIT = [[1, 0, 0, 0, 0]] * 4  # the relevant one of five tied items

@@ -2,8 +2,8 @@
 
 A metric takes an option by declaring a field of one of these types. The functions that
 take metrics by name accept all options, as `Options`. `rules.py` checks values by these
-types. The defaults stand in the classes; `make_measure` applies them, where neither the
-user nor a convention states another value.
+types. Each metric's class declares the defaults of its options. `make_measure` applies
+a default unless the user or a convention sets another value.
 
 To add an option:
 

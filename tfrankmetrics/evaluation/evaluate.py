@@ -169,7 +169,7 @@ def evaluate_batches(
     numbers, order = IdNumbers(), []
     for y_true, y_pred, sample_weight, mask, queries in batches:
         request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
-        if request.data.inputs == "ids":
+        if request.data.inputs == "ids" and not is_whole:  # else `read` numbers them
             y_true, y_pred = as_integer_ids(y_true, y_pred, numbers)
         lists = request.read(y_true, y_pred, sample_weight, mask)
         lists.require_valid_values()
@@ -180,6 +180,8 @@ def evaluate_batches(
                 y_true, request.reads_judgments, is_complete=is_whole
             )
         facts += lists.facts(y_true, mask, request.label_rules)
+        if is_whole:
+            _report_mistakes(facts, request, "pass mask=labels >= 0")
         end = number + int(lists.num_queries)
         order.append(np.arange(number, end) if queries is None else queries)
         of_batch = request.measures, lists, sums, order[-1], number
@@ -187,15 +189,20 @@ def evaluate_batches(
         number = end
     if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
-    remedy = 'pass {"labels": labels, "mask": labels >= 0}'
-    refuse_signed_labels(facts, "pass mask=labels >= 0" if is_whole else remedy)
-    warn_of(facts, Asked(request.label_rules))
+    if not is_whole:
+        _report_mistakes(facts, request, 'pass {"labels": labels, "mask": labels >= 0}')
     in_order = np.argsort(np.concatenate(order))
     values, weights = (
         np.concatenate(each, axis=1)[:, in_order] for each in zip(*parts, strict=True)
     )
     slices = request.slices_of_queries(number)
     return request.result(values, weights, slices, totals=sums.values())
+
+
+def _report_mistakes(facts: Facts, request: Request, remedy: str) -> None:
+    """Raises ValueError for signed labels, and warns of other mistakes."""
+    refuse_signed_labels(facts, remedy)
+    warn_of(facts, Asked(request.label_rules))
 
 
 def _values_and_weights(

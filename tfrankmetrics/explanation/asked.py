@@ -1,4 +1,4 @@
-"""The metric that is explained, and the one that is shown beside it."""
+"""The metric to explain, and a second one to compare it with."""
 
 from __future__ import annotations
 

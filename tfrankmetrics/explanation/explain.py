@@ -105,7 +105,7 @@ def explain(
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
     Returns:
-        An `Explanation`, whose `value` is that of `evaluate` with `per_query=True`,
+        An `Explanation`. Its `value` equals that of `evaluate` with `per_query=True`,
         apart from rounding. It prints as a table, and provides `to_pandas()`,
         `to_markdown()` and `to_latex()`.
 

@@ -133,7 +133,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         warn_if_signed(facts, "leave padding out", least=MANY_OF_SLICE)
         sums = self.sums_of_all(accumulator)
         values = [*means_of_sums(sums), float(sums.num_queries)]
-        # The last key is that of the number of queries, if it is wanted.
+        # Without `num_queries`, there is no key for the last value.
         return dict(zip(self._keys, values, strict=False))
 
     def query(self, element: metric_types.StandardMetricInputs) -> tuple[_Query, int]:
