@@ -36,12 +36,12 @@ def test_a_backend_without_training_raises(monkeypatch):
     import keras
 
     @tfr.metric("of_no_backend", formula=hits, gain=tfr.BinaryGain, range=(0, 9))
-    class Hits(tfr.TopKMetric):
+    class OfNoBackend(tfr.TopKMetric):
         relevance_threshold: float = 1.0
 
     monkeypatch.setattr(keras.backend, "backend", lambda: "openvino")
     with pytest.raises(RuntimeError, match=r"trains models. Received.*'openvino'"):
-        Hits()
+        OfNoBackend()
 
 
 def hits(lists, relevance):
