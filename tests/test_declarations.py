@@ -577,16 +577,16 @@ def test_retrieval_computes_a_metric_of_ones_own(declarations):
     def discounted_hits(lists, relevance):
         return lists.sum_to_cutoffs(lists.expected(relevance) * 0.5**lists.ranks)
 
-    @tfr.metric("hits_test", formula=discounted_hits, gain=tfr.BinaryGain)
+    @tfr.metric("halved_hits", formula=discounted_hits, gain=tfr.BinaryGain)
     class DiscountedHits(tfr.TopKMetric):
         """Hits, discounted by a half at each rank."""
 
         relevance_threshold: float = 1.0
 
     vectors = [[4.0], [3.0], [2.0], [1.0]]
-    metrics, relevant = [DiscountedHits(), "hits_test@3"], [0, 1, 3]
+    metrics, relevant = [DiscountedHits(), "halved_hits@3"], [0, 1, 3]
     found = tfr.evaluate_retrieval(
         [[1.0]] * 3, vectors, relevant, metrics, per_query=True
     )
-    assert found["hits_test"].tolist() == [1 / 2, 1 / 4, 1 / 16]
-    assert found["hits_test@3"].tolist() == [1 / 2, 1 / 4, 0]
+    assert found["halved_hits"].tolist() == [1 / 2, 1 / 4, 1 / 16]
+    assert found["halved_hits@3"].tolist() == [1 / 2, 1 / 4, 0]
