@@ -167,8 +167,8 @@ def require_found(case: Case, evaluate) -> None:
     """Requires that a call warns of the mistake, and is silent about valid data."""
     messages = messages_of(lambda: evaluate(case.data))
     assert any(re.search(case.message, each) for each in messages), (
-        "see MISTAKES in tfrankmetrics/inputs/mistakes.py, the facts that it reads in "
-        f"facts.py, and CASES in tests/mistake_table.py: {messages}"
+        "see MISTAKES in tfrankmetrics/inputs/mistakes.py, and CASES in "
+        f"tests/mistake_table.py: {messages}"
     )
     assert messages_of(lambda: evaluate(case.valid)) == []
 

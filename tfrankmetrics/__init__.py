@@ -12,20 +12,20 @@ Each name is imported when it is first used, and TensorFlow only when it is need
 `__init__.pyi` shows type checkers and editors where they come from. Tests enforce three
 rules:
 
-*   Outside of `keras/` and `tfma/`, only `arrays/tensorflow.py`,
-    `inputs/read_tensors.py` and `compute/graph_calls.py` import TensorFlow when they
-    are imported. Only `arrays/jax.py` and `compute/jax_calls.py` import JAX.
+*   Outside of `keras/` and `tfma/`, only `arrays/tensorflow.py` and
+    `inputs/read_tensors.py` import TensorFlow when they are imported, and only
+    `arrays/jax.py` imports JAX.
 *   A metric's class does not know Keras. Its objects are of its twin, a subclass that
     `keras/twin.py` makes with the first object; therefore use `isinstance(metric,
     NDCG)` instead of `type(metric) is NDCG`. `hooks.py` is the only connection.
-*   Keras must find the classes when it loads a model: `keras/registration.py` registers
+*   Keras must find the classes when it loads a model: `keras/backends.py` registers
     them when Keras is imported.
 """
 
 import importlib
 
 from tfrankmetrics import hooks
-from tfrankmetrics.keras import backends, registration, twin
+from tfrankmetrics.keras import backends, twin
 
 __version__ = "0.1.0"
 
@@ -122,5 +122,5 @@ def __dir__() -> list[str]:
     return [*__getattr__("__all__"), "__version__"]  # type: ignore[misc]
 
 
-hooks.class_of_objects, hooks.register = twin.twin_of, registration.register
-registration.register_soon()
+hooks.class_of_objects, hooks.register = twin.twin_of, backends.register
+backends.register_soon()

@@ -49,7 +49,12 @@ class ItemData:
         """
         if isinstance(data, cls):
             return data
-        found = cls._read(*_ids_and_values(data))
+        ids, values = None, data
+        if isinstance(data, Mapping):
+            ids, values = tuple(data), list(data.values())
+        elif hasattr(data, "index") and hasattr(data, "to_numpy"):  # of pandas
+            ids, values = tuple(data.index.tolist()), data.tolist()
+        found = cls._read(ids, values)
         if found is None and _are_pairs(data):  # data by id as they were saved
             ids = tuple(tuple(i) if isinstance(i, list) else i for i, _ in data)
             found = cls._read(ids, [value for _, value in data])
@@ -128,15 +133,6 @@ class ItemData:
         if self.names:
             values = [self.names[code] for code in values]
         return as_config(self.ids, values)
-
-
-def _ids_and_values(data: Any) -> tuple[tuple[Hashable, ...] | None, Any]:
-    """The ids of items, from a dict or a Series, and their values."""
-    if isinstance(data, Mapping):
-        return tuple(data), list(data.values())
-    if hasattr(data, "index") and hasattr(data, "to_numpy"):
-        return tuple(data.index.tolist()), data.tolist()
-    return None, data
 
 
 def as_config(ids: Sequence[Hashable] | None, values: Sequence[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 NO_OTHER_NAMES: Mapping[str, str] = types.MappingProxyType({})
@@ -62,7 +62,11 @@ def rule_of(annotation: Any) -> Rule:
     """The rule for the values of an option with this type."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        return _narrowed(rule_of(parts[0]), parts[1:])
+        rule = rule_of(parts[0])
+        added = next((each for each in parts[1:] if isinstance(each, Rule)), None)
+        if added is None:
+            return rule
+        return Rule(added.words, lambda value: rule.holds(value) and added.holds(value))
     if origin is Literal:
         return Rule(
             f"one of {listed(parts)}",
@@ -70,7 +74,12 @@ def rule_of(annotation: Any) -> Rule:
             parts,
         )
     if origin in (typing.Union, types.UnionType):
-        return _any_of([rule_of(part) for part in parts])
+        rules = [rule_of(part) for part in parts]
+        return Rule(
+            ", or ".join(rule.words for rule in rules),
+            lambda value: any(rule.holds(value) for rule in rules),
+            tuple(choice for rule in rules for choice in rule.choices),
+        )
     if origin is collections.abc.Callable:
         return Rule("a function of a tensor", callable)
     if hasattr(annotation, "words"):  # a class that checks the data of users
@@ -82,22 +91,6 @@ def rule_of(annotation: Any) -> Rule:
             f"Received: {annotation!r}."
         )
     return _RULES[annotation]
-
-
-def _narrowed(rule: Rule, metadata: Iterable[Any]) -> Rule:
-    """A rule and the one that an Annotated type adds to it, if any."""
-    added = next((each for each in metadata if isinstance(each, Rule)), None)
-    if added is None:
-        return rule
-    return Rule(added.words, lambda value: rule.holds(value) and added.holds(value))
-
-
-def _any_of(rules: Sequence[Rule]) -> Rule:
-    return Rule(
-        ", or ".join(rule.words for rule in rules),
-        lambda value: any(rule.holds(value) for rule in rules),
-        tuple(choice for rule in rules for choice in rule.choices),
-    )
 
 
 _RULES = {

@@ -7,7 +7,7 @@ import functools
 import itertools
 import sys
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,35 +94,33 @@ def _check_arrays(declaration: Declaration) -> None:
 
 
 @functools.cache
-def _check(declaration: Declaration, library: Library) -> None:
-    """Raises TypeError for a formula that is wrong in this library."""
+def _check(declaration: Declaration, library: Library) -> np.ndarray | None:
+    """Raises TypeError for a formula that is wrong in this library.
+
+    Returns the values of one list; None if only TensorFlow computes them.
+    """
     if library == "numpy":
         try:
-            _try(declaration, library="numpy")
+            return _try(declaration, library="numpy")
         except _FormulaError:
             if "tensorflow" not in sys.modules:
                 raise
             declaration.needs_tensors = True
-        return
+            return None
     if library != "tensorflow" and declaration.needs_tensors:
         raise TypeError(
             f"The formula of `{declaration.name}` must use `lists.xp`, so that "
             f"{library} can compute it. Received: a formula that only TensorFlow "
             "computes, and Keras with another backend."
         )
-    value = _try(declaration, library=library)
-    if declaration.needs_tensors:
-        return
-    if declaration.reads_items:
-        of_arrays = _try_items(declaration, "numpy")
-    else:
-        of_arrays = _values(declaration, "numpy", [LABELS], [SCORES])
-    if not _are_close(value, of_arrays):
+    value, of_arrays = _try(declaration, library=library), _check(declaration, "numpy")
+    if of_arrays is not None and not _are_close(value, of_arrays):
         raise TypeError(
             f"The value of `{declaration.name}` must be the same in NumPy and in "
             f"{library}. Received: {of_arrays.ravel()} and {value.ravel()}, for "
             f"the labels {LABELS}. Write the formula with `lists.xp`."
         )
+    return value
 
 
 def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
@@ -132,28 +130,22 @@ def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
     values = functools.partial(_values, declaration, library)
     try:
         value = values([LABELS], [SCORES])
-        for check in (
-            _require_gains_and_columns,
-            _require_no_padding,
-            _require_single_lists,
-            _require_no_cutoff_at_the_end,
-            _require_numbers,
-            _require_range,
-            _require_value_without_results,
-        ):
-            check(declaration, value, values)
-        if "expected" in typing.get_args(declaration.types["ties"]):
-            _require_exact_ties(declaration, values)
-    except _TrialError as error:
-        raise TypeError(str(error)) from None
-    except Exception as error:
+        errors = itertools.chain(
+            _errors_of_functions(declaration),
+            _errors_of_other_lists(declaration, value, values),
+            _errors_of_declaration(declaration, value, values),
+        )
+        error = next(errors, None)
+    except Exception as raised:
         raise _FormulaError(
             f"The formula and the gain of `{declaration.name}` must compute the values "
             f"of lists. Received, for a list of {len(LABELS)} items: "
-            f"{type(error).__name__}: {str(error).rstrip('.')}. "
+            f"{type(raised).__name__}: {str(raised).rstrip('.')}. "
             "help(tfrankmetrics.RankedLists) describes the attributes for formulas, "
             "such as lists.expected(gain), the gains at each rank."
-        ) from error
+        ) from raised
+    if error is not None:
+        raise TypeError(error)
     return value
 
 
@@ -197,13 +189,7 @@ class _FormulaError(TypeError):
     """A formula that fails."""
 
 
-class _TrialError(Exception):
-    """A value that violates a rule, rather than a formula that fails."""
-
-
-def _require_gains_and_columns(
-    declaration: Declaration, value: np.ndarray, values: Values
-) -> None:
+def _errors_of_functions(declaration: Declaration) -> Iterator[str]:
     """Tries the functions with NumPy's arrays, which those of TensorFlow read, too."""
     labels = np.array([LABELS])
     if declaration.has_subtopics:
@@ -214,14 +200,14 @@ def _require_gains_and_columns(
     measure = make_measure(declaration)
     gains = measure.gain(ranked.judged)
     if not _is_float64(gains, [(1, len(LABELS))]):
-        raise _TrialError(
+        yield (
             f"The gain of `{declaration.name}` must return a float64 number for each "
             f"item, [B, D], in this case {(1, len(LABELS))}. Received: {gains!r}."
         )
     for column in declaration.by_rank:
         of_ranks = measure.by_rank(column, ranked)
         if not _is_float64(of_ranks, [(1, len(LABELS)), (len(LABELS),)]):
-            raise _TrialError(
+            yield (
                 f"The column {column!r} in `by_rank` of `{declaration.name}` must be a "
                 "float64 number for each rank, [B, D] or [D], in this case "
                 f"{(1, len(LABELS))}. Received: {of_ranks!r}."
@@ -233,53 +219,38 @@ def _is_float64(array: Any, shapes: Sequence[tuple[int, ...]]) -> bool:
     return is_float64 and tuple(array.shape) in shapes
 
 
-def _require_no_padding(
+def _errors_of_other_lists(
     declaration: Declaration, value: np.ndarray, values: Values
-) -> None:
+) -> Iterator[str]:
+    """Adds padding, a second list and a cutoff at the end, which change no value."""
     padded = values([[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
     if not _are_close(value, padded):
-        raise _TrialError(
+        yield (
             f"The value of `{declaration.name}` must not depend on padding. Received: "
             f"{value} for the labels {LABELS}, and {padded} with two more items of "
             "padding. Set the gain of padding to 0, as in items.xp.where(items.valid, "
             "gains, 0), and do not count items where lists.ranked.valid is False."
         )
-
-
-def _require_single_lists(
-    declaration: Declaration, value: np.ndarray, values: Values
-) -> None:
     with_other = values([LABELS, OTHER_LABELS], [SCORES, SCORES])
     if not _are_close(value, with_other[:, :1]):
-        raise _TrialError(
+        yield (
             f"The value of `{declaration.name}` must not depend on the other lists of "
             f"a batch. Received: {value} for a list alone, and {with_other[:, :1]} "
             "together with a second one. Reduce over the ranks of each list, with "
             "axis=1."
         )
-
-
-def _require_no_cutoff_at_the_end(
-    declaration: Declaration, value: np.ndarray, values: Values
-) -> None:
-    cutoffs = (len(LABELS), None)
-    at_the_end, whole = values([LABELS], [SCORES], cutoffs)
+    at_the_end, whole = values([LABELS], [SCORES], (len(LABELS), None))
     if not _are_close(at_the_end, whole):
-        raise _TrialError(
+        yield (
             f"Without a cutoff, the value of `{declaration.name}` must equal the value "
             f"at the cutoff k={len(LABELS)}, for a list of {len(LABELS)} items. "
             f"Received: {whole} without a cutoff, and {at_the_end} with it. `lists.k` "
             "is infinite without one: use lists.xp.minimum(lists.k, "
             "lists.num_retrieved[:, None])."
         )
-
-
-def _require_numbers(
-    declaration: Declaration, value: np.ndarray, values: Values
-) -> None:
     without = values([[0.0] * 4, [-1.0] * 4], [SCORES, SCORES])
     if not np.isfinite(without).all():
-        raise _TrialError(
+        yield (
             f"The value of `{declaration.name}` must be a number for each list. "
             f"Received: {without[:, 0]} for the labels {[0.0] * 4}, and "
             f"{without[:, 1]} for a list of padding. Use "
@@ -287,43 +258,38 @@ def _require_numbers(
         )
 
 
-def _require_range(declaration: Declaration, value: np.ndarray, values: Values) -> None:
+def _errors_of_declaration(
+    declaration: Declaration, value: np.ndarray, values: Values
+) -> Iterator[str]:
+    """Compares values with the range and the other facts that are declared.
+
+    The value of tied items is compared with the mean over all their permutations.
+    """
     lowest, highest = declaration.range
     if not ((value >= lowest - 1e-9) & (value <= highest + 1e-9)).all():
-        raise _TrialError(
+        yield (
             f"The value of `{declaration.name}` must be in its range, "
             f"{declaration.range}. Received: {value.ravel()} for the labels {LABELS}. "
             "Declare the range, as in range=(0, math.inf), or correct the formula."
         )
-
-
-def _require_value_without_results(
-    declaration: Declaration, value: np.ndarray, values: Values
-) -> None:
     declared = declaration.without_results
     found = values([LABELS], [[-np.inf] * len(LABELS)])
     if declared is not None and not np.allclose(found, declared):
-        raise _TrialError(
+        yield (
             f"The value of `{declaration.name}` without results must be the declared "
             f"one, {declared}. Received: {found.ravel()}, for a list in which no item "
             "was retrieved. Declare the value as `without_results`, or None if such a "
             "list has no value."
         )
-
-
-def _are_close(one: np.ndarray, other: np.ndarray) -> bool:
-    return np.allclose(one, other, rtol=1e-9, equal_nan=True)
-
-
-def _require_exact_ties(declaration: Declaration, values: Values) -> None:
-    """Compares the value of tied items with the mean over all their permutations."""
+    if "expected" not in typing.get_args(declaration.types["ties"]):
+        return
     orders = np.array(list(itertools.permutations(LABELS)))
     by_order = values(orders, [SCORES] * len(orders))
     mean = np.mean(by_order, axis=1, keepdims=True)
     tied = values([LABELS], [[1.0] * len(LABELS)])
     where = " at the cutoffs 1, 2 and none" if declaration.has_cutoff else ""
     if not _are_close(tied, mean):
-        raise _TrialError(
+        yield (
             "With ties='expected', a value must be the mean over all permutations of "
             f"the tied items. Received: `{declaration.name}` of tied items with the "
             f"labels {LABELS} is {tied.tolist()}{where}, and its mean over all "
@@ -331,6 +297,10 @@ def _require_exact_ties(declaration: Declaration, values: Values) -> None:
             "use `first_relevant`, `relevant_down_to` or `first_stop` of RankedLists, "
             'or declare in the class ties: Literal["stable", "random"] = "stable".'
         )
+
+
+def _are_close(one: np.ndarray, other: np.ndarray) -> bool:
+    return np.allclose(one, other, rtol=1e-9, equal_nan=True)
 
 
 def _values(

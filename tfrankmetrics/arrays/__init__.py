@@ -79,7 +79,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from tfrankmetrics.arrays import numpy
-from tfrankmetrics.tensorflow_version import require_tensorflow
+from tfrankmetrics.installation import require_tensorflow
 
 Array = Any  # of NumPy, TensorFlow or JAX
 Library = Literal["numpy", "tensorflow", "jax"]

@@ -27,7 +27,7 @@ from tfrankmetrics.beam.combiners import (
     TableCombiner,
 )
 from tfrankmetrics.beam.row_values import Columns, names_of_slices, require_names
-from tfrankmetrics.compute.exact_sums import require_no_order
+from tfrankmetrics.compute.workers import require_no_order
 from tfrankmetrics.evaluation.evaluate_run import (
     MissingQueries,
     Policies,

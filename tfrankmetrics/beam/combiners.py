@@ -18,8 +18,13 @@ import numpy as np
 from tfrankmetrics.beam.row_values import kind_of
 from tfrankmetrics.columns.read_column import exact_scores
 from tfrankmetrics.columns.slices import in_order
-from tfrankmetrics.compute.exact_sums import Sums, means_of_sums
-from tfrankmetrics.compute.workers import Accumulator, Combiner, Evaluated
+from tfrankmetrics.compute.workers import (
+    Accumulator,
+    Combiner,
+    Evaluated,
+    Sums,
+    means_of_sums,
+)
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.evaluation.evaluate_run import (
     Policies,
@@ -34,9 +39,9 @@ from tfrankmetrics.evaluation.evaluate_run import (
 )
 from tfrankmetrics.evaluation.join import PairTable, match_pairs, pair_twice
 from tfrankmetrics.evaluation.rows_by_query import Queries, queries_of_codes
-from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.mistakes import (
     Asked,
+    Facts,
     LabelRules,
     refuse_signed_labels,
     warn,

@@ -13,15 +13,16 @@ from tfrankmetrics.callbacks.base_callback import Evaluation, Unit, output_of
 from tfrankmetrics.evaluation.evaluate import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.alignment import aligned
-from tfrankmetrics.inputs.batches import (
+from tfrankmetrics.inputs.parts_by_length import Batch
+from tfrankmetrics.inputs.structures import (
     batches_of,
     comes_in_batches,
+    flattened,
     is_dataset,
     refuse_unordered,
     require_end,
+    rows_of,
 )
-from tfrankmetrics.inputs.parts_by_length import Batch
-from tfrankmetrics.inputs.structures import flattened, rows_of
 from tfrankmetrics.keras.inference import MaskedArray, prediction_of
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.callbacks.base_callback import Evaluation, Unit
-from tfrankmetrics.inputs.batches import comes_in_batches
 from tfrankmetrics.inputs.mistakes import warn
-from tfrankmetrics.inputs.structures import as_arrays, size_of
+from tfrankmetrics.inputs.structures import as_arrays, comes_in_batches, size_of
 from tfrankmetrics.keras.inference import is_layer
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator

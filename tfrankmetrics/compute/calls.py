@@ -1,10 +1,14 @@
-"""Calls with arrays of NumPy, or of other libraries, which may compile them."""
+"""Calls with arrays of NumPy, and of TensorFlow and JAX, which may compile them.
+
+Whoever passes their arrays has imported these libraries; this module does not.
+"""
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from tfrankmetrics import arrays as xp
@@ -14,6 +18,9 @@ from tfrankmetrics.graphs import executing_eagerly
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure
 
+# Tracing a graph takes as long as some 20 calls without one.
+_CALLS_WITHOUT_GRAPH = 8
+
 
 def call_compiled(
     function: Callable,
@@ -21,27 +28,111 @@ def call_compiled(
     lists: Lists,
     first_query: Array | int,
 ) -> Any:
-    """`function(measures, lists, first_query)`; other libraries may compile it."""
-    library = xp.library_of(*lists.arrays.values())
-    needs_tensors = any(measure.declaration.needs_tensors for measure in measures)
-    if library == "numpy" and not needs_tensors:
-        with quiet(), _for_functions(measures):
+    """`function(measures, lists, first_query)`, which other libraries compile.
+
+    JAX compiles each call for the shapes of the lists; a call that it traces already is
+    compiled as part of what it traces. TensorFlow compiles frequent calls.
+    """
+    arrays = lists.arrays
+    library = xp.library_of(*arrays.values())
+    has_functions = any(callable(v) for each in measures for _, v in each.options)
+    if library == "numpy" and not any(m.declaration.needs_tensors for m in measures):
+        # A user's function may call JAX.
+        may_be_jax = "jax" in sys.modules and has_functions
+        with quiet(), xp.computing_in("jax") if may_be_jax else nullcontext():
             return function(measures, lists, first_query)
+    if library != "jax":
+        arrays = {name: xp.in_library("tensorflow", a) for name, a in arrays.items()}
+        lists = lists.with_arrays(arrays)
+    if has_functions:
+        # A compiled call would not notice that a user's function behaves differently.
+        return function(measures, lists, first_query)
+    others = tuple((n, v) for n, v in vars(lists).items() if n not in arrays)
     if library == "jax":
-        from tfrankmetrics.compute.jax_calls import call_with_jax
+        compiled = _compiled_by_jax(function, measures, type(lists), others)
+        return compiled(arrays, first_query)
+    signature = tuple((name, _spec(tensor)) for name, tensor in arrays.items())
+    calls = _tensor_calls(function, tuple(measures), type(lists), others, signature)
+    return calls(arrays, first_query)
 
-        return call_with_jax(function, measures, lists, first_query)
-    from tfrankmetrics.compute.graph_calls import call_with_tensors
 
-    return call_with_tensors(function, measures, lists, first_query)
+def _of_arrays(
+    function: Callable, measures: tuple[Measure, ...], lists_type: Any, others: tuple
+) -> Callable:
+    """The function, of the arrays of lists and the first query."""
+
+    def ranking_metrics(arrays: Mapping[str, Array], first_query: Array | int) -> Any:
+        return function(measures, lists_type(**arrays, **dict(others)), first_query)
+
+    return ranking_metrics
 
 
-def _for_functions(measures: tuple[Measure, ...]) -> AbstractContextManager:
-    """The context of a computation in which a user's function may call JAX."""
-    options = (value for measure in measures for _, value in measure.options)
-    if "jax" in sys.modules and any(map(callable, options)):
-        return xp.computing_in("jax")
-    return nullcontext()
+@functools.lru_cache(maxsize=64)
+def _compiled_by_jax(*call: Any) -> Callable:
+    return sys.modules["jax"].jit(_of_arrays(*call))
+
+
+def _spec(tensor: Any) -> Any:
+    """The tensor's type, with all sizes unknown except a last dimension of 1.
+
+    A graph that knows this dimension is faster.
+    """
+    tf = sys.modules["tensorflow"]
+
+    shape = [None] * tensor.shape.rank
+    if len(shape) > 1 and tensor.shape[-1] == 1:
+        shape[-1] = 1
+    return tf.TensorSpec(shape, tensor.dtype)
+
+
+class _TensorCalls:
+    """All calls with the same measures and dtypes: one graph serves all shapes.
+
+    Running op by op is many times slower than a graph, but starts at once. The results
+    are bitwise identical. Only a last dimension of 1 requires a separate graph.
+    """
+
+    def __init__(self, *call: Any) -> None:
+        *function, signature = call
+        self.number = 0
+        self.run = _of_arrays(*function)
+        self.signature = dict(signature)
+
+    def __call__(self, tensors: Mapping[str, Array], first_query: Array | int) -> Any:
+        tf = sys.modules["tensorflow"]
+
+        self.number += 1
+        run_eagerly = tf.config.functions_run_eagerly()  # as for any tf.function
+        if run_eagerly or self.number <= _CALLS_WITHOUT_GRAPH:
+            return self.run(tensors, first_query)
+        graph, options = self.graph
+        outputs = tf.raw_ops.PartitionedCall(
+            args=[*tf.nest.flatten(tensors), tf.cast(first_query, tf.int64)],
+            Tout=[tensor.dtype for tensor in graph.outputs],
+            f=graph,
+            config_proto=options,
+        )
+        return tf.nest.pack_sequence_as(graph.structured_outputs, outputs)
+
+    @functools.cached_property
+    def graph(self) -> tuple[Any, bytes]:
+        """The function for tensors of these types, and options to run it as written.
+
+        TensorFlow would rewrite some formulas, such as x / 3 to x * (1 / 3). The
+        results would then differ in their last bits from the ops run one by one, and
+        would not be faster.
+        """
+        tf = sys.modules["tensorflow"]
+
+        options = tf.compat.v1.ConfigProto()
+        options.graph_options.rewrite_options.disable_meta_optimizer = True
+        function = tf.function(self.run, autograph=False)
+        first_query = tf.TensorSpec([], tf.int64, name="first_query")
+        graph = function.get_concrete_function(self.signature, first_query)
+        return graph, options.SerializeToString()
+
+
+_tensor_calls = functools.lru_cache(maxsize=64)(_TensorCalls)
 
 
 def require_eager(function: str) -> None:

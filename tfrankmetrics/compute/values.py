@@ -1,8 +1,13 @@
-"""Each query's value and weight in each measure, and their weighted means.
+"""Each query's value and weight in each measure, their weighted means and sums.
 
 Here all paths meet: the Keras metrics, `evaluate`, `evaluate_rows`, retrieval and
 TensorFlow Model Analysis call `values_and_weights`, which ranks lists and calls the
 formulas.
+
+The state of a Keras metric is one array of pairs, float64 `[rows, 2]`, which adds up
+over batches, replicas and workers: `weighted_sums`. It has a row for each measure: the
+sums of weight * value and of weight. Rows for the exposure of the items follow, two
+items a row, for each metric with one value over all queries.
 """
 
 from __future__ import annotations
@@ -16,13 +21,12 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.read_column import first_index
-from tfrankmetrics.compute.exposures import Columns, columns_of_items
+from tfrankmetrics.compute.exposures import Columns, columns_of_items, exposures
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.options import ZeroWeight
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.ranking.ties import TieBreaking
 from tfrankmetrics.rules import shortened
 
 # How many items, or pairs of ids, TensorFlow reads at a time: enough to keep the cores
@@ -65,7 +69,12 @@ def _columns_of_lists(
     for (tie_breaking, zero_weight), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
         read = without_masked_items(zero_weight, lists)
-        ranked = _rank_to_cutoffs(read, cutoffs, tie_breaking, first_query)
+        # To share ranked lists, all cutoffs up to 10 are ranked equally deep.
+        deepest = cutoffs[-1] and max(cutoffs[-1], 10)
+        ranked = once_per_graph(
+            type(read).rank, read, deepest, tie_breaking, first_query
+        )
+        ranked = dataclasses.replace(ranked, cutoffs=cutoffs)
         # A formula returns the values at all cutoffs, so that it runs once for each
         # metric, and each column belongs to the measure with its cutoff.
         for measure in dict.fromkeys(measure.without_cutoff for measure in alike):
@@ -79,21 +88,6 @@ def _columns_of_lists(
             for k, *column in zip(columns_at, values, weights, strict=True):
                 columns[dataclasses.replace(measure, k=k)] = tuple(column)
     return columns
-
-
-def _rank_to_cutoffs(
-    lists: Lists,
-    cutoffs: tuple[int | None, ...],
-    tie_breaking: TieBreaking,
-    first_query: Array | int,
-) -> RankedLists:
-    """The ranked lists, which separate metrics of one graph share.
-
-    To share them, all cutoffs up to 10 are ranked equally deep.
-    """
-    deepest = cutoffs[-1] and max(cutoffs[-1], 10)
-    ranked = once_per_graph(type(lists).rank, lists, deepest, tie_breaking, first_query)
-    return dataclasses.replace(ranked, cutoffs=cutoffs)
 
 
 def without_one_subtopic(measures: Iterable[Measure], lists: Lists) -> Any:
@@ -150,25 +144,18 @@ def _apply_empty(
     options = measure.by_option
     if options["empty"] == "skip":
         weight = xp.where(is_empty, xp.zeros_like(weight), weight)
-    if "average" in options:
-        weight *= _weight_in_mean(measure, ranked, total)
+    match options.get("average"):
+        case "micro":
+            weight *= total
+        case "items":
+            weight *= ranked.num_judged
+        case "relevant":
+            weight *= ranked.total(measure.gain)
     # In an empty list, formulas return 0 already.
     if options["empty"] == "one":
         is_empty = is_empty[:, xp.newaxis] if total.ndim == 1 else is_empty
         value = xp.where(is_empty, xp.ones_like(value), value)
     return value, weight
-
-
-def _weight_in_mean(measure: Measure, ranked: RankedLists, total: Array) -> Array | int:
-    """The weight of each list in the mean, by the option `average`."""
-    match measure["average"]:
-        case "micro":
-            return total
-        case "items":
-            return ranked.num_judged
-        case "relevant":
-            return ranked.total(measure.gain)
-    return 1
 
 
 def parts_of(order: np.ndarray, lengths: np.ndarray, most: int) -> Iterator[np.ndarray]:
@@ -231,3 +218,74 @@ def require_finite(
         raise ValueError(
             f"{rule} Received: other values, in query {named_query} for {name!r}."
         )
+
+
+def num_rows(measures: Sequence[Measure]) -> int:
+    """The number of rows of the sums of some measures."""
+    return len(measures) + sum(_rows_of_items(measure) for measure in measures)
+
+
+def _rows_of_items(measure: Measure) -> int:
+    if measure.declaration.value is None:
+        return 0
+    if measure["num_items"] is None:
+        raise ValueError(
+            f"`{measure.declaration.name}` requires the number of items in the catalog "
+            "to be a Keras metric. Received: num_items=None. Pass num_items=V."
+        )
+    return (measure["num_items"] + 1) // 2
+
+
+def weighted_sums(
+    measures: Sequence[Measure],
+    lists: Lists,
+    first_query: Array | int = 0,
+) -> Array:
+    """The sums over some queries, `[rows, 2]`."""
+    return _sums_and_weights(measures, lists, first_query)[0]
+
+
+def weighted_sums_and_queries(
+    measures: Sequence[Measure],
+    lists: Lists,
+    first_query: Array | int = 0,
+) -> Array:
+    """`weighted_sums`, and a last row with the number of queries, twice.
+
+    `[rows + 1, 2]`. A query is counted if it is included in any of the measures.
+    """
+    sums, weights = _sums_and_weights(measures, lists, first_query)
+    is_counted = xp.any(xp.not_equal(weights, 0), axis=0)
+    number = xp.sum(xp.astype(is_counted, xp.float64))
+    return xp.concat([sums, xp.full([1, 2], number)], axis=0)
+
+
+def _sums_and_weights(
+    measures: Sequence[Measure], lists: Lists, first_query: Array | int
+) -> tuple[Array, Array]:
+    values, weights = values_and_weights(measures, lists, first_query)
+    sums = xp.stack([xp.sum(weights * values, axis=1), xp.sum(weights, axis=1)], axis=1)
+    parts = [
+        xp.reshape(xp.pad(each, [[0, 0], [0, each.shape[1] % 2]]), [-1, 2])
+        for each in exposures(measures, lists, first_query)
+    ]
+    return (xp.concat([sums, *parts], axis=0) if parts else sums), weights
+
+
+def results(measures: Sequence[Measure], sums: Array) -> Array:
+    """The measures' values `[measures]` from their sums, `[rows, 2]`.
+
+    NaN if no query is included, or if a sum overflowed.
+    """
+    rows = sums[: len(measures)]
+    is_finite = xp.all(xp.isfinite(rows), axis=1)
+    means = xp.where(is_finite, rows[:, 0] / rows[:, 1], float("nan"))
+    values, start = [*xp.unstack(means)], len(measures)
+    for number, measure in enumerate(measures):
+        if size := _rows_of_items(measure):
+            exposure = xp.reshape(sums[start : start + size], [1, -1])
+            value = measure.value_of(exposure[:, : measure["num_items"]])[0]
+            # The mean is 0, or NaN as above.
+            values[number] = values[number] + value
+            start += size
+    return xp.stack(values)

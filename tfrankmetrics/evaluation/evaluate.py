@@ -23,10 +23,9 @@ from tfrankmetrics.evaluation.item_positions import with_items_by_position
 from tfrankmetrics.evaluation.rows_by_query import in_order_of_length
 from tfrankmetrics.inputs.alignment import aligned_lists
 from tfrankmetrics.inputs.dense import has_tensor
-from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.inputs.mistakes import Asked, refuse_signed_labels, warn_of
+from tfrankmetrics.inputs.mistakes import Asked, Facts, refuse_signed_labels, warn_of
 from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject

@@ -33,10 +33,10 @@ from tfrankmetrics.evaluation.rows_by_query import (
     queries_of_ids,
 )
 from tfrankmetrics.inputs.alignment import aligned
-from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
     Asked,
+    Facts,
     LabelRules,
     refuse_signed_labels,
     warn_of,

@@ -37,9 +37,9 @@ from tfrankmetrics.evaluation.join import (
 from tfrankmetrics.evaluation.query_columns import JudgedQueries
 from tfrankmetrics.evaluation.rows_by_query import queries_of_codes
 from tfrankmetrics.evaluation.trec import QRELS, RUN, in_float32
-from tfrankmetrics.inputs.facts import Facts
 from tfrankmetrics.inputs.mistakes import (
     Asked,
+    Facts,
     LabelRules,
     refuse_signed_labels,
     warn_of,

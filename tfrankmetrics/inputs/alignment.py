@@ -102,20 +102,17 @@ class _Axis:
         if own.is_unique and self._order.is_unique:
             places = own.get_indexer(self._order)
             if (places >= 0).all():
-                self._warn(name)
+                warn(
+                    f"{RULE} Received: {self._name} and {name} with the same labels in "
+                    f"different orders. {name} was put into the order of {self._name}. "
+                    f"If their positions match, pass {name}.to_numpy()."
+                )
                 return data.iloc[places] if self._number == 0 else data.iloc[:, places]
         if _is_new(self._order):
             self._name, self._order = name, own
         elif not _is_new(own):
             self._refuse(name, own)
         return data
-
-    def _warn(self, name: str) -> None:
-        warn(
-            f"{RULE} Received: {self._name} and {name} with the same labels in "
-            f"different orders. {name} was put into the order of {self._name}. If "
-            f"their positions match, pass {name}.to_numpy()."
-        )
 
     def _refuse(self, name: str, own: Any) -> None:
         only = self._order.difference(own, sort=False)

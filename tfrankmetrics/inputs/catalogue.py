@@ -16,9 +16,8 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.dense import as_scores, dense, first_value, require_shape
-from tfrankmetrics.inputs.facts import OF_EXCLUDED, Facts
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.inputs.mistakes import LabelRules
+from tfrankmetrics.inputs.mistakes import OF_EXCLUDED, Facts, LabelRules
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -32,8 +31,7 @@ from tfrankmetrics.inputs.whole_data import warn_if_rankings
 from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
-from tfrankmetrics.ranking.ranked_items import depth_for
-from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
 from tfrankmetrics.ranking.recommended import Recommended, recommend_by_score
 from tfrankmetrics.ranking.ties import TieBreaking
 
@@ -51,17 +49,20 @@ class CatalogueLists(Lists):
         """Whether all ids and grades of a query are valid, `[B]`."""
         size = xp.shape(self.scores, out_type=xp.int64)[1]
         are_valid = xp.isfinite(xp.sum(self.relevance, axis=1))
-        for ids in (self.relevant, self.exclude):
-            if ids is not None:
-                are_valid &= xp.all((ids >= PADDING) & (ids < size), axis=1)
+        for ids in self._ids.values():
+            are_valid &= xp.all((ids >= PADDING) & (ids < size), axis=1)
         return are_valid
+
+    @property
+    def _ids(self) -> dict[str, Array]:
+        """The ids of items, by the names of their arguments."""
+        excluded = {} if self.exclude is None else {"exclude": self.exclude}
+        return {"y_true": self.relevant, **excluded}
 
     def require_valid_values(self) -> None:
         """Raises ValueError for invalid ids, grades and weights."""
         size = self.scores.shape[1]
-        for name, ids in (("y_true", self.relevant), ("exclude", self.exclude)):
-            if ids is None:
-                continue
+        for name, ids in self._ids.items():
             if ids.shape[1] == size > 2 and np.isin(np.asarray(ids), (0, 1)).all():
                 raise ValueError(
                     "Ids must be positions in the catalogue, not a 0 or 1 for each "
@@ -75,9 +76,7 @@ class CatalogueLists(Lists):
     def require_positions(self) -> None:
         """Raises ValueError for ids that are not positions in the catalogue."""
         num_queries, size = self.scores.shape
-        for name, ids in (("y_true", self.relevant), ("exclude", self.exclude)):
-            if ids is None:
-                continue
+        for name, ids in self._ids.items():
             invalid = (np.asarray(ids) < PADDING) | (np.asarray(ids) >= size)
             if invalid.any():
                 hint = (
@@ -310,9 +309,13 @@ def read_catalogue(
             "[B, M]; or shape [B, T, V], with ids [B, T] or [B, T, M]. "
             f"{received}"
         )
-    scores = _with_an_item(
-        scores, f"A catalogue must have at least one item. {received}"
-    )
+    error = f"A catalogue must have at least one item. {received}"
+    if scores.shape[-1] == 0:
+        raise ValueError(error)
+    if scores.shape[-1] is None:
+        from tfrankmetrics.inputs.read_tensors import with_an_item
+
+        scores = with_an_item(scores, error)
     if relevant.ndim == scores.ndim - 1:
         relevant = relevant[..., xp.newaxis]
     error = f"Ids and scores must be for the same number of queries. {received}"
@@ -326,16 +329,6 @@ def read_catalogue(
         _read_excluded(exclude, scores, library),
         query_weights=_weights_of_steps(sample_weight, scores),
     )
-
-
-def _with_an_item(scores: Array, error: str) -> Array:
-    if scores.shape[-1] == 0:
-        raise ValueError(error)
-    if scores.shape[-1] is not None:
-        return scores
-    from tfrankmetrics.inputs.read_tensors import with_an_item
-
-    return with_an_item(scores, error)
 
 
 def _read_excluded(exclude: Any, scores: Array, library: Library) -> Array | None:

@@ -99,7 +99,6 @@ def dense(
 def _read_array(
     name: str, data: Any, convert: Callable, padding: float | bool
 ) -> Dense:
-    """Anything array-like as an array of NumPy."""
     refuse_masked_arrays(name, data)
     data = as_list(from_pytorch(data))
     try:

@@ -56,22 +56,6 @@ class InputFormat:
             return shown
         return f"{shown}, duplicates={self.duplicates!r}"
 
-    @property
-    def causes_of_nan(self) -> str:
-        """Further causes of a NaN result."""
-        return "an id outside of the catalogue, " * (self.inputs == "catalogue")
-
-    @property
-    def hint_for_nan(self) -> str:
-        """The remedy for these causes."""
-        if self.inputs != "catalogue":
-            return ""
-        return (
-            "An id must be the position of an item in the scores. If the batch is the "
-            "catalogue, as in two-tower models, pass tf.range(batch size), not the ids "
-            "of the items. "
-        )
-
     def read(
         self,
         y_true: Any,

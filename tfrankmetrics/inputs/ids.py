@@ -31,8 +31,7 @@ from tfrankmetrics.inputs.relevant_ids import (
 from tfrankmetrics.inputs.weights import query_weights
 from tfrankmetrics.inputs.whole_data import warn_if_no_id_matches, warn_if_no_ids
 from tfrankmetrics.ranking.items import Items, count
-from tfrankmetrics.ranking.ranked_items import depth_for
-from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
 from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.ranking.ties import TieBreaking
 

@@ -24,9 +24,8 @@ from tfrankmetrics.inputs.dense import (
     first_value,
     require_keys,
 )
-from tfrankmetrics.inputs.facts import Facts, flat_lists
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.inputs.mistakes import LabelRules
+from tfrankmetrics.inputs.mistakes import Facts, LabelRules, flat_lists
 from tfrankmetrics.inputs.relevant_ids import as_ids, require_below
 from tfrankmetrics.inputs.weights import (
     as_weights,
@@ -40,8 +39,7 @@ from tfrankmetrics.inputs.whole_data import (
 )
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
-from tfrankmetrics.ranking.ranked_items import depth_for
-from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
 from tfrankmetrics.ranking.recommended import Recommended, recommend_by_score
 from tfrankmetrics.ranking.ties import TieBreaking
 
@@ -117,7 +115,11 @@ class LabelLists(Lists):
             weights = np.asarray(self.item_weights)[judged]
             queries = np.nonzero(judged)[0]
             facts |= Facts.of_weights(queries, labels[judged], weights)
-        if not has_mask and _is_one_list(y_true):
+        try:
+            is_one_list = not has_mask and np.ndim(from_pytorch(y_true)) == 1
+        except ValueError:  # lists of unequal length
+            is_one_list = False
+        if is_one_list:
             facts |= {"flat lists": float(flat_lists(labels[0], judged[0]))}
         return facts
 
@@ -201,14 +203,6 @@ class LabelLists(Lists):
     def _scores_to_rank(self) -> Array:
         """The scores, with the lowest score for padding."""
         return xp.select(self.valid, self.scores, lowest_score(self.scores))
-
-
-def _is_one_list(y_true: Any) -> bool:
-    """Whether labels have the shape `[N]`."""
-    try:
-        return np.ndim(from_pytorch(y_true)) == 1
-    except ValueError:  # lists of unequal length
-        return False
 
 
 def read_labels(
@@ -387,7 +381,6 @@ def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> Array:
 def _ids_of_items(
     item_ids: Any, labels: Dense, is_one_list: bool, library: Library
 ) -> Array:
-    """The id of each item, `[B, N]`."""
     ids = as_ids("'item_ids'", item_ids, library=library)
     if is_one_list and ids.tensor.ndim == 1:
         ids = ids.as_batch()

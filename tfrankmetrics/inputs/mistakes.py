@@ -1,8 +1,11 @@
 """The table of mistakes: data that are probably wrong, but yield plausible values.
 
-Each entry of `MISTAKES` reads the facts of all data (see `facts.py`) and returns the
-texts of its warnings. Functions, callbacks, Keras metrics, Beam and TFMA call
-`warn_of`. Mistakes that only the data themselves show are in `whole_data.py`.
+Each entry of `MISTAKES` reads facts about labels and scores and returns the texts of
+its warnings. Functions, callbacks, Keras metrics, Beam and TFMA call `warn_of`. Facts
+are counts, which are written once for the arrays of every library, of any shape. Those
+of batches, of replicas, of workers and of parts of a table add up to the facts of all
+data: a Keras metric keeps them in its state, and a worker of Apache Beam in its
+accumulator. Mistakes that only the data themselves show are in `whole_data.py`.
 
 To add a mistake:
 
@@ -10,10 +13,9 @@ To add a mistake:
     `Received{asked.where}: ...`, the remedy. `Asked` states what depends on the caller,
     such as `may_be_all`. Add it to `MISTAKES`, and a line to the warnings in
     `docs/troubleshooting.md` and to `CHANGELOG.md`.
-2.  If no fact shows the mistake, add one to `LABEL_FACTS` or `SCORE_FACTS` in
-    `facts.py`: a condition on one label or score, in operations of `xp`, so that its
-    number adds up over batches and workers. A fact of lists or of weights is counted in
-    `facts.py` for arrays, and in `keras/evidence.py` for graphs.
+2.  If no fact shows the mistake, add one to `LABEL_FACTS` or `SCORE_FACTS`: a condition
+    on one label or score, in operations of `xp`. A fact of lists or of weights is
+    counted here for arrays, and in `keras/evidence.py` for graphs.
 3.  Add data with the mistake, and the same data without it, to `CASES` in
     `tests/mistake_table.py`, with `where=EVERYWHERE` less the entry points at which it
     cannot happen, and the reason. Run `python -m pytest tests/test_mistakes.py`, and
@@ -24,17 +26,119 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from tfrankmetrics.inputs.facts import (
-    HIGHEST_GRADE,
-    LONG,
-    MANY,
-    MANY_RELEVANT,
-    Facts,
-    reached,
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Array
+
+# The exponential gains of higher labels are far from those of grades. LightGBM, too,
+# raises an error for them by default.
+HIGHEST_GRADE = 30
+OVERFLOW = 1024  # the lowest label with an infinite gain, which is an error
+MANY = 20  # items; fewer than this may all be the same by chance
+LONG = 200  # items of a list that may be the rows of several queries
+MANY_RELEVANT = 2 * MANY  # items of such a list
+
+OF_LISTS = ("items", "lists", "longer lists", "flat lists")
+OF_WEIGHTS = (
+    "lists with some weights of 0",
+    "whose other weights are alike",
+    "whose other weights are 1",
+    "with a weight of an irrelevant item",
 )
+OF_EXCLUDED = ("relevant", "excluded")
+LABEL_FACTS: Mapping[str, Callable[[Array], Array]] = {
+    "ones": lambda labels: xp.equal(labels, 1),
+    "above 0": lambda labels: labels > 0,
+    "at least 1": lambda labels: labels >= 1,
+    "fractions": lambda labels: xp.not_equal(labels, xp.floor(labels)),
+    "too high": lambda labels: (labels > HIGHEST_GRADE) & (labels < OVERFLOW),
+}
+SCORE_FACTS: Mapping[str, Callable[[Array], Array]] = {
+    "NaN": lambda scores: xp.not_equal(scores, scores),
+    "no grades": lambda scores: ~are_grades(scores),
+    "zeros": lambda scores: xp.equal(scores, 0),
+}
+
+
+def are_grades(scores: Array) -> Array:
+    """Whether each score is 0, 1, 2, 3 or 4."""
+    grades = xp.clip(xp.floor(xp.astype(scores, xp.float64)), 0, 4)
+    return xp.equal(xp.astype(grades, scores.dtype), scores)
+
+
+def reached(threshold: float) -> str:
+    """The name of the number of labels that reach a relevance threshold."""
+    return f"at least the threshold {threshold!r}"
+
+
+def flat_lists(labels: Array, valid: Array) -> Array:
+    """1 if a list `[N]` may be the rows of several queries, otherwise 0."""
+    relevant = xp.sum(xp.astype(valid & (labels > 0), xp.float64))
+    is_long = (relevant >= MANY_RELEVANT) & (xp.size(labels) >= LONG)
+    return xp.astype(is_long, xp.float64)
+
+
+class Facts(dict[str, float]):
+    """Facts by name, which add up; a fact that is not known is 0."""
+
+    def __missing__(self, name: str) -> float:
+        return 0.0
+
+    @classmethod
+    def of_labels(cls, labels: np.ndarray, thresholds: tuple[float, ...]) -> Facts:
+        """The facts of labels, of which one below 0 was not judged."""
+        judged = labels[labels >= 0]
+        found = {name: fact(judged) for name, fact in LABEL_FACTS.items()}
+        found |= {reached(each): judged >= each for each in thresholds}
+        counts = {name: float(np.count_nonzero(each)) for name, each in found.items()}
+        return cls(counts, items=float(labels.size), labels=float(judged.size))
+
+    @classmethod
+    def of_scores(cls, scores: np.ndarray) -> Facts:
+        """The facts of scores."""
+        found = {name: fact(scores) for name, fact in SCORE_FACTS.items()}
+        counts = {name: float(np.count_nonzero(each)) for name, each in found.items()}
+        return cls(counts, scores=float(scores.size))
+
+    @classmethod
+    def of_lengths(cls, lengths: np.ndarray) -> Facts:
+        """The facts of lists of these lengths."""
+        lists, longer = (float(np.count_nonzero(lengths > low)) for low in (0, 1))
+        return cls({"lists": lists, "longer lists": longer})
+
+    @classmethod
+    def of_weights(
+        cls, queries: np.ndarray, labels: np.ndarray, weights: np.ndarray
+    ) -> Facts:
+        """The facts of weights of items.
+
+        All arrays hold one number for each judged item: the number of its query, its
+        label and its weight.
+        """
+        is_zero = weights == 0
+        if not is_zero.any():
+            return cls()
+        number = queries.max() + 1
+
+        def has_any(items: np.ndarray) -> np.ndarray:
+            return np.bincount(queries[items], minlength=number) > 0
+
+        highest = np.zeros(number)
+        np.maximum.at(highest, queries, weights)
+        mixed = has_any(is_zero) & (highest > 0)
+        alike = mixed & ~has_any(~is_zero & (weights != highest[queries]))
+        irrelevant = mixed & has_any(~is_zero & (labels <= 0))
+        found = mixed, alike, alike & (highest == 1), irrelevant
+        return cls(zip(OF_WEIGHTS, map(np.count_nonzero, found), strict=True))
+
+    def __add__(self, other: Mapping[str, float]) -> Facts:
+        names = [*dict.fromkeys([*self, *other])]
+        return Facts({n: self.get(n, 0) + other.get(n, 0) for n in names})
+
 
 # Their lines are on the call stack between a warning and the user's code.
 LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}

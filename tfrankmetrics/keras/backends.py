@@ -1,19 +1,21 @@
-"""The backend of Keras.
+"""The backend of Keras, and the classes that Keras loads by their names.
 
 With TensorFlow as its backend, Keras is `tf.keras`, of version 2 or 3. With JAX or
 PyTorch it is Keras 3, and TensorFlow is not imported.
+
+Importing tfrankmetrics does not import Keras. However, `load_model` must find its
+metrics, and those that users declare, if Keras is imported later. Therefore, this
+module intercepts the import of Keras, and then registers them.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from tfrankmetrics.installation import install_hint
-from tfrankmetrics.tensorflow_version import is_installed
+from tfrankmetrics.installation import has_tensorflow, install_hint
 
 if TYPE_CHECKING:  # importing the package imports no NumPy
     from tfrankmetrics.arrays import Library
@@ -23,10 +25,12 @@ OtherBackend = Literal["jax", "torch"]
 
 def other_backend() -> OtherBackend | None:
     """The backend of Keras, if it is not TensorFlow."""
-    if is_legacy_keras() or not _has_keras():
+    if is_legacy_keras():
         return None
-    keras = _keras_or_none()
-    name = None if keras is None else keras.backend.backend()
+    try:
+        name = importlib.import_module("keras").backend.backend()
+    except ImportError:  # of Keras, or of its backend, which it imports
+        return None
     if name == "openvino":
         raise RuntimeError(
             "Keras metrics require a backend that trains models. Received: the backend "
@@ -42,7 +46,7 @@ def is_legacy_keras() -> bool:
 
 def can_make_metrics() -> bool:
     """Whether Keras with a backend, or TensorFlow with Keras, is installed."""
-    return is_installed() or other_backend() is not None
+    return has_tensorflow() or other_backend() is not None
 
 
 def require_keras(needed_by: str) -> None:
@@ -68,13 +72,69 @@ def library_of_metrics() -> Library:
     return libraries.get(other_backend(), "tensorflow")
 
 
-def _has_keras() -> bool:
-    return "keras" in sys.modules or importlib.util.find_spec("keras") is not None
+# The modules with the classes that are registered.
+MODULES = ("tfrankmetrics.metrics", "tfrankmetrics.keras.many")
+
+_names: dict[type, tuple[str, str | None]] = {}
 
 
-def _keras_or_none() -> Any:
-    """Keras; None if its backend, which it imports, is not installed."""
-    try:
-        return importlib.import_module("keras")
-    except ImportError:
-        return None
+def register(cls: type, package: str, name: str | None = None) -> None:
+    """What `register_keras_serializable` does, also for a Keras imported later."""
+    _names[cls] = package, name
+    if is_keras_loaded():
+        _register(cls)
+
+
+def register_soon() -> None:
+    """Registers all classes with Keras: at once, or when it has been imported."""
+    sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
+    if is_keras_loaded():
+        _register_all()
+
+
+def is_keras_loaded() -> bool:
+    """Whether there is a Keras to register classes with."""
+    return sys.modules.get(_name_of_keras()) is not None
+
+
+def _name_of_keras() -> str:
+    """The package that is `tf.keras`; a program may import the other one, too."""
+    return "tf_keras" if is_legacy_keras() else "keras"
+
+
+def _register_all() -> None:
+    for module in MODULES:
+        importlib.import_module(module)
+    for cls in [*_names]:
+        _register(cls)
+
+
+def _register(cls: type) -> None:
+    utils = sys.modules[_name_of_keras()].utils
+    utils.register_keras_serializable(*_names[cls])(cls)
+
+
+class _Finder:
+    """Finds Keras as the other finders do, and registers the classes afterwards."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: Any, target: Any = None) -> Any:
+        """The specification of a module, for Python's import; None for the others."""
+        if name.startswith(("tfrankmetrics.Evaluate", "tfrankmetrics.RankingMetrics")):
+            # `from tfrankmetrics import EvaluateRows`, which is no attribute without
+            # Keras: Python tries a module of this name, and would not say the reason.
+            require_keras(f"`{name.rpartition('.')[2]}`")
+        if name != _name_of_keras():
+            return None
+        others = (each for each in sys.meta_path if each is not cls)
+        specs = (each.find_spec(name, path, target) for each in others)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module):
+                execute(module)
+                _register_all()
+
+            spec.loader.exec_module = execute_and_register
+        return spec

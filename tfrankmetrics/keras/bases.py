@@ -7,8 +7,8 @@ import importlib.util
 import os
 from typing import TYPE_CHECKING, Any
 
+from tfrankmetrics.installation import require_tensorflow
 from tfrankmetrics.keras.backends import is_legacy_keras, other_backend
-from tfrankmetrics.tensorflow_version import require_tensorflow
 
 
 def _keras() -> Any:

@@ -27,21 +27,7 @@ def to_config(value: Any) -> Any:
     Or a list of these, as of the metrics of `RankingMetrics`.
     """
     if isinstance(value, (list, tuple)):
-        return [_serialized(each) for each in value]
-    return _serialized(value)
-
-
-def from_config(value: Any) -> Any:
-    """The inverse of `to_config`. Raises ValueError for an object not registered.
-
-    Some versions of Keras would import any module that a config names.
-    """
-    if isinstance(value, (list, tuple)):
-        return [_deserialized(each) for each in value]
-    return _deserialized(value)
-
-
-def _serialized(value: Any) -> Any:
+        return [to_config(each) for each in value]
     if isinstance(value, (ItemData, CategoryShares)):
         return value.config
     if isinstance(value, Mapping):
@@ -53,25 +39,29 @@ def _serialized(value: Any) -> Any:
     return value
 
 
-def _deserialized(value: Any) -> Any:
+def from_config(value: Any) -> Any:
+    """The inverse of `to_config`. Raises ValueError for an object not registered.
+
+    Some versions of Keras would import any module that a config names.
+    """
+    if isinstance(value, (list, tuple)):
+        return [from_config(e) if isinstance(e, dict) else e for e in value]
     if not isinstance(value, dict) or "class_name" not in value:
         return value
     is_function = value["class_name"] == "function"
     name = value.get("config" if is_function else "registered_name")
-    if not isinstance(name, str) or not _is_registered(name):
+    utils = keras.utils
+    # Keras up to 3.6 saved functions without their package.
+    is_registered = isinstance(name, str) and (
+        utils.get_registered_object(name) is not None
+        or any(each.endswith(f">{name}") for each in utils.get_custom_objects())
+    )
+    if not is_registered:
         raise ValueError(
             "A config must hold only registered functions and metrics. Received: "
             f"{shortened(value)}. Import the module that registers it first."
         )
-    return keras.utils.deserialize_keras_object(value)
-
-
-def _is_registered(name: str) -> bool:
-    # Keras up to 3.6 saved functions without their package.
-    known = keras.utils.get_custom_objects()
-    return keras.utils.get_registered_object(name) is not None or any(
-        other.endswith(f">{name}") for other in known
-    )
+    return utils.deserialize_keras_object(value)
 
 
 def register_like(known: type[Any], cls: type[Any]) -> None:

@@ -17,25 +17,21 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
-from tfrankmetrics.inputs.facts import (
-    MANY,
-    OF_EXCLUDED,
-    OF_LISTS,
-    OF_SCORES,
-    OF_WEIGHTS,
-    Facts,
-    flat_lists,
-    found_in_labels,
-    found_in_scores,
-    names_of_labels,
-    reaching,
-)
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import (
+    LABEL_FACTS,
+    MANY,
+    OF_EXCLUDED,
+    OF_LISTS,
+    OF_WEIGHTS,
+    SCORE_FACTS,
     Asked,
+    Facts,
     LabelRules,
+    flat_lists,
+    reached,
     warn_if_signed,
     warn_of,
 )
@@ -51,14 +47,15 @@ class Evidence:
     def __init__(self, data: InputFormat, measures: Sequence[Measure]) -> None:
         self._rules, self._names = LabelRules(), ()
         if data.inputs == "catalogue":
-            self._names = (*OF_SCORES, *OF_EXCLUDED)
+            self._names = ("scores", *SCORE_FACTS, *OF_EXCLUDED)
         elif data.inputs == "labels":
             self._rules = label_rules(measures)
             if any(each.declaration.has_subtopics for each in measures):
                 # Each item may be relevant to a subtopic.
                 self._rules = self._rules._replace(thresholds=())
-            of_labels = names_of_labels(self._rules.thresholds)
-            self._names = (*OF_SCORES, *of_labels, *OF_LISTS)
+            reaching = map(reached, self._rules.thresholds)
+            of_labels = ("labels", *LABEL_FACTS, *reaching)
+            self._names = ("scores", *SCORE_FACTS, *of_labels, *OF_LISTS)
             self._names += OF_WEIGHTS * self._rules.rank_zero_weights
 
     @property
@@ -103,7 +100,7 @@ def first_queries(lists: Lists) -> Any:
 def _scores_of_catalogue(lists: CatalogueLists) -> Array:
     scores = lists.scores[QUERIES, ITEMS]
     given = xp.equal(scores, scores) | True
-    return _counted(found_in_scores(scores, given), given)
+    return _counted([given, *(each(scores) for each in SCORE_FACTS.values())], given)
 
 
 def _counted(found: list[Array], where: Array) -> Array:
@@ -113,15 +110,16 @@ def _counted(found: list[Array], where: Array) -> Array:
 
 def _items(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
     labels, valid, found = once_per_graph(_found_in_items, lists)
-    return _counted(found + reaching(labels, thresholds), valid)
+    return _counted([*found, *(labels >= each for each in thresholds)], valid)
 
 
 def _found_in_items(lists: LabelLists) -> tuple[Array, Array, list[Array]]:
     labels, scores, valid = (
         each[QUERIES, ITEMS] for each in (lists.labels, lists.scores, lists.valid)
     )
-    found = [*found_in_scores(scores, valid), *found_in_labels(labels, valid)]
-    return labels, valid, found
+    of_scores = (fact(scores) for fact in SCORE_FACTS.values())
+    of_labels = (fact(labels) for fact in LABEL_FACTS.values())
+    return labels, valid, [valid, *of_scores, valid, *of_labels]
 
 
 def _shapes(lists: LabelLists, is_flat: bool) -> Array:

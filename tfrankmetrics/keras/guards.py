@@ -15,38 +15,29 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.graphs import executing_eagerly
-from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.keras.bases import keras
 
-
-class Updated(Protocol):
-    """The metric that is updated: the part that this module reads."""
-
-    name: str
-
-    @property
-    def result_keys(self) -> tuple[str, ...]:
-        """The keys of its result, if that is a dict."""
-        ...
-
-    @property
-    def input_format(self) -> InputFormat:
-        """The input format of its data."""
-        ...
+if TYPE_CHECKING:
+    from tfrankmetrics.keras.state import StatefulMetric
 
 
-def check_use_in_keras(metric: Updated, y_pred: Any) -> None:
+def check_use_in_keras(metric: StatefulMetric, y_pred: Any) -> None:
     """Raises an error if Keras would turn the metric's result into a wrong number."""
     model, methods = _calling_model()
     if model is None:
         return
     if "compute_metrics" in methods:  # for the metrics that were passed to `compile`
-        _refuse_other_keras(model)
+        if not isinstance(model, keras.Model):
+            raise RuntimeError(
+                "This metric was made for Keras 2, to which tf.keras refers (TF_USE_"
+                "LEGACY_KERAS=1), and the model is one of Keras 3. Build the model "
+                "from tf.keras, or unset TF_USE_LEGACY_KERAS."
+            )
         _refuse_second_use(model, metric)
         # Keras itself distinguishes single results, except for its "loss".
         if metric.result_keys or metric.name == "loss":
@@ -55,7 +46,7 @@ def check_use_in_keras(metric: Updated, y_pred: Any) -> None:
         _refuse_single_items(y_pred, model)
 
 
-def with_integer_ids(metric: Updated, y_true: Any) -> Any:
+def with_integer_ids(metric: StatefulMetric, y_true: Any) -> Any:
     """Ids as integers, where Keras made them floats to build the metrics of a model.
 
     Under a strategy, Keras builds them with the mean of a batch over its replicas, from
@@ -85,17 +76,7 @@ def _calling_model() -> tuple[Any, list[str]]:
     return model, methods
 
 
-def _refuse_other_keras(model: Any) -> None:
-    """Rejects a Keras 2 metric in a Keras 3 model."""
-    if not isinstance(model, keras.Model):
-        raise RuntimeError(
-            "This metric was made for Keras 2, to which tf.keras refers (TF_USE_LEGACY_"
-            "KERAS=1), and the model is one of Keras 3. Build the model from tf.keras, "
-            "or unset TF_USE_LEGACY_KERAS."
-        )
-
-
-def _refuse_second_use(model: Any, metric: Updated) -> None:
+def _refuse_second_use(model: Any, metric: StatefulMetric) -> None:
     """Rejects an object that is among both the metrics and the weighted metrics."""
     uses = [each for _, each in _prefixed_metrics(model) if each is metric]
     if len(uses) > 1:
@@ -150,24 +131,16 @@ def _result_keys(metric: Any) -> list[str]:
 def _refuse_single_items(y_pred: Any, model: Any) -> None:
     """Rejects pointwise outputs, which would be ranked across the batch."""
     shape = y_pred.shape
-    is_single = len(shape) == 2 and shape[1] == 1
-    if is_single and executing_eagerly():
+    is_single = tuple(shape[1:]) in ((), (1,))
+    if is_single and len(shape) == 2 and executing_eagerly():
         # In some batches, each list has one item. The output of a listwise model has a
-        # different or an unknown size.
-        is_single = all(_is_pointwise(output.shape) for output in _outputs(model))
-    if len(shape) == 1 or is_single:
+        # different or an unknown size. Subclassed models have no symbolic outputs.
+        outputs = getattr(model, "outputs", None) or []
+        is_single = all(tuple(each.shape[1:]) in ((), (1,)) for each in outputs)
+    if is_single:
         raise ValueError(
             "In fit and evaluate of a model, scores must be [B, N] or [B, N, 1], a "
             f"list of items for each query. Received: scores of shape {shape}, one "
             "item for each example. Use the callback tfrankmetrics.EvaluateRows, or "
             "tfrankmetrics.evaluate_rows."
         )
-
-
-def _outputs(model: Any) -> Iterable[Any]:
-    """The symbolic outputs of a model; none of a subclassed model."""
-    return getattr(model, "outputs", None) or []
-
-
-def _is_pointwise(shape: Any) -> bool:
-    return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)

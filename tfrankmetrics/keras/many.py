@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.compute.exposures import require_data_in_order
-from tfrankmetrics.keras.registration import register
+from tfrankmetrics.keras.backends import register
 from tfrankmetrics.metrics.base import Twinned, require_name
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator

@@ -12,7 +12,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.exposures import require_data_in_order, require_known_items
-from tfrankmetrics.compute.state_sums import (
+from tfrankmetrics.compute.values import (
     num_rows,
     results,
     weighted_sums,
@@ -32,16 +32,9 @@ from tfrankmetrics.rules import shortened
 
 LIBRARY = library_of_metrics()
 if LIBRARY == "tensorflow":
-    import tensorflow as tf
-
     from tfrankmetrics.keras import tensorflow_variables as variables
-
-    # Keras 2 traces `update_state` with AutoGraph, which would rewrite it.
-    _not_converted = tf.autograph.experimental.do_not_convert
 else:
     from tfrankmetrics.keras import other_variables as variables
-
-    _not_converted = variables.not_converted
 
 
 class StatefulMetric(KerasMetric):
@@ -103,7 +96,7 @@ class StatefulMetric(KerasMetric):
         """The input format of `update_state`: labels, ids or a catalogue."""
         return self._input_format
 
-    @_not_converted
+    @variables.not_converted
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch of queries.
 
@@ -153,14 +146,14 @@ class StatefulMetric(KerasMetric):
                 None,
                 LIBRARY,
             )
-            if not variables.is_tracing() and "scores" in lists.arrays:
-                warn_if_rankings(lists.scores)
             self._add(lists, is_flat=getattr(y_true, "ndim", None) == 1)
 
     def _add(self, lists: Any, is_flat: bool) -> None:
         require_data_in_order(self._measures)
         is_tracing, first_query = variables.is_tracing(), 0
         if not is_tracing:  # else the result is NaN, which is less informative
+            if "scores" in lists.arrays:
+                warn_if_rankings(lists.scores)
             lists.require_positions()
             require_known_items(self._measures, lists)
         if self._queries_seen is not None:
@@ -217,30 +210,27 @@ class StatefulMetric(KerasMetric):
             )
         metrics = list(metrics)
         for metric in metrics:
-            self._require_same_measures(metric)
+            if not isinstance(metric, StatefulMetric):
+                raise ValueError(
+                    "Only metrics of tfrankmetrics can be merged. Received: "
+                    f"{metric!r}."
+                )
+            for theirs, mine in itertools.zip_longest(
+                (metric.input_format, metric._update, *metric._measures),
+                (self.input_format, self._update, *self._measures),
+                fillvalue="nothing",
+            ):
+                if theirs != mine:
+                    raise ValueError(
+                        "Metrics can be merged if they list the same metrics in the "
+                        "same order, with the same options and inputs; functions among "
+                        f"them must be the same object. Received: {theirs}, to be "
+                        f"merged into {mine}."
+                    )
         for metric in metrics:
             for variable, other in zip(self.variables, metric.variables, strict=True):
                 with xp.computing_in(LIBRARY):
                     variables.add(variable, variables.numbers_of(other))
-
-    def _require_same_measures(self, metric: Any) -> None:
-        if not isinstance(metric, StatefulMetric):
-            raise ValueError(
-                f"Only metrics of tfrankmetrics can be merged. Received: {metric!r}."
-            )
-        parts = itertools.zip_longest(
-            (metric.input_format, metric._update, *metric._measures),
-            (self.input_format, self._update, *self._measures),
-            fillvalue="nothing",
-        )
-        for theirs, mine in parts:
-            if theirs != mine:
-                raise ValueError(
-                    "Metrics can be merged if they list the same metrics in the same "
-                    "order, with the same options and inputs; functions among them "
-                    f"must be the same object. Received: {theirs}, to be merged into "
-                    f"{mine}."
-                )
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that recreate this metric.
@@ -269,7 +259,7 @@ class StatefulMetric(KerasMetric):
         state = [*map(variables.as_array, self.variables)]
         return _restore, (type(self)._written_class, self.get_config(), state)
 
-    @_not_converted
+    @variables.not_converted
     def _results(self) -> list[Array]:
         """The value of each measure, in the metric's dtype.
 
@@ -283,20 +273,26 @@ class StatefulMetric(KerasMetric):
             return variables.as_results(of_measures, self.dtype)
 
     def _warn_of_mistakes(self, sums: np.ndarray) -> None:
-        data = self._input_format
-        if not np.isfinite(sums[: len(self._measures)]).all():
-            warn(
-                f"The result of {self.name!r} is NaN, since an update received invalid "
-                f"values: {data.causes_of_nan}a label or weight that is NaN or "
-                "infinite, a negative weight, weights whose sum overflows, or gains "
-                "that overflow, as of labels above 1,023 with gain='exponential'. "
-                f"{data.hint_for_nan}Pass the same data to tfrankmetrics.evaluate to "
-                "get an error that names the value."
-            )
+        if np.isfinite(sums[: len(self._measures)]).all():
+            self._evidence.warn(sums[self._rows_of_facts], self.name)
             return
-        self._evidence.warn(sums[self._rows_of_facts], self.name)
+        cause = hint = ""
+        if self._input_format.inputs == "catalogue":
+            cause = "an id outside of the catalogue, "
+            hint = (
+                "An id must be the position of an item in the scores. If the batch is "
+                "the catalogue, as in two-tower models, pass tf.range(batch size), not "
+                "the ids of the items. "
+            )
+        warn(
+            f"The result of {self.name!r} is NaN, since an update received invalid "
+            f"values: {cause}a label or weight that is NaN or infinite, a negative "
+            "weight, weights whose sum overflows, or gains that overflow, as of labels "
+            f"above 1,023 with gain='exponential'. {hint}Pass the same data to "
+            "tfrankmetrics.evaluate to get an error that names the value."
+        )
 
-    @_not_converted
+    @variables.not_converted
     def _num_queries(self) -> Array:
         """The number of queries so far, if it is part of the state."""
         with xp.computing_in(LIBRARY):

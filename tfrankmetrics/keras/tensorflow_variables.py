@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+# Keras 2 traces `update_state` with AutoGraph, which would rewrite it.
+not_converted = tf.autograph.experimental.do_not_convert
+
 
 def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
     """A variable of zeros."""

@@ -17,8 +17,7 @@ from tfrankmetrics.inputs.structures import (
     rows_of,
     size_of,
 )
-from tfrankmetrics.keras.backends import other_backend
-from tfrankmetrics.keras.registration import is_keras_loaded
+from tfrankmetrics.keras.backends import is_keras_loaded, other_backend
 
 
 def outputs_of(tower: Any, batch: Any, width: int = 0) -> Any:

@@ -32,21 +32,16 @@ def twin_of(cls: Any) -> Any:
     from tfrankmetrics.testing import check_before_use
 
     if hasattr(cls, "declaration"):
-        _require_free_fields(cls, StatefulMetric)
+        for name in cls.fields.keys() - {"name", "dtype"}:
+            if hasattr(StatefulMetric, name):
+                raise TypeError(
+                    "A field must not have the name of an attribute of Keras's "
+                    f"metrics. Received: `{name}` of {cls.__name__}."
+                )
         check_before_use([cls.declaration], library_of_metrics())
     twin = _subclass(cls, StatefulMetric)
     register_like(cls, twin)
     return twin
-
-
-def _require_free_fields(cls: Any, base: type) -> None:
-    """Raises TypeError for a field with the name of an attribute of Keras's metrics."""
-    for name in cls.fields.keys() - {"name", "dtype"}:
-        if hasattr(base, name):
-            raise TypeError(
-                "A field must not have the name of an attribute of Keras's metrics. "
-                f"Received: `{name}` of {cls.__name__}."
-            )
 
 
 def _subclass(cls: type[Any], base: type[Any]) -> type[Any]:
@@ -57,10 +52,6 @@ def _subclass(cls: type[Any], base: type[Any]) -> type[Any]:
         "__qualname__": cls.__qualname__,
     }
     return types.new_class(cls.__name__, (cls, base), {}, lambda it: it.update(facts))
-
-
-def _made(cls: type[Any], arguments: dict[str, Any]) -> Any:
-    return cls(**arguments)
 
 
 class WithoutKeras:
@@ -79,7 +70,7 @@ class WithoutKeras:
     def __reduce__(self) -> tuple:
         """Copies and pickles by its arguments."""
         arguments = {**self.arguments, "name": self.name, "dtype": self.dtype}
-        return _made, (self._written_class, arguments)
+        return functools.partial(self._written_class, **arguments), ()
 
     def update_state(self, *_: Any, **__: Any) -> None:
         """Raises ImportError, as do the other methods of Keras metrics."""

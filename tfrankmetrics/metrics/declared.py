@@ -151,37 +151,23 @@ def metric(
         ValueError: A name is already taken or malformed, or a default does not fit its
             type.
     """
-    _require_arguments(name, locals())
+    given = {**locals()}
+    _require_arguments(name, given)
     worst, best = reversed(range) if lower_is_better else range
+    given["by_rank"] = by_rank or {}
+    given["cutoff_hint"] = cutoff_hint and f" {cutoff_hint}"
     if gain is None:  # a query without recommendations is excluded from the mean
-        without_results = None
-        unaffected_by = (*unaffected_by, "convention", "empty", "zero_weight")
+        given["total"] = given["without_results"] = None
+        given["unaffected_by"] = (*unaffected_by, "convention", "empty", "zero_weight")
     elif without_results == "worst":
-        without_results = worst if math.isfinite(worst) else None
+        given["without_results"] = worst if math.isfinite(worst) else None
 
     def declare(cls: type[T]) -> type[T]:
         declared: Any = with_fields(cls)
         _require_free_names(declared, [name, *aliases])
         _require_gain(name, gain, value, reads_items=declared.reads_items)
         options = _options_of(name, (gain, formula, value), declared.fields)
-        declaration = Declaration(
-            name=name,
-            aliases=aliases,
-            formula=formula,
-            gain=gain,
-            value=value,
-            total=None if gain is None else total,
-            lower_is_better=lower_is_better,
-            range=range,
-            without_results=without_results,
-            unjudged=unjudged,
-            unaffected_by=unaffected_by,
-            conflicts=conflicts,
-            by_rank=by_rank or {},
-            cutoff_hint=f" {cutoff_hint}" if cutoff_hint else "",
-            **_facts_of_class(declared, options, best),
-        )
-        return _enter(declaration)
+        return _enter(Declaration(**given, **_facts_of_class(declared, options, best)))
 
     return declare
 
@@ -214,8 +200,11 @@ def _options_of(
     return [*dict.fromkeys([*taken, *others])]
 
 
-def _require_valid_options(declaration: Declaration) -> None:
-    """Raises an error for defaults that are invalid, or names that are no options."""
+def _enter(declaration: Declaration) -> type[Any]:
+    """The metric's class, entered in the table of all names and registered with Keras.
+
+    Raises an error for defaults that are invalid, or names that are no options.
+    """
     name, options = declaration.name, {*Options.__annotations__, *declaration.types}
     if unknown := {*declaration.unaffected_by} - options:
         raise TypeError(
@@ -227,21 +216,13 @@ def _require_valid_options(declaration: Declaration) -> None:
             check_option(name, option, default, declaration.types[option])
     if not declaration.reads_items:  # some of whose options are required
         make_measure(declaration)  # raises an error for defaults in conflict
-
-
-def _enter(declaration: Declaration) -> type[Any]:
-    """The metric's class, entered in the table of all names and registered with Keras.
-
-    Raises an error for invalid options.
-    """
-    _require_valid_options(declaration)
     declaration.cls.declaration = declaration
     for known, each in [*METRICS.items()]:
         if each.name == declaration.name:  # of a notebook cell that was rerun
             del METRICS[known]
-    METRICS.update({name.lower(): declaration for name in declaration.names})
+    METRICS.update({each.lower(): declaration for each in declaration.names})
     if declaration.is_custom:  # whose names are unique, unlike those of classes
-        hooks.register(declaration.cls, "Custom", declaration.name)
+        hooks.register(declaration.cls, "Custom", name)
     else:
         hooks.register(declaration.cls, "tfrankmetrics", None)
     return declaration.cls
@@ -266,15 +247,6 @@ def _require_gain(name: str, gain: Any, value: Any, *, reads_items: bool) -> Non
         )
 
 
-def _is_range(value: Any) -> bool:
-    is_pair = isinstance(value, tuple | list) and len(value) == 2
-    return (
-        is_pair
-        and all(isinstance(end, numbers.Real) for end in value)
-        and value[0] < value[1]
-    )
-
-
 def _are(kind: type) -> Callable[[Any], bool]:
     """Whether a value is a tuple of objects of this class."""
     return lambda value: (
@@ -289,7 +261,12 @@ _RULES = {
     "total": Rule("a function", callable),
     "aliases": Rule("a tuple of names", _are(str)),
     "lower_is_better": rule_of(bool),
-    "range": Rule("a pair of numbers, the lowest below the highest value", _is_range),
+    "range": Rule(
+        "a pair of numbers, the lowest below the highest value",
+        lambda value: (
+            _are(numbers.Real)(value) and len(value) == 2 and value[0] < value[1]
+        ),
+    ),
     "without_results": rule_of(float | Literal["worst"] | None),
     "unjudged": rule_of(Literal["drop", "keep"] | None),
     "unaffected_by": Rule("a tuple of the names of options", _are(str)),
@@ -306,7 +283,6 @@ _RULES = {
 
 
 def _require_arguments(name: str, given: Mapping[str, Any]) -> None:
-    """Raises TypeError for arguments of `metric` of the wrong kind."""
     for argument, rule in _RULES.items():
         if not rule.holds(given[argument]):
             raise TypeError(

@@ -71,7 +71,6 @@ def with_fields(cls: type[T]) -> type[T]:
 
 
 def _own_fields(cls: type, inherited: dict[str, Field]) -> dict[str, Field]:
-    """The fields that a class itself declares."""
     own = {}
     for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
         if typing.get_origin(annotation) is typing.ClassVar:

@@ -246,23 +246,18 @@ class Measure:
         return {name: self[name] for name in keyword_parameters(function)}
 
 
-def thresholds_of(measures: Iterable[Measure]) -> tuple[float, ...]:
-    """The lowest label of a relevant item, in the metrics with a threshold."""
-    options = (each.by_option for each in measures)
-    found = {
+def label_rules(measures: Collection[Measure]) -> LabelRules:
+    """What the metrics make of labels."""
+    options = [measure.by_option for measure in measures]
+    gains = {each.get("gain") for each in options}
+    thresholds = {
         each["relevance_threshold"]
         for each in options
         if "relevance_threshold" in each and not each.get("graded")
     }
-    return tuple(sorted(found))
-
-
-def label_rules(measures: Collection[Measure]) -> LabelRules:
-    """What the metrics make of labels."""
-    gains = {measure.by_option.get("gain") for measure in measures}
     of_relevance = (each for each in measures if not each.declaration.reads_items)
     keeps = any(each["zero_weight"] == "keep" for each in of_relevance)
-    return LabelRules(thresholds_of(measures), "exponential" in gains, keeps)
+    return LabelRules(tuple(sorted(thresholds)), "exponential" in gains, keeps)
 
 
 def _of_class(cls: type[Any], k: int | None, options: tuple) -> Measure:

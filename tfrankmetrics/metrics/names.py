@@ -56,7 +56,13 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
             f"'ndcg@10'. Received: {shortened(text)}."
         )
     if name.lower() not in METRICS:
-        raise _unknown_name(text, name)
+        hint = _hint_for_parameters(text) or _hint_for_name(text, name)
+        if not hint:
+            hint = " Import the module that declares it, if it is a custom metric."
+        raise ValueError(
+            f"A metric must have a known name. Received: {shortened(text)}.{hint} The "
+            f"names are {listed(declarations())}, with '@k' for a cutoff."
+        )
     return METRICS[name.lower()], int(cutoff) if cutoff else None
 
 
@@ -71,17 +77,6 @@ _PARAMETERS = {
     "dcg='log2'": "gain='linear'",
     "judged_only": "unjudged='drop' of evaluate_run",
 }
-
-
-def _unknown_name(text: str, name: str) -> ValueError:
-    """The error for an unknown name; `text` may contain a cutoff, too."""
-    hint = _hint_for_parameters(text) or _hint_for_name(text, name)
-    if not hint:
-        hint = " Import the module that declares it, if it is a custom metric."
-    return ValueError(
-        f"A metric must have a known name. Received: {shortened(text)}.{hint} The "
-        f"names are {listed(declarations())}, with '@k' for a cutoff."
-    )
 
 
 def _hint_for_parameters(text: str) -> str:
@@ -138,7 +133,11 @@ def named_measures(
         data: The input format of the data; labels by default.
         separator: The separator of the name and the cutoff of a metric passed by name.
     """
-    _require_list(metrics)
+    if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
+        raise ValueError(
+            "`metrics` must be a list of names or metric objects, as in "
+            f"['ndcg@10', 'mrr']. Received: {shortened(metrics)}."
+        )
     check_option("metrics", "separator", separator, Separator)
     data = input_format() if data is None else data
     options = {name: value for name, value in options.items() if value is not None}
@@ -147,7 +146,11 @@ def named_measures(
     named: dict[str, Measure] = {}
     for metric in metrics:
         if isinstance(metric, str):
-            measure = _measure_of_name(metric, options, unused)
+            declaration, k = parse_name(metric)
+            taken = options.keys() & {"convention", *declaration.types}
+            taken -= {*declaration.unaffected_by}
+            unused -= taken
+            measure = make_measure(declaration, k, **{o: options[o] for o in taken})
             name = measure.name_with(separator)
         else:
             measure, name = _measure_of_object(metric, data), metric.name
@@ -169,23 +172,6 @@ def named_measures(
             "metric object, or omit it."
         )
     return named
-
-
-def _require_list(metrics: Any) -> None:
-    if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
-        raise ValueError(
-            "`metrics` must be a list of names or metric objects, as in "
-            f"['ndcg@10', 'mrr']. Received: {shortened(metrics)}."
-        )
-
-
-def _measure_of_name(text: str, options: Mapping[str, Any], unused: set) -> Measure:
-    """The measure of a name; removes the options that it takes from the unused ones."""
-    declaration, k = parse_name(text)
-    taken = options.keys() & {"convention", *declaration.types}
-    taken -= {*declaration.unaffected_by}
-    unused -= taken
-    return make_measure(declaration, k, **{name: options[name] for name in taken})
 
 
 def _measure_of_object(metric: Any, data: InputFormat) -> Measure:
@@ -215,8 +201,6 @@ def _check_names(options: Mapping[str, Any]) -> None:
             f"{shortened(options['denominator'])}. Pass, for example, "
             "MeanAveragePrecision(k=5, denominator='hits')."
         )
-    if not options:  # as in most calls
-        return
     known = {"convention"}.union(*(each.types for each in declarations().values()))
     for name in options:
         if name not in known:

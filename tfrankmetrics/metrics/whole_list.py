@@ -85,10 +85,8 @@ AUC_COLUMNS = {
 def _sum_of_ranks(lists: RankedLists, gain: ItemGain) -> Array:
     """Sum of gain * rank; items that were not retrieved share the last ranks."""
     found = xp.sum(lists.expected(gain) * lists.ranks, axis=1)
-    missed = xp.where(~lists.judged.retrieved, gain(lists.judged), 0)
-    num_missed = lists.num_judged - lists.num_retrieved
-    mean_rank = lists.num_retrieved + (num_missed + 1) / 2
-    return found + xp.sum(missed, axis=1) * mean_rank
+    missed, gain_of_missed = _missed(lists, gain)
+    return found + gain_of_missed * (lists.num_retrieved + (missed + 1) / 2)
 
 
 def first_relevant_rank(lists: RankedLists, relevance: ItemGain) -> Array:
@@ -116,9 +114,9 @@ def coverage_error(lists: RankedLists, relevance: ItemGain) -> Array:
     return xp.where(relevant > 0, at_the_end, xp.maximum(rank, 0))
 
 
-def _missed(lists: RankedLists, relevance: ItemGain) -> tuple[Array, Array]:
-    """How many items were not retrieved, and how many of them are relevant, `[B]`."""
-    missed = xp.where(~lists.judged.retrieved, relevance(lists.judged), 0)
+def _missed(lists: RankedLists, gain: ItemGain) -> tuple[Array, Array]:
+    """How many items were not retrieved, and the sum of their gains, `[B]`."""
+    missed = xp.where(~lists.judged.retrieved, gain(lists.judged), 0)
     return lists.num_judged - lists.num_retrieved, xp.sum(missed, axis=1)
 
 

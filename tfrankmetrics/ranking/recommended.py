@@ -22,7 +22,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.item_data import ItemCategories, ItemData
 from tfrankmetrics.ranking.items import is_retrieved
 from tfrankmetrics.ranking.order import rank_by_score
-from tfrankmetrics.ranking.ranked_items import depth_for
+from tfrankmetrics.ranking.ranked_lists import depth_for
 from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, TiesOfBatch
 
 

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking.items import ItemGain, count
-from tfrankmetrics.ranking.ranked_items import RankedItems
 from tfrankmetrics.ranking.ties import TieGroups, group_sums
+
+if TYPE_CHECKING:
+    from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 NEGLIGIBLE = 1e-24  # a probability that changes no digit of a sum
 
@@ -39,7 +41,7 @@ class Stops(NamedTuple):
 
 
 def first_stop(
-    lists: RankedItems, groups: TieGroups, stop: ItemGain, at_ranks: Array
+    lists: RankedLists, groups: TieGroups, stop: ItemGain, at_ranks: Array
 ) -> Array:
     """Probability that a user stops at each rank, `[B, D]`.
 
@@ -64,7 +66,7 @@ def first_stop(
 
 
 def _stops_of(
-    lists: RankedItems, groups: TieGroups, stop: ItemGain, at_ranks: Array
+    lists: RankedLists, groups: TieGroups, stop: ItemGain, at_ranks: Array
 ) -> Stops:
     of_last = largest_of_last = number_of_last = None
     if groups.last_items is not None:
@@ -78,7 +80,7 @@ def _stops_of(
 
 
 def _item_by_item(
-    lists: RankedItems, groups: TieGroups, stops: Stops, number: Array
+    lists: RankedLists, groups: TieGroups, stops: Stops, number: Array
 ) -> Array:
     """The probability of a stop at each rank if the user reaches its group, `[B, D]`.
 
@@ -135,7 +137,7 @@ def _stops_by_group(groups: TieGroups, stops: Stops) -> Callable[[Array], Array]
 
 
 def _rank_by_rank(
-    lists: RankedItems, groups: TieGroups, stops: Stops, is_read: Array
+    lists: RankedLists, groups: TieGroups, stops: Stops, is_read: Array
 ) -> tuple[Array, Array]:
     """Which ranks are computed, and the probability of a stop there, given the group.
 

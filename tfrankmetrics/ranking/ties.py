@@ -61,12 +61,14 @@ formulas of precision, recall, F1, average precision, reciprocal rank and DCG.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking.items import ItemGain, count, is_retrieved
-from tfrankmetrics.ranking.ranked_items import RankedItems
+
+if TYPE_CHECKING:
+    from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 
 class TiePolicy(NamedTuple):
@@ -180,16 +182,9 @@ def _runs(is_tied: Array) -> tuple[Array, Array]:
     # The start is the last position, up to this one, at which a run starts. The end is
     # the same in the reversed list.
     positions = xp.arange(depth, like=is_tied)
-    starts, reversed_starts = xp.unstack(
-        _running_maximum(
-            xp.stack(
-                [
-                    xp.where(is_first, positions, 0),
-                    xp.where(xp.flip(is_last, axis=[1]), positions, 0),
-                ]
-            )
-        )
-    )
+    is_start = xp.stack([is_first, xp.flip(is_last, axis=[1])])
+    starts = _running_maximum(xp.where(is_start, positions, 0))
+    starts, reversed_starts = xp.unstack(starts)
     return starts, depth - xp.flip(reversed_starts, axis=[1])
 
 
@@ -200,7 +195,15 @@ def _running_maximum(values: Array) -> Array:
     """
     depth = values.shape[-1]
     if depth is None:
-        return _running_maximum_of_unknown_depth(values)
+        depth = xp.shape(values)[-1]
+        positions = xp.arange(depth, like=values)
+
+        def widen(shift, values):
+            shifted = xp.roll(values, shift, axis=-1)  # XLA has no slices of any size
+            values = xp.where(positions >= shift, xp.maximum(values, shifted), values)
+            return 2 * shift, values
+
+        return xp.while_loop(lambda shift, _: shift < depth, widen, [1, values])[1]
     shift = 1
     while shift < depth:
         # Faster than xp.roll with a mask.
@@ -209,19 +212,6 @@ def _running_maximum(values: Array) -> Array:
         values = xp.maximum(values, shifted)
         shift *= 2
     return values
-
-
-def _running_maximum_of_unknown_depth(values: Array) -> Array:
-    positions = xp.arange(xp.shape(values)[-1], like=values)
-
-    def widen(shift, values):
-        shifted = xp.roll(values, shift, axis=-1)  # XLA has no slices of unknown size
-        values = xp.where(positions >= shift, xp.maximum(values, shifted), values)
-        return 2 * shift, values
-
-    return xp.while_loop(
-        lambda shift, _: shift < xp.shape(values)[-1], widen, [1, values]
-    )[1]
 
 
 def random_order(retrieved: Array, seed: int, first_query: Array | int) -> Array:
@@ -258,7 +248,7 @@ def random_numbers(seed: int, queries: Array, items: Array) -> Array:
 
 
 def group_sums(
-    lists: RankedItems,
+    lists: RankedLists,
     groups: TieGroups,
     gains: Array,
     sum_of: Callable[[Array], Array],
@@ -284,7 +274,7 @@ def group_sums(
     return sums, sums / n
 
 
-def first_relevant(lists: RankedItems, groups: TieGroups, relevant: Array) -> Array:
+def first_relevant(lists: RankedLists, groups: TieGroups, relevant: Array) -> Array:
     """Probability that the first relevant item is at each rank, `[B, D]`.
 
     `relevant` is r, the number of relevant items in the group of each rank.
@@ -297,7 +287,7 @@ def first_relevant(lists: RankedItems, groups: TieGroups, relevant: Array) -> Ar
     return none_above * relevant_here
 
 
-def last_relevant(lists: RankedItems, groups: TieGroups, relevant: Array) -> Array:
+def last_relevant(lists: RankedLists, groups: TieGroups, relevant: Array) -> Array:
     """Mean rank of the last relevant item in the group of each rank, or 0, `[B, D]`.
 
     `relevant` is r, the number of relevant items in the group. The last of them has the
@@ -309,7 +299,7 @@ def last_relevant(lists: RankedItems, groups: TieGroups, relevant: Array) -> Arr
 
 
 def relevant_down_to(
-    lists: RankedItems, groups: TieGroups, relevant: Array, expected: Array
+    lists: RankedLists, groups: TieGroups, relevant: Array, expected: Array
 ) -> Array:
     """Mean number of relevant items at ranks 1 ... p if the item at p is relevant.
 
@@ -321,14 +311,14 @@ def relevant_down_to(
     return _relevant_above_group(lists, i, expected) + 1 + others_above
 
 
-def _relevant_above_group(lists: RankedItems, i: Array, expected: Array) -> Array:
+def _relevant_above_group(lists: RankedLists, i: Array, expected: Array) -> Array:
     """Number of relevant items in all groups above that of each rank, `[B, D]`."""
     above = lists.running_sums(expected) - expected * i
     return xp.round(above)  # a whole number: rounding removes errors
 
 
 def mean_over_hits(
-    lists: RankedItems,
+    lists: RankedLists,
     groups: TieGroups,
     relevant: Array,
     expected: Array,
@@ -399,7 +389,7 @@ def _hypergeometric(h: Array, n: Array, r: Array, i: Array) -> Array:
 
 
 def irrelevant_above(
-    lists: RankedItems,
+    lists: RankedLists,
     groups: TieGroups,
     relevant: Array,
     expected: Array,
@@ -421,7 +411,7 @@ def irrelevant_above(
 
 
 def depends_on_order(
-    lists: RankedItems, groups: TieGroups, gains: Array, judged: Array
+    lists: RankedLists, groups: TieGroups, gains: Array, judged: Array
 ) -> Array:
     """1 where the group of a rank has unequal gains or weights, otherwise 0, `[B, D]`.
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.inputs.facts import Facts
+from tfrankmetrics.inputs.mistakes import Facts
 from tfrankmetrics.inputs.structures import rows_of
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.ranking.ties import random_numbers

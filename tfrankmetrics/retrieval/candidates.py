@@ -7,16 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.inputs.batches import (
+from tfrankmetrics.inputs.structures import (
+    as_arrays,
     batches_of,
     comes_in_batches,
+    concatenated,
     is_dataset,
     refuse_unordered,
     require_end,
-)
-from tfrankmetrics.inputs.structures import (
-    as_arrays,
-    concatenated,
     rows_of,
     size_of,
 )

@@ -13,7 +13,7 @@ from tfrankmetrics.compute.values import (
     parts_of,
     values_and_weights,
 )
-from tfrankmetrics.inputs.counted import CountedLists
+from tfrankmetrics.inputs.lists import CountedLists
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.counts import RankCounts
 from tfrankmetrics.retrieval.all_candidates import Order, Ranks

@@ -14,10 +14,8 @@ from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums, with_num_items
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.inputs.alignment import aligned
-from tfrankmetrics.inputs.batches import is_dataset
-from tfrankmetrics.inputs.facts import Facts
-from tfrankmetrics.inputs.mistakes import warn_of
-from tfrankmetrics.inputs.structures import size_of
+from tfrankmetrics.inputs.mistakes import Facts, warn_of
+from tfrankmetrics.inputs.structures import is_dataset, size_of
 from tfrankmetrics.inputs.weights import (
     query_weights,
     refuse_negative_weights,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.compute.exact_sums import require_no_order
+from tfrankmetrics.compute.workers import require_no_order
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.metrics.measure import (
     Measure,

@@ -17,11 +17,21 @@ from tensorflow_model_analysis.metrics import metric_types, metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
 from tfrankmetrics.compute.calls import call_compiled
-from tfrankmetrics.compute.exact_sums import means_of_sums
 from tfrankmetrics.compute.values import values_and_weights
-from tfrankmetrics.compute.workers import Accumulator, Combiner, Evaluated
-from tfrankmetrics.inputs.facts import MANY, Facts
-from tfrankmetrics.inputs.mistakes import Asked, warn, warn_if_signed, warn_of
+from tfrankmetrics.compute.workers import (
+    Accumulator,
+    Combiner,
+    Evaluated,
+    means_of_sums,
+)
+from tfrankmetrics.inputs.mistakes import (
+    MANY,
+    Asked,
+    Facts,
+    warn,
+    warn_if_signed,
+    warn_of,
+)
 from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
 from tfrankmetrics.tfma.padding import PAD
