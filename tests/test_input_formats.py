@@ -66,7 +66,7 @@ def test_each_format_has_explanations_and_a_rule_for_lower_is_better(inputs):
         tfr.evaluate(y_true, y_pred, ["mrr"], inputs=inputs, per_query=True)["mrr"]
     ):
         found = tfr.explain(y_true, y_pred, "mrr", query=query, inputs=inputs)
-        assert found.value == value, "see explanation/one_list.py"
+        assert found.value == value, "see explanation/asked.py"
     reverse = {"inputs": inputs, "lower_is_better": True}
     if inputs == "ids":
         with pytest.raises(ValueError, match="requires scores"):

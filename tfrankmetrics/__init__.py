@@ -39,7 +39,7 @@ _NAMES = {
     "evaluation.evaluate": ["evaluate"],
     "evaluation.evaluate_rows": ["evaluate_rows"],
     "evaluation.evaluate_run": ["evaluate_run"],
-    "evaluation.trec": ["read_trec"],
+    "evaluation.files": ["read_trec"],
     "explanation.explain": [
         "explain",
         "explain_retrieval",

@@ -9,7 +9,7 @@ from tfrankmetrics.conventions import CONVENTIONS
 from tfrankmetrics.evaluation.evaluate import evaluate
 from tfrankmetrics.evaluation.evaluate_rows import evaluate_rows
 from tfrankmetrics.evaluation.evaluate_run import evaluate_run
-from tfrankmetrics.evaluation.trec import read_trec
+from tfrankmetrics.evaluation.files import read_trec
 from tfrankmetrics.explanation.explain import (
     explain,
     explain_retrieval,

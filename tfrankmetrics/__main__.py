@@ -197,8 +197,10 @@ def _lines(
     qrels: str, run: str, per_query: bool, arguments: dict[str, Any]
 ) -> Iterator[str]:
     """Lines of a metric, a query or "all", and a value, as trec_eval prints them."""
+    from tfrankmetrics.results.metric_values import described
+
     values: Any = tfr.evaluate_run(qrels, run, **arguments)
-    _note(values.counts)
+    _print(described(values.counts), sys.stderr)
     if per_query:
         found: Any = tfr.evaluate_run(qrels, run, per_query=True, **arguments)
         for number, query in enumerate(found["query"]):
@@ -216,8 +218,7 @@ def _formatted(result: Any, form: str) -> str:
 
 def _slices(options: argparse.Namespace) -> Any:
     """The slice of each query, as a dict or as a frame."""
-    from tfrankmetrics.evaluation.files import is_table, read_frame
-    from tfrankmetrics.evaluation.trec import lines_of
+    from tfrankmetrics.evaluation.files import is_table, lines_of, read_frame
 
     if is_table(options.by):
         return read_frame(options.by, [options.query])
@@ -254,13 +255,6 @@ def _names(paths: Sequence[str]) -> list[str]:
     if len(set(paths)) < len(paths):
         raise ValueError(f"Each run must be a different file. Received: {list(paths)}.")
     return list(paths)
-
-
-def _note(counts: tfr.RunCounts) -> None:
-    from tfrankmetrics.results.metric_values import described
-
-    if text := described(counts):
-        _print(text, sys.stderr)
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:

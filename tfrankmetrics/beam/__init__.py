@@ -117,7 +117,6 @@ class EvaluateRows(beam.PTransform):
         require_names(names, sample_weight)
         by = names_of_slices(by)
         named = _named(metrics, options, separator, by)
-        _refuse_stable_ties(named)
         self._columns = Columns(
             "the table", query_ids, None, labels, scores, sample_weight, by
         )
@@ -195,10 +194,8 @@ class EvaluateRun(beam.PTransform):
         by = names_of_slices(by)
         policies = Policies(missing_queries, unjudged_queries, unjudged)
         policies.check("EvaluateRun")
-        named = _named(metrics, options, separator, by)
         is_trec_eval = options.get("convention") == "trec_eval"
-        if not is_trec_eval:
-            _refuse_stable_ties(named)
+        named = _named(metrics, options, separator, by, may_be_stable=is_trec_eval)
         self._columns = {
             "qrels": Columns("`qrels`", query, item, label, None, sample_weight, by),
             "run": Columns("`run`", query, item, None, score),
@@ -214,25 +211,22 @@ class EvaluateRun(beam.PTransform):
                 "The input must be a dict of two PCollections, {'qrels': judgments, "
                 f"'run': predictions}}. Received: {shortened(received)}."
             )
+        names = without_value_if_missing(self._combiner.named)
+        is_zero = self._missing_queries == "zero"
         for table in tables.values():
             _require_one_firing(table)
-            self._require_value_in_windows(table)
+            if names and is_zero and not table.windowing.is_default():
+                raise ValueError(
+                    f"{listed(names)} has no value for a query without results, which "
+                    "any window may contain. Received: windows, with "
+                    "missing_queries='zero'. Omit this metric, or pass "
+                    "missing_queries='skip'."
+                )
         queries = {
             name: tables[name] | f"Read {name}" >> beam.Map(columns)
             for name, columns in self._columns.items()
         } | "Group" >> beam.CoGroupByKey()
         return _results(queries, self._combiner)
-
-    def _require_value_in_windows(self, table: Any) -> None:
-        """Raises ValueError for a metric without a value for a missing query."""
-        names = without_value_if_missing(self._combiner.named)
-        is_zero = self._missing_queries == "zero"
-        if names and is_zero and not table.windowing.is_default():
-            raise ValueError(
-                f"{listed(names)} has no value for a query without results, which any "
-                "window may contain. Received: windows, with missing_queries='zero'. "
-                "Omit this metric, or pass missing_queries='skip'."
-            )
 
 
 def _require_one_firing(rows: Any) -> None:
@@ -255,7 +249,12 @@ def _require_one_firing(rows: Any) -> None:
 
 
 def _named(
-    metrics: Any, options: Mapping[str, Any], separator: Separator, by: Sequence[str]
+    metrics: Any,
+    options: Mapping[str, Any],
+    separator: Separator,
+    by: Sequence[str],
+    *,
+    may_be_stable: bool = False,
 ) -> Mapping[str, Measure]:
     """The metrics by their columns in the result; none may need an order of rows."""
     request = read_request(metrics, options, separator=separator)
@@ -267,18 +266,15 @@ def _named(
             "Metrics, slices and the other columns of the result must have different "
             f"names. Received: {listed(taken)} twice. Rename the column or the metric."
         )
-    return request.named
-
-
-def _refuse_stable_ties(measures: Mapping[str, Measure]) -> None:
-    for measure in measures.values():
-        if measure.tie_policy.by_position:
+    for measure in request.measures:
+        if measure.tie_policy.by_position and not may_be_stable:
             raise ValueError(
                 "ties='stable' requires an order of rows, and rows are unordered on "
                 f"Beam. Received: {measure.name!r} with ties='stable', which some "
                 "conventions choose. Pass ties='expected', also together with a "
                 "convention."
             )
+    return request.named
 
 
 def _results(queries: Any, combiner: TableCombiner) -> Any:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,16 +27,18 @@ from tfrankmetrics.compute.workers import (
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.evaluation.evaluate_run import (
     Policies,
-    by_descending_item,
     check_facts,
     count_pairs,
     facts_of_join,
-    in_precision_of_trec_eval,
     refuse_by_policy,
     refuse_missing_queries,
-    rows_of_join,
 )
-from tfrankmetrics.evaluation.join import PairTable, match_pairs, pair_twice
+from tfrankmetrics.evaluation.join import (
+    PairTable,
+    in_precision_of_trec_eval,
+    match_pairs,
+    pair_twice,
+)
 from tfrankmetrics.evaluation.rows_by_query import Queries, queries_of_codes
 from tfrankmetrics.inputs.mistakes import (
     Asked,
@@ -66,17 +67,7 @@ class Query(NamedTuple):
     slice: tuple
 
 
-@dataclasses.dataclass
-class TableSums(Accumulator):
-    """The sums of each slice, and the facts to check when all queries are added."""
-
-    kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
-    # The numbers of `RunCounts`, of two tables.
-    counts: Counter[str] = dataclasses.field(default_factory=Counter)
-    facts: Facts = dataclasses.field(default_factory=Facts)
-
-
-class TableCombiner(Combiner[TableSums], beam.CombineFn):
+class TableCombiner(Combiner, beam.CombineFn):
     """Adds up the queries of tables, and returns the rows of the result."""
 
     def __init__(self, named: Mapping[str, Measure], by: tuple[str, ...]) -> None:
@@ -104,32 +95,15 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
         """What the metrics make of labels."""
         return label_rules(self.named.values())
 
-    def create_accumulator(self) -> TableSums:
-        """No queries yet."""
-        return TableSums()
-
-    def query(self, element: tuple[Any, Any]) -> tuple[Query, int]:
-        """A query and the number of its rows, from its id and its rows."""
-        query = self._read(*element)
-        columns = [*query.judged[:1], *query.predicted[:1]]
-        return query, sum(map(len, columns))
-
-    def evaluated(self, accumulator: TableSums) -> Evaluated:
+    def evaluated(self, accumulator: Accumulator) -> Evaluated:
         """The metrics of the waiting queries that are included."""
         accumulator.kinds |= {kind_of(query.id) for query in accumulator.waiting}
         queries, values, weights = self._values(accumulator)
         ids, slices = [q.id for q in queries], [q.slice for q in queries]
         return Evaluated(ids, slices, values, weights)
 
-    def merge(self, merged: TableSums, other: TableSums) -> None:
-        """Adds the sums of a different worker."""
-        super().merge(merged, other)
-        merged.kinds |= other.kinds
-        merged.facts += other.facts
-        merged.counts.update(other.counts)
-
     def output(
-        self, accumulator: TableSums
+        self, accumulator: Accumulator
     ) -> tuple[list[dict[str, Any]], Counter[str]]:
         """The rows of the result, of all queries first. Raises ValueError for data."""
         if len(accumulator.kinds) > 1:
@@ -151,17 +125,13 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
             rows += [self._row(*each, is_whole=False) for each in in_rows]
         return rows, accumulator.counts
 
-    def _read(self, query: Any, rows: Any) -> Query:
-        """The rows of a query as columns."""
-        raise NotImplementedError
-
     def _values(
-        self, accumulator: TableSums
+        self, accumulator: Accumulator
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
         """The included queries, and values and weights of each, `[metrics, B]`."""
         raise NotImplementedError
 
-    def _require_valid(self, accumulator: TableSums) -> None:
+    def _require_valid(self, accumulator: Accumulator) -> None:
         """Raises ValueError for a mistake that only all data together show."""
         raise NotImplementedError
 
@@ -194,13 +164,16 @@ class TableCombiner(Combiner[TableSums], beam.CombineFn):
 class RowsCombiner(TableCombiner):
     """Adds up queries whose rows have a label and a score."""
 
-    def _read(self, query: Any, rows: Iterable[tuple]) -> Query:
+    def query(self, element: tuple[Any, Iterable[tuple]]) -> tuple[Query, int]:
+        """A query and the number of its rows, from its id and its rows."""
+        query, rows = element
         labels, scores, *of_query = zip(*rows, strict=True)
         columns = [labels, exact_scores(scores).tolist()]
-        return Query(query, columns, [], *self._same_in_query(query, *of_query or [()]))
+        of_query = self._same_in_query(query, *of_query or [()])
+        return Query(query, columns, [], *of_query), len(labels)
 
     def _values(
-        self, accumulator: TableSums
+        self, accumulator: Accumulator
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
         waiting = accumulator.waiting
         labels, scores = (
@@ -216,7 +189,7 @@ class RowsCombiner(TableCombiner):
         queries = Queries(_canonical(columns), np.cumsum(lengths) - lengths, lengths)
         return waiting, *_in_fixed_widths(self.named, queries, columns, True)
 
-    def _require_valid(self, accumulator: TableSums) -> None:
+    def _require_valid(self, accumulator: Accumulator) -> None:
         warn_of(accumulator.facts, Asked(self.rules))
         refuse_signed_labels(accumulator.facts, "drop these rows")
 
@@ -234,7 +207,11 @@ class RunCombiner(TableCombiner):
         super().__init__(named, by)
         self._policies, self._is_trec_eval = policies, is_trec_eval
 
-    def _read(self, query: Any, rows: Mapping[str, Iterable[tuple]]) -> Query:
+    def query(
+        self, element: tuple[Any, Mapping[str, Iterable[tuple]]]
+    ) -> tuple[Query, int]:
+        """A query and the number of its rows, from its id and those of both tables."""
+        query, rows = element
         judged: list[Sequence] = [*zip(*rows["qrels"], strict=True)]
         predicted: list[Sequence] = [*zip(*rows["run"], strict=True)]
         for table, columns in (("qrels", judged), ("run", predicted)):
@@ -248,36 +225,35 @@ class RunCombiner(TableCombiner):
             predicted[1] = exact_scores(predicted[1]).tolist()
         if not judged:  # the query is only counted
             predicted = [column[:1] for column in predicted]
-        return Query(query, judged[:2], predicted, *of_query)
+        number = sum(map(len, [*judged[:1], *predicted[:1]]))
+        return Query(query, judged[:2], predicted, *of_query), number
 
     def _values(
-        self, accumulator: TableSums
+        self, accumulator: Accumulator
     ) -> tuple[list[Query], np.ndarray, np.ndarray]:
         waiting = accumulator.waiting
         judged = _table_of("qrels", waiting, [query.judged for query in waiting])
         predicted = _table_of("run", waiting, [query.predicted for query in waiting])
-        labels, scores = judged.numbers, predicted.numbers
         if self._is_trec_eval:
-            scores = in_precision_of_trec_eval(scores)
+            scores = in_precision_of_trec_eval(predicted.numbers)
+            predicted = predicted._replace(numbers=scores)
         joined = match_pairs(judged, predicted)
-        refuse_by_policy(joined, judged, predicted, self._policies)
-        counts = count_pairs(joined, labels, scores, "")._asdict()
+        refuse_by_policy(joined, self._policies)
+        counts = count_pairs(joined, "")._asdict()
         del counts["missing_queries"]  # no number
         accumulator.counts.update(counts)
-        accumulator.facts += facts_of_join(joined, labels, scores, self.rules)
+        accumulator.facts += facts_of_join(joined, self.rules)
         # The queries by their codes.
         known = {query.id: query for query in waiting}
-        queries = [known[each] for each in judged.queries[joined.first_rows]]
-        columns = rows_of_join(joined, labels, scores)
-        if self._is_trec_eval:
-            columns = by_descending_item(columns, judged.items, predicted.items)
+        queries = [known[each] for each in joined.ids]
+        columns = joined.rows(by_descending_item=self._is_trec_eval)
         weights = np.array([query.weight for query in queries])
         columns["sample_weight"] = weights[columns["query"]]
         rows = queries_of_codes(columns["query"], len(queries))
         if not self._is_trec_eval:
             rows = rows._replace(order=_canonical(columns))
         values, weights = _in_fixed_widths(
-            self.named, rows, columns, self._policies.drops_unjudged
+            self.named, rows, columns, self._policies.unjudged == "drop"
         )
         if self._policies.missing_queries == "skip":
             counted = joined.has_predictions
@@ -285,7 +261,7 @@ class RunCombiner(TableCombiner):
             values, weights = values[:, counted], weights[:, counted]
         return queries, values, weights
 
-    def _require_valid(self, accumulator: TableSums) -> None:
+    def _require_valid(self, accumulator: Accumulator) -> None:
         numbers = {name: accumulator.counts[name] for name in RunCounts._fields}
         missing_queries = self._policies.missing_queries
         counts = RunCounts(**{**numbers, "missing_queries": missing_queries})

@@ -1,6 +1,6 @@
 """One column of numbers or ids as an array: checked, and not changed by NumPy.
 
-`frames.py` finds the columns of a frame, and `slices.py` reads the columns of `by`.
+It may be in a frame of pandas, polars or Arrow. `slices.py` reads the columns of `by`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ import decimal
 import fractions
 import math
 import numbers as numbers_
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.rules import shortened
+from tfrankmetrics.rules import did_you_mean, listed, shortened
+
+MOST_NAMES = 20  # of columns, in an error message
 
 # From here on, float64 does not hold every integer.
 FIRST_INEXACT = 2**53
@@ -24,6 +26,62 @@ LABEL_REMEDY = (
     "dropping rows would change the ranking."
 )
 WEIGHT_RULE = "Weights must be finite numbers of at least 0."
+
+
+def is_frame(data: Any) -> bool:
+    """Whether an object is a frame of pandas or polars, or an Arrow table."""
+    return hasattr(type(data), "columns") and not isinstance(
+        data, (np.ndarray, Mapping)
+    )
+
+
+def is_column_of_frame(data: Any) -> bool:
+    """Whether an object is a column of numbers or text, from pandas or polars."""
+    library = type(data).__module__.partition(".")[0]
+    if library not in ("pandas", "polars", "pyarrow") or not hasattr(data, "to_numpy"):
+        return False
+    if is_frame(data):
+        return len(column_names(data)) == 1 and len(data) > 1
+    return len(np.shape(data)) == 1 and (
+        len(data) == 0 or np.ndim(next(iter(data))) == 0
+    )
+
+
+def column_names(data: Any) -> list[Any]:
+    """The names of the columns of a frame or of a dict of columns."""
+    if isinstance(data, Mapping):
+        return [*data]
+    return [*(data.column_names if hasattr(data, "column_names") else data.columns)]
+
+
+def rows_at(frame: Any, rows: np.ndarray) -> Any:
+    """Some rows of a frame of pandas, polars or Arrow, by their positions."""
+    if hasattr(frame, "iloc"):
+        return frame.iloc[rows]
+    return frame.take(rows) if hasattr(frame, "take") else frame[rows]
+
+
+def column(data: Any, name: Any, argument: str) -> Any:
+    """The column of a frame that an argument names."""
+    if type(data).__name__ == "LazyFrame":
+        raise ValueError(
+            "A frame must contain its data. Received: a LazyFrame. Call its collect()."
+        )
+    names = column_names(data)
+    if names.count(name) == 1:
+        return data[name]
+    if name in names:
+        problem = "two columns of this name"
+    else:
+        more = f", and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
+        problem = f"the columns {listed(names[:MOST_NAMES])}{more}"
+    hint = did_you_mean(name, map(str, names)) if isinstance(name, str) else ""
+    if name in getattr(getattr(data, "index", None), "names", ()):
+        hint = " It is in the index: pass frame.reset_index()."
+    raise ValueError(
+        f"`{argument}` must name one column of the frame. Received: "
+        f"{argument}={shortened(name)}, for {problem}.{hint}"
+    )
 
 
 def from_pytorch(data: Any) -> Any:
@@ -112,7 +170,9 @@ def as_column(name: str, column: Any) -> np.ndarray:
 def as_numbers(name: str, column: Any) -> np.ndarray:
     """A column of numbers as an array."""
     array = without_decimals(as_column(name, column))
-    if array.dtype == object and all(map(_is_number, array.tolist())):
+    if array.dtype == object and all(
+        isinstance(each, numbers_.Real) for each in array.tolist()
+    ):
         column = array.tolist()
         array = np.asarray(column)
         if array.dtype == object:
@@ -130,7 +190,11 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
             f"{array.dtype}. Cast them to float64."
         )
     if array.dtype.kind not in "biuf":
-        others = [(i, v) for i, v in enumerate(array.tolist()) if not _is_number(v)]
+        others = [
+            (row, value)
+            for row, value in enumerate(array.tolist())
+            if not isinstance(value, numbers_.Real)
+        ]
         # Text that is no number explains why the whole column is text.
         words = (each for each in others if not _is_number_as_text(each[1]))
         row, value = next(words, (others or [(0, array.dtype)])[0])
@@ -233,10 +297,6 @@ def _require(
         )
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers_.Real)
-
-
 def _is_number_as_text(value: Any) -> bool:
     try:
         float(value)
@@ -264,12 +324,12 @@ def are_missing(values: np.ndarray) -> np.ndarray:
     return np.array(missing, bool)
 
 
-def refuse_missing(rule: str, column: np.ndarray, where: str = "") -> None:
-    """Raises ValueError for a missing value; `where` ends with the table."""
+def refuse_missing(rule: str, column: np.ndarray) -> None:
+    """Raises ValueError for a missing value."""
     missing = are_missing(column)
     if missing.any():
         row = int(np.argmax(missing))
-        raise ValueError(f"{rule} Received: a missing one in row {row}{where}.")
+        raise ValueError(f"{rule} Received: a missing one in row {row}.")
 
 
 class Codes(dict):

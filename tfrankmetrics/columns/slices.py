@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.frames import column, column_names, is_frame
 from tfrankmetrics.columns.read_column import (
     are_missing,
     as_objects,
+    column,
+    column_names,
     exact_array,
     factorize,
     from_pytorch,
+    is_frame,
     refuse_masked_arrays,
 )
 from tfrankmetrics.rules import shortened
@@ -44,7 +46,7 @@ class Slices(NamedTuple):
         }
 
 
-def by_columns(by: Any, data: Any = None) -> dict[str, Any]:
+def columns_of_slices(by: Any, data: Any = None) -> dict[str, Any]:
     """The columns that `by` names or contains, by their names.
 
     Args:
@@ -76,6 +78,27 @@ class Column:
     distinct: list[Any]
     numbers: np.ndarray  # the number of each query's value, int [queries]
 
+    @classmethod
+    def read(cls, argument: str, name: str, values: Any) -> Column:
+        """A column, with its distinct values in the order of appearance."""
+        what = f"The values of {shortened(name)} in `{argument}`"
+        of_rows = None
+        if hasattr(values, "factorize"):  # pandas numbers text without objects for it
+            try:
+                of_rows, values = values.factorize(use_na_sentinel=False)
+            except TypeError as error:
+                raise ValueError(
+                    f"{what} must be hashable. Received: {error}."
+                ) from None
+        array = _exact_values(values, argument, name)
+        first, numbers = factorize(what, array)
+        distinct = as_objects(array[first].tolist())
+        distinct[are_missing(distinct)] = None
+        first, merged = factorize(what, distinct)  # missing values of several kinds
+        numbers = merged[numbers]
+        numbers = numbers if of_rows is None else numbers[of_rows]
+        return cls(distinct[first].tolist(), numbers)
+
     def of(self, which: np.ndarray) -> Column:
         """The column of some queries."""
         return Column(self.distinct, self.numbers[which])
@@ -89,7 +112,7 @@ def columns_by_query(
     columns: Mapping[str, Any], num_queries: int | None
 ) -> dict[str, Column]:
     """Columns with a value for each query; their number may not be known yet."""
-    found = {name: column_of("by", name, values) for name, values in columns.items()}
+    found = {name: Column.read("by", name, values) for name, values in columns.items()}
     for name, each in found.items():
         num_queries = len(each.numbers) if num_queries is None else num_queries
         if len(each.numbers) != num_queries:
@@ -130,17 +153,17 @@ def in_order(keys: Sequence[tuple]) -> list[int]:
         return [*range(len(keys))]
 
 
-def values_at(argument: str, name: str, values: Any, rows: Any) -> np.ndarray:
-    """The values of a column in some rows, unchanged by NumPy."""
+def values_at(values: Any, rows: Any) -> np.ndarray:
+    """The ids of a column in some rows, unchanged by NumPy."""
     values = from_pytorch(values)
     if hasattr(values, "iloc"):
-        return _unchanged(argument, name, values.iloc[rows])
+        return _exact_values(values.iloc[rows])
     if hasattr(values, "gather"):
-        return _unchanged(argument, name, values.gather(rows))
-    return _unchanged(argument, name, values)[rows]
+        return _exact_values(values.gather(rows))
+    return _exact_values(values)[rows]
 
 
-def _unchanged(argument: str, name: str, values: Any) -> np.ndarray:
+def _exact_values(values: Any, argument: str = "ids", name: str = "") -> np.ndarray:
     """The values of a column as an array: of objects, if NumPy would change them."""
     refuse_masked_arrays(f"`{argument}`", values)
     values = from_pytorch(values)
@@ -174,22 +197,3 @@ def values_by_id(rule: str, values: Mapping, ids: Sequence[Any]) -> np.ndarray:
             + (f", and {len(lacking) - 1} more." if len(lacking) > 1 else ".")
         )
     return as_objects([values[query] for query in ids])
-
-
-def column_of(argument: str, name: str, values: Any) -> Column:
-    """A column, with its distinct values in the order of appearance."""
-    what = f"The values of {shortened(name)} in `{argument}`"
-    of_rows = None
-    if hasattr(values, "factorize"):  # pandas numbers text without objects for it
-        try:
-            of_rows, values = values.factorize(use_na_sentinel=False)
-        except TypeError as error:
-            raise ValueError(f"{what} must be hashable. Received: {error}.") from None
-    array = _unchanged(argument, name, values)
-    first, numbers = factorize(what, array)
-    distinct = as_objects(array[first].tolist())
-    distinct[are_missing(distinct)] = None
-    first, merged = factorize(what, distinct)  # missing values of several kinds
-    numbers = merged[numbers]
-    numbers = numbers if of_rows is None else numbers[of_rows]
-    return Column(distinct[first].tolist(), numbers)

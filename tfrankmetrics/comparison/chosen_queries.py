@@ -32,7 +32,7 @@ class QueryTable(ShownAsTable):
 
     def to_pandas(self) -> Any:
         """A pandas frame with a row for each query."""
-        pandas = require("pandas", "compare", "`to_pandas`")
+        pandas = require("pandas", "`to_pandas`")
         return pandas.DataFrame({"query": self.queries, **self.columns})
 
     def _table(self) -> Table:

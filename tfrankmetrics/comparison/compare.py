@@ -9,24 +9,27 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tfrankmetrics.columns.frames import is_frame
+from tfrankmetrics.columns.read_column import is_frame
 from tfrankmetrics.columns.slices import (
     Column,
     Slices,
-    by_columns,
     columns_by_query,
+    columns_of_slices,
     slices_of,
     values_by_id,
 )
 from tfrankmetrics.comparison.chosen_queries import PerQuery
 from tfrankmetrics.comparison.comparison import Comparison
 from tfrankmetrics.comparison.estimates import Difference, Mean
-from tfrankmetrics.comparison.intervals import (
+from tfrankmetrics.comparison.models import Model, paired, read_models, samples_of
+from tfrankmetrics.comparison.significance import (
+    Sample,
+    adjusted,
     intervals_of_differences,
     intervals_of_means,
+    paired_test,
+    standard_errors,
 )
-from tfrankmetrics.comparison.models import Model, paired, read_models, samples_of
-from tfrankmetrics.comparison.significance import Sample, paired_test, standard_errors
 from tfrankmetrics.results.metric_values import QueryValues, described
 from tfrankmetrics.rules import check_option, is_int, shortened
 
@@ -69,7 +72,7 @@ def compare(
     Queries are paired by their ids, the key "query" of the values, or by position
     without ids. A query whose value is NaN is excluded. The weights of queries apply to
     all means, intervals and tests. Intervals do not depend on `test`; they are
-    described in the module `comparison.intervals`, and their coverage in the
+    described in the module `comparison.significance`, and their coverage in the
     documentation.
 
     Args:
@@ -118,6 +121,11 @@ def compare(
             means += _means(key, name, part, models[0])
         for pair in itertools.combinations(parts.items(), 2):
             differences += _differences(key, pair, models[0], run_test)
+    p = adjusted(np.array([each.p for each in differences]), correction).tolist()
+    differences = [
+        each._replace(adjusted_p=adjusted_p)
+        for each, adjusted_p in zip(differences, p, strict=True)
+    ]
     return Comparison(
         means,
         differences,
@@ -157,6 +165,10 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
             "rows may be in a different order. Pass a dict of the slice of each id, as "
             "in dict(zip(frame[ids], frame[slices])), or pass `by` to evaluate_run."
         )
+    names = [by] if isinstance(by, str) else by
+    keys = {*values} - {*first.metrics}
+    are_keys = isinstance(names, (list, tuple)) and len(names) > 0
+    are_keys = are_keys and all(isinstance(n, str) and n in keys for n in names)
     if isinstance(by, Mapping) and by and not any(map(np.ndim, by.values())):
         if first.ids is None:
             raise ValueError(
@@ -166,7 +178,7 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
             )
         rule = "`by` must contain a slice for each query."
         columns = {"slice": values_by_id(rule, by, first.ids)}
-    elif names := _names_of_slices(by, values, first.metrics):
+    elif are_keys:
         columns = {name: values[name] for name in names}
     elif isinstance(by, str):
         raise ValueError(
@@ -175,18 +187,8 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
             "evaluate_run, too."
         )
     else:
-        columns = by_columns(by)
+        columns = columns_of_slices(by)
     return columns_by_query(columns, first.num_queries)
-
-
-def _names_of_slices(by: Any, values: Mapping, metrics: Sequence[str]) -> list[str]:
-    """The names in `by` if all are keys of values other than metrics; or none."""
-    names = [by] if isinstance(by, str) else by
-    if not isinstance(names, (list, tuple)):
-        return []
-    keys = [key for key in values if key not in metrics]
-    are_slices = all(isinstance(name, str) and name in keys for name in names)
-    return [*names] if are_slices else []
 
 
 def _parts(

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
-
 from tfrankmetrics.comparison.chosen_queries import PerQuery, QueryTable
 from tfrankmetrics.comparison.estimates import (
     SIGNIFICANT,
@@ -20,7 +18,6 @@ from tfrankmetrics.comparison.estimates import (
     slices_to_decide,
 )
 from tfrankmetrics.comparison.plots import Row, plot_gains, plot_intervals
-from tfrankmetrics.comparison.significance import adjusted
 from tfrankmetrics.results.text_tables import (
     Cell,
     Table,
@@ -71,16 +68,14 @@ class Comparison:
         per_query: PerQuery,
         notes: Sequence[str],
     ):
-        adjusted_p = adjusted(np.array([each.p for each in differences]), correction)
-        self.means = [*means]
-        self.differences = [
-            each._replace(adjusted_p=p)
-            for each, p in zip(differences, adjusted_p.tolist(), strict=True)
-        ]
+        self.means, self.differences = [*means], [*differences]
         self.by = per_query.slices.names if per_query.slices else ()
-        self.dropped, self._per_query = dropped, per_query
+        self.dropped = dropped
+        self._per_query = per_query
         self._whole = whole(each.slice for each in means if each.slice)
-        self._test, self._correction, self._notes = test, correction, [*notes]
+        self._test = test
+        self._correction = correction
+        self._notes = notes
 
     def __repr__(self) -> str:
         return "\n\n".join(table.abridged().to_text() for table in self._tables())
@@ -106,7 +101,7 @@ class Comparison:
         By default the differences, or the means if there is one model. In the rows for
         all queries, the slice columns contain "all".
         """
-        pandas = require("pandas", "compare", "`to_pandas`")
+        pandas = require("pandas", "`to_pandas`")
         check_option("Comparison", "content", content, Content | None)
         chosen = self.differences if self.differences else self.means
         if content is not None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.frames import column_names, is_frame
+from tfrankmetrics.columns.read_column import column_names, is_frame
 from tfrankmetrics.comparison.significance import ROUNDING, Sample
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.mistakes import warn
@@ -61,26 +61,23 @@ def read_models(values: Any, by: Any) -> list[Model]:
         )
     slices = by if isinstance(by, (list, tuple)) else [by]
     slices = [name for name in slices if isinstance(name, str)]
-    first, *others = [
-        _model(str(name), each, slices)
-        for name, each in _with_rows_in_order(values).items()
-    ]
-    models = [first, *(_with_metrics_of(first, model) for model in others)]
-    _check_range(models)
-    _warn_without_weights(values, first.metrics)
-    return models
-
-
-def _with_rows_in_order(values: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The values with all Series in one order; with query ids, those of each model."""
+    # All Series in one order; with query ids, those of each model.
     plain = {
         name: {key: each[key] for key in column_names(each)}
         for name, each in values.items()
         if is_frame(each) or type(each) is dict
     }
     if any("query" in each for each in plain.values()):
-        return {**values, **{n: aligned({n: each})[n] for n, each in plain.items()}}
-    return {**values, **aligned(plain)}
+        plain = {name: aligned({name: each})[name] for name, each in plain.items()}
+    else:
+        plain = aligned(plain)
+    first, *others = [
+        _model(str(name), each, slices) for name, each in {**values, **plain}.items()
+    ]
+    models = [first, *(_with_metrics_of(first, model) for model in others)]
+    _check_range(models)
+    _warn_without_weights(values, first.metrics)
+    return models
 
 
 def _with_metrics_of(first: Model, model: Model) -> Model:

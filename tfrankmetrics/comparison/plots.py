@@ -57,7 +57,7 @@ def plot_intervals(rows: Sequence[Row], metrics: Sequence[str]) -> Any:
 
 def _add_legend(axes: Any, series: Sequence[str], are_differences: bool) -> None:
     """A legend below all axes, without duplicate entries."""
-    lines = require("matplotlib.lines", "compare", "`plot`").Line2D
+    lines = require("matplotlib.lines", "`plot`").Line2D
     handles = [
         lines([], [], color=f"C{i % 10}", marker="o", label=without_tex(name))
         for i, name in enumerate(series)
@@ -81,7 +81,7 @@ def _add_legend(axes: Any, series: Sequence[str], are_differences: bool) -> None
 
 def plot_gains(gains: np.ndarray, metric: str, models: tuple[str, str]) -> Any:
     """The gain of each query, from the largest loss to the largest gain."""
-    pyplot = require("matplotlib.pyplot", "compare", "`plot_queries`")
+    pyplot = require("matplotlib.pyplot", "`plot_queries`")
     gains = np.sort(gains[~np.isnan(gains)])
     if not len(gains):
         raise ValueError("A plot requires a query with a value. Received: none.")

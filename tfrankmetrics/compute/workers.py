@@ -10,12 +10,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics.compute.values import require_finite
+from tfrankmetrics.inputs.mistakes import Facts
 from tfrankmetrics.metrics.measure import Measure
 
 # Enough queries to make the cost of a call small, and few enough to keep in memory.
@@ -42,16 +44,14 @@ class Accumulator:
     waiting: list[Any] = dataclasses.field(default_factory=list)
     num_items: int = 0  # of the queries that wait
     sums: dict[tuple, Sums] = dataclasses.field(default_factory=dict)
-
-    def add(self, key: tuple, sums: Sums) -> None:
-        """Adds sums of queries of one slice."""
-        self.sums[key] = added([self.sums[key], sums]) if key in self.sums else sums
-
-
-State = TypeVar("State", bound=Accumulator)
+    # What is checked when all queries are added.
+    facts: Facts = dataclasses.field(default_factory=Facts)
+    counts: Counter[str] = dataclasses.field(default_factory=Counter)  # `RunCounts`
+    kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
+    mistake: str | None = None  # an error to raise at the end
 
 
-class Combiner(Generic[State]):
+class Combiner:
     """Adds up the queries of each slice.
 
     Subclasses are also a `beam.CombineFn`. They read a query (`query`), compute the
@@ -63,23 +63,23 @@ class Combiner(Generic[State]):
         """The metrics by their names in the result."""
         raise NotImplementedError
 
-    def create_accumulator(self) -> State:
-        """No queries yet."""
-        raise NotImplementedError
-
     def query(self, element: Any) -> tuple[Any, int]:
         """A query that Beam passes, and the number of its items."""
         raise NotImplementedError
 
-    def evaluated(self, accumulator: State) -> Evaluated:
+    def evaluated(self, accumulator: Accumulator) -> Evaluated:
         """The metrics of the queries that wait."""
         raise NotImplementedError
 
-    def output(self, accumulator: State) -> Any:
+    def output(self, accumulator: Accumulator) -> Any:
         """The result, when all queries are added up."""
         raise NotImplementedError
 
-    def add_input(self, accumulator: State, element: Any) -> State:
+    def create_accumulator(self) -> Accumulator:
+        """No queries yet."""
+        return Accumulator()
+
+    def add_input(self, accumulator: Accumulator, element: Any) -> Accumulator:
         """Adds one query."""
         query, num_items = self.query(element)
         accumulator.waiting.append(query)
@@ -89,34 +89,34 @@ class Combiner(Generic[State]):
             self._add_up(accumulator)
         return accumulator
 
-    def merge_accumulators(self, accumulators: Iterable[State]) -> State:
+    def merge_accumulators(self, accumulators: Iterable[Accumulator]) -> Accumulator:
         """The sums of several workers as one."""
-        merged = self.create_accumulator()
+        merged = Accumulator()
         for each in accumulators:
             self._add_up(each)
-            self.merge(merged, each)
+            for key, sums in each.sums.items():
+                _add(merged, key, sums)
+            merged.facts += each.facts
+            merged.counts.update(each.counts)
+            merged.kinds |= each.kinds
+            merged.mistake = merged.mistake or each.mistake
         return merged
 
-    def merge(self, merged: State, other: State) -> None:
-        """Adds the sums of a different worker."""
-        for key, sums in other.sums.items():
-            merged.add(key, sums)
-
-    def compact(self, accumulator: State) -> State:
+    def compact(self, accumulator: Accumulator) -> Accumulator:
         """Only sums are sent to other workers, no queries."""
         self._add_up(accumulator)
         return accumulator
 
-    def extract_output(self, accumulator: State) -> Any:
+    def extract_output(self, accumulator: Accumulator) -> Any:
         """The result. Raises ValueError for data that show a mistake."""
         self._add_up(accumulator)
         return self.output(accumulator)
 
-    def sums_of_all(self, accumulator: State) -> Sums:
+    def sums_of_all(self, accumulator: Accumulator) -> Sums:
         """The sums of all queries."""
         return added([*accumulator.sums.values(), no_sums(len(self.named))])
 
-    def _add_up(self, accumulator: State) -> None:
+    def _add_up(self, accumulator: Accumulator) -> None:
         if not accumulator.waiting:
             return
         ids, slices, values, weights = self.evaluated(accumulator)
@@ -125,7 +125,7 @@ class Combiner(Generic[State]):
         for number, key in enumerate(slices):
             numbers.setdefault(key, []).append(number)
         for key, which in numbers.items():
-            accumulator.add(key, sums_of(values[:, which], weights[:, which]))
+            _add(accumulator, key, sums_of(values[:, which], weights[:, which]))
         accumulator.waiting, accumulator.num_items = [], 0
 
 
@@ -205,3 +205,9 @@ def _exact(numbers: Iterable[float]) -> tuple[float, ...]:
             "sums. Received: sums above 1.8e308. Divide the weights by a number."
         ) from None
     return tuple(parts)
+
+
+def _add(accumulator: Accumulator, key: tuple, sums: Sums) -> None:
+    """Adds sums of queries of one slice."""
+    known = [accumulator.sums[key]] if key in accumulator.sums else []
+    accumulator.sums[key] = added([*known, sums])

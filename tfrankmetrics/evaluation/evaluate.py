@@ -163,9 +163,13 @@ def evaluate_batches(
     Only the values of their queries are kept. `is_whole` means that there is one batch,
     of all arguments as the user passed them.
     """
-    parts, number, sums = [], 0, None
-    given, facts = request, Facts()
-    numbers, order = IdNumbers(), []
+    given = request
+    parts = []
+    order = []
+    number = 0  # of queries so far
+    sums = None
+    facts = Facts()
+    numbers = IdNumbers()
     for y_true, y_pred, sample_weight, mask, queries in batches:
         request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
         if request.data.inputs == "ids" and not is_whole:  # else `read` numbers them
@@ -183,8 +187,9 @@ def evaluate_batches(
             _report_mistakes(facts, request, "pass mask=labels >= 0")
         end = number + int(lists.num_queries)
         order.append(np.arange(number, end) if queries is None else queries)
-        of_batch = request.measures, lists, sums, order[-1], number
-        parts.append(_values_and_weights(*of_batch))
+        parts.append(
+            _values_and_weights(request.measures, lists, sums, order[-1], number)
+        )
         number = end
     if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
@@ -209,7 +214,7 @@ def _values_and_weights(
     lists: Lists,
     sums: ExposureSums,
     queries: np.ndarray,
-    first_query: int = 0,
+    first_query: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Each query's value and weight, of as many lists as fit in memory at a time.
 

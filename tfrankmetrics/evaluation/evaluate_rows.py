@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.frames import column, column_names, is_frame
 from tfrankmetrics.columns.read_column import (
     as_column,
     as_numbers,
+    column,
+    column_names,
     exact_array,
+    is_frame,
     negated,
     require_labels,
     require_weights,

@@ -1,42 +1,31 @@
 """`evaluate_run`: ranking metrics of two tables, of judgments and of predictions.
 
 `join.py` reads and joins the tables. Here are the policies for what is in one of them
-only, and the rows of the join, which `evaluate_rows.py` evaluates.
+only. `evaluate_rows.py` evaluates the rows of the join.
 """
 
 from __future__ import annotations
 
-import os
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.frames import column, is_frame, rows_at
 from tfrankmetrics.columns.read_column import (
-    exact_scores,
+    column,
     factorize,
+    is_frame,
     refuse_missing,
+    rows_at,
 )
-from tfrankmetrics.columns.slices import (
-    values_at,
-)
+from tfrankmetrics.columns.slices import values_at
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
-from tfrankmetrics.evaluation.files import read_file
 from tfrankmetrics.evaluation.item_positions import items_of_rows
-from tfrankmetrics.evaluation.join import (
-    Join,
-    PairTable,
-    join,
-    read_judgments,
-    read_predictions,
-)
-from tfrankmetrics.evaluation.query_columns import JudgedQueries
-from tfrankmetrics.evaluation.rows_by_query import queries_of_codes
-from tfrankmetrics.evaluation.trec import QRELS, RUN, in_float32
+from tfrankmetrics.evaluation.join import Join, PairColumns, join_tables, read_tables
+from tfrankmetrics.evaluation.rows_by_query import JudgedQueries, queries_of_codes
 from tfrankmetrics.inputs.mistakes import (
     Asked,
     Facts,
@@ -48,11 +37,7 @@ from tfrankmetrics.inputs.whole_data import warn_if_ranks
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
-from tfrankmetrics.results.metric_values import (
-    RunCounts,
-    RunValues,
-    SlicedValues,
-)
+from tfrankmetrics.results.metric_values import RunCounts, RunValues, SlicedValues
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.rules import check_option, shortened
 
@@ -155,7 +140,7 @@ def evaluate_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_run")
-    columns = PairColumns(query, item, label, score)
+    names = PairColumns(query, item, label, score)
     policies = Policies(missing_queries, unjudged_queries, unjudged)
     policies.check("evaluate_run")
     request = read_request(
@@ -167,22 +152,13 @@ def evaluate_run(
         separator=separator,
         lower_is_better=lower_is_better,
     )
-    qrels, run = read_tables(qrels, run, columns)
+    qrels, run = read_tables(qrels, run, names)
     is_trec_eval = options.get("convention") == "trec_eval"
-    given = request, columns, policies, qrels, exclude, sample_weight, is_trec_eval
+    given = request, names, policies, qrels, exclude, sample_weight, is_trec_eval
     if model is None:
         return _evaluate_tables(*given, run)
     models = rows_by_model(run, model)
     return {name: _evaluate_tables(*given, rows) for name, rows in models.items()}
-
-
-class PairColumns(NamedTuple):
-    """The names of the columns of two tables of pairs."""
-
-    query: str
-    item: str
-    label: str
-    score: str
 
 
 def _evaluate_tables(
@@ -196,38 +172,38 @@ def _evaluate_tables(
     run: Any,
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate_run` for a request: reads, joins, computes and shapes the result."""
-    query, item, label, name_of_scores = names
-    judged = read_judgments(qrels, query, item, label)
-    convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
-    predicted = read_predictions(
-        run, query, item, name_of_scores, convert, exclude, request.lower_is_better
+    joined = join_tables(
+        qrels,
+        run,
+        names,
+        exclude,
+        is_trec_eval=is_trec_eval,
+        lower_is_better=request.lower_is_better,
     )
-    joined = join(judged, predicted)
-    labels, scores = judged.numbers, predicted.numbers
-    counts = _checked_counts(joined, judged, predicted, request.label_rules, policies)
-    warn_if_ranks(lambda: joined.predicted_queries, scores, name_of_scores)
+    counts = count_pairs(joined, policies.missing_queries)
+    refuse_by_policy(joined, policies)
+    rules = request.label_rules
+    check_facts(facts_of_join(joined, rules), rules, counts, policies)
+    scores = joined.predicted.numbers
+    warn_if_ranks(lambda: joined.predicted_queries, scores, names.score)
     refuse_missing_queries(request.named, counts)
 
-    ids = values_at("query", "query", judged.queries, joined.first_rows)
-    columns = rows_of_join(joined, labels, scores)
-    if is_trec_eval:
-        columns = by_descending_item(columns, judged.items, predicted.items)
-    table = JudgedQueries(ids, joined.judged_queries, qrels, query)
+    columns, ids = joined.rows(by_descending_item=is_trec_eval), joined.ids
+    table = JudgedQueries(ids, joined.judged_queries, qrels, names.query)
     if sample_weight is not None:
         columns["sample_weight"] = table.weights(sample_weight)[columns["query"]]
     slice_columns = {} if request.by is None else table.slice_columns(request.by)
     request.require_free_keys(slice_columns, has_ids=True)
     if any(measure.declaration.reads_items for measure in request.measures):
-        request, positions = items_of_rows(request, predicted.items)
-        positions = np.pad(positions, (len(labels), 0))  # missed items have no rank
+        request, positions = items_of_rows(request, joined.predicted.items)
+        # Missed items have no rank.
+        positions = np.pad(positions, (len(joined.judged_queries), 0))
         columns["items"] = positions[columns["pair"]]
     counted = joined.has_predictions | (policies.missing_queries != "skip")
     slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
     sums = ExposureSums(request.named, slices, counted)
-    queries, drop = (
-        queries_of_codes(columns["query"], len(ids)),
-        policies.drops_unjudged,
-    )
+    queries = queries_of_codes(columns["query"], len(ids))
+    drop = policies.unjudged == "drop"
     values, weights = values_of_queries(
         request.named, queries, columns, drop_unjudged=drop, sums=sums
     )
@@ -235,31 +211,6 @@ def _evaluate_tables(
     result = request.result(values, weights, slices, ids, counts, sums.values())
     is_plain = not request.per_query and slices is None
     return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
-
-
-def _checked_counts(
-    joined: Join,
-    judged: PairTable,
-    predicted: PairTable,
-    rules: LabelRules,
-    policies: Policies,
-) -> RunCounts:
-    """Counts unmatched pairs. Raises ValueError for mistakes, warns of likely ones."""
-    labels, scores = judged.numbers, predicted.numbers
-    counts = count_pairs(joined, labels, scores, policies.missing_queries)
-    refuse_by_policy(joined, judged, predicted, policies)
-    check_facts(facts_of_join(joined, labels, scores, rules), rules, counts, policies)
-    return counts
-
-
-def read_tables(qrels: Any, run: Any, columns: PairColumns) -> tuple[Any, Any]:
-    """Judgments and predictions, from files where these are paths."""
-    ids = {"query": columns.query, "item": columns.item}
-    if isinstance(qrels, (str, os.PathLike)):
-        qrels = read_file(qrels, QRELS, {**ids, "label": columns.label})
-    if isinstance(run, (str, os.PathLike)):
-        run = read_file(run, RUN, {**ids, "score": columns.score})
-    return qrels, run
 
 
 def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
@@ -295,11 +246,6 @@ class Policies(NamedTuple):
         for name, annotation in typing.get_type_hints(Policies).items():
             check_option(function, name, getattr(self, name), annotation)
 
-    @property
-    def drops_unjudged(self) -> bool:
-        """Whether unjudged items are excluded from the lists."""
-        return self.unjudged == "drop"
-
 
 def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> None:
     """Raises ValueError for a metric without a value for an empty result.
@@ -327,10 +273,9 @@ def without_value_if_missing(named: Mapping[str, Measure]) -> list[str]:
     ]
 
 
-def count_pairs(
-    joined: Join, labels: np.ndarray, scores: np.ndarray, missing_queries: str
-) -> RunCounts:
+def count_pairs(joined: Join, missing_queries: str) -> RunCounts:
     """The counts of unmatched pairs, and how many scores are NaN."""
+    labels, scores = joined.judged.numbers, joined.predicted.numbers
     is_judged_query = joined.is_judged_query
     matched = joined.match[is_judged_query]
     is_judged = (matched >= 0) & (labels[matched] >= 0)
@@ -345,12 +290,10 @@ def count_pairs(
     )
 
 
-def facts_of_join(
-    joined: Join, labels: np.ndarray, scores: np.ndarray, rules: LabelRules
-) -> Facts:
+def facts_of_join(joined: Join, rules: LabelRules) -> Facts:
     """The facts of judgments, and of predictions for judged queries."""
-    of_scores = Facts.of_scores(scores[joined.is_judged_query])
-    return Facts.of_labels(labels, rules.thresholds) + of_scores
+    of_scores = Facts.of_scores(joined.predicted.numbers[joined.is_judged_query])
+    return Facts.of_labels(joined.judged.numbers, rules.thresholds) + of_scores
 
 
 def check_facts(
@@ -358,78 +301,24 @@ def check_facts(
 ) -> None:
     """Warns of mistakes, and raises ValueError for labels that are only -1 and 1."""
     facts += {"retrieved": counts.retrieved, "unjudged": counts.unjudged}
-    may_be_all = counts.unjudged > 0 and not policies.drops_unjudged
-    warn_of(facts, Asked(rules, may_be_all=may_be_all))
-    if policies.drops_unjudged:
+    are_dropped = policies.unjudged == "drop"
+    warn_of(facts, Asked(rules, may_be_all=counts.unjudged > 0 and not are_dropped))
+    if are_dropped:
         refuse_signed_labels(facts, "drop these rows")
 
 
-def refuse_by_policy(
-    joined: Join,
-    judged: PairTable,
-    predicted: PairTable,
-    policies: Policies,
-) -> None:
+def refuse_by_policy(joined: Join, policies: Policies) -> None:
     """Raises ValueError for queries in one table only, if the policy is "error"."""
-    has_predictions, is_judged_query = joined.has_predictions, joined.is_judged_query
-    if policies.missing_queries == "error" and not has_predictions.all():
-        rows = joined.first_rows[~has_predictions]
-        _refuse("missing_queries", "predictions", judged.queries, rows)
-    if policies.unjudged_queries == "error" and not is_judged_query.all():
-        rows = np.flatnonzero(~is_judged_query)
-        _refuse("unjudged_queries", "judgments", predicted.queries, rows)
-
-
-def _refuse(argument: str, lacks: str, queries: Any, rows: np.ndarray) -> None:
-    examples = values_at("query", "query", queries, rows[:3]).tolist()
-    raise ValueError(
-        f"With {argument}='error', every query must have {lacks}. Received: none for "
-        f"the query {', the query '.join(map(shortened, examples))}"
-        + (", and others." if len(rows) > 3 else ".")
-    )
-
-
-def rows_of_join(
-    joined: Join, labels: np.ndarray, scores: np.ndarray
-) -> dict[str, np.ndarray]:
-    """The rows of the join: the predicted items in their order, then the missed ones.
-
-    A label below 0 means that the item was not judged. A query with such labels only
-    gets one more item, of label 0 and not retrieved. Therefore it is counted as a query
-    without relevant items, as in trec_eval, also where unjudged items are excluded.
-    """
-    predicted = np.flatnonzero(joined.is_judged_query)
-    is_missed = np.full(len(labels), True)
-    is_missed[joined.match[joined.match >= 0]] = False
-    missed = np.flatnonzero(is_missed)
-    match = joined.match[predicted]
-    found = np.where(match >= 0, labels[match], -1) if len(labels) else match
-    of_judged = joined.judged_queries[labels >= 0]
-    has_labels = np.bincount(of_judged, minlength=len(joined.first_rows)) > 0
-    without_labels = joined.first_rows[~has_labels]
-    of_missed = np.append(labels[missed], np.zeros(len(without_labels), labels.dtype))
-    missed = np.append(missed, without_labels)
-    return {
-        "query": np.append(
-            joined.predicted_queries[predicted], joined.judged_queries[missed]
-        ),
-        "labels": np.append(found, of_missed),
-        "scores": np.append(scores[predicted], np.full(len(missed), -np.inf)),
-        "pair": np.append(predicted + len(labels), missed),
-    }
-
-
-def in_precision_of_trec_eval(scores: Any) -> np.ndarray:
-    """Scores rounded to float32; -inf still means that an item was not retrieved."""
-    return np.where(np.equal(scores, -np.inf), -np.inf, in_float32(scores))
-
-
-def by_descending_item(
-    columns: dict[str, np.ndarray], judged_items: Any, predicted_items: Any
-) -> dict[str, np.ndarray]:
-    """The rows sorted by their item ids, as text, in descending order."""
-    items = [*map(str, judged_items), *map(str, predicted_items)]
-    names = sorted(set(items), reverse=True)
-    place = dict(zip(names, range(len(names)), strict=True))
-    order = np.argsort([place[items[pair]] for pair in columns["pair"]], kind="stable")
-    return {name: column[order] for name, column in columns.items()}
+    missing = joined.judged, joined.first_rows[~joined.has_predictions]
+    unjudged = joined.predicted, np.flatnonzero(~joined.is_judged_query)
+    for argument, lacks, table, rows in (
+        ("missing_queries", "predictions", *missing),
+        ("unjudged_queries", "judgments", *unjudged),
+    ):
+        if getattr(policies, argument) == "error" and len(rows):
+            examples = values_at(table.queries, rows[:3]).tolist()
+            raise ValueError(
+                f"With {argument}='error', every query must have {lacks}. Received: "
+                f"none for the query {', the query '.join(map(shortened, examples))}"
+                + (", and others." if len(rows) > 3 else ".")
+            )

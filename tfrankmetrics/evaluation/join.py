@@ -1,4 +1,4 @@
-"""Judgments and predictions as two tables of pairs, and their join.
+"""Judgments and predictions as two tables of pairs, their join, and its rows.
 
 A pair is a query and an item. Judged pairs have a label, and predicted pairs a score.
 `files.py` reads such tables from files, and `evaluate_run.py` evaluates their join.
@@ -7,37 +7,48 @@ A pair is a query and an item. Judged pairs have a label, and predicted pairs a 
 from __future__ import annotations
 
 import numbers
+import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.frames import column, is_frame
 from tfrankmetrics.columns.read_column import (
     LABEL_RULE,
     are_missing,
     as_column,
     as_numbers,
     as_objects,
+    column,
+    exact_scores,
     factorize,
     from_pytorch,
     has_large_int,
+    is_frame,
     is_missing,
     negated,
     require_labels,
     without_decimals,
 )
 from tfrankmetrics.columns.slices import values_at
+from tfrankmetrics.evaluation.files import QRELS, RUN, in_float32, read_file
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.rules import shortened
 
-Conversion = Callable[[Any], np.ndarray]
+
+class PairColumns(NamedTuple):
+    """The names of the columns of two tables of pairs."""
+
+    query: str
+    item: str
+    label: str
+    score: str
 
 
 class PairTable(NamedTuple):
     """One side of the join: a column each of queries, items and numbers."""
 
-    name: str  # of the argument
+    name: str  # of the argument, "qrels" or "run"
     queries: Any
     items: Any
     numbers: Any
@@ -46,6 +57,8 @@ class PairTable(NamedTuple):
 class Join(NamedTuple):
     """Both sides, with a code for each query. Judged queries have the lowest codes."""
 
+    judged: PairTable
+    predicted: PairTable
     judged_queries: np.ndarray  # int [judged pairs]
     predicted_queries: np.ndarray  # int [predicted pairs]
     match: np.ndarray  # for each predicted pair, its judged pair, or -1
@@ -62,37 +75,105 @@ class Join(NamedTuple):
         predicted = self.predicted_queries[self.is_judged_query]
         return np.bincount(predicted, minlength=len(self.first_rows)) > 0
 
+    @property
+    def ids(self) -> np.ndarray:
+        """The ids of the judged queries, by their codes."""
+        return values_at(self.judged.queries, self.first_rows)
 
-def read_judgments(qrels: Any, query: str, item: str, label: str) -> PairTable:
-    """Judged pairs, from a frame, or a dict of dicts or of relevant items."""
-    pairs = _read_pairs("qrels", qrels, {"query": query, "item": item, "label": label})
-    labels = as_numbers("labels", pairs.numbers)
-    require_labels(labels, " of `qrels`")
-    return pairs._replace(
-        numbers=labels.astype(np.int64) if labels.dtype.kind == "u" else labels
-    )
+    def rows(self, *, by_descending_item: bool) -> dict[str, np.ndarray]:
+        """The predicted items in their order, then the missed ones.
+
+        A label below 0 means that the item was not judged. A query with such labels
+        only gets one more item, of label 0 and not retrieved. Therefore it is counted
+        as a query without relevant items, as in trec_eval, also where unjudged items
+        are excluded.
+
+        With `by_descending_item`, the rows are sorted by their item ids, as text, in
+        descending order, as in trec_eval.
+        """
+        labels, scores = self.judged.numbers, self.predicted.numbers
+        predicted = np.flatnonzero(self.is_judged_query)
+        is_missed = np.full(len(labels), True)
+        is_missed[self.match[self.match >= 0]] = False
+        missed = np.flatnonzero(is_missed)
+        match = self.match[predicted]
+        found = np.where(match >= 0, labels[match], -1) if len(labels) else match
+        of_judged = self.judged_queries[labels >= 0]
+        has_labels = np.bincount(of_judged, minlength=len(self.first_rows)) > 0
+        without_labels = self.first_rows[~has_labels]
+        zeros = np.zeros(len(without_labels), labels.dtype)
+        of_missed = np.append(labels[missed], zeros)
+        missed = np.append(missed, without_labels)
+        queries = self.predicted_queries[predicted], self.judged_queries[missed]
+        rows = {
+            "query": np.append(*queries),
+            "labels": np.append(found, of_missed),
+            "scores": np.append(scores[predicted], np.full(len(missed), -np.inf)),
+            "pair": np.append(predicted + len(labels), missed),
+        }
+        if not by_descending_item:
+            return rows
+        items = [*map(str, self.judged.items), *map(str, self.predicted.items)]
+        names = sorted(set(items), reverse=True)
+        place = dict(zip(names, range(len(names)), strict=True))
+        order = np.argsort([place[items[pair]] for pair in rows["pair"]], kind="stable")
+        return {name: column[order] for name, column in rows.items()}
 
 
-def read_predictions(
+def read_tables(qrels: Any, run: Any, names: PairColumns) -> tuple[Any, Any]:
+    """Judgments and predictions, from files where these are paths."""
+    ids = {"query": names.query, "item": names.item}
+    if isinstance(qrels, (str, os.PathLike)):
+        qrels = read_file(qrels, QRELS, {**ids, "label": names.label})
+    if isinstance(run, (str, os.PathLike)):
+        run = read_file(run, RUN, {**ids, "score": names.score})
+    return qrels, run
+
+
+def join_tables(
+    qrels: Any,
     run: Any,
-    query: str,
-    item: str,
-    score: str,
-    convert: Conversion,
-    exclude: Any = None,
-    lower_is_better: bool = False,
-) -> PairTable:
-    """Predicted pairs, from a frame, or a dict of dicts or of ranked lists.
+    names: PairColumns,
+    exclude: Any,
+    *,
+    is_trec_eval: bool,
+    lower_is_better: bool,
+) -> Join:
+    """Reads, checks and joins two tables, with scores in the precision of trec_eval.
 
-    `convert` converts the scores of a query in a dict, or of a column, to floats.
-    `exclude` and `lower_is_better` are arguments of `evaluate_run`.
+    Each is a frame or a dict, and the arguments are those of `evaluate_run`.
+
+    Raises:
+        ValueError: A value is wrong, `match_pairs` raises it, or no query is in both.
     """
-    pairs = _read_pairs(
-        "run", run, {"query": query, "item": item, "score": score}, convert
-    )
-    scores = convert(as_numbers("scores", pairs.numbers))
-    pairs = pairs._replace(numbers=negated(scores) if lower_is_better else scores)
-    return pairs if exclude is None else _without_excluded(pairs, exclude)
+    ids = {"query": names.query, "item": names.item}
+    judged = _read_pairs("qrels", qrels, {**ids, "label": names.label})
+    labels = as_numbers("labels", judged.numbers)
+    require_labels(labels, " of `qrels`")
+    labels = labels.astype(np.int64) if labels.dtype.kind == "u" else labels
+    judged = judged._replace(numbers=labels)
+
+    convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
+    predicted = _read_pairs("run", run, {**ids, "score": names.score}, convert)
+    scores = convert(as_numbers("scores", predicted.numbers))
+    scores = negated(scores) if lower_is_better else scores
+    predicted = predicted._replace(numbers=scores)
+    if exclude is not None:
+        predicted = _without_excluded(predicted, exclude)
+
+    joined = match_pairs(judged, predicted)
+    if not joined.is_judged_query.any():
+        raise ValueError(
+            "`qrels` and `run` must have queries in common. Received: "
+            f"{_examples(judged.queries)} in `qrels`, and "
+            f"{_examples(predicted.queries)} in `run`."
+        )
+    return joined
+
+
+def in_precision_of_trec_eval(scores: Any) -> np.ndarray:
+    """Scores rounded to float32; -inf still means that an item was not retrieved."""
+    return np.where(np.equal(scores, -np.inf), -np.inf, in_float32(scores))
 
 
 def _without_excluded(predicted: PairTable, exclude: Any) -> PairTable:
@@ -124,16 +205,20 @@ def _without_excluded(predicted: PairTable, exclude: Any) -> PairTable:
             f"{shortened(queries[0])} and the item {shortened(items[0])}. Ids must be "
             "of the same type as those of the run."
         )
-    numbers = np.asarray(predicted.numbers)[~is_excluded]
-    return PairTable(
-        predicted.name, queries[~is_excluded], items[~is_excluded], numbers
-    )
+    columns = queries, items, np.asarray(predicted.numbers)
+    return PairTable(predicted.name, *(each[~is_excluded] for each in columns))
 
 
 def _read_pairs(
-    name: str, data: Any, columns: dict[str, str], convert: Conversion = np.asarray
+    name: str,
+    data: Any,
+    columns: dict[str, str],
+    convert: Callable[[Any], np.ndarray] = np.asarray,
 ) -> PairTable:
-    """The pairs of a frame with these columns, or of a dict of queries."""
+    """The pairs of a frame with these columns, or of a dict of queries.
+
+    `convert` converts the numbers of each query in a dict.
+    """
     if is_frame(data):
         return PairTable(name, *(column(data, n, each) for each, n in columns.items()))
     if not isinstance(data, Mapping):
@@ -142,19 +227,14 @@ def _read_pairs(
             f"{', '.join(map(repr, columns.values()))}, a dict of queries, or the path "
             f"of a file. Received: {shortened(data)}."
         )
-    queries, items, values_of_queries = [], [], []
+    queries, items, numbers_of_queries = [], [], []
     for query, of_query in data.items():
         found, values = _items_of(name, query, of_query)
         queries += [query] * len(found)
         items += found
-        values = _exact_numbers(name, query, values)
-        values_of_queries.append(convert(values))
-    return PairTable(
-        name,
-        as_objects(queries),
-        as_objects(items),
-        np.concatenate(values_of_queries or [np.zeros(0)]),
-    )
+        numbers_of_queries.append(convert(_exact_numbers(name, query, values)))
+    numbers = np.concatenate(numbers_of_queries or [np.zeros(0)])
+    return PairTable(name, as_objects(queries), as_objects(items), numbers)
 
 
 def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
@@ -224,22 +304,6 @@ def _exact_numbers(name: str, query: Any, values: Any) -> Any:
     return values if array is given else array
 
 
-def join(judged: PairTable, predicted: PairTable) -> Join:
-    """Finds the pairs that are in both tables.
-
-    Raises:
-        ValueError: `match_pairs` raises it, or no query is in both tables.
-    """
-    joined = match_pairs(judged, predicted)
-    if not joined.is_judged_query.any():
-        raise ValueError(
-            "`qrels` and `run` must have queries in common. Received: "
-            f"{_examples(judged.queries)} in `qrels`, and "
-            f"{_examples(predicted.queries)} in `run`."
-        )
-    return joined
-
-
 def match_pairs(judged: PairTable, predicted: PairTable) -> Join:
     """The join of any two tables, even without a common query.
 
@@ -256,24 +320,21 @@ def match_pairs(judged: PairTable, predicted: PairTable) -> Join:
     is_equal = keys[first] == keys[second]
     is_twice = is_equal & ((first < num_first) == (second < num_first))
     if is_twice.any():
-        _refuse_pair(judged, predicted, int(second[is_twice][0]))
+        table, row = judged, int(second[is_twice][0])
+        if row >= num_first:
+            table, row = predicted, row - num_first
+        (query,), (item,) = (
+            values_at(each, [row]).tolist() for each in (table.queries, table.items)
+        )
+        where = f", the second time in row {row}"
+        hint = " If the rows are of several models, name their column: model='...'."
+        hint = hint if table.name == "run" else ""
+        raise ValueError(pair_twice(table.name, query, item, where) + hint)
     match = np.full(len(keys) - num_first, -1)
     match[second[is_equal] - num_first] = first[is_equal]
     _, first_rows = np.unique(queries[:num_first], return_index=True)
-    return Join(queries[:num_first], queries[num_first:], match, first_rows)
-
-
-def _refuse_pair(judged: PairTable, predicted: PairTable, row: int) -> None:
-    table = judged
-    if row >= len(judged.queries):
-        table, row = predicted, row - len(judged.queries)
-    query = values_at("query", "query", table.queries, [row]).tolist()[0]
-    item = values_at("item", "item", table.items, [row]).tolist()[0]
-    where = f", the second time in row {row}"
-    hint = ""
-    if table.name == "run":
-        hint = " If the rows are of several models, name their column: model='...'."
-    raise ValueError(pair_twice(table.name, query, item, where) + hint)
+    codes = queries[:num_first], queries[num_first:]
+    return Join(judged, predicted, *codes, match, first_rows)
 
 
 def pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:
@@ -284,12 +345,9 @@ def pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:
     )
 
 
-PLURAL = {"query": "queries", "item": "items"}
-
-
 def _codes(name: str, judged: Any, predicted: Any) -> np.ndarray:
     """The same number for the same ids of both tables, in the order of appearance."""
-    rule = f"The ids of {PLURAL[name]} must"
+    ids_of = f"The ids of {'queries' if name == 'query' else 'items'}"
     both: Any = judged, predicted
     are_pandas = all(type(each).__module__.startswith("pandas") for each in both)
     if not are_pandas or judged.dtype != predicted.dtype:  # pandas would convert ids
@@ -298,7 +356,7 @@ def _codes(name: str, judged: Any, predicted: Any) -> np.ndarray:
     kinds = {kind for each in both if (kind := _kind(each)) is not None}
     if len(kinds) > 1:
         raise ValueError(
-            f"{rule} have the same type in `qrels` and `run`. Received: "
+            f"{ids_of} must have the same type in `qrels` and `run`. Received: "
             f"{_kind(judged)} and {_kind(predicted)}. Convert one of them."
         )
     if are_pandas:
@@ -307,7 +365,8 @@ def _codes(name: str, judged: Any, predicted: Any) -> np.ndarray:
         try:
             codes, _ = pandas.concat(both).factorize()
         except TypeError as error:
-            raise ValueError(f"{rule} be hashable. Received: {error}.") from None
+            text = f"{ids_of} must be hashable. Received: {error}."
+            raise ValueError(text) from None
         missing = codes < 0
     else:
         if judged.dtype.kind == predicted.dtype.kind and judged.dtype.kind in "iuSU":
@@ -315,7 +374,7 @@ def _codes(name: str, judged: Any, predicted: Any) -> np.ndarray:
         else:
             ids = as_objects([*judged.tolist(), *predicted.tolist()])
         missing = are_missing(ids)
-        codes = factorize(f"The ids of {PLURAL[name]}", ids)[1]
+        codes = factorize(ids_of, ids)[1]
     if missing.any():
         row, table = int(np.argmax(missing)), "qrels"
         if row >= len(judged):
@@ -329,7 +388,7 @@ def _codes(name: str, judged: Any, predicted: Any) -> np.ndarray:
 
 def _kind(ids: Any) -> str | None:
     """Whether ids are numbers or text, by the first of them; None if it is missing."""
-    one = values_at("id", "id", ids, [0]).tolist()[0] if len(ids) else None
+    one = values_at(ids, [0]).tolist()[0] if len(ids) else None
     if isinstance(one, (str, bytes)):
         return type(one).__name__
     is_number = isinstance(one, (int, float)) and not is_missing(one)
@@ -339,6 +398,6 @@ def _kind(ids: Any) -> str | None:
 def _examples(ids: Any) -> str:
     if len(ids) == 0:
         return "none"
-    some = values_at("id", "id", ids, [*range(min(100, len(ids)))])
+    some = values_at(ids, [*range(min(100, len(ids)))])
     distinct = [*dict.fromkeys(map(shortened, some))]
     return ", ".join(distinct[:3])

@@ -1,15 +1,25 @@
-"""The rows of a table grouped by query, from ids, groups or codes."""
+"""The rows of a table grouped by query, and the columns with a value for each query.
+
+Queries come from ids, groups or codes; the columns are slices and weights.
+"""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.read_column import as_numbers, factorize, refuse_missing
-from tfrankmetrics.columns.slices import Column, column_of
+from tfrankmetrics.columns.read_column import (
+    WEIGHT_RULE,
+    as_numbers,
+    column,
+    factorize,
+    is_frame,
+    refuse_missing,
+)
+from tfrankmetrics.columns.slices import Column, columns_of_slices, values_by_id
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.rules import shortened
 
@@ -55,7 +65,7 @@ class Queries(NamedTuple):
                 f"values of {shortened(name)} for {num_rows} rows."
             )
         order = np.arange(num_rows) if self.order is None else self.order
-        of_rows = column_of(argument, name, values)
+        of_rows = Column.read(argument, name, values)
         if num_rows == 0:
             return of_rows
         in_order = of_rows.numbers.take(order)
@@ -139,3 +149,68 @@ def _stable_order(keys: np.ndarray) -> np.ndarray:
         order = np.argsort(low.astype(np.uint16), kind="stable")
         return order[np.argsort(high[order], kind="stable")]
     return np.argsort(keys, kind="stable")
+
+
+class JudgedQueries(NamedTuple):
+    """The judged queries, for each of which a dict or a frame has a value."""
+
+    ids: np.ndarray
+    codes: np.ndarray  # the number of the query of each row of `qrels`
+    qrels: Any
+    name: str  # of the column of queries
+
+    def weights(self, sample_weight: Any) -> np.ndarray:
+        """The weight of each query."""
+        values = self._column("sample_weight", "weight", sample_weight).values()
+        weights = as_numbers("sample_weight", values.tolist())
+        bad = ~np.isfinite(weights) | (weights < 0)
+        if bad.any():
+            query = shortened(self.ids[bad].tolist()[0])
+            raise ValueError(
+                f"{WEIGHT_RULE} Received: {weights[bad][0]} for the query {query}."
+            )
+        return weights
+
+    def slice_columns(self, by: Any) -> dict[str, Column]:
+        """The columns that `by` contains or names."""
+        if isinstance(by, (list, tuple)) and by:
+            return {name: self._column("by", name, name) for name in by}
+        if not is_frame(by):
+            name = by if isinstance(by, str) else "slice"
+            return {name: self._column("by", "slice", by)}
+        queries = np.asarray(column(by, self.name, "by")).tolist()
+        given = columns_of_slices(by)
+        given.pop(self.name, None)
+        if not given:
+            raise ValueError(
+                "`by` must contain a column of slices in addition to the queries. "
+                f"Received: only {self.name!r}."
+            )
+        columns = {}
+        for name, of_rows in given.items():
+            slices: dict[Any, Any] = {}
+            values = Column.read("by", name, of_rows).values()
+            for query, value in zip(queries, values, strict=True):
+                if slices.setdefault(query, value) != value:
+                    raise ValueError(
+                        "`by` must contain one slice for each query. Received: "
+                        f"{shortened(slices[query])} and {shortened(value)} for the "
+                        f"query {shortened(query)}."
+                    )
+            columns[name] = self._column("by", name, slices)
+        return columns
+
+    def _column(self, argument: str, name: str, values: Any) -> Column:
+        """A value for each query, from a dict or from a column of `qrels`."""
+        if isinstance(values, Mapping):
+            rule = f"`{argument}` must contain a {name} for each query of `qrels`."
+            of_ids = values_by_id(rule, values, self.ids.tolist())
+            return Column.read(argument, name, of_ids)
+        if not isinstance(values, str) or not is_frame(self.qrels):
+            raise ValueError(
+                f"`{argument}` must be a dict with a {name} for each query, or name a "
+                f"column of the frame `qrels`. Received: {shortened(values)}."
+            )
+        found = column(self.qrels, values, argument)
+        rows = queries_of_codes(self.codes, len(self.ids))
+        return rows.column(argument, values, found)

@@ -1,13 +1,25 @@
-"""The metric to explain, and a second one to compare it with."""
+"""What is explained: one or two metrics, and the list of one query that they read.
+
+The list is shown as labels and scores, whatever its input format.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS
+from tfrankmetrics.inputs.catalogue import CatalogueLists
+from tfrankmetrics.inputs.ids import IdLists
+from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.inputs.lists import Lists
+from tfrankmetrics.inputs.relevant_ids import PADDING, is_repeated
 from tfrankmetrics.metrics.measure import Measure, require_relevance
 from tfrankmetrics.metrics.names import MetricObject
+from tfrankmetrics.ranking.items import lowest_score
+from tfrankmetrics.ranking.ties import STABLE
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.rules import did_you_mean, shortened
 
@@ -20,6 +32,15 @@ class AskedMetric(NamedTuple):
     convention: str | None
     measure: Measure
     request: Request
+
+    @classmethod
+    def read(
+        cls, metric: str | MetricObject, options: Mapping[str, Any], **of_data: Any
+    ) -> AskedMetric:
+        """The metric with its options, for data in some format."""
+        request = read_request([metric], options, **of_data)
+        ((name, measure),) = request.named.items()
+        return cls(name, None, options.get("convention"), measure, request)
 
 
 def asked_metrics(
@@ -34,40 +55,80 @@ def asked_metrics(
             "`metric` must be one name or one metric object. Received: "
             f"{shortened(metric)}. To show two, pass the other one as `versus`."
         )
-    first = _asked(metric, options, of_data)
+    first = AskedMetric.read(metric, options, **of_data)
     require_relevance(first.request.named, "`explain`")
     if versus is None:
         return [first]
     if not isinstance(versus, str):
-        second = _asked(versus, {}, of_data)
+        second = AskedMetric.read(versus, {}, **of_data)
         label = "versus" if second.name == first.name else second.name
+    elif not isinstance(metric, str):
+        raise ValueError(
+            "`versus` may be a convention if `metric` is a name. Received: "
+            f"versus={versus!r}, metric={shortened(metric)}. Pass two metric objects."
+        )
+    elif versus not in CONVENTIONS:
+        hint = did_you_mean(versus, CONVENTIONS, CONVENTION_OF)
+        raise ValueError(
+            "`versus` must be the name of a convention, or a metric object. "
+            f"Received: {versus!r}.{hint}"
+        )
     else:
-        _require_convention(versus, metric)
-        second = _asked(metric, {**options, "convention": versus}, of_data)
+        second = AskedMetric.read(metric, {**options, "convention": versus}, **of_data)
         label = versus
     if second.name == first.name:
         second = second._replace(name=f"{second.name} ({label})")
     return [first, second._replace(label=label)]
 
 
-def _asked(
-    metric: str | MetricObject, options: Mapping[str, Any], of_data: Mapping[str, Any]
-) -> AskedMetric:
-    request = read_request([metric], options, **of_data)
-    ((name, measure),) = request.named.items()
-    return AskedMetric(name, None, options.get("convention"), measure, request)
+class OneList(NamedTuple):
+    """The list of one query."""
+
+    lists: LabelLists  # one row, in arrays of NumPy
+    items: Sequence[Any]  # the name of each item
+    number: int  # of the query, on which ties="random" depends
+    keys: Sequence[int]  # of the items, whatever their order is
+    has_scores: bool = True  # rather than the order of the items
 
 
-def _require_convention(versus: str, metric: str | MetricObject) -> None:
-    """Raises ValueError unless the metric can be computed again in a convention."""
-    if not isinstance(metric, str):
-        raise ValueError(
-            "`versus` may be a convention if `metric` is a name. Received: "
-            f"versus={versus!r}, metric={shortened(metric)}. Pass two metric objects."
+def list_of_query(
+    lists: Lists, row: int, number: int, names: Mapping[int, Any]
+) -> OneList:
+    """One row of checked lists, which is the query of this number.
+
+    `names` are the ids by their numbers, if they were not integers.
+    """
+    arrays = {n: np.asarray(each[row : row + 1]) for n, each in lists.arrays.items()}
+    one: Any = lists.with_arrays(arrays)
+    if isinstance(one, IdLists):
+        # The recommended items in their order, then the relevant ones they miss.
+        ids = one.recommended[0].tolist()
+        ids += one.ascending_relevant()[0][0].tolist()
+        judged = one.rank(None, STABLE, 0).judged
+        by_rank = -np.arange(judged.valid.shape[1], dtype=float)[np.newaxis]
+        scores = np.where(judged.retrieved, by_rank, -np.inf)
+        labels = LabelLists(
+            judged.labels, scores, judged.valid, query_weights=one.query_weights
         )
-    if versus not in CONVENTIONS:
-        hint = did_you_mean(versus, CONVENTIONS, CONVENTION_OF)
-        raise ValueError(
-            "`versus` must be the name of a convention, or a metric object. "
-            f"Received: {versus!r}.{hint}"
-        )
+    else:
+        labels = _of_catalogue(one) if isinstance(one, CatalogueLists) else one
+        ids = range(labels.scores.shape[1])
+    items = [names.get(each, each) for each in ids]
+    has_scores = not isinstance(one, IdLists)
+    return OneList(labels, items, number, range(len(items)), has_scores)
+
+
+def _of_catalogue(lists: CatalogueLists) -> LabelLists:
+    """A label for each item of the catalogue."""
+    scores: Any = lists.scores.copy()
+    is_first = (lists.relevant != PADDING) & ~is_repeated(lists.relevant)
+    relevant = lists.relevant[is_first]
+    excluded = np.zeros(0, int) if lists.exclude is None else lists.exclude[0]
+    excluded = excluded[excluded != PADDING]
+    labels, is_valid = np.zeros(scores.shape), np.ones(scores.shape, bool)
+    labels[0, relevant] = lists.relevance[is_first]
+    scores[0, excluded] = lowest_score(scores)
+    # An excluded item that is not relevant is not part of the list.
+    is_valid[0, excluded] = False
+    is_valid[0, relevant] = True
+    return LabelLists(labels, scores, is_valid, query_weights=lists.query_weights)

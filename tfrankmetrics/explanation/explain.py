@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrankmetrics.columns.read_column import exact_scores
-from tfrankmetrics.columns.slices import values_at
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.values import without_one_subtopic
 from tfrankmetrics.evaluation.evaluate_rows import (
@@ -23,25 +21,19 @@ from tfrankmetrics.evaluation.evaluate_rows import (
 )
 from tfrankmetrics.evaluation.evaluate_run import (
     Excluded,
-    PairColumns,
     Unjudged,
-    by_descending_item,
     count_pairs,
-    in_precision_of_trec_eval,
-    read_tables,
     refuse_missing_queries,
-    rows_of_join,
 )
-from tfrankmetrics.evaluation.join import (
-    PairTable,
-    join,
-    read_judgments,
-    read_predictions,
-)
+from tfrankmetrics.evaluation.join import PairColumns, join_tables, read_tables
 from tfrankmetrics.evaluation.rows_by_query import Queries, queries_of_codes
-from tfrankmetrics.explanation.asked import AskedMetric, asked_metrics
+from tfrankmetrics.explanation.asked import (
+    AskedMetric,
+    OneList,
+    asked_metrics,
+    list_of_query,
+)
 from tfrankmetrics.explanation.explanation import Explanation
-from tfrankmetrics.explanation.one_list import OneList, list_of_query
 from tfrankmetrics.inputs.alignment import aligned, aligned_lists
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.dense import as_scores
@@ -122,17 +114,20 @@ def explain(
         duplicates=duplicates,
         lower_is_better=lower_is_better,
     )
-    request, numbers = asked[0].request, IdNumbers()
+    request = asked[0].request
     given = {"y_true": y_true, "y_pred": y_pred}
     given |= {"sample_weight": sample_weight, "mask": mask}
-    batch, row = Batch(**aligned_lists(request.data.inputs, given)), query
+    batch = Batch(**aligned_lists(request.data.inputs, given))
+    numbers = IdNumbers()
     if inputs == "ids":
         y_true, y_pred = as_integer_ids(batch.y_true, batch.y_pred, numbers)
         batch = batch._replace(y_true=y_true, y_pred=y_pred)
+    row = query
     lengths = lengths_if_unequal(batch.y_true, batch.y_pred)
     if lengths is not None:  # padding all lists to the longest would waste memory
         check_query("explain", query, len(lengths))
-        batch, row = batch_of(batch, np.array([query])), 0
+        batch = batch_of(batch, np.array([query]))
+        row = 0
     lists = request.read(*batch[:4])
     lists.require_valid_values()
     lists = without_one_subtopic([each.measure for each in asked], lists)
@@ -199,8 +194,8 @@ def explain_rows(
     items = keys if items is None else np.asarray(items)
     table.require_rows("item_ids", items)
     number = _number_of(query, table.ids.tolist())
-    of_table = number, table.queries, table.columns, keys, items.tolist()
-    lists = [_list_of_rows(each, *of_table, drop=True) for each in asked]
+    of_query = number, table.queries, table.columns, keys, items.tolist()
+    lists = [_list_of_rows(each, *of_query, drop=True) for each in asked]
     return Explanation(query, asked, lists)
 
 
@@ -255,16 +250,29 @@ def explain_run(
     require_eager("explain_run")
     asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
     check_option("explain_run", "unjudged", unjudged, Unjudged)
-    qrels, run = read_tables(qrels, run, PairColumns(query, item, label, score))
-    judged, lists = read_judgments(qrels, query, item, label), []
+    names = PairColumns(query, item, label, score)
+    qrels, run = read_tables(qrels, run, names)
+    lists = []
     for each in asked:
         is_trec_eval = each.convention == "trec_eval"
-        convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
-        predicted = read_predictions(
-            run, query, item, score, convert, exclude, lower_is_better
+        joined = join_tables(
+            qrels,
+            run,
+            names,
+            exclude,
+            is_trec_eval=is_trec_eval,
+            lower_is_better=lower_is_better,
         )
-        drop = unjudged == "drop"
-        lists.append(_list_of_pairs(each, query_id, judged, predicted, drop))
+        ids = joined.ids.tolist()
+        number = _number_of(query_id, ids)
+        if not joined.has_predictions[number]:
+            counts = count_pairs(joined, "zero")
+            refuse_missing_queries({each.name: each.measure}, counts)
+        rows = joined.rows(by_descending_item=is_trec_eval)
+        queries = queries_of_codes(rows["query"], len(ids))
+        items = [*joined.judged.items, *joined.predicted.items]
+        of_query = number, queries, rows, rows["pair"], items
+        lists.append(_list_of_rows(each, *of_query, drop=unjudged == "drop"))
     return Explanation(query_id, asked, lists)
 
 
@@ -354,7 +362,8 @@ def _list_of_candidates(task: Retrieval, query: int) -> OneList:
     number = size_of("queries", vectors)
     items.require_queries(number)
     check_query("explain_retrieval", query, number)
-    found, chosen = task.candidates(), np.array([query])
+    found = task.candidates()
+    chosen = np.array([query])
     vectors, items = rows_of(vectors, chosen), items.of(chosen)
     depth = Depth(None, is_stable=True)
     _, ranked = rank_all(
@@ -366,30 +375,6 @@ def _list_of_candidates(task: Retrieval, query: int) -> OneList:
     lists = CatalogueLists(scores, items.ids, items.relevance, items.exclude)
     names = {} if task.ids is None else dict(enumerate(np.asarray(task.ids).tolist()))
     return list_of_query(lists, 0, query, names)
-
-
-def _list_of_pairs(
-    asked: AskedMetric,
-    query_id: Any,
-    judged: PairTable,
-    predicted: PairTable,
-    drop: bool,
-) -> OneList:
-    """The list of a query of a run, as `evaluate_run` joins it."""
-    joined = join(judged, predicted)
-    ids = values_at("query", "query", judged.queries, joined.first_rows).tolist()
-    number = _number_of(query_id, ids)
-    if not joined.has_predictions[number]:
-        counts = count_pairs(joined, judged.numbers, predicted.numbers, "zero")
-        refuse_missing_queries({asked.name: asked.measure}, counts)
-    columns = rows_of_join(joined, judged.numbers, predicted.numbers)
-    if asked.convention == "trec_eval":
-        columns = by_descending_item(columns, judged.items, predicted.items)
-    queries = queries_of_codes(columns["query"], len(ids))
-    items = [*judged.items, *predicted.items]
-    return _list_of_rows(
-        asked, number, queries, columns, columns["pair"], items, drop=drop
-    )
 
 
 def _list_of_rows(
@@ -411,7 +396,6 @@ def _list_of_rows(
 
 
 def _number_of(query: Any, ids: Sequence[Any]) -> int:
-    """The number of a query."""
     try:
         is_known = query in set(ids)
     except TypeError:  # an array or a list: not hashable

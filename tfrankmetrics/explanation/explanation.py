@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics.arrays.numpy import quiet
-from tfrankmetrics.explanation.asked import AskedMetric
-from tfrankmetrics.explanation.one_list import OneList
+from tfrankmetrics.explanation.asked import AskedMetric, OneList
 from tfrankmetrics.explanation.working import (
     ITEM,
     LABEL,
@@ -67,7 +66,7 @@ class Explanation(ShownAsTable):
 
     def to_pandas(self) -> Any:
         """A pandas frame with a row for each item; NaN where a column has no value."""
-        pandas = require("pandas", "compare", "`to_pandas`")
+        pandas = require("pandas", "`to_pandas`")
         return pandas.DataFrame(self.columns)
 
     def _table(self) -> Table:

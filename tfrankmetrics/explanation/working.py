@@ -1,9 +1,15 @@
-"""The working of the value of a metric for one query: the contribution of each rank."""
+"""The working of the value of a metric for one query: the contribution of each rank.
+
+Every formula reads the ranks by the methods of `RankedLists`. Those of `ReadDownTo`
+return 0 at the ranks that are not read, whereas the ideal order and the totals remain
+those of the whole list. Therefore, the value of the formula is the contribution of the
+ranks that are read.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +17,13 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
+from tfrankmetrics.columns.read_column import as_objects
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.values import values_and_weights, without_masked_items
-from tfrankmetrics.explanation.asked import AskedMetric
-from tfrankmetrics.explanation.one_list import OneList
-from tfrankmetrics.explanation.reading import ReadDownTo
+from tfrankmetrics.explanation.asked import AskedMetric, OneList
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.metrics.measure import Measure
-from tfrankmetrics.ranking.items import Items, lowest_score
+from tfrankmetrics.ranking.items import ItemGain, Items, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
@@ -60,7 +65,7 @@ class Working:
         columns = {RANK: np.array([row if row > 0 else np.nan for row in rows], float)}
         for name, column in self.columns.items():
             if (chosen < 0).any():
-                missing = np.nan if column.dtype != object else _objects([""])
+                missing = np.nan if column.dtype != object else as_objects([""])
                 column = np.append(column, missing)
             columns[name] = column[chosen]
         return dataclasses.replace(self, columns=columns)
@@ -91,6 +96,44 @@ class Working:
         return f"{CONTRIBUTION} = {' * '.join(factors)}{over}"
 
 
+def _down_to_last(method: Callable[..., Array]) -> Callable[..., Array]:
+    """A method of ranked lists, with 0 at the ranks that are not read."""
+
+    def by_rank(lists: ReadDownTo, gain: ItemGain) -> Array:
+        found = method(lists.whole, gain)
+        is_read = lists.positions <= lists.last
+        if found.ndim == 3:  # gains by subtopic
+            is_read = is_read[:, xp.newaxis]
+        return xp.where(is_read, found, 0)
+
+    return by_rank
+
+
+def _of_whole(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of ranked lists, with the values of the whole lists."""
+    return lambda lists, *gains, **options: method(lists.whole, *gains, **options)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class ReadDownTo(RankedLists):
+    """Ranked lists without the contributions of the ranks below `last`."""
+
+    whole: RankedLists
+    last: int
+
+    at_ranks = _down_to_last(RankedLists.at_ranks)
+    expected = _down_to_last(RankedLists.expected)
+    first_stop = _down_to_last(RankedLists.first_stop)
+    first_relevant = _down_to_last(RankedLists.first_relevant)
+    last_relevant = _down_to_last(RankedLists.last_relevant)
+    depends_on_order = _down_to_last(RankedLists.depends_on_order)
+    # The values of the following methods at a rank also depend on the ranks above it,
+    # and they only matter where the rank itself contributes.
+    group_sums = _of_whole(RankedLists.group_sums)
+    relevant_down_to = _of_whole(RankedLists.relevant_down_to)
+    irrelevant_above = _of_whole(RankedLists.irrelevant_above)
+
+
 def work_out(metric: AskedMetric, one: OneList) -> Working:
     """The working of a metric for a list."""
     measure = metric.measure
@@ -98,8 +141,15 @@ def work_out(metric: AskedMetric, one: OneList) -> Working:
     value, weight = (float(np.asarray(each)[0, 0]) for each in found)
     value = value if weight > 0 else float("nan")
     lists = without_masked_items(measure["zero_weight"], one.lists)
+    how = measure.k, measure.tie_breaking, one.number
     with quiet():
-        ranked = _ranked_for(measure, lists, one.number)
+        if measure.declaration.needs_tensors:
+            arrays = lists.arrays.items()
+            tensors = {n: xp.in_library("tensorflow", each) for n, each in arrays}
+            ranked = lists.with_arrays(tensors).rank(*how)
+        else:
+            ranked = lists.rank(*how)
+        ranked = dataclasses.replace(ranked, cutoffs=(measure.k,))
         gains = np.asarray(measure.gain(ranked.judged))
         order = _order_of_retrieved(measure, lists, gains, one.number)
         depth = min(len(order), measure.k or len(order))
@@ -118,16 +168,6 @@ def work_out(metric: AskedMetric, one: OneList) -> Working:
         columns[name] = np.pad(column, (0, below), constant_values=np.nan)
     rows = np.append(np.arange(len(order)) + 1, -1 - np.array(one.keys, int))
     return Working(metric, value, weight, start, is_empty, rows, is_shown, columns)
-
-
-def _ranked_for(measure: Measure, lists: Any, number: int) -> RankedLists:
-    """The list as the formula reads it, in the library that the formula needs."""
-    if measure.declaration.needs_tensors:
-        arrays = lists.arrays.items()
-        tensors = {n: xp.in_library("tensorflow", each) for n, each in arrays}
-        lists = lists.with_arrays(tensors)
-    ranked = lists.rank(measure.k, measure.tie_breaking, number)
-    return dataclasses.replace(ranked, cutoffs=(measure.k,))
 
 
 def _order_of_retrieved(
@@ -158,7 +198,7 @@ def _columns_by_item(
     """The columns of the items: at each rank, and then of all items of the list."""
     positions, scores = np.append(order, np.arange(len(gains))), one.lists.scores[0]
     tied = [*_tied_ranks(scores[order]), *[""] * len(gains)]
-    columns = {TIED: _objects(tied), ITEM: _objects(one.items)[positions]}
+    columns = {TIED: as_objects(tied), ITEM: as_objects(one.items)[positions]}
     if one.has_scores:
         is_float = scores.dtype.kind == "f"
         columns[SCORE] = (scores.astype(float) if is_float else scores)[positions]
@@ -217,13 +257,6 @@ def _labels(judged: Items) -> np.ndarray:
     """The labels; NaN for an item that was not judged, text for several subtopics."""
     labels = np.asarray(judged.labels)[0]
     if labels.ndim == 2:
-        return _objects([" ".join(f"{each:g}" for each in row) for row in labels])
+        return as_objects([" ".join(f"{each:g}" for each in row) for row in labels])
     is_judged = True if judged.judged is None else np.asarray(judged.judged)[0]
     return np.where(is_judged, labels.astype(float), np.nan)
-
-
-def _objects(values: Sequence[Any]) -> np.ndarray:
-    """An array of any objects, even of sequences."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array

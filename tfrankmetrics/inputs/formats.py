@@ -11,8 +11,8 @@ To add a format:
     `require_valid_values`, which raises errors for values, and `has_valid_values`,
     which finds the queries that become NaN instead, because graphs raise no errors.
 2.  Call the function in `InputFormat.read` here. Add how queries are padded to `PAD` in
-    `tfma/padding.py`, and how `explain` shows a query to `list_of_query` in
-    `explanation/one_list.py`.
+    `tfma/tfma_combiner.py`, and how `explain` shows a query to `list_of_query` in
+    `explanation/asked.py`.
 3.  Add its name to `Inputs` in `options.py`, and narrow the field `inputs` of metrics
     that do not support it. Describe it in `docs/guide/inputs.md` and in the docstring
     of `update_state` in `keras/state.py`.

@@ -14,8 +14,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.columns.frames import is_column_of_frame
-from tfrankmetrics.columns.read_column import from_pytorch
+from tfrankmetrics.columns.read_column import from_pytorch, is_column_of_frame
 from tfrankmetrics.inputs.mistakes import MANY, are_grades, warn
 
 MOST_VALUES = 10_000  # enough of the data to tell

@@ -272,7 +272,7 @@ class SlicedValues(ShownAsTable, Mapping):
 
         Its index contains the slices, and "all".
         """
-        pandas = require("pandas", "compare", "`to_pandas`")
+        pandas = require("pandas", "`to_pandas`")
         rows = [{"queries": self.num_queries[key], **self[key]} for key in self]
         rows.append({"queries": self._all_queries, **self.whole})
         columns = ["queries", *self.whole]

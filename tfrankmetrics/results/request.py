@@ -18,8 +18,8 @@ import numpy as np
 from tfrankmetrics.columns.slices import (
     Column,
     Slices,
-    by_columns,
     columns_by_query,
+    columns_of_slices,
     slices_of,
 )
 from tfrankmetrics.compute.exposures import require_known_items, with_num_items
@@ -127,7 +127,7 @@ class Request:
 
     def slice_columns(self, table: Any = None, *, has_ids: bool = False) -> dict:
         """The columns that `by` holds or, if there is a table, names."""
-        columns = {} if self.by is None else by_columns(self.by, table)
+        columns = {} if self.by is None else columns_of_slices(self.by, table)
         self.require_free_keys(columns, has_ids=has_ids)
         return columns
 

@@ -195,7 +195,7 @@ def axes_for(metrics: Sequence[str], rows: Sequence[str], height: float = 0.3) -
 
     A row is `height` inches high.
     """
-    pyplot = require("matplotlib.pyplot", "compare", "`plot`")
+    pyplot = require("matplotlib.pyplot", "`plot`")
     longest = max(map(len, rows), default=0)
     size = (1 + 0.07 * longest + 2.5 * len(metrics), 1.2 + height * len(rows))
     _, axes = pyplot.subplots(
@@ -209,12 +209,12 @@ def axes_for(metrics: Sequence[str], rows: Sequence[str], height: float = 0.3) -
     return axes[0]
 
 
-def require(module: str, extra: str, purpose: str) -> Any:
-    """Imports a library of an extra, or raises ImportError that names the extra."""
+def require(module: str, purpose: str) -> Any:
+    """Imports a library of the extra `compare`, or raises ImportError that names it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
             f"{purpose} requires {module.partition('.')[0]}. Received: {error}. "
-            f"{install_hint(extra)}"
+            f"{install_hint('compare')}"
         ) from error

@@ -1,4 +1,4 @@
-"""Exact ranks among any number of candidates, in bounded memory.
+"""Exact ranks among any number of candidates, in bounded memory, and their values.
 
 The rank of a relevant item is one plus the number of candidates with a higher score.
 This number, like the number of ties, adds up over chunks of the candidates. For
@@ -10,22 +10,31 @@ gets the lowest score, which means that it was not retrieved.
 
 from __future__ import annotations
 
+import collections
 import functools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
+from tfrankmetrics.compute.calls import call_compiled
+from tfrankmetrics.compute.values import (
+    ELEMENTS_AT_A_TIME,
+    parts_of,
+    values_and_weights,
+)
+from tfrankmetrics.inputs.lists import CountedLists
 from tfrankmetrics.inputs.mistakes import Facts
 from tfrankmetrics.inputs.structures import rows_of
+from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.ranking.counts import RankCounts
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.ranking.ties import random_numbers
-from tfrankmetrics.retrieval.candidates import Candidates, Chunk
+from tfrankmetrics.retrieval.candidates import Candidates, Chunk, Pairs, RelevantItems
 from tfrankmetrics.retrieval.highest import NOTHING, Depth, Highest, HighestCandidates
-from tfrankmetrics.retrieval.relevant_items import Pairs, RelevantItems
 from tfrankmetrics.retrieval.scores import (
     MOST_COMPARED,
     DotProducts,
@@ -85,6 +94,13 @@ class Order(NamedTuple):
     is_random: bool
     seed: int = 0
 
+    @classmethod
+    def of(cls, measure: Measure) -> Order | None:
+        """That of a metric, if it depends on the positions of tied candidates."""
+        if measure.tie_policy.is_random:
+            return cls(True, measure["seed"] or 0)
+        return cls(False) if measure.tie_policy.by_position else None
+
     def keys(self, query: int, candidates: np.ndarray) -> np.ndarray:
         """Distinct numbers by which tied candidates of a query are ordered, int64."""
         if not self.is_random:
@@ -139,12 +155,13 @@ class Block:
         """`ranks` holds the counts of all queries, `query_rows` those of this block."""
         # The columns down to the last one with a rank: other blocks may need more.
         used = np.flatnonzero(relevant.is_ranked.any(axis=0)).max(initial=0) + 1
-        self._ids, self._is_ranked = (
-            relevant.ids[:, :used],
-            relevant.is_ranked[:, :used],
-        )
-        self.queries, self._scores = queries, scores
-        self._query_rows, self._ranks, self._depth = query_rows, ranks, depth
+        self._ids = relevant.ids[:, :used]
+        self._is_ranked = relevant.is_ranked[:, :used]
+        self.queries = queries
+        self._scores = scores
+        self._query_rows = query_rows
+        self._ranks = ranks
+        self._depth = depth
         self._num_candidates = candidates.number
         self._relevant = Pairs.of(self._ids, self._is_ranked)
         self._excluded = Pairs.of(relevant.exclude, relevant.exclude >= 0)
@@ -299,3 +316,90 @@ def _without(excluded: Pairs, scores: Array, start: int) -> Array:
 
 def _integers(numbers: Array) -> np.ndarray:
     return np.asarray(numbers).astype(np.int64)
+
+
+def values_of_ranks(
+    named: Mapping[str, Measure],
+    items: RelevantItems,
+    ranks: Ranks,
+    query_weights: np.ndarray | None,
+    num_candidates: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values and weights of all queries, `[metrics, B]`."""
+    values, weights = np.zeros((2, len(named), len(items.ids)))
+    groups = collections.defaultdict(list)
+    for number, measure in enumerate(named.values()):
+        groups[Order.of(measure)].append(number)
+    measures, num_relevant = [*named.values()], items.ids.shape[1]
+    num_items = num_candidates - items.num_excluded
+    is_missed = items.is_valid & ~items.is_ranked & (items.relevance > 0)
+    num_items += is_missed.sum(axis=1)
+    for order, numbers in groups.items():
+        chosen = tuple(measures[number] for number in numbers)
+        cutoffs = [measure.k for measure in chosen]
+        down_to, lengths = 0, np.full(len(num_items), num_relevant)
+        if None in cutoffs:  # then formulas read more than the relevant items
+            down_to = min(num_candidates, max(num_relevant, *(k or 0 for k in cutoffs)))
+            lengths += down_to + np.where(ranks.retrieved, ranks.tied, 0).sum(axis=1)
+        by_length = np.argsort(lengths, kind="stable")
+        for part in parts_of(by_length, lengths, ELEMENTS_AT_A_TIME):
+            retrieved = ranks.retrieved[part]
+            counts = RankCounts(
+                ranks.above[part],
+                ranks.tied[part],
+                ranks.tied_before.get(order, ranks.tied)[part],
+            )
+            some_ranks = np.zeros((len(part), 0))
+            if None in cutoffs:
+                some_ranks = _some_ranks(counts, retrieved, down_to, num_candidates)
+            lists = CountedLists(
+                relevance=items.relevance[part],
+                valid=items.is_valid[part],
+                retrieved=retrieved,
+                above=counts.above,
+                tied=counts.tied,
+                tied_before=counts.tied_before,
+                num_retrieved=ranks.num_retrieved[part],
+                list_sizes=num_items[part],
+                some_ranks=some_ranks,
+                num_candidates=num_candidates,
+                query_weights=None if query_weights is None else query_weights[part],
+            )
+            where = np.ix_(numbers, part)
+            found = call_compiled(values_and_weights, chosen, lists, 0)
+            values[where], weights[where] = found
+    return values, weights
+
+
+def _some_ranks(
+    counts: RankCounts, retrieved: np.ndarray, down_to: int, num_candidates: int
+) -> np.ndarray:
+    """The first ranks, and those of relevant items below, ascending, `[B, D]`.
+
+    The ranks of a group of ties are complete. Short rows are padded with the rank
+    V + 1, which has no item.
+    """
+    above = np.where(retrieved, counts.above, num_candidates)
+    order = np.argsort(above, axis=1, kind="stable")
+    starts, tied, is_group = (
+        np.take_along_axis(each, order, axis=1)
+        for each in (above, counts.tied, retrieved)
+    )
+    is_group[:, 1:] &= starts[:, 1:] != starts[:, :-1]
+    ends, starts = starts + tied, np.maximum(starts, down_to)
+    sizes = np.where(is_group, np.maximum(ends - starts, 0), 0)
+    lengths = sizes.sum(axis=1)
+    ranks = np.full(
+        (len(sizes), down_to + lengths.max(initial=0)), num_candidates + 1.0
+    )
+    ranks[:, :down_to] = np.arange(1, down_to + 1)
+    below = np.repeat(starts, sizes.ravel()) + _counting_up(sizes.ravel()) + 1
+    rows = np.repeat(np.arange(len(sizes)), lengths)
+    ranks[rows, down_to + _counting_up(lengths)] = below
+    return ranks
+
+
+def _counting_up(lengths: np.ndarray) -> np.ndarray:
+    """The numbers 0 ... n - 1 for each length n, one after another."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)

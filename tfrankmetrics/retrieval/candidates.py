@@ -1,4 +1,8 @@
-"""Queries and candidates: arrays, datasets, and the outputs of towers for them."""
+"""Queries, candidates and relevant items of a retrieval model, read and checked.
+
+Queries and candidates are arrays, datasets, or the outputs of towers for them. The
+relevant items of each query, and those to exclude, are positions of candidates.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.inputs.dense import Dense
+from tfrankmetrics.inputs.ids import as_integer_ids
+from tfrankmetrics.inputs.relevant_ids import (
+    PADDING,
+    as_ids,
+    as_relevance,
+    from_dict,
+    is_repeated,
+    relevance_of,
+    require_finite_relevance,
+)
 from tfrankmetrics.inputs.structures import (
     as_arrays,
     batches_of,
@@ -18,7 +33,9 @@ from tfrankmetrics.inputs.structures import (
     rows_of,
     size_of,
 )
+from tfrankmetrics.inputs.whole_data import warn_of_labels
 from tfrankmetrics.keras.towers import outputs_of
+from tfrankmetrics.rules import shortened
 
 _BY_POSITION = {
     "queries": "`relevant` and the other arguments with a row for each query",
@@ -138,6 +155,182 @@ def _require_readable(dataset: Any, name: str) -> None:
 
 
 def _require_some(name: str, number: int) -> None:
-    """Raises ValueError if the number is 0."""
     if number == 0:
         raise ValueError(f"`{name}` must not be empty. Received: none.")
+
+
+class RelevantItems(NamedTuple):
+    """The relevant items of each query, and those to exclude."""
+
+    ids: np.ndarray  # [B, M] int64, the positions among the candidates
+    relevance: np.ndarray  # [B, M] float64
+    is_valid: np.ndarray  # [B, M], False for padding and repeated ids
+    is_ranked: np.ndarray  # [B, M], False also for excluded items
+    exclude: np.ndarray  # [B, E] int64, -1 for padding
+
+    @classmethod
+    def read(cls, relevant: Any, exclude: Any, candidate_ids: Any) -> RelevantItems:
+        """Checks these arguments of `evaluate_retrieval`."""
+        ids, relevance, excluded = from_dict(relevant, {"relevance", "exclude"})
+        if excluded is not None and exclude is not None:
+            raise ValueError(
+                "`exclude` must be passed once. Received: the argument, and a key of "
+                "`relevant`. Omit the key."
+            )
+        exclude = excluded if exclude is None else exclude
+        ids, relevance = _read_relevant(ids, relevance, candidate_ids)
+        is_valid = (ids != PADDING) & ~is_repeated(ids)
+        relevance = np.where(is_valid, relevance, 0)
+        excluded = np.zeros((len(ids), 0), np.int64)
+        if exclude is not None:
+            excluded = _positions_of("`exclude`", exclude, candidate_ids).tensor
+        if excluded.ndim != 2:
+            raise ValueError(
+                f"`exclude` must hold ids [B, E]. Received: shape {excluded.shape}."
+            )
+        is_ranked = is_valid
+        if len(excluded) == len(ids):  # otherwise, `require_queries` raises an error
+            is_ranked = is_valid & ~np.isin(_pairs(ids), _pairs(excluded))
+        return cls(ids, relevance, is_valid, is_ranked, excluded)
+
+    @property
+    def num_excluded(self) -> np.ndarray:
+        """The number of items that are excluded from each query, `[B]`."""
+        is_excluded = (self.exclude != PADDING) & ~is_repeated(self.exclude)
+        return is_excluded.sum(axis=1)
+
+    def of(self, queries: np.ndarray) -> RelevantItems:
+        """The items of some queries."""
+        return RelevantItems._make([column[queries] for column in self])
+
+    def require_queries(self, number: int) -> None:
+        """Raises ValueError unless there is a row for each query."""
+        for name, ids in (("relevant", self.ids), ("exclude", self.exclude)):
+            if len(ids) != number:
+                raise ValueError(
+                    f"`{name}` must have a row for each query. Received: {len(ids)} "
+                    f"rows for {number} queries."
+                )
+
+    def require_candidates(self, number: int) -> None:
+        """Raises ValueError for an id that is not the position of a candidate."""
+        for name, ids in (("relevant", self.ids), ("exclude", self.exclude)):
+            invalid = (ids < PADDING) | (ids >= number)
+            if invalid.any():
+                raise ValueError(
+                    "Ids must be positions among the candidates, from 0 to "
+                    f"{number - 1}, or -1 for padding. Received in `{name}`: "
+                    f"{ids[invalid][0]}. To use custom ids, pass `candidate_ids`."
+                )
+            if ids.shape[1] != number or number <= 2:
+                continue
+            if not (is_repeated(ids) & (ids != PADDING)).any():
+                continue
+            if np.isin(ids, (PADDING, 0, 1)).all():
+                raise ValueError(
+                    "Ids must be positions among the candidates, not a 0 or 1 for each "
+                    f"candidate. Received in `{name}`: zeros and ones of shape "
+                    f"{ids.shape}. Pass the positions of the ones."
+                )
+            if name == "relevant":
+                warn_of_labels(ids.shape)
+
+
+class Pairs(NamedTuple):
+    """Pairs of a query and a candidate, sorted by the candidate."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    ids: np.ndarray
+
+    @classmethod
+    def of(cls, ids: np.ndarray, exists: np.ndarray) -> Pairs:
+        """The pairs of ids `[B, M]` that exist."""
+        rows, columns = np.nonzero(exists)
+        order = np.argsort(ids[rows, columns], kind="stable")
+        rows, columns = rows[order], columns[order]
+        return cls(rows, columns, ids[rows, columns])
+
+    def within(self, start: int, number: int) -> Pairs:
+        """Those of some consecutive candidates."""
+        first, end = np.searchsorted(self.ids, [start, start + number])
+        return Pairs(*(each[first:end] for each in self))
+
+
+def _read_relevant(
+    relevant: Any, relevance: Any, candidate_ids: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The positions of relevant items and their relevance, `[B, M]`."""
+    given = _positions_of("`relevant`", relevant, candidate_ids)
+    ids = given.tensor
+    grades = None if relevance is None else as_relevance(relevance, given)
+    if ids.ndim not in (1, 2):
+        raise ValueError(
+            f"`relevant` must hold ids [B] or [B, M]. Received: shape {ids.shape}."
+        )
+    grades = np.asarray(relevance_of(ids, grades))
+    require_finite_relevance(grades)
+    if ids.ndim == 1:
+        return ids[:, np.newaxis], grades[:, np.newaxis]
+    if ids.shape[1] == 0:  # no query has a relevant item
+        return np.full((len(ids), 1), PADDING, np.int64), np.zeros((len(ids), 1))
+    return ids, grades
+
+
+def _pairs(ids: np.ndarray) -> np.ndarray:
+    """One number for each pair of a row and an id; -1 for padding among the ids."""
+    pairs = np.arange(len(ids))[:, np.newaxis] + len(ids) * ids
+    return np.where(ids == PADDING, PADDING, pairs)
+
+
+def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
+    """The position of each id, padded with -1, in arrays of NumPy.
+
+    Without `candidate_ids`, ids are positions already.
+    """
+    if candidate_ids is None:
+        return as_ids(name, data, library="numpy")
+    integers, numbers = as_integer_ids(data, candidate_ids)
+    given = as_ids(name, integers, library="numpy")
+    numbers = as_ids("`candidate_ids`", numbers, library="numpy").tensor
+    if numbers.ndim != 1:
+        raise ValueError(
+            "`candidate_ids` must hold one id for each candidate, [V]. Received: shape "
+            f"{numbers.shape}."
+        )
+    order = np.argsort(numbers, kind="stable")
+    ascending, ids = numbers[order], given.tensor
+    place = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
+    is_padding = ids == PADDING
+    unknown = (ascending[place] != ids) & ~is_padding
+    if unknown.any():
+        row = int(np.argwhere(unknown)[0][0])
+        rows = data.to_list() if hasattr(data, "row_lengths") else data
+        raise ValueError(
+            f"{name} must hold ids that are in `candidate_ids`, or, among integers, -1 "
+            f"for padding. Received an unknown id in row {row}: "
+            f"{shortened([*rows][row])}. Remove items that are not candidates."
+        )
+    positions = np.where(is_padding, PADDING, order[place])
+    return given._replace(tensor=positions)
+
+
+def require_unique(candidate_ids: Any, number: int) -> None:
+    """Raises ValueError unless there is one id for each candidate."""
+    ids = np.asarray(candidate_ids)
+    if ids.shape != (number,):
+        raise ValueError(
+            "`candidate_ids` must have an id for each candidate. Received: shape "
+            f"{ids.shape} for {number} candidates."
+        )
+    unique, counts = np.unique(ids, return_counts=True)
+    if len(unique) < number:
+        raise ValueError(
+            "`candidate_ids` must be unique. Received: "
+            f"{shortened(unique[counts > 1][0].item())} twice or more."
+        )
+    if ids.dtype.kind in "iu" and ids.min(initial=0) < 0:
+        raise ValueError(
+            "`candidate_ids` must be at least 0, since -1 is padding. Received: "
+            f"{ids.min()}."
+        )

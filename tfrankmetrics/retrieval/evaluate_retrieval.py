@@ -26,16 +26,16 @@ from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.metric_values import SlicedValues
 from tfrankmetrics.results.request import Request, read_request
-from tfrankmetrics.retrieval.all_candidates import rank_all
+from tfrankmetrics.retrieval.all_candidates import Order, rank_all, values_of_ranks
 from tfrankmetrics.retrieval.candidates import (
     ArrayCandidates,
     Candidates,
+    RelevantItems,
     StreamedCandidates,
     in_memory,
+    require_unique,
 )
-from tfrankmetrics.retrieval.counted_values import order_of, values_of_ranks
 from tfrankmetrics.retrieval.highest import NOTHING, Depth
-from tfrankmetrics.retrieval.relevant_items import RelevantItems, require_unique
 from tfrankmetrics.retrieval.scores import DotProducts, ScoreFunction
 from tfrankmetrics.rules import check_option, shortened
 
@@ -255,7 +255,7 @@ class Retrieval:
             relevant,
             self.scores,
             self.batch_size,
-            orders={order for m in of_lists.values() if (order := order_of(m))},
+            orders={order for m in of_lists.values() if (order := Order.of(m))},
             depth=_depth_of(of_items),
             progress=_progress(found.number) if verbose else lambda number: None,
         )

@@ -96,10 +96,9 @@ def retrieve(
     task.relevant.require_queries(number)
     found = task.candidates()
     k = min(k, found.number)
+    how = task.scores, task.batch_size
     depth = Depth(k, is_stable=True)
-    ranks, highest = rank_all(
-        vectors, found, task.relevant, task.scores, task.batch_size, depth=depth
-    )
+    ranks, highest = rank_all(vectors, found, task.relevant, *how, depth=depth)
     warn_of(ranks.facts())
     rows, starts = highest.rows, highest.queries(number).starts
     columns = np.arange(len(rows)) - starts[rows]
@@ -107,14 +106,10 @@ def retrieve(
     ids[rows, columns] = highest.ids
     scores = np.full((number, k), lowest_score(highest.scores), highest.scores.dtype)
     scores[rows, columns] = highest.scores
-    return Retrieved(ids if task.ids is None else _with_ids(ids, task.ids), scores)
-
-
-def _with_ids(positions: np.ndarray, candidate_ids: Any) -> np.ndarray:
-    """The id of the candidate at each position; None for padding."""
-    ids = np.asarray(candidate_ids)[positions]
-    is_padding = positions == PADDING
-    if is_padding.any():
-        ids = ids.astype(object)
-        ids[is_padding] = None
-    return ids
+    if task.ids is not None:
+        is_padding = ids == PADDING
+        ids = np.asarray(task.ids)[ids]
+        if is_padding.any():
+            ids = ids.astype(object)
+            ids[is_padding] = None
+    return Retrieved(ids, scores)

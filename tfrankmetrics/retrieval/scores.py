@@ -43,8 +43,7 @@ from tfrankmetrics.inputs.structures import (
     rows_of,
 )
 from tfrankmetrics.keras.towers import call_by_user
-from tfrankmetrics.retrieval.candidates import Candidates, Chunk
-from tfrankmetrics.retrieval.relevant_items import Pairs
+from tfrankmetrics.retrieval.candidates import Candidates, Chunk, Pairs
 
 # In bfloat16, two scores of the same pair can differ by some percent.
 MOST_ROUNDING = 0.1

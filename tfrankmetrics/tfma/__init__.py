@@ -285,31 +285,21 @@ def _added_to_config(
                     f"`{name}` must be the one of the models in `add_to`. Received: "
                     f"{given!r}, and {theirs!r} of the model {spec.name!r}."
                 )
-    _refuse_keys_twice(result, ours)
+    # TFMA fails if two metrics have one key, unless they are the same.
+    for spec in config.metrics_specs:
+        taken = sorted(_keys_of(ours) & _keys_of(spec))
+        if taken and spec.query_key != ours.query_key:
+            raise ValueError(
+                "A metric must have one `query_key` in a configuration. Received: "
+                f"{listed(taken)} with the query keys {spec.query_key!r} and "
+                f"{ours.query_key!r}. Evaluate the second one by a configuration of "
+                "its own."
+            )
     result.slicing_specs.extend(
         each for each in new.slicing_specs if each not in config.slicing_specs
     )
     result.metrics_specs.append(ours)
     return result
-
-
-def _refuse_keys_twice(
-    config: config_pb2.EvalConfig, new: config_pb2.MetricsSpec
-) -> None:
-    """Raises ValueError for a metric that the configuration has by another query key.
-
-    TFMA fails if two metrics have one key, unless they are the same.
-    """
-    keys = _keys_of(new)
-    for spec in config.metrics_specs:
-        taken = sorted(keys & _keys_of(spec))
-        if taken and spec.query_key != new.query_key:
-            raise ValueError(
-                "A metric must have one `query_key` in a configuration. Received: "
-                f"{listed(taken)} with the query keys {spec.query_key!r} and "
-                f"{new.query_key!r}. Evaluate the second one by a configuration of "
-                "its own."
-            )
 
 
 def _keys_of(spec: config_pb2.MetricsSpec) -> set[str]:
@@ -340,18 +330,16 @@ def _slicing_specs(slices: Any) -> list[config_pb2.SlicingSpec]:
     features = slices if isinstance(slices, Iterable) else [slices]
     features = [slices] if isinstance(slices, str) else features
     together = [[each] if isinstance(each, str) else each for each in features]
-    if not all(map(_are_features, together)):
+    are_names = (
+        isinstance(names, list | tuple) and all(isinstance(n, str) and n for n in names)
+        for names in together
+    )
+    if not all(are_names):
         raise ValueError(
             "`slices` must be a list of the names of features, or of lists of names to "
             f"slice by together. Received: {slices!r}."
         )
     return [config_pb2.SlicingSpec(feature_keys=keys) for keys in [[], *together]]
-
-
-def _are_features(names: Any) -> bool:
-    return isinstance(names, list | tuple) and all(
-        isinstance(each, str) and each for each in names
-    )
 
 
 def _by_key(

@@ -1,13 +1,13 @@
 """The combiner that Beam calls to add up queries, which TFMA passes one at a time.
 
-`keys.py` reads its configuration, and `padding.py` makes arrays of several queries.
+`keys.py` reads its configuration. Several queries are padded to arrays with a row for
+each; `inputs/` checks what these contain.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -16,6 +16,7 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
+from tfrankmetrics.columns.read_column import Codes
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.compute.workers import (
@@ -34,12 +35,11 @@ from tfrankmetrics.inputs.mistakes import (
 )
 from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
-from tfrankmetrics.tfma.padding import PAD
 
 # Without a query key, a slice with this many lists, all of one item, consists of rows.
 MIN_LISTS_OF_ONE_ITEM = 5
 MANY_OF_SLICE = 10 * MANY  # labels: a slice of fewer may hold only relevant items
-_UNIT_WEIGHT = np.ones(1)
+Arrays = Sequence[np.ndarray]  # one for each query
 # Where the values of a query are, and the option that names their feature.
 _SOURCES = {
     constants.LABELS_KEY: "label_key",
@@ -59,17 +59,7 @@ class _Query(NamedTuple):
     weights: np.ndarray
 
 
-@dataclasses.dataclass
-class _Sums(Accumulator):
-    """The sums over queries, and the facts to check when all are added."""
-
-    # An error in the data. TFMA would print the whole query before an error that
-    # `add_input` raises; therefore, it is raised at the end.
-    mistake: str | None = None
-    facts: Facts = dataclasses.field(default_factory=Facts)
-
-
-class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
+class TfmaCombiner(Combiner, beam.CombineFn):
     """Adds up queries. TFMA passes one element for each query, and adds up slices."""
 
     def __init__(
@@ -100,14 +90,14 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         """The metrics by their keys in TFMA."""
         return measures_by_key(self._config)
 
-    def create_accumulator(self) -> _Sums:
-        """No queries yet."""
-        return _Sums()
-
     def add_input(
-        self, accumulator: _Sums, element: metric_types.StandardMetricInputs
-    ) -> _Sums:
-        """Adds one query, unless one before it had an error."""
+        self, accumulator: Accumulator, element: metric_types.StandardMetricInputs
+    ) -> Accumulator:
+        """Adds one query, unless one before it had an error.
+
+        TFMA would print the whole query before an error that is raised here. Therefore,
+        it is raised at the end.
+        """
         if not accumulator.mistake:
             try:
                 super().add_input(accumulator, element)
@@ -116,13 +106,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
                 accumulator.waiting = []
         return accumulator
 
-    def merge(self, merged: _Sums, other: _Sums) -> None:
-        """Adds the sums of a different worker."""
-        super().merge(merged, other)
-        merged.mistake = merged.mistake or other.mistake
-        merged.facts += other.facts
-
-    def output(self, accumulator: _Sums) -> dict[metric_types.MetricKey, float]:
+    def output(self, accumulator: Accumulator) -> dict[metric_types.MetricKey, float]:
         """The means. Raises ValueError for an error in the data."""
         if accumulator.mistake:
             raise ValueError(accumulator.mistake)
@@ -162,7 +146,7 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
             found = self._found_in_mappings(element)
             self._require_values(found)
         labels, scores, *weights = found.values()
-        weight = weights[0] if self._is_weighted else _UNIT_WEIGHT
+        weight = weights[0] if self._is_weighted else np.ones(1)
         return _Query(labels, scores, weight), np.size(scores)
 
     def _found_in_mappings(
@@ -192,10 +176,25 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
                 self._data.inputs == "ids" and name != constants.EXAMPLE_WEIGHTS_KEY
             )
             kinds = "fiubSUO" if are_ids else "fiub"  # ids may be text
-            if not isinstance(values, np.ndarray) or values.dtype.kind not in kinds:
-                raise _wrong_values(name, values, are_ids)
+            if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
+                continue
+            received = type(values).__name__
+            received += ", as if rows had different numbers of values"
+            if values is None:
+                received = "none"
+            elif isinstance(values, np.ndarray):
+                kind = type(values.flat[0]).__name__ if values.size else values.dtype
+                received = f"an array of {kind}"
+            remedy = f"Check that `{_SOURCES[name]}` is a feature of all examples."
+            if are_ids:
+                remedy += " A query without any id has one that is padding: -1, or "
+                remedy += "empty text."
+            raise ValueError(
+                f"Each row or list must have {name}, and they must be "
+                f"{'ids' if are_ids else 'numbers'}. Received: {received}. {remedy}"
+            )
 
-    def evaluated(self, accumulator: _Sums) -> Evaluated:
+    def evaluated(self, accumulator: Accumulator) -> Evaluated:
         """The metrics of the queries that wait, all of one slice."""
         waiting = accumulator.waiting
         is_labels = self._data.inputs == "labels"
@@ -223,22 +222,6 @@ class TfmaCombiner(Combiner[_Sums], beam.CombineFn):
         return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in numbers))
 
 
-def _wrong_values(name: str, values: Any, are_ids: bool) -> ValueError:
-    received = f"{type(values).__name__}, as if rows had different numbers of values"
-    if values is None:
-        received = "none"
-    elif isinstance(values, np.ndarray):
-        kind = type(values.flat[0]).__name__ if values.size else values.dtype
-        received = f"an array of {kind}"
-    remedy = f"Check that `{_SOURCES[name]}` is a feature of all examples."
-    if are_ids:
-        remedy += " A query without any id has one that is padding: -1, or empty text."
-    return ValueError(
-        f"Each row or list must have {name}, and they must be "
-        f"{'ids' if are_ids else 'numbers'}. Received: {received}. {remedy}"
-    )
-
-
 def _weight_of(query: _Query, is_labels: bool) -> float:
     """The weight of a query, which all its rows but padding must share."""
     row_weights = np.ravel(query.weights)
@@ -254,3 +237,74 @@ def _weight_of(query: _Query, is_labels: bool) -> float:
             f"weight of the query. Received: {received}."
         )
     return float(row_weights[0])
+
+
+def _pad_labels_and_scores(
+    labels: Arrays, scores: Arrays
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels, padded by -1, and scores, in equal number for each query."""
+    padded_labels, lengths = _padded_rows(labels, -1, np.float64)
+    padded_scores, numbers = _padded_rows(scores, 0)
+    if (lengths != numbers).any():
+        first = np.argmax(lengths != numbers)
+        raise ValueError(
+            "A query must contain as many labels as predictions. Received: "
+            f"{lengths[first]} labels and {numbers[first]} predictions. Check "
+            "`label_key`, `prediction_key` and the padding of lists."
+        )
+    return padded_labels, padded_scores
+
+
+def _pad_ids(relevant: Arrays, recommended: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """Relevant and recommended ids, padded by -1; numbers for ids that are text."""
+    arrays = [array for array in (*relevant, *recommended) if array.size]
+    kinds = {"numbers" if a.dtype.kind in "fiub" else "text" for a in arrays}
+    if len(kinds) > 1:
+        raise ValueError(
+            "Relevant and recommended ids must have the same type, or none match. "
+            f"Received: {' and '.join(sorted(kinds))}. Convert one of them."
+        )
+    if "text" in kinds:
+        codes = Codes({b"": -1, "": -1})  # empty text is padding
+        relevant, recommended = (
+            [
+                np.array([codes[each] for each in ids.ravel().tolist()], int)
+                for ids in side
+            ]
+            for side in (relevant, recommended)
+        )
+    return _padded_rows(relevant, -1)[0], _padded_rows(recommended, -1)[0]
+
+
+def _pad_ids_of_catalogue(
+    relevant: Arrays, scores: Arrays
+) -> tuple[np.ndarray, np.ndarray]:
+    """Relevant ids, padded by -1, and scores of the whole catalogue."""
+    shapes = [array.shape for array in scores]
+    padded, sizes = _padded_rows(scores, 0)
+    if len({*sizes.tolist()}) > 1 or max(map(max, shapes)) != sizes[0]:
+        raise ValueError(
+            "With inputs='catalogue', the prediction for each query must be a score "
+            "for each item of the catalogue, [V]. Received: shapes "
+            f"{', '.join(map(str, sorted({*shapes})[:3]))}."
+        )
+    return _padded_rows(relevant, -1)[0], padded
+
+
+def _padded_rows(
+    arrays: Sequence[np.ndarray], padding: int, dtype: type | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Arrays of any length as the rows of one, and their lengths."""
+    lengths = np.array([array.size for array in arrays])
+    values = np.concatenate(arrays, axis=None)
+    rows = np.full((len(arrays), lengths.max()), padding, dtype or values.dtype)
+    rows[np.arange(rows.shape[1]) < lengths[:, np.newaxis]] = values
+    return rows, lengths
+
+
+# How the queries of each input format are padded.
+PAD = {
+    "labels": _pad_labels_and_scores,
+    "ids": _pad_ids,
+    "catalogue": _pad_ids_of_catalogue,
+}
