@@ -7,10 +7,9 @@ test:
 test-slow:
 	python -m pytest -n auto -m slow
 
-# Random lists against the oracle, and random tables, models and catalogues.
+# Random lists and tables against slow definitions.
 fuzz:
 	python tests/fuzz.py --seconds 600
-	python tests/fuzz_tables.py --seconds 600
 
 # Small changes of the package, each of which should make a test fail.
 mutate:

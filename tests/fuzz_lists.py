@@ -92,7 +92,8 @@ class Lists:
 
 
 def draw_lists(rng, setting, queries):
-    """Draws lists in the form of the setting."""
+    """Draws lists in the form of the setting, but at least one sequence."""
+    queries = max(queries, STEPS) if setting.inputs == "sequences" else queries
     form = {"ids": _ids, "rows": _rows, "labels": _padded, "subtopics": _padded}
     lists = form.get(setting.inputs, _catalogue)(rng, setting, queries)
     if setting.weights == "none":
@@ -176,7 +177,7 @@ def _padded(rng, setting, queries):
     if setting.mask != "negative labels" and is_label_float:
         # With a mask, a negative label is not relevant, and no padding.
         labels = [_some_unjudged(rng, of_list) for of_list in labels]
-    highest = max(map(np.max, filter(len, scores)))
+    highest = max(map(np.max, filter(len, scores)), default=0)
     if "float" in setting.score_dtype:
         highest = rng.choice([highest, np.nan, np.inf])
     padding = -1

@@ -1,23 +1,13 @@
-"""Compares random tables, models and catalogues with slow definitions.
+"""Compares random tables and models with slow definitions, for `fuzz.py`.
 
-    python tests/fuzz_tables.py --seconds 600 --seed 1
-
-A round of "run" draws judgments and predictions with odd ids and large scores, passes
-them as dicts, frames and files, and compares every query with the oracle. A round of
-"compare" compares means, intervals, tests and counts with SciPy. A round of "catalogue"
-compares ranks in chunks with all scores at once, where each chunk has copies of the
-relevant item. What `fuzz.py` does with lists, this does with everything else.
+`check_run` draws judgments and predictions with odd ids and large scores, passes them as
+dicts, frames and files, and compares every query with the oracle. `check_compare`
+compares means, intervals, tests and counts with SciPy.
 """
 
-import collections
 import math
-import os
 import pathlib
 import tempfile
-import time
-import warnings
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import oracle
@@ -25,29 +15,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import scipy.stats
-from fuzz import parser_of
 
 import tfrankmetrics as tfr
 
 METRICS = ("ndcg@3", "map", "mrr", "precision@2", "recall@3", "rbp", "bpref")
 # Ids that files, frames and Python may treat in an odd way.
-ODD_IDS = [
-    "1",
-    "01",
-    "1.0",
-    "NA",
-    "nan",
-    "#x",
-    "a\u00a0b",
-    "\u3000",
-    "\x85",
-    "é",
-    "e\u0301",
-]
-ODD_IDS += ["🙂", "'", '"', ",", "\\", "None", "-1", "a" * 300, "\u200b"]
+ODD_IDS = ["1", "01", "1.0", "NA", "nan", "#x", "a\u00a0b", "\u3000", "\x85", "é"]
+ODD_IDS += ["e\u0301", "🙂", "'", '"', ",", "\\", "None", "-1", "a" * 300, "\u200b"]
 LARGE = 2**60
-
-
 KINDS = ("whole", "floats", "large", "mixed", "infinite")
 
 
@@ -119,11 +94,7 @@ def value_by_oracle(name, judged, found):
         score = found.get(item, -math.inf)
         scores.append(score if score == -math.inf else distinct.index(score) + 1)
     values, weight = oracle.of_orders(
-        metric,
-        labels,
-        scores,
-        mask=[True] * len(labels),
-        k=int(k) if k else None,
+        metric, labels, scores, mask=[True] * len(labels), k=int(k) if k else None
     ) or ([], 0)
     if not weight and metric == "bpref" and judged:
         return 0.0  # a query of negative judgments is counted, as by trec_eval
@@ -163,12 +134,10 @@ def interval_of(changes):
     values, weights = [*changes, low, high], [1.0] * number + [0.5, 0.5]
     center = np.average(values, weights=weights)
     squares = np.average((np.array(values) - center) ** 2, weights=weights)
-    variance, share = (
-        squares / (number + 2) / (high - low) ** 2,
-        (center - low) / (high - low),
-    )
-    size = share * (1 - share) / variance - 1
-    beta = scipy.stats.beta(share * size, (1 - share) * size, low, high - low)
+    variance, width = squares / (number + 2), high - low
+    share = (center - low) / width
+    size = share * (1 - share) * width**2 / variance - 1
+    beta = scipy.stats.beta(share * size, (1 - share) * size, low, width)
     wider = scipy.stats.t.ppf(0.975, number - 1) / scipy.stats.norm.ppf(0.975)
     ends = changes.mean() + (beta.ppf([0.025, 0.975]) - changes.mean()) * wider
     return np.clip(ends, low, high)
@@ -218,72 +187,3 @@ def check_compare(rng, counts):
         (expected,) = tfr.compare(alone, test="t", correction=None).differences
         np.testing.assert_allclose(each[3:], expected[3:], rtol=1e-9, atol=1e-12)
     counts["slices of comparisons"] += len(sliced.differences)
-
-
-def check_catalogue(rng, counts):
-    """Compares ranks in chunks with all scores at once; copies are in every chunk."""
-    number = int(rng.integers(2, 400))
-    length, queries = int(rng.integers(1, 70)), int(rng.integers(1, 6))
-    chunk = int(rng.integers(1, number + 50))
-    whole = rng.random() < 0.5
-    shape = (number + queries, length)
-    vectors = rng.integers(-2, 3, shape) if whole else rng.normal(size=shape)
-    dtype = str(rng.choice(["float32", "float64", "float16"]))
-    candidates, of_queries = np.split(vectors.astype(dtype), [number])
-    copies = rng.integers(0, number, 6)
-    candidates[copies] = candidates[copies[0]]
-    options = {"chunk_size": chunk, "batch_size": int(rng.integers(1, 9))}
-    metrics = ["mrr", "ndcg@5", "arp", "tied", "recall@7"]
-    found = [
-        tfr.evaluate_retrieval(
-            of_queries, candidates, [own] * queries, metrics, per_query=True, **options
-        )
-        for own in {*copies.tolist()}
-    ]
-    for values in found[1:]:
-        for name in metrics:
-            assert (values[name] == found[0][name]).all(), (name, options)
-    counts["copies in catalogues"] += len(found)
-    if whole:  # all sums are exact
-        width = int(rng.choice([3, 9, 40]))
-        width += width == number  # 0 and 1 for each candidate are labels
-        relevant = rng.integers(-1, number, (queries, width))
-        scores = of_queries.astype(float) @ candidates.astype(float).T
-        expected = tfr.evaluate(
-            relevant, scores, metrics, inputs="catalogue", per_query=True
-        )
-        values = tfr.evaluate_retrieval(
-            of_queries, candidates, relevant, metrics, per_query=True, **options
-        )
-        for name in metrics:
-            np.testing.assert_allclose(values[name], expected[name], rtol=1e-13)
-        counts["queries of catalogues"] += queries
-
-
-CHECKS = {"run": check_run, "compare": check_compare, "catalogue": check_catalogue}
-
-
-def main():
-    arguments = parser_of(__doc__).parse_args()
-    warnings.simplefilter("error")
-    warnings.simplefilter("ignore", tfr.RankingWarning)
-    start, counts = time.time(), collections.Counter()
-    number = arguments.round or 0
-    while time.time() - start < arguments.seconds:
-        check = [*CHECKS.values()][number % len(CHECKS)]
-        try:
-            check(np.random.default_rng([arguments.seed, number]), counts)
-        except BaseException:
-            command = f"--seed {arguments.seed} --round {number}"
-            print(f"To repeat: python tests/fuzz_tables.py {command}", flush=True)
-            raise
-        if arguments.round is not None:
-            break
-        number += 1
-    print(f"{time.time() - start:.0f} s without a finding:")
-    for what, count in sorted(counts.items()):
-        print(f"{count:12,}  {what}")
-
-
-if __name__ == "__main__":
-    main()

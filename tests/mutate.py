@@ -1,29 +1,25 @@
-r"""Mutation tests: changes the package in small ways and looks for a test that fails.
+"""Mutation tests: changes the package in small ways and looks for a test that fails.
 
 A change that no test notices is a survivor. It shows a missing test, code that nobody
 needs, or another way to write the same.
 
     python tests/mutate.py ranking metrics compute/values.py   # these folders and files
     python tests/mutate.py --sample 100 --seed 1      # 100 mutants of all modules
-    python tests/mutate.py --again --budget 300       # more tests for the survivors
-    python tests/mutate.py --again --tests inputs     # only tests/test_inputs.py
+    python tests/mutate.py inputs --tests inputs      # only tests/test_inputs.py
     python tests/mutate.py beam --tests validation/test_beam.py    # where Beam is
 
-The results are kept in a file, and another run goes on where the last one stopped.
-
-First it runs all tests once and notes which lines each test runs. Then each mutant runs
-the tests of its line, those that killed most mutants first. It has a process of its own,
-forked from one that has imported TensorFlow, but has not run any operation: TensorFlow's
-threads do not survive a fork.
+First it runs all tests once and notes which functions each test calls. Then each mutant
+runs the tests of its function, those that killed most mutants first. It has a process of
+its own, forked from one that has imported TensorFlow, but has not run any operation:
+TensorFlow's threads do not survive a fork.
 """
 
 import argparse
-import builtins
+import ast
 import collections
+import copy
 import gc
-import hashlib
 import importlib.machinery
-import itertools
 import json
 import os
 import pathlib
@@ -31,51 +27,164 @@ import random
 import signal
 import sys
 
-import mutants
-
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "tfrankmetrics"
-# Tests that run other processes, read documents or measure time are left out, and so
-# are those with the marker `slow`.
-TESTS = ["values", "ties", "extreme_values", "inputs", "input_formats", "properties"]
-TESTS += ["conventions", "declarations", "own_metrics", "recommendation", "pitfalls"]
-TESTS += ["graph", "keras", "state", "saved", "loading", "trec", "backends"]
-TESTS += ["tf_ranking_values", "tie_range", "names", "judged", "propensity"]
-TESTS += ["retrieval", "two_towers", "compare", "decisions", "runs", "slices"]
-TESTS += [
-    "callbacks",
-    "backend_callbacks",
-    "arrays",
-    "items",
-    "mistakes",
-    "tables",
-    "explain",
-]
-DEFAULT_TARGETS = ["ranking", "metrics", "inputs", "compute", "evaluation", "retrieval"]
-DEFAULT_TARGETS += ["comparison", "columns", "results", "callbacks"]
+# These run other processes, read documents or measure time.
+LEFT_OUT = ["backend_callbacks", "backends", "call_map", "command", "cost"]
+LEFT_OUT += ["distribution", "docs", "growth", "keras_backends", "layers"]
+LEFT_OUT += ["notebooks", "project"]
+TESTS = sorted(path.stem.removeprefix("test_") for path in ROOT.glob("tests/test_*.py"))
+TESTS = [name for name in TESTS if name not in LEFT_OUT]
+# Seconds of tests: of one mutant, and those of the best file, which run first.
+SECONDS, FIRST_SECONDS = 30, 3
+
+# What replaces what, in both directions.
+PAIRS = [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq)]
+PAIRS += [(ast.Is, ast.IsNot), (ast.In, ast.NotIn), (ast.And, ast.Or)]
+PAIRS += [(ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.BitAnd, ast.BitOr)]
+PAIRS += [("reduce_sum", "reduce_max"), ("reduce_any", "reduce_all"), ("min", "max")]
+PAIRS += [("minimum", "maximum"), ("equal", "not_equal"), ("any", "all")]
+PAIRS += [("ones_like", "zeros_like"), ("cumsum", "cumprod")]
+OTHER = {a: b for pair in PAIRS for a, b in (pair, pair[::-1])}
+# In one direction.
+OTHER |= {ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult}
+OTHER |= {"reduce_min": "reduce_max", "divide_no_nan": "multiply"}
+
+NEGATIONS = (ast.Not, ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
+TEXTS = {"__repr__", "__str__", "rule", "listed", "shortened", "did_you_mean"}
+
+
+def changes(node):
+    """The small changes of a node, as new nodes."""
+
+    def with_(**fields):
+        new = copy.copy(node)
+        vars(new).update(fields)
+        return new
+
+    match node:
+        case ast.Constant(value=bool(value)):
+            yield with_(value=not value)
+        case ast.Constant(value=int() | float() as value):
+            yield with_(value=value + 1)
+        case ast.Compare(ops=ops):
+            for i, op in enumerate(ops):
+                if type(op) in OTHER:
+                    yield with_(ops=[*ops[:i], OTHER[type(op)](), *ops[i + 1 :]])
+        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in OTHER:
+            yield with_(op=OTHER[type(op)]())
+        case ast.AugAssign(op=op):
+            yield with_(op=OTHER[type(op)]())
+            yield ast.Pass()
+        case ast.UnaryOp(op=ast.Not() | ast.Invert() | ast.USub(), operand=operand):
+            yield operand
+        case ast.Name(id=name, ctx=ast.Load()) if name in OTHER:
+            yield with_(id=OTHER[name])
+        case ast.Attribute(attr=name, ctx=ast.Load()) if name in OTHER:
+            yield with_(attr=OTHER[name])
+        case ast.Call(
+            func=ast.Attribute(attr="where") | ast.Name(id="select"), args=[a, b, c]
+        ):
+            yield with_(args=[a, c, b])
+        case ast.If(test=test) | ast.IfExp(test=test):
+            ops = getattr(test, "ops", [getattr(test, "op", None)])
+            if not isinstance(ops[0], NEGATIONS):  # else the test itself is negated
+                yield with_(test=ast.UnaryOp(ast.Not(), test))
+        case ast.comprehension(ifs=[test]):
+            yield with_(ifs=[ast.UnaryOp(ast.Not(), test)])
+        case ast.Raise() | ast.Expr(value=ast.Call()) | ast.Continue():
+            yield ast.Pass()
+
+
+class Change(ast.NodeTransformer):
+    """Makes one change: the one with this number."""
+
+    def __init__(self, number=None):
+        self.number, self.count = number, 0
+        self.function = self.before = self.after = None
+
+    def visit(self, node):
+        if is_text(node):
+            return node
+        for new in changes(node):
+            if self.count == self.number:
+                self.count, self.before, self.after = self.count + 1, node, new
+                return ast.copy_location(new, node)
+            self.count += 1
+        outer = self.function
+        if isinstance(node, ast.FunctionDef):
+            lines = [each.lineno for each in (node, *node.decorator_list)]
+            self.function = outer if self.before else min(lines)
+        if isinstance(node, ast.AnnAssign):
+            node.value = node.value and self.visit(node.value)
+        elif not isinstance(node, (ast.Raise, ast.arg)):  # errors, and annotations
+            returns = node.__dict__.pop("returns", None)
+            self.generic_visit(node)
+            if isinstance(node, ast.FunctionDef):
+                node.returns = returns
+        if not self.before:
+            self.function = outer
+        return node
+
+
+def is_text(node):
+    """Whether a node is for people or for type checkers."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return True
+    is_text = isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom))
+    return is_text or getattr(node, "name", None) in TEXTS
+
+
+def count(path):
+    """How many changes of a module there are."""
+    change = Change()
+    change.visit(ast.parse(path.read_text("utf-8")))
+    return change.count
+
+
+class Mutant:
+    """A module with one of its changes, in a function or outside of all."""
+
+    def __init__(self, path, number):
+        change, tree = Change(number), ast.parse(path.read_text("utf-8"))
+        change.visit(tree)
+        self.path, self.module = path, str(path.relative_to(PACKAGE))
+        self.function = f"{path}:{change.function}"
+        self.code = compile(ast.fix_missing_locations(tree), str(path), "exec")
+        before, after = (
+            ast.unparse(each).partition("\n")[0][:70]
+            for each in (change.before, change.after)
+        )
+        line = getattr(change.before, "lineno", change.function)
+        self.name = f"{self.module}:{line}  {before}  ->  {after}"
 
 
 class Run:
-    """A pytest plugin: chooses tests, and notes lines, durations and failures."""
+    """A pytest plugin: chooses tests, and notes functions, durations and failures."""
 
     def __init__(self, chosen=None):
-        self.chosen, self.failed = chosen, None
-        self.lines, self.durations = collections.defaultdict(set), collections.Counter()
+        self.chosen, self.failed, self.current = chosen, None, None
+        self.functions = collections.defaultdict(set)
+        self.durations = collections.Counter()
 
     def pytest_collection_finish(self, session):
-        import helpers
-
         if self.chosen is not None:
-            helpers.clear_caches = helpers.calls._calls.cache_clear
             items = {item.nodeid: item for item in session.items}
             session.items[:] = [items[name] for name in self.chosen if name in items]
 
     def pytest_runtest_protocol(self, item, nextitem):
-        if self.chosen is None:
-            import helpers
+        from tfrankmetrics.compute import graph_calls
 
-            helpers.calls._calls.cache_clear()  # each test traces its own graphs
-            builtins.note_line = self.lines[item.nodeid].add
+        if self.chosen is None:
+            graph_calls._calls.cache_clear()  # each test traces its own graphs
+            self.current = item.nodeid
+            sys.setprofile(self.note)
+
+    def note(self, frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(PACKAGE)):
+            name = f"{code.co_filename}:{code.co_firstlineno}"
+            self.functions[self.current].add(name)
 
     def pytest_runtest_logreport(self, report):
         self.durations[report.nodeid] += report.duration
@@ -84,34 +193,25 @@ class Run:
 
 
 def run_tests(files, mutant=None, chosen=None):
-    """Runs tests with a mutant in place of its module; without one, notes lines."""
+    """Runs tests, with a mutant in place of its module."""
     import pytest
 
     get_code = importlib.machinery.SourceFileLoader.get_code
-    builtins.note_line = lambda line: None  # while modules are imported
 
     def replaced(self, fullname):
-        path = pathlib.Path(self.path)
-        if mutant is not None and path == mutant.path:
-            return mutant.code()
-        if mutant is None and path.is_relative_to(PACKAGE):
-            return mutants.noting_lines(PACKAGE, path)
-        return get_code(self, fullname)
+        is_mutant = mutant is not None and pathlib.Path(self.path) == mutant.path
+        return mutant.code if is_mutant else get_code(self, fullname)
 
     importlib.machinery.SourceFileLoader.get_code = replaced
     run = Run(chosen)
     # Plain asserts are faster than those that pytest rewrites.
-    arguments = [
-        "-o",
-        "addopts=",
-        "-m",
-        "not slow",
-        "--assert=plain",
-        *(["-x"] if chosen else []),
-    ]
+    arguments = ["-o", "addopts=", "-m", "not slow", "--assert=plain"]
     for plugin in ("cacheprovider", "xdist", "unraisableexception", "threadexception"):
         arguments += ["-p", f"no:{plugin}"]
+    if chosen:
+        arguments.append("-x")
     status = pytest.main([*arguments, *files], plugins=[run])
+    sys.setprofile(None)
     return run, status
 
 
@@ -138,101 +238,77 @@ def in_a_fork(function, timeout):
     return "crashed" if has_time_left else "timed out"
 
 
-def tests_by_line(files):
-    """The durations of all tests, and the lines that each runs; kept in a file."""
-    sources = b"".join(p.read_bytes() for p in [*sorted(PACKAGE.rglob("*.py")), *files])
-    cache = ROOT / "build" / f"tests_{hashlib.sha256(sources).hexdigest()[:16]}.json"
-    if not cache.exists():
-        print("Running all tests once ...", flush=True)
-
-        def run():
-            run, _ = run_tests(map(str, files))
-            lines = {name: [*each] for name, each in run.lines.items()}
-            return [run.durations, lines, run.failed]
-
-        result = in_a_fork(run, timeout=3600)
-        if isinstance(result, str) or result[2]:
-            failed = result if isinstance(result, str) else result[2]
-            raise SystemExit(f"All tests must pass at first. Received: {failed}.")
-        cache.parent.mkdir(exist_ok=True)
-        cache.write_text(json.dumps(result))
-    return json.loads(cache.read_text())[:2]
+def file_of(test):
+    return test.partition("::")[0]
 
 
 class Judge:
     """Decides what becomes of mutants, and learns which tests kill most of them."""
 
-    def __init__(self, durations, lines, budget):
-        self.durations, self.lines, self.budget = durations, lines, budget
+    def __init__(self, files):
+        def run():
+            run, status = run_tests(map(str, files))
+            functions = {name: [*each] for name, each in run.functions.items()}
+            return [int(status), run.failed, run.durations, functions]
+
+        print("Running all tests once ...", flush=True)
+        found = in_a_fork(run, timeout=7200)
+        if isinstance(found, str) or found[0]:
+            raise SystemExit(f"All tests must pass at first. Received: {found[:2]}.")
+        _, _, self.durations, self.functions = found
         self.kills = collections.Counter()  # by each test, and by each file
 
     def result(self, mutant):
         """Killed (by which test), timed out, survived, or crashed."""
-        tests = [t for t, each in self.lines.items() if mutant.lines & {*each}]
+        tests = [t for t, each in self.functions.items() if mutant.function in each]
         tests = tests or [*self.durations]  # the line runs when it is imported
-        tests.sort(key=lambda name: (-self.kills[name], -self._lines_per_second(name)))
-        # To import all files takes seconds, so the best files come first.
+        tests.sort(key=lambda name: (-self.kills[name], self.durations[name]))
+        chosen = self.within(SECONDS, tests)
+        # To import all files takes seconds, so the best file comes first.
         number = collections.Counter(map(file_of, tests))
-        best = sorted(number, key=lambda file: (-self.kills[file], -number[file]))[:2]
-        chosen = self._within(self.budget, tests)
-        quick = self._within(3, [name for name in chosen if file_of(name) in best])
-        rest = [name for name in chosen if name not in {*quick}]
-        for part in filter(None, (quick, rest)):
+        best = max(number, key=lambda file: (self.kills[file], number[file]))
+        first = [name for name in chosen if file_of(name) == best]
+        first = self.within(FIRST_SECONDS, first)
+        for part in (first, [name for name in chosen if name not in first]):
 
             def failed(part=part):
                 run, status = run_tests(sorted({*map(file_of, part)}), mutant, part)
                 return [run.failed or "import"] if status else []
 
             seconds = sum(self.durations[name] for name in part)
-            result = in_a_fork(failed, 20 + 3 * seconds)
-            if isinstance(result, str):
-                return {"result": result}
-            if result:
-                self.add(result[0])
-                return {"result": "killed", "by": result[0]}
-        return {"result": "survived", "tests": len(chosen), "of": len(tests)}
+            found = in_a_fork(failed, 20 + 3 * seconds) if part else []
+            if isinstance(found, str):
+                return found
+            if found:
+                self.kills.update([found[0], file_of(found[0])])
+                return f"killed by {found[0]}"
+        return f"survived {len(chosen)} of {len(tests)} tests"
 
-    def add(self, test):
-        self.kills.update([test, file_of(test)])
-
-    def _lines_per_second(self, name):
-        return len(self.lines.get(name, ())) / (0.01 + self.durations[name])
-
-    def _within(self, seconds, tests):
-        total = itertools.accumulate(self.durations[name] for name in tests)
-        return [name for name, so_far in zip(tests, total) if so_far <= seconds]
-
-
-def file_of(test):
-    """The file of a test."""
-    return test.partition("::")[0]
+    def within(self, seconds, tests):
+        """As many of the first tests as run in this time."""
+        chosen = []
+        for name in tests:
+            seconds -= self.durations[name]
+            if seconds >= 0:
+                chosen.append(name)
+        return chosen
 
 
 def main():
     """Judges mutants and prints the survivors."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("targets", nargs="*", default=DEFAULT_TARGETS)
+    parser.add_argument("targets", nargs="*", default=["."])
     parser.add_argument("--sample", type=int, help="how many mutants, at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--budget", type=float, default=30, help="seconds per mutant")
-    parser.add_argument(
-        "--tests", nargs="+", default=TESTS, help="names, or paths, of test files"
-    )
-    parser.add_argument("--results", default="build/mutants.jsonl", help="a file")
-    parser.add_argument("--again", action="store_true", help="judge survivors again")
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="names, or paths")
     options, paths = parser.parse_args(), []
     os.chdir(ROOT)
     for target in options.targets:
         path = PACKAGE / target
         paths += sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    places = [(path, number) for path in paths for number in range(mutants.count(path))]
+    places = [(path, number) for path in paths for number in range(count(path))]
     if options.sample:
-        random.Random(options.seed).shuffle(places)
-        del places[options.sample :]
-    results, known = pathlib.Path(options.results), {}
-    results.parent.mkdir(exist_ok=True)
-    if results.exists():
-        known = {(r := json.loads(line))["mutant"]: r for line in results.open()}
+        places = random.Random(options.seed).sample(places, options.sample)
     files = [
         ROOT / name if name.endswith(".py") else ROOT / "tests" / f"test_{name}.py"
         for name in options.tests
@@ -250,21 +326,12 @@ def main():
     hypothesis.settings.register_profile("mutate", phases=phases, database=None)
     hypothesis.settings.load_profile("mutate")
     gc.freeze()
-    judge = Judge(*tests_by_line(files), options.budget)
-    for found in known.values():
-        judge.add(found.get("by", ""))
-
-    table = collections.defaultdict(collections.Counter)
+    judge, table = Judge(files), collections.defaultdict(collections.Counter)
     for place in places:
-        mutant = mutants.Mutant(PACKAGE, *place)
-        found = known.get(mutant.name)
-        if not found or (options.again and found["result"] == "survived"):
-            found = {"mutant": mutant.name, **judge.result(mutant)}
-            with results.open("a") as file:
-                file.write(json.dumps(found) + "\n")
-        table[mutant.module][found["result"]] += 1
-        if found["result"] not in ("killed", "timed out"):
-            print(*found.values(), flush=True)
+        mutant = Mutant(*place)
+        found = judge.result(mutant)
+        table[mutant.module][found.partition(" ")[0]] += 1
+        print(mutant.name, found, flush=True)
     for module, numbers in table.items():
         print(f"{module:28} {numbers.total():5}  {dict(numbers)}")
 

@@ -142,15 +142,6 @@ def test_every_few_epochs(every, evaluated):
     assert ["val_mrr" in logs for logs in recorder.epochs] == evaluated
 
 
-def test_every_second_step():
-    recorder = Recorder()
-    # Two epochs of three steps.
-    fit(row_model(), [rows_by_user(every=2, unit="steps"), recorder])
-    assert ["val_mrr" in logs for logs in recorder.batches] == [0, 1, 0, 1, 0, 1]
-    for epoch, last in ((0, 1), (1, 5)):
-        assert recorder.epochs[epoch]["val_mrr"] == recorder.batches[last]["val_mrr"]
-
-
 def test_steps_of_a_dataset_of_unknown_length_and_of_a_second_fit():
     data = tf.data.Dataset.from_tensor_slices((X, CLICKS[:, None])).batch(20)
     data = data.filter(lambda x, y: True)
@@ -235,29 +226,6 @@ def test_groups_of_sorted_rows_and_columns_of_a_frame():
     assert history["val_mrr"] == pytest.approx(history["groups_mrr"], rel=1e-12)
     assert history["val_mrr"] == history["names_mrr"]
     assert "names_mrr/language:de" in history
-
-
-def test_lists_are_evaluated_with_slices():
-    by = ["x", "y"] * 4
-    callback = tfr.EvaluateLists(LISTS, LABELS, ["ndcg@3", "mrr"], by=by)
-    model = list_model()
-    history = fit(model, [callback], LISTS, LABELS)
-    found = tfr.evaluate(LABELS, model.predict(LISTS, verbose=0), ["ndcg@3"], by=by)
-    assert history["val_ndcg@3"][-1] == pytest.approx(found.whole["ndcg@3"])
-    value = history["val_ndcg@3/slice:y"][-1]
-    assert value == pytest.approx(found["y"]["ndcg@3"])
-
-
-def test_a_catalogue():
-    inputs = tf.keras.Input((3,))
-    model = tf.keras.Model(inputs, tf.keras.layers.Dense(7)(inputs))
-    model.compile("sgd", "mse")
-    ids = RNG.integers(0, 7, 8)
-    callback = tfr.EvaluateLists(LISTS[:, 0], ids, ["mrr"], inputs="catalogue")
-    history = fit(model, [callback], LISTS[:, 0], np.eye(7)[ids])
-    scores = model.predict(LISTS[:, 0], verbose=0)
-    expected = tfr.evaluate(ids, scores, ["mrr"], inputs="catalogue")
-    assert history["val_mrr"][-1] == pytest.approx(expected["mrr"])
 
 
 def model_of_two_heads(size):
@@ -417,18 +385,6 @@ def test_a_dataset_on_replicas_or_in_steps_per_execution(replicas, steps):
         dataset, epochs=2, shuffle=False, verbose=0, callbacks=[callback]
     ).history
     assert_values_of_lists(model, history, ["mrr"])
-
-
-def test_labels_of_minus_1_and_1_in_all_batches_of_a_dataset():
-    def evaluated(labels):
-        dataset = tf.data.Dataset.from_tensor_slices((LISTS, labels)).batch(4)
-        callback = tfr.EvaluateLists(dataset, metrics=["mrr"])
-        return fit(list_model(), [callback], LISTS, LABELS)["val_mrr"]
-
-    signed = np.where(LABELS > 0, 1, -1)
-    with pytest.raises(ValueError, match="If -1 means not relevant, pass labels > 0"):
-        evaluated(signed)
-    assert len(evaluated(np.concatenate([signed[:4], LABELS[4:]]))) == 2
 
 
 BATCHES = tf.data.Dataset.from_tensor_slices((LISTS, LABELS)).batch(4)

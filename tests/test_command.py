@@ -113,33 +113,28 @@ def test_a_gate_decides_the_exit_status(capsys, arguments, status, text):
     assert bool(out) == (status != 2)
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
-def test_tables(capsys, form):
-    qrels = pd.DataFrame(
-        {"query_id": [1, 1, 2, 3], "item_id": [*"abax"], "grade": [1, 0, 1, 2]}
-    )
-    predicted = pd.DataFrame(
-        {"query_id": [1, 1, 2], "item_id": [*"baa"], "score": [9.5, 8, 3]}
-    )
-    slices = pd.DataFrame({"query_id": [1, 2, 3], "language": ["de", "en", "en"]})
-    for name, frame in (("q", qrels), ("r", predicted), ("s", slices)):
-        path = f"{name}.{form}"
-        if form == "parquet":
-            frame.to_parquet(path)
-        else:
-            frame.to_csv(path, index=False, sep="," if form == "csv" else "\t")
-    _, out, _ = run(capsys, f"q.{form}", f"r.{form}", "-m", "map", "--label", "grade")
-    assert out.split() == ["map", "all", "0.5000"]
-    # A table beside a TREC file: ids are text in both.
-    _, out, _ = run(capsys, "qrels", f"r.{form}", "-m", "map", "--by", f"s.{form}")
+def test_a_table_beside_a_trec_file(capsys):
+    """Ids are text in both."""
+    found = {"query_id": [1, 1, 2], "item_id": [*"baa"], "score": [9.5, 8, 3]}
+    pd.DataFrame(found).to_csv("r.csv", index=False)
+    slices = {"query_id": [1, 2, 3], "language": ["de", "en", "en"]}
+    pd.DataFrame(slices).to_parquet("s.parquet")
+    _, out, _ = run(capsys, "qrels", "r.csv", "-m", "map", "--by", "s.parquet")
     assert out.splitlines()[0].split() == ["language", "queries", "map"]
     assert out.splitlines()[1].split() == ["de", "1", "0.5000"]
+    grades = {"query_id": [1, 1, 2, 3], "item_id": [*"abax"], "grade": [1, 0, 1, 2]}
+    pd.DataFrame(grades).to_csv("q.csv", index=False)
+    _, out, _ = run(capsys, "q.csv", "r.csv", "-m", "map", "--label", "grade")
+    assert out.split() == ["map", "all", "0.5000"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ("qrels nothing", "No such file or directory: 'nothing'"),
+        ("qrels none.csv", "No such file or directory: 'none.csv'"),
+        ("qrels none.parquet", "No such file or directory: 'none.parquet'"),
+        ("qrels none.gz", "No such file or directory: 'none.gz'"),
         ("qrels one -m mapp", "Did you mean 'map'?"),
         ("qrels one two -q", "-q prints the queries of one run"),
         ("qrels one two --model model", "--model is for one table"),
@@ -349,15 +344,6 @@ def test_a_damaged_file_is_one_line_with_its_name(capsys, name, tmp_path):
             tfr.read_trec("qrels", name)
         status, _, err = run(capsys, "qrels", "two", "-m", "map", "--by", name)
         assert (status, name in err) == (2, True)
-
-
-@pytest.mark.parametrize("name", ["none", "none.csv", "none.parquet", "none.gz"])
-def test_a_missing_file_is_named(capsys, name):
-    status, _, err = run(capsys, "qrels", name, "-m", "map")
-    assert (status, err) == (
-        2,
-        f"error: [Errno 2] No such file or directory: {name!r}\n",
-    )
 
 
 TREC = {"qrels.tsv": "30\t0\t706\t1\n12\t0\t707\t1\n"}

@@ -81,76 +81,6 @@ def assert_near(interval, expected):
     assert interval == pytest.approx([*expected], abs=0.04 * np.diff(expected)[0])
 
 
-def test_means_and_intervals_are_those_of_scipy():
-    found = values()
-    comparison = tfr.compare(found, test="t", correction=None)
-    for name, metric in itertools.product("AB", ["ndcg@5", "mrr"]):
-        mean = one(comparison.means, model=name, metric=metric)
-        sample = found[name][metric]
-        error = scipy.stats.sem(sample)
-        assert mean.mean == pytest.approx(sample.mean(), rel=1e-13)
-        assert mean.standard_error == pytest.approx(error, rel=1e-12)
-        interval = scipy.stats.t.interval(0.95, N - 1, sample.mean(), error)
-        assert_near((mean.low, mean.high), interval)
-        assert mean.queries == N
-
-
-def test_the_t_test_is_that_of_scipy():
-    found = values()
-    comparison = tfr.compare(found, test="t", correction=None)
-    for metric in ("ndcg@5", "mrr"):
-        a, b = found["A"][metric], found["B"][metric]
-        expected = scipy.stats.ttest_rel(b, a)
-        difference = one(comparison.differences, metric=metric)
-        assert difference.models == ("A", "B")
-        assert difference.difference == pytest.approx((b - a).mean(), rel=1e-12)
-        assert (
-            difference.p
-            == difference.adjusted_p
-            == pytest.approx(expected.pvalue, rel=1e-10)
-        )
-        assert_near((difference.low, difference.high), expected.confidence_interval())
-        counts = (b > a).sum(), (b < a).sum(), (b == a).sum()
-        assert (difference.wins, difference.losses, difference.ties) == counts
-
-
-def mean_difference(x, y, axis):
-    return np.mean(x, axis=axis) - np.mean(y, axis=axis)
-
-
-def test_the_randomization_test_is_that_of_scipy_if_all_swaps_are_tried():
-    for size in (2, 5, 10, 13):
-        found = values(queries=slice(0, size))
-        comparison = tfr.compare(found, correction=None)
-        for metric in ("ndcg@5", "mrr"):
-            samples = found["B"][metric], found["A"][metric]
-            expected = scipy.stats.permutation_test(
-                samples, mean_difference, permutation_type="samples", n_resamples=np.inf
-            )
-            assert one(comparison.differences, metric=metric).p == pytest.approx(
-                expected.pvalue
-            )
-
-
-def test_the_randomization_test_is_that_of_scipy_but_for_chance():
-    found = values("AC")
-    comparison = tfr.compare(found, correction=None, resamples=20_000)
-    for metric in ("ndcg@5", "mrr"):
-        samples = found["C"][metric], found["A"][metric]
-        expected = scipy.stats.permutation_test(
-            samples,
-            mean_difference,
-            permutation_type="samples",
-            n_resamples=20_000,
-            batch=1000,
-            rng=np.random.default_rng(5),
-        )
-        error = np.sqrt(2 * expected.pvalue * (1 - expected.pvalue) / 20_000)
-        p = one(comparison.differences, metric=metric).p
-        assert p == pytest.approx(expected.pvalue, abs=5 * error + 1e-4)
-        assert p > 1e-3  # both are able to differ
-
-
 def test_the_bootstrap_interval_is_that_of_scipy_but_for_chance():
     found = values()
     comparison = tfr.compare(found, test="bootstrap", correction=None, resamples=20_000)
@@ -171,30 +101,6 @@ def test_the_bootstrap_interval_is_that_of_scipy_but_for_chance():
         assert difference.p == pytest.approx(p, abs=0.01)
 
 
-def test_the_bootstrap_p_value_is_about_that_of_the_normal_distribution():
-    rng = np.random.default_rng(0)
-    first = rng.normal(size=400)
-    second = first + rng.normal(0.05, 0.5, 400)
-    change = second - first
-    z = change.mean() / (change.std(ddof=1) / 20)
-    expected = 2 * scipy.stats.norm.sf(abs(z))
-    found = difference_of(first + 5, second + 5, test="bootstrap")
-    assert found.p == pytest.approx(expected, abs=0.02)
-    assert 0.02 < expected < 0.5
-
-
-def test_an_interval_is_that_of_random_weights_of_the_queries():
-    """By a million draws, which are then widened as Student's distribution is."""
-    sample = np.array([0, 0, 0, 0.1, 0.2, 0.2, 0.3, 0.3, 0.4, 0.5, 0.6, 0.6])
-    (mean,) = tfr.compare({"A": {"mrr": sample}}).means
-    gammas = np.random.default_rng(0).gamma([1.0] * 12 + [0.5, 0.5], size=(10**6, 14))
-    draws = gammas @ [*sample, 0, 0.8] / gammas.sum(axis=1)  # the ends are 0 and 0.8
-    wider = scipy.stats.t.ppf(0.975, 11) / scipy.stats.norm.ppf(0.975)
-    expected = mean.mean + (np.quantile(draws, [0.025, 0.975]) - mean.mean) * wider
-    width = expected[1] - expected[0]
-    assert (mean.low, mean.high) == pytest.approx([*expected], abs=0.02 * width)
-
-
 def test_equal_values_have_an_interval_within_the_range():
     models = {
         name: {"mrr": [0.5] * 8, "x": [0.5] * 8, "dcg": [0.5] * 8} for name in "AB"
@@ -206,14 +112,6 @@ def test_equal_values_have_an_interval_within_the_range():
     for metric in ("x", "dcg"):  # without a range, any value may occur
         mean = one(comparison.means, model="A", metric=metric)
         assert np.isnan([mean.low, mean.high]).all()
-
-
-def test_intervals_stay_within_the_range():
-    (mean,) = tfr.compare({"A": {"mrr": [1.0, 1.0, 1.0, 0.5]}}).means
-    assert 1 / 3 < mean.low < 0.5  # no value is expected below 0.5 - (1 - 0.5) / 3
-    assert mean.high == 1
-    free = tfr.compare({"A": {"x": [1.0, 1.0, 1.0, 0.5]}}).means[0]
-    assert 1 < free.high < 1.2
 
 
 def test_intervals_do_not_use_a_range_that_values_are_outside_of():
@@ -453,15 +351,6 @@ def test_values_that_differ_by_rounding_are_equal_for_every_test(test):
     assert (found.wins, found.losses, found.ties) == (0, 0, 30)
 
 
-def holm(p):
-    """Each p-value times the number of those that are not smaller, in order."""
-    order, largest, result = np.argsort(p), 0.0, np.empty(len(p))
-    for rank, index in enumerate(order):
-        largest = max(largest, (len(p) - rank) * p[index])
-        result[index] = min(1.0, largest)
-    return result
-
-
 @pytest.mark.parametrize(
     ("correction", "expected"),
     [
@@ -485,26 +374,11 @@ def test_corrections_by_hand(correction, expected):
 
 def test_the_correction_is_over_metrics_pairs_and_slices():
     by = np.array(["x", "y"])[RNG.integers(0, 2, N)]
-    comparison = tfr.compare(values("ABC"), by=by)
+    comparison = tfr.compare(values("ABC"), by=by, correction="bonferroni")
     assert len(comparison.differences) == 3 * 3 * 3  # slices and all, metrics, pairs
-    p = [each.p for each in comparison.differences]
-    corrected = [each.adjusted_p for each in comparison.differences]
-    np.testing.assert_allclose(corrected, holm(p))
-    assert "adjusted for 27 comparisons (holm)" in repr(comparison)
-
-
-@pytest.mark.parametrize("number", [1, 3, 5])
-def test_the_smallest_p_is_that_of_the_best_outcome(number):
-    first = [0.5] * 9
-    all_better = [0.6 + 0.01 * i for i in range(number)] + first[number:]
-    signs = itertools.product((-1, 1), repeat=number)
-    outcomes = [
-        [0.5 + sign * (0.1 + 0.01 * i) for i, sign in enumerate(each)] + first[number:]
-        for each in signs
-    ]
-    found = [difference_of(first, each) for each in (all_better, *outcomes)]
-    assert {each.smallest_p for each in found} == {2 / 2**number}
-    assert min(each.p for each in found) == found[0].p == 2 / 2**number
+    for each in comparison.differences:
+        assert each.adjusted_p == pytest.approx(min(1, 27 * each.p))
+    assert "adjusted for 27 comparisons (bonferroni)" in repr(comparison)
 
 
 def test_power_needs_queries_that_differ():
@@ -531,32 +405,13 @@ def test_power_needs_queries_that_differ():
     assert five.queries_needed(0.35) == 6
 
 
-def test_slices_are_comparisons_of_their_queries():
-    by = np.array(["x", "y"])[RNG.integers(0, 2, N)]
-    comparison = tfr.compare(values(), by={"group": by}, test="t", correction=None)
-    assert comparison.by == ("group",)
-    for key in ("x", "y"):
-        alone = tfr.compare(values(queries=by == key), test="t", correction=None)
-        for mine, theirs in (
-            (comparison.means, alone.means),
-            (comparison.differences, alone.differences),
-        ):
-            mine = [each[1:] for each in mine if each.slice == (key,)]
-            assert mine == [
-                tuple(
-                    pytest.approx(v, rel=1e-12) if isinstance(v, float) else v
-                    for v in each[1:]
-                )
-                for each in theirs
-            ]
-    with_keys = {
-        name: tfr.evaluate(
-            LABELS, MODELS[name], METRICS, by={"group": by}, per_query=True
-        )
-        for name in "AB"
-    }
+def test_slices_by_a_key_of_the_values():
+    by = {"group": np.array(["x", "y"])[RNG.integers(0, 2, N)]}
+    with_keys = values(by=by)
     by_key = tfr.compare(with_keys, by="group", test="t", correction=None)
-    assert by_key.differences == comparison.differences
+    by_column = tfr.compare(values(), by=by, test="t", correction=None)
+    assert by_key.by == by_column.by == ("group",)
+    assert by_key.differences == by_column.differences
 
 
 def test_slices_by_query_id():
@@ -641,30 +496,17 @@ def test_queries_are_paired_by_id():
 
 
 def test_queries_of_some_models_only():
-    some = {"A": rows("A", np.arange(N)), "B": rows("B", np.arange(10, N))}
-    with pytest.raises(
-        ValueError,
-        match="10 queries of 'A' that 'B' does not have, such as 'q0', 'q1', 'q2'",
-    ):
+    some = {"A": rows("A", np.arange(5, N)), "B": rows("B", np.arange(N - 10))}
+    message = "10 queries of 'A' that 'B' does not have, such as 'q190', 'q191', 'q192'"
+    with pytest.raises(ValueError, match=message):
         tfr.compare(some)
     dropped = tfr.compare(some, unpaired="drop")
-    assert dropped.dropped == 10
-    assert "10 queries are excluded, which only some models have." in repr(dropped)
-    expected = tfr.compare(values(queries=slice(10, None)))
+    assert dropped.dropped == 15  # of both models
+    assert "15 queries are excluded, which only some models have." in repr(dropped)
+    expected = tfr.compare(values(queries=slice(5, N - 10)))
     assert [m.mean for m in dropped.means] == pytest.approx(
         [m.mean for m in expected.means]
     )
-
-
-def test_dropped_queries_of_every_model_are_counted():
-    def model(ids):
-        return {"query": ids, "m": np.arange(len(ids)) / 10}
-
-    few, many = model([1, 2, 3]), model([1, 2, 4, 5, 6])
-    for models in ({"A": few, "B": many}, {"A": many, "B": few}):
-        comparison = tfr.compare(models, unpaired="drop")
-        assert comparison.dropped == 4  # 3, 4, 5 and 6
-        assert "4 queries are excluded, which only some models have" in repr(comparison)
 
 
 def test_a_query_without_a_value_is_never_0():
@@ -768,11 +610,7 @@ ERRORS = [
     ({"A": {"mrr": [1.0], "map": [1.0, 0.5]}}, {}, "'map': (2,)"),
     ({**ONE, "B": {"mrr": [1.0, 0.5]}}, {}, "1 for 'A' and 2 for 'B'"),
     ({**ONE, "B": {"map": [1.0]}}, {}, "'mrr' for 'A', and 'map' for 'B'"),
-    (
-        {"A": {"query": [1], "mrr": [1.0]}, "B": {"mrr": [1.0]}},
-        {},
-        "only one of which contains the key 'query'",
-    ),
+    ({"A": {"query": [1], "mrr": [1.0]}, "B": {"mrr": [1.0]}}, {}, "only one of which contains the key 'query'"),
     (
         {"A": {"query": [1], "mrr": [1.0]}, "B": {"query": [2], "mrr": [1.0]}},
         {"unpaired": "drop"},
@@ -780,33 +618,17 @@ ERRORS = [
     ),
     ({"A": {"mrr": ["0.1"], "k": [1]}}, {}, "others for 'mrr' of 'A'"),
     ({1: {"m": [1.0]}, "1": {"m": [1.0]}}, {}, "as text. Received: 1, '1'"),
-    (
-        {"A": tfr.QueryValues({"mrr": np.ones(2)}, {"mrr": np.ones(3)})},
-        {},
-        "'mrr': (2,), 'the weights of mrr': (3,)",
-    ),
-    (
-        {"A": {"query": [1, 2, 2], "mrr": [1.0, 0.0, 0.0]}},
-        {},
-        "the query 2 more than once for 'A'",
-    ),
+    ({"A": tfr.QueryValues({"mrr": np.ones(2)}, {"mrr": np.ones(3)})}, {}, "'mrr': (2,), 'the weights of mrr': (3,)"),
+    ({"A": {"query": [1, 2, 2], "mrr": [1.0, 0.0, 0.0]}}, {}, "the query 2 more than once for 'A'"),
     ({"A": {"mrr": [np.inf]}}, {}, "an infinite one for 'A'"),
-    (
-        ONE,
-        {"test": "wilcoxon"},
-        "one of 'randomization', 't', 'bootstrap'. Received: test='wilcoxon'",
-    ),
+    (ONE, {"test": "wilcoxon"}, "one of 'randomization', 't', 'bootstrap'. Received: test='wilcoxon'"),
     (ONE, {"correction": "fdr"}, "Received: correction='fdr'"),
     (ONE, {"unpaired": "skip"}, "Received: unpaired='skip'"),
     (ONE, {"resamples": 0}, "Received: 0"),
     (ONE, {"seed": -1}, "Received: -1"),
-    (
-        ONE,
-        {"by": "language"},
-        "Pass by='language' to evaluate, evaluate_rows or evaluate_run, too.",
-    ),
+    (ONE, {"by": "language"}, "Pass by='language' to evaluate, evaluate_rows or evaluate_run, too."),
     (ONE, {"by": ["a", "b"]}, "2 values of 'slice' for 1 queries"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("given", "options", "message"), ERRORS)
@@ -900,17 +722,6 @@ def test_comparisons_that_cannot_be_significant_are_named():
     }
     assert "Too few" not in repr(tfr.compare(strict))  # 2 / 2^6 is below 0.05
     assert "; and 3 more." in repr(tfr.compare(strict, correction="bonferroni"))
-
-
-def test_queries_without_predictions_are_named():
-    qrels = {"q1": {"a": 1}, "q2": {"a": 1}}
-    runs = {"all": {"q1": ["a"], "q2": ["a"]}, "some": {"q1": ["a"]}}
-    found = {
-        n: tfr.evaluate_run(qrels, r, ["mrr"], per_query=True) for n, r in runs.items()
-    }
-    text = repr(tfr.compare(found))
-    assert "some: 1 of 2 judged queries has no predictions and is counted" in text
-    assert "all: " not in text
 
 
 def test_plots_show_the_differences_and_intervals():
@@ -1076,23 +887,8 @@ def test_arguments_of_gates():
             mrr.gate("mrr", "a", **wrong)
 
 
-@pytest.mark.parametrize("number", [2, 300])
-def test_an_unchanged_model_passes_a_gate(number):
-    same = {"mrr": RNG.random(number), "x": RNG.random(number)}
-    comparison = tfr.compare({"old": same, "new": same})
-    for metric in same:
-        decision = comparison.gate(metric, "old", margin=0.01)
-        assert decision
-        assert f"equal to that of 'old' in each of {number} queries" in str(decision)
-        assert not comparison.gate(metric, "old", policy="better")
-
-
 QUERIES = {"query": ["p", "q", "r", "s", "t"]}
-
-
 OLD = {**QUERIES, "mrr": [0.2, 1.0, 0.5, np.nan, 0.3], "arp": [1, 2, 3, 4, 5.0]}
-
-
 NEW = {**QUERIES, "mrr": [0.9, 0.5, 0.5, np.nan, 0.4], "arp": [2, 1, 3, 6, 5.0]}
 
 

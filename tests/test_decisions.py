@@ -162,20 +162,6 @@ def test_a_decision_about_nothing_fails():
     assert decided() == (False, "No comparison was made.")
 
 
-def test_a_failed_decision_about_slices_names_only_the_slice():
-    slices = {"slice": ("de",)}, {"slice": ("en",), "low": -0.2}
-    decision = decided(*slices, in_slices=True)
-    assert not decision
-    assert "in the slice 'en' is perhaps worse" in decision.reason
-    assert "also holds" not in decision.reason
-
-
-@pytest.mark.parametrize("wrong", ["en", 5])
-def test_slices_of_a_gate_are_a_list(wrong):
-    with pytest.raises(ValueError, match="must be True, or a list of slices"):
-        decided({"slice": ("en",)}, in_slices=wrong)
-
-
 def model_of(values, weights=None, bounds=(0.0, 1.0)):
     weights = np.ones(len(values)) if weights is None else np.array(weights, float)
     columns = {"x": np.array(values, float)}, {"x": weights}
@@ -302,14 +288,6 @@ def test_values_at_the_ends_of_the_range_are_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compare({"old": {"mrr": ends}, "new": {"mrr": ends[::-1]}})
-
-
-@pytest.mark.parametrize("number", [2, 3, 8])
-def test_the_t_test_is_that_of_scipy(number):
-    one, other = np.random.default_rng(number).random((2, number))
-    models = {"old": {"x": one}, "new": {"x": other}}
-    (found,) = compare(models, test="t").differences
-    assert found.p == pytest.approx(scipy.stats.ttest_rel(other, one).pvalue)
 
 
 def test_the_smallest_p_values_of_swaps():

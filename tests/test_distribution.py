@@ -1,8 +1,6 @@
 """Tests the metrics on several devices and in several processes, in uneven batches.
 
-`distribution.py` computes the results. Tests named `test_keras_cannot_...` are controls:
-they show what Keras 3 cannot do with its own metrics. If one fails, Keras has mended it,
-and "Keras limitations" in docs/guide/backends.md needs a change.
+`distribution.py` computes the results.
 """
 
 import contextlib
@@ -16,11 +14,9 @@ import sys
 import distribution
 import pytest
 import tensorflow as tf
-from helpers import IS_KERAS_3
 
 import tfrankmetrics as tfr
 
-ONLY_KERAS_3 = pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 can do this")
 SEVERAL_PROCESSES = pytest.mark.slow("waits for four processes that import TensorFlow")
 SCRIPT = pathlib.Path(distribution.__file__)
 
@@ -102,8 +98,8 @@ def test_evaluate_on_four_replicas_with_a_last_batch_of_two(outputs):
 
 @SEVERAL_PROCESSES
 def test_two_processes(outputs):
-    assert outputs["worker_0"]["loop"] == one_device()
-    assert outputs["worker_1"]["loop"] == one_device()
+    assert outputs["worker_0"] == one_device()
+    assert outputs["worker_1"] == one_device()
 
 
 @SEVERAL_PROCESSES
@@ -113,31 +109,3 @@ def test_workers_of_a_parameter_server_lose_no_updates(outputs):
     reference = distribution.expected()
     for name in distribution.NAMES:
         assert found[name] == pytest.approx(reference[name], rel=1e-12)
-
-
-@SEVERAL_PROCESSES
-@ONLY_KERAS_3
-def test_keras_cannot_split_an_uneven_first_batch(outputs):
-    for metrics in ("ours", "control"):
-        error = outputs["four_devices"]["uneven"][metrics]["error"]
-        assert "InvalidArgumentError" in error
-        assert "AddN must have the same size and shape" in error
-
-
-@SEVERAL_PROCESSES
-@ONLY_KERAS_3
-def test_keras_cannot_evaluate_in_several_processes(outputs):
-    for role in ("worker_0", "worker_1"):
-        for metrics in ("ours", "control"):
-            error = outputs[role]["evaluate"][metrics]["error"]
-            assert "ValueError: Attempt to convert a value (PerReplica" in error
-
-
-@SEVERAL_PROCESSES
-@pytest.mark.skipif(IS_KERAS_3, reason="Keras 3 cannot do this")
-@pytest.mark.parametrize("role", ["four_devices", "worker_0", "worker_1"])
-def test_keras_2_evaluates_uneven_batches_and_in_several_processes(outputs, role):
-    key = "uneven" if role == "four_devices" else "evaluate"
-    found = outputs[role][key]["ours"]
-    for name in distribution.NAMES:
-        assert found["logs"][name] == pytest.approx(found["one device"][name], rel=1e-6)

@@ -1,20 +1,36 @@
-"""Runs the comparisons of random data with slow definitions, for a while each."""
+"""Some rounds of the random tests of `fuzz.py`. `make fuzz` runs more."""
 
+import collections
 import pathlib
 import subprocess
 import sys
 
+import fuzz
+import fuzz_tables
+import numpy as np
 import pytest
 
 FOLDER = pathlib.Path(__file__).parent
 
 
-@pytest.mark.slow(
-    "draws random data for half a minute, eagerly, in graphs and under XLA"
-)
-@pytest.mark.parametrize(("script", "seconds"), [("fuzz", 30), ("fuzz_tables", 10)])
-def test_random_data_have_the_values_of_slow_definitions(script, seconds):
-    command = [sys.executable, FOLDER / f"{script}.py", "--seconds", str(seconds)]
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.usefixtures("run_eagerly")
+def test_random_lists(seed):
+    rng, small = np.random.default_rng(seed), {"queries": 40, "batches": 2}
+    with fuzz.warnings_as_errors():
+        fuzz.check_lists(rng, collections.Counter(), ways=["eagerly"], **small)
+
+
+@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("check", [fuzz_tables.check_run, fuzz_tables.check_compare])
+def test_random_tables(check, seed):
+    with fuzz.warnings_as_errors():
+        check(np.random.default_rng(seed), collections.Counter())
+
+
+@pytest.mark.slow("draws random data for half a minute, also in graphs and under XLA")
+def test_some_rounds():
+    command = [sys.executable, FOLDER / "fuzz.py", "--seconds", "30"]
     process = subprocess.run(command, capture_output=True, text=True)
     assert process.returncode == 0, process.stdout + process.stderr
     assert "s without a finding:" in process.stdout

@@ -355,21 +355,13 @@ def test_a_formula_may_compute_with_the_data():
         (["mean_popularity"], {"popularity": [1, np.nan, 2]}, "a finite number"),
         (["intra_list_diversity"], {"vectors": [1, 2, 3]}, r"\[V, d\]"),
         (["awrf"], {"categories": "abc", "target": {"a": 1}}, "a category for each"),
-        (
-            ["awrf"],
-            {"categories": ["a", "b", "b"], "target": {"a": 0.5}},
-            "which add up to 1",
-        ),
-        (
-            ["awrf"],
-            {"categories": ["a", "b", "b"], "target": {"z": 1}},
-            "'z', which is not the category of any item",
-        ),
+        (["awrf"], {"categories": ["a", "b", "b"], "target": {"a": 0.5}}, "which add up to 1"),
+        (["awrf"], {"categories": ["a", "b", "b"], "target": {"z": 1}}, "'z', which is not the category of any item"),
         (["coverage"], {"num_items": 3, "per_query": True}, "one value over all"),
         (["coverage"], {"num_items": 3, "ties": "best"}, "one of 'expected'"),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_mistakes(names, options, message):
     with pytest.raises(ValueError, match=message):
         tfr.evaluate(*IDS, names, inputs="ids", **options)

@@ -33,16 +33,6 @@ def test_in_a_metric_with_other_metrics(way):
     assert found == pytest.approx({"judged@3": 1 / 2, "mrr": (1 + 1 / 4) / 2})
 
 
-def test_the_denominator():
-    found = tfr.evaluate(LABELS, SCORES, [tfr.JudgedAtK(9, denominator="k")], mask=MASK)
-    assert found["judged@9"] == pytest.approx((3 / 9 + 2 / 9) / 2)
-
-
-def test_ties_give_the_mean_over_all_orders():
-    found = tfr.evaluate([[1, -1, -1]], [[1, 1, 1]], ["judged@1"], mask=[[True] * 3])
-    assert found == {"judged@1": pytest.approx(1 / 3)}
-
-
 def test_a_list_without_any_judged_item():
     arguments = [[1, 0], [-1, -1]], [[2.0, 1.0], [2.0, 1.0]], ["judged@1"]
     mask = [[True, True], [True, True]]

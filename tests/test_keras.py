@@ -7,7 +7,6 @@ These tests run on Keras 2 under TF_USE_LEGACY_KERAS=1, on TensorFlow 2.15, and 
 """
 
 import copy
-import csv
 import pickle
 
 import numpy as np
@@ -91,28 +90,12 @@ def test_fit_and_evaluate_equal_the_values_from_arrays(data, way):
         assert_same(numbers, {**reference, "alone": reference["ndcg@3"]})
 
 
-def test_fit_reports_training_and_validation_values(data):
-    features, labels, _ = data
-    metrics = [tfr.RankingMetrics(NAMES), tfr.DCG(k=2)]
-    model = scoring_model(metrics=metrics, run_eagerly=False)
-    history = model.fit(
-        features, labels, validation_data=(features, labels), epochs=2, verbose=0
-    ).history
-    for name in [*NAMES, "dcg@2"]:
-        assert len(history[name]) == len(history[f"val_{name}"]) == 2
-    last = {name: values[-1] for name, values in history.items()}
-    assert_same(last, expected(model, data, [*NAMES, "dcg@2"]), prefix="val_")
-
-
 @ONLY_TENSORFLOW
 def test_dataset_with_a_smaller_last_batch_and_unknown_list_size(data):
     features, labels, _ = data
     dataset = tf.data.Dataset.from_generator(
         lambda: zip(features, labels),
-        output_signature=(
-            tf.TensorSpec((None, FEATURES)),
-            tf.TensorSpec((None,)),
-        ),
+        output_signature=(tf.TensorSpec((None, FEATURES)), tf.TensorSpec((None,))),
     )
     batches = -(-LISTS // 32)
     dataset = dataset.batch(32).apply(tf.data.experimental.assert_cardinality(batches))
@@ -171,19 +154,51 @@ def test_each_output_may_have_its_own_metrics(data):
     assert_same(logs, tfr.evaluate(labels, second, ["ndcg@3"]), prefix="scores_1_")
 
 
-@pytest.mark.parametrize(
-    "metrics",
-    [
-        [tfr.RankingMetrics(["ndcg@3"]), tfr.RankingMetrics(["ndcg@3", "mrr"])],
-        [tfr.RankingMetrics(["ndcg@3"]), tfr.NDCG(k=3)],
-    ],
-    ids=["two-dicts", "dict-and-scalar"],
-)
-def test_equal_keys_in_one_model_raise(data, metrics):
+class DictMetric(keras.metrics.Mean):
+    """A metric of somebody else with several results."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        return super().update_state(y_true)
+
+    def result(self):
+        return {"ndcg@3": super().result()}
+
+
+def of_names(*names, **options):
+    return tfr.RankingMetrics([*names], **options)
+
+
+EQUAL_KEYS = {
+    "two dicts": ("ndcg@3", lambda: [of_names("ndcg@3"), of_names("ndcg@3", "mrr")]),
+    "dict and scalar": ("ndcg@3", lambda: [of_names("ndcg@3"), tfr.NDCG(k=3)]),
+    "another metric": ("ndcg@3", lambda: [of_names("ndcg@3"), DictMetric()]),
+    "loss": ("loss", lambda: [tfr.NDCG(name="loss")]),
+    "loss in a dict": ("loss", lambda: [of_names(tfr.NDCG(name="loss"))]),
+    "two outputs": (
+        "mrr",
+        lambda: {"scores_0": [of_names("mrr")], "scores_1": [of_names("mrr")]},
+    ),
+    "the name of an output": (
+        "scores_0_mrr",
+        lambda: {
+            "scores_0": [tfr.MeanReciprocalRank()],
+            "scores_1": [of_names("mrr", prefix="scores_0_")],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EQUAL_KEYS)
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_equal_keys_in_one_model_raise(data, case, run_eagerly):
     features, labels, _ = data
-    model = scoring_model(metrics=metrics, run_eagerly=False)
-    with pytest.raises(ValueError, match=r"must have a unique key.*'ndcg@3'"):
-        model.evaluate(features, labels, verbose=0)
+    key, make = EQUAL_KEYS[case]
+    metrics = make()
+    outputs = len(metrics) if isinstance(metrics, dict) else 1
+    model = scoring_model(outputs, metrics=metrics, run_eagerly=run_eagerly)
+    targets = dict.fromkeys(metrics, labels) if outputs == 2 else labels
+    with pytest.raises(ValueError, match=rf"must have a unique key.*'{key}'"):
+        model.evaluate(features, targets, verbose=0)
 
 
 @pytest.mark.parametrize("run_eagerly", [False, True])
@@ -266,23 +281,6 @@ def test_other_classes_of_the_same_name_may_update_a_metric(name):
     assert type(name, (), {"compute_metrics": update})().compute_metrics() == 0.5
 
 
-class DictMetric(keras.metrics.Mean):
-    """A metric of somebody else with several results."""
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        return super().update_state(y_true)
-
-    def result(self):
-        return {"ndcg@3": super().result()}
-
-
-def test_equal_keys_of_another_metric_raise(data):
-    features, labels, _ = data
-    model = scoring_model(metrics=[tfr.RankingMetrics(["ndcg@3"]), DictMetric()])
-    with pytest.raises(ValueError, match=r"must have a unique key.*'ndcg@3'"):
-        model.evaluate(features, labels, verbose=0)
-
-
 @pytest.mark.parametrize("option", ["gain", "discount"])
 def test_saving_an_unregistered_function_raises(tmp_path, data, option):
     def unregistered(values):
@@ -297,37 +295,6 @@ def test_saving_an_unregistered_function_raises(tmp_path, data, option):
         model.evaluate(*data[:2], verbose=0)
         with pytest.raises(ValueError, match=f"`{option}` must be a registered"):
             model.save(tmp_path / "model.keras")
-
-
-@pytest.mark.parametrize("alone", [True, False])
-def test_a_metric_named_loss_raises(data, alone):
-    features, labels, _ = data
-    metric = tfr.NDCG(name="loss")
-    model = scoring_model(metrics=[metric if alone else tfr.RankingMetrics([metric])])
-    with pytest.raises(ValueError, match=r"must have a unique key.*'loss'"):
-        model.evaluate(features, labels, verbose=0)
-
-
-def test_equal_keys_due_to_an_output_name_raise(data):
-    features, labels, _ = data
-    metrics = {
-        "scores_0": [tfr.MeanReciprocalRank()],
-        "scores_1": [tfr.RankingMetrics(["mrr"], prefix="scores_0_")],
-    }
-    model = scoring_model(outputs=2, metrics=metrics)
-    with pytest.raises(ValueError, match=r"must have a unique key.*'scores_0_mrr'"):
-        model.evaluate(features, {"scores_0": labels, "scores_1": labels}, verbose=0)
-
-
-def test_equal_keys_on_two_outputs_raise(data):
-    features, labels, _ = data
-    metrics = {
-        "scores_0": [tfr.RankingMetrics(["mrr"])],
-        "scores_1": [tfr.RankingMetrics(["mrr"])],
-    }
-    model = scoring_model(outputs=2, metrics=metrics)
-    with pytest.raises(ValueError, match="must have a unique key"):
-        model.evaluate(features, {"scores_0": labels, "scores_1": labels}, verbose=0)
 
 
 @ONLY_TENSORFLOW
@@ -348,10 +315,7 @@ def test_keras_masks_mark_padding():
     model = keras.Model(inputs, keras.layers.Dense(1)(embedded))
     metrics = tfr.RankingMetrics(NAMES)
     # Keras's own losses need labels with a last axis to apply this mask.
-    model.compile(
-        loss=lambda y, scores: y**2,
-        metrics=[metrics],
-    )
+    model.compile(loss=lambda y, scores: y**2, metrics=[metrics])
     logs = model.evaluate(ids, labels, verbose=0, return_dict=True)
     scores = model.predict(ids, verbose=0)
     reference = tfr.evaluate(labels, scores, NAMES, mask=ids != 0)
@@ -390,29 +354,9 @@ def test_early_stopping_and_checkpoints_on_a_ranking_metric(data, tmp_path):
     ]
 
 
-@ONLY_TENSORFLOW
-def test_csv_and_tensorboard_logs(data, tmp_path):
-    features, labels, _ = data
-    model = scoring_model(metrics=[tfr.RankingMetrics(["ndcg@3", "mrr"])])
-    history = model.fit(
-        features,
-        labels,
-        validation_data=(features, labels),
-        callbacks=[
-            keras.callbacks.CSVLogger(str(tmp_path / "log.csv")),
-            keras.callbacks.TensorBoard(str(tmp_path / "tensorboard")),
-        ],
-        verbose=0,
-    ).history
-    (row,) = csv.DictReader((tmp_path / "log.csv").open())
-    assert float(row["val_ndcg@3"]) == pytest.approx(history["val_ndcg@3"][0])
-    events = next((tmp_path / "tensorboard" / "validation").glob("events*"))
-    tags = {
-        value.tag
-        for event in tf.compat.v1.train.summary_iterator(str(events))
-        for value in event.summary.value
-    }
-    assert {"epoch_ndcg@3", "epoch_mrr"} <= tags
+@keras.utils.register_keras_serializable(package="tests")
+def square_gain(labels):
+    return labels**2
 
 
 def test_loaded_model_has_its_metrics(data, tmp_path):
@@ -424,6 +368,8 @@ def test_loaded_model_has_its_metrics(data, tmp_path):
             gain="linear",
         ),
         tfr.RecallAtK(k=2, relevance_threshold=2.0, empty="skip"),
+        tfr.NDCG(gain=square_gain),
+        tfr.RankingMetrics(["dcg"], gain=square_gain),
     ]
     model = scoring_model(metrics=metrics, run_eagerly=False)
     model.optimizer.build(model.trainable_variables)
@@ -431,27 +377,8 @@ def test_loaded_model_has_its_metrics(data, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     after = loaded.evaluate(features, labels, verbose=0, return_dict=True)
-    assert set(after) == {"loss", "all_ndcg@3", "all_map@2", "recall@2"}
-    assert after == pytest.approx(before)
-
-
-@keras.utils.register_keras_serializable(package="tests")
-def square_gain(labels):
-    return labels**2
-
-
-def test_option_functions_are_saved_with_the_model(data, tmp_path):
-    features, labels, _ = data
-    metrics = [
-        tfr.NDCG(gain=square_gain),
-        tfr.RankingMetrics(["dcg"], gain=square_gain),
-    ]
-    model = scoring_model(metrics=metrics)
-    model.optimizer.build(model.trainable_variables)
-    before = model.evaluate(features, labels, verbose=0, return_dict=True)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    after = loaded.evaluate(features, labels, verbose=0, return_dict=True)
+    keys = {"loss", "all_ndcg@3", "all_map@2", "recall@2", "ndcg", "dcg"}
+    assert set(after) == keys
     assert after == pytest.approx(before)
 
 
@@ -543,23 +470,6 @@ def test_copies_compute_the_same_values_and_share_no_state(make_copy, keeps_stat
         duplicate.update_state(y_true, scores)
         metric.reset_state()
         assert results(duplicate) == pytest.approx(value)  # which NaN would not equal
-
-
-@ONLY_TENSORFLOW
-def test_custom_training_loop_with_labels_and_mask():
-    metric = tfr.RankingMetrics(["ndcg@2", "mrr"])
-
-    @tf.function
-    def step(labels, mask, scores):
-        metric.update_state({"labels": labels, "mask": mask}, scores)
-
-    labels = tf.constant([[0.0, 1.0, 5.0], [-1.0, 2.0, 0.0]])
-    mask = tf.constant([[True, True, False], [True, True, True]])
-    scores = tf.constant([[0.2, 0.1, 0.9], [0.3, 0.2, 0.1]])
-    step(labels, mask, scores)
-    step(labels, mask, scores)
-    # The only relevant item of each list has rank 2.
-    assert_same(metric.result(), {"ndcg@2": 1 / np.log2(3), "mrr": 1 / 2})
 
 
 def test_an_object_in_both_lists_of_metrics_raises():

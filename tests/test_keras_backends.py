@@ -141,22 +141,10 @@ SPECIAL[0, 2], SPECIAL[1, :3], SPECIAL[2, 1] = np.nan, -np.inf, np.inf
 UPDATES = {
     "no items": (NAMES, (np.zeros((3, 0)), np.zeros((3, 0))), {}),
     "no lists": (NAMES, (np.zeros((0, 3)), np.zeros((0, 3))), {}),
-    "a mask": (
-        NAMES,
-        ({"labels": LABELS, "mask": RNG.random(LABELS.shape) < 0.7}, SCORES),
-        {},
-    ),
-    "unequal lengths": (
-        NAMES,
-        ([[1, 0, 2], [0, 1]], [[0.1, 0.3, 0.2], [0.4, 0.4]]),
-        {},
-    ),
+    "a mask": (NAMES, ({"labels": LABELS, "mask": RNG.random(LABELS.shape) < 0.7}, SCORES), {}),
+    "unequal lengths": (NAMES, ([[1, 0, 2], [0, 1]], [[0.1, 0.3, 0.2], [0.4, 0.4]]), {}),
     "special scores": (NAMES, (LABELS, SPECIAL), {}),
-    "subtopics": (
-        ["alpha_dcg@3", "precision_ia@2"],
-        (np.stack([LABELS, LABELS[:, ::-1]], axis=2), SCORES),
-        {},
-    ),
+    "subtopics": (["alpha_dcg@3", "precision_ia@2"], (np.stack([LABELS, LABELS[:, ::-1]], axis=2), SCORES), {}),
     "sequences": (
         ["ndcg@3", "mrr", "recall@5"],
         (
@@ -170,7 +158,7 @@ UPDATES = {
         ),
         {"inputs": "catalogue"},
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore:`exclude` removes items from")  # at random

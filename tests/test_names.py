@@ -66,10 +66,7 @@ def test_other_separators_are_refused(wrong):
 
 
 # What trackers accept, as their documentation has it.
-TRACKERS = {
-    "MLflow": r"[/\w.\- :]*",
-    "Weights & Biases": r"[_a-zA-Z][_a-zA-Z0-9]*",
-}
+TRACKERS = {"MLflow": r"[/\w.\- :]*", "Weights & Biases": r"[_a-zA-Z][_a-zA-Z0-9]*"}
 
 
 @pytest.mark.parametrize("tracker", TRACKERS)

@@ -6,7 +6,6 @@ import itertools
 import math
 import pickle
 import statistics
-from typing import Literal
 
 import numpy as np
 import own_metric
@@ -89,34 +88,6 @@ def test_objects_and_names_in_eager_graph_and_xla(way):
     assert (single.k, single.persistence, single.max_label) == (2, 0.8, 4.0)
 
 
-def test_ids_and_catalogues():
-    y_true = {"ids": [[5, 6], [7, 5]], "relevance": [[4, 2], [1, 3]]}
-    recommended = [[6, 1, 5], [5, 5, 2]]
-    values = tfr.evaluate(
-        y_true, recommended, NAMES, inputs="ids", duplicates="all", per_query=True
-    )
-    assert values["graded_rbp"] == pytest.approx(
-        [graded_rbp([2, 0, 4]), graded_rbp([3, 3, 0])]
-    )
-    scores = [[0.0] * 5 + [1.0, 2.0, 0.0], [0.0] * 5 + [3.0, 1.0, 2.0]]
-    values = tfr.evaluate(y_true, scores, NAMES, inputs="catalogue", per_query=True)
-    assert values["graded_rbp@2"] == pytest.approx(
-        [graded_rbp([2, 4], 2), graded_rbp([3, 1], 2)]
-    )
-    metric = GradedRBP(k=2, inputs="catalogue")
-    metric.update_state(y_true, scores)
-    assert float(metric.result()) == pytest.approx(np.mean(values["graded_rbp@2"]))
-
-
-def test_item_weights_set_the_query_weight():
-    weights = [[2.0, 1.0, 4.0, 1.0], [1.0] * 4, [0.0] * 4]
-    first_weight = (4 * 2 + 0 * 1 + 2 * 4 + 1 * 1) / (4 + 0 + 2 + 1)
-    (value,) = tfr.evaluate(LABELS, SCORES, NAMES[:1], sample_weight=weights).values()
-    first, second, _ = EXPECTED["graded_rbp"]
-    expected = (first_weight * first + 1 * second) / (first_weight + 1)
-    assert value == pytest.approx(expected)
-
-
 def test_metrics_are_saved_with_a_model_and_copied(tmp_path):
     inputs = tf.keras.Input((4,))
     model = tf.keras.Model(inputs, tf.keras.layers.Dense(4)(inputs))
@@ -137,39 +108,6 @@ def test_metrics_are_saved_with_a_model_and_copied(tmp_path):
         pickle.loads(pickle.dumps(metrics[0])),
     ):
         assert duplicate.get_config() == metrics[0].get_config()
-
-
-def test_errors_are_the_same_as_for_other_metrics():
-    with pytest.raises(ValueError, match="Did you mean 'graded_rbp@2'"):
-        tfr.evaluate(LABELS, SCORES, ["graded_rpb@2"])
-    with pytest.raises(ValueError, match="`persistence` of `graded_rbp` must be a num"):
-        GradedRBP(persistence=1.5)
-    with pytest.raises(TypeError, match=r"'max_lable'\. Did you mean 'max_label'"):
-        GradedRBP(max_lable=3)
-
-
-def best_gain(lists, gain):
-    """The highest gain in the top k, which is not linear in the gains."""
-    gains = tf.where(lists.ranked.retrieved, gain(lists.ranked), 0)
-    parts = [gains if k is None else gains[:, :k] for k in lists.cutoffs]
-    return tf.stack([tf.reduce_max(part, axis=1) for part in parts], axis=1)
-
-
-@tfr.metric("best_gain", formula=best_gain, gain=tfr.LabelGain, range=(0, math.inf))
-class BestGain(tfr.TopKMetric):
-    gain: Literal["linear"] = "linear"
-    ties: Literal["stable", "random"] = "stable"
-
-
-def test_a_nonlinear_metric_rejects_expected_ties():
-    values = tfr.evaluate(LABELS, SCORES, ["best_gain@1"], per_query=True)
-    assert values["best_gain@1"].tolist() == [4, 0, 0]
-    for make in (
-        lambda: BestGain(ties="expected"),
-        lambda: tfr.evaluate(LABELS, SCORES, ["best_gain"], ties="expected"),
-    ):
-        with pytest.raises(ValueError, match="must be one of 'stable', 'random'"):
-            make()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -113,24 +113,3 @@ def test_weights_of_single_clicks_give_the_self_normalized_estimate(name):
     expected = np.sum(values * inverse) / np.sum(inverse)
     found = tfr.evaluate(labels, SCORES, [name], sample_weight=inverse)
     assert found[name] == pytest.approx(expected, rel=1e-13)
-
-
-def test_arp_of_weighted_clicks_is_the_self_normalized_estimate():
-    """sum(rank / p) / sum(1 / p) over all clicks of all lists."""
-    inverse = 1 / RNG.uniform(0.05, 1, RELEVANT.shape)
-    ranks = np.argsort(np.argsort(-SCORES, axis=1), axis=1) + 1
-    weights = RELEVANT * inverse
-    found = tfr.evaluate(RELEVANT, SCORES, ["arp"], sample_weight=inverse)
-    assert found["arp"] == pytest.approx(np.sum(weights * ranks) / np.sum(weights))
-
-
-def test_dcg_of_weighted_clicks_is_a_sum_over_the_clicks():
-    """The mean times the sum of the weights is the sum of discount / p."""
-    inverse = 1 / RNG.uniform(0.05, 1, RELEVANT.shape)
-    ranks = np.argsort(np.argsort(-SCORES, axis=1), axis=1) + 1
-    expected = np.sum(RELEVANT * inverse / np.log2(1 + ranks))
-    values = tfr.evaluate(
-        RELEVANT, SCORES, ["dcg"], sample_weight=inverse, per_query=True
-    )
-    found = np.nansum(values["dcg"] * values.weights["dcg"])
-    assert found == pytest.approx(expected, rel=1e-13)

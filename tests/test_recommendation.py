@@ -1,4 +1,4 @@
-"""Tests ids and catalogues in Keras models and in graphs, and their errors."""
+"""Tests ids and catalogues, also in graphs, and their errors."""
 
 import itertools
 import math
@@ -23,101 +23,7 @@ from helpers import (
 
 import tfrankmetrics as tfr
 
-ITEMS, STEPS, USERS = 30, 6, 20
 NAMES = ["ndcg@10", "hit_rate@10", "mrr@5", "recall@3"]
-
-
-@pytest.fixture(scope="module")
-def sequences():
-    """Sequences of item ids 1 to 29, padded with 0 at the start, and the next items."""
-    rng = np.random.default_rng(0)
-    seen = rng.integers(1, ITEMS, size=(USERS, STEPS + 1))
-    seen[np.arange(STEPS + 1) < rng.integers(0, STEPS, size=(USERS, 1))] = 0
-    return seen[:, :-1], np.where(seen[:, :-1] > 0, seen[:, 1:], -1)
-
-
-def next_item_model(mask_zero):
-    tf.keras.utils.set_random_seed(1)
-    inputs = tf.keras.Input((STEPS,), dtype="int32")
-    hidden = tf.keras.layers.Embedding(ITEMS, 8, mask_zero=mask_zero)(inputs)
-    return tf.keras.Model(inputs, tf.keras.layers.Dense(ITEMS)(hidden))
-
-
-def cross_entropy(targets, logits):
-    """The cross-entropy of each step, 0 for padding."""
-    losses = tf.keras.losses.sparse_categorical_crossentropy(
-        tf.maximum(targets, 0), logits, from_logits=True
-    )
-    return tf.where(tf.reshape(targets, tf.shape(losses)) >= 0, losses, 0.0)
-
-
-@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=SWEEP)])
-def test_next_item_model_reports_its_metrics(sequences, jit_compile):
-    inputs, targets = sequences
-    model = next_item_model(mask_zero=False)
-    model.compile(
-        "adam",
-        cross_entropy,
-        metrics=[tfr.RankingMetrics(NAMES, inputs="catalogue")],
-        jit_compile=jit_compile,
-    )
-    history = model.fit(
-        inputs,
-        targets,
-        validation_data=(inputs, targets),
-        batch_size=USERS // 2,  # XLA would compile once more for a smaller last batch
-        epochs=2,
-        verbose=0,
-    ).history
-    logits = np.asarray(model(inputs))
-    expected = tfr.evaluate(targets, logits, NAMES, inputs="catalogue")
-    assert_same({name: history[f"val_{name}"][-1] for name in NAMES}, expected)
-    # The same steps as lists of labels [B, V].
-    is_step = targets.ravel() >= 0
-    labels = np.eye(ITEMS)[targets.ravel()[is_step]]
-    assert_same(
-        expected, tfr.evaluate(labels, logits.reshape(-1, ITEMS)[is_step], NAMES)
-    )
-
-
-def test_keras_masks_select_the_steps_that_count(sequences):
-    inputs, targets = sequences
-    model = next_item_model(mask_zero=True)
-    model.compile(
-        loss=cross_entropy, metrics=[tfr.RankingMetrics(NAMES, inputs="catalogue")]
-    )
-    every_step = np.maximum(targets, 0)
-    logs = model.evaluate(inputs, every_step, verbose=0, return_dict=True)
-    expected = tfr.evaluate(
-        targets, np.asarray(model(inputs)), NAMES, inputs="catalogue"
-    )
-    assert_same(logs, expected)
-
-
-def test_two_tower_model_ranks_the_items_of_its_batch():
-    tf.keras.utils.set_random_seed(0)
-    users = tf.keras.Input((4,))
-    items = tf.keras.Input((4,))
-    towers = [tf.keras.layers.Dense(3)(tower) for tower in (users, items)]
-    scores = tf.keras.layers.Lambda(
-        lambda pair: tf.matmul(pair[0], pair[1], transpose_b=True)
-    )(towers)
-    model = tf.keras.Model([users, items], scores)
-    model.compile(
-        loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=[
-            tfr.NDCG(k=3, inputs="catalogue"),
-            tfr.HitRateAtK(k=1, inputs="catalogue"),
-        ],
-    )
-    rng = np.random.default_rng(0)
-    data = [rng.normal(size=(16, 4)).astype("f4") for _ in range(2)]
-    own_items = np.arange(16)  # each user's item has the same index in the batch
-    logs = model.evaluate(data, own_items, batch_size=16, verbose=0, return_dict=True)
-    expected = tfr.evaluate(
-        np.eye(16), np.asarray(model(data)), ["ndcg@3", "hit_rate@1"]
-    )
-    assert_same(logs, expected)
 
 
 def test_a_query_with_ids_counts_whatever_was_retrieved():
@@ -180,35 +86,6 @@ def test_eager_graph_and_xla_agree(relevant, names, way):
     with run_eagerly():
         eager = tfr.evaluate(ids, scores, metrics, inputs="catalogue")
     assert results(metric) == pytest.approx(eager, rel=1e-6)
-
-
-@pytest.mark.parametrize("way", ["graph", XLA])
-def test_ids_in_graphs(way):
-    relevant = np.array([[3, 5, -1], [2, -1, -1], [-1, -1, -1]])
-    recommended = np.array([[5, 5, 3, 1], [7, 2, -1, -1], [1, 2, 3, 4]])
-    for duplicates in ("first", "all"):
-        metric = tfr.RankingMetrics(NAMES, inputs="ids", duplicates=duplicates)
-        update = run_as(way, update_function(metric))
-        update(tf.constant(relevant), tf.constant(recommended))
-        lists = [row[row >= 0].tolist() for row in relevant]
-        expected = tfr.evaluate(
-            lists, recommended, NAMES, inputs="ids", duplicates=duplicates
-        )
-        assert_same(metric.result(), expected)
-
-
-def test_copies_keep_the_input_format():
-    for metric in (
-        tfr.NDCG(k=3, inputs="ids", duplicates="all"),
-        tfr.RankingMetrics(["ndcg@3"], inputs="ids", duplicates="all"),
-    ):
-        copy = type(metric).from_config(metric.get_config())
-        for each in (metric, copy):
-            each.update_state([[1, 2]], [[1, 1, 2]])
-        assert copy.input_format == metric.input_format
-        tf.nest.map_structure(
-            np.testing.assert_array_equal, copy.result(), metric.result()
-        )
 
 
 def test_query_and_step_weights():
@@ -374,19 +251,6 @@ def test_catalogues_as_small_as_a_list_of_ids():
     assert values == {"mrr": 1}
     none = np.zeros((0, 1), int), np.zeros((0, 3))
     assert np.isnan(tfr.evaluate(*none, ["mrr"], inputs="catalogue")["mrr"])
-
-
-def test_random_ties_of_a_catalogue_do_not_depend_on_batch_size():
-    """Beside a metric with exact ties, too."""
-    ids, scores = np.arange(30) % 4, np.zeros((30, 4))
-    random = tfr.MeanReciprocalRank(ties="random", seed=1, name="random")
-    whole, parts = (
-        tfr.RankingMetrics(["mrr", random], inputs="catalogue") for _ in range(2)
-    )
-    whole.update_state(ids, scores)
-    for start, stop in ((0, 7), (7, 8), (8, 30)):
-        parts.update_state(ids[start:stop], scores[start:stop])
-    assert results(parts) == pytest.approx(results(whole), rel=1e-6)
 
 
 TEN_SCORES = [[2.0, 3.0, 0.0, 1.0, *[0.0] * 6]]

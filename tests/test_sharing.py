@@ -69,28 +69,6 @@ def test_separate_metrics_have_the_values_of_one_object(ties, way):
     assert found == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("run_eagerly", [False, True])
-def test_a_model_with_separate_metrics(run_eagerly):
-    labels, features = random_lists(4, queries=30, size=8)
-    inputs = tf.keras.Input((8, 1))
-    outputs = tf.keras.layers.Dense(1)(inputs)
-    model = tf.keras.Model(inputs, tf.keras.layers.Reshape((8,))(outputs))
-    metrics = [tfr.NDCG(k=1), tfr.NDCG(k=5), tfr.MeanReciprocalRank(k=3)]
-    weighted = [tfr.RankingMetrics(["ndcg@5"], prefix="weighted_")]
-    model.compile(
-        loss="mse", metrics=metrics, weighted_metrics=weighted, run_eagerly=run_eagerly
-    )
-    weights = np.arange(1.0, 31.0)
-    features = features[..., np.newaxis]
-    logs = model.evaluate(
-        features, labels, sample_weight=weights, return_dict=True, verbose=0
-    )
-    scores = np.asarray(model(features))
-    assert_same(logs, tfr.evaluate(labels, scores, ["ndcg@1", "ndcg@5", "mrr@3"]))
-    expected = tfr.evaluate(labels, scores, ["ndcg@5"], sample_weight=weights)
-    assert_same(logs, expected, prefix="weighted_")
-
-
 def test_other_tensors_are_ranked_again():
     labels, scores = random_lists(5, queries=10, size=6)
     first, second, weighted = (tfr.MeanReciprocalRank(dtype="float64") for _ in "123")

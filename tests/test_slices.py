@@ -265,50 +265,31 @@ def test_plots_show_each_slice_and_its_number_of_queries():
 
 
 ERRORS = {
-    "length": (
-        lambda: of(slice(None), by=LANGUAGE[:5]),
-        "5 values of 'slice' for 60 queries",
-    ),
+    "length": (lambda: of(slice(None), by=LANGUAGE[:5]), "5 values of 'slice' for 60 queries"),
     "text": (
         lambda: of(slice(None), by="language"),
         "`by` must be a frame's column, or a dict of columns. Received: 'language'",
     ),
-    "a name that is no text": (
-        lambda: of(slice(None), by={"language": LANGUAGE, 1: MARKET}),
-        "or a dict of columns",
-    ),
-    "two dimensions": (
-        lambda: of(slice(None), by=LABELS),
-        "Received: 'slice' of shape (60, 8)",
-    ),
+    "a name that is no text": (lambda: of(slice(None), by={"language": LANGUAGE, 1: MARKET}), "or a dict of columns"),
+    "two dimensions": (lambda: of(slice(None), by=LABELS), "Received: 'slice' of shape (60, 8)"),
     "not hashable": (
         lambda: of(slice(None), by={"s": [[]] * 60}),
         "The values of 's' in `by` must be hashable. Received: unhashable type: 'list'",
     ),
     "differs": (
-        lambda: tfr.evaluate_rows(
-            *COLUMNS, data=TABLE.assign(market=range(480)), by="market"
-        ),
+        lambda: tfr.evaluate_rows(*COLUMNS, data=TABLE.assign(market=range(480)), by="market"),
         "of the same query",
     ),
     "no column": (
         lambda: tfr.evaluate_rows(*COLUMNS, data=TABLE, by="lang"),
         "by='lang', for the columns 'user', 'click', 'score', 'language', 'market'. Did you mean 'language'?",
     ),
-    "rows": (
-        lambda: tfr.evaluate_rows(*COLUMNS, data=TABLE, by=LANGUAGE),
-        "60 values of 'slice' for 480 rows",
-    ),
+    "rows": (lambda: tfr.evaluate_rows(*COLUMNS, data=TABLE, by=LANGUAGE), "60 values of 'slice' for 480 rows"),
     "groups": (
-        lambda: tfr.evaluate_rows(
-            None, [1, 0, 1], [1, 2, 3], ["mrr"], groups=[2, 1], by=["a", "b"]
-        ),
+        lambda: tfr.evaluate_rows(None, [1, 0, 1], [1, 2, 3], ["mrr"], groups=[2, 1], by=["a", "b"]),
         "2 values of 'slice' for 3 rows",
     ),
-    "both": (
-        lambda: of(slice(None), per_query=True, num_queries=True),
-        "`num_queries` is for means",
-    ),
+    "both": (lambda: of(slice(None), per_query=True, num_queries=True), "`num_queries` is for means"),
     "no data": (lambda: tfr.evaluate_rows(*COLUMNS), "without `data`. Pass data=frame"),
     "no frame": (
         lambda: tfr.evaluate_rows(*COLUMNS, data=3),
@@ -319,12 +300,10 @@ ERRORS = {
         "number of queries. Received: 'mrr'",
     ),
     "num_queries": (
-        lambda: tfr.evaluate(
-            [[1]], [[1]], [tfr.NDCG(name="num_queries")], num_queries=True
-        ),
+        lambda: tfr.evaluate([[1]], [[1]], [tfr.NDCG(name="num_queries")], num_queries=True),
         "Received: 'num_queries'",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", ERRORS)

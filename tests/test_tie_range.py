@@ -86,32 +86,6 @@ def test_best_and_worst_sort_by_the_gain_of_each_metric():
         assert tfr.evaluate(*unjudged, mask=mask, ties=ties) == {"judged@1": expected}
 
 
-@pytest.mark.parametrize("ties", ["best", "worst"])
-@pytest.mark.parametrize("case", BEST_AND_WORST, ids=str)
-@pytest.mark.usefixtures("run_eagerly")
-def test_best_and_worst_sort_tied_items(case, ties):
-    labels, scores = tied_lists()
-    weights = np.random.default_rng(3).integers(1, 4, len(scores))
-    (found,) = tfr.evaluate(
-        labels,
-        scores,
-        [case.metric(3, ties=ties)],
-        sample_weight=weights,
-        per_query=True,
-    ).values()
-    for value, *items in zip(found, labels, scores):
-        expected = oracle.evaluate(
-            case.name,
-            items[0],
-            oracle.in_one_order(ties, items[1], items[0]),
-            k=3 if METRICS[case.name].has_cutoff else None,
-            **dict(case.options),
-        )
-        counts = expected is not None and expected[1] != 0
-        expected = expected[0] if counts else np.nan
-        assert value == pytest.approx(expected, rel=1e-12, nan_ok=True)
-
-
 @pytest.mark.parametrize("way", ["eager", "graph", XLA])
 @pytest.mark.parametrize("ties", ["best", "worst"])
 def test_best_and_worst_in_a_catalogue(ties, way):
@@ -133,26 +107,6 @@ def test_best_and_worst_in_a_catalogue(ties, way):
     update({"ids": tf.constant(ids), "relevance": tf.constant(grades)}, scores)
     assert results(metric) == pytest.approx(expected, rel=1e-12)
     assert expected != tfr.evaluate(labels, scores, names)
-
-
-def test_best_and_worst_in_rows_and_two_tables():
-    query_ids, labels, scores = ["q"] * 4, [0, 2, 1, 0], [1.0, 1.0, 1.0, 0.0]
-    qrels = {"q": dict(zip("abcd", labels))}
-    run = {"q": dict(zip("abcd", scores))}
-    for ties, expected in (("best", 1.0), ("worst", 1 / 2), ("expected", None)):
-        rows = tfr.evaluate_rows(query_ids, labels, scores, ["mrr"], ties=ties)
-        assert rows == dict(tfr.evaluate_run(qrels, run, ["mrr"], ties=ties))
-        assert expected in (None, rows["mrr"])
-
-
-def test_order_does_not_matter_to_best_and_worst():
-    labels, scores = tied_lists()
-    reverse = labels[:, ::-1], scores[:, ::-1]
-    for ties in ("best", "worst"):
-        names = ["ndcg@2", "map", "mrr", "auc", "opa"]
-        assert tfr.evaluate(labels, scores, names, ties=ties) == pytest.approx(
-            tfr.evaluate(*reverse, names, ties=ties), rel=1e-15
-        )
 
 
 def test_tied_and_judged_stand_beside_metrics_of_any_convention():
@@ -236,22 +190,3 @@ def test_tied_in_a_catalogue(way):
         update = run_as(way, update_function(metric))
         update(tf.constant(ids), tf.constant(scores))
         assert [*results(metric).values()] == pytest.approx(expected)
-
-
-def test_low_precision_ties_scores_and_the_range_shows_it():
-    """Scores in bfloat16 tie. The expected value stays close, and the range widens."""
-    rng = np.random.default_rng(0)
-    scores = rng.normal(10, 1, (200, 200))
-    labels = (rng.random(scores.shape) < 0.05) * 1.0
-    low = tf.cast(scores, tf.bfloat16)
-    exact = tfr.evaluate(labels, scores, ["ndcg@10", "tied@10"])
-    rounded = tfr.evaluate(labels, low, ["ndcg@10", "tied@10"])
-    assert exact["tied@10"] == 0
-    assert rounded["tied@10"] > 0.2
-    ends = [
-        tfr.evaluate(labels, low, ["ndcg@10"], ties=ties)["ndcg@10"]
-        for ties in ("worst", "best")
-    ]
-    assert ends[0] < exact["ndcg@10"] < ends[1]
-    off = abs(rounded["ndcg@10"] - exact["ndcg@10"])
-    assert off < (ends[1] - ends[0]) / 2

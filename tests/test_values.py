@@ -17,14 +17,7 @@ from cases import (
     make_metric,
     plus_one,
 )
-from helpers import (
-    XLA,
-    judged_without_mask,
-    results,
-    run_as,
-    update_function,
-    value,
-)
+from helpers import XLA, judged_without_mask, results, run_as, update_function, value
 
 import tfrankmetrics as tfr
 
@@ -117,14 +110,8 @@ AUCS = [1.0, 1 / 2, 7 / 8]  # of the first three, in the order of the lists
 
 
 @pytest.mark.parametrize(
-    ("average", "weights"),
-    [
-        ("macro", [1, 1, 1]),
-        ("items", [2, 3, 6]),
-        ("relevant", [1, 1, 4]),
-        ("micro", [1, 2, 8]),
-    ],
-)
+    ("average", "weights"), [("macro", [1, 1, 1]), ("items", [2, 3, 6]), ("relevant", [1, 1, 4]), ("micro", [1, 2, 8])]
+)  # fmt: skip
 def test_averages_of_auc(average, weights):
     scores = [[-float(rank) for rank in range(len(labels))] for labels in AUC_LISTS]
     given = {"average": average}
@@ -169,11 +156,7 @@ def test_averages_of_auc_in_a_catalogue():
 
 def test_lists_of_one_class_have_the_weight_of_their_items():
     found = tfr.evaluate(
-        [[1, 0], [1, 1, 1]],
-        [[2, 1], [3, 2, 1]],
-        ["auc"],
-        average="items",
-        empty="zero",
+        [[1, 0], [1, 1, 1]], [[2, 1], [3, 2, 1]], ["auc"], average="items", empty="zero"
     )
     assert found["auc"] == pytest.approx(2 / 5)
     with pytest.raises(ValueError, match="average='micro' requires empty='skip'"):
