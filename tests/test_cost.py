@@ -5,14 +5,18 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from cases import LABEL_METRICS, METRICS
 from helpers import SUITE, count_optimized_ops, update_function
+from tensorflow.python.framework import kernels
 
 import tfrankmetrics as tfr
 
 QUERIES, ITEMS = 32, 80
+# Metrics of recommended items that need no data about these.
+WITHOUT_DATA = tfr.CatalogCoverage, tfr.ExposureEntropy, tfr.ExposureGini
 # Prints the peak memory of updates, without the scores [128, 100000]. It needs a new
 # process, because updates can reuse memory that earlier code freed.
 PEAK = f"""
@@ -45,6 +49,16 @@ def lists():
     return tf.ones((QUERIES, ITEMS)), tf.ones((QUERIES, ITEMS))
 
 
+def nodes_of(function, *arguments):
+    """The operations of a graph and of its inner graphs."""
+    graph = tf.function(function).get_concrete_function(*arguments).graph
+    definition = graph.as_graph_def(add_shapes=True)
+    nodes = list(definition.node)
+    for inner in definition.library.function:
+        nodes += inner.node_def
+    return nodes
+
+
 def test_ten_metrics_sort_twice_and_gather_little():
     ops = count_optimized_ops(update_function(tfr.RankingMetrics(SUITE)), *lists())
     assert ops["TopKV2"] == 2
@@ -63,16 +77,60 @@ def test_xla_does_not_sort_whole_lists():
     assert not re.search(r"\bsort\(", program)
 
 
+def has_gpu_kernel(node):
+    """Whether an operation runs on a GPU: TensorFlow's build for CPUs lists that, too.
+
+    None for an operation without kernels, such as the call of a function, and for the
+    text of an error.
+    """
+    if node.attr["dtype"].type == tf.string.as_datatype_enum:
+        return None
+    found = kernels.get_registered_kernels_for_op(node.op).kernel
+
+    def fits(kernel):
+        for constraint in kernel.constraint:
+            of_node = node.attr[constraint.name]
+            dtype = of_node.type or next(iter(of_node.list.type), 0)
+            if dtype and dtype not in constraint.allowed_values.list.type:
+                return False
+        return kernel.device_type in ("GPU", "DEFAULT")
+
+    return any(map(fits, found)) if found else None
+
+
+@pytest.mark.parametrize(
+    ("inputs", "data"),
+    [
+        ("labels", (np.zeros((4, 30), "float32"), np.zeros((4, 30), "float32"))),
+        ("ids", (np.zeros((4, 3), "int64"), np.zeros((4, 9), "int64"))),
+        ("catalogue", (np.zeros((4, 3), "int64"), np.zeros((4, 30), "float32"))),
+        ("subtopics", (np.zeros((4, 30, 2), "float32"), np.zeros((4, 30), "float32"))),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_operation_has_a_kernel_for_gpus(inputs, data, monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
+    has_subtopics = inputs == "subtopics"
+    form = "labels" if has_subtopics else inputs
+    metrics = [
+        declaration.cls(name=name, inputs=form)
+        for name, declaration in METRICS.items()
+        if declaration.has_subtopics == has_subtopics and form in declaration.inputs
+    ]
+    if form in ("ids", "catalogue"):
+        metrics += [cls(num_items=30, inputs=form) for cls in WITHOUT_DATA]
+    metric = tfr.RankingMetrics(metrics, inputs=form)
+    nodes = nodes_of(update_function(metric), *data)
+    lacking = {node.op for node in nodes if has_gpu_kernel(node) is False}
+    assert len(nodes) > 300
+    assert lacking == set()
+
+
 def tensor_sizes(function, *arguments):
     """The number of elements of each tensor in a graph and in its inner graphs."""
-    graph = tf.function(function).get_concrete_function(*arguments).graph
-    definition = graph.as_graph_def(add_shapes=True)
-    nodes = list(definition.node)
-    for inner in definition.library.function:
-        nodes += inner.node_def
     return [
         math.prod(dimension.size for dimension in shape.dim)
-        for node in nodes
+        for node in nodes_of(function, *arguments)
         for shape in node.attr["_output_shapes"].list.shape
     ]
 

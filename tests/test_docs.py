@@ -26,6 +26,7 @@ MODULES = [
     for _, name, _ in pkgutil.walk_packages(tfr.__path__, "tfrankmetrics.")
     if not name.startswith(("tfrankmetrics.tfma", "tfrankmetrics.beam"))
     and not name.endswith(OTHER_LIBRARIES)
+    and name != "tfrankmetrics.arrays.torch"  # PyTorch may not be installed
 ]
 
 BASES = (tfr.ItemMetric, tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)

@@ -283,23 +283,38 @@ class TestJax:
             exact = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=theirs)
             assert found == pytest.approx(exact, rel=1e-12)
 
-    def test_replicas(self):
+    @pytest.mark.parametrize("is_sharded", [False, True])
+    def test_several_devices(self, is_sharded):
         import jax
 
-        devices = jax.devices()
+        devices = [f"cpu:{i}" for i in range(len(jax.devices()))]
         assert len(devices) == 4
-        model = list_model(tfr.RankingMetrics(NAMES))
-        options = {"batch_size": 4, "verbose": 0, "return_dict": True}
-        expected = model.evaluate(X[:20], LABELS[:20], **options)
-        parallel = keras.distribution.DataParallel(
-            devices=[f"cpu:{i}" for i in range(4)]
-        )
-        keras.distribution.set_distribution(parallel)
+        if is_sharded:  # the table of embeddings is spread over the devices
+            mesh = keras.distribution.DeviceMesh((4,), ["model"], devices)
+            layout = keras.distribution.LayoutMap(mesh)
+            layout["items/embeddings"] = (None, "model")
+            distribution = keras.distribution.ModelParallel(layout_map=layout)
+        else:
+            distribution = keras.distribution.DataParallel(devices=devices)
+
+        def table(shape, dtype=None):
+            return numbers
+
+        def evaluated():
+            ids, items = keras.Input((ITEMS,), dtype="int32"), keras.layers.Embedding
+            vectors = items(CATALOGUE, 4, name="items", embeddings_initializer=table)
+            scores = keras.ops.sum(vectors(ids), axis=-1)
+            model = keras.Model(ids, scores)
+            model.compile("sgd", "mse", metrics=[tfr.RankingMetrics(NAMES)])
+            options = {"batch_size": 4, "verbose": 0}
+            found = model.evaluate(rows, LABELS[:20], return_dict=True, **options)
+            return {name: found[name] for name in NAMES}
+
+        rows = RNG.integers(0, CATALOGUE, (20, ITEMS))
+        numbers = np.round(RNG.normal(size=(CATALOGUE, 4))).astype("float32")
+        expected = evaluated()
+        keras.distribution.set_distribution(distribution)
         try:
-            model = list_model(tfr.RankingMetrics(NAMES))
-            found = model.evaluate(X[:20], LABELS[:20], **options)
+            assert evaluated() == close(expected)
         finally:
             keras.distribution.set_distribution(None)
-        assert {name: found[name] for name in NAMES} == close(
-            {name: expected[name] for name in NAMES}
-        )

@@ -8,10 +8,11 @@ of loops and other functions are separate graphs: nothing is shared between them
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ def once_per_graph(make: Callable[..., Result], *arguments: Any) -> Result:
     Tensors are the same if they are one object. Without a graph, and for arrays, which
     may change, the function is called each time.
     """
-    graph = current_graph()
+    graph = _scopes.step or current_graph()
     if graph is None or any(map(_may_change, arguments)):
         return make(*arguments)
     results = getattr(graph, "_tfrankmetrics_results", None)
@@ -58,12 +59,23 @@ def current_graph() -> Any:
 
 
 class _Scopes(threading.local):
-    """The innermost branch or loop of JAX that is being traced, in each thread."""
+    """What takes the place of a graph in other libraries, in each thread."""
 
-    current: object = None
+    current: object = None  # the innermost branch or loop of JAX that is being traced
+    step: Any = None  # the updates in PyTorch that share their results
 
 
 _scopes = _Scopes()
+
+
+@contextlib.contextmanager
+def sharing_in(step: object) -> Iterator[None]:
+    """A context in which `once_per_graph` caches results in this object."""
+    _scopes.step = step
+    try:
+        yield
+    finally:
+        _scopes.step = None
 
 
 def new_scope(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -117,7 +129,10 @@ def _identity(argument: Any) -> Hashable:
 
 
 def _is_tensor(argument: Any) -> bool:
-    return sys.modules["tensorflow"].is_tensor(argument)  # which makes the graph
+    torch, tensorflow = map(sys.modules.get, ("torch", "tensorflow"))
+    if tensorflow is not None and tensorflow.is_tensor(argument):
+        return True
+    return torch is not None and isinstance(argument, torch.Tensor)
 
 
 class _Same:

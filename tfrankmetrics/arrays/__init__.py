@@ -2,8 +2,9 @@
 
 Formulas are written once, with these operations and with Python's operators. An
 operation runs in the library of its arguments: `arrays/tensorflow.py` implements it for
-tensors of TensorFlow, `arrays/jax.py` for arrays of JAX, and `arrays/numpy.py` for
-arrays of NumPy and for Python's numbers. Arrays of NumPy may be mixed with the others.
+tensors of TensorFlow, `arrays/jax.py` for arrays of JAX, `arrays/torch.py` for tensors
+of PyTorch, and `arrays/numpy.py` for arrays of NumPy and for Python's numbers. Arrays
+of NumPy may be mixed with the others.
 
 Operations that the Python array API standard defines keep their names and semantics
 (https://data-apis.org/array-api/latest/), except that `searchsorted` works on each row
@@ -25,6 +26,8 @@ sum_chosen(which, values, index)
     `[B, N]`; `index` `[B, N]` holds the row for each element, by default its position.
 count_nonzero(where)
     How many are True in each row of `[B, N]`, float64. Faster than a sum for long rows.
+flatnonzero(where)
+    The positions of True among all elements, row by row. Not in a graph.
 top_k(values, k)
     The k largest of each row in descending order, and their positions. Of equal values,
     the first one comes first.
@@ -46,7 +49,9 @@ dtype_of(values), is_floating(values), lowest(values)
 without_denormals(values)
     The values with 0 for denormal numbers, which TensorFlow's operations treat as 0.
 cond(condition, if_true, if_false)
-    The result of one of two functions.
+    The result of one of two functions. `if_true` must be right whatever the condition
+    is, and `if_false` a faster way where it is False: PyTorch, which would have to wait
+    for a GPU to read the condition, always calls `if_true`.
 while_loop(condition, body, variables)
     The last variables: `body` computes new ones as long as `condition` is true of them.
 fold(function, number, initial)
@@ -56,7 +61,7 @@ unfold(step, state, number, depth, like_row)
     a row. Returns the rows as float64 `[depth, B]`; the remaining rows are 0.
 
 An operation that creates an array without an array argument, such as `zeros`, takes an
-argument `like`: any array of the library in which it should run.
+argument `like`: any array of the library, and on the device, in which it should run.
 
 Alternatives were rejected: a namespace passed to each function costs a line in some
 eighty functions, `keras.ops` serves only one library in each process and only Keras 3,
@@ -81,10 +86,10 @@ import numpy as np
 from tfrankmetrics.arrays import numpy
 from tfrankmetrics.installation import require_tensorflow
 
-Array = Any  # of NumPy, TensorFlow or JAX
-Library = Literal["numpy", "tensorflow", "jax"]
+Array = Any  # of NumPy, TensorFlow, JAX or PyTorch
+Library = Literal["numpy", "tensorflow", "jax", "torch"]
 
-_OTHERS = {"tensorflow", "jax"}
+_OTHERS = {"tensorflow", "jax", "torch"}
 
 newaxis = None
 int32, int64, uint32 = np.int32, np.int64, np.uint32
@@ -110,6 +115,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
             function = of_numpy if library is None else getattr(library, name)
             if _LIBRARIES.get(kind) is not None:
                 of_type[kind] = function
+            elif name in getattr(library, "CREATING", ()):
+                options["like"] = arguments if like is None else like
         return function(*arguments, **options)
 
     operation.__name__ = name
@@ -129,17 +136,29 @@ def is_tensor(value: Any) -> Any:
     return not isinstance(value, (list, tuple)) and library_of(value) == "tensorflow"
 
 
-def in_library(library: Library, array: Any) -> Array:
-    """An array of NumPy, or of the library itself, as an array of the library."""
+def in_library(library: Library, array: Any, like: Any = None) -> Array:
+    """An array of NumPy, or of the library itself, as an array of the library.
+
+    A tensor of PyTorch is on the device of `like`.
+    """
     if library == "tensorflow":
         return _tensorflow().tf.convert_to_tensor(array)
+    if library == "torch":
+        return _torch().asarray(array, like=like)
     return numpy.asarray(array) if library == "numpy" else _jax().asarray(array)
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """An array of any library as one of NumPy."""
+    return array.cpu().numpy() if library_of(array) == "torch" else np.asarray(array)
 
 
 def computing_in(library: Library) -> AbstractContextManager:
     """The context in which the operations of a library run."""
     if library == "tensorflow":
         return nullcontext()
+    if library == "torch":
+        return _torch().exact()
     return numpy.quiet() if library == "numpy" else _jax().exact()
 
 
@@ -168,6 +187,8 @@ def _library_of_type(kind: type) -> ModuleType | None:
         return None
     if package in ("jax", "jaxlib"):
         return _jax()
+    if package == "torch":
+        return _torch()
     return _tensorflow() if package in ("tensorflow", "keras", "tf_keras") else None
 
 
@@ -176,6 +197,12 @@ def _tensorflow() -> ModuleType:
     from tfrankmetrics.arrays import tensorflow
 
     return tensorflow
+
+
+def _torch() -> ModuleType:
+    from tfrankmetrics.arrays import torch
+
+    return torch
 
 
 def _jax() -> ModuleType:

@@ -53,7 +53,7 @@ bitcast = lax.bitcast_convert_type
 # Along an axis
 sum, mean = jnp.sum, jnp.mean
 any, all = jnp.any, jnp.all
-roll = jnp.roll
+roll, flatnonzero = jnp.roll, jnp.flatnonzero
 
 # Products
 matmul, matvec = jnp.matmul, jnp.matvec

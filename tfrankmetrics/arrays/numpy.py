@@ -29,7 +29,7 @@ bitwise_xor, bitwise_right_shift = np.bitwise_xor, np.right_shift
 # Along an axis
 sum, mean, argmax = np.sum, np.mean, np.argmax
 any, all = np.any, np.all
-sort, flip, roll = np.sort, np.flip, np.roll
+sort, flip, roll, flatnonzero = np.sort, np.flip, np.roll, np.flatnonzero
 
 # Products
 matmul = np.matmul

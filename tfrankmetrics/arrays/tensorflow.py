@@ -104,13 +104,19 @@ def sum_chosen(which: Any, values: Any, index: Any = None) -> tf.Tensor:
 
 def count_nonzero(where: Any) -> tf.Tensor:
     """How many are True in each row."""
+    if tf.config.list_physical_devices("GPU"):  # where TensorFlow cannot add up bytes
+        return tf.reduce_sum(tf.cast(where, tf.float64), axis=1)
     # Sums of up to 250 bytes fit into a byte, which is faster than adding up floats.
-    # (On a GPU without XLA, TensorFlow adds up bytes on the CPU.)
     queries, items = tf.unstack(tf.shape(where))
     parts = -(-items // 250)
     bytes_ = tf.pad(tf.cast(where, tf.uint8), [[0, 0], [0, 250 * parts - items]])
     sums = tf.reduce_sum(tf.reshape(bytes_, [queries, parts, 250]), axis=2)
     return tf.reduce_sum(tf.cast(sums, tf.float64), axis=1)
+
+
+def flatnonzero(where: Any) -> tf.Tensor:
+    """The positions of True among all elements."""
+    return tf.where(tf.reshape(where, [-1]))[:, 0]
 
 
 def fold(function: Callable, number: Any, initial: Any) -> Any:

@@ -41,6 +41,9 @@ def call_compiled(
         may_be_jax = "jax" in sys.modules and has_functions
         with quiet(), xp.computing_in("jax") if may_be_jax else nullcontext():
             return function(measures, lists, first_query)
+    if library == "torch":
+        with xp.computing_in("torch"):
+            return function(measures, lists, first_query)
     if library != "jax":
         arrays = {name: xp.in_library("tensorflow", a) for name, a in arrays.items()}
         lists = lists.with_arrays(arrays)

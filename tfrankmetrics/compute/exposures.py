@@ -150,9 +150,10 @@ class ExposureSums:
             found = exposures(
                 measures, lists, first_query, segments, self._num_segments
             )
+        found = [*map(xp.to_numpy, found)]
         for name, each in zip(self._named, found, strict=True):
             total = self._sums.get(name)
-            self._sums[name] = np.asarray(each) if total is None else total + each
+            self._sums[name] = each if total is None else total + each
 
     def values(self) -> dict[str, Total]:
         """The value over all queries, and of each slice; NaN without any exposure."""

@@ -136,14 +136,13 @@ def _apply_empty(
     The values are `[B, C]`. The weights are `[B]`, or `[B, C]` if `total` is.
     """
     total = measure.total(ranked)
-    is_empty = xp.equal(total, 0)
     weight = ranked.weights(measure.gain)
     if total.ndim == 2:
         weight = weight[:, xp.newaxis]
     weight = xp.where(xp.isfinite(total), weight, float("nan"))
     options = measure.by_option
     if options["empty"] == "skip":
-        weight = xp.where(is_empty, xp.zeros_like(weight), weight)
+        weight = xp.where(xp.equal(total, 0), xp.zeros_like(weight), weight)
     match options.get("average"):
         case "micro":
             weight *= total
@@ -153,6 +152,7 @@ def _apply_empty(
             weight *= ranked.total(measure.gain)
     # In an empty list, formulas return 0 already.
     if options["empty"] == "one":
+        is_empty = xp.equal(total, 0)
         is_empty = is_empty[:, xp.newaxis] if total.ndim == 1 else is_empty
         value = xp.where(is_empty, xp.ones_like(value), value)
     return value, weight

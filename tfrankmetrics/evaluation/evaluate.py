@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfrankmetrics import arrays as xp
 from tfrankmetrics.compute.calls import call_compiled, require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.compute.values import (
@@ -22,7 +23,6 @@ from tfrankmetrics.compute.values import (
 from tfrankmetrics.evaluation.item_positions import with_items_by_position
 from tfrankmetrics.evaluation.rows_by_query import in_order_of_length
 from tfrankmetrics.inputs.alignment import aligned_lists
-from tfrankmetrics.inputs.dense import has_tensor
 from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import Asked, Facts, refuse_signed_labels, warn_of
@@ -175,14 +175,15 @@ def evaluate_batches(
         if request.data.inputs == "ids" and not is_whole:  # else `read` numbers them
             y_true, y_pred = as_integer_ids(y_true, y_pred, numbers)
         lists = request.read(y_true, y_pred, sample_weight, mask)
-        lists.require_valid_values()
-        request = request.for_items_of(lists)
+        on_host = lists.on_host()
+        on_host.require_valid_values()
+        request = request.for_items_of(on_host)
         if sums is None:  # the first batch
             sums = ExposureSums(request.named, request.slices_of_queries(None))
-            lists.warn_of_mistakes(
+            on_host.warn_of_mistakes(
                 y_true, request.reads_judgments, is_complete=is_whole
             )
-        facts += lists.facts(y_true, mask, request.label_rules)
+        facts += on_host.facts(y_true, mask, request.label_rules)
         if is_whole:
             _report_mistakes(facts, request, "pass mask=labels >= 0")
         end = number + int(lists.num_queries)
@@ -222,14 +223,16 @@ def _values_and_weights(
     evaluated before them.
     """
     arrays, parts = lists.arrays, []
-    most = ELEMENTS_AT_A_TIME if has_tensor(arrays) else ELEMENTS_IN_CACHE
+    is_numpy = xp.library_of(*arrays.values()) == "numpy"
+    most = ELEMENTS_IN_CACHE if is_numpy else ELEMENTS_AT_A_TIME
     step = max(1, most // max(1, lists.elements_per_query))
     for start in range(0, max(1, int(lists.num_queries)), step):
         rows = slice(start, start + step)
         part = lists.with_arrays({n: array[rows] for n, array in arrays.items()})
         first = first_query + start
         sums.add(part, queries[rows], first)
-        parts.append(call_compiled(values_and_weights, measures, part, first))
+        found = call_compiled(values_and_weights, measures, part, first)
+        parts.append([*map(xp.to_numpy, found)])
     values, weights = (
         np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
     )

@@ -98,8 +98,7 @@ def list_of_query(
 
     `names` are the ids by their numbers, if they were not integers.
     """
-    arrays = {n: np.asarray(each[row : row + 1]) for n, each in lists.arrays.items()}
-    one: Any = lists.with_arrays(arrays)
+    one: Any = lists.on_host(slice(row, row + 1))
     if isinstance(one, IdLists):
         # The recommended items in their order, then the relevant ones they miss.
         ids = one.recommended[0].tolist()

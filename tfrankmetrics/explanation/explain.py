@@ -128,7 +128,7 @@ def explain(
         check_query("explain", query, len(lengths))
         batch = batch_of(batch, np.array([query]))
         row = 0
-    lists = request.read(*batch[:4])
+    lists = request.read(*batch[:4]).on_host()
     lists.require_valid_values()
     lists = without_one_subtopic([each.measure for each in asked], lists)
     check_query("explain", row, int(lists.num_queries))

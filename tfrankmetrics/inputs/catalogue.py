@@ -216,14 +216,10 @@ def _numbers_of_retrieved_and_nan(scores: Array) -> tuple[Array, Array]:
     # One pass shows that all scores are finite, which they nearly always are. (A sum
     # that overflows only costs the second pass.)
     sums = xp.sum(scores, axis=1)
-    size = xp.astype(xp.shape(scores)[1], xp.float64)
+    size = xp.astype(xp.shape(scores)[1], xp.float64, like=scores)
+    nothing = xp.zeros_like(sums, xp.float64)
     return xp.cond(
-        xp.all(xp.isfinite(sums)),
-        lambda: (
-            size + xp.zeros_like(sums, xp.float64),
-            xp.zeros_like(sums, xp.float64),
-        ),
-        count_both,
+        ~xp.all(xp.isfinite(sums)), count_both, lambda: (size + nothing, nothing)
     )
 
 

@@ -25,6 +25,7 @@ from tfrankmetrics.columns.read_column import (
     without_decimals,
 )
 from tfrankmetrics.graphs import executing_eagerly
+from tfrankmetrics.inputs.devices import has_tensor
 
 
 class Dense(NamedTuple):
@@ -65,16 +66,6 @@ class Dense(NamedTuple):
             return require_shape(self.padded_to(shape[1]).tensor, known, shape, error)
 
 
-def has_tensor(*arguments: Any) -> bool:
-    """Whether TensorFlow has an argument, or a value of an argument that is a dict."""
-    return any(
-        has_tensor(*argument.values())
-        if isinstance(argument, Mapping)
-        else xp.is_tensor(argument)
-        for argument in arguments
-    )
-
-
 def dense(
     name: str,
     data: Any,
@@ -90,6 +81,8 @@ def dense(
     if library != "numpy" and library == xp.library_of(data):
         if library == "jax":
             return Dense(name, convert(data), padding)
+        if library == "torch":
+            return Dense(name, convert(data.detach()), padding)
         tensor, row_lengths = _tensors().read_tensor(name, data, convert, padding)
         return Dense(name, tensor, padding, row_lengths)
     read = _read_array(name, data, convert, padding)
@@ -171,7 +164,7 @@ def as_scores(scores: Array) -> Array:
         hint = " Cast them to int64." if dtype == np.uint64 else ""
         raise ValueError(
             "Scores must be floats or integers. Received dtype: "
-            f"{scores.dtype.name}.{hint}"
+            f"{xp.dtype_of(scores).name}.{hint}"
         )
     # The lowest number represents items that were not retrieved.
     lowest, is_wide = np.iinfo(np.int64).min, dtype.itemsize == 8

@@ -28,7 +28,7 @@ from typing import Any
 
 from tfrankmetrics.arrays import Library
 from tfrankmetrics.inputs.catalogue import read_catalogue
-from tfrankmetrics.inputs.dense import has_tensor
+from tfrankmetrics.inputs.devices import library_for, on_one_device
 from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.lists import Lists
@@ -77,8 +77,11 @@ class InputFormat:
         if library is None:
             if self.inputs == "ids":
                 y_true, y_pred = as_integer_ids(y_true, y_pred)
-            is_of_tensors = has_tensor(y_true, y_pred, sample_weight, mask)
-            library = "tensorflow" if is_of_tensors else "numpy"
+            library = library_for(y_true, y_pred, sample_weight, mask)
+        if library == "torch":
+            y_true, y_pred, sample_weight, mask = on_one_device(
+                y_true, y_pred, sample_weight, mask
+            )
         data = y_true, y_pred, sample_weight
         if self.inputs == "ids":
             is_all = self.duplicates == "all"

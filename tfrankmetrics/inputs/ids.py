@@ -77,7 +77,7 @@ class IdLists(Lists):
 
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError for a recommended id that is not below a number."""
-        require_below(number, metric, np.asarray(self.recommended))
+        require_below(number, metric, xp.to_numpy(self.recommended))
 
     def warn_of_mistakes(
         self, y_true: Any, reads_judgments: bool, is_complete: bool
@@ -90,10 +90,11 @@ class IdLists(Lists):
 
     def ascending_relevant(self) -> tuple[Array, Array]:
         """The relevant ids in ascending order, at least one, and their relevance."""
-        relevant, relevance = (
-            xp.pad(values, [[0, 0], [0, 1]], constant_values=padding)
-            for values, padding in ((self.relevant, PADDING), (self.relevance, 0))
-        )
+        # On a GPU, TensorFlow cannot pad integers of 64 bits.
+        padding = xp.asarray(PADDING, xp.int64, like=self.relevant)
+        padding = xp.full([xp.shape(self.relevant)[0], 1], padding, like=self.relevant)
+        relevant = xp.concat([self.relevant, padding], axis=1)
+        relevance = xp.pad(self.relevance, [[0, 0], [0, 1]])
         by_id = xp.argsort(relevant, axis=1)
         return xp.gather(relevant, by_id), xp.gather(relevance, by_id)
 
@@ -107,12 +108,8 @@ class IdLists(Lists):
         is_recommended = self.recommended != PADDING
         ascending, relevance = self.ascending_relevant()
         # The first of equal ids, since a search finds that one.
-        is_first = xp.pad(
-            xp.not_equal(ascending[:, 1:], ascending[:, :-1]),
-            [[0, 0], [1, 0]],
-            constant_values=True,
-        )
-        is_first &= ascending != PADDING
+        is_later = xp.equal(ascending[:, 1:], ascending[:, :-1])
+        is_first = ~xp.pad(is_later, [[0, 0], [1, 0]]) & (ascending != PADDING)
         # A search, since a comparison of all pairs would require a tensor [B, K, M].
         last = xp.shape(ascending)[1] - 1
         position = xp.searchsorted(ascending, self.recommended)

@@ -87,7 +87,7 @@ class LabelLists(Lists):
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError for the number of an item that is not below a number."""
         if self.item_ids is not None:
-            ids = np.asarray(self.item_ids)[np.asarray(self.valid)]
+            ids = xp.to_numpy(self.item_ids)[xp.to_numpy(self.valid)]
             require_below(number, metric, ids)
 
     def warn_of_mistakes(
@@ -152,7 +152,7 @@ class LabelLists(Lists):
         num_retrieved = count(retrieved)
         depth = depth_for(deepest, scores)
         is_ranked = (
-            xp.arange(xp.astype(depth, xp.float64, like=scores))
+            xp.arange(xp.astype(depth, xp.float64, like=scores), like=scores)
             < num_retrieved[:, xp.newaxis]
         )
 
@@ -399,7 +399,8 @@ def _as_labels(labels: Array) -> Array:
     dtype = xp.dtype_of(labels)
     if not (xp.is_floating(labels) or dtype.kind in "iub"):
         raise ValueError(
-            f"Labels must be real numbers. Received dtype: {labels.dtype.name}."
+            "Labels must be real numbers. Received dtype: "
+            f"{getattr(labels.dtype, 'name', labels.dtype)}."
         )
     # In float32, 2^24 and 2^24 + 1 are the same label.
     is_wide = dtype == np.float64 or (dtype.kind in "iu" and dtype.itemsize > 2)
@@ -411,6 +412,6 @@ def _as_mask(mask: Any) -> Any:
     if xp.dtype_of(mask) != np.bool_:
         raise ValueError(
             "A mask must be boolean, True for valid items. "
-            f"Received dtype: {mask.dtype.name}."
+            f"Received dtype: {xp.dtype_of(mask).name}."
         )
     return mask

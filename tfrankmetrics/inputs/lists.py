@@ -46,6 +46,11 @@ class Lists:
         """The same lists with other arrays in these fields."""
         return dataclasses.replace(self, **arrays)
 
+    def on_host(self: T, queries: slice = slice(None)) -> T:
+        """The lists of some queries in arrays of NumPy."""
+        arrays = self.arrays.items()
+        return self.with_arrays({n: xp.to_numpy(each[queries]) for n, each in arrays})
+
     @property
     def num_queries(self) -> Array:
         """B, int64."""

@@ -52,7 +52,7 @@ def as_ids(name: str, data: Any, *, library: Library) -> Dense:
             hint = " Cast them to int64." if dtype == np.uint64 else ""
             raise ValueError(
                 f"{name} must hold ids: integers of at least 0, with -1 for padding. "
-                f"Received dtype: {ids.dtype.name}.{hint}"
+                f"Received dtype: {xp.dtype_of(ids).name}.{hint}"
             )
         return xp.astype(ids, xp.int64)
 
@@ -65,7 +65,8 @@ def as_relevance(relevance: Any, ids: Dense) -> Array:
     def convert(grades: Any) -> Any:
         if not (xp.is_floating(grades) or xp.dtype_of(grades).kind in "iu"):
             raise ValueError(
-                f"'relevance' must hold real numbers. Received: {grades.dtype.name}."
+                "'relevance' must hold real numbers. Received: "
+                f"{xp.dtype_of(grades).name}."
             )
         return xp.without_denormals(as_float64(grades))
 

@@ -5,22 +5,19 @@ They may come in batches: of `tf.data`, and of the datasets of Keras and PyTorch
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays import Library
 from tfrankmetrics.columns.read_column import from_pytorch, refuse_masked_arrays
 from tfrankmetrics.rules import shortened
 
 # Libraries compute every row of arrays of one shape in the same way, if their sizes are
 # multiples of this number. A remainder is summed in a different order.
 ALIGNMENT = 64
-
-# PyTorch is a library of models and of users' functions only.
-InputLibrary = Literal["numpy", "tensorflow", "jax", "torch"]
 
 
 def map_arrays(function: Callable[..., Any], *inputs: Any) -> Any:
@@ -92,9 +89,6 @@ def concatenated(parts: list[Any]) -> Any:
     """The rows of all parts."""
 
     def concatenate(*rows: Any) -> Any:
-        library = library_of_inputs(*rows)
-        if library == "torch":
-            return sys.modules["torch"].cat(rows)
         return xp.concat(rows, axis=0)
 
     return map_arrays(concatenate, *parts)
@@ -111,19 +105,13 @@ def size_of(name: str, arrays: Any) -> int:
     return shapes[0][0]
 
 
-def library_of_inputs(*inputs: Any) -> InputLibrary:
+def library_of_inputs(*inputs: Any) -> Library:
     """The library of the first array that is not NumPy's."""
-    for array in flattened(inputs):
-        if type(array).__module__ == "torch" and hasattr(array, "detach"):
-            return "torch"
-        library = xp.library_of(array)
-        if library != "numpy":
-            return library
-    return "numpy"
+    return xp.library_of(*flattened(inputs))
 
 
 def padded(
-    inputs: Any, library: InputLibrary, width: int = 0, not_to: int | None = None
+    inputs: Any, library: Library, width: int = 0, not_to: int | None = None
 ) -> Any:
     """Inputs with the last row repeated, to a multiple of `ALIGNMENT` from `width` on.
 
@@ -131,10 +119,7 @@ def padded(
     """
 
     def pad(rows: Any) -> Any:
-        if library == "torch":
-            rows = sys.modules["torch"].as_tensor(rows)
-        else:
-            rows = xp.in_library(library, rows)
+        rows = xp.in_library(library, rows)
         size = rows.shape[0]
         least = max(size, width)
         number = least + -least % ALIGNMENT

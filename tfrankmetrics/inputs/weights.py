@@ -100,7 +100,7 @@ def as_weights(weights: Array) -> Array:
     if not (xp.is_floating(weights) or xp.dtype_of(weights).kind in "iu"):
         raise ValueError(
             "`sample_weight` must hold real numbers. To exclude items from the "
-            f"ranking, use a mask. Received dtype: {weights.dtype.name}."
+            f"ranking, use a mask. Received dtype: {xp.dtype_of(weights).name}."
         )
     return xp.astype(weights, xp.float64)
 

@@ -67,9 +67,8 @@ def lacks_keras(needed_by: str) -> str:
 
 
 def library_of_metrics() -> Library:
-    """The library that computes metric objects."""
-    libraries: dict[str | None, Library] = {"jax": "jax", "torch": "numpy"}
-    return libraries.get(other_backend(), "tensorflow")
+    """The library that computes metric objects; of PyTorch's, NumPy on a CPU."""
+    return other_backend() or "tensorflow"
 
 
 # The modules with the classes that are registered.

@@ -19,7 +19,6 @@ from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.labels import LabelLists
-from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import (
     LABEL_FACTS,
     MANY,
@@ -89,12 +88,6 @@ class Evidence:
         warn_of(facts, Asked(self._rules, where))
         remedy = 'pass {"labels": labels, "mask": labels >= 0}'
         warn_if_signed(facts, remedy, least=MANY)
-
-
-def first_queries(lists: Lists) -> Any:
-    """Some of the queries, in arrays of NumPy."""
-    arrays = lists.arrays.items()
-    return lists.with_arrays({n: np.asarray(array[QUERIES]) for n, array in arrays})
 
 
 def _scores_of_catalogue(lists: CatalogueLists) -> Array:

@@ -26,12 +26,16 @@ if TYPE_CHECKING:
     from tfrankmetrics.keras.state import StatefulMetric
 
 
-def check_use_in_keras(metric: StatefulMetric, y_pred: Any) -> None:
-    """Raises an error if Keras would turn the metric's result into a wrong number."""
+def check_use_in_keras(metric: StatefulMetric, y_pred: Any) -> bool:
+    """Raises an error if Keras would turn the metric's result into a wrong number.
+
+    Returns whether the metric is one that was passed to `compile`.
+    """
     model, methods = _calling_model()
     if model is None:
-        return
-    if "compute_metrics" in methods:  # for the metrics that were passed to `compile`
+        return False
+    is_compiled = "compute_metrics" in methods
+    if is_compiled:
         if not isinstance(model, keras.Model):
             raise RuntimeError(
                 "This metric was made for Keras 2, to which tf.keras refers (TF_USE_"
@@ -44,6 +48,7 @@ def check_use_in_keras(metric: StatefulMetric, y_pred: Any) -> None:
             _refuse_lost_keys(model)
     if metric.input_format.inputs == "labels":
         _refuse_single_items(y_pred, model)
+    return is_compiled
 
 
 def with_integer_ids(metric: StatefulMetric, y_true: Any) -> Any:

@@ -3,7 +3,8 @@
 JAX does not use float64 unless a program enables it, and PyTorch lacks it on some
 devices. Therefore, a variable holds each float64 number as three float32 numbers, whose
 sum is exact up to 3.4e38. With JAX, all computations are traced and compiled with those
-of the model. PyTorch computes step by step, and NumPy therefore computes its updates.
+of the model. PyTorch computes step by step: on an accelerator, which an update does not
+wait for, and on a CPU by NumPy, which is faster.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays import Array, Library
+from tfrankmetrics.inputs.devices import library_for
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import keras
 
-library = library_of_metrics()
+IS_JAX = library_of_metrics() == "jax"
+LIBRARY: Library = "jax" if IS_JAX else "numpy"  # it reads a state for its result
 PARTS = 3  # float32 has 24 bits, and float64 53
 
 
@@ -29,11 +32,16 @@ def not_converted(method: Callable) -> Callable:
     Tracing would translate NumPy's operations one by one, for minutes, and recompile
     them for each batch with different ties. With JAX, the method is part of the step.
     """
-    if library == "jax":
+    if IS_JAX:
         return method
     import torch
 
     return torch.compiler.disable(method)
+
+
+def library_of(*arguments: Any) -> Library:
+    """The library that computes an update with these arguments."""
+    return "jax" if IS_JAX else library_for(*arguments)
 
 
 def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
@@ -46,7 +54,7 @@ def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
 
 def is_tracing(*numbers: Array) -> bool:
     """Whether JAX traces a function, or these numbers, so that values are unknown."""
-    if library == "numpy":
+    if not IS_JAX:
         return False
     import jax.core
     import jax.numpy
@@ -55,21 +63,22 @@ def is_tracing(*numbers: Array) -> bool:
     return any(isinstance(each, jax.core.Tracer) for each in arrays)
 
 
-def numbers_of(variable: Any) -> Array:
-    """The numbers that a variable holds."""
-    is_numpy = library == "numpy"
-    parts = as_array(variable) if is_numpy else variable.value
+def numbers_of(variable: Any, library: Library) -> Array:
+    """The numbers that a variable holds, as an array of the library."""
+    parts = as_array(variable) if library == "numpy" else variable.value
     return xp.sum(xp.astype(parts, xp.float64), axis=-1)
 
 
 def add(variable: Any, amount: Array) -> None:
     """Adds to a variable; one thread after another, since it is read and then set."""
     with _LOCK:
-        rest, parts = numbers_of(variable) + amount, []
+        numbers = numbers_of(variable, xp.library_of(amount))
+        if xp.library_of(amount) == "torch":  # the metric may be on another device
+            amount = amount.to(numbers.device)
+        rest, parts = numbers + amount, []
         for _ in range(PARTS):
-            part = _in_float32(rest)
-            parts.append(xp.astype(part, xp.float32))
-            rest = rest - part
+            parts.append(_in_float32(rest))
+            rest = rest - xp.astype(parts[-1], xp.float64)
         variable.assign(xp.stack(parts, axis=-1))
 
 
@@ -78,12 +87,12 @@ _LOCK = threading.Lock()
 
 def _in_float32(numbers: Array) -> Array:
     """Float64 numbers, rounded to float32."""
-    if library == "numpy":
-        return numbers.astype(np.float32).astype(np.float64)
-    import jax
+    if IS_JAX:
+        import jax
 
-    # XLA may drop a pair of casts, but not this operation.
-    return jax.lax.reduce_precision(numbers, exponent_bits=8, mantissa_bits=23)
+        # XLA may drop a pair of casts, but not this operation.
+        numbers = jax.lax.reduce_precision(numbers, exponent_bits=8, mantissa_bits=23)
+    return xp.astype(numbers, xp.float32)
 
 
 def reset(variable: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.arrays import Array
+from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.exposures import require_data_in_order, require_known_items
 from tfrankmetrics.compute.values import (
@@ -18,20 +18,20 @@ from tfrankmetrics.compute.values import (
     weighted_sums,
     weighted_sums_and_queries,
 )
-from tfrankmetrics.graphs import once_per_graph
+from tfrankmetrics.graphs import once_per_graph, sharing_in
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.inputs.whole_data import warn_if_rankings
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import from_config, require_registered, to_config
-from tfrankmetrics.keras.evidence import Evidence, first_queries
+from tfrankmetrics.keras.evidence import QUERIES, Evidence
 from tfrankmetrics.keras.guards import check_use_in_keras, with_integer_ids
+from tfrankmetrics.keras.steps import Step, step_of
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.rules import shortened
 
-LIBRARY = library_of_metrics()
-if LIBRARY == "tensorflow":
+if library_of_metrics() == "tensorflow":
     from tfrankmetrics.keras import tensorflow_variables as variables
 else:
     from tfrankmetrics.keras import other_variables as variables
@@ -134,8 +134,13 @@ class StatefulMetric(KerasMetric):
                 dimensions, `tf.errors.InvalidArgumentError` is raised when it runs. In
                 eager mode, an id is outside of the catalogue.
         """
-        check_use_in_keras(self, y_pred)
-        with xp.computing_in(LIBRARY):
+        is_compiled = check_use_in_keras(self, y_pred)
+        arguments = y_true, y_pred, sample_weight
+        library, step = variables.library_of(*arguments), None
+        if library == "torch":
+            step = step_of(self, *arguments) if is_compiled else Step(arguments)
+            y_true, y_pred, sample_weight = step.arguments
+        with xp.computing_in(library), sharing_in(step):
             y_true = with_integer_ids(self, y_true)
             lists: Any = once_per_graph(
                 type(self._input_format).read,
@@ -144,30 +149,34 @@ class StatefulMetric(KerasMetric):
                 y_pred,
                 sample_weight,
                 None,
-                LIBRARY,
+                library,
             )
-            self._add(lists, is_flat=getattr(y_true, "ndim", None) == 1)
+            self._add(lists, library, is_flat=getattr(y_true, "ndim", None) == 1)
 
-    def _add(self, lists: Any, is_flat: bool) -> None:
+    def _add(self, lists: Any, library: Library, is_flat: bool) -> None:
         require_data_in_order(self._measures)
-        is_tracing, first_query = variables.is_tracing(), 0
-        if not is_tracing:  # else the result is NaN, which is less informative
-            if "scores" in lists.arrays:
-                warn_if_rankings(lists.scores)
+        # Values are unknown in a graph, and to read them from an accelerator would take
+        # time. Then the result is NaN instead of an error, which is less informative.
+        reads_values = not (variables.is_tracing() or library == "torch")
+        first_query, some = 0, lists
+        if reads_values:
             lists.require_positions()
             require_known_items(self._measures, lists)
+            some = lists.on_host(QUERIES)
+            if "scores" in lists.arrays:
+                warn_if_rankings(lists.scores)
         if self._queries_seen is not None:
             # A checkpoint of several replicas restores a share of the number to each,
             # so that it may be a little below an integer, to which ties="random" cuts.
-            first_query = variables.numbers_of(self._queries_seen) + 0.5
-            number = xp.astype(lists.num_queries, xp.float64)
+            first_query = variables.numbers_of(self._queries_seen, library) + 0.5
+            number = xp.astype(lists.num_queries, xp.float64, like=first_query)
+            number = xp.full([], number, like=first_query)
             variables.add(self._queries_seen, number)
-        if is_tracing:
+        if variables.is_tracing():
             sums = self._update(self._measures, lists, first_query)
         else:
             sums = call_compiled(self._update, self._measures, lists, first_query)
         if self._evidence.num_rows:
-            some = lists if is_tracing else first_queries(lists)
             evidence = self._evidence.of(some, is_flat)
             sums = xp.concat([sums, evidence], axis=0)
         variables.add(self._sums, sums)
@@ -229,8 +238,9 @@ class StatefulMetric(KerasMetric):
                     )
         for metric in metrics:
             for variable, other in zip(self.variables, metric.variables, strict=True):
-                with xp.computing_in(LIBRARY):
-                    variables.add(variable, variables.numbers_of(other))
+                with xp.computing_in(variables.LIBRARY):
+                    amount = variables.numbers_of(other, variables.LIBRARY)
+                    variables.add(variable, amount)
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that recreate this metric.
@@ -265,8 +275,8 @@ class StatefulMetric(KerasMetric):
 
         NaN before any query, and for a value that overflows a float16.
         """
-        with xp.computing_in(LIBRARY):
-            sums = variables.numbers_of(self._sums)
+        with xp.computing_in(variables.LIBRARY):
+            sums = variables.numbers_of(self._sums, variables.LIBRARY)
             if not variables.is_tracing(sums):
                 self._warn_of_mistakes(np.asarray(sums))
             of_measures = results(self._measures, sums[: self._num_sums])
@@ -295,8 +305,9 @@ class StatefulMetric(KerasMetric):
     @variables.not_converted
     def _num_queries(self) -> Array:
         """The number of queries so far, if it is part of the state."""
-        with xp.computing_in(LIBRARY):
-            number = variables.numbers_of(self._sums)[self._num_sums, 0]
+        with xp.computing_in(variables.LIBRARY):
+            sums = variables.numbers_of(self._sums, variables.LIBRARY)
+            number = sums[self._num_sums, 0]
             return variables.as_result(number, self.dtype)
 
 

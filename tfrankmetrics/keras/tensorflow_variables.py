@@ -7,8 +7,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.arrays import Library
+
+LIBRARY: Library = "tensorflow"  # it reads a state for its result
 # Keras 2 traces `update_state` with AutoGraph, which would rewrite it.
 not_converted = tf.autograph.experimental.do_not_convert
+
+
+def library_of(*_: Any) -> Library:
+    """The library that computes every update."""
+    return LIBRARY
 
 
 def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
@@ -23,7 +31,7 @@ def is_tracing(*_: tf.Tensor) -> bool:
     return not tf.executing_eagerly()
 
 
-def numbers_of(variable: Any) -> tf.Tensor:
+def numbers_of(variable: Any, library: Library) -> tf.Tensor:
     """The numbers that a variable holds."""
     return tf.convert_to_tensor(variable)
 

@@ -13,6 +13,8 @@ import inspect
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS, Convention
@@ -219,12 +221,12 @@ class Measure:
         values = formula(lists, *gain, **self._options_of(formula))
         has_cutoff = self.declaration.has_cutoff
         shape = (None, len(lists.cutoffs)) if has_cutoff else (None,)
-        is_float64 = hasattr(values, "dtype") and values.dtype == xp.float64
+        is_float64 = hasattr(values, "dtype") and xp.dtype_of(values) == np.float64
         if not is_float64 or not xp.has_shape(values, shape):
             form = "[B, C], one for each cutoff," if has_cutoff else "[B]"
             received = repr(values)
             if hasattr(values, "dtype"):
-                received = f"{values.dtype.name} values of shape {values.shape}"
+                received = f"{xp.dtype_of(values).name} values of shape {values.shape}"
             raise TypeError(
                 f"The formula of `{self.declaration.name}` must return float64 values "
                 f"{form} in this case {shape}. Received: {received}."

@@ -7,6 +7,7 @@ of a sort.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, TiesOfBatch
 
-# A number of items above that is far below all ranks.
+# The items above one that has no rank: more than any rank, and small enough to be added
+# to other counts.
 FAR = np.iinfo(np.int64).max // 2
 
 
@@ -45,7 +47,7 @@ def rank_by_counts(
         judged: The judged items, `[B, J]`. Those that were not retrieved have no rank.
         depth: D.
         tie_breaking: How equal scores are ordered.
-        some_ranks: See `RankedLists.some_ranks`.
+        some_ranks: The field of `RankedLists`.
     """
     # Items that were not retrieved are far below all others.
     above = xp.where(judged.retrieved, counts.above, FAR)
@@ -57,9 +59,9 @@ def rank_by_counts(
     ranks_above = positions + xp.zeros_like(ranks[:, :1])
     if some_ranks is not None:
         ranks_above = xp.astype(some_ranks, xp.int64) - 1
-    found = _last_up_to(ranks, ranks_above)
-    is_here = xp.equal(found(ranks), ranks_above)
-    labels = xp.where(is_here, found(labels), 0)
+    at_ranks = _last_up_to(ranks, ranks_above)
+    is_here = xp.equal(at_ranks(ranks), ranks_above)
+    labels = xp.where(is_here, at_ranks(labels), 0)
     ranked = Items(labels, is_here, is_here, None)
     if not tie_breaking.is_exact:
         return ranked, None
@@ -105,7 +107,7 @@ def _in_order(
     return order, above + index - first
 
 
-def _last_up_to(keys: Array, values: Array):
+def _last_up_to(keys: Array, values: Array) -> Callable[[Array], Array]:
     """A function that gathers, for each value, from the last key that is not above it.
 
     `keys` `[B, J]` are sorted. Where all keys are above, it gathers from the first.
@@ -125,8 +127,9 @@ def _ties(
     """The groups of the judged items; every other item is a group of one."""
     order = xp.argsort(counts.above, axis=1)
     above = xp.gather(counts.above, order)
-    found = _last_up_to(above, ranks_above)
-    start, tied = found(above), found(xp.gather(counts.tied, order))
+    at_ranks = _last_up_to(above, ranks_above)
+    start = at_ranks(above)
+    tied = at_ranks(xp.gather(counts.tied, order))
     in_group = (ranks_above >= start) & (ranks_above < start + tied)
     # All ranks of a group are adjacent.
     first = xp.where(in_group, positions - (ranks_above - start), positions)

@@ -50,6 +50,9 @@ def rank_by_score(
         judged_of: A function from a boolean for each item, `[B, N]`, to a boolean for
             each judged item, `[B, J]`.
     """
+    may_have_nan = _may_have_nan(scores)
+    if may_have_nan is None:
+        scores = _nan_as_number(scores)
     before = _order_of_ties(scores, tie_breaking, first_query, gain_of)
 
     def sort(keys):
@@ -57,17 +60,18 @@ def rank_by_score(
             return keys, *_top_items_in_one_order(keys, depth, before)
         return keys, *_top_items(keys, depth)
 
-    def sort_numbers():
-        return sort(_nan_as_number(scores))
-
     found = sort(scores)
-    may_have_nan = _may_have_nan(scores)
 
     def again_if_nan():
         """The sort, repeated for NaN: replacing NaN in every batch would be slow."""
         if may_have_nan is None:
             return found
-        return xp.cond(may_have_nan, sort_numbers, lambda: found, name="again_if_nan")
+        return xp.cond(
+            may_have_nan,
+            lambda: sort(_nan_as_number(scores)),
+            lambda: found,
+            name="again_if_nan",
+        )
 
     if not tie_breaking.is_exact or scores.shape[1] == 0:
         return items_at(again_if_nan()[1]), None
@@ -82,14 +86,17 @@ def rank_by_score(
         groups = ties.groups_of(keys, sorted_keys, judged_of if is_cut else None)
         return items_at(order), groups
 
-    def skip():  # a placeholder that is never read
-        no_sizes = None
-        if is_cut:
-            no_sizes = xp.zeros(xp.shape(order)[:1], xp.float64, like=order)
-        return ranked, TieGroups(order, order, retrieved if is_cut else None, no_sizes)
-
-    ranked, groups = xp.cond(may_exist, find, skip)
+    without = _no_groups(order, retrieved if is_cut else None)
+    ranked, groups = xp.cond(may_exist, find, lambda: (ranked, without))
     return ranked, TiesOfBatch(may_exist, groups)
+
+
+def _no_groups(order: Array, last_items: Array | None) -> TieGroups:
+    """Arrays in the form of groups, which are never read."""
+    last_size = None
+    if last_items is not None:
+        last_size = xp.zeros(xp.shape(order)[:1], xp.float64, like=order)
+    return TieGroups(order, order, last_items, last_size)
 
 
 def _order_of_ties(
@@ -110,8 +117,11 @@ def _order_of_ties(
 
 
 def _may_have_nan(scores: Array) -> Array | None:
-    """False if no score is NaN, which integers never are."""
-    if not xp.is_floating(scores):
+    """False if no score is NaN; None for integers, and if NaN is always replaced.
+
+    PyTorch replaces it, since `xp.cond` would always sort a second time.
+    """
+    if not xp.is_floating(scores) or xp.library_of(scores) == "torch":
         return None
     # The sum is also NaN for infinity minus infinity: then the second sort is
     # unnecessary, but changes nothing.
@@ -124,6 +134,8 @@ def _nan_as_number(scores: Array) -> Array:
     That number is the lowest of the dtype. Therefore, lists with NaN treat the lowest
     number as equal to the second lowest.
     """
+    if not xp.is_floating(scores):
+        return scores
     lowest = xp.lowest(scores)
     second = np.nextafter(lowest, np.zeros_like(lowest))
     is_nan = xp.isnan(scores)

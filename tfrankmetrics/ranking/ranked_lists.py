@@ -135,8 +135,7 @@ class RankedLists:
     def sum_to_cutoffs(self, values: Array) -> Array:
         """Sum of float64 `values` `[B, D]` over ranks 1 ... k, `[B, C]`."""
         if self._is_shallow:
-            is_counted = self.positions[:, xp.newaxis] <= self.k
-            return xp.matmul(values, xp.astype(is_counted, xp.float64))
+            return xp.matmul(values, self._is_down_to_each_cutoff)
         parts = [values if k is None else values[:, :k] for k in self.cutoffs]
         return xp.stack([xp.sum(part, axis=1) for part in parts], axis=1)
 
@@ -147,6 +146,17 @@ class RankedLists:
         return xp.cumulative_sum(values, axis=1)
 
     @property
+    def _is_down_to_each_cutoff(self) -> Array:
+        """1 where the row, a rank, is at most the column, a cutoff, and 0 elsewhere."""
+        if not isinstance(self.depth, int):
+            return xp.astype(self.positions[:, xp.newaxis] <= self.k, xp.float64)
+        positions = np.arange(1, self.depth + 1)[:, np.newaxis]
+        is_down_to = [positions <= (math.inf if k is None else k) for k in self.cutoffs]
+        return xp.asarray(
+            np.concatenate(is_down_to, axis=1), xp.float64, like=self.ranked.valid
+        )
+
+    @property
     @cached
     def _is_down_to_each_rank(self) -> Array:
         """1 where the row, a rank, is at most the column, a rank, and 0 elsewhere."""
@@ -154,13 +164,13 @@ class RankedLists:
 
     @property
     def _is_shallow(self) -> bool:
-        """Whether TensorFlow reads at most 64 ranks.
+        """Whether TensorFlow or PyTorch reads at most 64 ranks.
 
-        In this case a product with a matrix of zeros and ones is faster than tf.cumsum.
-        NumPy would compute the product with BLAS, whose order of summation depends on
-        the processor.
+        In this case a product with a matrix of zeros and ones is faster than tf.cumsum,
+        and than a sum for each cutoff. NumPy would compute the product with BLAS, whose
+        order of summation depends on the processor.
         """
-        if xp.library_of(self.ranked.valid) != "tensorflow":
+        if xp.library_of(self.ranked.valid) not in ("tensorflow", "torch"):
             return False
         if isinstance(self.depth, int):
             return self.depth <= 64
@@ -317,7 +327,7 @@ class RankedLists:
         """The D largest of the judged items' `values` in descending order, `[B, D]`."""
         # In a catalogue only the relevant items are judged, and there may be few.
         number = xp.minimum(self.depth, xp.shape(values)[1])
-        if values.dtype == xp.float32:
+        if xp.dtype_of(values) == np.float32:
             best, _ = xp.top_k(values, number)
         else:
             best = _top_float64(values, number)
@@ -392,7 +402,7 @@ def _top_float64(values: Array, number: Array) -> Array:
     is_sorted = xp.all(best[:, 1:] <= best[:, :-1])
     is_complete = xp.all(xp.equal(count(values > lowest), count(best > lowest)))
     return xp.cond(
-        is_sorted & is_complete,
-        lambda: best,
+        ~(is_sorted & is_complete),
         lambda: xp.top_k(values, number)[0],
+        lambda: best,
     )

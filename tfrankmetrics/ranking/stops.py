@@ -163,7 +163,9 @@ def _rank_by_rank(
     items = xp.max(xp.where(is_here, stops.number, 0), axis=1)
     # A step by rank reads each item, and a step by item writes each rank. Per number,
     # a step by rank takes a quarter of the time.
-    width, depth = (xp.astype(xp.shape(x)[1], xp.float64) for x in (p, is_here))
+    width, depth = (
+        xp.astype(xp.shape(each)[1], xp.float64, like=p) for each in (p, is_here)
+    )
     is_faster = (steps * width < 4 * items * depth) | (items > 2 * depth)
     is_done = (2 * steps <= n) & is_faster
     steps = xp.where(is_done, steps, 0)

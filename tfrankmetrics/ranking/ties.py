@@ -366,7 +366,7 @@ def mean_over_hits(
         xp.astype(deepest, xp.float64, like=i),
         xp.astype(lists.depth, xp.float64, like=i),
     )
-    h = xp.arange(0, most + 1, dtype=xp.float64)
+    h = xp.arange(0, most + 1, dtype=xp.float64, like=i)
     total_above = total - in_group(r, n)
     values = xp.divide_no_nan(total_above + in_group(h, i), above + h)
     mean = xp.sum(_hypergeometric(h, n, r, i) * values, axis=2)

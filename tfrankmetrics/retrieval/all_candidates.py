@@ -10,27 +10,18 @@ gets the lowest score, which means that it was not retrieved.
 
 from __future__ import annotations
 
-import collections
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.compute.calls import call_compiled
-from tfrankmetrics.compute.values import (
-    ELEMENTS_AT_A_TIME,
-    parts_of,
-    values_and_weights,
-)
-from tfrankmetrics.inputs.lists import CountedLists
 from tfrankmetrics.inputs.mistakes import Facts
 from tfrankmetrics.inputs.structures import rows_of
 from tfrankmetrics.metrics.measure import Measure
-from tfrankmetrics.ranking.counts import RankCounts
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.ranking.ties import random_numbers
 from tfrankmetrics.retrieval.candidates import Candidates, Chunk, Pairs, RelevantItems
@@ -48,7 +39,7 @@ def rank_all(
     queries: Any,
     candidates: Candidates,
     relevant: RelevantItems,
-    scores: DotProducts,
+    scorer: DotProducts,
     batch_size: int,
     *,
     orders: Iterable[Order] = (),
@@ -66,16 +57,18 @@ def rank_all(
     for start in range(0, len(by_number), batch_size):
         rows = by_number[start : start + batch_size]
         inputs, items = rows_of(queries, rows), relevant.of(rows)
-        blocks.append(Block(inputs, items, candidates, scores, rows, ranks, depth))
+        blocks.append(Block(inputs, items, candidates, scorer, rows, ranks, depth))
 
+    # The score of a relevant item in its chunk may differ from the limit in the last
+    # bits. Then the block starts again with the score of the chunk as its limit, which
+    # a second pass finds again.
     waiting = blocks
-    for _ in range(2):
+    for is_first_pass in (True, False):
         for chunk in candidates.chunks():
             for block in waiting:
-                block.add(scores.of_block(block.queries, chunk), chunk)
-            if waiting is blocks:  # in the first pass
+                block.add(scorer.of_block(block.queries, chunk), chunk)
+            if is_first_pass:
                 progress(chunk.size)
-        # The score of a relevant item may differ in its last bits from the first one.
         waiting = [block for block in waiting if block.starts_again()]
         if not waiting:
             for block in blocks:
@@ -147,32 +140,33 @@ class Block:
         queries: Any,
         relevant: RelevantItems,
         candidates: Candidates,
-        scores: DotProducts,
+        scorer: DotProducts,
         query_rows: np.ndarray,
         ranks: Ranks,
         depth: Depth,
     ) -> None:
-        """`ranks` holds the counts of all queries, `query_rows` those of this block."""
+        """`query_rows` are the rows of this block's queries in `ranks`."""
         # The columns down to the last one with a rank: other blocks may need more.
         used = np.flatnonzero(relevant.is_ranked.any(axis=0)).max(initial=0) + 1
         self._ids = relevant.ids[:, :used]
         self._is_ranked = relevant.is_ranked[:, :used]
         self.queries = queries
-        self._scores = scores
+        self._scorer = scorer
         self._query_rows = query_rows
         self._ranks = ranks
         self._depth = depth
         self._num_candidates = candidates.number
         self._relevant = Pairs.of(self._ids, self._is_ranked)
         self._excluded = Pairs.of(relevant.exclude, relevant.exclude >= 0)
-        found = scores.of_relevant(queries, self._relevant, candidates)
+        found = scorer.of_relevant(queries, self._relevant, candidates)
         padding = np.inf if found.dtype.kind == "f" else np.iinfo(found.dtype).max
         self._limits: np.ndarray = np.full(self._ids.shape, padding, found.dtype)
         self._limits[self._relevant.rows, self._relevant.columns] = found
         self._reset()
 
     def _reset(self) -> None:
-        ranks, self._seen = self._ranks, self._limits.copy()
+        ranks = self._ranks
+        self._seen = self._limits.copy()
         for each in (ranks.above, ranks.tied, *ranks.tied_before.values()):
             each[self._query_rows] = 0
         ranks.num_nan[self._query_rows] = 0
@@ -182,16 +176,17 @@ class Block:
     def add(self, scores: Array, chunk: Chunk) -> None:
         """Counts the candidates of a chunk, with the scores `[B, C]`."""
         with xp.computing_in(xp.library_of(scores)):
-            rounding = self._scores.rounding(self.queries, chunk.inputs)
+            rounding = self._scorer.rounding(self.queries, chunk.inputs)
             if rounding is not None:
                 is_near = near_limits(scores, rounding, self._limits)
                 scores = self._corrected(scores, is_near, chunk)
             self._note_scores_of_relevant(scores, chunk)
             is_finite = not xp.is_floating(scores) or xp.all(xp.isfinite(scores))
             if not is_finite:
-                self._scores.require_finite(self.queries, chunk.inputs, scores)
+                self._scorer.require_finite(self.queries, chunk.inputs, scores)
             excluded = self._excluded.within(chunk.start, chunk.size)
-            comparable = scores = _without(excluded, scores, chunk.start)
+            scores = _without(excluded, scores, chunk.start)
+            comparable = scores
             if not is_finite or len(excluded.rows):
                 comparable = self._note_missed_and_nan(scores)
 
@@ -207,26 +202,26 @@ class Block:
 
     def _corrected(self, scores: Array, is_near: Array, chunk: Chunk) -> Array:
         """Scores, with those of the two vectors alone where they are near a limit."""
-        rows, columns = np.nonzero(np.asarray(is_near))
-        corrected = np.array(scores)
-        corrected[rows, columns] = self._of_pairs(chunk, rows, columns)
-        return xp.in_library(xp.library_of(scores), corrected)
+        rows, places = np.nonzero(xp.to_numpy(is_near))
+        corrected = np.array(xp.to_numpy(scores))
+        corrected[rows, places] = self._of_pairs(chunk, rows, places)
+        return xp.in_library(xp.library_of(scores), corrected, like=scores)
 
     def _of_pairs(
-        self, chunk: Chunk, rows: np.ndarray, columns: np.ndarray
+        self, chunk: Chunk, rows: np.ndarray, places: np.ndarray
     ) -> np.ndarray:
-        """The scores of some pairs of a query and a candidate of a chunk."""
+        """The scores of pairs of a query and a candidate, by its row in the chunk."""
         queries_at = functools.partial(rows_of, self.queries)
         candidates_at = functools.partial(rows_of, chunk.inputs)
-        return of_pairs(queries_at, rows, candidates_at, columns)
+        return of_pairs(queries_at, rows, candidates_at, places)
 
     def _note_scores_of_relevant(self, scores: Array, chunk: Chunk) -> None:
         """Notes the scores of the relevant items that are in a chunk."""
         pairs = rows, columns, ids = self._relevant.within(chunk.start, chunk.size)
         if len(rows):
-            seen, before = elements(scores, rows, ids - chunk.start), self._limits
-            self._scores.require_same(
-                self.queries, chunk, pairs, seen, before[rows, columns]
+            seen = elements(scores, rows, ids - chunk.start)
+            self._scorer.require_same(
+                self.queries, chunk, pairs, seen, self._limits[rows, columns]
             )
             self._seen[rows, columns] = seen
 
@@ -250,8 +245,8 @@ class Block:
         """
         has_ties = has_ties | np.isnan(self._limits)
         rows = np.flatnonzero(has_ties.any(axis=1))
-        chosen = np.asarray(xp.take(scores, rows)) if len(rows) else ()
-        before, ids = self._ranks.tied_before[order], self._ids
+        chosen = xp.to_numpy(xp.take(scores, rows)) if len(rows) else ()
+        before = self._ranks.tied_before[order]
         for row, of_row in zip(rows, chosen, strict=True):
             query, limits = self._query_rows[row], self._limits[row]
             for limit in np.unique(limits[has_ties[row]]):
@@ -260,7 +255,7 @@ class Block:
                     for each in (of_row, limits)
                 )
                 keys = order.keys(query, chunk.start + np.flatnonzero(is_tied))
-                of_relevant = order.keys(query, ids[row, has_limit])
+                of_relevant = order.keys(query, self._ids[row, has_limit])
                 before[query, np.flatnonzero(has_limit)] += np.searchsorted(
                     np.sort(keys), of_relevant
                 )
@@ -288,11 +283,11 @@ class Block:
 def counts_above(scores: Array, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How many scores of each row are above each limit `[B, M]`, and not below it."""
     number = limits.shape[1]
-    limits = xp.in_library(xp.library_of(scores), limits)
+    limits = xp.in_library(xp.library_of(scores), limits, like=scores)
     if number <= MOST_COMPARED:
-        columns = [limits[:, column : column + 1] for column in range(number)]
+        single = [limits[:, column : column + 1] for column in range(number)]
         above, not_below = (
-            [xp.count_nonzero(compare(scores, limit)) for limit in columns]
+            [xp.count_nonzero(compare(scores, limit)) for limit in single]
             for compare in (operator.gt, operator.ge)
         )
         return _integers(xp.stack(above, 1)), _integers(xp.stack(not_below, 1))
@@ -310,96 +305,9 @@ def _without(excluded: Pairs, scores: Array, start: int) -> Array:
         return scores
     is_left = np.ones(tuple(scores.shape), bool)
     is_left[excluded.rows, excluded.ids - start] = False
-    is_left = xp.in_library(xp.library_of(scores), is_left)
+    is_left = xp.in_library(xp.library_of(scores), is_left, like=scores)
     return xp.select(is_left, scores, np.array(lowest_score(scores)))
 
 
 def _integers(numbers: Array) -> np.ndarray:
-    return np.asarray(numbers).astype(np.int64)
-
-
-def values_of_ranks(
-    named: Mapping[str, Measure],
-    items: RelevantItems,
-    ranks: Ranks,
-    query_weights: np.ndarray | None,
-    num_candidates: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Values and weights of all queries, `[metrics, B]`."""
-    values, weights = np.zeros((2, len(named), len(items.ids)))
-    groups = collections.defaultdict(list)
-    for number, measure in enumerate(named.values()):
-        groups[Order.of(measure)].append(number)
-    measures, num_relevant = [*named.values()], items.ids.shape[1]
-    num_items = num_candidates - items.num_excluded
-    is_missed = items.is_valid & ~items.is_ranked & (items.relevance > 0)
-    num_items += is_missed.sum(axis=1)
-    for order, numbers in groups.items():
-        chosen = tuple(measures[number] for number in numbers)
-        cutoffs = [measure.k for measure in chosen]
-        down_to, lengths = 0, np.full(len(num_items), num_relevant)
-        if None in cutoffs:  # then formulas read more than the relevant items
-            down_to = min(num_candidates, max(num_relevant, *(k or 0 for k in cutoffs)))
-            lengths += down_to + np.where(ranks.retrieved, ranks.tied, 0).sum(axis=1)
-        by_length = np.argsort(lengths, kind="stable")
-        for part in parts_of(by_length, lengths, ELEMENTS_AT_A_TIME):
-            retrieved = ranks.retrieved[part]
-            counts = RankCounts(
-                ranks.above[part],
-                ranks.tied[part],
-                ranks.tied_before.get(order, ranks.tied)[part],
-            )
-            some_ranks = np.zeros((len(part), 0))
-            if None in cutoffs:
-                some_ranks = _some_ranks(counts, retrieved, down_to, num_candidates)
-            lists = CountedLists(
-                relevance=items.relevance[part],
-                valid=items.is_valid[part],
-                retrieved=retrieved,
-                above=counts.above,
-                tied=counts.tied,
-                tied_before=counts.tied_before,
-                num_retrieved=ranks.num_retrieved[part],
-                list_sizes=num_items[part],
-                some_ranks=some_ranks,
-                num_candidates=num_candidates,
-                query_weights=None if query_weights is None else query_weights[part],
-            )
-            where = np.ix_(numbers, part)
-            found = call_compiled(values_and_weights, chosen, lists, 0)
-            values[where], weights[where] = found
-    return values, weights
-
-
-def _some_ranks(
-    counts: RankCounts, retrieved: np.ndarray, down_to: int, num_candidates: int
-) -> np.ndarray:
-    """The first ranks, and those of relevant items below, ascending, `[B, D]`.
-
-    The ranks of a group of ties are complete. Short rows are padded with the rank
-    V + 1, which has no item.
-    """
-    above = np.where(retrieved, counts.above, num_candidates)
-    order = np.argsort(above, axis=1, kind="stable")
-    starts, tied, is_group = (
-        np.take_along_axis(each, order, axis=1)
-        for each in (above, counts.tied, retrieved)
-    )
-    is_group[:, 1:] &= starts[:, 1:] != starts[:, :-1]
-    ends, starts = starts + tied, np.maximum(starts, down_to)
-    sizes = np.where(is_group, np.maximum(ends - starts, 0), 0)
-    lengths = sizes.sum(axis=1)
-    ranks = np.full(
-        (len(sizes), down_to + lengths.max(initial=0)), num_candidates + 1.0
-    )
-    ranks[:, :down_to] = np.arange(1, down_to + 1)
-    below = np.repeat(starts, sizes.ravel()) + _counting_up(sizes.ravel()) + 1
-    rows = np.repeat(np.arange(len(sizes)), lengths)
-    ranks[rows, down_to + _counting_up(lengths)] = below
-    return ranks
-
-
-def _counting_up(lengths: np.ndarray) -> np.ndarray:
-    """The numbers 0 ... n - 1 for each length n, one after another."""
-    ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+    return xp.to_numpy(numbers).astype(np.int64)

@@ -89,11 +89,15 @@ class HighestCandidates:
             low, high = scores - rounding, scores + rounding
         if self._limits is None:
             self._limits = self._first_limits(low)
-        is_needed = high >= xp.in_library(library, self._limits[:, np.newaxis])
+        is_needed = high >= xp.in_library(
+            library, self._limits[:, np.newaxis], like=scores
+        )
         if xp.is_floating(scores) and self._takes_nan.any():
-            takes_nan = xp.in_library(library, self._takes_nan[:, np.newaxis])
+            takes_nan = xp.in_library(
+                library, self._takes_nan[:, np.newaxis], like=scores
+            )
             is_needed |= xp.isnan(scores) & takes_nan
-        places = np.flatnonzero(np.asarray(is_needed))
+        places = xp.to_numpy(xp.flatnonzero(is_needed))
         rows, columns = np.divmod(places, scores.shape[1])
         found = elements(scores, rows, columns)
         is_retrieved = found != lowest_score(found)
@@ -123,7 +127,7 @@ class HighestCandidates:
         some = scores[:, : max(LOOKED_AT, LOOKED_AT_FOR_EACH * number)]
         if xp.is_floating(some):
             some = xp.select(~xp.isnan(some), some, lowest)
-        limits = np.asarray(xp.top_k(some, number)[0])[:, -1]
+        limits = xp.to_numpy(xp.top_k(some, number)[0])[:, -1]
         self._takes_nan = limits == lowest
         return limits
 

@@ -33,8 +33,9 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
-from tfrankmetrics.columns.read_column import FIRST_INEXACT, from_pytorch
+from tfrankmetrics.columns.read_column import FIRST_INEXACT
 from tfrankmetrics.inputs.dense import as_scores
+from tfrankmetrics.inputs.devices import on_its_device
 from tfrankmetrics.inputs.structures import (
     flattened,
     library_of_inputs,
@@ -55,11 +56,11 @@ MOST_COMPARED = 32
 
 
 class DotProducts:
-    """Scores that are dot products of vectors, those of PyTorch in NumPy."""
+    """Scores that are dot products of vectors, computed where these are."""
 
     def read(self, inputs: Any) -> Any:
         """Queries or candidates in the form that the scores need."""
-        return map_arrays(from_pytorch, inputs)
+        return map_arrays(on_its_device, inputs)
 
     def of_block(self, queries: Any, chunk: Chunk) -> Array:
         """The scores of some queries and the candidates of a chunk, `[B, C]`."""
@@ -71,7 +72,8 @@ class DotProducts:
         library = xp.library_of(*vectors)
         with xp.computing_in(library):
             queries, candidates = (
-                xp.astype(xp.in_library(library, each), wide) for each in vectors
+                xp.astype(xp.in_library(library, each, like=vectors), wide)
+                for each in vectors
             )
             product = xp.matmul(queries, xp.matrix_transpose(candidates))
             return _rounded(product, dtype)
@@ -111,11 +113,11 @@ class DotProducts:
 
         As -inf it would mean that the candidate was not retrieved.
         """
-        vectors: list[Any] = [np.asarray(each) for each in (queries, candidates)]
+        vectors: list[Any] = [*map(xp.to_numpy, (queries, candidates))]
         finite_rows, finite_columns = (
             np.isfinite(each.astype(np.float64)).all(axis=1) for each in vectors
         )
-        are_finite = np.isfinite(np.asarray(scores))
+        are_finite = np.isfinite(xp.to_numpy(scores))
         if (~are_finite & finite_rows[:, np.newaxis] & finite_columns).any():
             names = sorted({each.dtype.name for each in vectors})
             raise ValueError(
@@ -148,7 +150,7 @@ class ScoreFunction(DotProducts):
         rows = flattened(queries)[0].shape[0]
         inputs = padded(chunk.inputs, library, chunk.width, not_to=rows)
         shape = rows, flattened(inputs)[0].shape[0]
-        scores = from_pytorch(
+        scores = on_its_device(
             call_by_user(self._function, self._function, queries, inputs)
         )
         if xp.library_of(scores) == "numpy":
@@ -171,7 +173,7 @@ class ScoreFunction(DotProducts):
         for start in range(0, len(unique), RELEVANT_AT_A_TIME):
             ids = unique[start : start + RELEVANT_AT_A_TIME]
             chunk = Chunk(start, len(ids), candidates.at(ids), len(ids))
-            scores = np.asarray(self.of_block(queries, chunk))
+            scores = xp.to_numpy(self.of_block(queries, chunk))
             here = (places >= start) & (places < start + len(ids))
             found.append(scores[pairs.rows[here], places[here] - start])
         # The pairs are sorted by the candidates.
@@ -201,7 +203,7 @@ class ScoreFunction(DotProducts):
             return
         copies = np.full(chunk.size, pairs.ids[worst] - chunk.start)
         chunk = chunk._replace(inputs=rows_of(chunk.inputs, copies))
-        again = np.asarray(self.of_block(queries, chunk))[pairs.rows[worst]]
+        again = xp.to_numpy(self.of_block(queries, chunk))[pairs.rows[worst]]
         if np.abs(again - scores[worst]).max() > MOST_ROUNDING * np.abs(scores[worst]):
             raise ValueError(
                 "A candidate must have the same score each time, whatever the other "
@@ -228,7 +230,7 @@ def of_pairs(
         vectors = queries_at(rows[some]), candidates_at(places[some])
         dtype = _dtype_of_product(*vectors)
         wide = np.int64 if dtype == np.int64 else np.float64
-        queries, candidates = (np.asarray(each).astype(wide) for each in vectors)
+        queries, candidates = (xp.to_numpy(each).astype(wide) for each in vectors)
         with quiet():
             return _rounded(np.sum(queries * candidates, axis=1), dtype)
 
@@ -241,7 +243,7 @@ def of_pairs(
 
 def elements(scores: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The scores at some rows and columns."""
-    return np.asarray(
+    return xp.to_numpy(
         xp.take(xp.reshape(scores, (-1,)), rows * scores.shape[1] + columns)
     )
 
@@ -249,7 +251,7 @@ def elements(scores: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray
 def near_limits(scores: Array, rounding: Array, limits: np.ndarray) -> Array:
     """Whether scores `[B, C]` are within rounding of a limit of their row `[B, M]`."""
     limits = np.sort(np.where(np.isnan(limits), np.inf, limits))
-    limits = xp.in_library(xp.library_of(scores), limits)
+    limits = xp.in_library(xp.library_of(scores), limits, like=scores)
     if limits.shape[1] <= MOST_COMPARED:
         is_near = xp.zeros_like(scores, dtype=xp.bool)
         for limit in xp.unstack(limits, axis=1):
@@ -273,7 +275,7 @@ def require_vectors(queries: Any, candidates: Any) -> None:
         if not (xp.is_floating(each) or xp.dtype_of(each).kind in "iu"):
             raise ValueError(
                 f"`{name}` must be vectors of real numbers. Received: "
-                f"{each.dtype.name}."
+                f"{xp.dtype_of(each).name}."
             )
 
 

@@ -1,0 +1,320 @@
+"""Tests of PyTorch's own computation, which tensors on an accelerator use.
+
+    KERAS_BACKEND=torch python -m pytest tests/test_torch.py
+
+TFRANKMETRICS_TORCH=native lets it compute on a CPU, too. The expected values come from
+the same calls with arrays of NumPy.
+"""
+
+import collections
+
+import keras
+import numpy as np
+import pytest
+import torch
+from cases import OWN_METRICS, make_metric
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import tfrankmetrics as tfr
+
+RNG = np.random.default_rng(0)
+LABELS = RNG.integers(-1, 4, (40, 12)).astype("float32")
+LABELS[0], LABELS[1] = -1, 0  # only padding, and nothing relevant
+SCORES = RNG.integers(0, 6, LABELS.shape).astype("float32")
+TEN = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map@10", "mrr@10", "recall@10"]
+TEN += ["precision@1", "precision@5", "precision@10"]
+# Their number of steps depends on values, as the documentation says.
+WITH_LOOPS = {"err", "pfound", "alpha_dcg"}
+SIMULATED = FakeTensorMode()  # one for all tests, which share constants
+VIEWS = {"alias", "detach", "expand", "permute", "select", "slice", "squeeze", "t"}
+VIEWS |= {"_unsafe_view", "transpose", "unbind", "unsqueeze", "view"}
+
+
+@pytest.fixture(autouse=True)
+def native(monkeypatch):
+    monkeypatch.setenv("TFRANKMETRICS_TORCH", "native")
+
+
+class Operations(TorchDispatchMode):
+    """Counts the operations that a device would run."""
+
+    def __init__(self):
+        super().__init__()
+        self.by_name = collections.Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "overloadpacket", function).__name__
+        if name not in VIEWS | {"promote_types"}:
+            self.by_name[name] += 1
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def refuse_reads(monkeypatch):
+    """Makes every read of a tensor by the host an error."""
+
+    def refuse(*_, **__):
+        raise AssertionError("The host reads a tensor.")
+
+    for name in ("item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__"):
+        monkeypatch.setattr(torch.Tensor, name, refuse)
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+
+
+def on_device(data):
+    """Arrays as tensors, also in a dict or a list of arguments."""
+    if isinstance(data, dict):
+        return {name: on_device(each) for name, each in data.items()}
+    return torch.tensor(data) if isinstance(data, np.ndarray) else data
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
+
+
+# Values
+
+
+SPECIAL = SCORES + RNG.integers(0, 2, SCORES.shape) / 4
+SPECIAL[2, 3], SPECIAL[3], SPECIAL[4, :5] = np.nan, -np.inf, -np.inf
+SPECIAL[5, 1] = np.finfo(np.float32).min
+IDS = RNG.integers(-1, 20, (40, 3))
+EXCLUDED = RNG.integers(20, 30, (40, 4))
+CATALOGUE = RNG.integers(0, 20, (40, 30)).astype("float32")
+DATA = {
+    "ties": (LABELS, SCORES, None, "labels"),
+    "special scores": (LABELS, SPECIAL, None, "labels"),
+    "integers": (LABELS.astype("int64"), SCORES.astype("int64"), None, "labels"),
+    "weights": (LABELS, SPECIAL, RNG.random(40), "labels"),
+    "weights of items": (LABELS, SPECIAL, RNG.random(LABELS.shape), "labels"),
+    "mask": (
+        {"labels": LABELS, "mask": RNG.random(LABELS.shape) < 0.7},
+        SCORES,
+        None,
+        "labels",
+    ),
+    "ids": (IDS, np.argsort(CATALOGUE, axis=1)[:, :9], RNG.random(40), "ids"),
+    "one relevant": (np.abs(IDS[:, :1]), CATALOGUE, None, "catalogue"),
+    "exclude": (
+        {"ids": IDS, "relevance": IDS % 4 / 2, "exclude": EXCLUDED},
+        CATALOGUE,
+        None,
+        "catalogue",
+    ),
+}
+
+
+def metrics_for(inputs, **options):
+    for name, declaration in OWN_METRICS.items():
+        types = declaration.types
+        if declaration.has_subtopics or inputs not in declaration.inputs:
+            continue
+        if declaration.reads_items and (inputs == "labels" or "num_items" not in types):
+            continue
+        given = {n: value for n, value in options.items() if n in types}
+        if options["ties"] not in str(types["ties"]):
+            continue
+        for k in (3, None) if declaration.has_cutoff else (None,):
+            cutoff = {"k": k} if declaration.has_cutoff else {}
+            key = f"{name}@{k}"
+            yield declaration.cls(**cutoff, **given, inputs=inputs, name=key)
+
+
+@pytest.mark.filterwarnings("ignore:`judged` requires", "ignore:`exclude` removes")
+@pytest.mark.filterwarnings("ignore:Recommended ids|Relevant and recommended")
+@pytest.mark.parametrize(
+    ("data", "ties"),
+    [
+        (data, ties)
+        for data in DATA
+        for ties in ("expected", "stable", "random", "best", "worst")
+        # With a weight for each item, no order is the best one, which is an error.
+        if data != "weights of items" or ties not in ("best", "worst")
+    ],
+)
+def test_values_are_those_of_numpy(data, ties):
+    y_true, y_pred, weights, inputs = DATA[data]
+    seed = {"seed": 3} if ties == "random" else {}
+    metrics = [*metrics_for(inputs, ties=ties, num_items=30, **seed)]
+    assert len(metrics) > 10
+    of_queries = [each for each in metrics if "gini" not in each.name]
+    of_queries = [each for each in of_queries if "entropy" not in each.name]
+    of_queries = [each for each in of_queries if "coverage@" not in each.name]
+    for per_query, chosen in ((True, of_queries), (False, metrics)):
+        form = {"inputs": inputs, "per_query": per_query}
+        given = map(on_device, (y_true, y_pred))
+        found = tfr.evaluate(*given, chosen, sample_weight=on_device(weights), **form)
+        expected = tfr.evaluate(y_true, y_pred, chosen, sample_weight=weights, **form)
+        assert_same(found, expected)
+
+
+def test_subtopics():
+    labels = np.stack([LABELS, np.where(LABELS < 0, -1, (LABELS + 1) % 3)], axis=2)
+    names = ["alpha_dcg@5", "alpha_dcg", "precision_ia@3"]
+    found = tfr.evaluate(*map(on_device, (labels, SCORES)), names, per_query=True)
+    assert_same(found, tfr.evaluate(labels, SCORES, names, per_query=True))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("options", [{}, {"ties": "stable"}, {"exclude": EXCLUDED}])
+def test_retrieval(dtype, options):
+    queries, candidates = (
+        np.round(RNG.normal(size=(number, 6)) * 2).astype(dtype) for number in (40, 300)
+    )
+    candidates[200:250] = candidates[:50]  # copies, which are tied
+    names = ["ndcg@10", "mrr", "map", "recall@50", "coverage@5", "gini@5"]
+    relevant = np.abs(IDS)
+    sizes = {"batch_size": 16, "chunk_size": 100}
+    vectors = queries, candidates
+    of_torch = [*map(on_device, vectors)]
+    found = tfr.evaluate_retrieval(*of_torch, relevant, names, **options, **sizes)
+    expected = tfr.evaluate_retrieval(*vectors, relevant, names, **options, **sizes)
+    assert_same(found, expected)
+    found, expected = (
+        tfr.retrieve(*each, k=7, **sizes) for each in (of_torch, vectors)
+    )
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+def test_a_score_function_computes_on_the_device():
+    queries, candidates = (RNG.normal(size=(number, 6)) for number in (40, 300))
+    relevant, names = np.abs(IDS), ["ndcg@10", "mrr"]
+
+    def distance(some, others):
+        return -((some[:, None] - others[None]) ** 2).sum(-1)
+
+    given = torch.tensor(queries), torch.tensor(candidates)
+    found = tfr.evaluate_retrieval(*given, relevant, names, score=distance)
+    expected = tfr.evaluate_retrieval(
+        queries, candidates, relevant, names, score=distance
+    )
+    assert_same(found, expected)
+
+
+# Updates
+
+
+def update(metric, *data):
+    metric.update_state(*map(on_device, data))
+    return metric
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n, d in OWN_METRICS.items() if not d.has_subtopics and not d.reads_items],
+)
+def test_an_update_reads_no_tensor(name, refuse_reads):
+    if name in WITH_LOOPS:
+        with pytest.raises(AssertionError, match="reads a tensor"):
+            update(make_metric(name, 10), LABELS, SCORES)
+    else:
+        metric = make_metric(name, 10)
+        update(metric, LABELS, SCORES)
+        update(metric, LABELS, SPECIAL, RNG.random(40))
+
+
+def test_an_update_of_ids_and_of_a_catalogue_reads_no_tensor(refuse_reads):
+    for name in ("ids", "exclude"):
+        y_true, y_pred, weights, inputs = DATA[name]
+        metric = tfr.RankingMetrics(["ndcg@5", "mrr", "recall@5"], inputs=inputs)
+        metric.update_state(*map(on_device, (y_true, y_pred, weights)))
+
+
+@pytest.mark.parametrize("ties", ["expected", "random"])
+def test_an_update_stays_on_a_gpu(ties):
+    """PyTorch simulates a GPU: it checks devices and refuses reads, without values."""
+    with SIMULATED, keras.device("cuda:0"):
+        data = torch.empty(LABELS.shape), torch.empty(LABELS.shape)
+        data = [each.to("cuda") for each in data]
+        metrics = [*metrics_for("labels", ties=ties)]
+        metrics = [
+            each for each in metrics if each.name.split("@")[0] not in WITH_LOOPS
+        ]
+        metric = tfr.RankingMetrics(metrics)
+        for weights in (None, data[0][:, 0], data[0]):
+            metric.update_state(*data, weights)
+        assert {variable.value.device.type for variable in metric.variables} == {"cuda"}
+
+
+def test_number_of_operations():
+    """Each starts a kernel on an accelerator, which takes some 15 microseconds."""
+    metric = update(tfr.RankingMetrics(TEN), LABELS, SPECIAL)  # which makes constants
+    data = [*map(on_device, (LABELS, SPECIAL))]
+    with Operations() as operations:
+        metric.update_state(*data)
+    assert operations.by_name.total() <= 305
+    assert operations.by_name["sort"] == 2  # of the scores, and of the labels
+
+
+def objects():
+    names = [name.split("@") for name in TEN]
+    return [make_metric(name, int(k), name=f"{name}_{k}") for name, k in names]
+
+
+def model(metrics):
+    dense = keras.layers.Dense(1, kernel_initializer="ones", use_bias=False)
+    layers = [keras.Input((12, 2)), dense, keras.layers.Reshape((12,))]
+    model = keras.Sequential(layers)
+    model.compile("sgd", "mse", metrics=metrics)
+    return model
+
+
+def test_the_metrics_of_a_model_rank_once():
+    x = np.round(RNG.normal(size=(40, 12, 2))).astype("float32")
+    separate, together = model(objects()), model([tfr.RankingMetrics(TEN)])
+    for each in (separate, together):
+        each.fit(x, LABELS, batch_size=10, verbose=0)
+    expected = together.evaluate(x, LABELS, verbose=0, return_dict=True)
+    with Operations() as operations:
+        found = separate.test_on_batch(x, LABELS, return_dict=True)
+    assert operations.by_name["sort"] == 2
+    for name in TEN:
+        assert found[name.replace("@", "_")] == pytest.approx(expected[name], rel=1e-6)
+
+
+def test_results_of_an_earlier_step_are_not_used():
+    """A program may write new data to the same tensors."""
+    labels, scores = on_device(LABELS), on_device(SCORES)
+    first, second = tfr.NDCG(), tfr.NDCG()
+    first.update_state(labels, scores)
+    scores.data.mul_(-1)  # which does not count as a change
+    second.update_state(labels, scores)
+    assert float(second.result()) == pytest.approx(
+        tfr.evaluate(LABELS, -SCORES, ["ndcg"])["ndcg"], rel=1e-6
+    )
+
+
+def test_invalid_values_are_found_by_the_result():
+    metric = tfr.NDCG(inputs="catalogue", name="found")
+    update(metric, np.array([40]), CATALOGUE[:1])
+    with pytest.warns(tfr.RankingWarning, match="an id outside of the catalogue"):
+        assert np.isnan(float(metric.result()))
+    with pytest.raises(ValueError, match="must be of the same shape"):
+        update(tfr.NDCG(), LABELS[:, 1:], SCORES)
+
+
+def test_states_add_up_exactly():
+    metric = tfr.MeanReciprocalRank()
+    for _ in range(300):
+        update(metric, LABELS, SPECIAL, RNG.random(40) * 1e6)
+    expected = float(metric.result())
+    other = tfr.MeanReciprocalRank()
+    other.merge_state([metric])
+    assert float(other.result()) == expected
+    clone = tfr.MeanReciprocalRank()
+    for variable, state in zip(clone.variables, metric.variables, strict=True):
+        variable.assign(state)
+    assert float(clone.result()) == expected
+
+
+def test_numpy_computes_on_a_cpu(monkeypatch):
+    monkeypatch.delenv("TFRANKMETRICS_TORCH")
+    metric, data = tfr.RankingMetrics(TEN), [*map(on_device, (LABELS, SCORES))]
+    with Operations() as operations:
+        metric.update_state(*data)
+        tfr.evaluate(*data, TEN)
+    assert operations.by_name["sort"] == 0

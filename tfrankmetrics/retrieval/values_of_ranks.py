@@ -1,0 +1,110 @@
+"""The values of metrics from the counts of relevant items among all candidates."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping
+
+import numpy as np
+
+from tfrankmetrics.compute.calls import call_compiled
+from tfrankmetrics.compute.values import (
+    ELEMENTS_AT_A_TIME,
+    parts_of,
+    values_and_weights,
+)
+from tfrankmetrics.inputs.lists import CountedLists
+from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.ranking.counts import RankCounts
+from tfrankmetrics.retrieval.all_candidates import Order, Ranks
+from tfrankmetrics.retrieval.candidates import RelevantItems
+
+
+def values_of_ranks(
+    named: Mapping[str, Measure],
+    items: RelevantItems,
+    ranks: Ranks,
+    query_weights: np.ndarray | None,
+    num_candidates: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values and weights of all queries, `[metrics, B]`."""
+    values, weights = np.zeros((2, len(named), len(items.ids)))
+    groups = collections.defaultdict(list)
+    for number, measure in enumerate(named.values()):
+        groups[Order.of(measure)].append(number)
+    measures, num_relevant = [*named.values()], items.ids.shape[1]
+    is_missed = items.is_valid & ~items.is_ranked & (items.relevance > 0)
+    num_items = num_candidates - items.num_excluded + is_missed.sum(axis=1)
+    for order, numbers in groups.items():
+        chosen = tuple(measures[number] for number in numbers)
+        cutoffs = [measure.k for measure in chosen]
+        down_to, lengths = None, np.full(len(num_items), num_relevant)
+        if None in cutoffs:  # then formulas also read the ranks of `_some_ranks`
+            down_to = min(num_candidates, max(num_relevant, *(k or 0 for k in cutoffs)))
+            lengths += down_to + np.where(ranks.retrieved, ranks.tied, 0).sum(axis=1)
+        by_length = np.argsort(lengths, kind="stable")
+        for part in parts_of(by_length, lengths, ELEMENTS_AT_A_TIME):
+            retrieved = ranks.retrieved[part]
+            counts = RankCounts(
+                ranks.above[part],
+                ranks.tied[part],
+                # Exact ties have no order, and do not read these.
+                ranks.tied_before.get(order, ranks.tied)[part],
+            )
+            some_ranks = np.zeros((len(part), 0))
+            if down_to is not None:
+                some_ranks = _some_ranks(counts, retrieved, down_to, num_candidates)
+            lists = CountedLists(
+                relevance=items.relevance[part],
+                valid=items.is_valid[part],
+                retrieved=retrieved,
+                above=counts.above,
+                tied=counts.tied,
+                tied_before=counts.tied_before,
+                num_retrieved=ranks.num_retrieved[part],
+                list_sizes=num_items[part],
+                some_ranks=some_ranks,
+                num_candidates=num_candidates,
+                query_weights=None if query_weights is None else query_weights[part],
+            )
+            where = np.ix_(numbers, part)
+            found = call_compiled(values_and_weights, chosen, lists, 0)
+            values[where], weights[where] = found
+    return values, weights
+
+
+def _some_ranks(
+    counts: RankCounts, retrieved: np.ndarray, down_to: int, num_candidates: int
+) -> np.ndarray:
+    """The first ranks, and those of relevant items below, ascending, `[B, D]`.
+
+    The ranks of a group of ties are complete. For example, down to rank 2, with two
+    relevant items that have 4 and 8 items above them, of which the second is tied with
+    one more item: 1, 2, 5, 9, 10. Short rows are padded with the rank
+    `num_candidates` + 1, which has no item.
+    """
+    above = np.where(retrieved, counts.above, num_candidates)
+    order = np.argsort(above, axis=1, kind="stable")
+    starts, tied, is_group = (
+        np.take_along_axis(each, order, axis=1)
+        for each in (above, counts.tied, retrieved)
+    )
+    is_group[:, 1:] &= starts[:, 1:] != starts[:, :-1]
+    ends = starts + tied
+    starts = np.maximum(starts, down_to)
+    sizes = np.where(is_group, np.maximum(ends - starts, 0), 0)
+    lengths = sizes.sum(axis=1)
+    ranks = np.full(
+        (len(sizes), down_to + lengths.max(initial=0)), num_candidates + 1.0
+    )
+    ranks[:, :down_to] = np.arange(1, down_to + 1)
+    below = np.repeat(starts, sizes.ravel()) + _counting_up(sizes.ravel()) + 1
+    rows = np.repeat(np.arange(len(sizes)), lengths)
+    ranks[rows, down_to + _counting_up(lengths)] = below
+    return ranks
+
+
+def _counting_up(lengths: np.ndarray) -> np.ndarray:
+    """The numbers 0 ... n - 1 for each length n, one after another."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
