@@ -173,10 +173,10 @@ class Run:
             session.items[:] = [items[name] for name in self.chosen if name in items]
 
     def pytest_runtest_protocol(self, item, nextitem):
-        from tfrankmetrics.compute import graph_calls
+        from tfrankmetrics.compute import calls
 
         if self.chosen is None:
-            graph_calls._calls.cache_clear()  # each test traces its own graphs
+            calls._tensor_calls.cache_clear()  # each test traces its own graphs
             self.current = item.nodeid
             sys.setprofile(self.note)
 

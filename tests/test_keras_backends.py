@@ -283,6 +283,26 @@ class TestJax:
             exact = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=theirs)
             assert found == pytest.approx(exact, rel=1e-12)
 
+    def test_transformations_of_an_update(self):
+        """Eager code, in which only the transformed arrays have no values."""
+        import jax
+
+        metric = tfr.RankingMetrics(["ndcg", "mrr"])
+        variables = [variable.value for variable in metric.variables]
+
+        def value(labels, scores):
+            updated = metric.stateless_update_state(variables, labels, scores)
+            return metric.stateless_result(updated)["ndcg"]
+
+        labels, scores = LABELS[:2, np.newaxis], SCORES[:2, np.newaxis]
+        pairs = zip(labels, scores, strict=True)
+        expected = [tfr.evaluate(*pair, ["ndcg"])["ndcg"] for pair in pairs]
+        assert jax.vmap(value)(labels, scores).tolist() == close(expected)
+        assert jax.pmap(value)(labels, scores).tolist() == close(expected)
+        # A metric is constant where no two items change places.
+        gradient = jax.grad(value, argnums=1)(LABELS, SCORES)
+        assert not np.asarray(gradient).any()
+
     @pytest.mark.parametrize("is_sharded", [False, True])
     def test_several_devices(self, is_sharded):
         import jax

@@ -7,6 +7,10 @@ To add a convention, add an entry with a value for each option of each metric th
 covers, and its name to `ConventionName` in `options.py`. Run `make tables`. Run the
 tool itself in `validation/tools.py`, and name it in `docs/conventions.md`, in the rows
 of the values that it returns.
+
+"trec_eval" means more than options. For it, `evaluate_run`, `explain_run` and
+`beam.EvaluateRun` also round the scores of a run to float32 and order tied items by
+their ids, and the command leaves out queries without predictions. They read its name.
 """
 
 from __future__ import annotations

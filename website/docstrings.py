@@ -17,8 +17,8 @@ PATHS = {
     "Options": "options.Options",
     "Mean": "comparison.estimates.Mean",
     "Difference": "comparison.estimates.Difference",
-    "Decision": "comparison.estimates.Decision",
-    "QueryTable": "comparison.chosen_queries.QueryTable",
+    "Decision": "comparison.gate.Decision",
+    "QueryTable": "comparison.query_tables.QueryTable",
 }
 NAME = re.compile(r"`(?:tfrankmetrics\.)?(\w+)`")
 TYPED_RETURN = re.compile(r"^ *Returns:\n[^\n]*: ", re.MULTILINE)

@@ -51,6 +51,10 @@ round, floor, ceil = torch.round, torch.floor, torch.ceil
 exp, log, log1p, tanh = torch.exp, torch.log, torch.log1p, torch.tanh
 bitwise_xor = torch.bitwise_xor
 
+# Along an axis: PyTorch accepts `axis` and `keepdims`, as NumPy does
+sum, mean, any, all = torch.sum, torch.mean, torch.any, torch.all
+squeeze, unstack = torch.squeeze, torch.unbind
+
 # Products and shapes
 matmul, broadcast_to, tile = torch.matmul, torch.broadcast_to, torch.tile
 
@@ -122,26 +126,13 @@ def isfinite(values: torch.Tensor) -> torch.Tensor:
     return values.abs() < np.inf
 
 
-def equal(x: Any, y: Any) -> torch.Tensor:
-    """Whether they are equal."""
-    x, y = _operands(x, y)
-    return torch.eq(x, y) if isinstance(x, torch.Tensor) else torch.eq(y, x)
+def _of_both(function: Callable) -> Callable[[Any, Any], torch.Tensor]:
+    """A function of two operands, which need not be tensors."""
+    return lambda x, y: function(*_tensors(x, y))
 
 
-def not_equal(x: Any, y: Any) -> torch.Tensor:
-    """Whether they differ."""
-    x, y = _operands(x, y)
-    return torch.ne(x, y) if isinstance(x, torch.Tensor) else torch.ne(y, x)
-
-
-def minimum(x: Any, y: Any) -> torch.Tensor:
-    """The smaller one; NaN if one is NaN."""
-    return torch.minimum(*_tensors(x, y))
-
-
-def maximum(x: Any, y: Any) -> torch.Tensor:
-    """The larger one; NaN if one is NaN."""
-    return torch.maximum(*_tensors(x, y))
+equal, not_equal = _of_both(torch.eq), _of_both(torch.ne)
+minimum, maximum = _of_both(torch.minimum), _of_both(torch.maximum)
 
 
 def clip(values: torch.Tensor, low: Any, high: Any) -> torch.Tensor:
@@ -181,26 +172,6 @@ def bitcast(values: torch.Tensor, dtype: Any) -> torch.Tensor:
     """The same bits; of int64, the lower 32 bits."""
     assert np.dtype(dtype) == np.int32
     return values.to(torch.int32)
-
-
-def sum(values: torch.Tensor, axis: Any = None, keepdims: bool = False) -> Any:
-    """The sum."""
-    return torch.sum(values, dim=axis, keepdim=keepdims)
-
-
-def mean(values: torch.Tensor, axis: Any = None) -> torch.Tensor:
-    """The mean."""
-    return torch.mean(values, dim=axis)
-
-
-def any(values: torch.Tensor, axis: Any = None, keepdims: bool = False) -> Any:
-    """Whether any is True."""
-    return torch.any(values, dim=axis, keepdim=keepdims)
-
-
-def all(values: torch.Tensor, axis: Any = None, keepdims: bool = False) -> Any:
-    """Whether all are True."""
-    return torch.all(values, dim=axis, keepdim=keepdims)
 
 
 def max(values: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
@@ -375,11 +346,6 @@ def reshape(values: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
     return torch.reshape(values, tuple(sizes))
 
 
-def squeeze(values: torch.Tensor, axis: int) -> torch.Tensor:
-    """The values without an axis of size 1."""
-    return torch.squeeze(values, dim=axis)
-
-
 def concat(parts: Sequence[Any], axis: int = 0, like: Any = None) -> torch.Tensor:
     """The parts, one after the other."""
     like = parts if like is None else like
@@ -390,11 +356,6 @@ def stack(parts: Sequence[Any], axis: int = 0, like: Any = None) -> torch.Tensor
     """The parts along a new axis."""
     like = parts if like is None else like
     return torch.stack([asarray(part, like=like) for part in parts], dim=axis)
-
-
-def unstack(values: torch.Tensor, axis: int = 0) -> list[torch.Tensor]:
-    """The parts along an axis, without it."""
-    return [*torch.unbind(values, dim=axis)]
 
 
 def pad(values: torch.Tensor, widths: Any, constant_values: Any = 0) -> torch.Tensor:

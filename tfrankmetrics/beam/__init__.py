@@ -27,7 +27,7 @@ from tfrankmetrics.beam.combiners import (
     TableCombiner,
 )
 from tfrankmetrics.beam.row_values import Columns, names_of_slices, require_names
-from tfrankmetrics.compute.workers import require_no_order
+from tfrankmetrics.compute.workers import require_support_of_beam
 from tfrankmetrics.evaluation.evaluate_run import (
     MissingQueries,
     Policies,
@@ -259,7 +259,7 @@ def _named(
     """The metrics by their columns in the result; none may need an order of rows."""
     request = read_request(metrics, options, separator=separator)
     require_relevance(request.named, "Apache Beam")
-    require_no_order(request.named)
+    require_support_of_beam(request.named)
     columns = [*request.named, NUM_QUERIES, *by, *[OVERALL] * bool(by)]
     if taken := sorted({name for name in columns if columns.count(name) > 1}):
         raise ValueError(

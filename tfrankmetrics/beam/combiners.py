@@ -112,7 +112,7 @@ class TableCombiner(Combiner, beam.CombineFn):
                 f"{', '.join(sorted(accumulator.kinds))}. Convert them to text."
             )
         try:
-            self._require_valid(accumulator)
+            self._report_mistakes(accumulator)
         except ValueError as error:
             if not self._has_windows:
                 raise
@@ -131,8 +131,8 @@ class TableCombiner(Combiner, beam.CombineFn):
         """The included queries, and values and weights of each, `[metrics, B]`."""
         raise NotImplementedError
 
-    def _require_valid(self, accumulator: Accumulator) -> None:
-        """Raises ValueError for a mistake that only all data together show."""
+    def _report_mistakes(self, accumulator: Accumulator) -> None:
+        """Raises errors, and warns, for mistakes that only all data together show."""
         raise NotImplementedError
 
     def _row(self, key: tuple, sums: Sums, is_whole: bool) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class RowsCombiner(TableCombiner):
         queries = Queries(_canonical(columns), np.cumsum(lengths) - lengths, lengths)
         return waiting, *_in_fixed_widths(self.named, queries, columns, True)
 
-    def _require_valid(self, accumulator: Accumulator) -> None:
+    def _report_mistakes(self, accumulator: Accumulator) -> None:
         warn_of(accumulator.facts, Asked(self.rules))
         refuse_signed_labels(accumulator.facts, "drop these rows")
 
@@ -261,7 +261,7 @@ class RunCombiner(TableCombiner):
             values, weights = values[:, counted], weights[:, counted]
         return queries, values, weights
 
-    def _require_valid(self, accumulator: Accumulator) -> None:
+    def _report_mistakes(self, accumulator: Accumulator) -> None:
         numbers = {name: accumulator.counts[name] for name in RunCounts._fields}
         missing_queries = self._policies.missing_queries
         counts = RunCounts(**{**numbers, "missing_queries": missing_queries})

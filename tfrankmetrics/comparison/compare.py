@@ -18,10 +18,10 @@ from tfrankmetrics.columns.slices import (
     slices_of,
     values_by_id,
 )
-from tfrankmetrics.comparison.chosen_queries import PerQuery
 from tfrankmetrics.comparison.comparison import Comparison
 from tfrankmetrics.comparison.estimates import Difference, Mean
 from tfrankmetrics.comparison.models import Model, paired, read_models, samples_of
+from tfrankmetrics.comparison.query_tables import PerQuery
 from tfrankmetrics.comparison.significance import (
     Sample,
     adjusted,

@@ -6,18 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from tfrankmetrics.comparison.chosen_queries import PerQuery, QueryTable
-from tfrankmetrics.comparison.estimates import (
-    SIGNIFICANT,
+from tfrankmetrics.comparison.estimates import SIGNIFICANT, Difference, Mean
+from tfrankmetrics.comparison.gate import (
     Decision,
-    Difference,
-    Mean,
     Policy,
     check_policy,
     decide,
     slices_to_decide,
 )
 from tfrankmetrics.comparison.plots import Row, plot_gains, plot_intervals
+from tfrankmetrics.comparison.query_tables import PerQuery, QueryTable
 from tfrankmetrics.results.text_tables import (
     Cell,
     Table,

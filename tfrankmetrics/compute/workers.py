@@ -170,7 +170,7 @@ def means_of_sums(sums: Sums) -> list[float]:
     return [value / weight if weight else math.nan for value, weight in pairs]
 
 
-def require_no_order(measures: Mapping[str, Measure]) -> None:
+def require_support_of_beam(measures: Mapping[str, Measure]) -> None:
     """Raises ValueError for metrics that need an order of queries, or subtopics."""
     for measure in measures.values():
         if measure.declaration.has_subtopics:

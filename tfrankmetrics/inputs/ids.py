@@ -236,9 +236,15 @@ class IdNumbers:
 
 
 def as_integer_ids(
-    y_true: Any, y_pred: Any, numbers: IdNumbers | None = None
+    y_true: Any,
+    y_pred: Any,
+    numbers: IdNumbers | None = None,
+    names: str = "Relevant and recommended ids",
 ) -> tuple[Any, Any]:
-    """Replaces ids that are not integers, such as strings, by numbers."""
+    """Replaces ids that are not integers, such as strings, by numbers.
+
+    `names` states in an error what both are.
+    """
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
         return y_true, y_pred  # an error that `from_dict` raises
@@ -250,8 +256,8 @@ def as_integer_ids(
     kinds = [kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None]
     if len({*kinds}) > 1:
         raise ValueError(
-            "Relevant and recommended ids must have the same type, or none match. "
-            f"Received: {' and '.join(kind.__name__ for kind in kinds)}."
+            f"{names} must have the same type, or none match. Received: "
+            f"{' and '.join(kind.__name__ for kind in kinds)}."
         )
     if not {*kinds} <= {int}:
         numbers = IdNumbers() if numbers is None else numbers

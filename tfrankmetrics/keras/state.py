@@ -40,12 +40,14 @@ else:
 class StatefulMetric(KerasMetric):
     """A Keras metric whose state is the sums of some measures: a base of all metrics.
 
-    The state is one float64 array, with a row `[2]` for each measure: the sums of
-    weight * value and of weight. In float64 it stays exact to 1e-8 over 10^8 single
-    updates, where float32 is 1% off after 10^6. A row for the number of queries and
-    rows for evidence of mistakes may follow; they are rows because TFMA adds up the
-    state of a Keras 2 metric as one array. Because the state is additive, the states of
-    replicas and workers add up to the state of one device.
+    The state is one array, with a row `[2]` for each measure: the sums of weight *
+    value and of weight. In float64 it stays exact to 1e-8 over 10^8 single updates,
+    where float32 is 1% off after 10^6; JAX and PyTorch hold each number in three of
+    float32 (see `other_variables.py`). A row for the number of queries and rows for
+    evidence of mistakes may follow; they are rows because TFMA adds up the state of a
+    Keras 2 metric as one array. With ties="random", a second variable counts the
+    queries. Because the state is additive, the states of replicas and workers, which
+    Keras sums up by default, are the state of one device.
     """
 
     _written_class: ClassVar[type[Any]]  # the class in the code
@@ -157,7 +159,8 @@ class StatefulMetric(KerasMetric):
         require_data_in_order(self._measures)
         # Values are unknown in a graph, and to read them from an accelerator would take
         # time. Then the result is NaN instead of an error, which is less informative.
-        reads_values = not (variables.is_tracing() or library == "torch")
+        is_tracing = variables.is_tracing(*lists.arrays.values())
+        reads_values = not (is_tracing or library == "torch")
         first_query, some = 0, lists
         if reads_values:
             lists.require_positions()

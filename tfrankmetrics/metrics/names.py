@@ -141,7 +141,7 @@ def named_measures(
     check_option("metrics", "separator", separator, Separator)
     data = input_format() if data is None else data
     options = {name: value for name, value in options.items() if value is not None}
-    _check_names(options)
+    _check_names_of_options(options)
     unused = set(options)
     named: dict[str, Measure] = {}
     for metric in metrics:
@@ -192,7 +192,7 @@ def _measure_of_object(metric: Any, data: InputFormat) -> Measure:
     return measure
 
 
-def _check_names(options: Mapping[str, Any]) -> None:
+def _check_names_of_options(options: Mapping[str, Any]) -> None:
     """Raises an error for an unknown option, or one that only metric objects take."""
     if "denominator" in options:
         raise ValueError(
@@ -206,11 +206,11 @@ def _check_names(options: Mapping[str, Any]) -> None:
         if name not in known:
             raise UnknownOptionError(
                 "A keyword must be an argument of the function or an option of a "
-                f"metric. Received: {shortened(name)}.{_hint_for(name, known)}"
+                f"metric. Received: {shortened(name)}.{_hint_for_option(name, known)}"
             )
 
 
-def _hint_for(name: str, known: Iterable[str]) -> str:
+def _hint_for_option(name: str, known: Iterable[str]) -> str:
     """A hint at the intention of a user who passed an unknown keyword."""
     if name in ("k", "top_k", "topk", "topn", "cutoff"):
         return " Write the cutoff in the name of a metric, as in 'ndcg@10'."

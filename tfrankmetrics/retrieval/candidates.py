@@ -290,7 +290,8 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
     """
     if candidate_ids is None:
         return as_ids(name, data, library="numpy")
-    integers, numbers = as_integer_ids(data, candidate_ids)
+    names = f"{name} and `candidate_ids`"
+    integers, numbers = as_integer_ids(data, candidate_ids, names=names)
     given = as_ids(name, integers, library="numpy")
     numbers = as_ids("`candidate_ids`", numbers, library="numpy").tensor
     if numbers.ndim != 1:

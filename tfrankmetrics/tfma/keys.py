@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.compute.workers import require_no_order
+from tfrankmetrics.compute.workers import require_support_of_beam
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.metrics.measure import (
     Measure,
@@ -65,7 +65,7 @@ def measures_by_key(config: str) -> dict[str, Measure]:
     require_values_by_query(named)
     if data.inputs == "labels":  # whose items have no ids in TFMA
         require_relevance(named, "TensorFlow Model Analysis with inputs='labels'")
-    require_no_order(named)
+    require_support_of_beam(named)
     for measure in named.values():
         if measure.declaration.unjudged == "keep":
             raise ValueError(
