@@ -37,10 +37,9 @@ _DTYPES = {
         *("uint8", "uint16", "uint32", "uint64"),
         *("float16", "float32", "float64", "complex64", "complex128"),
     )
+    if hasattr(torch, name)  # PyTorch 2.3 has added the wider unsigned integers
 }
 _OF_NUMPY = {of_torch: of_numpy for of_numpy, of_torch in _DTYPES.items()}
-# NumPy has no such dtype. What depends on it is only that it is a short float.
-_OF_NUMPY[torch.bfloat16] = np.dtype(np.float16)
 _DTYPES[np.dtype(np.uint32)] = torch.int64
 
 exact = torch.no_grad  # the context in which these operations run
@@ -447,8 +446,8 @@ def has_shape(values: torch.Tensor, sizes: Sequence[int | None]) -> bool:
 
 
 def dtype_of(values: torch.Tensor) -> np.dtype:
-    """The dtype of NumPy."""
-    return _OF_NUMPY[values.dtype]
+    """The dtype of NumPy, which lacks bfloat16 and shorter floats: float16 for these."""
+    return _OF_NUMPY.get(values.dtype, np.dtype(np.float16))
 
 
 def is_floating(values: torch.Tensor) -> bool:
