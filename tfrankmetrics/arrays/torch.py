@@ -446,7 +446,7 @@ def has_shape(values: torch.Tensor, sizes: Sequence[int | None]) -> bool:
 
 
 def dtype_of(values: torch.Tensor) -> np.dtype:
-    """The dtype of NumPy, which lacks bfloat16 and shorter floats: float16 for these."""
+    """The dtype of NumPy; float16 for a short float that NumPy lacks."""
     return _OF_NUMPY.get(values.dtype, np.dtype(np.float16))
 
 
