@@ -110,7 +110,7 @@ def worker(index, ports):
     os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     assert strategy.num_replicas_in_sync == 2
-    return custom_loop(strategy, 4)  # the last batch gives one worker nothing
+    return custom_loop(strategy, 4)  # the last batch is empty on one worker
 
 
 def parameter_server(ports):

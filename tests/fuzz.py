@@ -247,7 +247,7 @@ def check_errors(rng, setting, metrics, lists):
 
 
 def check_lists(rng, counts, *, queries=QUERIES, batches=BATCHES, ways=WAYS):
-    """Checks random lists in one setting, some of them in a batch of their own."""
+    """Checks random lists in one setting, some of them in a separate batch."""
     setting = Setting.draw(rng)
     metrics = draw_metrics(rng, setting)
     for _ in range(batches):

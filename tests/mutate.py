@@ -193,7 +193,7 @@ class Run:
 
 
 def run_tests(files, mutant=None, chosen=None):
-    """Runs tests, with a mutant in place of its module."""
+    """Runs tests with a mutant instead of the original module."""
     import pytest
 
     get_code = importlib.machinery.SourceFileLoader.get_code

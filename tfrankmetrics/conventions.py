@@ -10,7 +10,8 @@ of the values that it returns.
 
 "trec_eval" means more than options. For it, `evaluate_run`, `explain_run` and
 `beam.EvaluateRun` also round the scores of a run to float32 and order tied items by
-their ids, and the command leaves out queries without predictions. They read its name.
+their ids, and the command leaves out queries without predictions. All four compare the
+name of the convention.
 """
 
 from __future__ import annotations

@@ -20,10 +20,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from tfrankmetrics.arrays.numpy import known_size, limits, shape
+from tfrankmetrics.arrays.numpy import (
+    fold,
+    has_shape,
+    known_size,
+    limits,
+    shape,
+    while_loop,
+)
 
-# The same as those of NumPy, which read the shape and the dtype only.
-__all__ = ["known_size", "shape"]
+# The same as those of NumPy, which read the shape only, or call functions in a loop.
+__all__ = ["fold", "has_shape", "known_size", "shape", "while_loop"]
 
 # Operations that create a tensor, on the device of the argument `like`.
 CREATING = {"arange", "asarray", "astype", "concat", "full", "ones", "stack", "zeros"}
@@ -108,8 +115,11 @@ def _operands(*values: Any) -> list[Any]:
     ]
 
 
-def _tensors(x: Any, y: Any) -> list[torch.Tensor]:
-    """Two operands as tensors of one dtype: float64 for a float among integers."""
+def _tensors(x: Any, y: Any, like: Any = None) -> list[torch.Tensor]:
+    """Two operands as tensors of one dtype: float64 for a float among integers.
+
+    They are on the device of one of them, or of `like` if both are numbers.
+    """
     x, y = _operands(x, y)
     dtypes = [each.dtype for each in (x, y) if isinstance(each, torch.Tensor)]
     is_float = isinstance(x, float) or isinstance(y, float)
@@ -117,7 +127,7 @@ def _tensors(x: Any, y: Any) -> list[torch.Tensor]:
         dtype = torch.float64
     else:
         dtype = functools.reduce(torch.promote_types, dtypes) if dtypes else None
-    return [asarray(each, dtype, like=(x, y)) for each in (x, y)]
+    return [asarray(each, dtype, like=(x, y, like)) for each in (x, y)]
 
 
 def isfinite(values: torch.Tensor) -> torch.Tensor:
@@ -141,12 +151,10 @@ def clip(values: torch.Tensor, low: Any, high: Any) -> torch.Tensor:
 
 def where(which: torch.Tensor, x: Any, y: Any) -> torch.Tensor:
     """One of two."""
-    return torch.where(which, *(each.to(which.device) for each in _tensors(x, y)))
+    return torch.where(which, *_tensors(x, y, like=which))
 
 
-def select(which: torch.Tensor, values: torch.Tensor, otherwise: Any) -> torch.Tensor:
-    """Values or a number."""
-    return where(which, values, otherwise)
+select = where  # a number takes the dtype of the other operand
 
 
 def divide_no_nan(x: Any, y: Any) -> torch.Tensor:
@@ -193,7 +201,7 @@ def _extreme(
     axes = [*range(values.ndim)] if axis is None else [axis]
     if builtins.any(values.shape[each] == 0 for each in axes):
         sizes = [1 if i in axes else size for i, size in enumerate(values.shape)]
-        values = torch.full_like(values[:0], of_nothing).new_full(sizes, of_nothing)
+        values = values.new_full(sizes, of_nothing)
     return function(values, dim=axes, keepdim=keepdims)
 
 
@@ -406,21 +414,6 @@ def cond(condition: Any, if_true: Callable, if_false: Callable, name: str = "") 
     return if_false()
 
 
-def while_loop(condition: Callable, body: Callable, variables: Sequence) -> Any:
-    """The last variables. It waits for the device in each step."""
-    while condition(*variables):
-        variables = body(*variables)
-    return variables
-
-
-def fold(function: Callable, number: int, initial: Any) -> Any:
-    """The last result."""
-    result = initial
-    for i in range(number):
-        result = function(result, i)
-    return result
-
-
 def unfold(
     step: Callable, state: tuple, number: Any, depth: int, like_row: torch.Tensor
 ) -> torch.Tensor:
@@ -436,13 +429,6 @@ def unfold(
 def size(values: torch.Tensor) -> int:
     """The number of elements."""
     return values.numel()
-
-
-def has_shape(values: torch.Tensor, sizes: Sequence[int | None]) -> bool:
-    """Whether the sizes are these."""
-    return len(sizes) == values.ndim and builtins.all(
-        size in (None, n) for size, n in zip(sizes, values.shape, strict=True)
-    )
 
 
 def dtype_of(values: torch.Tensor) -> np.dtype:

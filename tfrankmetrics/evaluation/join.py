@@ -141,7 +141,7 @@ def join_tables(
 ) -> Join:
     """Reads, checks and joins two tables, with scores in the precision of trec_eval.
 
-    Each is a frame or a dict, and the arguments are those of `evaluate_run`.
+    Both are frames or dicts. `evaluate_run` describes the other arguments.
 
     Raises:
         ValueError: A value is wrong, `match_pairs` raises it, or no query is in both.

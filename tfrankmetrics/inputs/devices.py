@@ -51,7 +51,7 @@ def on_one_device(*arguments: Any) -> list[Any]:
 
 
 def on_its_device(array: Any) -> Any:
-    """A tensor of PyTorch that stays on its device; others as arrays of NumPy."""
+    """A tensor on its device, if PyTorch computes it; others as arrays of NumPy."""
     if _tensor_on_device([array]) is None:
         return from_pytorch(array)
     tensor = array.detach()

@@ -1,6 +1,6 @@
 """The lists of queries that every input format is read to.
 
-`CountedLists` are those of a catalogue of any size, known by counts.
+`CountedLists` hold counts instead of scores, for a catalogue of any size.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class StatefulMetric(KerasMetric):
             number = xp.astype(lists.num_queries, xp.float64, like=first_query)
             number = xp.full([], number, like=first_query)
             variables.add(self._queries_seen, number)
-        if variables.is_tracing():
+        if is_tracing:
             sums = self._update(self._measures, lists, first_query)
         else:
             sums = call_compiled(self._update, self._measures, lists, first_query)

@@ -8,6 +8,7 @@ one graph.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -86,17 +87,20 @@ def rank_by_score(
         groups = ties.groups_of(keys, sorted_keys, judged_of if is_cut else None)
         return items_at(order), groups
 
-    without = _no_groups(order, retrieved if is_cut else None)
-    ranked, groups = xp.cond(may_exist, find, lambda: (ranked, without))
+    last_items = retrieved if is_cut else None
+    skip = functools.partial(_without_groups, ranked, order, last_items)
+    ranked, groups = xp.cond(may_exist, find, skip)
     return ranked, TiesOfBatch(may_exist, groups)
 
 
-def _no_groups(order: Array, last_items: Array | None) -> TieGroups:
-    """Arrays in the form of groups, which are never read."""
+def _without_groups(
+    ranked: Items, order: Array, last_items: Array | None
+) -> tuple[Items, TieGroups]:
+    """The items, and arrays in the form of groups, which are never read."""
     last_size = None
     if last_items is not None:
         last_size = xp.zeros(xp.shape(order)[:1], xp.float64, like=order)
-    return TieGroups(order, order, last_items, last_size)
+    return ranked, TieGroups(order, order, last_items, last_size)
 
 
 def _order_of_ties(
