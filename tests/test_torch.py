@@ -2,11 +2,12 @@
 
     KERAS_BACKEND=torch python -m pytest tests/test_torch.py
 
-TFRANKMETRICS_TORCH=native lets it compute on a CPU, too. The expected values come from
-the same calls with arrays of NumPy.
+They run on a GPU if PyTorch finds one. Otherwise, TFRANKMETRICS_TORCH=native lets it
+compute on the CPU. The expected values come from the same calls with arrays of NumPy.
 """
 
 import collections
+import contextlib
 
 import keras
 import numpy as np
@@ -18,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import tfrankmetrics as tfr
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(-1, 4, (40, 12)).astype("float32")
 LABELS[0], LABELS[1] = -1, 0  # a list of padding, and one without a relevant item
@@ -50,23 +52,34 @@ class Operations(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-@pytest.fixture
-def refuse_reads(monkeypatch):
+@contextlib.contextmanager
+def without_reads():
     """Makes every read of a tensor by the host an error."""
 
     def refuse(*_, **__):
-        raise AssertionError("The host reads a tensor.")
+        raise RuntimeError("The host reads a tensor.")
 
-    for name in ("item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__"):
-        monkeypatch.setattr(torch.Tensor, name, refuse)
-    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+    names = ["item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__"]
+    names.append("__array__")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            patch.setattr(torch.Tensor, name, refuse)
+        if DEVICE == "cuda":
+            torch.cuda.set_sync_debug_mode("error")
+        try:
+            yield
+        finally:
+            if DEVICE == "cuda":
+                torch.cuda.set_sync_debug_mode("default")
 
 
 def on_device(data):
     """Arrays as tensors, also in a dict or a list of arguments."""
+    if isinstance(data, list):
+        return [*map(on_device, data)]
     if isinstance(data, dict):
         return {name: on_device(each) for name, each in data.items()}
-    return torch.tensor(data) if isinstance(data, np.ndarray) else data
+    return torch.tensor(data, device=DEVICE) if isinstance(data, np.ndarray) else data
 
 
 def assert_same(found, expected):
@@ -185,7 +198,7 @@ def test_a_score_function_computes_on_the_device():
     def distance(some, others):
         return -((some[:, None] - others[None]) ** 2).sum(-1)
 
-    given = torch.tensor(queries), torch.tensor(candidates)
+    given = on_device(queries), on_device(candidates)
     found = tfr.evaluate_retrieval(*given, relevant, names, score=distance)
     expected = tfr.evaluate_retrieval(
         queries, candidates, relevant, names, score=distance
@@ -205,23 +218,30 @@ def update(metric, *data):
     "name",
     [n for n, d in OWN_METRICS.items() if not d.has_subtopics and not d.reads_items],
 )
-def test_an_update_reads_no_tensor(name, refuse_reads):
+def test_an_update_reads_no_tensor(name):
+    metric = make_metric(name, 10)
+    lists = on_device([LABELS, SCORES])
     if name in WITH_LOOPS:
-        with pytest.raises(AssertionError, match="reads a tensor"):
-            update(make_metric(name, 10), LABELS, SCORES)
-    else:
-        metric = make_metric(name, 10)
-        update(metric, LABELS, SCORES)
-        update(metric, LABELS, SPECIAL, RNG.random(40))
+        message = r"reads a tensor|synchronizing"  # the second one is CUDA's
+        with pytest.raises(RuntimeError, match=message), without_reads():
+            metric.update_state(*lists)
+        return
+    special = on_device([LABELS, SPECIAL, RNG.random(40)])
+    with without_reads():
+        metric.update_state(*lists)
+        metric.update_state(*special)
 
 
-def test_an_update_of_ids_and_of_a_catalogue_reads_no_tensor(refuse_reads):
-    for name in ("ids", "exclude"):
-        y_true, y_pred, weights, inputs = DATA[name]
-        metric = tfr.RankingMetrics(["ndcg@5", "mrr", "recall@5"], inputs=inputs)
-        metric.update_state(*map(on_device, (y_true, y_pred, weights)))
+@pytest.mark.parametrize("data", ["ids", "exclude"])
+def test_an_update_of_ids_and_of_a_catalogue_reads_no_tensor(data):
+    *arrays, inputs = DATA[data]
+    metric = tfr.RankingMetrics(["ndcg@5", "mrr", "recall@5"], inputs=inputs)
+    arrays = on_device(arrays)
+    with without_reads():
+        metric.update_state(*arrays)
 
 
+@pytest.mark.skipif(DEVICE == "cuda", reason="The tests above run on the GPU itself.")
 @pytest.mark.parametrize("ties", ["expected", "random"])
 def test_an_update_stays_on_a_gpu(ties):
     """On a simulated GPU, which has no values, reads and mixed devices are errors."""
@@ -295,6 +315,27 @@ def test_invalid_values_are_found_by_the_result():
         update(tfr.NDCG(), LABELS[:, 1:], SCORES)
 
 
+@pytest.mark.skipif(DEVICE == "cpu", reason="A CUDA graph needs a GPU.")
+def test_a_cuda_graph_updates_the_metric():
+    expected, metric = tfr.RankingMetrics(TEN), tfr.RankingMetrics(TEN)
+    labels, scores = on_device([LABELS, SCORES])
+    metric.update_state(labels, scores)  # copies constants to the GPU
+    metric.reset_state()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        metric.update_state(labels, scores)
+    for batch in (SCORES, SPECIAL, -SCORES):
+        scores.copy_(on_device(batch))
+        graph.replay()
+        update(expected, LABELS, batch)
+    assert_same(
+        *(
+            {n: float(v) for n, v in each.result().items()}
+            for each in (metric, expected)
+        )
+    )
+
+
 def test_states_add_up_exactly():
     metric = tfr.MeanReciprocalRank()
     for _ in range(300):
@@ -309,6 +350,7 @@ def test_states_add_up_exactly():
     assert float(clone.result()) == expected
 
 
+@pytest.mark.skipif(DEVICE == "cuda", reason="Keras makes its variables on the GPU.")
 def test_numpy_computes_on_a_cpu(monkeypatch):
     monkeypatch.delenv("TFRANKMETRICS_TORCH")
     metric, data = tfr.RankingMetrics(TEN), [*map(on_device, (LABELS, SCORES))]

@@ -48,6 +48,9 @@ dtype_of(values), is_floating(values), lowest(values)
     The dtype as one of NumPy, whether it is a float, and its lowest finite number.
 without_denormals(values)
     The values with 0 for denormal numbers, which TensorFlow's operations treat as 0.
+barrier(values)
+    The values, which are complete before an operation reads them. Without it, XLA would
+    compute them within a sum over queries, in a few blocks of a GPU.
 cond(condition, if_true, if_false)
     The result of one of two functions. `if_true` must be right whatever the condition
     is, and `if_false` a faster way where it is False: PyTorch, which would have to wait

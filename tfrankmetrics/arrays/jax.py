@@ -48,12 +48,12 @@ round, floor, ceil = jnp.round, jnp.floor, jnp.ceil
 exp, log, log1p, tanh = jnp.exp, jnp.log, jnp.log1p, jnp.tanh
 where = jnp.where
 bitwise_xor, bitwise_right_shift = jnp.bitwise_xor, jnp.right_shift
-bitcast = lax.bitcast_convert_type
+bitcast, barrier = lax.bitcast_convert_type, lax.optimization_barrier
 
 # Along an axis
 sum, mean = jnp.sum, jnp.mean
 any, all = jnp.any, jnp.all
-roll, flatnonzero = jnp.roll, jnp.flatnonzero
+roll = jnp.roll
 
 # Products
 matmul, matvec = jnp.matmul, jnp.matvec
@@ -268,6 +268,14 @@ def sum_chosen(
 def count_nonzero(where: jax.Array) -> jax.Array:
     """How many are True in each row."""
     return jnp.count_nonzero(where, axis=1).astype(jnp.float64)
+
+
+def flatnonzero(where: jax.Array) -> np.ndarray:
+    """The positions of True among all elements, found by NumPy.
+
+    JAX would compile the operation for each number of them.
+    """
+    return np.flatnonzero(where)
 
 
 def unstack(values: jax.Array, axis: int = 0) -> list[jax.Array]:

@@ -177,6 +177,11 @@ def without_denormals(values: tf.Tensor) -> tf.Tensor:
     return values
 
 
+def barrier(values: tf.Tensor) -> tf.Tensor:
+    """The values themselves: each operation is complete before the next."""
+    return values
+
+
 def lowest(values: tf.Tensor) -> Any:
     """The lowest number of the dtype."""
     return dtype_of(values).type(values.dtype.min)

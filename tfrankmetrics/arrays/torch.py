@@ -448,6 +448,11 @@ def without_denormals(values: torch.Tensor) -> torch.Tensor:
     return where(values.abs() < torch.finfo(values.dtype).tiny, 0, values)
 
 
+def barrier(values: torch.Tensor) -> torch.Tensor:
+    """The values themselves: each operation is complete before the next."""
+    return values
+
+
 def lowest(values: torch.Tensor) -> Any:
     """The lowest number of the dtype."""
     return np.finfo(dtype_of(values)).min

@@ -263,7 +263,8 @@ def weighted_sums_and_queries(
 def _sums_and_weights(
     measures: Sequence[Measure], lists: Lists, first_query: Array | int
 ) -> tuple[Array, Array]:
-    values, weights = values_and_weights(measures, lists, first_query)
+    columns = values_and_weights(measures, lists, first_query)
+    values, weights = map(xp.barrier, columns)
     sums = xp.stack([xp.sum(weights * values, axis=1), xp.sum(weights, axis=1)], axis=1)
     parts = [
         xp.reshape(xp.pad(each, [[0, 0], [0, each.shape[1] % 2]]), [-1, 2])

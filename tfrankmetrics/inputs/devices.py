@@ -50,8 +50,30 @@ def on_one_device(*arguments: Any) -> list[Any]:
     return [*map(move, arguments)]
 
 
+def is_on_gpu(*arguments: Any) -> bool:
+    """Whether PyTorch, JAX or TensorFlow computes an argument on a GPU."""
+    return library_for(*arguments) == "torch" or any(
+        "gpu" in _platforms_of(each) or "GPU" in str(getattr(each, "device", ""))
+        for each in _each_value(arguments)
+        if xp.library_of(each) in ("jax", "tensorflow")
+    )
+
+
+def _platforms_of(array: Any) -> set[str]:
+    """The kinds of devices that hold an array of JAX; none of other arrays."""
+    is_traced = type(array).__name__.endswith("Tracer")  # it is on no device yet
+    if is_traced or xp.library_of(array) != "jax":
+        return set()
+    return {device.platform for device in array.devices()}
+
+
 def on_its_device(array: Any) -> Any:
-    """A tensor on its device, if PyTorch computes it; others as arrays of NumPy."""
+    """An array on its device, unless NumPy computes it: also that on a TPU.
+
+    A TPU has no float64.
+    """
+    if "tpu" in _platforms_of(array):
+        return np.asarray(array)
     if _tensor_on_device([array]) is None:
         return from_pytorch(array)
     tensor = array.detach()

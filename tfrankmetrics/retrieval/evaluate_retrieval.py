@@ -14,7 +14,7 @@ from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums, with_num_items
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.inputs.alignment import aligned
-from tfrankmetrics.inputs.devices import library_for
+from tfrankmetrics.inputs.devices import is_on_gpu
 from tfrankmetrics.inputs.mistakes import Facts, warn_of
 from tfrankmetrics.inputs.structures import is_dataset, size_of
 from tfrankmetrics.inputs.weights import (
@@ -49,8 +49,8 @@ Score = Callable[[Any, Any], Any]
 # Queries and candidates whose scores are computed at a time: enough to keep all cores
 # busy, few enough to take little memory.
 BATCH_SIZE, CHUNK_SIZE = 256, 16_384
-# An accelerator computes few large blocks faster than many small ones.
-DEVICE_BATCH_SIZE, DEVICE_CHUNK_SIZE = 1_024, 65_536
+# A GPU computes few large blocks faster than many small ones.
+GPU_BATCH_SIZE, GPU_CHUNK_SIZE = 1_024, 65_536
 # A user's function may take much more memory for each pair than a dot product.
 OWN_BATCH_SIZE, OWN_CHUNK_SIZE = 64, 2_048
 # Arguments whose rows must be in the same order.
@@ -122,11 +122,11 @@ def evaluate_retrieval(
             inputs, each row independently. The last row is repeated up to a multiple of
             64.
         candidate_tower: The same for `candidates`.
-        batch_size: The number of queries that are scored at a time: by default 256, for
-            tensors of PyTorch on a GPU 1,024, and 64 with `score`.
+        batch_size: The number of queries that are scored at a time: by default 256, on
+            a GPU 1,024, and 64 with `score`.
         chunk_size: The number of candidates that are scored at a time: by default
-            16,384, for tensors of PyTorch on a GPU 65,536, and 2,048 with `score`. A
-            dataset keeps its batches.
+            16,384, on a GPU 65,536, and 2,048 with `score`. A dataset keeps its
+            batches.
         num_queries: As in `evaluate`.
         separator: As in `evaluate`.
         per_query: As in `evaluate`.
@@ -183,8 +183,8 @@ class Retrieval:
                     f"{shortened(given[name])}."
                 )
         self.scores, sizes = DotProducts(), [BATCH_SIZE, CHUNK_SIZE]
-        if library_for(given["queries"], given["candidates"]) == "torch":
-            sizes = [DEVICE_BATCH_SIZE, DEVICE_CHUNK_SIZE]
+        if is_on_gpu(given["queries"], given["candidates"]):
+            sizes = [GPU_BATCH_SIZE, GPU_CHUNK_SIZE]
         if given["score"] is not None:
             self.scores = ScoreFunction(given["score"])
             sizes = [OWN_BATCH_SIZE, OWN_CHUNK_SIZE]

@@ -243,9 +243,12 @@ def of_pairs(
 
 def elements(scores: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The scores at some rows and columns."""
-    return xp.to_numpy(
-        xp.take(xp.reshape(scores, (-1,)), rows * scores.shape[1] + columns)
-    )
+    places = rows * scores.shape[1] + columns
+    # JAX compiles an operation for each number of places, so that few numbers occur.
+    padding = 2 ** len(places).bit_length() - len(places)
+    places = np.pad(places, (0, padding))
+    found = xp.to_numpy(xp.take(xp.reshape(scores, (-1,)), places))
+    return found[: len(rows)]
 
 
 def near_limits(scores: Array, rounding: Array, limits: np.ndarray) -> Array:
