@@ -1,4 +1,4 @@
-.PHONY: test test-slow fuzz mutate lint format types docs tables dist bench peers tf-ranking tfma
+.PHONY: test test-slow fuzz lint format types docs tables dist bench tpu peers tf-ranking tfma
 
 test:
 	python -m pytest -n auto
@@ -10,10 +10,6 @@ test-slow:
 # Random lists and tables against slow definitions.
 fuzz:
 	python tests/fuzz.py --seconds 600
-
-# Small changes of the package, each of which should make a test fail.
-mutate:
-	python tests/mutate.py
 
 lint:
 	ruff check .
@@ -54,6 +50,14 @@ bench:
 	python benchmarks/callbacks.py
 	python benchmarks/compare.py
 	python benchmarks/retrieval.py
+
+# Compiles metrics for a TPU, which need not be here: in an environment of its own with libtpu, of
+# 1.5 GB, which a first run makes. It needs Python 3.11 or later.
+TPU = $(HOME)/.cache/tfrankmetrics-tpu
+tpu:
+	test -d $(TPU) || python -m venv $(TPU)
+	$(TPU)/bin/python -m pip install --quiet "jax[tpu]==0.10.2" keras
+	PYTHONPATH=. $(TPU)/bin/python benchmarks/tpu.py
 
 # The targets below compare this library with other tools. On Python 3.11, with Java for Spark:
 # pip install -r requirements/peers.txt && pip install --no-deps -r requirements/peers-alone.txt

@@ -23,12 +23,12 @@ OF_EVERY_BACKEND = {
     "test_keras_backends.py",
     "test_backend_callbacks.py",
 }
-OF_PYTORCH = {"test_torch.py"}
-collect_ignore = {*OF_PYTORCH}
+OF_ONE_BACKEND = {"torch": {"test_torch.py"}, "jax": {"test_jax.py"}}
+collect_ignore = {name for names in OF_ONE_BACKEND.values() for name in names}
 if not IS_TENSORFLOW:
     tests = pathlib.Path(__file__).parent.glob("test_*.py")
     collect_ignore = {path.name for path in tests} - OF_EVERY_BACKEND
-    collect_ignore -= OF_PYTORCH if BACKEND == "torch" else set()
+    collect_ignore -= OF_ONE_BACKEND[BACKEND]
     # Four devices of JAX, which it reads when it is imported.
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=4"

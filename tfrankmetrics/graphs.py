@@ -113,6 +113,11 @@ def keras_mask_of(tensor: Any) -> Any:
     return mask
 
 
+def set_keras_mask(tensor: Any, mask: Any) -> None:
+    """Attaches a mask to an array that JAX traces, as a Keras layer would."""
+    sys.modules["keras.src.backend"].set_keras_mask(tensor, mask)
+
+
 def _may_change(argument: Any) -> bool:
     if isinstance(argument, Mapping):
         return any(map(_may_change, argument.values()))

@@ -156,13 +156,13 @@ def to_numpy(array: Array) -> np.ndarray:
     return array.cpu().numpy() if library_of(array) == "torch" else np.asarray(array)
 
 
-def computing_in(library: Library) -> AbstractContextManager:
-    """The context in which the operations of a library run."""
+def computing_in(library: Library, like: Any = None) -> AbstractContextManager:
+    """The context in which the operations of a library run, on the device of `like`."""
     if library == "tensorflow":
         return nullcontext()
     if library == "torch":
         return _torch().exact()
-    return numpy.quiet() if library == "numpy" else _jax().exact()
+    return numpy.quiet() if library == "numpy" else _jax().exact(like)
 
 
 def _library_of(arguments: Iterable[Any]) -> ModuleType | None:

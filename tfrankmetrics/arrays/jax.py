@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
 from tfrankmetrics.arrays.numpy import (
     dtype_of,
@@ -63,14 +65,35 @@ reshape, squeeze, broadcast_to = jnp.reshape, jnp.squeeze, jnp.broadcast_to
 concat, stack, tile = jnp.concatenate, jnp.stack, jnp.tile
 matrix_transpose, pad = jnp.matrix_transpose, jnp.pad
 
+
+def _available(dtype: Any) -> Any:
+    """The dtype, or in `narrow()` the one of 32 bits, of which JAX would warn."""
+    return None if dtype is None else jax.dtypes.canonicalize_dtype(dtype)
+
+
+def _creating(function: Callable) -> Callable:
+    """The function, in whose arguments each type is a dtype that must be available."""
+
+    def create(*arguments: Any, **options: Any) -> jax.Array:
+        given = (_available(a) if isinstance(a, type) else a for a in arguments)
+        return function(*given, **options)
+
+    return create
+
+
 # New arrays
-asarray = jnp.asarray
-zeros, ones, full = jnp.zeros, jnp.ones, jnp.full
-zeros_like, ones_like = jnp.zeros_like, jnp.ones_like
+asarray = _creating(jnp.asarray)
+zeros, ones, full = map(_creating, (jnp.zeros, jnp.ones, jnp.full))
+zeros_like, ones_like = map(_creating, (jnp.zeros_like, jnp.ones_like))
 
 
-def exact() -> Any:
-    """A context in which JAX computes in 64 bits, also in a step of 32 bits."""
+def exact(like: Any = None) -> Any:
+    """A context in which JAX computes in 64 bits, also in a step of 32 bits.
+
+    On a TPU, it computes in 32 bits. For tests, TFRANKMETRICS_JAX=32bit does the same.
+    """
+    if os.environ.get("TFRANKMETRICS_JAX") == "32bit" or _is_on_tpu(like):
+        return narrow()
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
     if not jax.config.read("jax_enable_x64"):
@@ -82,10 +105,32 @@ def exact() -> Any:
     return contextlib.nullcontext()
 
 
+def _is_on_tpu(array: Any) -> bool:
+    is_known = isinstance(array, jax.Array) and not isinstance(array, Tracer)
+    return is_known and "tpu" in {each.platform for each in array.devices()}
+
+
+@contextlib.contextmanager
+def narrow() -> Iterator[None]:
+    """A context in which JAX computes in 32 bits, as a TPU can."""
+    with jax.enable_x64(False), jax.default_matmul_precision("highest"):
+        yield
+
+
+def narrowed(values: jax.Array) -> jax.Array:
+    """An array of numbers that `narrow()` has."""
+    return values.astype(_available(values.dtype))
+
+
+def is_narrow() -> bool:
+    """Whether JAX computes in 32 bits here."""
+    return not jax.config.read("jax_enable_x64")
+
+
 def astype(values: Any, dtype: Any) -> Any:
     """Numbers of another dtype; sizes stay numbers that are known while JAX traces."""
     if isinstance(values, jax.Array):
-        return values.astype(dtype)
+        return values.astype(_available(dtype))
     return np.asarray(values).astype(dtype)
 
 
@@ -93,7 +138,7 @@ def arange(*ends: Any, dtype: Any = None) -> jax.Array:
     """The numbers of a range; int32 for integers, as in TensorFlow."""
     if dtype is None and np.result_type(*ends).kind == "i":
         dtype = jnp.int32
-    return jnp.arange(*ends, dtype=dtype)
+    return jnp.arange(*ends, dtype=_available(dtype))
 
 
 def divide_no_nan(x: Any, y: Any) -> jax.Array:
@@ -187,11 +232,14 @@ def _sorted_with_positions(
     values: jax.Array, descending: bool
 ) -> tuple[jax.Array, jax.Array]:
     """Numbers of at most 32 bits by size, and their positions."""
-    keys = _as_integers(values).astype(jnp.int64)
+    keys = astype(_as_integers(values), jnp.int64)
     keys = -1 - keys if descending else keys
-    positions = lax.broadcasted_iota(jnp.int64, keys.shape, keys.ndim - 1)
-    both = jnp.sort(keys * 2**32 + positions, axis=-1)
-    keys, positions = both >> 32, (both & (2**32 - 1)).astype(jnp.int32)
+    positions = lax.broadcasted_iota(keys.dtype, keys.shape, keys.ndim - 1)
+    if keys.dtype == jnp.int32:
+        keys, positions = lax.sort((keys, positions), num_keys=1)
+    else:
+        both = jnp.sort(keys * 2**32 + positions, axis=-1)
+        keys, positions = both >> 32, (both & (2**32 - 1)).astype(jnp.int32)
     keys = -1 - keys if descending else keys
     if is_floating(values):
         return _as_floats(keys.astype(jnp.int32), values.dtype), positions
@@ -222,7 +270,7 @@ def searchsorted(
 ) -> jax.Array:
     """How many of the sorted keys of each row are below each value, or not above it."""
     of_row = functools.partial(jnp.searchsorted, side=side)
-    return jax.vmap(of_row)(keys, values).astype(out_type)
+    return astype(jax.vmap(of_row)(keys, values), out_type)
 
 
 def take(values: jax.Array, index: jax.Array, axis: int = 0) -> jax.Array:
@@ -267,7 +315,7 @@ def sum_chosen(
 
 def count_nonzero(where: jax.Array) -> jax.Array:
     """How many are True in each row."""
-    return jnp.count_nonzero(where, axis=1).astype(jnp.float64)
+    return astype(jnp.count_nonzero(where, axis=1), jnp.float64)
 
 
 def flatnonzero(where: jax.Array) -> np.ndarray:
@@ -312,11 +360,11 @@ def unfold(
         state, row = new_scope(step)(s, *state)
         return s + 1, state, rows.at[s.astype(jnp.int32) - 1].set(row)
 
-    rows = jnp.zeros((depth, *like_row.shape), jnp.float64)
+    rows = zeros((depth, *like_row.shape), jnp.float64)
     return lax.while_loop(
         lambda loop: loop[0] <= number,
         lambda loop: add_row(*loop),
-        (jnp.ones((), jnp.float64), state, rows),
+        (ones((), jnp.float64), state, rows),
     )[2]
 
 

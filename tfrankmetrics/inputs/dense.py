@@ -167,14 +167,15 @@ def as_scores(scores: Array) -> Array:
             f"{xp.dtype_of(scores).name}.{hint}"
         )
     # The lowest number represents items that were not retrieved.
-    lowest, is_wide = np.iinfo(np.int64).min, dtype.itemsize == 8
+    converted = xp.astype(scores, xp.int64)
+    lowest, is_wide = np.iinfo(xp.dtype_of(converted)).min, dtype.itemsize == 8
     if is_wide and isinstance(scores, np.ndarray) and (scores == lowest).any():
         raise ValueError(
             "Integer scores must be above the lowest integer of 64 bits, which marks "
             f"items that were not retrieved. Received: {lowest}. Pass -inf, among "
             "floats, for such items; or add 1 to all scores."
         )
-    return xp.maximum(xp.astype(scores, xp.int64), lowest + 1)
+    return xp.maximum(converted, lowest + 1)
 
 
 def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:

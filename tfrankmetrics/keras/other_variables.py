@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,24 @@ def library_of(*arguments: Any) -> Library:
     return "jax" if IS_JAX else library_for(*arguments)
 
 
+def computing_in(library: Library, variable: Any) -> AbstractContextManager:
+    """The context in which a library computes what a variable holds."""
+    return xp.computing_in(library, like=variable.value if IS_JAX else None)
+
+
+def update(metric: Any, add: Callable, *arguments: Any) -> None:
+    """Calls `add(*arguments)`, which adds to the variables of the metric.
+
+    In a program for a TPU, the variables get what it adds in 32 bits.
+    """
+    before = [variable.value for variable in metric.variables]
+    add(*arguments)
+    if IS_JAX and is_tracing(*(variable.value for variable in metric.variables)):
+        from tfrankmetrics.keras.tpu import update_on_tpu
+
+        update_on_tpu(metric, add, before, arguments)
+
+
 def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
     """A variable of zeros."""
     parts = (*shape, PARTS)
@@ -69,20 +88,43 @@ def numbers_of(variable: Any, library: Library) -> Array:
     return xp.sum(xp.astype(parts, xp.float64), axis=-1)
 
 
+def number_of_queries(variable: Any, library: Library) -> Array:
+    """The number that a variable holds, which ties="random" cuts to an integer."""
+    if IS_JAX and _is_in_32_bits():  # a sum in float32 would round it
+        return xp.sum(xp.astype(xp.round(variable.value), xp.int32), axis=-1)
+    return numbers_of(variable, library) + 0.5
+
+
 def add(variable: Any, amount: Array) -> None:
     """Adds to a variable; one thread after another, since it is read and then set."""
     with _LOCK:
-        numbers = numbers_of(variable, xp.library_of(amount))
-        if xp.library_of(amount) == "torch":  # the metric may be on another device
-            amount = amount.to(numbers.device)
-        rest, parts = numbers + amount, []
-        for _ in range(PARTS):
-            parts.append(_in_float32(rest))
-            rest = rest - xp.astype(parts[-1], xp.float64)
+        parts = _added(variable, amount)
         variable.assign(xp.stack(parts, axis=-1))
 
 
 _LOCK = threading.Lock()
+
+
+def _added(variable: Any, amount: Array) -> list[Array]:
+    """The parts of the numbers that a variable holds plus an amount."""
+    if IS_JAX and _is_in_32_bits():
+        from tfrankmetrics.keras.tpu import sum_of_parts
+
+        return sum_of_parts(variable.value, amount)
+    numbers = numbers_of(variable, xp.library_of(amount))
+    if xp.library_of(amount) == "torch":  # the metric may be on another device
+        amount = amount.to(numbers.device)
+    rest, parts = numbers + amount, []
+    for _ in range(PARTS):
+        parts.append(_in_float32(rest))
+        rest = rest - xp.astype(parts[-1], xp.float64)
+    return parts
+
+
+def _is_in_32_bits() -> bool:
+    from tfrankmetrics.arrays.jax import is_narrow
+
+    return is_narrow()
 
 
 def _in_float32(numbers: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
@@ -142,18 +143,24 @@ class StatefulMetric(KerasMetric):
         if library == "torch":
             step = step_of(self, *arguments) if is_compiled else Step(arguments)
             y_true, y_pred, sample_weight = step.arguments
-        with xp.computing_in(library), sharing_in(step):
+        with variables.computing_in(library, self._sums), sharing_in(step):
             y_true = with_integer_ids(self, y_true)
-            lists: Any = once_per_graph(
-                type(self._input_format).read,
-                self._input_format,
-                y_true,
-                y_pred,
-                sample_weight,
-                None,
-                library,
-            )
-            self._add(lists, library, is_flat=getattr(y_true, "ndim", None) == 1)
+            read_and_add = functools.partial(self._read_and_add, library)
+            variables.update(self, read_and_add, y_true, y_pred, sample_weight)
+
+    def _read_and_add(
+        self, library: Library, y_true: Any, y_pred: Any, sample_weight: Any
+    ) -> None:
+        lists: Any = once_per_graph(
+            type(self._input_format).read,
+            self._input_format,
+            y_true,
+            y_pred,
+            sample_weight,
+            None,
+            library,
+        )
+        self._add(lists, library, is_flat=getattr(y_true, "ndim", None) == 1)
 
     def _add(self, lists: Any, library: Library, is_flat: bool) -> None:
         require_data_in_order(self._measures)
@@ -169,9 +176,7 @@ class StatefulMetric(KerasMetric):
             if "scores" in lists.arrays:
                 warn_if_rankings(lists.scores)
         if self._queries_seen is not None:
-            # A checkpoint of several replicas restores a share of the number to each,
-            # so that it may be a little below an integer, to which ties="random" cuts.
-            first_query = variables.numbers_of(self._queries_seen, library) + 0.5
+            first_query = variables.number_of_queries(self._queries_seen, library)
             number = xp.astype(lists.num_queries, xp.float64, like=first_query)
             number = xp.full([], number, like=first_query)
             variables.add(self._queries_seen, number)
@@ -241,7 +246,7 @@ class StatefulMetric(KerasMetric):
                     )
         for metric in metrics:
             for variable, other in zip(self.variables, metric.variables, strict=True):
-                with xp.computing_in(variables.LIBRARY):
+                with variables.computing_in(variables.LIBRARY, variable):
                     amount = variables.numbers_of(other, variables.LIBRARY)
                     variables.add(variable, amount)
 
@@ -278,7 +283,7 @@ class StatefulMetric(KerasMetric):
 
         NaN before any query, and for a value that overflows a float16.
         """
-        with xp.computing_in(variables.LIBRARY):
+        with variables.computing_in(variables.LIBRARY, self._sums):
             sums = variables.numbers_of(self._sums, variables.LIBRARY)
             if not variables.is_tracing(sums):
                 self._warn_of_mistakes(np.asarray(sums))
@@ -308,7 +313,7 @@ class StatefulMetric(KerasMetric):
     @variables.not_converted
     def _num_queries(self) -> Array:
         """The number of queries so far, if it is part of the state."""
-        with xp.computing_in(variables.LIBRARY):
+        with variables.computing_in(variables.LIBRARY, self._sums):
             sums = variables.numbers_of(self._sums, variables.LIBRARY)
             number = sums[self._num_sums, 0]
             return variables.as_result(number, self.dtype)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Library
 
 LIBRARY: Library = "tensorflow"  # it reads a state for its result
@@ -17,6 +20,16 @@ not_converted = tf.autograph.experimental.do_not_convert
 def library_of(*_: Any) -> Library:
     """The library that computes every update."""
     return LIBRARY
+
+
+def update(metric: Any, add: Callable, *arguments: Any) -> None:
+    """Calls `add(*arguments)`, which adds to the variables of the metric."""
+    add(*arguments)
+
+
+def computing_in(library: Library, variable: Any) -> AbstractContextManager:
+    """The context in which a library computes what a variable holds."""
+    return xp.computing_in(library)
 
 
 def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
@@ -34,6 +47,15 @@ def is_tracing(*_: tf.Tensor) -> bool:
 def numbers_of(variable: Any, library: Library) -> tf.Tensor:
     """The numbers that a variable holds."""
     return tf.convert_to_tensor(variable)
+
+
+def number_of_queries(variable: Any, library: Library) -> tf.Tensor:
+    """The number that a variable holds, which ties="random" cuts to an integer.
+
+    A checkpoint of several replicas restores a share of the number to each, so that it
+    may be a little below an integer.
+    """
+    return numbers_of(variable, library) + 0.5
 
 
 def add(variable: Any, amount: tf.Tensor) -> None:

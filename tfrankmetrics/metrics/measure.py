@@ -221,7 +221,10 @@ class Measure:
         values = formula(lists, *gain, **self._options_of(formula))
         has_cutoff = self.declaration.has_cutoff
         shape = (None, len(lists.cutoffs)) if has_cutoff else (None,)
-        is_float64 = hasattr(values, "dtype") and xp.dtype_of(values) == np.float64
+        is_float64 = hasattr(values, "dtype") and (
+            xp.dtype_of(values) == np.float64
+            or xp.dtype_of(values) == xp.dtype_of(lists.k)  # on a TPU, float32
+        )
         if not is_float64 or not xp.has_shape(values, shape):
             form = "[B, C], one for each cutoff," if has_cutoff else "[B]"
             received = repr(values)

@@ -17,10 +17,6 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, TiesOfBatch
 
-# The items above one that has no rank: more than any rank, and small enough to be added
-# to other counts.
-FAR = np.iinfo(np.int64).max // 2
-
 
 class RankCounts(NamedTuple):
     """The counts of each judged item among all items of its query, int64 `[B, J]`."""
@@ -49,8 +45,10 @@ def rank_by_counts(
         tie_breaking: How equal scores are ordered.
         some_ranks: The field of `RankedLists`.
     """
-    # Items that were not retrieved are far below all others.
-    above = xp.where(judged.retrieved, counts.above, FAR)
+    # Items that were not retrieved are far below all others: below any rank, and still
+    # small enough to be added to other counts.
+    far = np.iinfo(xp.dtype_of(counts.above)).max // 2
+    above = xp.where(judged.retrieved, counts.above, far)
     tied = xp.where(judged.retrieved, counts.tied, 1)
     counts = counts._replace(above=above, tied=tied)
     order, ranks = _in_order(counts, judged, tie_breaking)

@@ -238,7 +238,7 @@ def random_numbers(seed: int, queries: Array, items: Array) -> Array:
     def scramble(bits):  # the 32-bit finalizer of Austin Appleby's MurmurHash3
         for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
             bits = xp.bitwise_xor(bits, xp.bitwise_right_shift(bits, shift))
-            bits *= factor
+            bits = bits * xp.asarray(factor, xp.uint32, like=bits)
         return xp.bitwise_xor(bits, xp.bitwise_right_shift(bits, 16))
 
     scrambled_seed = scramble(xp.asarray([seed % 2**32], xp.uint32, like=queries))

@@ -1,0 +1,237 @@
+"""Tests of what JAX computes in 32 bits, as in a program for a TPU.
+
+    KERAS_BACKEND=jax python -m pytest tests/test_jax.py
+
+TFRANKMETRICS_JAX=32bit lets it compute so on a CPU, too. The expected values come from
+`evaluate`, which computes with NumPy in 64 bits. `benchmarks/tpu.py` compiles for a TPU.
+"""
+
+import math
+import typing
+
+import jax
+import keras
+import numpy as np
+import pytest
+from cases import LABEL_METRICS, METRICS, SUBTOPIC_METRICS
+from jax.interpreters import mlir
+from keras_backend import results
+
+import tfrankmetrics as tfr
+from tfrankmetrics.keras import tpu
+from tfrankmetrics.ranking.ties import random_order
+
+RNG = np.random.default_rng(0)
+SHAPE, CATALOGUE = (6, 1000), 400
+CUTOFFS = (10, 100, None)
+LABELS = RNG.integers(-1, 4, SHAPE).astype("float32")
+LABELS[0, 1:], LABELS[1] = -1, 0  # one item, and a list without a relevant item
+SCORES = RNG.normal(size=SHAPE).astype("float32")
+TIED = np.round(SCORES * 3).astype(int)
+TIED[3] = 0  # one group of ties
+SPECIAL = TIED.astype("float32")
+SPECIAL[4, :9], SPECIAL[5, :9] = np.nan, -np.inf
+WEIGHTS = RNG.uniform(0.5, 2, SHAPE).astype("float32")
+MASKED = {"labels": LABELS, "mask": RNG.random(SHAPE) < 0.9}
+SUBTOPICS = np.stack([LABELS, LABELS[:, ::-1]], axis=2)
+IDS = RNG.integers(-1, CATALOGUE, (6, 30))
+RECOMMENDED = np.array([RNG.permutation(CATALOGUE)[:200] for _ in range(6)])
+RECOMMENDED[2, 50:] = -1
+EXCLUDED = {"ids": IDS, "exclude": RNG.integers(0, CATALOGUE, (6, 20))}
+OF_ITEMS = np.round(RNG.normal(size=(6, CATALOGUE)) * 9).astype("float32")
+DATA = {
+    "no ties": ("labels", LABELS, SCORES, None),
+    "ties": ("labels", LABELS.astype(int), TIED, WEIGHTS[:, 0]),
+    "special scores": ("labels", MASKED, SPECIAL, WEIGHTS),
+    "subtopics": ("labels", SUBTOPICS, SPECIAL, None),
+    "ids": ("ids", IDS, RECOMMENDED, WEIGHTS[:, 0]),
+    "one relevant": ("catalogue", abs(IDS[:, :1]), OF_ITEMS, None),
+    "several relevant": ("catalogue", EXCLUDED, OF_ITEMS, WEIGHTS[:, 0]),
+}
+NAMES = ["ndcg@10", "map@10", "mrr@10", "err@10", "opa"]
+# Without a mask, `judged` warns that it counts no item as unjudged.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`judged` requires a mask"),
+    pytest.mark.filterwarnings("ignore:`exclude` removes items from"),
+    pytest.mark.filterwarnings("error:Explicitly requested dtype"),
+]
+
+
+@pytest.fixture
+def in_32_bits(monkeypatch):
+    monkeypatch.setenv("TFRANKMETRICS_JAX", "32bit")
+
+
+@pytest.fixture
+def as_tpu():
+    """Lowers programs for a CPU as for a TPU."""
+    mlir.register_lowering(tpu._operation, tpu._lowered_for_tpu, platform="cpu")
+    yield
+    mlir.register_lowering(tpu._operation, tpu._lowered, platform="cpu")
+
+
+def close(expected):
+    return pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def state_of(metric):
+    return [variable.value for variable in metric.variables]
+
+
+def floats(results):
+    return {name: float(value) for name, value in results.items()}
+
+
+# Values
+
+
+def all_metrics(inputs, ties, names):
+    """The metrics with these options, at each cutoff."""
+    for name in names:
+        declaration = METRICS[name]
+        has_ties = ties in typing.get_args(declaration.types["ties"])
+        if not has_ties or inputs not in declaration.inputs:
+            continue
+        for k in CUTOFFS if declaration.has_cutoff else (None,):
+            cutoff = {"k": k} if declaration.has_cutoff else {}
+            options = {"ties": ties, "inputs": inputs, "name": f"{name}_{k}"}
+            yield declaration.cls(**cutoff, **options)
+
+
+@pytest.mark.usefixtures("in_32_bits")
+@pytest.mark.parametrize(
+    ("name", "ties"),
+    [
+        *((name, "expected") for name in DATA),
+        *(("ties", ties) for ties in ("stable", "random", "best", "worst")),
+    ],
+)
+def test_values(name, ties):
+    inputs, y_true, y_pred, weights = DATA[name]
+    names = SUBTOPIC_METRICS if name == "subtopics" else LABEL_METRICS
+    metrics = [*all_metrics(inputs, ties, names)]
+    metric = tfr.RankingMetrics(metrics, inputs=inputs)
+    metric.update_state(y_true, y_pred, weights)
+    options = {"sample_weight": weights, "inputs": inputs}
+    expected = tfr.evaluate(y_true, y_pred, metrics, **options)
+    assert len(expected) > (5 if name == "subtopics" else 40)
+    assert results(metric) == close(expected)
+
+
+@pytest.mark.usefixtures("in_32_bits")
+def test_the_sums_of_many_updates():
+    metric = tfr.RankingMetrics(["mrr", "dcg"], num_queries=True)
+    number = 10_000
+    labels = RNG.integers(0, 4, (number, 1, 4)).astype("float32")
+    scores = RNG.normal(size=labels.shape).astype("float32")
+    weights = RNG.uniform(0, 1000, (number, 1)).astype("float32")
+
+    def update(state, batch):
+        return metric.stateless_update_state(state, *batch), None
+
+    state, _ = jax.lax.scan(update, state_of(metric), (labels, scores, weights))
+    sums = np.asarray(state[0], "float64").sum(axis=-1)
+    assert sums[:3, 1] == pytest.approx(
+        [math.fsum(weights[:, 0])] * 2 + [number], rel=1e-14
+    )
+    found = floats(metric.stateless_result(state))
+    data = labels[:, 0], scores[:, 0], ["mrr", "dcg"]
+    expected = tfr.evaluate(*data, sample_weight=weights, num_queries=True)
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.usefixtures("in_32_bits")
+def test_random_orders_after_many_queries():
+    """The number of queries is an integer of 32 bits, which float32 would round."""
+    metric, number = tfr.MeanReciprocalRank(ties="random", seed=3), 2**24 + 1
+    metric.variables[1].assign([2**24, 1, 0])
+    metric.update_state(np.eye(8, 9), np.zeros((8, 9)))
+    orders = random_order(np.ones((8, 9), bool), 3, number)
+    ranks = 1 + np.argmax(orders == np.arange(8)[:, np.newaxis], axis=1)
+    assert float(metric.result()) == close(np.mean(1 / ranks))
+
+
+# Programs
+
+
+def step_of(metric):
+    def step(state, *batch):
+        state = metric.stateless_update_state(state, *batch)
+        return state, metric.stateless_result(state)
+
+    return step
+
+
+@pytest.mark.usefixtures("in_32_bits")
+@pytest.mark.parametrize("name", DATA)
+def test_a_program_has_no_type_of_64_bits(name):
+    inputs, *batch = DATA[name]
+    names = ["alpha_dcg@10"] if name == "subtopics" else NAMES
+    ties = ["expected", "random", "best"] if name == "no ties" else ["expected"]
+    for each in ties:
+        some = names if inputs == "labels" else NAMES[:4]
+        metric = tfr.RankingMetrics(some, inputs=inputs, ties=each)
+        program = str(jax.make_jaxpr(step_of(metric))(state_of(metric), *batch))
+        assert "f32[" in program
+        assert not {"f64[", "i64[", "u64["} & {p[-4:] + "[" for p in program.split("[")}
+
+
+def lowered(metric, *platforms):
+    traced = jax.jit(step_of(metric)).trace(state_of(metric), LABELS, SCORES)
+    return traced.lower(lowering_platforms=platforms)
+
+
+def test_only_a_program_for_a_tpu_is_traced_in_32_bits(monkeypatch):
+    metric = tfr.RankingMetrics(NAMES)
+    traced, read_and_add = [], metric._read_and_add
+
+    def count(*arguments):
+        traced.append(jax.config.read("jax_enable_x64"))
+        read_and_add(*arguments)
+
+    monkeypatch.setattr(metric, "_read_and_add", count)
+    program = lowered(metric, "cpu").as_text()
+    assert traced == [True]
+    lowered(metric, "tpu")
+    assert traced == [True, True, False]
+    monkeypatch.setattr(tpu, "update_on_tpu", lambda *_: None)
+    assert lowered(metric, "cpu").as_text() == program
+
+
+@pytest.mark.usefixtures("as_tpu")
+def test_updates_of_a_program_for_a_tpu():
+    names = ["ndcg@10", "mrr@10"]
+    metric = tfr.RankingMetrics(names, ties="random", num_queries=True)
+
+    @jax.jit
+    def update(state, labels, scores, mask, weights):
+        scores = scores * 1
+        keras.src.backend.set_keras_mask(scores, mask)
+        return metric.stateless_update_state(state, labels, scores, weights)
+
+    state = state_of(metric)
+    for rows in (slice(0, 2), slice(2, 6)):
+        batch = LABELS, SPECIAL, MASKED["mask"], WEIGHTS
+        state = update(state, *(each[rows] for each in batch))
+    exact = np.asarray(state[0], "float64").sum(axis=-1)
+    options = {"sample_weight": WEIGHTS, "ties": "random", "num_queries": True}
+    expected = tfr.evaluate(MASKED, SPECIAL, names, **options)
+    assert floats(metric.stateless_result(state)) == close(expected)
+    assert (exact != exact.astype("float32")).any()
+    assert float(np.sum(state[1])) == 6
+
+
+@pytest.mark.usefixtures("as_tpu")
+def test_transformations_of_a_program_for_a_tpu():
+    metric = tfr.RankingMetrics(["ndcg", "mrr"])
+
+    def value(labels, scores):
+        state = metric.stateless_update_state(state_of(metric), labels, scores)
+        return metric.stateless_result(state)["ndcg"]
+
+    labels, scores = LABELS[2:, np.newaxis, :9], SCORES[2:, np.newaxis, :9]
+    pairs = zip(labels, scores, strict=True)
+    expected = [tfr.evaluate(*pair, ["ndcg"])["ndcg"] for pair in pairs]
+    for transform in (jax.vmap, jax.pmap):
+        assert transform(value)(labels, scores).tolist() == close(expected)
+    assert not np.asarray(jax.grad(value, argnums=1)(labels[0], scores[0])).any()
