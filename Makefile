@@ -14,6 +14,11 @@ fuzz:
 lint:
 	ruff check .
 	ruff format --check .
+	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	check-jsonschema --builtin-schema vendor.github-issue-forms \
+		.github/ISSUE_TEMPLATE/feature.yml .github/ISSUE_TEMPLATE/wrong-number.yml
 
 format:
 	ruff check --fix .
@@ -32,7 +37,8 @@ docs:
 tables:
 	PYTHONPATH=. python tests/doc_tables.py
 
-# The package as PyPI gets it, in dist/.
+# The package as PyPI gets it, in dist/. The time of the last commit makes the wheel the same whenever it is built.
+dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 dist:
 	rm -rf dist
 	python -m build
@@ -62,7 +68,7 @@ tpu:
 # The targets below compare this library with other tools. On Python 3.11, with Java for Spark:
 # pip install -r requirements/peers.txt && pip install --no-deps -r requirements/peers-alone.txt
 peers:
-	python -m pytest -n auto --dist load validation/test_tools.py validation/test_runs.py \
+	python -m pytest -n auto --dist load validation/test_tools.py validation/test_values_of_tools.py validation/test_runs.py \
 		validation/test_trackers.py validation/test_moving.py validation/test_pitfalls.py \
 		validation/test_published.py validation/test_items.py
 # Triton, which PyTorch loads for nested tensors, aborts a process that loaded other tools.

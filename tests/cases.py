@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 import numpy as np
-from keras_backend import keras
+from keras_backend import register
 
 import tfrankmetrics as tfr
 from tfrankmetrics.metrics.measure import declarations
@@ -25,13 +25,13 @@ ITEM_METRICS = {n: each for n, each in OWN_METRICS.items() if each.reads_items}
 CLASSES = {name: declaration.cls for name, declaration in METRICS.items()}
 
 
-@keras.utils.register_keras_serializable(package="tests")
+@register
 def plus_one(labels):
     """A gain that is 1 for label 0. Padding must still add nothing."""
     return labels + 1.0
 
 
-@keras.utils.register_keras_serializable(package="tests")
+@register
 def inverse_rank(ranks):
     """A discount that falls faster than the logarithmic one."""
     return 1.0 / ranks

@@ -1,7 +1,7 @@
 """Configures TensorFlow for all tests, and clears its caches between modules.
 
 With another backend of Keras, only the files in `OF_EVERY_BACKEND` run, without
-TensorFlow.
+TensorFlow. `KERAS_BACKEND=numpy` runs those in `OF_NUMPY` without Keras.
 """
 
 import contextlib
@@ -23,12 +23,26 @@ OF_EVERY_BACKEND = {
     "test_keras_backends.py",
     "test_backend_callbacks.py",
 }
-OF_ONE_BACKEND = {"torch": {"test_torch.py"}, "jax": {"test_jax.py"}}
-collect_ignore = {name for names in OF_ONE_BACKEND.values() for name in names}
+OF_ONE_BACKEND = {
+    "jax": {"test_jax.py"},
+    "torch": {"test_torch.py"},
+    "numpy": {
+        "test_command.py",
+        "test_compare.py",
+        "test_decisions.py",
+        "test_runs.py",
+        "test_slices.py",
+        "test_tables.py",
+        "test_trec.py",
+        "test_values.py",
+    },
+}
+collect_ignore = {*OF_ONE_BACKEND["jax"], *OF_ONE_BACKEND["torch"]}
 if not IS_TENSORFLOW:
     tests = pathlib.Path(__file__).parent.glob("test_*.py")
-    collect_ignore = {path.name for path in tests} - OF_EVERY_BACKEND
-    collect_ignore -= OF_ONE_BACKEND[BACKEND]
+    chosen = OF_ONE_BACKEND[BACKEND]
+    chosen |= OF_EVERY_BACKEND if BACKEND != "numpy" else set()
+    collect_ignore = {path.name for path in tests} - chosen
     # Four devices of JAX, which it reads when it is imported.
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=4"
@@ -55,6 +69,17 @@ def pytest_collection_modifyitems(items):
         for mark in item.iter_markers("slow"):
             if not (len(mark.args) == 1 and isinstance(mark.args[0], str)):
                 raise pytest.UsageError(f"{item.nodeid}: slow() requires its reason.")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Skips a test of Keras metrics where there is no Keras."""
+    try:
+        return (yield)
+    except (ImportError, AttributeError) as error:
+        if BACKEND == "numpy" and "needs Keras" in str(error):
+            pytest.skip(str(error))
+        raise
 
 
 def pytest_collection_finish(session):

@@ -1,4 +1,7 @@
-"""The Keras of the tests that run on TensorFlow, JAX and PyTorch, and on Keras 2."""
+"""The Keras of the tests that run on TensorFlow, JAX and PyTorch, and on Keras 2.
+
+Without Keras, `KERAS_BACKEND=numpy` runs the tests that need NumPy alone.
+"""
 
 import os
 
@@ -11,10 +14,20 @@ if IS_TENSORFLOW:
     import tensorflow as tf
 
     keras = tf.keras
+elif BACKEND == "numpy":
+    keras = None
 else:
     import keras as keras
 # Keras 2 lacks some methods, with the current TensorFlow and with TensorFlow 2.15.
 IS_KERAS_3 = not hasattr(keras, "__internal__")
+
+
+def register(function):
+    """Registers a function in Keras, which finds it by its name in saved models."""
+    if keras is None:
+        return function
+    return keras.utils.register_keras_serializable(package="tests")(function)
+
 
 ONLY_TENSORFLOW = pytest.mark.skipif(not IS_TENSORFLOW, reason="of TensorFlow")
 # JAX does not compute in float64 unless a program enables it, nor do some devices.

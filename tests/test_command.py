@@ -1,7 +1,10 @@
-"""`python -m tfrankmetrics`."""
+"""The command `tfrankmetrics`, which is also `python -m tfrankmetrics`."""
 
 import bz2
+import csv
 import gzip
+import io
+import json
 import lzma
 import os
 import pathlib
@@ -138,13 +141,18 @@ def test_a_table_beside_a_trec_file(capsys):
         ("qrels one -m mapp", "Did you mean 'map'?"),
         ("qrels one two -q", "-q prints the queries of one run"),
         ("qrels one two --model model", "--model is for one table"),
-        ("qrels one two --convention trec_eval", "Pass unpaired='drop' to leave"),
+        ("qrels one two --convention trec_eval", "Pass --unpaired drop to leave"),
         ("qrels one --by few", "none for the query '3'"),
         ("qrels one --by twice", "in 'twice', line 2: '1' with 'en', after 'de'"),
         ("qrels one --by ids", "a query and a slice. Received in 'ids', line 2: '2'"),
-        ("qrels one --format latex", "--format is for tables"),
-        ("no_id.csv one", "id of its query. Received: a missing one in row 1"),
-        ("qrels.csv one --query other", "`labels` must hold numbers. Received: 'x' in"),
+        (
+            "no_id.csv one",
+            "id of its query. Received: a missing one in row 1 of 'no_id.csv'.",
+        ),
+        (
+            "qrels.csv one --query other",
+            "--label in 'qrels.csv' must hold numbers. Received: 'x' in",
+        ),
         ("one qrels", "A line must have 4 fields"),
         ("qrels digits", "must be a number. Received in 'digits', line 1"),
         ("qrels many.csv", "as many fields as the first one, 3"),
@@ -177,6 +185,230 @@ def test_a_mistake_is_a_line_and_not_a_traceback(capsys, arguments, message):
     assert message in err
 
 
+def test_errors_name_flags_and_files(capsys):
+    """Each is an error of the library, which names an argument."""
+    header = "query_id,item_id"
+    write(
+        **{
+            "truth.csv": f"{header},label,lang\n1,a,1,de\n1,b,0,en\n2,a,1,en\n",
+            "found.csv": f"{header},score\n1,b,9.5\n1,a,8\n2,a,3\n",
+            "text.csv": f"{header},score\n1,b,high\n",
+            "twice.csv": f"{header},score\n1,b,9.5\n1,b,8\n",
+            "user.csv": "user,item_id,score\n1,b,9.5\n",
+            "label=3.csv": "user,item_id,score\n1,b,9.5\n",
+            "far.csv": f"{header},score\n7,b,9.5\n",
+            "few": "1 de\n",
+            "same": TWO,
+        }
+    )
+    errors = {
+        "truth.csv user.csv": "--query must name one column of the table. Received: --query query_id, for the columns 'user', 'item_id', 'score'. The table is 'user.csv'.",
+        "truth.csv label=3.csv": "The table is 'label=3.csv'.",
+        "truth.csv text.csv": "--score in 'text.csv' must hold numbers. Received: 'high' in row 0.",
+        "truth.csv twice.csv": "must be in 'twice.csv' only once. Received: the query '1' with the item 'b' twice, the second time in row 1. If the rows are of several models, name their column: --model.",
+        "truth.csv found.csv twice.csv": "must be in 'twice.csv' only once.",
+        "truth.csv far.csv": "'truth.csv' and 'far.csv' must have queries in common.",
+        "truth.csv found.csv --by lang": "--by must have the same value in all rows of a query. Received: 'lang' with the value 'de' in row 0, and 'en' in row 1 of the same query. If they are models, pass --model.",
+        "truth.csv found.csv --by langu": "--by must name one column of the table. Received: --by langu, for the columns",
+        "truth.csv found.csv --by few": "--by must contain a slice for each query of 'truth.csv'.",
+        "qrels one two --convention trec_eval": "Pass --unpaired drop to leave them out.",
+        "qrels one -m arp": "Omit this metric, or pass --missing-queries skip or",
+        "qrels one --missing-queries error": "With --missing-queries error, every query must have predictions.",
+        "qrels one two --gate not_worse --margin 2": "--margin must be below 1:",
+        "qrels two same -m arp --test wilcoxon": "Pass --test randomization, which uses the weights.",
+        "qrels": "One file must be a table with labels and scores",
+    }  # fmt: skip
+    for arguments, message in errors.items():
+        status, out, err = run(capsys, *arguments.split(), "-m", "map")
+        assert (status, out, message in err) == (2, "", True), (arguments, err)
+        assert "`" not in err
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_name_flags_and_files(capsys):
+    write(graded="1 0 a 5\n2 0 a 90\n3 0 a 7\n", other="1 Q0 z 1 3 t\n")
+    _, _, err = run(capsys, "graded", "two", "-m", "ndcg")
+    assert "pass --gain linear." in err
+    _, _, err = run(capsys, "graded", "two", "-m", "ndcg", "--gain", "linear")
+    assert "warning" not in err
+    _, _, err = run(capsys, "qrels", "other", "-m", "map")
+    assert "ids of 'qrels' and 'other' are probably different." in err
+
+
+def rows_of(text):
+    return [*csv.DictReader(io.StringIO(text))]
+
+
+def test_formats_of_one_run(capsys):
+    arguments = "qrels", "one", "-m", "map", "-q", "--format"
+    expected = {"1": 0.5, "2": 1, "3": 0, "all": 0.5}
+    _, out, err = run(capsys, *arguments, "json")
+    rows = json.loads(out)["values"]
+    assert {row["query"]: row["value"] for row in rows} == expected
+    assert "1 of 3 judged queries" in err
+    _, out, _ = run(capsys, *arguments, "csv")
+    assert {row["query"]: float(row["value"]) for row in rows_of(out)} == expected
+    _, out, _ = run(capsys, *arguments, "markdown")
+    assert out.splitlines()[-1] == "| map | all | 0.5000 |"
+    _, out, _ = run(capsys, *arguments, "latex")
+    assert r"map & all & 0.5000 \\" in out
+    third = "qrels", "third", "-m", "mrr", "--format", "csv"
+    write(third="1 Q0 b 1 9 t\n1 Q0 c 2 8 t\n1 Q0 a 3 7 t\n")
+    _, out, _ = run(capsys, *third, "--missing-queries", "skip")
+    assert float(rows_of(out)[0]["value"]) == 1 / 3  # all digits
+
+
+def test_formats_of_slices_and_of_a_comparison(capsys):
+    arguments = "qrels", "one", "-m", "map", "--by", "by", "--format"
+    expected = [("de", 1, 0.5), ("en", 2, 0.5), ("all", 3, 0.5)]
+    _, out, _ = run(capsys, *arguments, "json")
+    assert [(*row.values(),) for row in json.loads(out)["values"]] == expected
+    _, out, _ = run(capsys, *arguments, "csv")
+    assert rows_of(out)[0] == {"slice": "de", "queries": "1", "map": "0.5"}
+    arguments = "qrels", "one", "two", "-m", "map", "--gate", "better", "--format"
+    status, out, _ = run(capsys, *arguments, "json")
+    found = json.loads(out)
+    assert status == 1
+    assert [row["mean"] for row in found["means"]] == [0.5, 1]
+    (difference,) = found["differences"]
+    assert (difference["model"], difference["than"]) == ("two", "one")
+    assert (difference["difference"], difference["p"]) == (0.5, 0.5)
+    assert [each["passed"] for each in found["decisions"]] == [False]
+    status, out, err = run(capsys, *arguments, "csv")
+    (row,) = rows_of(out)
+    assert (status, float(row["difference"])) == (1, 0.5)
+    assert err.startswith("Failed: map of 'two'")
+
+
+def test_numbers_that_json_lacks_are_null(capsys):
+    """One query has no interval."""
+    write(single="1 0 a 1\n")
+    _, out, _ = run(capsys, "single", "one", "two", "-m", "map", "--format", "json")
+    found = json.loads(out, parse_constant=pytest.fail)
+    assert found["means"][0]["low"] is None
+    _, out, _ = run(capsys, "single", "one", "two", "-m", "map", "--format", "csv")
+    assert rows_of(out)[0]["low"] == ""
+
+
+def test_the_test_and_the_correction_are_those_of_compare(capsys):
+    arguments = "--test", "wilcoxon", "--correction", "bh"
+    _, out, _ = run(capsys, "qrels", "one", "two", "-m", "map", "-m", "mrr", *arguments)
+    assert (
+        "Wilcoxon's signed-rank test; p-values adjusted for 2 comparisons (bh)" in out
+    )
+
+
+JUDGED = [("1", "a", 1, 8), ("1", "b", 0, 9.5), ("2", "a", 1, 3), ("3", "x", 2, 1)]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.csv.gz"])
+def test_one_table_of_labels_and_scores(capsys, name):
+    """MAP is (0.5 + 1 + 1) / 3."""
+    table = pd.DataFrame(JUDGED, columns=["query_id", "item_id", "label", "score"])
+    table["lang"] = ["de", "de", "en", "en"]
+
+    def save(frame):
+        if name.endswith("parquet"):
+            frame.to_parquet(name)
+        else:
+            frame.to_csv(name, index=False, sep="\t" if "tsv" in name else ",")
+
+    save(table)
+    _, out, err = run(capsys, name, "-m", "map")
+    assert (out.split(), err) == (["map", "all", "0.8333"], "")
+    _, out, _ = run(capsys, name, "-m", "map", "--by", "lang")
+    assert words_of(out)[1:3] == [["de", "1", "0.5000"], ["en", "2", "1.0000"]]
+    save(table.drop(columns="item_id"))
+    _, out, err = run(capsys, name, "-m", "map")
+    assert (out.split(), err) == (["map", "all", "0.8333"], "")
+    # trec_eval orders ties by the ids of items.
+    status, _, err = run(capsys, name, "-m", "map", "--convention", "trec_eval")
+    assert (status, "--item must name one column" in err) == (2, True)
+    save(table.drop(columns="label"))
+    status, _, err = run(capsys, name, "-m", "map")
+    assert (status, f"The table is {name!r}." in err) == (2, True)
+
+
+def test_one_table_of_several_models(capsys):
+    """Each model repeats the judgments."""
+    rows = [
+        (query, item, label, score * sign, model)
+        for model, sign in (("A", 1), ("B", -1))
+        for query, item, label, score in JUDGED
+    ]
+    names = ["query_id", "item_id", "label", "score", "model"]
+    pd.DataFrame(rows, columns=names).to_csv("t.csv", index=False)
+    arguments = "t.csv", "-m", "mrr", "--model", "model", "--format", "json"
+    _, out, err = run(capsys, *arguments)
+    means = [row["mean"] for row in json.loads(out)["means"]]
+    assert (means, err) == ([pytest.approx(2.5 / 3), 1], "")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.csv", '1,"de, at"\n2,en\n3,en\n'),
+        ("s.tsv", "\n1\tde, at\r\n2\ten\r\n3\ten\r\n"),
+        ("s.txt", "1 de, at\n2 \ten\n\n3 en\n"),
+        ("s.csv.gz", '\ufeff1,"de, at"\n2,en\n3,en\n'),
+        ("with_names.csv", 'query_id,slice\n1,"de, at"\n2,en\n3,en\n'),
+    ],
+)
+def test_slices_with_and_without_names_of_columns(capsys, name, text):
+    content = text.encode()
+    content = gzip.compress(content) if name.endswith("gz") else content
+    pathlib.Path(name).write_bytes(content)
+    _, out, _ = run(
+        capsys, "qrels", "one", "-m", "map", "--by", name, "--format", "csv"
+    )
+    rows = rows_of(out)
+    assert [row["slice"] for row in rows] == ["de, at", "en", "all"]
+    assert [row["queries"] for row in rows] == ["1", "2", "3"]
+
+
+def test_a_column_of_the_judgments_or_a_file_of_its_name(capsys):
+    judged = {"query_id": [1, 1, 2, 3], "item_id": [*"abax"], "label": [1, 0, 1, 2]}
+    judged["by"] = [*"xxyy"]
+    pd.DataFrame(judged).to_csv("q.csv", index=False)
+    arguments = "q.csv", "one", "-m", "map", "--by", "by"
+    _, out, _ = run(capsys, *arguments)  # the file
+    assert words_of(out)[1:3] == [["de", "1", "0.5000"], ["en", "2", "0.5000"]]
+    pathlib.Path("by").unlink()
+    _, out, _ = run(capsys, *arguments)
+    assert words_of(out)[1:3] == [["x", "1", "0.5000"], ["y", "2", "0.5000"]]
+    status, _, err = run(capsys, "qrels", "one", "-m", "map", "--by", "by")
+    assert (status, "No such file or directory: 'by'" in err) == (2, True)
+
+
+@pytest.mark.parametrize("start", ["# a comment\n", "\n", "\ufeff", "# a\n\n# b\n"])
+def test_a_tsv_file_of_trec_may_start_with_other_lines(capsys, start):
+    qrels, found = (start + TREC[name] for name in ("qrels.tsv", "run.tsv"))
+    for name, text in {"qrels.tsv": qrels, "run.tsv": found}.items():
+        pathlib.Path(name).write_text(text, encoding="utf-8")
+    _, out, err = run(capsys, "qrels.tsv", "run.tsv", "-m", "mrr")
+    assert (out.split(), err) == (["mrr", "all", "0.7500"], "")
+
+
+@pytest.mark.parametrize(
+    ("flag", "start"),
+    [
+        ("--version", f"tfrankmetrics {tfr.__version__}\n"),
+        ("--help", "usage: tfrankmetrics "),
+    ],
+)
+def test_version_and_help_are_fast(capsys, flag, start):
+    """In processor time, less than 0.15 s; it is measured thrice, as others run, too."""
+    command = [sys.executable, "-m", "tfrankmetrics", flag]
+    durations = []
+    for _ in range(3):
+        before = os.times()
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        after = os.times()
+        durations.append(sum(after[2:4]) - sum(before[2:4]))
+        assert out.startswith(start)
+    assert min(durations) < 0.15
+
+
 @pytest.mark.parametrize(
     ("suffix", "module"), [(".gz", gzip), (".bz2", bz2), (".XZ", lzma)]
 )
@@ -198,7 +430,7 @@ def test_help_and_wrong_arguments_import_neither_numpy_nor_tensorflow():
     code = """if 1:
         import sys
         from tfrankmetrics.__main__ import main
-        for arguments in (["--help"], ["qrels"], ["qrels", "one", "-m", "map", "--x"]):
+        for arguments in (["--help"], ["--version"], ["qrels"], ["qrels", "one", "-m", "map", "--x"]):
             try:
                 main(arguments)
             except SystemExit:
@@ -271,6 +503,7 @@ def status_with(arguments, **streams):
     return subprocess.run(command, **{"stderr": subprocess.PIPE, **streams})
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the shell of Windows closes no streams")
 @pytest.mark.parametrize(("runs", "expected"), [("good bad", 1), ("good good2", 0)])
 def test_no_closed_stream_changes_the_verdict_of_a_gate(runs, expected):
     write_runs_of_a_gate()

@@ -2,6 +2,7 @@
 
 import copy
 import fractions
+import inspect
 import itertools
 import math
 import re
@@ -15,6 +16,7 @@ import pytest
 import scipy.stats
 
 import tfrankmetrics as tfr
+from tfrankmetrics.comparison.significance import adjusted
 
 RNG = np.random.default_rng(0)
 N = 200
@@ -84,6 +86,8 @@ def assert_near(interval, expected):
 def test_the_bootstrap_interval_is_that_of_scipy_but_for_chance():
     found = values()
     comparison = tfr.compare(found, test="bootstrap", correction=None, resamples=20_000)
+    has_rng = "rng" in inspect.signature(scipy.stats.bootstrap).parameters
+    seed = "rng" if has_rng else "random_state"  # the name before SciPy 1.15
     for metric in ("ndcg@5", "mrr"):
         d = found["B"][metric] - found["A"][metric]
         expected = scipy.stats.bootstrap(
@@ -92,7 +96,7 @@ def test_the_bootstrap_interval_is_that_of_scipy_but_for_chance():
             method="percentile",
             n_resamples=20_000,
             batch=1000,
-            rng=np.random.default_rng(3),
+            **{seed: np.random.default_rng(3)},
         )
         difference = one(comparison.differences, metric=metric)
         assert_near((difference.low, difference.high), [*expected.confidence_interval])
@@ -221,7 +225,7 @@ def test_queries_whose_weights_alone_differ_matter_to_the_swaps():
     assert found.p == pytest.approx(p_of_all_swaps(*models))
 
 
-@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
+@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap", "wilcoxon"])
 @pytest.mark.parametrize("number", [9, 40])
 def test_a_p_value_does_not_depend_on_the_other_metrics(test, number):
     """With 9 queries that differ, all swaps are enumerated, even if others do not differ."""
@@ -314,6 +318,134 @@ def test_the_p_value_by_swapping_needs_a_query_that_counts():
     assert [each.p for each in found] == pytest.approx([math.nan, 1, 1], nan_ok=True)
 
 
+def signed_ranks_of(differences):
+    """The p-value by all signs and Pratt's rule, in plain Python."""
+    sizes = sorted(map(abs, differences))
+    ranks = [
+        sizes.index(abs(d)) + (sizes.count(abs(d)) + 1) / 2 for d in differences if d
+    ]
+    signs = itertools.product((1, -1), repeat=len(ranks))
+    sums = [abs(sum(s * r for s, r in zip(each, ranks))) for each in signs]
+    positive = [d > 0 for d in differences if d]
+    observed = abs(sum(r if up else -r for r, up in zip(ranks, positive)))
+    return sum(each >= observed for each in sums) / len(sums)
+
+
+@pytest.mark.parametrize(
+    ("differences", "p"),
+    [
+        ([0, 0, 0], 1),
+        ([0, 1], 1),
+        ([1, 2, 3], 2 / 8),
+        ([-1, 2, 3], 4 / 8),  # 4 is reached by 5 - 1 and 6, with either sign
+        ([-1, 1, 1], 1),  # equal ranks: 2 - 2 + 2
+        # Zeros have the ranks 1 to 4: -5 + 6 + 7 = 8 is reached by 18, 8 and their negatives.
+        ([0, 0, 0, 0, -1, 2, 3], 4 / 8),
+        ([0] * 95 + [1, 2, 3, 4, 5], 2 / 32),
+    ],
+)
+def test_signed_ranks_by_hand(differences, p):
+    first = np.full(len(differences), 0.1)
+    found = difference_of(first, first + 0.1 * np.array(differences), test="wilcoxon")
+    assert found.p == pytest.approx(p)
+    assert signed_ranks_of(differences) == pytest.approx(p)
+    num_different = np.count_nonzero(differences)
+    assert found.smallest_p == min(1, 2 / 2**num_different)
+
+
+@pytest.mark.parametrize(
+    ("number", "zeros", "decimals"),
+    [
+        (9, 0, 3),
+        (13, 0, 3),
+        (14, 0, 3),
+        (50, 0, 6),
+        (51, 0, 6),
+        (40, 20, 1),
+        (300, 90, 1),
+    ],
+)
+def test_signed_ranks_are_those_of_scipy(number, zeros, decimals):
+    """Exact for few queries without ties, and by the normal distribution for many."""
+    first, second = np.random.default_rng(number).random((2, number)).round(decimals)
+    second += 0.1
+    second[:zeros] = first[:zeros]
+    found = difference_of(first, second, test="wilcoxon")
+    changes = (second - first).round(9)
+    expected = scipy.stats.wilcoxon(changes, zero_method="pratt").pvalue
+    assert found.p == pytest.approx(expected, rel=1e-12)
+
+
+def test_signed_ranks_of_few_queries_with_ties_and_zeros_are_exact():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        changes = rng.integers(-3, 4, 11)
+        found = difference_of(np.zeros(11), changes / 10, test="wilcoxon")
+        assert found.p == pytest.approx(signed_ranks_of(changes))
+
+
+def test_sizes_that_differ_by_rounding_share_a_rank():
+    first, second = [0, 0.1, 1 / 3, 0.2], [1 / 3, 0.1 + 1 / 3, 0, 0.9]
+    exact = [1, 1, -1, 2]
+    found = difference_of(first, second, test="wilcoxon")
+    assert found.p == pytest.approx(signed_ranks_of(exact))
+
+
+def test_ranks_that_oppose_the_mean_are_not_significant():
+    """19 queries lose a little, and one wins more than they lose."""
+    second = np.where(np.arange(20) < 19, 0.1 - 0.001 * np.arange(20), 1.0)
+    models = {"A": {"x": np.full(20, 0.1)}, "B": {"x": second}}
+    comparison = tfr.compare(models, test="wilcoxon")
+    (found,) = comparison.differences
+    assert found.difference > 0
+    assert found.p < 0.05
+    assert found.is_opposed
+    assert not found.is_significant
+    assert "as the ranks oppose the difference: B - A, x." in repr(comparison)
+    assert not comparison.gate("x", "A", policy="better")
+    assert "Wilcoxon's signed-rank test." in repr(comparison)
+    assert "oppose" not in repr(tfr.compare(models))
+
+
+@pytest.mark.parametrize("weights", [WEIGHTS, None])
+def test_signed_ranks_need_queries_of_equal_weights(weights):
+    metrics = ["mrr", "ndcg@5"] if weights is not None else ["mrr", "arp"]
+    found = values("AB", metrics, sample_weight=weights)
+    named = "'mrr', 'ndcg@5'" if weights is not None else "'arp'"
+    with pytest.raises(ValueError, match=f"Received: weighted queries for {named}"):
+        tfr.compare(found, test="wilcoxon")
+    equal = values("AB", ["mrr"], sample_weight=np.full(N, 2.0))
+    alone = values("AB", ["mrr"])
+    of_both = [
+        tfr.compare(each, test="wilcoxon").differences[0].p for each in (equal, alone)
+    ]
+    assert of_both[0] == of_both[1]
+
+
+def test_a_note_says_where_ndcg_and_dcg_order_models_differently():
+    """A ranks the only relevant item first; B ranks five relevant items first."""
+    labels = [[1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0]]
+    best, third, last = [6, 5, 4, 3, 2, 1], [4, 6, 5, 3, 2, 1], [5, 4, 3, 2, 1, 6]
+    scores = {"A": [best, last], "B": [third, best]}
+    models = {
+        name: tfr.evaluate(labels, each, ["ndcg", "dcg"], per_query=True)
+        for name, each in scores.items()
+    }
+    comparison = tfr.compare(models)
+    means = [round(each.mean, 3) for each in comparison.means]
+    assert means == [0.891, 1.652, 0.75, 1.724]
+    note = "NDCG and DCG order the models differently (B - A, ndcg)"
+    assert note in repr(comparison)
+    assert note in comparison.to_markdown()
+    one_query = {
+        name: {key: each[key][:1] for key in ("ndcg", "dcg")}
+        for name, each in models.items()
+    }
+    assert "differently" not in repr(tfr.compare(one_query))
+    del one_query["A"]["dcg"], one_query["B"]["dcg"]
+    assert "differently" not in repr(tfr.compare(one_query))
+
+
 @pytest.mark.parametrize("test", ["t", "bootstrap"])
 def test_one_query_has_no_interval_and_no_p_value_by_drawing(test):
     found = difference_of([0.5], [0.7], test=test)
@@ -342,7 +474,7 @@ def test_a_win_needs_more_than_rounding(scale):
         assert found.ties == 50 - 2 * number
 
 
-@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
+@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap", "wilcoxon"])
 def test_values_that_differ_by_rounding_are_equal_for_every_test(test):
     recall = {"A": {"recall@6": [1.0] * 30}, "B": {"recall@6": [1 - 2**-53] * 30}}
     (found,) = tfr.compare(recall, test=test).differences
@@ -356,6 +488,8 @@ def test_values_that_differ_by_rounding_are_equal_for_every_test(test):
     [
         ("holm", [5 / 128, 3 / 64, 3 / 64, 5 / 128, 1]),
         ("bonferroni", [5 / 128, 5 / 64, 5 / 64, 5 / 128, 1]),
+        # The least of 5 p(j) / j over j >= i, where p(4) is 1 / 64.
+        ("bh", [5 / 256, 5 / 256, 5 / 256, 5 / 256, 1]),
         (None, [1 / 128, 1 / 64, 1 / 64, 1 / 128, 1]),
     ],
 )
@@ -370,6 +504,18 @@ def test_corrections_by_hand(correction, expected):
     ]
     assert found[:-1] == pytest.approx(expected)
     assert math.isnan(found[-1])  # and is not counted
+
+
+@pytest.mark.parametrize("number", [1, 4, 50])
+def test_false_discoveries_are_those_of_scipy(number):
+    p = np.random.default_rng(number).random(number).round(2) ** 3
+    expected = scipy.stats.false_discovery_control(p, method="bh")
+    np.testing.assert_allclose(adjusted(p, "bh"), expected, rtol=1e-12)
+    with_nan = adjusted(np.array([*p, math.nan]), "bh")
+    np.testing.assert_allclose(with_nan, [*expected, math.nan], rtol=1e-12)
+    steps = np.array([0.01, 0.02, 0.03, 0.04])
+    np.testing.assert_allclose(adjusted(steps, "bh"), 0.04)
+    assert adjusted(steps, "holm") == pytest.approx([0.04, 0.06, 0.06, 0.06])
 
 
 def test_the_correction_is_over_metrics_pairs_and_slices():
@@ -436,8 +582,8 @@ def test_all_names_of_slices_must_be_in_the_values(names):
         tfr.compare(found, by=names)
 
 
-@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap"])
-@pytest.mark.parametrize("correction", ["holm", "bonferroni", None])
+@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap", "wilcoxon"])
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", "bh", None])
 def test_slices_in_which_no_query_counts_are_no_warning(test, correction):
     nothing, some = [math.nan] * 2, [1.0, 0.5]
     models = {
@@ -621,7 +767,7 @@ ERRORS = [
     ({"A": tfr.QueryValues({"mrr": np.ones(2)}, {"mrr": np.ones(3)})}, {}, "'mrr': (2,), 'the weights of mrr': (3,)"),
     ({"A": {"query": [1, 2, 2], "mrr": [1.0, 0.0, 0.0]}}, {}, "the query 2 more than once for 'A'"),
     ({"A": {"mrr": [np.inf]}}, {}, "an infinite one for 'A'"),
-    (ONE, {"test": "wilcoxon"}, "one of 'randomization', 't', 'bootstrap'. Received: test='wilcoxon'"),
+    (ONE, {"test": "sign"}, "one of 'randomization', 't', 'bootstrap', 'wilcoxon'. Received: test='sign'"),
     (ONE, {"correction": "fdr"}, "Received: correction='fdr'"),
     (ONE, {"unpaired": "skip"}, "Received: unpaired='skip'"),
     (ONE, {"resamples": 0}, "Received: 0"),

@@ -1,5 +1,6 @@
 """Tests what the package says of itself, and its check of TensorFlow."""
 
+import itertools
 import pathlib
 import re
 import runpy
@@ -23,7 +24,30 @@ def read(name):
 def test_numpy_is_all_that_is_installed_without_an_extra():
     """The package `tensorflow` would overwrite the files of tensorflow-cpu."""
     project = tomllib.loads(read("pyproject.toml"))["project"]
-    assert project["dependencies"] == ["numpy"]
+    assert [each.partition(">")[0] for each in project["dependencies"]] == ["numpy"]
+
+
+def test_the_command_is_a_script():
+    scripts = tomllib.loads(read("pyproject.toml"))["project"]["scripts"]
+    assert scripts == {"tfrankmetrics": "tfrankmetrics.__main__:main"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda p: p.name
+)
+def test_workflows_pin_actions_and_restrict_permissions(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[lines.index("permissions:") + 1] == "  contents: read"
+    for before, line in itertools.pairwise(lines):
+        action = re.search(r"uses: (?!\./)(\S+)", line)
+        if action and not before.strip().startswith("# Not pinned"):
+            assert re.fullmatch(r".*@[0-9a-f]{40}  # v\d+\.\d+\.\d+", line), line
+    if path.name == "publish.yml":
+        text = "\n".join(lines)
+        assert "uses: ./.github/workflows/tests.yml" in text
+        assert "build:\n    needs: tests" in text
+        for job in ("publish", "site"):  # by way of others
+            assert re.search(rf"^  {job}:\n    needs: (try|publish)$", text, re.M)
 
 
 def test_the_readme_of_the_package_has_no_relative_links(monkeypatch):

@@ -335,3 +335,14 @@ def test_the_values_of_many_queries_print_the_first_and_the_last():
     assert "..." in repr(values)
     few = tfr.evaluate(labels[:60], scores[:60], ["mrr"], per_query=True)
     assert "..." not in repr(few)
+
+
+def test_slices_as_dicts():
+    labels, scores = [[1, 0], [0, 1], [0, 1]], [[2.0, 1.0]] * 3
+    by = {"language": ["de", "de", "en"], "year": [1, 1, 2]}
+    found = tfr.evaluate(labels, scores, ["mrr"], by=by).to_dicts()
+    assert found == [
+        {"language": "de", "year": 1, "queries": 2, "mrr": 0.75},
+        {"language": "en", "year": 2, "queries": 1, "mrr": 0.5},
+        {"language": "all", "year": "", "queries": 3, "mrr": pytest.approx(2 / 3)},
+    ]

@@ -5,7 +5,6 @@ from math import log2
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from cases import (
     CLASSES,
     JUDGMENT_METRICS,
@@ -535,6 +534,7 @@ def test_invalid_values_make_the_result_nan(wrong):
 )
 @pytest.mark.parametrize("way", ["eager", "graph", XLA])
 def test_invalid_gain_and_discount_functions(options, way):
+    tf = pytest.importorskip("tensorflow")
     labels, scores = tf.constant([[2.0, 0.0, 0.0]]), tf.constant([[3.0, 2.0, 1.0]])
     cutoffs = (1, 2) if "gain" in options else (2, None)
     metrics = [make(k, **options) for make in (tfr.NDCG, tfr.DCG) for k in cutoffs]

@@ -5,8 +5,8 @@ dozen more. They are exact under tied scores, and return the same values in `fit
 `evaluate` and on arrays. The input may be labels and scores, ids, scores of a
 catalogue, or tables.
 
-The public interface is `__all__` of this package, of `tfrankmetrics.options`, of
-`tfrankmetrics.tfma` and of `tfrankmetrics.beam`. All other modules may change.
+The public interface is `__all__` of this package and of its modules `options`,
+`testing`, `tfma` and `beam`. All other modules may change.
 
 Each name is imported when it is first used, and TensorFlow only when it is needed.
 `__init__.pyi` shows type checkers and editors where they come from. Tests enforce three

@@ -1,17 +1,18 @@
-"""The command `python -m tfrankmetrics qrels.txt run.txt -m ndcg@10`.
+"""The command `tfrankmetrics qrels.txt run.txt -m ndcg@10`.
 
-Only a run imports NumPy: help and wrong arguments must not wait for it.
+Only a run imports NumPy: help and wrong arguments must not wait for it. Errors and
+warnings of the library name its arguments; `_with_flags` names the flags instead.
 """
 
 from __future__ import annotations
 
 import argparse
-import codecs
 import os
+import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tfrankmetrics as tfr
@@ -20,6 +21,7 @@ from tfrankmetrics.conventions import CONVENTIONS
 DESCRIPTION = """\
 Computes ranking metrics of runs (predictions) by qrels (relevance judgments). With one
 run it prints lines like those of trec_eval, and with several runs it compares them.
+Instead of qrels and a run, one table may hold both labels and scores.
 """
 EPILOG = """\
 Files are in the formats of TREC. Files that end in .csv, .tsv or .parquet are tables
@@ -28,20 +30,22 @@ names is in a format of TREC. Text files may be compressed (.gz, .bz2 or .xz), a
 run.txt.gz and run.csv.gz.
 """
 _HELP = {
+    "qrels": "the file of the judgments, or one table with labels and scores",
     "metric": "a metric, such as ndcg@10, map, P@5 or recip_rank; may be repeated",
+    "by": "slices: a file of lines with a query and a slice, or a column of the table "
+    "of judgments",
     "missing_queries": "judged queries without predictions; zero by default, and skip "
     "with --convention trec_eval, as trec_eval does without -c",
     "model": "the column of model names, in a table with runs of several models",
     "unpaired": "queries that occur in only some of the runs",
     "gate": "exit with the status 1 unless, in the first metric, all other runs are "
     "not worse than the first run by the margin or more, or are better",
+    "format": "json and csv contain all digits; of a comparison, csv contains the "
+    "differences",
 }
-_COLUMNS = {
-    "query": "query_id",
-    "item": "item_id",
-    "label": "label",
-    "score": "score",
-}
+_COLUMNS = dict(query="query_id", item="item_id", label="label", score="score")
+# Options of metrics that warnings propose, besides the convention.
+_OF_METRICS = ("convention", "gain", "relevance_threshold")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,12 +55,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     anything is printed, so that `... | head` does not change it.
     """
     options = _parser().parse_args(arguments)
-    warnings.showwarning = _show_warning
+
+    def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, tfr.RankingWarning):
+            _print(f"warning: {_with_flags(message, options)}", sys.stderr)
+
+    warnings.showwarning = show_warning
     try:
         text, status = _run(options)
     except (ValueError, TypeError, ImportError, OSError) as error:
         text, status = "", 2
-        _print(f"error: {error}", sys.stderr)
+        _print(f"error: {_with_flags(error, options)}", sys.stderr)
     except Exception:  # must not look like a failed gate, with the status 1
         text, status = "", 2
         _print(traceback.format_exc(), sys.stderr)
@@ -85,102 +94,158 @@ def _print(text: str, stream: Any) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "python -m tfrankmetrics",
+        "tfrankmetrics",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("qrels", help="the file of the judgments")
-    add("runs", nargs="+", metavar="run", help="the file of a run")
+    version = f"tfrankmetrics {tfr.__version__}"
+    add("--version", action="version", version=version)
+    add("qrels", help=_HELP["qrels"])
+    add("runs", nargs="*", metavar="run", help="the file of a run")
     add("-m", "--metric", action="append", required=True, help=_HELP["metric"])
     add("--convention", choices=[*CONVENTIONS], help="the settings of another tool")
+    add("--gain", choices=["exponential", "linear"], help="the gain of NDCG and DCG")
+    add("--relevance-threshold", type=float, help="the lowest label of relevant items")
+    add("--lower-is-better", action="store_true", help="the lowest score ranks first")
     add("-q", "--per-query", action="store_true", help="also print each query")
-    add("--by", metavar="FILE", help="slices: a file of lines with a query and a slice")
+    add("--by", metavar="FILE|COLUMN", help=_HELP["by"])
     missing = ["zero", "skip", "error"]
     add("--missing-queries", choices=missing, help=_HELP["missing_queries"])
     add("--model", help=_HELP["model"])
-    add("--test", choices=["randomization", "t", "bootstrap"], default="randomization")
+    tests = ["randomization", "t", "bootstrap", "wilcoxon"]
+    add("--test", choices=tests, default="randomization", help="the test of runs")
+    corrections = ["holm", "bonferroni", "bh"]
+    add("--correction", choices=corrections, default="holm", help="of its p-values")
     unpaired = {"choices": ["error", "drop"], "default": "error"}
     add("--unpaired", **unpaired, help=_HELP["unpaired"])
     add("--gate", choices=["not_worse", "better"], help=_HELP["gate"])
     add("--margin", type=float, help="the margin of --gate")
     add("--in-slices", action="store_true", help="apply --gate to each slice, too")
-    add("--format", choices=["text", "markdown", "latex"], default="text")
+    formats = ["text", "json", "csv", "markdown", "latex"]
+    add("--format", choices=formats, default="text", help=_HELP["format"])
     for column, default in _COLUMNS.items():
         add(f"--{column}", default=default, help=f"a column, {default} by default")
     return parser
 
 
+def _with_flags(message: Any, options: argparse.Namespace) -> str:
+    """A text of the library with flags and files instead of its arguments."""
+    run = getattr(options, "run", None) or options.qrels
+    names = {each: f"--{each.replace('_', '-')}" for each in vars(options)}
+    names |= {"metrics": "--metric", "policy": "--gate"}
+    names |= {"qrels": repr(options.qrels), "run": repr(run)}
+    names["labels"] = f"--label in {options.qrels!r}"
+    names["scores"] = f"--score in {run!r}"
+
+    def named(found: re.Match) -> str:
+        name = names.get(found["argument"] or found["keyword"])
+        value = (found["value"] or "").strip("'\"")
+        if name is None:
+            return found[0]
+        return name if value in ("", "True", "...") else f"{name} {value}"
+
+    # Not within a path, which may contain a sign of equality, too.
+    value = r"'[^']*'|\"[^\"]*\"|\w(?:[\w.]*\w)?|\.{3}"
+    keyword = rf"(?<![\w/'\"-])(?P<keyword>\w+)=(?P<value>{value})"
+    pattern = rf"`(?P<argument>\w+)`|{keyword}"
+    text = re.sub(r"call \w+\((\w+=[^()]+)\)", r"pass \1", str(message))
+    return re.sub(pattern, named, text.replace(" of the frame", " of the table"))
+
+
 def _run(options: argparse.Namespace) -> tuple[str, int]:
     """The requested result as text, and the exit status."""
-    if options.gate is None and (options.margin is not None or options.in_slices):
-        raise ValueError("--margin and --in-slices need --gate. Received: no --gate.")
-    if options.in_slices and options.by is None:
-        raise ValueError("--in-slices needs slices. Received: no --by.")
-    options.margin = options.margin or 0.0
-    if options.gate == "not_worse" and not options.margin > 0:
-        raise ValueError(
-            "--gate not_worse needs a margin above 0, the largest loss that does not "
-            f"matter. Received: --margin {options.margin:g}."
-        )
-    if options.model and len(options.runs) > 1:
-        raise ValueError("--model is for one table of runs. Received: several files.")
-    are_several = len(options.runs) > 1 or options.model
-    if options.gate and not are_several:
-        raise ValueError(
-            "--gate compares the first run with the others. Received: one run."
-        )
-    is_table = are_several or options.by
-    if options.per_query and is_table:
-        raise ValueError(
-            "-q prints the queries of one run. Received: several runs, or --by."
-        )
-    if options.format != "text" and not is_table:
-        raise ValueError(
-            "--format is for tables. Received: one run, without --by, whose values are "
-            "printed as lines."
-        )
+    are_several = len(options.runs) > 1 or bool(options.model)
+    _check_flags(options, are_several)
     missing = "skip" if options.convention == "trec_eval" else "zero"
+    qrels, runs = options.qrels, options.runs
+    if not runs:
+        qrels, run = _one_table(options)
+        runs = [run]
     arguments: dict[str, Any] = {
         "metrics": options.metric,
         "missing_queries": options.missing_queries or missing,
-        "convention": options.convention,
+        "lower_is_better": options.lower_is_better,
         "by": _slices(options) if options.by else None,
-        **{column: getattr(options, column) for column in _COLUMNS},
+        **{name: getattr(options, name) for name in (*_COLUMNS, *_OF_METRICS)},
     }
-    if are_several:
-        return _comparison(options, arguments)
-    files = options.qrels, options.runs[0]
-    if is_table:
-        result = tfr.evaluate_run(*files, **arguments)
-        return _formatted(result, options.format), 0
-    return "\n".join(_lines(*files, options.per_query, arguments)), 0
+
+    def evaluate(run: Any, **more: Any) -> Any:
+        options.run = run if isinstance(run, str) else options.qrels  # in its errors
+        return tfr.evaluate_run(qrels, run, **arguments, **more)
+
+    if not are_several:
+        return _one_run(evaluate, runs[0], options), 0
+    if options.model:
+        values = evaluate(runs[0], model=options.model, per_query=True)
+    else:
+        names = _names(runs)
+        values = {
+            name: evaluate(path, per_query=True)
+            for name, path in zip(names, runs, strict=True)
+        }
+    return _comparison(values, options)
+
+
+def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
+    """Raises ValueError for flags that contradict each other."""
+    gate, by, in_slices = options.gate, options.by, options.in_slices
+    needs_gate = options.margin is not None or in_slices
+    margin = options.margin = options.margin or 0.0
+    mistakes = {
+        "--margin and --in-slices need --gate. Received: no --gate.": needs_gate
+        and not gate,
+        "--in-slices needs slices. Received: no --by.": in_slices and not by,
+        "--gate not_worse needs a margin above 0, the largest loss that does not "
+        f"matter. Received: --margin {margin:g}.": gate == "not_worse" and margin <= 0,
+        "--model is for one table of runs. Received: several files.": options.model
+        and len(options.runs) > 1,
+        "--gate compares the first run with the others. Received: one run.": gate
+        and not are_several,
+        "-q prints the queries of one run. Received: several runs, or --by.": (
+            options.per_query and (are_several or by)
+        ),
+    }
+    for mistake in filter(mistakes.get, mistakes):
+        raise ValueError(mistake)
+
+
+def _one_run(evaluate: Any, run: Any, options: argparse.Namespace) -> str:
+    """The values of one run: of all queries, of each query, or of slices."""
+    from tfrankmetrics.results.metric_values import described
+    from tfrankmetrics.results.text_tables import Cell, Table
+
+    values = evaluate(run)
+    if not options.by or options.format in ("json", "csv"):
+        _print(described(values.counts), sys.stderr)
+    if options.by:
+        return _formatted(values, {"values": values.to_dicts()}, options.format)
+    found = evaluate(run, per_query=True) if options.per_query else {"query": ()}
+    rows = [
+        (metric, query, float(found[metric][number]))
+        for number, query in enumerate(found["query"])
+        for metric in values
+    ]
+    rows += [(metric, "all", float(value)) for metric, value in values.items()]
+    if options.format == "text":  # as trec_eval prints them
+        return "\n".join(f"{row[0]:<22}\t{row[1]}\t{row[2]:.4f}" for row in rows)
+    header = "metric", "query", "value"
+    cells = [[*map(Cell, row[:2]), Cell(f"{row[2]:.4f}")] for row in rows]
+    records = [dict(zip(header, row, strict=True)) for row in rows]
+    return _formatted(Table(header, cells, 2), {"values": records}, options.format)
 
 
 def _comparison(
-    options: argparse.Namespace, arguments: dict[str, Any]
+    values: Mapping[str, Any], options: argparse.Namespace
 ) -> tuple[str, int]:
     """The comparison of several runs, and 1 if one does not pass a gate."""
-    arguments["per_query"] = True
-    if options.model:
-        run, model = options.runs[0], options.model
-        of_models: Any = tfr.evaluate_run(options.qrels, run, model=model, **arguments)
-        values = dict(of_models)
-    else:
-        values = {
-            name: tfr.evaluate_run(options.qrels, path, **arguments)
-            for path, name in zip(options.runs, _names(options.runs), strict=True)
-        }
-    first: Any = next(iter(values.values()))
-    by = [*first.by] or None
-    compared = tfr.compare(values, by=by, test=options.test, unpaired=options.unpaired)
-    text = _formatted(compared, options.format)
-    if options.gate is None:
-        return text, 0
+    by = [*next(iter(values.values())).by] or None
+    chosen = {name: getattr(options, name) for name in ("test", "correction")}
+    compared = tfr.compare(values, by=by, unpaired=options.unpaired, **chosen)
     baseline, *others = values
-    decisions = [
-        compared.gate(
+    decisions = {
+        name: compared.gate(
             compared.means[0].metric,
             baseline,
             model=name,
@@ -188,56 +253,93 @@ def _comparison(
             policy=options.gate,
             in_slices=options.in_slices,
         )
-        for name in others
+        for name in (others if options.gate else ())
+    }
+    parts = {each: compared.to_dicts(each) for each in ("differences", "means")}
+    parts["decisions"] = [
+        {"model": name, **each._asdict()} for name, each in decisions.items()
     ]
-    return "\n".join([text, "", *map(str, decisions)]), 0 if all(decisions) else 1
+    text = _formatted(compared, parts, options.format)
+    lines = "\n".join(map(str, decisions.values()))
+    if options.format == "csv":
+        _print(lines, sys.stderr)
+    elif options.format != "json" and lines:
+        text = f"{text}\n\n{lines}"
+    return text, 0 if all(decisions.values()) else 1
 
 
-def _lines(
-    qrels: str, run: str, per_query: bool, arguments: dict[str, Any]
-) -> Iterator[str]:
-    """Lines of a metric, a query or "all", and a value, as trec_eval prints them."""
-    from tfrankmetrics.results.metric_values import described
+def _formatted(shown: Any, parts: Mapping[str, Sequence[Mapping]], form: str) -> str:
+    """A result in a format; its parts are rows, the first of which are those of CSV."""
+    import csv
+    import io
+    import json
 
-    values: Any = tfr.evaluate_run(qrels, run, **arguments)
-    _print(described(values.counts), sys.stderr)
-    if per_query:
-        found: Any = tfr.evaluate_run(qrels, run, per_query=True, **arguments)
-        for number, query in enumerate(found["query"]):
-            for metric in values:
-                yield f"{metric:<22}\t{query}\t{found[metric][number]:.4f}"
-    for metric, value in values.items():
-        yield f"{metric:<22}\tall\t{value:.4f}"
+    def plain(value: Any) -> Any:
+        """A value as JSON has it: without NaN and types of NumPy."""
+        value = value.item() if hasattr(value, "item") else value
+        if isinstance(value, float) and not abs(value) < float("inf"):
+            return None
+        is_known = isinstance(value, (str, int, float, tuple, type(None)))
+        return value if is_known else str(value)
+
+    if form in ("text", "markdown", "latex"):
+        return repr(shown) if form == "text" else getattr(shown, f"to_{form}")()
+    found = {
+        name: [{key: plain(value) for key, value in row.items()} for row in rows]
+        for name, rows in parts.items()
+        if rows
+    }
+    if form == "json":
+        return json.dumps(found, indent=1)
+    rows = next(iter(found.values()))
+    lines = io.StringIO()
+    writer = csv.DictWriter(lines, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return lines.getvalue().rstrip("\n")
 
 
-def _formatted(result: Any, form: str) -> str:
-    if form == "text":
-        return repr(result)
-    return result.to_markdown() if form == "markdown" else result.to_latex()
+def _one_table(options: argparse.Namespace) -> tuple[Any, Any]:
+    """The judgments and the run in one table with labels and scores."""
+    from tfrankmetrics.evaluation import files
+
+    path, query, item = options.qrels, options.query, options.item
+    if not files.is_table(path):
+        raise ValueError(
+            "One file must be a table with labels and scores, and its name must end in "
+            f".csv, .tsv or .parquet. Received: {path!r}. Add the file of a run."
+        )
+    frame = files.read_frame(path, [query, item])
+    names = ["query", "label", "score"]
+    if options.model or options.convention == "trec_eval":  # which orders ties by items
+        names.append("item")
+    files.require_columns(frame, {name: getattr(options, name) for name in names}, path)
+    if item not in frame:
+        frame[item] = [*map(str, range(len(frame)))]
+    if options.model:  # each of which repeats the judgments
+        return frame.drop_duplicates([query, item, options.label]), frame
+    return frame, frame
 
 
 def _slices(options: argparse.Namespace) -> Any:
-    """The slice of each query, as a dict or as a frame."""
-    from tfrankmetrics.evaluation.files import is_table, lines_of, read_frame
+    """The slice of each query: a dict, a frame, or a column of the judgments."""
+    from tfrankmetrics.evaluation import files
 
-    if is_table(options.by):
-        return read_frame(options.by, [options.query])
+    path = options.by
+    if files.is_table(options.qrels) and not os.path.exists(path):
+        return path
+    if files.is_table(path) and files.has_names(path, [options.query]):
+        return files.read_frame(path, [options.query])
     slices: dict[str, str] = {}
-    for number, line in enumerate(lines_of(options.by), 1):
-        # As in TREC files, only ASCII white space separates the fields.
-        fields = line.removeprefix(codecs.BOM_UTF8).strip().split(maxsplit=1)
-        where = f"Received in {options.by!r}, line {number}: "
-        try:
-            query, *others = [field.decode() for field in fields] or [""]
-        except UnicodeDecodeError:
-            raise ValueError(f"A file must be UTF-8. {where}{line!r:.200}.") from None
-        if query and not others:
+    for number, fields in files.fields_of(path):
+        where = f"Received in {path!r}, line {number}: "
+        if len(fields) != 2:
             raise ValueError(
                 "A line of slices must contain a query and a slice. "
-                f"{where}{query!r:.200}."
+                f"{where}{' '.join(fields)!r:.200}."
             )
-        found = others[0] if others else ""
-        if query and slices.setdefault(query, found) != found:
+        query, found = fields
+        if slices.setdefault(query, found) != found:
             raise ValueError(
                 f"A query must have one slice. {where}{query!r:.200} with "
                 f"{found!r:.200}, after {slices[query]!r:.200}."
@@ -255,11 +357,6 @@ def _names(paths: Sequence[str]) -> list[str]:
     if len(set(paths)) < len(paths):
         raise ValueError(f"Each run must be a different file. Received: {list(paths)}.")
     return list(paths)
-
-
-def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    if issubclass(category, tfr.RankingWarning):
-        _print(f"warning: {message}", sys.stderr)
 
 
 if __name__ == "__main__":

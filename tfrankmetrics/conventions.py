@@ -141,7 +141,7 @@ _ALL = (
     ),
     Convention(
         "trec_eval",
-        "trec_eval, pytrec-eval, ir_measures, ranx, BEIR, MTEB",
+        "trec_eval, pytrec-eval, ir_measures, ranx, BEIR",
         (
             "ndcg",
             "dcg",
@@ -313,7 +313,7 @@ _ALL = (
                 "precision": "list",
             },
             "ties": "stable",
-            "empty": {"precision": "zero", "dcg": "zero", "others": "skip"},
+            "empty": {"precision": "zero", "others": "skip"},
             "over": "first",
             "persistence": 0.85,
             "graded": False,

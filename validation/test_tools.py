@@ -51,46 +51,6 @@ def ours(names, queries, convention):
     return tfr.evaluate(labels, scores, names, convention=convention, per_query=True)
 
 
-@pytest.mark.parametrize("kind", ["untied", "tied", "missed", "fractional"])
-@by_tool
-def test_equal_values(tool, kind, compare):
-    if kind == "missed" and not tool.has_missed:
-        pytest.skip("the tool treats every item as retrieved")
-    if kind == "fractional" and not tool.has_fractions:
-        pytest.skip("the tool accepts only binary or integer labels")
-    queries = random_queries(60, seed=1, kind=kind)
-    if tool.only_binary:
-        queries = [(binary(labels), scores) for labels, scores in queries]
-    pairs = [
-        (metric, k)
-        for metric, cutoffs in tool.metrics.items()
-        for k in cutoffs
-        if kind != "tied" or metric in tool.ties
-        if (kind, metric) != ("missed", "opa")  # pairs of two missed items are tied
-    ]
-    if not pairs:
-        pytest.skip("the tool breaks ties at random; another test compares the mean")
-    values = ours([name_of(*pair) for pair in pairs], queries, tool.convention)
-    for metric, k in pairs:
-        value = values[name_of(metric, k)]
-        theirs = np.array(tool.value_of(metric, k, queries))
-        if tool.only_mean:
-            value = np.nanmean(value, keepdims=True)
-        counted = ~np.isnan(theirs)  # NaN marks a query that the tool skips
-        if tool.convention != "kaggle":  # implicit skips queries that Kaggle counts
-            np.testing.assert_array_equal(np.isnan(value), ~counted)
-        value, theirs = value[counted], theirs[counted]
-        compare(
-            tool.package,
-            tool.convention,
-            metric if kind == "untied" else f"{metric}, {kind}",
-            value,
-            theirs,
-            rtol=tool.tolerance,
-            atol=tool.tolerance,
-        )
-
-
 def test_every_metric_of_every_convention_is_compared():
     compared = {(tool.convention, metric) for tool in TOOLS for metric in tool.metrics}
     named = {
@@ -341,6 +301,64 @@ def test_capped_recall_equals_beir(kind, compare):
         labels, scores = zip(*queries, strict=True)
         again = tfr.evaluate(labels, scores, [option], per_query=True)[option.name]
         np.testing.assert_array_equal(again, values)
+
+
+@pytest.mark.parametrize("kind", ["untied", "tied"])
+def test_beir_breaks_ties_as_trec_eval_and_in_its_own_metrics_by_input_order(
+    kind, compare
+):
+    """BEIR's values are means, rounded to five digits."""
+    from beir.retrieval import custom_metrics
+    from beir.retrieval.evaluation import EvaluateRetrieval
+
+    qrels, run = qrels_and_run(random_queries(40, seed=3, kind=kind))
+    cutoffs = [1, 3, 10]
+    of_trec_eval = EvaluateRetrieval.evaluate(qrels, run, cutoffs)
+    theirs = {name: value for each in of_trec_eval for name, value in each.items()}
+    names = [
+        f"{metric}@{k}" for metric in ("ndcg", "map", "recall", "P") for k in cutoffs
+    ]
+    found = tfr.evaluate_run(qrels, run, names, convention="trec_eval")
+    compare(
+        "beir",
+        "trec_eval",
+        f"ndcg, ..., {kind}",
+        [*found.values()],
+        [*theirs.values()],
+        atol=5.1e-6,
+    )
+    theirs = {
+        **custom_metrics.mrr(qrels, run, cutoffs),
+        **custom_metrics.top_k_accuracy(qrels, run, cutoffs),
+    }
+    names = [f"{metric}@{k}" for metric in ("mrr", "hit_rate") for k in cutoffs]
+    found = tfr.evaluate_run(qrels, run, names, ties="stable")
+    compare(
+        "beir",
+        "",
+        f"mrr, hit_rate, {kind}",
+        [*found.values()],
+        [*theirs.values()],
+        atol=5.1e-6,
+    )
+
+
+def test_three_tied_documents_of_beir():
+    """The first of them, which is the last one by name, is the relevant one."""
+    from beir.retrieval import custom_metrics
+
+    qrels, run = {"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0, "c": 1.0}}
+    theirs = [
+        custom_metrics.mrr(qrels, run, [10]),
+        custom_metrics.recall_cap(qrels, run, [1]),
+        custom_metrics.top_k_accuracy(qrels, run, [1]),
+    ]
+    assert [value for each in theirs for value in each.values()] == [1, 1, 1]
+    names = ["mrr@10", "R_cap@1", "hit_rate@1"]
+    found = tfr.evaluate_run(qrels, run, names, ties="stable")
+    assert [*found.values()] == [1, 1, 1]
+    found = tfr.evaluate_run(qrels, run, names, convention="trec_eval")
+    assert [*found.values()] == [1 / 3, 0, 0]
 
 
 def test_capped_recall_equals_the_r_precision_of_rectools(compare):

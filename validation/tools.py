@@ -323,6 +323,8 @@ def lenskit(metric, k, labels, scores):
     order = np.argsort(-np.asarray(scores), kind="stable")
     retrieved = [item for item in order if scores[item] != -math.inf]
     relevant = [item for item, label in enumerate(labels) if label >= 1]
+    if metric == "dcg" and not relevant:  # version 2025 returned 0
+        return math.nan
     recommended = ItemList(item_ids=retrieved, ordered=True)
     grades = [float(labels[item]) for item in relevant]
     test = ItemList(item_ids=relevant, rating=grades)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -31,10 +32,10 @@ from tfrankmetrics.comparison.significance import (
     standard_errors,
 )
 from tfrankmetrics.results.metric_values import QueryValues, described
-from tfrankmetrics.rules import check_option, is_int, shortened
+from tfrankmetrics.rules import check_option, is_int, listed, shortened
 
-Test = Literal["randomization", "t", "bootstrap"]
-Correction = Literal["holm", "bonferroni"]
+Test = Literal["randomization", "t", "bootstrap", "wilcoxon"]
+Correction = Literal["holm", "bonferroni", "bh"]
 Unpaired = Literal["error", "drop"]
 
 
@@ -84,9 +85,11 @@ def compare(
             in each slice, too.
         test: "randomization" (the default) randomly swaps the models within queries.
             "t" is the paired t-test. "bootstrap" draws queries with replacement.
+            "wilcoxon" is the signed-rank test, with equal queries by Pratt's rule.
         correction: "holm" (the default) or "bonferroni" adjusts the p-values for the
             number of comparisons: all metrics, all pairs of models, and all slices.
-            None leaves them unadjusted.
+            "bh" limits the share of false discoveries instead (Benjamini and
+            Hochberg). None leaves the p-values unadjusted.
         seed: The seed of the random swaps or draws.
         resamples: The number of random swaps or draws.
         unpaired: How to treat queries that are missing from some models: as an "error"
@@ -97,7 +100,8 @@ def compare(
 
     Raises:
         ValueError: The models differ in their queries or metrics, an id occurs twice,
-            or an argument is not one of those above.
+            "wilcoxon" receives weighted queries, or an argument is not one of those
+            above.
         ImportError: SciPy is not installed. `tfrankmetrics[compare]` includes it.
     """
     _check_options(test, correction, seed, resamples, unpaired)
@@ -105,6 +109,8 @@ def compare(
     slice_columns = _slice_columns(by, next(iter(values.values())), models[0])
     models, is_common, num_unpaired = paired(models, unpaired)
     samples, dropped = samples_of(models, unpaired)
+    if test == "wilcoxon":
+        _require_equal_weights(models[0].metrics, samples)
     slices = None
     if slice_columns:
         columns = {name: each.of(is_common) for name, each in slice_columns.items()}
@@ -133,11 +139,7 @@ def compare(
         correction=correction,
         dropped=dropped + num_unpaired,
         per_query=PerQuery(models, slices),
-        notes=[
-            f"{model.name}: {described(each.counts)}"
-            for model, each in zip(models, values.values(), strict=True)
-            if isinstance(each, QueryValues) and each.counts and described(each.counts)
-        ],
+        notes=_notes(models, values, differences),
     )
 
 
@@ -153,6 +155,46 @@ def _check_options(
                 f"`{name}` must be an int of at least {least}. Received: "
                 f"{shortened(value)}."
             )
+
+
+def _require_equal_weights(metrics: Sequence[str], samples: Sequence[Sample]) -> None:
+    """Raises ValueError for weighted queries, which ranks do not represent."""
+    weights = np.concatenate([each.weights for each in samples])
+    is_weighted = ((weights > 0) & (weights < weights.max(axis=0, initial=0))).any(0)
+    if is_weighted.any():
+        weighted = itertools.compress(metrics, is_weighted)
+        raise ValueError(
+            'test="wilcoxon" requires queries of equal weights. Received: weighted '
+            f'queries for {listed([*weighted])}. Pass test="randomization", which uses '
+            "the weights."
+        )
+
+
+def _notes(
+    models: Sequence[Model], values: Mapping, differences: Sequence[Difference]
+) -> list[str]:
+    """Lines below the means: unmatched queries, and where NDCG and DCG disagree."""
+    notes = [
+        f"{model.name}: {described(each.counts)}"
+        for model, each in zip(models, values.values(), strict=True)
+        if isinstance(each, QueryValues) and each.counts and described(each.counts)
+    ]
+    found = {
+        (each.metric, each.models): round(each.difference, 12)  # without rounding
+        for each in differences
+        if each.slice is None and not math.isnan(each.difference)
+    }
+    opposed = [
+        f"{' - '.join(reversed(pair))}, n{metric}"
+        for (metric, pair), difference in found.items()
+        if difference * found.get((f"n{metric}", pair), 0) < 0
+    ]
+    if opposed:
+        notes.append(
+            f"NDCG and DCG order the models differently ({'; '.join(opposed[:3])}): in "
+            "NDCG, a query with few relevant items counts as much as one with many."
+        )
+    return notes
 
 
 def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
@@ -215,22 +257,24 @@ def _differences(
     key: tuple | None,
     pair: Sequence[tuple[str, Sample]],
     model: Model,
-    run_test: Callable[[Sample, Sample], tuple[np.ndarray, np.ndarray]],
+    run_test: Callable[[Sample, Sample], tuple[np.ndarray, ...]],
 ) -> list[Difference]:
     """The difference of two models in each metric; the model states the metrics."""
     (name, first), (other_name, second) = pair
     second = second.rounded_like(first)
     errors = standard_errors(second.influences - first.influences, first.numbers)
     low, high = intervals_of_differences(first, second, model.ranges)
-    p, smallest_p = run_test(first, second)
+    p, smallest_p, directions = run_test(first, second)
     wins = (second.values > first.values).sum(axis=0)
     losses = (second.values < first.values).sum(axis=0)
     is_lower = [metric in model.lower_is_better for metric in model.metrics]
     wins, losses = np.where(is_lower, (losses, wins), (wins, losses))
     ties = first.numbers - wins - losses
-    columns = second.means - first.means, errors, low, high, p, wins, losses, ties
-    rows = zip(*(each.tolist() for each in (*columns, smallest_p)), strict=True)
+    differences = second.means - first.means
+    columns = differences, errors, low, high, p, wins, losses, ties, smallest_p
+    rows = zip(*(each.tolist() for each in columns), strict=True)
+    is_opposed = (directions * differences < 0).tolist()
     return [
-        Difference(key, metric, (name, other_name), *row)
-        for metric, row in zip(model.metrics, rows, strict=True)
+        Difference(key, metric, (name, other_name), *row, is_opposed=opposed)
+        for metric, row, opposed in zip(model.metrics, rows, is_opposed, strict=True)
     ]

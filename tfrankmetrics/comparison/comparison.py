@@ -100,6 +100,10 @@ class Comparison:
         all queries, the slice columns contain "all".
         """
         pandas = require("pandas", "`to_pandas`")
+        return pandas.DataFrame(self.to_dicts(content))
+
+    def to_dicts(self, content: Content | None = None) -> list[dict[str, Any]]:
+        """The rows of `to_pandas` as dicts."""
         check_option("Comparison", "content", content, Content | None)
         chosen = self.differences if self.differences else self.means
         if content is not None:
@@ -118,7 +122,7 @@ class Comparison:
                 row["metric"] = values.pop("metric")
                 row["model"], row["than"] = reversed(values.pop("models"))
             rows.append(row | values)
-        return pandas.DataFrame(rows)
+        return rows
 
     def gate(
         self,
@@ -381,28 +385,46 @@ class Comparison:
         header = [*self.by, "metric", "models", "difference", "95% interval", "p"]
         header += [f"p ({self._correction})"] * is_adjusted
         header += ["wins", "losses", "ties"]
-        note = "Paired t-test" if self._test == "t" else f"Paired {self._test} test"
+        names = {"t": "Paired t-test", "wilcoxon": "Wilcoxon's signed-rank test"}
+        note = names.get(self._test, f"Paired {self._test} test")
         if is_adjusted:
             note += (
                 f"; p-values adjusted for {self._num_tests} comparisons "
                 f"({self._correction})"
             )
-        return Table(header, rows, len(self.by) + 2, f"{note}.{self._too_few()}")
+        note += f".{self._too_few()}{self._opposed()}"
+        return Table(header, rows, len(self.by) + 2, note)
 
     def _too_few(self) -> str:
         """A line on the comparisons that no outcome would make significant, if any."""
         factor = self._num_tests if self._correction == "bonferroni" else 1
         few = [
-            f"{', '.join([*self._slice(each), _models(each)])}, {each.metric} "
+            f"{self._named(each)} "
             f"({each.wins + each.losses}: p >= {each.smallest_p:.3g})"
             for each in self.differences
             if each.smallest_p * factor >= SIGNIFICANT and not math.isnan(each.p)
         ]
-        if not few:
-            return ""
-        more = f"; and {len(few) - MOST_NAMED} more" if len(few) > MOST_NAMED else ""
-        named = "; ".join(few[:MOST_NAMED])
-        return f"\nToo few queries differ for p < 0.05 in any outcome: {named}{more}."
+        return _line("Too few queries differ for p < 0.05 in any outcome", few)
+
+    def _opposed(self) -> str:
+        """A line on p-values below 0.05 of ranks that oppose the mean, if any."""
+        opposed = [
+            self._named(each)
+            for each in self.differences
+            if each.is_opposed and each.adjusted_p < SIGNIFICANT
+        ]
+        return _line("Not significant, as the ranks oppose the difference", opposed)
+
+    def _named(self, each: Difference) -> str:
+        return f"{', '.join([*self._slice(each), _models(each)])}, {each.metric}"
+
+
+def _line(start: str, named: Sequence[str]) -> str:
+    """A line below a table that names comparisons; empty without any."""
+    if not named:
+        return ""
+    more = f"; and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    return f"\n{start}: {'; '.join(named[:MOST_NAMED])}{more}."
 
 
 def _models(each: Mean | Difference) -> str:

@@ -52,6 +52,8 @@ class Difference(NamedTuple):
         smallest_p: The smallest p-value that any outcome of these queries could have;
             0 without a limit.
         adjusted_p: The p-value after the correction.
+        is_opposed: Whether Wilcoxon's ranks point in the other direction than the
+            difference of the means, which is then never significant.
         queries: The number of queries.
         is_significant: Whether the adjusted p-value is below 0.05.
     """
@@ -69,6 +71,7 @@ class Difference(NamedTuple):
     ties: int
     smallest_p: float = 0
     adjusted_p: float = math.nan
+    is_opposed: bool = False
 
     @property
     def queries(self) -> int:
@@ -78,7 +81,7 @@ class Difference(NamedTuple):
     @property
     def is_significant(self) -> bool:
         """Whether the adjusted p-value is below 0.05."""
-        return self.adjusted_p < SIGNIFICANT
+        return self.adjusted_p < SIGNIFICANT and not self.is_opposed
 
     def detectable_difference(self, power: float = 0.8) -> float:
         """The smallest true difference that this number of queries would detect.

@@ -39,6 +39,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrankmetrics.comparison.signed_ranks import wilcoxon_test
 from tfrankmetrics.results.text_tables import require
 
 ROUNDING = 1e-12  # values that differ by a smaller part of them are equal
@@ -220,24 +221,42 @@ def _ends(
 
 def paired_test(
     first: Sample, second: Sample, test: str, resamples: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two-sided p-values of each metric, and the smallest that any outcome could have.
 
-    The smallest ones are 0 without a limit. The randomization test has one: if m
-    queries differ, two of the 2^m swaps lead to the largest difference, to swap no
+    The third array has the sign of what was tested: of the difference of the means, or
+    of the sum of Wilcoxon's signed ranks.
+
+    The smallest p-values are 0 without a limit. The tests that swap models have one: if
+    m queries differ, two of the 2^m swaps lead to the largest difference, to swap no
     query, and to swap all. With random swaps, the p-value is at least
     1 / (number of swaps + 1).
     """
-    no_limit = np.zeros(len(first.numbers))
+    no_limit, differences = np.zeros(len(first.numbers)), second.means - first.means
     if test == "t":
-        return _t_test(first, second), no_limit
+        return _t_test(first, second), no_limit, differences
     if test == "bootstrap":
-        return _bootstrap_test(first, second, resamples, seed), no_limit
+        p = _bootstrap_test(first, second, resamples, seed)
+        return p, no_limit, differences
     num_different = _differs(first, second).sum(axis=0)
     limit = np.minimum(1.0, 2.0 ** (1.0 - num_different))
+    if test == "wilcoxon":
+        p, rank_sums = _wilcoxon_tests(first, second)
+        return p, limit, rank_sums
     is_random = num_different > np.log2(resamples)
     limit[is_random] = np.maximum(limit[is_random], 1 / (resamples + 1))
-    return _randomization_test(first, second, resamples, seed), limit
+    return _randomization_test(first, second, resamples, seed), limit, differences
+
+
+def _wilcoxon_tests(first: Sample, second: Sample) -> tuple[np.ndarray, np.ndarray]:
+    """p-values of Wilcoxon's test, and the sums of the signed ranks."""
+    rounding = ROUNDING * np.maximum(first.largest, second.largest)
+    found = []
+    for metric, is_included in enumerate((first.weights > 0).T):
+        values = [each.values[is_included, metric] for each in (first, second)]
+        found.append(wilcoxon_test(values[1] - values[0], rounding[metric]))
+    p, rank_sums = np.array(found).T
+    return p, rank_sums
 
 
 def _t_test(first: Sample, second: Sample) -> np.ndarray:
@@ -347,7 +366,12 @@ def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
         result[is_number] = np.minimum(1, number * p[is_number])
         return result
     order = np.argsort(p, kind="stable")[:number]  # NaN is last
-    factors = np.arange(number, 0, -1)
+    ranks = np.arange(1, number + 1)
+    if correction == "bh":  # Benjamini and Hochberg
+        shares = number * p[order] / ranks
+        result[order] = np.minimum.accumulate(shares[::-1])[::-1]
+        return result
+    factors = number + 1 - ranks  # Holm
     result[order] = np.minimum(1, np.maximum.accumulate(factors * p[order]))
     return result
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import csv
 import errno
 import itertools
 import math
@@ -245,25 +246,69 @@ def read_file(
     """
     if not is_table(path):
         return read_lines(path, layout)
-    *ids, number = columns.values()
-    if without_compression(path).suffix.lower() == ".tsv":
-        fields = next(lines_of(path), b"").split()
-        has_names = any(name.encode() in fields for name in (*ids, number))
-        if not has_names and layout.fits(fields):
+    if _suffix(path) == ".tsv" and not has_names(path, columns.values()):
+        lines = (each.removeprefix(codecs.BOM_UTF8).split() for each in lines_of(path))
+        first = next((each for each in lines if each and each[0][:1] != b"#"), [])
+        if layout.fits(first):
             return read_lines(path, layout)
+    *ids, _ = columns.values()
     frame = read_frame(path, ids)
+    require_columns(frame, columns, path)
+    return frame
+
+
+def require_columns(
+    frame: Any, columns: Mapping[str, str], path: str | os.PathLike
+) -> None:
+    """Raises ValueError unless a table has the columns that arguments name."""
     for argument, name in columns.items():
         try:
             column(frame, name, argument)
         except ValueError as error:
             raise ValueError(f"{error} The table is {os.fspath(path)!r}.") from None
-    return frame
+
+
+def has_names(path: str | os.PathLike, names: Iterable[str]) -> bool:
+    """Whether a table has a first line that contains one of these names at least."""
+    if _suffix(path) not in SEPARATORS:
+        return True
+    _, fields = next(fields_of(path), (1, []))
+    return not {*names}.isdisjoint(fields)
+
+
+def fields_of(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
+    """The number and the fields of each line that has any.
+
+    White space separates the first field from the rest of the line, unless the name of
+    the file states a separator.
+    """
+    separator = SEPARATORS.get(_suffix(path))
+    for number, line in enumerate(lines_of(path), 1):
+        # As in TREC files, only ASCII white space separates fields.
+        line = line.removeprefix(codecs.BOM_UTF8).strip(b"\r\n" if separator else None)
+        parts = [line] if separator else line.split(maxsplit=1)
+        try:
+            fields = [part.decode() for part in parts]
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"A file must be UTF-8. Received in {os.fspath(path)!r}, line "
+                f"{number}: {line!r:.200}."
+            ) from None
+        if separator:
+            with reading(path):
+                fields = next(csv.reader(fields, delimiter=separator), [])
+        if fields:
+            yield number, fields
 
 
 def is_table(path: str | os.PathLike) -> bool:
     """Whether a file is a table with named columns, by the end of its name."""
-    suffix = without_compression(path).suffix.lower()
-    return suffix in SEPARATORS or suffix == ".parquet"
+    return _suffix(path) in (*SEPARATORS, ".parquet")
+
+
+def _suffix(path: str | os.PathLike) -> str:
+    """The end of the name of a file that may be compressed, such as ".csv"."""
+    return without_compression(path).suffix.lower()
 
 
 def without_compression(path: str | os.PathLike) -> pathlib.Path:
@@ -277,7 +322,7 @@ def read_frame(path: str | os.PathLike, ids: Iterable[str]) -> Any:
     pandas = require("pandas", "A table")
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    separator = SEPARATORS.get(without_compression(path).suffix.lower())
+    separator = SEPARATORS.get(_suffix(path))
     with reading(path):
         if separator is None:
             frame = pandas.read_parquet(path)

@@ -242,22 +242,33 @@ class SlicedValues(ShownAsTable, Mapping):
     def __len__(self) -> int:
         return len(self._values)
 
-    def _table(self) -> Table:
-        entries = [
-            (self._labels(key), self.num_queries[key], self[key]) for key in self
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """A dict for each slice, and a last one for all queries."""
+        return [dict(zip(self._header, row, strict=True)) for row in self._rows()]
+
+    @property
+    def _header(self) -> list[str]:
+        return [*self.by, "queries", *self.whole]
+
+    def _rows(self) -> list[tuple]:
+        """The labels, the number of queries and the values of each slice and of all."""
+        return [
+            *((*self._labels(k), self.num_queries[k], *self[k].values()) for k in self),
+            (*self._of_all, self._all_queries, *self.whole.values()),
         ]
-        entries.append((self._of_all, self._all_queries, self.whole))
+
+    def _table(self) -> Table:
+        number = len(self.by)
         rows = [
             [
-                *(Cell(str(label)) for label in labels),
-                Cell(f"{number:,}"),
-                *(Cell(f"{value:.4f}") for value in values.values()),
+                *(Cell(str(label)) for label in row[:number]),
+                Cell(f"{row[number]:,}"),
+                *(Cell(f"{value:.4f}") for value in row[number + 1 :]),
             ]
-            for labels, number, values in entries
+            for row in self._rows()
         ]
-        header = [*self.by, "queries", *self.whole]
         note = described(self.counts) if self.counts else ""
-        return Table(header, rows, num_labels=len(self.by), note=note)
+        return Table(self._header, rows, num_labels=number, note=note)
 
     @property
     def _of_all(self) -> tuple:
