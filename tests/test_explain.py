@@ -57,7 +57,7 @@ def test_every_value_is_explained(case, weighted):
     labels, scores = lists_for(case.name)
     weights = np.random.default_rng(8).integers(1, 4, scores.shape)
     sample_weight = weights if weighted else None
-    for _, k in with_cutoffs([case], (1, 4, None)):
+    for _, k in with_cutoffs([case], (4, None)):
         metric = case.metric(k)
         values = tfr.evaluate(
             labels, scores, [metric], sample_weight=sample_weight, per_query=True

@@ -113,7 +113,7 @@ def check_random_catalog(seed, kind):
         options["popularity"] = rng.uniform(0.1, 1, number)
     options |= {"per_query": True, "ties": ties}
     expected = tfr.evaluate(truth, scores, names, inputs="catalogue", **options)
-    size = int(rng.choice([1 if number < 300 else 60, 7, 333, 65_536]))
+    size = int(rng.choice([*((1, 7) if number < 100 else (60, 70)), 333, 65_536]))
     sizes = {"batch_size": int(rng.choice([1, 3, 256])), "chunk_size": size, **score}
     vectors = IN_LIBRARY.get(kind, np.asarray)
     given = vectors(queries), vectors(candidates)

@@ -31,6 +31,11 @@ Values = Callable[..., np.ndarray]  # of labels, scores and perhaps cutoffs
 LABELS = [1.0, 0.0, 0.5, 1.0]
 SCORES = [4.0, 3.0, 2.0, 1.0]
 OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
+# The lists of all checks in one batch, since JAX compiles a program for each shape.
+BATCH = (
+    [[*r, -1] for r in (LABELS, LABELS, OTHER_LABELS, [0] * 4, [-1] * 4, LABELS)],
+    [[*r, 5] for r in (SCORES, [1] * 4, SCORES, SCORES, SCORES, [-np.inf] * 4)],
+)
 
 
 def check_metric(metric: type[Any]) -> None:
@@ -114,11 +119,13 @@ def _check(declaration: Declaration, library: Library) -> np.ndarray | None:
             "computes, and Keras with another backend."
         )
     value, of_arrays = _try(declaration, library=library), _check(declaration, "numpy")
+    if library == "jax" and not declaration.reads_items:
+        of_arrays = _values(declaration, "numpy", *BATCH)
     if of_arrays is not None and not _are_close(value, of_arrays):
         raise TypeError(
             f"The value of `{declaration.name}` must be the same in NumPy and in "
             f"{library}. Received: {of_arrays.ravel()} and {value.ravel()}, for "
-            f"the labels {LABELS}. Write the formula with `lists.xp`."
+            f"lists such as {LABELS}. Write the formula with `lists.xp`."
         )
     return value
 
@@ -129,6 +136,8 @@ def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
         return _try_items(declaration, library)
     values = functools.partial(_values, declaration, library)
     try:
+        if library == "jax":
+            return values(*BATCH)
         value = values([LABELS], [SCORES])
         errors = itertools.chain(
             _errors_of_functions(declaration),
