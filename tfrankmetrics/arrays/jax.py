@@ -1,7 +1,8 @@
 """The operations of `tfrankmetrics.arrays` on arrays of JAX, also while it traces.
 
 By default, JAX converts float64 to float32, and int64 to int32. Therefore, these
-operations and their callers run within `exact()`.
+operations and their callers run within `exact()`. For a TPU they run within `narrow()`,
+where a dtype of 64 bits stands for that of 32 bits: see `keras/tpu.py`.
 
 XLA sorts integers several times faster than floats, and than pairs of a number and its
 position. Therefore, 32-bit numbers and their positions are sorted as 64-bit integers.

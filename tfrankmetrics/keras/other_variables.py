@@ -55,9 +55,12 @@ def update(metric: Any, add: Callable, *arguments: Any) -> None:
 
     In a program for a TPU, the variables get what it adds in 32 bits.
     """
+    if not IS_JAX:
+        add(*arguments)
+        return
     before = [variable.value for variable in metric.variables]
     add(*arguments)
-    if IS_JAX and is_tracing(*(variable.value for variable in metric.variables)):
+    if is_tracing(*(variable.value for variable in metric.variables)):
         from tfrankmetrics.keras.tpu import update_on_tpu
 
         update_on_tpu(metric, add, before, arguments)
