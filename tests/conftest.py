@@ -38,6 +38,7 @@ OF_ONE_BACKEND = {
     },
 }
 collect_ignore = {*OF_ONE_BACKEND["jax"], *OF_ONE_BACKEND["torch"]}
+collect_ignore.add("test_keras_backends.py")  # other files test it with TensorFlow
 if not IS_TENSORFLOW:
     tests = pathlib.Path(__file__).parent.glob("test_*.py")
     chosen = OF_ONE_BACKEND[BACKEND]

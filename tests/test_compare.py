@@ -1086,23 +1086,42 @@ def test_movers_and_worst_queries_of_a_slice():
         comparison.movers("mrr", "old", in_slice="fr")
 
 
-def test_worst_queries_say_which_may_lack_relevant_items():
-    labels, scores = [[1, 0], [0, 0], [0, 1], [1, 0]], [[2, 1]] * 4
-    better = [[2, 1], [2, 1], [1, 2], [2, 1]]
-    models = {"a": scores, "b": better}
+@pytest.mark.parametrize("empty", ["zero", "one", "skip"])
+@pytest.mark.parametrize("library", ["numpy", "tensorflow"])
+def test_worst_queries_leave_out_those_without_relevant_items(library, empty):
+    lists = [[1, 0], [0, 0], [0, 1], [1, 0]], [[2, 1]] * 4
+    if library == "tensorflow":
+        lists = map(pytest.importorskip("tensorflow").constant, lists)
+    labels, scores = lists
+    options = {"per_query": True, "empty": empty, "sample_weight": [1, 2, 3, 4]}
+    values = tfr.evaluate(labels, scores, ["mrr@1", "map"], **options)
+    weight = 0 if empty == "skip" else 2
+    assert values.weights["map"].tolist() == [1, weight, 3, 4]
+    assert values.without_relevant["map"].tolist() == [False, weight > 0, False, False]
+    found = tfr.compare({"a": values}).worst_queries("mrr@1", "a", number=2)
+    assert found.queries == [2, 0]
+    assert ("items, left out: 1." in str(found)) == (weight > 0)
 
-    def worst(number, **options):
-        values = {
-            name: tfr.evaluate(labels, scores, ["mrr@1"], per_query=True, **options)
-            for name, scores in models.items()
-        }
-        return tfr.compare(values).worst_queries("mrr@1", "a", number=number)
 
-    found = worst(2)
-    assert found.queries == [1, 2]
-    assert "For 1 of them, each model has the value 0" in str(found)
-    assert "value 0" not in str(worst(1, empty="skip"))
-    assert worst(1, empty="skip").queries == [2]
+def test_queries_without_relevant_items_of_every_function():
+    """Also in models with other queries, and with the metrics in another order."""
+    names, run = ["mrr", "ndcg@1"], {"q": ["a", "b"], "r": ["b", "a"], "s": ["a"]}
+    qrels = {"r": {"a": 1}, "s": {"a": 0}, "q": {"b": 1}}
+    columns = list("rrqq") + ["s"], [0, 1, 0, 1, 0], [2, 1, 3, 4, 1]
+    graded = {"ids": [[1], [1], [0]], "relevance": [[1], [1], [0]]}
+    vectors = [[2, 1], [1, 2], [1, 1]], np.eye(2), graded
+    for values, worst in (
+        (tfr.evaluate_run(qrels, run, names, per_query=True), "r"),
+        (tfr.evaluate_rows(*columns, names, per_query=True), "r"),
+        (tfr.evaluate_retrieval(*vectors, names, per_query=True), 0),
+    ):
+        assert values.without_relevant["mrr"].sum() == 1
+        other = type(values)({}, values.weights)
+        other |= {name: values[name] for name in reversed(values)}
+        other.without_relevant = values.without_relevant
+        found = tfr.compare({"a": values, "b": other}).worst_queries("mrr", "b")
+        assert len(found.queries) == 2
+        assert found.queries[0] == worst
 
 
 def test_movers_without_ids_have_numbers_and_their_own_column():

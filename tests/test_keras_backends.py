@@ -17,18 +17,13 @@ import numpy as np
 import pytest
 from cases import OWN_METRICS
 from code_blocks import run_block, run_blocks
-from keras_backend import BACKEND, IS_JAX, IS_KERAS_3, IS_TENSORFLOW, keras, results
+from keras_backend import BACKEND, IS_JAX, keras, results
 
 import tfrankmetrics as tfr
 
-if not IS_KERAS_3:
-    pytest.skip("Keras 2 has one backend", allow_module_level=True)
-
 ROOT = pathlib.Path(__file__).parents[1]
 # Without a mask, `judged` warns that it counts no item as unjudged.
-pytestmark = [pytest.mark.filterwarnings("ignore:`judged` requires a mask")]
-if IS_TENSORFLOW:
-    pytestmark += [pytest.mark.slow("other files test the same with TensorFlow")]
+pytestmark = pytest.mark.filterwarnings("ignore:`judged` requires a mask")
 RNG = np.random.default_rng(0)
 QUERIES, ITEMS, CATALOGUE, BATCH_SIZE = 24, 9, 12, 8
 X = RNG.normal(size=(QUERIES, ITEMS, 4)).astype("float32")
@@ -73,7 +68,6 @@ def test_the_first_example_of_the_readme():
     assert 0.7 < values["val_ndcg@10"] < 0.9
 
 
-@pytest.mark.skipif(IS_TENSORFLOW, reason="Keras needs TensorFlow itself")
 def test_the_backend_is_used_and_tensorflow_is_not_imported():
     code = (
         "import sys, keras, tfrankmetrics as tfr\n"

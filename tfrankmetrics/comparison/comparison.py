@@ -223,8 +223,8 @@ class Comparison:
     ) -> QueryTable:
         """The queries with the worst values of a model, as a `QueryTable`.
 
-        A query without relevant items has the value 0 with most metrics, whatever the
-        model, and comes first. Values of `evaluate(..., empty="skip")` leave it out.
+        Queries without relevant items, whose value 0 does not depend on the model, are
+        left out. A plain dict of values does not tell which these are.
 
         Raises ValueError for a name that is not one of those compared.
         """

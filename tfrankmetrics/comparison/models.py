@@ -35,6 +35,7 @@ class Model(NamedTuple):
     metrics: tuple[str, ...]
     lower_is_better: frozenset[str]
     ranges: np.ndarray  # [2, metrics], the lowest and highest possible values
+    without_relevant: np.ndarray  # [queries, metrics], False if that is not known
 
     @property
     def num_queries(self) -> int:
@@ -97,6 +98,7 @@ def _with_metrics_of(first: Model, model: Model) -> Model:
     return model._replace(
         values=model.values.take(order, axis=1),
         weights=model.weights.take(order, axis=1),
+        without_relevant=model.without_relevant.take(order, axis=1),
         metrics=first.metrics,
     )
 
@@ -128,6 +130,7 @@ def _model(name: str, values: Any, slices: Sequence[str]) -> Model:
     matrix = np.stack([*arrays.values()], axis=1).astype(float)
     weights = [known.weights.get(key, np.ones(len(matrix))) for key in arrays]
     unknown = -np.inf, np.inf
+    without = [known.without_relevant.get(key, [False] * len(matrix)) for key in arrays]
     return Model(
         name,
         np.asarray(known["query"]).tolist() if "query" in known else None,
@@ -136,6 +139,7 @@ def _model(name: str, values: Any, slices: Sequence[str]) -> Model:
         (*arrays,),
         known.lower_is_better,
         np.array([known.ranges.get(key, unknown) for key in arrays], float).T,
+        np.stack(without, axis=1),
     )
 
 
@@ -255,8 +259,9 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
     result = []
     for model, row in zip(models, rows, strict=True):
         order = [row[query] for query in ids]
-        values, weights = model.values[order], model.weights[order]
-        result.append(model._replace(ids=ids, values=values, weights=weights))
+        by_query = ("values", "weights", "without_relevant")
+        chosen = {name: getattr(model, name)[order] for name in by_query}
+        result.append(model._replace(ids=ids, **chosen))
     return result, np.array(is_common), len(set().union(*rows)) - len(ids)
 
 

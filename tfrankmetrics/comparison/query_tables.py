@@ -119,21 +119,16 @@ class PerQuery(NamedTuple):
         return self._table(chosen, shown, columns, note)
 
     def worst(self, metric: str, model: str, number: int, in_slice: Any) -> QueryTable:
-        """The queries with the worst values of a model."""
+        """The worst values of a model, without queries that lack relevant items."""
         _require_number(number)
         chosen = self._queries(in_slice)
         values = self._column(model, metric)[chosen]
         order = np.argsort(self.sign(metric) * values, kind="stable")
-        shown = order[~np.isnan(values[order])][:number]
+        without = self._column(model, metric, "without_relevant")[chosen]
+        shown = order[~(np.isnan(values) | without)[order]][:number]
         note = f"{metric}: the worst queries of {model!r}{_where(in_slice)}."
-        of_all = [self._column(each.name, metric) for each in self.models]
-        zeros = int((np.stack(of_all)[:, chosen[shown]] == 0).all(axis=0).sum())
-        if zeros:
-            note += (
-                f" For {zeros} of them, each model has the value 0, which it also has "
-                "for a query without relevant items: evaluate with empty='skip' to "
-                "leave these out."
-            )
+        if without.any():
+            note += f" Queries without relevant items, left out: {without.sum():,}."
         return self._table(chosen, shown, {model: values}, note)
 
     def _table(
@@ -150,11 +145,12 @@ class PerQuery(NamedTuple):
             note,
         )
 
-    def _column(self, model: str, metric: str) -> np.ndarray:
+    def _column(self, model: str, metric: str, of: str = "values") -> np.ndarray:
         by_name = {each.name: each for each in self.models}
         _require_compared("model", model, [*by_name])
         _require_compared("metric", metric, self.models[0].metrics)
-        return by_name[model].values[:, self.models[0].metrics.index(metric)]
+        column = self.models[0].metrics.index(metric)
+        return getattr(by_name[model], of)[:, column]
 
     def _queries(self, in_slice: Any) -> np.ndarray:
         """The numbers of the queries of a slice, or of all."""

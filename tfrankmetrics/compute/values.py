@@ -44,7 +44,8 @@ def values_and_weights(
     """Each query's value and weight in each measure, float64 `[measures, B]`.
 
     Ranks once for all measures that break ties alike. An excluded list (all padding, or
-    empty with `empty="skip"`) has the weight 0. An invalid label or weight makes the
+    empty with `empty="skip"`) has the weight 0, and an empty one has a negative weight
+    if its measure `marks_empty`. An invalid label or weight makes the
     query's weight NaN.
     """
     of_lists = [each for each in measures if not each.declaration.reads_items]
@@ -143,6 +144,8 @@ def _apply_empty(
     options = measure.by_option
     if options["empty"] == "skip":
         weight = xp.where(xp.equal(total, 0), xp.zeros_like(weight), weight)
+    if measure.marks_empty:
+        weight = xp.where(xp.equal(total, 0), -weight, weight)
     match options.get("average"):
         case "micro":
             weight *= total

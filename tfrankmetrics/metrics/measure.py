@@ -107,6 +107,7 @@ class Measure:
     declaration: Declaration
     k: int | None
     options: tuple[tuple[str, Any], ...]
+    marks_empty: bool = False  # by the weight of an empty list, which is negative
 
     @property
     def name(self) -> str:
@@ -142,7 +143,7 @@ class Measure:
 
     def __reduce__(self) -> tuple:
         """Copies and pickles by the class, since declarations are equal by identity."""
-        return _of_class, (self.declaration.cls, self.k, self.options)
+        return _of_class, (self.declaration.cls, self.k, self.options, self.marks_empty)
 
     @functools.cached_property
     def gain(self) -> ItemGain:
@@ -265,8 +266,8 @@ def label_rules(measures: Collection[Measure]) -> LabelRules:
     return LabelRules(tuple(sorted(thresholds)), "exponential" in gains, keeps)
 
 
-def _of_class(cls: type[Any], k: int | None, options: tuple) -> Measure:
-    return Measure(cls.declaration, k, options)
+def _of_class(cls: type[Any], *fields: Any) -> Measure:
+    return Measure(cls.declaration, *fields)
 
 
 @functools.cache

@@ -77,6 +77,8 @@ class QueryValues(dict):
         by: The keys of columns with slices, from `by=`.
         counts: The `RunCounts` of `evaluate_run`, or None.
         ranges: The lowest and the highest possible value of each metric, a dict.
+        without_relevant: Which queries have a value although no item is relevant, for
+            each metric, a dict of boolean arrays.
     """
 
     def __init__(
@@ -87,8 +89,10 @@ class QueryValues(dict):
         by: tuple[str, ...] = (),
         counts: RunCounts | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
+        without_relevant: Mapping[str, np.ndarray] | None = None,
     ):
         super().__init__(values)
+        self.without_relevant = dict(without_relevant or {})
         self.ranges = dict(ranges or {})
         self.weights = dict(weights)
         self.lower_is_better = lower_is_better

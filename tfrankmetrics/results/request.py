@@ -163,15 +163,16 @@ class Request:
             return Values(means | number)
         columns = {} if ids is None else {"query": ids}
         columns |= slices.columns() if slices else {}
-        of_queries = np.where(weights != 0, values, np.nan)
+        of_queries, is_empty = np.where(weights != 0, values, np.nan), weights < 0
         declarations = {name: each.declaration for name, each in self.named.items()}
         return QueryValues(
             {**columns, **dict(zip(self.named, of_queries, strict=True))},
-            dict(zip(self.named, weights, strict=True)),
+            dict(zip(self.named, np.abs(weights), strict=True)),
             frozenset(n for n, each in declarations.items() if each.lower_is_better),
             slices.names if slices else (),
             counts,
             {name: each.range for name, each in declarations.items()},
+            dict(zip(self.named, is_empty, strict=True)),
         )
 
 
@@ -199,4 +200,8 @@ def read_request(
     check_before_use(each.declaration for each in named.values())
     if per_query:
         require_values_by_query(named)
+        named = {
+            name: dataclasses.replace(each, marks_empty=True)
+            for name, each in named.items()
+        }
     return Request(named, data, by, per_query, num_queries, lower_is_better)
