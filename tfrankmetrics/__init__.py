@@ -40,6 +40,7 @@ _NAMES = {
     "evaluation.evaluate_rows": ["evaluate_rows"],
     "evaluation.evaluate_run": ["evaluate_run"],
     "evaluation.files": ["read_trec"],
+    "evaluation.padded_lists": ["to_lists"],
     "explanation.explain": [
         "explain",
         "explain_retrieval",

@@ -10,6 +10,7 @@ from tfrankmetrics.evaluation.evaluate import evaluate
 from tfrankmetrics.evaluation.evaluate_rows import evaluate_rows
 from tfrankmetrics.evaluation.evaluate_run import evaluate_run
 from tfrankmetrics.evaluation.files import read_trec
+from tfrankmetrics.evaluation.padded_lists import to_lists
 from tfrankmetrics.explanation.explain import (
     explain,
     explain_retrieval,
@@ -160,4 +161,5 @@ __all__ = [
     "metric",
     "read_trec",
     "retrieve",
+    "to_lists",
 ]

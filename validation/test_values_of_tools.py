@@ -1,9 +1,10 @@
 """Compares the values of each tool with those of its convention.
 
-Only the tools that `-k` chooses must be installed. XGBoost 3.4 and LensKit 2026.4 need
-a newer Python than the others. Therefore, before a release, install both on Python 3.13
-beside hypothesis, pytest and scikit-learn, and run in validation/:
+Only the tools that `-k` chooses must be installed. The newest releases of XGBoost and
+LensKit need a newer Python than the others. Therefore, before a release, run on Python
+3.13, the second line in validation/:
 
+    pip install -e . hypothesis pytest scikit-learn xgboost==3.4.1 lenskit==2026.4.0
     KERAS_BACKEND=numpy python -m pytest test_values_of_tools.py -k "XGBoost or LensKit"
 """
 

@@ -52,9 +52,10 @@ def ndcg(
     """NDCG@k = DCG@k / the largest DCG@k of any order of the items."""
     if ideal == "retrieved":
         gain = only_retrieved(gain)
-    ideal_gains = lists.ideal(lists.weighted(gain))
-    ideal_dcg = lists.sum_to_cutoffs(ideal_gains * discounts(lists, discount))
-    value = xp.divide_no_nan(dcg(lists, gain, discount=discount), ideal_dcg)
+    gain, by_rank = lists.weighted(gain), discounts(lists, discount)
+    dcg_of_lists = lists.sum_to_cutoffs(lists.expected(gain) * by_rank)
+    ideal_dcg = lists.sum_to_cutoffs(lists.ideal(gain) * by_rank)
+    value = xp.divide_no_nan(dcg_of_lists, ideal_dcg)
     return xp.where(xp.isfinite(ideal_dcg), value, float("nan"))
 
 
