@@ -116,6 +116,32 @@ def test_a_gate_decides_the_exit_status(capsys, arguments, status, text):
     assert bool(out) == (status != 2)
 
 
+def test_a_gate_needs_two_models_in_a_table(capsys):
+    """A table without the rows of the new model must not pass."""
+    columns = {"query_id": [1, 1], "item_id": [*"ab"], "label": [1, 0]}
+    table = pd.DataFrame({**columns, "score": [2, 1], "model": "old"})
+    table.to_csv("one.csv", index=False)
+    arguments = "-m", "mrr", "--model", "model", "--gate", "better"
+    status, out, err = run(capsys, "one.csv", *arguments)
+    assert (status, out) == (2, "")
+    assert "--gate compares the first model with the others. Received: one" in err
+
+
+def test_decisions_and_counts_in_other_formats(capsys):
+    """Names of runs are text in documents, and programs see unmatched queries."""
+    name = "a|<b>_c$"
+    pathlib.Path("one").rename(name)
+    arguments = ["qrels", "two", name, "-m", "map", "--gate", "better"]
+    _, out, _ = run(capsys, *arguments, "--format", "markdown")
+    assert "map of 'a\\|&lt;b>_c$' is" in out
+    _, out, _ = run(capsys, *arguments, "--format", "latex")
+    assert r"map of 'a|<b>\_c\$' is" in out.replace("$<$", "<").replace("$>$", ">")
+    for form in ("json", "csv"):
+        _, out, err = run(capsys, *arguments, "--format", form)
+        assert f"{name}: 1 of 3 judged queries" in err
+        assert ("Failed: map of" in err) == (form == "csv")
+
+
 def test_a_table_beside_a_trec_file(capsys):
     """Ids are text in both."""
     found = {"query_id": [1, 1, 2], "item_id": [*"baa"], "score": [9.5, 8, 3]}
@@ -144,6 +170,8 @@ def test_a_table_beside_a_trec_file(capsys):
         ("qrels one two --convention trec_eval", "Pass --unpaired drop to leave"),
         ("qrels one --by few", "none for the query '3'"),
         ("qrels one --by twice", "in 'twice', line 2: '1' with 'en', after 'de'"),
+        ("qrels one --by lang", "'lang', which is no file, and judgments in 'qrels'"),
+        ("qrels one --by lang.csv", "No such file or directory: 'lang.csv'"),
         ("qrels one --by ids", "a query and a slice. Received in 'ids', line 2: '2'"),
         (
             "no_id.csv one",
@@ -277,7 +305,7 @@ def test_formats_of_slices_and_of_a_comparison(capsys):
     status, out, err = run(capsys, *arguments, "csv")
     (row,) = rows_of(out)
     assert (status, float(row["difference"])) == (1, 0.5)
-    assert err.startswith("Failed: map of 'two'")
+    assert "\nFailed: map of 'two'" in err
 
 
 def test_numbers_that_json_lacks_are_null(capsys):
@@ -377,7 +405,7 @@ def test_a_column_of_the_judgments_or_a_file_of_its_name(capsys):
     _, out, _ = run(capsys, *arguments)
     assert words_of(out)[1:3] == [["x", "1", "0.5000"], ["y", "2", "0.5000"]]
     status, _, err = run(capsys, "qrels", "one", "-m", "map", "--by", "by")
-    assert (status, "No such file or directory: 'by'" in err) == (2, True)
+    assert (status, "Received: 'by', which is no file" in err) == (2, True)
 
 
 @pytest.mark.parametrize("start", ["# a comment\n", "\n", "\ufeff", "# a\n\n# b\n"])

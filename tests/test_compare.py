@@ -402,7 +402,9 @@ def test_ranks_that_oppose_the_mean_are_not_significant():
     assert found.is_opposed
     assert not found.is_significant
     assert "as the ranks oppose the difference: B - A, x." in repr(comparison)
-    assert not comparison.gate("x", "A", policy="better")
+    decision = comparison.gate("x", "A", policy="better")
+    assert not decision
+    assert "but by their ranks, the queries differ in the other" in decision.reason
     assert "Wilcoxon's signed-rank test." in repr(comparison)
     assert "oppose" not in repr(tfr.compare(models))
 

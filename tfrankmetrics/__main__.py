@@ -36,7 +36,8 @@ _HELP = {
     "of judgments",
     "missing_queries": "judged queries without predictions; zero by default, and skip "
     "with --convention trec_eval, as trec_eval does without -c",
-    "model": "the column of model names, in a table with runs of several models",
+    "model": "the column of model names, in a table with runs of several models; the "
+    "model of the first row is the one that the others are compared with",
     "unpaired": "queries that occur in only some of the runs",
     "gate": "exit with the status 1 unless, in the first metric, all other runs are "
     "not worse than the first run by the margin or more, or are better",
@@ -240,10 +241,18 @@ def _comparison(
     values: Mapping[str, Any], options: argparse.Namespace
 ) -> tuple[str, int]:
     """The comparison of several runs, and 1 if one does not pass a gate."""
+    from tfrankmetrics.results.metric_values import described
+    from tfrankmetrics.results.text_tables import in_latex, in_markdown
+
     by = [*next(iter(values.values())).by] or None
     chosen = {name: getattr(options, name) for name in ("test", "correction")}
     compared = tfr.compare(values, by=by, unpaired=options.unpaired, **chosen)
     baseline, *others = values
+    if options.gate and not others:
+        raise ValueError(
+            "--gate compares the first model with the others. Received: one model, "
+            f"{baseline!r}."
+        )
     decisions = {
         name: compared.gate(
             compared.means[0].metric,
@@ -260,11 +269,15 @@ def _comparison(
         {"model": name, **each._asdict()} for name, each in decisions.items()
     ]
     text = _formatted(compared, parts, options.format)
-    lines = "\n".join(map(str, decisions.values()))
-    if options.format == "csv":
-        _print(lines, sys.stderr)
-    elif options.format != "json" and lines:
-        text = f"{text}\n\n{lines}"
+    escape = {"markdown": in_markdown, "latex": in_latex}.get(options.format, str)
+    lines = [escape(str(each)) for each in decisions.values()]
+    if options.format in ("json", "csv"):
+        counts = {name: described(each.counts) for name, each in values.items()}
+        notes = [f"{name}: {note}" for name, note in counts.items() if note]
+        notes += lines if options.format == "csv" else []
+        _print("\n".join(notes), sys.stderr)
+    elif lines:
+        text = "\n".join([text, "", *lines])
     return text, 0 if all(decisions.values()) else 1
 
 
@@ -326,8 +339,13 @@ def _slices(options: argparse.Namespace) -> Any:
     from tfrankmetrics.evaluation import files
 
     path = options.by
-    if files.is_table(options.qrels) and not os.path.exists(path):
-        return path
+    if not os.path.exists(path) and not files.is_table(path):
+        if files.is_table(options.qrels):
+            return path
+        raise ValueError(
+            "--by must be a file, or a column of the judgments if these are a table. "
+            f"Received: {path!r}, which is no file, and judgments in {options.qrels!r}."
+        )
     if files.is_table(path) and files.has_names(path, [options.query]):
         return files.read_frame(path, [options.query])
     slices: dict[str, str] = {}

@@ -94,9 +94,12 @@ def _decision_in(
     by = f" by more than {margin:g}" if margin else ""
     p = "p < 0.001" if each.adjusted_p < 0.001 else f"p = {each.adjusted_p:.3f}"
     reason = (
-        f"{verb} than that of {baseline!r}{by}: its gain is {gain:+.4f}, with "
-        f"{p}, where p < 0.05 is required."
+        f"{verb} than that of {baseline!r}{by}: its gain is {gain:+.4f}, with {p}, "
     )
+    if each.is_opposed and gain > margin:
+        reason += "but by their ranks, the queries differ in the other direction."
+    else:
+        reason += "where p < 0.05 is required."
     return Decision(passed, start + reason)
 
 

@@ -113,24 +113,24 @@ class Table(NamedTuple):
     def to_markdown(self) -> str:
         """A Markdown table; the best values are bold, marks are superscripts."""
         header, *rows = self._texts(
-            lambda text: _in_markdown(one_line(text)), "**{}**", "<sup>{}</sup>"
+            lambda text: in_markdown(one_line(text)), "**{}**", "<sup>{}</sup>"
         )
         rows = [header, self._aligned("---", "---:"), *rows]
         lines = [f"| {' | '.join(row)} |" for row in rows]
-        note = ["", _in_markdown(self.note)] if self.note else []
+        note = ["", in_markdown(self.note)] if self.note else []
         return "\n".join([*lines, *note])
 
     def to_latex(self) -> str:
         """A LaTeX tabular; the best values are bold, marks are superscripts."""
         texts = self._texts(
-            lambda text: _escaped(one_line(text), LATEX), r"\textbf{{{}}}", "$^{{{}}}$"
+            lambda text: in_latex(one_line(text)), r"\textbf{{{}}}", "$^{{{}}}$"
         )
         header, *rows = [f"{' & '.join(row)} \\\\" for row in texts]
         begin = rf"\begin{{tabular}}{{{''.join(self._aligned('l', 'r'))}}}"
         lines = [begin, r"\hline", header, r"\hline", *rows]
         lines += [r"\hline", r"\end{tabular}"]
         if self.note:
-            lines += ["", _escaped(self.note, LATEX)]  # a paragraph below the table
+            lines += ["", in_latex(self.note)]  # a paragraph below the table
         return "\n".join(lines)
 
 
@@ -144,9 +144,14 @@ def without_tex(text: str) -> str:
     return one_line(text).replace("$", r"\$")
 
 
-def _in_markdown(text: str) -> str:
+def in_markdown(text: str) -> str:
     """The text as Markdown, without HTML."""
     return re.sub(TAG, "&lt;", _escaped(text, MARKDOWN))
+
+
+def in_latex(text: str) -> str:
+    """The text as LaTeX."""
+    return _escaped(text, LATEX)
 
 
 def _escaped(text: str, by_character: dict[str, str]) -> str:
