@@ -159,7 +159,7 @@ def test_the_document_is_complete():
     pins = "".join(path.read_text() for path in files)
     listed = " ".join(re.search(r"versions are (.*?)\.\n\n", text, re.S)[1].split())
     tools = re.findall(r"([\w-]+) (\d[\d.]*\d)", listed)
-    assert len(tools) == 20 + 2  # newer versions
+    assert len(tools) == 21 + 2  # newer versions
     for tool, version in tools:
         package = {"TF-Ranking": "tensorflow-ranking"}.get(tool, tool.lower())
         assert re.search(rf'{package}=={re.escape(version)}["\s]', pins)
