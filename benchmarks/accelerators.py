@@ -1,13 +1,13 @@
 """Prints what ten ranking metrics cost on a GPU, or on the device that Keras finds.
 
 The tables list a step of a model's evaluation, a step of `fit`, an update alone, and
-the evaluation of a catalogue of a million items, with tfrankmetrics and, if it is
-installed, keras-rs. For a GPU, install JAX or PyTorch with CUDA, and run one of:
+the evaluation of a catalogue of a million items, with tfrankmetrics and keras-rs. For a
+GPU, install JAX or PyTorch with CUDA, and run one of:
 
     KERAS_BACKEND=jax python benchmarks/accelerators.py
     KERAS_BACKEND=torch python benchmarks/accelerators.py
 
-Each takes less than two minutes.
+Each takes about two minutes.
 """
 
 import functools
@@ -105,7 +105,7 @@ def of_epochs(model, batches):
 
 
 def updates(wait):
-    """An update alone: of all metrics at once, beside the selection of the best."""
+    """An update outside of a model, beside two selections of the best items."""
     for shape in FEW_SHAPES:
         grades, scores = map(on_device, data(shape))
         functions = updates_in_jax if BACKEND == "jax" else updates_in_torch
@@ -168,7 +168,7 @@ def cuda_graph(metric, grades, scores):
 
 
 def catalogues():
-    """`evaluate_retrieval` and `retrieve` of a million candidates, and the product."""
+    """`evaluate_retrieval` and `retrieve` of a million candidates."""
     rng = np.random.default_rng(0)
     queries, candidates = (
         on_device(rng.normal(size=(number, NUMBERS)).astype("float32"))

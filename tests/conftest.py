@@ -1,7 +1,7 @@
 """Configures TensorFlow for all tests, and clears its caches between modules.
 
 With another backend of Keras, only the files in `OF_EVERY_BACKEND` run, without
-TensorFlow. `KERAS_BACKEND=numpy` runs those in `OF_NUMPY` without Keras.
+TensorFlow, and those of `OF_ONE_BACKEND`; `KERAS_BACKEND=numpy` needs no Keras.
 """
 
 import contextlib

@@ -241,7 +241,7 @@ def _comparison(
     values: Mapping[str, Any], options: argparse.Namespace
 ) -> tuple[str, int]:
     """The comparison of several runs, and 1 if one does not pass a gate."""
-    from tfrankmetrics.results.metric_values import described
+    from tfrankmetrics.results.metric_values import counts_by_name
     from tfrankmetrics.results.text_tables import in_latex, in_markdown
 
     by = [*next(iter(values.values())).by] or None
@@ -272,9 +272,7 @@ def _comparison(
     escape = {"markdown": in_markdown, "latex": in_latex}.get(options.format, str)
     lines = [escape(str(each)) for each in decisions.values()]
     if options.format in ("json", "csv"):
-        counts = {name: described(each.counts) for name, each in values.items()}
-        notes = [f"{name}: {note}" for name, note in counts.items() if note]
-        notes += lines if options.format == "csv" else []
+        notes = counts_by_name(values) + (lines if options.format == "csv" else [])
         _print("\n".join(notes), sys.stderr)
     elif lines:
         text = "\n".join([text, "", *lines])
@@ -282,7 +280,7 @@ def _comparison(
 
 
 def _formatted(shown: Any, parts: Mapping[str, Sequence[Mapping]], form: str) -> str:
-    """A result in a format; its parts are rows, the first of which are those of CSV."""
+    """A result in a format. `parts` are its tables, and CSV contains the first one."""
     import csv
     import io
     import json

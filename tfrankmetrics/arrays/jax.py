@@ -93,7 +93,7 @@ def exact(like: Any = None) -> Any:
 
     On a TPU, it computes in 32 bits. For tests, TFRANKMETRICS_JAX=32bit does the same.
     """
-    if os.environ.get("TFRANKMETRICS_JAX") == "32bit" or _is_on_tpu(like):
+    if os.environ.get("TFRANKMETRICS_JAX") == "32bit" or "tpu" in platforms_of(like):
         return narrow()
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
@@ -106,9 +106,10 @@ def exact(like: Any = None) -> Any:
     return contextlib.nullcontext()
 
 
-def _is_on_tpu(array: Any) -> bool:
+def platforms_of(array: Any) -> set[str]:
+    """The kinds of devices that hold an array of JAX; none of others, or in a trace."""
     is_known = isinstance(array, jax.Array) and not isinstance(array, Tracer)
-    return is_known and "tpu" in {each.platform for each in array.devices()}
+    return {each.platform for each in array.devices()} if is_known else set()
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ from tfrankmetrics.comparison.significance import (
     paired_test,
     standard_errors,
 )
-from tfrankmetrics.results.metric_values import QueryValues, described
+from tfrankmetrics.results.metric_values import counts_by_name
 from tfrankmetrics.rules import check_option, is_int, listed, shortened
 
 Test = Literal["randomization", "t", "bootstrap", "wilcoxon"]
@@ -139,7 +139,7 @@ def compare(
         correction=correction,
         dropped=dropped + num_unpaired,
         per_query=PerQuery(models, slices),
-        notes=_notes(models, values, differences),
+        notes=_notes(values, differences),
     )
 
 
@@ -170,15 +170,9 @@ def _require_equal_weights(metrics: Sequence[str], samples: Sequence[Sample]) ->
         )
 
 
-def _notes(
-    models: Sequence[Model], values: Mapping, differences: Sequence[Difference]
-) -> list[str]:
+def _notes(values: Mapping, differences: Sequence[Difference]) -> list[str]:
     """Lines below the means: unmatched queries, and where NDCG and DCG disagree."""
-    notes = [
-        f"{model.name}: {described(each.counts)}"
-        for model, each in zip(models, values.values(), strict=True)
-        if isinstance(each, QueryValues) and each.counts and described(each.counts)
-    ]
+    notes = counts_by_name(values)
     found = {
         (each.metric, each.models): round(each.difference, 12)  # without rounding
         for each in differences

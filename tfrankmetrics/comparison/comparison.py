@@ -224,7 +224,7 @@ class Comparison:
         """The queries with the worst values of a model, as a `QueryTable`.
 
         Queries without relevant items, whose value 0 does not depend on the model, are
-        left out. A plain dict of values does not tell which these are.
+        left out. In a plain dict of values they are not known, and are shown.
 
         Raises ValueError for a name that is not one of those compared.
         """

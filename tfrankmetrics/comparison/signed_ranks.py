@@ -1,9 +1,9 @@
 """Wilcoxon's signed-rank test of the queries of two models.
 
 The differences of queries are ranked by their sizes, and the test compares the ranks of
-the positive ones with those of the negative ones. Queries without a difference are
-ranked, too, and their ranks are then left out. Source: Pratt, "Remarks on zeros and
-ties in the Wilcoxon signed rank procedures", Journal of the American Statistical
+the positive ones with those of the negative ones. Queries without a difference take
+part in the ranking, but their ranks are not added up. Source: Pratt, "Remarks on zeros
+and ties in the Wilcoxon signed rank procedures", Journal of the American Statistical
 Association 54, 1959. Differences of equal size share the mean of their ranks.
 """
 

@@ -61,10 +61,11 @@ def is_on_gpu(*arguments: Any) -> bool:
 
 def _platforms_of(array: Any) -> set[str]:
     """The kinds of devices that hold an array of JAX; none of other arrays."""
-    is_traced = type(array).__name__.endswith("Tracer")  # it is on no device yet
-    if is_traced or xp.library_of(array) != "jax":
+    if xp.library_of(array) != "jax":
         return set()
-    return {device.platform for device in array.devices()}
+    from tfrankmetrics.arrays.jax import platforms_of
+
+    return platforms_of(array)
 
 
 def on_its_device(array: Any) -> Any:

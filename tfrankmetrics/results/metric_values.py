@@ -149,6 +149,13 @@ class RunValues(Values):
         return "\n".join(filter(None, [super().__repr__(), described(self.counts)]))
 
 
+def counts_by_name(values: Mapping[str, Any]) -> list[str]:
+    """The unmatched queries and NaN scores of each model that has any."""
+    counts = {name: getattr(each, "counts", None) for name, each in values.items()}
+    found = {name: each and described(each) for name, each in counts.items()}
+    return [f"{name}: {text}" for name, text in found.items() if text]
+
+
 def described(counts: RunCounts) -> str:
     """The unmatched queries and NaN scores in words; empty without any."""
     sentences = []
@@ -288,8 +295,7 @@ class SlicedValues(ShownAsTable, Mapping):
         Its index contains the slices, and "all".
         """
         pandas = require("pandas", "`to_pandas`")
-        rows = [{"queries": self.num_queries[key], **self[key]} for key in self]
-        rows.append({"queries": self._all_queries, **self.whole})
+        rows = [row[len(self.by) :] for row in self._rows()]
         columns = ["queries", *self.whole]
         if len(self.by) > 1:
             index = pandas.MultiIndex.from_tuples([*self, self._of_all], names=self.by)

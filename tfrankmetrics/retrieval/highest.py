@@ -19,7 +19,7 @@ from tfrankmetrics.retrieval.scores import elements
 
 # The size of the sample of the first chunk that sets the first limit: at least, and for
 # each candidate that is needed. A smaller sample lets more candidates through, which
-# NumPy has to sort: on a CPU that takes as long, beside a GPU 5 times as long.
+# NumPy has to sort. With scores on a GPU, this takes five times as long.
 LOOKED_AT, LOOKED_AT_FOR_EACH = 2**12, 2**8
 # How many tied candidates are kept for the queries of a block.
 MOST_KEPT = 2**26
