@@ -1,10 +1,11 @@
 """Writes the tables of the documents that follow from declarations: `make tables`.
 
 A document encloses each table in the comments `<!-- make tables: metrics -->` and
-`<!-- end -->`. Metrics are grouped and ordered like the cards in `docs/choosing.md`.
+`<!-- end -->`. Metrics are in the order of their sections in `docs/metrics/`.
 `test_docs.py` checks that nothing is out of date.
 """
 
+import ast
 import functools
 import pathlib
 import re
@@ -18,12 +19,26 @@ from tfrankmetrics.installation import IS_RELEASED, REPOSITORY, install_command
 
 ROOT = pathlib.Path(__file__).parent.parent
 INPUTS = typing.get_args(tfr.options.Inputs)  # "labels" is the first
-CARDS = "docs/choosing.md"
+PAGES_OF_METRICS = [
+    "docs/metrics/relevance.md",
+    "docs/metrics/user-models.md",
+    "docs/metrics/whole-lists.md",
+    "docs/metrics/subtopics-and-diagnostics.md",
+    "docs/metrics/recommended-items.md",
+]
+PAGES_OF_THE_REFERENCE = [
+    "keras.md",
+    "evaluation.md",
+    "retrieval-and-data.md",
+    "comparison.md",
+    "explanation.md",
+    "custom-metrics.md",
+    "ranked-lists.md",
+    "tfma-and-beam.md",
+]
 CONVENTIONS = "docs/conventions.md"
 DOCUMENTS = ["README.md"]
 DOCUMENTS += sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))
-# Groups of metrics that a page of the guide explains.
-GUIDES = {"Beyond accuracy": "[beyond accuracy](docs/guide/beyond-accuracy.md)"}
 MARKED = re.compile(r"(<!-- make tables: ([\w ]+) -->\n\n).*?(<!-- end -->)", re.S)
 # Commands that install the package, except those that only a clone can run.
 INSTALLED = re.compile(
@@ -51,67 +66,72 @@ def at(name, cutoff):
 
 
 @functools.cache
-def groups():
-    """The names of the metrics in each section of the cards, by its heading."""
+def ordered():
+    """The names of the metrics, in the order of their sections in `docs/metrics/`."""
     found = {}
-    for heading, name in re.findall(
-        r"^## (.+)|^### `(\w+)", text_of(CARDS).split("## The cards")[1], re.M
-    ):
-        if heading:
-            section = found.setdefault(heading, [])
-        else:
-            section.append(name)
-    listed_names = [name for names in found.values() for name in names]
-    if missing := sorted({*METRICS} - {*listed_names}):
-        raise ValueError(f"Write a card in {CARDS} for each of {missing}.")
-    if unknown := sorted({*listed_names} - {*METRICS}):
+    for page in PAGES_OF_METRICS:
+        for name in re.findall(r"^### `(\w+)", text_of(page), re.M):
+            if name in found:
+                raise ValueError(f"{page} has a second section for {name!r}.")
+            found[name] = page
+    if missing := sorted({*METRICS} - {*found}):
+        raise ValueError(f"Write a section in docs/metrics/ for each of {missing}.")
+    if unknown := sorted({*found} - {*METRICS}):
         raise ValueError(
-            f"{CARDS} has cards for {unknown}, which are no metrics. Remove them, or "
-            "export their classes in tfrankmetrics/__init__.py."
+            f"docs/metrics/ has sections for {unknown}, which are no metrics. Remove "
+            "them, or export their classes in tfrankmetrics/__init__.py."
         )
-    if len({*listed_names}) < len(listed_names):
-        raise ValueError(f"{CARDS} has two cards for one of {listed_names}.")
     return found
-
-
-def metrics_by_group():
-    return table(
-        ["", ""],
-        *(
-            [
-                GUIDES.get(heading, heading.lower()),
-                listed(at(name, "k") for name in names),
-            ]
-            for heading, names in groups().items()
-        ),
-        [
-            "[custom](docs/guide/custom-metrics.md)",
-            "declare one class, and use it like the built-in metrics",
-        ],
-    )
 
 
 def names_of_metrics():
     rows = []
-    for name in (name for names in groups().values() for name in names):
+    for name, page in ordered().items():
         declaration = METRICS[name]
-        argument = "k=10" if declaration.has_cutoff else ""
-        cells = [
-            f"`{at(name, 10)}`",
-            f"`{declaration.cls.__name__}({argument})`",
-            listed(at(name, 10).replace(name, alias) for alias in declaration.aliases),
-        ]
-        rows.append(cells)
-    return table(["name", "class", "aliases"], *rows)
+        cls = declaration.cls
+        link = f"{pathlib.Path(page).name}#tfrankmetrics.{cls.__name__}"
+        what = first_line(cls.__doc__)
+        aliases = [at(name, 10).replace(name, each) for each in declaration.aliases]
+        if aliases:
+            what += f" Also {listed(aliases)}."
+        rows.append([f"`{at(name, 10)}`", f"[`{cls.__name__}`]({link})", what])
+    return table(["name", "class", "what it measures"], *rows)
 
 
-def blocks_of_metrics():
+def first_line(docstring):
+    return docstring.strip().splitlines()[0]
+
+
+@functools.cache
+def docstrings():
+    """Those of the classes and functions at the top of all modules, by their names.
+
+    They are read from the sources, since Beam and TFMA may not be installed.
+    """
+    found = {}
+    for path in (ROOT / "tfrankmetrics").glob("**/*.py"):
+        (folder, *_) = path.relative_to(ROOT / "tfrankmetrics").parts
+        module = folder if folder in ("beam", "tfma", "testing.py") else ""
+        for each in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(each, (ast.ClassDef, ast.FunctionDef)):
+                name = f"{module.removesuffix('.py')}.{each.name}".lstrip(".")
+                found[name] = ast.get_docstring(each)
+    return found
+
+
+def overview():
+    """Each name on the pages of the reference, with the first line of its docstring."""
     parts = []
-    for heading, names in groups().items():
-        parts.append(f"## {heading}")
-        for name in names:
-            cls = METRICS[name].cls.__name__
-            parts.append(f"::: tfrankmetrics.{cls}")
+    for page in PAGES_OF_THE_REFERENCE:
+        text = text_of(f"docs/reference/{page}")
+        rows = []
+        for path in re.findall(r"^::: tfrankmetrics\.(\S+)", text, re.M):
+            # What the methods of a comparison return has no public name.
+            name = path.rpartition(".")[2] if path.startswith("comparison.") else path
+            link = f"[`{name}`]({page}#tfrankmetrics.{path})"
+            rows.append([link, first_line(docstrings()[name])])
+        title = re.match("# (.+)", text)[1]
+        parts.append(f"## {title}\n\n{table(['name', 'what it is for'], *rows)}")
     return "\n\n".join(parts)
 
 
@@ -205,9 +225,8 @@ def installed(match):
 
 TABLES = {
     "release": release,
-    "metrics by group": metrics_by_group,
     "names of metrics": names_of_metrics,
-    "blocks of metrics": blocks_of_metrics,
+    "overview": overview,
     "defaults of options": defaults_of_options,
     "denominators": denominators,
     "inputs of metrics": inputs_of_metrics,

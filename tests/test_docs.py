@@ -4,14 +4,14 @@ import ast
 import doctest
 import importlib
 import inspect
-import itertools
 import pathlib
 import pkgutil
 import re
 
 import pytest
+from cases import OWN_METRICS as METRICS
 from code_blocks import run_blocks
-from doc_tables import DOCUMENTS, groups, text_of, updated
+from doc_tables import DOCUMENTS, PAGES_OF_METRICS, ordered, text_of, updated
 
 import tfrankmetrics as tfr
 from tfrankmetrics import testing
@@ -84,7 +84,11 @@ def test_code_blocks_print_the_output_shown(document, tmp_path, monkeypatch):
 
 def test_reference_has_every_public_name():
     """Each public name has a block of its own, which mkdocstrings fills in."""
-    pages = (ROOT / "docs" / "reference").glob("*.md")
+    pages = [
+        page
+        for folder in ("metrics", "reference")
+        for page in (ROOT / "docs" / folder).glob("*.md")
+    ]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     blocks = re.findall(r"^::: tfrankmetrics\.(\S+)", text, re.MULTILINE)
     assert len(blocks) == len({*blocks})
@@ -99,60 +103,77 @@ def test_reference_has_every_public_name():
     returned = [name for name in blocks if name.startswith("comparison.")]
     private = {*blocks} - {*public, *returned}
     assert not private, (
-        f"{private} are in docs/reference, but not public: add them to _NAMES in "
+        f"{private} are in the reference, but not public: add them to _NAMES in "
         "tfrankmetrics/__init__.py, or to __all__ of tfrankmetrics/options.py"
     )
     lacking = {*public} - {*blocks}
     assert not lacking, (
-        f"{lacking} have no place in docs/reference: run `make tables`, or add them to "
-        "docs/reference/functions.md"
+        f"{lacking} have no place in the reference: add them to a page of docs/metrics/ "
+        "or docs/reference/"
     )
 
 
-CARD = re.compile(
+SECTION = re.compile(
     r"^### `(?P<name>\w+)(?:@k)?`: .+\n\n"
-    r".+\?\n\n"  # the question that the metric answers
+    r"(?P<words>(?:[A-Z].+\n)(?:.+\n)*\n)"
     r"(?P<formulas>(?:```math\n.+\n```\n\n)+)"
     r"(?P<symbols>(?:Here (?:.+\n)+\n)?)"
-    r"\*\*Pitfall\.\*\* (?:.+\n)+$",
+    r"\*\*Example\.\*\* (?P<example>(?:.+\n)+)\n"
+    r"\*\*Use it when\*\* (?:.+\n)+\n"
+    r"\*\*Pitfall\.\*\* (?:.+\n)+\n"
+    r"::: tfrankmetrics\.(?P<cls>\w+)\n",
     re.MULTILINE,
 )
 INLINE_FORMULA = re.compile(r"\$([^$\n]+)\$")
 SYMBOL = re.compile(r"\\(?:ell|alpha)\b|(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])")
+of_each_page = pytest.mark.parametrize("page", PAGES_OF_METRICS)
 
 
-def _cards():
-    """`docs/choosing.md`, and the cards in it that have the form of all cards."""
-    text = text_of("docs/choosing.md")
-    return text, [*CARD.finditer(text)]
+@of_each_page
+def test_each_metric_has_a_section_with_its_class(page):
+    """The sections have one form: words, formulas, example, use, pitfall and class."""
+    text = text_of(page)
+    sections = [*SECTION.finditer(text)]
+    assert len(sections) == text.count("\n### ")
+    assert {each["name"]: each["cls"] for each in sections} == {
+        name: METRICS[name].cls.__name__
+        for name, its_page in ordered().items()
+        if its_page == page
+    }
 
 
-def test_each_metric_has_a_card():
-    """The cards of `docs/choosing.md` have one form, and one order of metrics."""
-    text, cards = _cards()
-    assert [card["name"] for card in cards] == [*itertools.chain(*groups().values())]
-    assert len(cards) == text.count("\n### ")
+@of_each_page
+def test_examples_end_with_the_value_that_the_page_prints(page):
+    text = text_of(page)
+    printed = re.search(r"^```text\n(.+?)^```", text, re.MULTILINE | re.DOTALL)[1]
+    values = dict(re.findall(r"^(\w+)\S* +([\d.]+)$", printed, re.MULTILINE))
+    for section in SECTION.finditer(text):
+        last = re.findall(r"\d+(?:\.\d+)?", section["example"])[-1]
+        assert float(last) == float(values[section["name"]]), section["name"]
 
 
-def test_each_symbol_of_a_formula_is_explained():
-    """In the table of all cards, below the formula, or as what a sum runs over."""
-    text, cards = _cards()
-    table = re.search(r"^\| symbol .*\n(?:\|.*\n)+", text, re.MULTILINE)[0]
+@of_each_page
+def test_each_symbol_of_a_formula_is_explained(page):
+    """In the table of all symbols, below the formula, or as what a sum runs over."""
+    table = re.search(
+        r"^\| symbol .*\n(?:\|.*\n)+", text_of("docs/metrics/index.md"), re.MULTILINE
+    )[0]
     shared = " ".join(re.findall(r"^\| \$(.+?)\$ ", table, re.MULTILINE))
-    for card in cards:
-        formulas = re.sub(r"\\text\{[^}]*\}", "", card["formulas"])
+    for section in SECTION.finditer(text_of(page)):
+        formulas = re.sub(r"\\text\{[^}]*\}", "", section["formulas"])
         formulas = formulas.replace("```math", "")
-        below = " ".join(INLINE_FORMULA.findall(card["symbols"]))
+        below = " ".join(INLINE_FORMULA.findall(section["symbols"]))
         below = re.sub(r"\\text\{([^}]*)\}", "", below)
         summed = " ".join(re.findall(r"\\(?:sum|prod)_\{?(\w)", formulas))
         explained = {*SYMBOL.findall(f"{shared} {below} {summed}")}
-        assert {*SYMBOL.findall(formulas)} <= explained, card["name"]
+        assert {*SYMBOL.findall(formulas)} <= explained, section["name"]
 
 
-def test_formulas_in_sentences_have_nothing_that_markdown_changes():
+@pytest.mark.parametrize("page", ["docs/metrics/index.md", *PAGES_OF_METRICS])
+def test_formulas_in_sentences_have_nothing_that_markdown_changes(page):
     r"""Markdown takes the backslash of `\,` and `\{` away before TeX sees it."""
-    text, _ = _cards()
-    formulas = INLINE_FORMULA.findall(re.sub(r"```math\n.*?```", "", text, flags=re.S))
+    text = re.sub(r"```math\n.*?```", "", text_of(page), flags=re.S)
+    formulas = INLINE_FORMULA.findall(text)
     assert len(formulas) == text.count("$") // 2
     assert not re.search(r"\\[^a-zA-Z]|\*", " ".join(formulas))
 

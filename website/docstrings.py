@@ -47,6 +47,9 @@ class Declarations(griffe.Extension):
                     public -= {*each.module.members}
                 link = functools.partial(_link, public)
                 text = NAME.sub(link, each.docstring.value)
+                if each in declared and each.name not in BASES:
+                    # The page of a metric has its formula, in TeX.
+                    text = FORMULAS.sub("", text)
                 each.docstring.value = _with_code(text)
         for cls, its_fields in zip(declared, fields, strict=True):
             _add_init(cls, its_fields)
