@@ -1,7 +1,7 @@
 """Prints what ten ranking metrics cost on a GPU, or on the device that Keras finds.
 
 The tables list a step of a model's evaluation, a step of `fit`, an update alone, and
-the evaluation of a catalogue of a million items, with tfrankmetrics and keras-rs. For a
+the evaluation of a catalog of a million items, with tfrankmetrics and keras-rs. For a
 GPU, install JAX or PyTorch with CUDA, and run one of:
 
     KERAS_BACKEND=jax python benchmarks/accelerators.py
@@ -194,7 +194,7 @@ def main():
     for title, rows in (
         ("A step of test_on_batch", steps()),
         ("A step of fit", fits()),
-        ("A catalogue", catalogues()),
+        ("A catalog", catalogues()),
         ("An update", updates(wait)),
     ):
         print(f"\n{title}")

@@ -1,6 +1,6 @@
 """Measures the cost of more metrics, cutoffs, items and queries.
 
-It covers whole lists, many metrics, separate metrics, catalogues and `fit`. It compares
+It covers whole lists, many metrics, separate metrics, catalogs and `fit`. It compares
 most of them with a lower bound. It also measures how the time of an update grows with
 the batch and with the lists. Run it with:
 
@@ -127,7 +127,7 @@ def of_ties(rows):
 
 
 def of_catalogues(rows):
-    """Measures catalogues with one and with ten relevant items per query."""
+    """Measures catalogs with one and with ten relevant items per query."""
     rng = np.random.default_rng(0)
     scores = tf.constant(rng.normal(size=CATALOGUE), tf.float32)
     one = tf.constant(rng.integers(0, CATALOGUE[1], CATALOGUE[0]))
@@ -150,7 +150,7 @@ def of_catalogues(rows):
         return tf.reduce_sum(tf.cast(sums, tf.float32), axis=1)
 
     ours = updater([RankingMetrics(SUITE, inputs="catalogue")], "graph")
-    what = f"catalogue, {list(CATALOGUE)}"
+    what = f"catalog, {list(CATALOGUE)}"
     yield Target.at_most(
         2,
         f"{what}, one relevant item: the suite / counting higher scores",

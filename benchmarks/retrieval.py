@@ -187,7 +187,7 @@ def main():
     packages = ["tensorflow", *(["tensorflow-recommenders"] if others else [])]
     publish(
         "retrieval-tfrs" if others else "retrieval",
-        "Catalogues in chunks" + (", beside TensorFlow Recommenders" if others else ""),
+        "Catalogs in chunks" + (", beside TensorFlow Recommenders" if others else ""),
         packages,
         tables,
         targets,

@@ -1,7 +1,7 @@
 """Recommends the next film to each MovieLens user and evaluates the recommendations.
 
 The test set holds the last film that each user rated. The validation set holds the film
-before it. The model reads the earlier films in order and scores the whole catalogue.
+before it. The model reads the earlier films in order and scores the whole catalog.
 Films that the user has seen are excluded, except in the rows "seen items too". The
 script compares a small recurrent model with the popularity of the films. Run it with
 the path of the ratings:

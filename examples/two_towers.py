@@ -107,7 +107,7 @@ def train(model, histories, items, epochs):
 
 
 def plot(history, users, items, path):
-    """The learning curves, in the batch and over the whole catalogue."""
+    """The learning curves, in the batch and over the whole catalog."""
     figure, (of_batch, of_all) = plt.subplots(1, 2, figsize=(9, 3.5))
     epochs = range(1, len(history["loss"]) + 1)
     best = int(np.argmax(history["val_ndcg@10"]))

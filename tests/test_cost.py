@@ -35,7 +35,7 @@ def update(*arguments):
 
 one = tf.random.uniform([128, 1], maxval=100_000, dtype=tf.int64)
 ten = tf.random.uniform([128, 10], maxval=100_000, dtype=tf.int64)
-for relevant in (one, ten):  # a small catalogue loads libraries first
+for relevant in (one, ten):  # a small catalog loads libraries first
     update(relevant % 20, tf.random.normal([128, 20]))
 scores = tf.random.normal([128, 100_000])
 before = peak()

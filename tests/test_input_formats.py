@@ -1,4 +1,4 @@
-"""Compares ids and catalogues with the same queries as labels, and tests rows.
+"""Compares ids and catalogs with the same queries as labels, and tests rows.
 
 `test_properties.py` compares rows with lists for every metric.
 """

@@ -177,7 +177,7 @@ def test_dtypes_of_scores(dtype):
 def test_invalid_data_raise_or_warn():
     with pytest.raises(ValueError, match="must be of the same shape"):
         tfr.NDCG().update_state(LABELS[:, 1:], SCORES)
-    with pytest.raises(ValueError, match="positions in the catalogue"):
+    with pytest.raises(ValueError, match="positions in the catalog"):
         tfr.NDCG(inputs="catalogue").update_state([7], [[0.1, 0.2]])
     metric = tfr.NDCG()
     metric.update_state([[np.nan, 1.0]], [[0.1, 0.2]])

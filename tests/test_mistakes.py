@@ -73,7 +73,7 @@ def test_a_result_of_nan_without_a_catalogue_does_not_speak_of_one():
     metric.update_state([[np.nan]], [[1.0]])
     with pytest.warns(tfr.RankingWarning, match="a label or weight") as caught:
         metric.result()
-    assert "catalogue" not in str(caught[0].message)
+    assert "catalog" not in str(caught[0].message)
 
 
 def test_query_ids_that_are_fractions_are_a_warning():
@@ -164,7 +164,7 @@ def test_how_long_and_how_relevant_a_flat_list_must_be():
         tfr.evaluate_rows(None, labels_of(300, 100), scores, ["mrr"], groups=[300])
 
 
-# Catalogues
+# Catalogs
 
 
 @pytest.mark.parametrize("way", ["graph", XLA])
@@ -177,7 +177,7 @@ def test_a_result_of_nan_in_a_metric_says_why(way):
         update(tf.constant([[2]]), tf.constant(SCORES[:1]))
         metric.result()
     update(tf.constant([[99]]), tf.constant(SCORES[:1]))
-    message = "an id outside of the catalogue.*not the ids of the items"
+    message = "an id outside of the catalog.*not the ids of the items"
     with pytest.warns(tfr.RankingWarning, match=message):
         assert np.isnan(metric.result()["ndcg@3"])
     metric.reset_state()
@@ -188,7 +188,7 @@ def test_a_result_of_nan_in_a_metric_says_why(way):
 
 def test_item_ids_for_positions_in_a_batch_are_an_error_in_eager_code():
     metric = tfr.MeanReciprocalRank(inputs="catalogue")
-    message = "positions in the catalogue, from 0 to 3.* pass y_true=tf.range"
+    message = "positions in the catalog, from 0 to 3.* pass y_true=tf.range"
     with pytest.raises(ValueError, match=message):
         metric.update_state([20, 21, 22, 23], np.eye(4))
     with pytest.raises(ValueError, match="from 0 to 3") as error:

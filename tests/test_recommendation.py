@@ -1,4 +1,4 @@
-"""Tests ids and catalogues, also in graphs, and their errors."""
+"""Tests ids and catalogs, also in graphs, and their errors."""
 
 import itertools
 import math
@@ -353,7 +353,7 @@ def test_invalid_ids_make_the_result_nan(inputs, y_true, y_pred):
     with pytest.warns(tfr.RankingWarning, match="is NaN, since an update received"):
         assert np.isnan(metric.result())
     if inputs == "catalogue":
-        with pytest.raises(ValueError, match="Ids must be positions in the catalogue"):
+        with pytest.raises(ValueError, match="Ids must be positions in the catalog"):
             metric.update_state(y_true, y_pred)
 
 

@@ -91,7 +91,7 @@ def test_other_tensors_are_ranked_again():
 
 
 def test_other_input_formats_are_read_again():
-    """Labels, ids and the scores of a catalogue may be the same two tensors."""
+    """Labels, ids and the scores of a catalog may be the same two tensors."""
     relevant, ranked = tf.constant([[0, 1], [1, -1]]), tf.constant([[1, 1], [1, 3]])
     forms = [{}, {"inputs": "ids"}, {"inputs": "ids", "duplicates": "all"}]
     forms.append({"inputs": "catalogue"})

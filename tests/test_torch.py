@@ -309,7 +309,7 @@ def test_results_of_an_earlier_step_are_not_used():
 def test_invalid_values_are_found_by_the_result():
     metric = tfr.NDCG(inputs="catalogue", name="found")
     update(metric, np.array([40]), CATALOGUE[:1])
-    with pytest.warns(tfr.RankingWarning, match="an id outside of the catalogue"):
+    with pytest.warns(tfr.RankingWarning, match="an id outside of the catalog"):
         assert np.isnan(float(metric.result()))
     with pytest.raises(ValueError, match="must be of the same shape"):
         update(tfr.NDCG(), LABELS[:, 1:], SCORES)

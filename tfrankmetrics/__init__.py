@@ -3,7 +3,7 @@
 Keras `Metric` classes and array functions for NDCG, MAP, MRR, precision, recall and a
 dozen more. They are exact under tied scores, and return the same values in `fit`, in
 `evaluate` and on arrays. The input may be labels and scores, ids, scores of a
-catalogue, or tables.
+catalog, or tables.
 
 The public interface is `__all__` of this package and of its modules `options`,
 `testing`, `tfma` and `beam`. All other modules may change.

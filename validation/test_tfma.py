@@ -669,11 +669,11 @@ def test_only_results_are_tables():
         as_dataframe(3)
 
 
-V = 7  # items of the catalogue
+V = 7  # items of the catalog
 
 
 class Retriever(tf.Module):
-    """Scores a catalogue by two features of the user, like a model of two towers."""
+    """Scores a catalog by two features of the user, like a model of two towers."""
 
     def __init__(self, seed):
         super().__init__()
@@ -753,7 +753,7 @@ def test_two_retrieval_models(tmp_path, inputs, label_key, output):
 @pytest.mark.parametrize(
     ("predictions", "arguments", "message"),
     [
-        ([[0.1, 0.2], [0.3, 0.4, 0.5]], {"inputs": "catalogue"}, r"catalogue, \[V\]"),
+        ([[0.1, 0.2], [0.3, 0.4, 0.5]], {"inputs": "catalogue"}, r"catalog, \[V\]"),
         ([[0.1, 0.2], [0.3, 0.4]], {"inputs": "catalogue"}, "positions in the cat"),
         (
             [["a"], ["b"]],

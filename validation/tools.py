@@ -141,7 +141,7 @@ def implicit(metric, k, labels, scores):
     import scipy.sparse
 
     # Append irrelevant items, ranked last. implicit's AUC divides by their number, and
-    # it reads past the end of a catalogue of fewer than k items.
+    # it reads past the end of a catalog of fewer than k items.
     labels, scores = [*labels, *[0] * k], [*scores, *[-np.inf] * k]
     relevant = scipy.sparse.csr_matrix([binary(labels)])
     nothing_seen = scipy.sparse.csr_matrix(relevant.shape)

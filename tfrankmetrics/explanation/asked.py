@@ -118,7 +118,7 @@ def list_of_query(
 
 
 def _of_catalogue(lists: CatalogueLists) -> LabelLists:
-    """A label for each item of the catalogue."""
+    """A label for each item of the catalog."""
     scores: Any = lists.scores.copy()
     is_first = (lists.relevant != PADDING) & ~is_repeated(lists.relevant)
     relevant = lists.relevant[is_first]

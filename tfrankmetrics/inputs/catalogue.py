@@ -1,4 +1,4 @@
-"""Relevant ids and the scores of a whole catalogue: `inputs="catalogue"`.
+"""Relevant ids and the scores of a whole catalog: `inputs="catalogue"`.
 
 No labels `[B, V]` are created. If a query has one relevant item, its rank is found by
 counting the higher scores. Several relevant items are looked up among the items at the
@@ -65,7 +65,7 @@ class CatalogueLists(Lists):
         for name, ids in self._ids.items():
             if ids.shape[1] == size > 2 and np.isin(np.asarray(ids), (0, 1)).all():
                 raise ValueError(
-                    "Ids must be positions in the catalogue, not a 0 or 1 for each "
+                    "Ids must be positions in the catalog, not a 0 or 1 for each "
                     f"item. Received in `{name}`: zeros and ones of the shape of the "
                     f"scores, {ids.shape}. To pass labels and scores, omit `inputs`."
                 )
@@ -74,13 +74,13 @@ class CatalogueLists(Lists):
         super().require_valid_values()
 
     def require_positions(self) -> None:
-        """Raises ValueError for ids that are not positions in the catalogue."""
+        """Raises ValueError for ids that are not positions in the catalog."""
         num_queries, size = self.scores.shape
         for name, ids in self._ids.items():
             invalid = (np.asarray(ids) < PADDING) | (np.asarray(ids) >= size)
             if invalid.any():
                 hint = (
-                    " If the batch is the catalogue, as in two-tower models, pass "
+                    " If the batch is the catalog, as in two-tower models, pass "
                     "y_true=tf.range(batch size), not the ids of the items."
                     if num_queries == size
                     else ""
@@ -91,13 +91,13 @@ class CatalogueLists(Lists):
                         "inputs='ids'."
                     )
                 raise ValueError(
-                    f"Ids must be positions in the catalogue, from 0 to {size - 1}, or "
+                    f"Ids must be positions in the catalog, from 0 to {size - 1}, or "
                     f"-1 for padding. Received in `{name}`: "
                     f"{first_value(invalid, ids)}.{hint}"
                 )
 
     def require_items(self, number: int, metric: str) -> None:
-        """Raises ValueError unless there are data for each item of the catalogue."""
+        """Raises ValueError unless there are data for each item of the catalog."""
         if self.num_items not in (None, number):
             raise ValueError(
                 f"`{metric}` requires data for each item of the catalog, in the order "
@@ -132,7 +132,7 @@ class CatalogueLists(Lists):
     def rank(
         self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
     ) -> RankedLists:
-        """Ranks the catalogue down to the deepest cutoff."""
+        """Ranks the catalog down to the deepest cutoff."""
         scores, relevant = self.scores, self.relevant
         depth = depth_for(deepest, scores)
         valid = (relevant != PADDING) & ~is_repeated(relevant)
@@ -182,7 +182,7 @@ class CatalogueLists(Lists):
     def recommend(
         self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
     ) -> Recommended:
-        """The items of the catalogue with the highest scores."""
+        """The items of the catalog with the highest scores."""
         scores = self.scores
         if self.exclude is not None:
             scores = _with_lowest_scores(scores, _are_excluded(scores, self.exclude))
@@ -191,7 +191,7 @@ class CatalogueLists(Lists):
 
 
 def _are_excluded(scores: Array, exclude: Array) -> Array:
-    """Which items of the catalogue are excluded for each query, bool `[B, V]`."""
+    """Which items of the catalog are excluded for each query, bool `[B, V]`."""
     size = xp.shape(scores, out_type=xp.int64)[1]
     is_item = (exclude >= 0) & (exclude < size)
     # Padding among the ids goes to an additional column, which is cut off again.
@@ -268,17 +268,17 @@ def read_catalogue(
     *,
     library: Library = "tensorflow",
 ) -> CatalogueLists:
-    """Checks ids and the scores of a catalogue.
+    """Checks ids and the scores of a catalog.
 
     Args:
         y_true: Ids of the relevant items, `[B]` or `[B, M]`: the position of each item
-            in the catalogue, or -1 for padding. For sequences `[B, T]` or `[B, T, M]`.
+            in the catalog, or -1 for padding. For sequences `[B, T]` or `[B, T, M]`.
             Or a dict of `ids`, their `relevance` of the same shape, and ids to
             `exclude` from the ranking, `[B, E]` or `[B, T, E]`.
         y_pred: Scores of all items, `[B, V]`, or `[B, T, V]` for sequences. A
             score of -inf means that the item was not retrieved.
         sample_weight: None, a scalar, `[B]` or `[B, 1]`; for sequences also `[B, T]`.
-        library: The library that ranks the catalogue.
+        library: The library that ranks the catalog.
 
     Raises:
         ValueError: A shape or dtype is not one of these.
@@ -292,7 +292,7 @@ def read_catalogue(
     given = dense("`y_pred`", y_pred, as_scores, padding=0, library=library)
     if given.row_lengths is not None:
         raise ValueError(
-            "Scores of a catalogue must be dense, one for each item. Received: rows of "
+            "Scores of a catalog must be dense, one for each item. Received: rows of "
             "unequal length."
         )
     scores = given.tensor
@@ -305,7 +305,7 @@ def read_catalogue(
             "[B, M]; or shape [B, T, V], with ids [B, T] or [B, T, M]. "
             f"{received}"
         )
-    error = f"A catalogue must have at least one item. {received}"
+    error = f"A catalog must have at least one item. {received}"
     if scores.shape[-1] == 0:
         raise ValueError(error)
     if scores.shape[-1] is None:

@@ -1,6 +1,6 @@
 """The lists of queries that every input format is read to.
 
-`CountedLists` hold counts instead of scores, for a catalogue of any size.
+`CountedLists` hold counts instead of scores, for a catalog of any size.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Lists:
 
     @property
     def num_items(self) -> int | None:
-        """V, if the lists contain the scores of a catalogue."""
+        """V, if the lists contain the scores of a catalog."""
         return None
 
     def has_valid_values(self) -> Array:
@@ -75,7 +75,7 @@ class Lists:
         require_valid_weights(self.query_weights)
 
     def require_positions(self) -> None:
-        """Raises ValueError for ids outside of a catalogue."""
+        """Raises ValueError for ids outside of a catalog."""
 
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError if the items do not fit into a catalog of this size."""

@@ -57,7 +57,7 @@ def _reshaped_if_same(tensor: tf.Tensor, shape: Any, error: str) -> tf.Tensor:
 
 
 def with_an_item(scores: tf.Tensor, error: str) -> tf.Tensor:
-    """Scores of a catalogue of unknown size, which must not be empty."""
+    """Scores of a catalog of unknown size, which must not be empty."""
     with _required(tf.shape(scores)[-1] > 0, error):
         return tf.identity(scores)
 

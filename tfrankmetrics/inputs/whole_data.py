@@ -142,7 +142,7 @@ def warn_if_no_id_matches(relevant: np.ndarray, recommended: np.ndarray) -> None
 
 
 def warn_of_labels(shape: tuple[int, ...]) -> None:
-    """Warns of ids that repeat, in rows as long as the catalogue."""
+    """Warns of ids that repeat, in rows as long as the catalog."""
     warn(
         "Relevant items must be passed as their positions among the candidates. "
         f"Received: shape {shape}, a number for each candidate, some of them twice in "

@@ -96,7 +96,7 @@ class StatefulMetric(KerasMetric):
 
     @property
     def input_format(self) -> InputFormat:
-        """The input format of `update_state`: labels, ids or a catalogue."""
+        """The input format of `update_state`: labels, ids or a catalog."""
         return self._input_format
 
     @variables.not_converted
@@ -114,11 +114,11 @@ class StatefulMetric(KerasMetric):
 
                 With inputs="ids", the relevant ids, `[B]` or `[B, M]` in any order,
                 integers with -1 for padding. With inputs="catalogue", likewise, where
-                each id is the position of an item in the catalogue; `[B, T]` or
-                `[B, T, M]` for sequences. If the batch is the catalogue, with scores
+                each id is the position of an item in the catalog; `[B, T]` or
+                `[B, T, M]` for sequences. If the batch is the catalog, with scores
                 `[B, B]`, each id is a position in the batch, and the value depends on
                 the batch. Or a dict of `ids`, optionally their `relevance`, of the same
-                shape, and for a catalogue the ids to `exclude` from the ranking,
+                shape, and for a catalog the ids to `exclude` from the ranking,
                 `[B, E]` or `[B, T, E]`.
             y_pred: Scores of the labels' shape, or `[B, N, 1]`; the highest ranks
                 first. Any float or integer dtype, compared without rounding. NaN ranks
@@ -135,7 +135,7 @@ class StatefulMetric(KerasMetric):
         Raises:
             ValueError: A shape or dtype is not one of these. In a graph with unknown
                 dimensions, `tf.errors.InvalidArgumentError` is raised when it runs. In
-                eager mode, an id is outside of the catalogue.
+                eager mode, an id is outside of the catalog.
         """
         is_compiled = check_use_in_keras(self, y_pred)
         arguments = y_true, y_pred, sample_weight
@@ -296,10 +296,10 @@ class StatefulMetric(KerasMetric):
             return
         cause = hint = ""
         if self._input_format.inputs == "catalogue":
-            cause = "an id outside of the catalogue, "
+            cause = "an id outside of the catalog, "
             hint = (
                 "An id must be the position of an item in the scores. If the batch is "
-                "the catalogue, as in two-tower models, pass tf.range(batch size), not "
+                "the catalog, as in two-tower models, pass tf.range(batch size), not "
                 "the ids of the items. "
             )
         warn(

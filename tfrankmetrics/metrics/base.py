@@ -195,7 +195,7 @@ class WholeListMetric(SingleMetric):
     """Base class of metrics without a cutoff, such as AUC.
 
     They require the rank of every item, which a list of recommended ids does not
-    contain. Therefore, they support labels and catalogues only, without `duplicates`.
+    contain. Therefore, they support labels and catalogs only, without `duplicates`.
 
     >>> import tfrankmetrics as tfr
     >>> tfr.PerQueryAUC(empty="zero").name

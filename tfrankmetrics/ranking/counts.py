@@ -1,6 +1,6 @@
 """Ranks by counting: an item's rank is one plus the number of items that score higher.
 
-The counts add up over the parts of a catalogue; therefore, no sort and no scores of all
+The counts add up over the parts of a catalog; therefore, no sort and no scores of all
 items are needed. From the counts of the relevant items, this module derives the results
 of a sort.
 """
@@ -69,7 +69,7 @@ def rank_by_counts(
 def num_judged(judged: Items, num_items: Array) -> Array:
     """The items of the list of each query, float64 `[B]`.
 
-    `num_items` are those of the catalogue that are not excluded, and the relevant ones
+    `num_items` are those of the catalog that are not excluded, and the relevant ones
     that are. A query without any relevant id is a list of padding.
     """
     is_list = xp.any(judged.valid, axis=1)

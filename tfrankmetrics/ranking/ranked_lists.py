@@ -3,7 +3,7 @@
 The axes of all tensors: B queries, J judged items, D ranks down to the deepest cutoff
 (see `depth_for`), and C cutoffs.
 
-The D ranks are 1 ... D, with one exception: of a large catalogue without a cutoff, only
+The D ranks are 1 ... D, with one exception: of a large catalog without a cutoff, only
 some are read (see `some_ranks`).
 """
 
@@ -61,7 +61,7 @@ class RankedLists:
     this shape, too.
 
     `ranked` contains the retrieved items by rank. `judged` contains all items with a
-    label, in any order; in a catalogue, only the relevant items. An item that was not
+    label, in any order; in a catalog, only the relevant items. An item that was not
     retrieved (its score is -inf) is only in `judged`: it has no rank, and is treated as
     missed.
 
@@ -325,7 +325,7 @@ class RankedLists:
 
     def _largest(self, values: Array) -> Array:
         """The D largest of the judged items' `values` in descending order, `[B, D]`."""
-        # In a catalogue only the relevant items are judged, and there may be few.
+        # In a catalog only the relevant items are judged, and there may be few.
         number = xp.minimum(self.depth, xp.shape(values)[1])
         if xp.dtype_of(values) == np.float32:
             best, _ = xp.top_k(values, number)

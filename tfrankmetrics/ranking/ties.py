@@ -417,7 +417,7 @@ def depends_on_order(
 
     `gains` `[B, D]` are by rank, and `judged` `[B, J]` are the gains of all items.
     """
-    if groups.last_items is not None:  # in a catalogue, it also contains repeated ids
+    if groups.last_items is not None:  # in a catalog, it also contains repeated ids
         groups = groups._replace(last_items=groups.last_items & lists.judged.valid)
     values = [(gains, judged)]
     if lists.ranked.weights is not None:
@@ -441,7 +441,7 @@ def _differs_in_group(groups: TieGroups, by_rank: Array, judged: Array) -> Array
     if groups.last_items is None:
         return differs
     # The last group may continue below the last rank. Items that are not judged have
-    # the value 0, in a catalogue.
+    # the value 0, in a catalog.
     items, size = groups.last_items, groups.last_size
     highest = xp.max(xp.where(items, judged, 0), axis=1)
     lowest = xp.min(xp.where(items, judged, float("inf")), axis=1)

@@ -1,1 +1,1 @@
-"""Ranks among all candidates of a catalogue, of any number."""
+"""Ranks among all candidates of a catalog, of any number."""

@@ -1,4 +1,4 @@
-"""`evaluate_retrieval`: ranking metrics over a catalogue of any size."""
+"""`evaluate_retrieval`: ranking metrics over a catalog of any size."""
 
 from __future__ import annotations
 

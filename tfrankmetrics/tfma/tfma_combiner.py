@@ -279,13 +279,13 @@ def _pad_ids(relevant: Arrays, recommended: Arrays) -> tuple[np.ndarray, np.ndar
 def _pad_ids_of_catalogue(
     relevant: Arrays, scores: Arrays
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Relevant ids, padded by -1, and scores of the whole catalogue."""
+    """Relevant ids, padded by -1, and scores of the whole catalog."""
     shapes = [array.shape for array in scores]
     padded, sizes = _padded_rows(scores, 0)
     if len({*sizes.tolist()}) > 1 or max(map(max, shapes)) != sizes[0]:
         raise ValueError(
             "With inputs='catalogue', the prediction for each query must be a score "
-            "for each item of the catalogue, [V]. Received: shapes "
+            "for each item of the catalog, [V]. Received: shapes "
             f"{', '.join(map(str, sorted({*shapes})[:3]))}."
         )
     return _padded_rows(relevant, -1)[0], padded
