@@ -48,6 +48,8 @@ class Page:
         options: Tables whose header ends in "equivalent in tfrankmetrics", each with
             its rows.
         examples: The rows of tables whose header starts with "example".
+        weighted: The rows of tables whose header starts with "metric, labels and
+            weights".
     """
 
     names: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -55,6 +57,7 @@ class Page:
     calls: list[Row] = dataclasses.field(default_factory=list)
     options: list[list[Row]] = dataclasses.field(default_factory=list)
     examples: list[Row] = dataclasses.field(default_factory=list)
+    weighted: list[Row] = dataclasses.field(default_factory=list)
 
 
 def run_page(name, section=None):
@@ -96,6 +99,8 @@ def _add_table(page, table):
         page.options.append(rows)
     elif header[0] == "example":
         page.examples += rows
+    elif header[0] == "metric, labels and weights":
+        page.weighted += rows
 
 
 def assert_pairs_agree(pairs, tolerance):
@@ -169,6 +174,41 @@ def assert_examples_are_true(page, theirs, ours):
         arguments = eval(row.code(0), dict(row.names))
         for cell, value in zip(row.cells[1:], (theirs, ours), strict=True):
             assert cell == f"{flat(value(arguments))[0]:.4f}", row.cells
+
+
+def assert_weighted_values_are_true(page, theirs, ours):
+    """Computes the table of weighted values, and each call with weights.
+
+    The table has the tool's value, ours with the convention, and ours by default. A
+    call is "same, unless weighted", if a list without relevant items changes its value,
+    and else "same, unless an item has weight 0". `theirs` takes a call and `ours` takes
+    a metric, each then labels, the names of the page and weights. `ours` also takes
+    whether to use the convention.
+    """
+    calls = {row.code(1): row for row in page.calls}
+
+    def values(metric, labels, weights):
+        of_page = labels, page.names, weights
+        shown = [theirs(calls[metric].code(0), *of_page)]
+        shown += [ours(metric, *of_page, convention) for convention in (True, False)]
+        return np.array([flat(value)[0] for value in shown])
+
+    assert page.weighted
+    for row in page.weighted:
+        found = values(*eval(row.code(0), dict(page.names)))
+        assert row.cells[1:] == [f"{value:.4f}" for value in found]
+    one_empty, by_query, labels, by_item = (
+        page.names[name] for name in ("one_empty", "by_query", "labels", "by_item")
+    )
+    for metric, row in calls.items():
+        cell = row.cells[2]
+        of_tool, *of_ours = values(metric, one_empty, by_query)
+        is_same = cell != "same, unless weighted"
+        assert np.allclose(of_ours, of_tool, rtol=1e-6) == is_same, metric
+        of_tool, with_convention, default = values(metric, labels, by_item)
+        np.testing.assert_allclose(with_convention, of_tool, rtol=1e-6, err_msg=metric)
+        if cell == "same, unless an item has weight 0":
+            assert not np.isclose(default, of_tool, rtol=1e-6), metric
 
 
 def _tolerances(call, tolerance):

@@ -21,6 +21,7 @@ from moving_pages import (
     assert_examples_are_true,
     assert_options_are_true,
     assert_pairs_agree,
+    assert_weighted_values_are_true,
     flat,
     run_page,
 )
@@ -157,7 +158,20 @@ def mrr_of_ours(arguments):
     return metric.result()
 
 
+def weighted_of_keras_rs(call, labels, page, weights):
+    metric = eval(call, {**page, **vars(keras_rs.metrics)})
+    metric.update_state(*map(np.array, (labels, page["scores"], weights)))
+    return metric.result()
+
+
+def weighted_of_ours(metric, labels, page, weights, has_convention):
+    options = {"convention": "keras_rs"} if has_convention else {}
+    lists = labels, page["scores"], [metric]
+    return tfr.evaluate(*lists, sample_weight=weights, **options)
+
+
 EXAMPLES = {KERAS_RS: (mrr_of_keras_rs, mrr_of_ours)}
+WEIGHTED = {KERAS_RS: (weighted_of_keras_rs, weighted_of_ours)}
 
 
 @pytest.mark.parametrize("part", PAGES, ids=lambda part: part[1] or part[0])
@@ -179,6 +193,9 @@ def test_page(part):
     assert (part in EXAMPLES) == bool(page.examples)
     if page.examples:
         assert_examples_are_true(page, *EXAMPLES[part])
+    assert (part in WEIGHTED) == bool(page.weighted)
+    if page.weighted:
+        assert_weighted_values_are_true(page, *WEIGHTED[part])
 
 
 def test_keras_rs_shuffles_ties_in_any_case():

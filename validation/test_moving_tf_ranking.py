@@ -9,6 +9,7 @@ from moving_pages import (
     assert_calls_are_true,
     assert_options_are_true,
     assert_pairs_agree,
+    assert_weighted_values_are_true,
     run_page,
 )
 
@@ -19,13 +20,13 @@ def test_page_of_tf_ranking():
     page = run_page("moving/tf-ranking")
     assert_pairs_agree(page.pairs, 1e-6)
 
-    def arrays(call, names):
+    def arrays(call, names, labels=None):
         if "ragged" in call:
             return names["ragged_labels"], names["ragged_scores"]
-        labels, scores = names["labels"].numpy(), names["scores"].numpy()
-        if call.startswith(("AlphaDCG", "PrecisionIA")):  # two subtopics
+        labels = np.array(names["labels"] if labels is None else labels, "f4")
+        if call.startswith(("AlphaDCG", "PrecisionIA", "alpha_dcg", "precision_ia")):
             labels = np.stack([labels > 0, labels > 1], axis=2).astype("f4")
-        return labels, scores
+        return labels, names["scores"].numpy()
 
     def theirs(call, names, tool):
         found = eval(call, {**vars(tensorflow_ranking.keras.metrics), **names})
@@ -38,8 +39,19 @@ def test_page_of_tf_ranking():
         options = {"convention": "tf_ranking"} if has_convention else {}
         return tfr.evaluate(*arrays(call, names), [metric], **options)
 
+    def their_weighted(call, labels, names, weights):
+        metric = eval(call, {**vars(tensorflow_ranking.keras.metrics), **names})
+        metric.update_state(*arrays(call, names, labels), tf.constant(weights))
+        return metric.result()
+
+    def our_weighted(metric, labels, names, weights, has_convention):
+        options = {"convention": "tf_ranking"} if has_convention else {}
+        lists = arrays(metric, names, labels)
+        return tfr.evaluate(*lists, [metric], sample_weight=weights, **options)
+
     assert_calls_are_true(page, theirs, ours, 1e-6)
     assert_options_are_true(page, theirs, ours, 1e-6)
+    assert_weighted_values_are_true(page, their_weighted, our_weighted)
 
 
 @pytest.mark.parametrize("key", ["precision_ia", "alpha_dcg"])
