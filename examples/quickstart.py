@@ -103,13 +103,11 @@ def summary(untrained, trained):
 
 def plot(history, untrained, trained, queries, path):
     """Plots the learning curves, and which share of the queries has which value."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
     epochs = range(1, len(history["loss"]) + 1)
-    for name, color in (("ndcg@10", "tab:blue"), ("map", "tab:orange")):
-        for part, style in (("train", "--"), ("val", "-")):
-            curve = history[f"{part}_{name}"]
-            left.plot(epochs, curve, style, color=color, label=f"{part}_{name}")
-    left.set(xlabel="epoch", ylabel="mean over queries", title=queries)
+    left.plot(epochs, history["train_ndcg@10"], "--", label="training")
+    left.plot(epochs, history["val_ndcg@10"], label="validation")
+    left.set(xlabel="epoch", ylabel="mean ndcg@10", title=queries)
     left.xaxis.get_major_locator().set_params(integer=True)
     left.legend()
     for label, values in (("untrained", untrained), ("trained", trained)):
@@ -118,8 +116,8 @@ def plot(history, untrained, trained, queries, path):
             values["ndcg@10"], complementary=True, label=f"{label}, mean {mean:.3f}"
         )
     right.set(
-        xlabel="ndcg@10",
-        ylabel="share of queries with at least this value",
+        xlabel="ndcg@10, at least",
+        ylabel="share of queries",
         title=f"{len(trained)} test queries",
     )
     right.legend(loc="lower left")
@@ -165,10 +163,10 @@ def main(epochs, output):
     print(summary(untrained, trained).to_string(float_format="{:.4f}".format))
     output.mkdir(parents=True, exist_ok=True)
     queries = " and ".join(
-        f"{(labels > 0).any(axis=1).sum()} {part} queries"
+        f"{(labels > 0).any(axis=1).sum()} {part}"
         for part, (_, labels) in (("training", train), ("validation", validation))
     )
-    plot(history, untrained, trained, queries, output / "quickstart.png")
+    plot(history, untrained, trained, f"{queries} queries", output / "quickstart.png")
     print(f"\nLearning curves and per-query values: {output / 'quickstart.png'}")
     return untrained, trained
 

@@ -253,7 +253,7 @@ def report(outcome):
 
 def plot(outcomes, path):
     """Plots the interval of each model's ndcg@10 in each slice."""
-    figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.2, 4.4), layout="constrained")
     for number, outcome in enumerate(outcomes):
         of_slices = outcome["slices"].loc["ndcg@10"]
         value = of_slices["value"]
@@ -270,7 +270,7 @@ def plot(outcomes, path):
     labels = [f"{words}\n{number} queries" for words, number in queries]
     axes.set_xticks(range(len(labels)), labels)
     axes.set(ylabel="ndcg@10, 95% interval", title="Each model in each slice")
-    figure.legend(loc="outside lower center", ncols=len(outcomes))
+    figure.legend(loc="outside lower center")
     figure.savefig(path, dpi=120)
 
 

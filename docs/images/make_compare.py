@@ -9,6 +9,7 @@ import re
 import matplotlib
 
 matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 
 HERE = pathlib.Path(__file__).parent
 PAGE = HERE.parent / "guide" / "compare.md"
@@ -18,8 +19,13 @@ def draw(path):
     """Runs the first block of the page, and plots its comparison."""
     names = {}
     exec(re.search(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S)[1], names)
-    figure = names["compare"](names["values"]).plot()[0].figure
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    comparison = names["compare"](names["values"])
+    with plt.style.context(HERE / "both_schemes.mplstyle"):
+        panels = comparison.plot()
+        for line in [line for axis in panels for line in axis.lines]:
+            if line.get_color() == "black":  # which dark pages hide
+                line.set_color(plt.rcParams["axes.edgecolor"])
+        panels[0].figure.savefig(path, bbox_inches="tight")
 
 
 if __name__ == "__main__":

@@ -10,51 +10,53 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+HERE = pathlib.Path(__file__).parent
 SCORES = [0.9, 0.7, 0.7, 0.7, 0.2]
 CUTOFF = 3
-RELEVANT, OTHER, TIED = "#2a7f62", "#d9d9d9", "#fff3cd"
+RELEVANT, TIED, CUT = "#22805c", "#d9822b", "#d0453f"
 
 
 def draw(path):
     """Three columns of boxes: the relevant item is at rank 2, 3 or 4."""
-    figure, axes = plt.subplots(figsize=(8, 3.6))
+    with plt.style.context(HERE / "both_schemes.mplstyle"):
+        _draw(path)
+
+
+def _draw(path):
+    figure, axes = plt.subplots(figsize=(6.2, 3.9), layout="none")
+    axes.set_position([0, 0, 1, 1])
+    ink = plt.rcParams["text.color"]
     for column, rank in enumerate([2, 3, 4]):
-        left = 2.2 * column
-        axes.add_patch(plt.Rectangle((left - 0.1, -4.05), 1.7, 3.1, color=TIED))
+        left = 2.1 * column
+        area = {"facecolor": TIED, "alpha": 0.2}
+        axes.add_patch(plt.Rectangle((left - 0.1, -4.05), 1.8, 3.1, **area))
         for place, score in enumerate(SCORES, start=1):
-            color = RELEVANT if place == rank else OTHER
-            box = plt.Rectangle((left, -place + 0.1), 1.5, 0.8, color=color)
+            corner = (left, -place + 0.1)
+            text = {"ha": "center", "va": "center"}
+            if place == rank:
+                box = plt.Rectangle(corner, 1.6, 0.8, color=RELEVANT)
+                text |= {"color": "white", "fontweight": "bold"}
+                words = f"{score}\nrelevant"
+            else:
+                box = plt.Rectangle(corner, 1.6, 0.8, facecolor="none", edgecolor=ink)
+                words = f"{score}"
             axes.add_patch(box)
-            text = f"{score}, relevant" if place == rank else f"score {score}"
-            ink = {"color": "white" if place == rank else "black"}
-            axes.text(left + 0.75, 0.5 - place, text, ha="center", va="center", **ink)
+            axes.text(left + 0.8, 0.5 - place, words, **text, linespacing=1.0)
         hit = rank <= CUTOFF
         value = f"RR@3 = 1/{rank}" if hit else "RR@3 = 0"
-        axes.text(
-            left + 0.75,
-            -5.35,
-            f"{value}\nhit rate@3 = {int(hit)}",
-            ha="center",
-            va="top",
-        )
-    axes.plot([-0.5, 6.1], [-3, -3], color="#b03030", linestyle="--")
-    axes.text(6.15, -3, "cutoff 3", color="#b03030", va="center")
-    axes.text(6.15, -1.9, "tied items", color="#8a6d00", va="center")
-    for place in range(1, 6):
-        axes.text(-0.5, -place + 0.5, f"rank {place}", ha="right", va="center")
-    axes.text(
-        6.6,
-        -5.35,
-        "Mean of the three:\nRR@3 = 0.278\nhit rate@3 = 0.667",
-        va="top",
-        ha="left",
-        fontweight="bold",
-    )
-    axes.set_xlim(-1.3, 8.3)
-    axes.set_ylim(-6.6, 0.2)
+        words = f"{value}\nhit rate@3 = {int(hit)}"
+        axes.text(left + 0.8, -5.2, words, ha="center", va="top")
+    axes.plot([-0.25, 6.05], [-CUTOFF, -CUTOFF], color=CUT, linestyle="--")
+    axes.text(6.1, -CUTOFF, "cutoff", color=CUT, va="center")
+    axes.text(6.1, -1.9, "tied", color=TIED, va="center", fontweight="bold")
+    for place in range(1, len(SCORES) + 1):
+        axes.text(-0.25, -place + 0.5, f"rank {place}", ha="right", va="center")
+    mean = "Mean of the three orders: RR@3 = 0.278, hit rate@3 = 0.667"
+    axes.text(2.9, -6.35, mean, ha="center", va="top", fontweight="bold")
+    axes.set(xlim=(-1.25, 7.1), ylim=(-6.85, 0.1))
     axes.axis("off")
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    figure.savefig(path)
 
 
 if __name__ == "__main__":
-    draw(pathlib.Path(__file__).parent / "ties.png")
+    draw(HERE / "ties.png")
