@@ -38,6 +38,7 @@ def main():
 
 
 def draw(path):
+    """Draws the picture in the colors of the current style."""
     figure, axis = plt.subplots(figsize=(6.2, 3.4))
     for number, (tool, (label, color)) in enumerate(TOOLS.items()):
         values, release = ratios(tool)
