@@ -83,7 +83,7 @@ def overview():
         picture.arrow(f"M108 {y + 17}C124 {y + 17} 120 {middle} 138 {middle}")
     picture.text(200, 17, "one ranking", **{"font-weight": "bold"})
     picture.text(200, 33, "per query", **{"font-weight": "bold"})
-    ranks = [("1", GREEN), ("2–4", GREY), ("2–4", GREEN), ("2–4", GREY), ("5", GREY)]
+    ranks = [("1", GREEN), ("2-4", GREY), ("2-4", GREEN), ("2-4", GREY), ("5", GREY)]
     picture.box(142, 74, 116, 84, fill=AMBER, dashed=True)
     for number, (rank, fill) in enumerate(ranks):
         words = "relevant" if fill == GREEN else ""
@@ -174,7 +174,7 @@ def padding():
             else:
                 style = {"fill": GREY, "dashed": True}
                 picture.box(cells["arrays"], y, *size, ["-1", "9.9"], **style)
-                picture.box(cells["ranks"], y, *size, ["–"], **style)
+                picture.box(cells["ranks"], y, *size, [""], **style)
     for x in [145, 271]:
         picture.arrow(f"M{x} 87H{x + 19}")
     picture.text(200, 163, "A cell holds the label and, below it, the score.")

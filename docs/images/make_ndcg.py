@@ -47,7 +47,9 @@ def draw(path):
             )
             axes.tick_params(axis="x", length=0, labelsize=9.5)
             axes.set_xlabel("rank")
-        panels[0].set_ylabel("gain, and gain × discount (filled)", fontsize=9.5)
+        panels[0].set_ylabel(
+            "gain, and gain \N{MULTIPLICATION SIGN} discount (filled)", fontsize=9.5
+        )
         panels[0].set_yticks([0, 1, 2, 3])
         figure.suptitle(
             f"NDCG@5 = {dcg:.2f} / {ideal:.2f} = {ndcg:.2f}", fontweight="bold"
