@@ -14,7 +14,7 @@ from tfrankmetrics import options
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
     {"installation"},
-    {"rules", "hooks"},
+    {"rules", "hooks", "arguments"},
     {"item_data"},
     {"options", "conventions", "graphs", "columns"},
     {"arrays"},

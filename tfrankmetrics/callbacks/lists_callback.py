@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfrankmetrics.arguments import ArrayLike, SlicesLike
 from tfrankmetrics.callbacks.base_callback import Evaluation, Unit, output_of
 from tfrankmetrics.evaluation.evaluate import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
@@ -102,16 +103,16 @@ class EvaluateLists(Evaluation):
 
     def __init__(
         self,
-        x: Any,
-        y: Any = None,
+        x: ArrayLike,
+        y: ArrayLike | None = None,
         metrics: Sequence[str | MetricObject] = (),
         *,
-        mask: Any = None,
-        sample_weight: Any = None,
+        mask: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         inputs: Inputs = "labels",
         duplicates: Duplicates | None = None,
         lower_is_better: bool = False,
-        by: Any = None,
+        by: SlicesLike | None = None,
         num_queries: bool = False,
         separator: Separator = "@",
         output: str | int | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tfrankmetrics.arguments import ArrayLike, SlicesLike, Tower
 from tfrankmetrics.callbacks.base_callback import Evaluation, Unit
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.inputs.structures import as_arrays, comes_in_batches, size_of
@@ -64,20 +65,20 @@ class EvaluateRetrieval(Evaluation):
 
     def __init__(
         self,
-        queries: Any,
-        candidates: Any,
-        relevant: Any,
+        queries: ArrayLike,
+        candidates: ArrayLike,
+        relevant: ArrayLike,
         metrics: Sequence[str | MetricObject],
         *,
-        sample_weight: Any = None,
-        exclude: Any = None,
-        candidate_ids: Any = None,
+        sample_weight: ArrayLike | None = None,
+        exclude: ArrayLike | None = None,
+        candidate_ids: ArrayLike | None = None,
         score: Score | None = None,
-        query_tower: Any = None,
-        candidate_tower: Any = None,
+        query_tower: Tower | None = None,
+        candidate_tower: Tower | None = None,
         batch_size: int | None = None,
         chunk_size: int | None = None,
-        by: Any = None,
+        by: SlicesLike | None = None,
         num_queries: bool = False,
         separator: Separator = "@",
         every: int = 1,
@@ -137,7 +138,7 @@ class EvaluateRetrieval(Evaluation):
 
     def _check_towers(self) -> None:
         """Warns if no weight of the towers is one of the model that trains."""
-        layers = [*filter(is_layer, self._towers)]
+        layers: list[Any] = [*filter(is_layer, self._towers)]
         # A layer has no weights before it is built, by its first evaluation.
         are_built = all(layer.built for layer in layers)
         if self._is_checked or not are_built or self.model is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfrankmetrics.arguments import ArrayLike, ColumnLike, SlicesLike, TableLike
 from tfrankmetrics.callbacks.base_callback import Evaluation, Unit
 from tfrankmetrics.evaluation.evaluate_rows import columns_of, evaluate_table
 from tfrankmetrics.inputs.alignment import aligned
@@ -64,17 +65,17 @@ class EvaluateRows(Evaluation):
 
     def __init__(
         self,
-        x: Any,
-        labels: Any,
-        query_ids: Any,
+        x: ArrayLike,
+        labels: ColumnLike,
+        query_ids: ColumnLike,
         metrics: Sequence[str | MetricObject],
         *,
-        data: Any = None,
-        groups: Any = None,
-        sample_weight: Any = None,
-        item_ids: Any = None,
+        data: TableLike | None = None,
+        groups: ColumnLike | None = None,
+        sample_weight: ColumnLike | None = None,
+        item_ids: ColumnLike | None = None,
         lower_is_better: bool = False,
-        by: Any = None,
+        by: SlicesLike | None = None,
         num_queries: bool = False,
         separator: Separator = "@",
         output: str | int | None = None,

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tfrankmetrics.arguments import SlicesLike
 from tfrankmetrics.columns.read_column import is_frame
 from tfrankmetrics.columns.slices import (
     Column,
@@ -42,7 +43,7 @@ Unpaired = Literal["error", "drop"]
 def compare(
     values: Mapping[str, Mapping[str, Any]],
     *,
-    by: Any = None,
+    by: SlicesLike | None = None,
     test: Test = "randomization",
     correction: Correction | None = "holm",
     seed: int = 0,

@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+
+from tfrankmetrics.arguments import Axes, DataFrame, Key
 from tfrankmetrics.comparison.estimates import SIGNIFICANT, Difference, Mean
 from tfrankmetrics.comparison.gate import (
     Decision,
@@ -93,7 +96,7 @@ class Comparison:
         """
         return "\n\n".join(table.to_latex() for table in self._tables(content))
 
-    def to_pandas(self, content: Content | None = None) -> Any:
+    def to_pandas(self, content: Content | None = None) -> DataFrame:
         """A pandas frame of the "differences" or the "means", a row for each.
 
         By default the differences, or the means if there is one model. In the rows for
@@ -188,7 +191,7 @@ class Comparison:
         *,
         model: str | None = None,
         number: int = 10,
-        in_slice: Any = None,
+        in_slice: Key | None = None,
     ) -> QueryTable:
         """The queries that gained most, and those that lost most.
 
@@ -219,7 +222,7 @@ class Comparison:
         return self._per_query.movers(metric, baseline, model, number, in_slice)
 
     def worst_queries(
-        self, metric: str, model: str, *, number: int = 10, in_slice: Any = None
+        self, metric: str, model: str, *, number: int = 10, in_slice: Key | None = None
     ) -> QueryTable:
         """The queries with the worst values of a model, as a `QueryTable`.
 
@@ -230,7 +233,7 @@ class Comparison:
         """
         return self._per_query.worst(metric, model, number, in_slice)
 
-    def plot(self, *metrics: str) -> Any:
+    def plot(self, *metrics: str) -> np.ndarray:
         """Plots the differences with their intervals, or the means of one model.
 
         Args:
@@ -260,8 +263,8 @@ class Comparison:
         baseline: str,
         *,
         model: str | None = None,
-        in_slice: Any = None,
-    ) -> Any:
+        in_slice: Key | None = None,
+    ) -> Axes:
         """Plots the gain of each query from the baseline to the model, sorted.
 
         A gain is a rise of the value, or a fall if lower values are better.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.arguments import DataFrame
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.comparison.models import Model
 from tfrankmetrics.comparison.significance import ROUNDING
@@ -30,7 +31,7 @@ class QueryTable(ShownAsTable):
     ) -> None:
         self.queries, self.columns, self._note = [*queries], dict(columns), note
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """A pandas frame with a row for each query."""
         pandas = require("pandas", "`to_pandas`")
         return pandas.DataFrame({"query": self.queries, **self.columns})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrankmetrics import arrays as xp
+from tfrankmetrics.arguments import ArrayLike, SlicesLike
 from tfrankmetrics.compute.calls import call_compiled, require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.compute.values import (
@@ -38,16 +39,16 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     metrics: Sequence[str | MetricObject],
     *,
-    mask: Any = None,
-    sample_weight: Any = None,
+    mask: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     inputs: Inputs = "labels",
     duplicates: Duplicates | None = None,
     lower_is_better: bool = False,
-    by: Any = None,
+    by: SlicesLike | None = None,
     per_query: bool = False,
     num_queries: bool = False,
     separator: Separator = "@",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.arguments import ColumnLike, SlicesLike, TableLike
 from tfrankmetrics.columns.read_column import (
     as_column,
     as_numbers,
@@ -60,17 +61,17 @@ if TYPE_CHECKING:
 
 
 def evaluate_rows(
-    query_ids: Any,
-    labels: Any,
-    scores: Any,
+    query_ids: ColumnLike,
+    labels: ColumnLike,
+    scores: ColumnLike,
     metrics: Sequence[str | MetricObject],
     *,
-    data: Any = None,
-    groups: Any = None,
-    sample_weight: Any = None,
-    item_ids: Any = None,
+    data: TableLike | None = None,
+    groups: ColumnLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    item_ids: ColumnLike | None = None,
     lower_is_better: bool = False,
-    by: Any = None,
+    by: SlicesLike | None = None,
     per_query: bool = False,
     num_queries: bool = False,
     separator: Separator = "@",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.arguments import ArrayLike, SlicesLike, TableLike
 from tfrankmetrics.columns.read_column import (
     column,
     factorize,
@@ -51,8 +52,8 @@ Excluded = Mapping[Any, Iterable[Any]] | Literal["identical_ids"]
 
 
 def evaluate_run(
-    qrels: Any,
-    run: Any,
+    qrels: TableLike,
+    run: TableLike,
     metrics: Sequence[str | MetricObject],
     *,
     query: str = "query_id",
@@ -65,8 +66,8 @@ def evaluate_run(
     unjudged: Unjudged = "irrelevant",
     exclude: Excluded | None = None,
     lower_is_better: bool = False,
-    sample_weight: Any = None,
-    by: Any = None,
+    sample_weight: ArrayLike | None = None,
+    by: SlicesLike | None = None,
     per_query: bool = False,
     num_queries: bool = False,
     separator: Separator = "@",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from tfrankmetrics.arguments import ArrayLike
 from tfrankmetrics.columns.read_column import (
     as_column,
     from_pytorch,
@@ -19,7 +18,7 @@ MOST_PADDING = 10  # a result that has more elements for each row causes a warni
 
 
 def to_lists(
-    values: Any, query_ids: Any, padding: float, length: int | None = None
+    values: ArrayLike, query_ids: ArrayLike, padding: float, length: int | None = None
 ) -> np.ndarray:
     """The rows of each query as one padded list.
 

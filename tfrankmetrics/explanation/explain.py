@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.values import without_one_subtopic
 from tfrankmetrics.evaluation.evaluate_rows import (
@@ -54,14 +55,14 @@ if TYPE_CHECKING:
 
 
 def explain(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     metric: str | MetricObject,
     query: int = 0,
     *,
     versus: str | MetricObject | None = None,
-    mask: Any = None,
-    sample_weight: Any = None,
+    mask: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     inputs: Inputs = "labels",
     duplicates: Duplicates | None = None,
     lower_is_better: bool = False,
@@ -137,17 +138,17 @@ def explain(
 
 
 def explain_rows(
-    query_ids: Any,
-    labels: Any,
-    scores: Any,
+    query_ids: ColumnLike,
+    labels: ColumnLike,
+    scores: ColumnLike,
     metric: str | MetricObject,
-    query: Any,
+    query: Key,
     *,
-    item_ids: Any = None,
-    data: Any = None,
-    groups: Any = None,
+    item_ids: ColumnLike | None = None,
+    data: TableLike | None = None,
+    groups: ColumnLike | None = None,
     versus: str | MetricObject | None = None,
-    sample_weight: Any = None,
+    sample_weight: ColumnLike | None = None,
     lower_is_better: bool = False,
     **options: Unpack[Options],
 ) -> Explanation:
@@ -200,10 +201,10 @@ def explain_rows(
 
 
 def explain_run(
-    qrels: Any,
-    run: Any,
+    qrels: TableLike,
+    run: TableLike,
     metric: str | MetricObject,
-    query_id: Any,
+    query_id: Key,
     *,
     versus: str | MetricObject | None = None,
     query: str = "query_id",
@@ -277,18 +278,18 @@ def explain_run(
 
 
 def explain_retrieval(
-    queries: Any,
-    candidates: Any,
-    relevant: Any,
+    queries: ArrayLike,
+    candidates: ArrayLike,
+    relevant: ArrayLike,
     metric: str | MetricObject,
     query: int = 0,
     *,
     versus: str | MetricObject | None = None,
-    exclude: Any = None,
-    candidate_ids: Any = None,
+    exclude: ArrayLike | None = None,
+    candidate_ids: ArrayLike | None = None,
     score: Score | None = None,
-    query_tower: Any = None,
-    candidate_tower: Any = None,
+    query_tower: Tower | None = None,
+    candidate_tower: Tower | None = None,
     batch_size: int | None = None,
     chunk_size: int | None = None,
     **options: Unpack[Options],

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrankmetrics.arguments import DataFrame
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.explanation.asked import AskedMetric, OneList
 from tfrankmetrics.explanation.working import (
@@ -64,7 +65,7 @@ class Explanation(ShownAsTable):
         self.columns = _joined(workings)
         self._workings = workings
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """A pandas frame with a row for each item; NaN where a column has no value."""
         pandas = require("pandas", "`to_pandas`")
         return pandas.DataFrame(self.columns)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.arguments import DataFrame
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.exposures import Total
 from tfrankmetrics.compute.values import means_of
@@ -289,7 +290,7 @@ class SlicedValues(ShownAsTable, Mapping):
     def _labels(self, key: Any) -> tuple:
         return key if len(self.by) > 1 else (key,)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """A pandas frame with a row for each slice, and a last row for all queries.
 
         Its index contains the slices, and "all".
@@ -304,7 +305,7 @@ class SlicedValues(ShownAsTable, Mapping):
             index = pandas.Index(keys, name=name, tupleize_cols=False)
         return pandas.DataFrame(rows, index, columns)
 
-    def plot(self, *metrics: str) -> Any:
+    def plot(self, *metrics: str) -> np.ndarray:
         """Plots the metrics of each slice, with those of all queries as dashed lines.
 
         Args:

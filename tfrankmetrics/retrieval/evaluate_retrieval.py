@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfrankmetrics.arguments import ArrayLike, SlicesLike, Tower
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums, with_num_items
@@ -59,20 +60,20 @@ OF_CANDIDATES = "candidates", "candidate_ids"
 
 
 def evaluate_retrieval(
-    queries: Any,
-    candidates: Any,
-    relevant: Any,
+    queries: ArrayLike,
+    candidates: ArrayLike,
+    relevant: ArrayLike,
     metrics: Sequence[str | MetricObject],
     *,
-    sample_weight: Any = None,
-    exclude: Any = None,
-    candidate_ids: Any = None,
+    sample_weight: ArrayLike | None = None,
+    exclude: ArrayLike | None = None,
+    candidate_ids: ArrayLike | None = None,
     score: Score | None = None,
-    query_tower: Any = None,
-    candidate_tower: Any = None,
+    query_tower: Tower | None = None,
+    candidate_tower: Tower | None = None,
     batch_size: int | None = None,
     chunk_size: int | None = None,
-    by: Any = None,
+    by: SlicesLike | None = None,
     per_query: bool = False,
     num_queries: bool = False,
     separator: Separator = "@",

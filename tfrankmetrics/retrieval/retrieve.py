@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.arguments import ArrayLike, Tower
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.inputs.mistakes import warn_of
 from tfrankmetrics.inputs.relevant_ids import PADDING
@@ -36,15 +37,15 @@ class Retrieved(NamedTuple):
 
 
 def retrieve(
-    queries: Any,
-    candidates: Any,
+    queries: ArrayLike,
+    candidates: ArrayLike,
     k: int,
     *,
-    exclude: Any = None,
-    candidate_ids: Any = None,
+    exclude: ArrayLike | None = None,
+    candidate_ids: ArrayLike | None = None,
     score: Score | None = None,
-    query_tower: Any = None,
-    candidate_tower: Any = None,
+    query_tower: Tower | None = None,
+    candidate_tower: Tower | None = None,
     batch_size: int | None = None,
     chunk_size: int | None = None,
 ) -> Retrieved:
