@@ -73,6 +73,7 @@ peers:
 		validation/test_published.py validation/test_items.py
 # Triton, which PyTorch loads for nested tensors, aborts a process that loaded other tools.
 	python -m pytest validation/test_torch_and_jax.py
+	python -m pytest validation/test_spark.py
 
 # On Python 3.11, in the environment of requirements/tf-ranking.txt.
 tf-ranking:

@@ -22,7 +22,10 @@ def read_section(path, section=None):
 
 
 def run_blocks(path, language="python", section=None):
-    """Runs the blocks of a page in order. The text block below each is its output."""
+    """Runs the blocks of a page in order. The text block below each is its output.
+
+    Returns the names that they define.
+    """
     text = read_section(path, section)
     block = re.compile(rf"^```{language}\n(?P<code>.*?)^{SHOWN}", re.M | re.S)
     blocks = [*block.finditer(text)]
@@ -33,6 +36,7 @@ def run_blocks(path, language="python", section=None):
         # The values of trained models differ slightly between machines.
         tolerance = 0.02 if "fit(" in part["code"] else 1e-12
         assert_prints(printed, part["shown"], tolerance)
+    return namespace
 
 
 def run_block(code, name, namespace):

@@ -42,8 +42,8 @@ NO_ARGUMENTS += [
 
 PAGES = ["README.md"]
 PAGES += sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))
-# `validation/test_beam.py` and `validation/test_tfma.py` run the blocks of this page.
-NEED_OTHER_PACKAGES = ["docs/guide/tfx.md"]
+# `test_beam.py`, `test_spark.py` and `test_tfma.py` in `validation/` run these pages.
+NEED_OTHER_PACKAGES = ["docs/guide/large-tables.md", "docs/guide/tfx.md"]
 TRAINS_MODELS = pytest.mark.slow("the page trains models")
 
 

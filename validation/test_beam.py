@@ -17,6 +17,7 @@ import own_metric
 import pandas as pd
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.testing.test_stream import TestStream
 from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from code_blocks import run_blocks
@@ -352,6 +353,23 @@ def judged(query, label, score):
     return {"query": query, "label": label, "score": score}
 
 
+def test_a_stream_is_evaluated_as_its_windows_end():
+    """A row of a window that is over changes nothing."""
+
+    def at(second, *row):
+        return beam.window.TimestampedValue(judged(*row), second)
+
+    stream = TestStream().advance_watermark_to(0)
+    stream = stream.add_elements([at(10, "a", 1, 0.1), at(20, "a", 0, 0.9)])
+    stream = stream.advance_watermark_to(70)
+    stream = stream.add_elements([at(30, "a", 0, 0.95), at(80, "b", 1, 0.9)])
+    with beam.Pipeline(options=PipelineOptions(streaming=True)) as pipeline:
+        rows = pipeline | stream.advance_watermark_to_infinity()
+        minutes = rows | beam.WindowInto(beam.window.FixedWindows(60))
+        found = minutes | of_rows(["mrr"]) | beam.Map(lambda row: row["mrr"])
+        assert_that(found, equal_to([0.5, 1.0]))
+
+
 def test_a_window_whose_labels_are_signs_does_not_stop_the_others():
     rows = [(judged("a", label, label), 0) for label in (0, 1, 2, -1)]
     rows += [(judged("b", 1, 0.9), 1), (judged("b", -1, 0.2), 1)]
@@ -680,7 +698,7 @@ def test_whole_list_metrics_of_empty_results_raise(tmp_path):
 
 def test_code_blocks_print_the_output_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    page = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "tfx.md"
+    page = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "large-tables.md"
     run_blocks(page, section="Tables on Beam")
 
 

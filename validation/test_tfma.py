@@ -774,7 +774,7 @@ def test_invalid_ids_raise(predictions, arguments, message):
 
 def test_code_blocks_print_the_output_shown():
     page = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "tfx.md"
-    run_blocks(page, section="TFMA and TFX")
+    run_blocks(page)
 
 
 def test_docstring_examples():

@@ -7,7 +7,6 @@ convert the input to what a tool expects, such as binary labels or names of item
 
 import contextlib
 import dataclasses
-import functools
 import io
 import math
 import warnings
@@ -19,6 +18,7 @@ import scipy.stats
 import sklearn.metrics
 from queries import CUTOFFS
 from sklearn.exceptions import UndefinedMetricWarning
+from spark_session import spark_session
 
 GRADED = ("ndcg", "dcg")
 
@@ -206,10 +206,10 @@ def catboost_value(name, labels, scores):
 def spark(metric, k, queries):
     """The mean over all queries. Each mean is a job of Spark, which takes a second."""
     # In Scala, since the class of PySpark drops the grades.
-    java = spark_context()._jvm
+    java = spark_session().sparkContext._jvm
     rows = [_recommended_and_relevant(metric, *query) for query in queries]
     rows = [getattr(java.scala, f"Tuple{len(r)}")(*map(_java_list, r)) for r in rows]
-    data = spark_context()._jsc.parallelize(_java_list(rows), 1)
+    data = spark_session().sparkContext._jsc.parallelize(_java_list(rows), 1)
     theirs = java.org.apache.spark.mllib.evaluation.RankingMetrics.of(data)
     name = {
         "ndcg": "ndcgAt",
@@ -221,19 +221,10 @@ def spark(metric, k, queries):
 
 
 def _java_list(values):
-    result = spark_context()._jvm.java.util.ArrayList()
+    result = spark_session().sparkContext._jvm.java.util.ArrayList()
     for value in values:
         result.add(value)
     return result
-
-
-@functools.cache
-def spark_context():
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[1]")
-    builder = builder.config("spark.ui.enabled", "false")
-    return builder.config("spark.log.level", "ERROR").getOrCreate().sparkContext
 
 
 def _recommended_and_relevant(metric, labels, scores):
