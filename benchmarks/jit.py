@@ -74,7 +74,7 @@ def main():
     """Measures all shapes and publishes the results."""
     rows = []
     for shape in SHAPES:
-        times = timed(calls(shape), seconds=30, least=15)
+        times = timed(calls(shape), seconds=20, least=7)
         names = list(times)
         if not rows:
             rows.append(["batch", *names, *(f"{name} / {OURS}" for name in names[1:])])

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 
-def timed(functions, seconds=3.0, least=7, clock=time.perf_counter):
+def timed(functions, seconds=3.0, least=7, clock=time.perf_counter, warm_ups=2):
     """The milliseconds of each call, by function name.
 
     The clock `time.process_time` counts those of all cores.
@@ -15,8 +15,8 @@ def timed(functions, seconds=3.0, least=7, clock=time.perf_counter):
     reliable than times.
     """
     for function in functions.values():
-        function()
-        function()
+        for _ in range(warm_ups):
+            function()
     times = {name: [] for name in functions}
     start = time.perf_counter()
     while (
