@@ -119,6 +119,7 @@ SECTION = re.compile(
     r"(?P<formulas>(?:```math\n.+\n```\n\n)+)"
     r"(?P<symbols>(?:Here (?:.+\n)+\n)?)"
     r"\*\*Example\.\*\* (?P<example>(?:.+\n)+)\n"
+    r"(?:!\[.+\n\n)?"
     r"\*\*Use it when\*\* (?:.+\n)+\n"
     r"\*\*Pitfall\.\*\* (?:.+\n)+\n"
     r"::: tfrankmetrics\.(?P<cls>\w+)\n",
