@@ -13,13 +13,14 @@ from mkdocs.exceptions import PluginError
 from py_mini_racer import MiniRacer
 
 WORDS = {
-    "choosing.md": ["map@10", "ndcg@10", "top-k accuracy"],
+    "choosing.md": ["map@10", "ndcg@10"],
     "conventions.md": ["denominator"],
     "glossary.md": ["ground truth"],
     "guide/backends.md": ["GPU", "JAX", "multi-GPU", "PyTorch", "TPU"],
     "guide/beyond-accuracy.md": ["diversity", "fairness", "novelty"],
     "guide/clicks-and-propensities.md": ["extreme classification", "position bias"],
     "guide/compare.md": [
+        "A/B",
         "A/B test",
         "confidence interval",
         "p-value",
@@ -30,7 +31,7 @@ WORDS = {
     "guide/datasets.md": ["cold start", "implicit feedback", "leave-one-out"],
     "guide/fit.md": ["early stopping", "EarlyStopping", "pairwise"],
     "guide/getting-started.md": ["learning to rank", "LTR"],
-    "guide/inputs.md": ["catalogue", "multi-label", "sample_weight"],
+    "guide/inputs.md": ["catalogue", "sample_weight"],
     "guide/installation.md": ["Colab", "install"],
     "guide/large-tables.md": ["Beam", "Spark"],
     "guide/padding.md": ["mask", "padding", "ragged", "tf.data"],
@@ -58,6 +59,7 @@ WORDS = {
         "mean average precision",
         "recall@k",
     ],
+    "moving/torchmetrics-scikit-learn.md": ["multi-label", "top-k accuracy"],
     "support.md": ["cite"],
     "troubleshooting.md": ["NaN"],
 }

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tfrankmetrics.arguments import SlicesLike
+from tfrankmetrics.arguments import ArrayLike, SlicesLike
 from tfrankmetrics.columns.read_column import is_frame
 from tfrankmetrics.columns.slices import (
     Column,
@@ -41,7 +41,7 @@ Unpaired = Literal["error", "drop"]
 
 
 def compare(
-    values: Mapping[str, Mapping[str, Any]],
+    values: Mapping[str, Mapping[str, ArrayLike]],
     *,
     by: SlicesLike | None = None,
     test: Test = "randomization",

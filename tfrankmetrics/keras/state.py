@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfrankmetrics import arrays as xp
+from tfrankmetrics.arguments import ArrayLike
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.exposures import require_data_in_order, require_known_items
@@ -100,7 +101,12 @@ class StatefulMetric(KerasMetric):
         return self._input_format
 
     @variables.not_converted
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
         """Adds a batch of queries.
 
         Args:
