@@ -21,17 +21,22 @@ def read_section(path, section=None):
     return introduction + found
 
 
-def run_blocks(path, language="python", section=None):
+def blocks_of(path, language="python", section=None, containing=""):
+    """The blocks of a page as matches, with their `code` and the output `shown`."""
+    block = re.compile(rf"^```{language}\n(?P<code>.*?)^{SHOWN}", re.M | re.S)
+    found = block.finditer(read_section(path, section))
+    chosen = [each for each in found if containing in each["code"]]
+    assert chosen
+    return chosen
+
+
+def run_blocks(path, language="python", section=None, containing="", names=None):
     """Runs the blocks of a page in order. The text block below each is its output.
 
-    Returns the names that they define.
+    The code may use `names`. Returns these and those that the blocks define.
     """
-    text = read_section(path, section)
-    block = re.compile(rf"^```{language}\n(?P<code>.*?)^{SHOWN}", re.M | re.S)
-    blocks = [*block.finditer(text)]
-    assert blocks
-    namespace = {}
-    for number, part in enumerate(blocks):
+    namespace = {} if names is None else names
+    for number, part in enumerate(blocks_of(path, language, section, containing)):
         printed = run_block(part["code"], f"{path.name}, block {number}", namespace)
         # The values of trained models differ slightly between machines.
         tolerance = 0.02 if "fit(" in part["code"] else 1e-12

@@ -212,7 +212,8 @@ def test_torch_compile_does_not_trace_the_metrics():
 class TestJax:
     def test_the_page_of_the_documentation(self):
         page = ROOT / "docs" / "guide" / "backends.md"
-        run_blocks(page, "(?:py|python)", section="Keras backends")
+        names = run_blocks(page, "(?:py|python)", section="Keras backends")
+        run_blocks(page, "py", containing="keras.distribution", names=names)
 
     def test_stateless_methods(self):
         import jax

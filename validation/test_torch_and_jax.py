@@ -3,10 +3,16 @@
 NumPy cannot convert PyTorch tensors that require a gradient or are in bfloat16.
 """
 
+import os
+import pathlib
+import subprocess
+import sys
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from code_blocks import blocks_of
 
 import tfrankmetrics as tfr
 
@@ -121,3 +127,18 @@ def test_sparse_tensors_are_an_error(sparse):
     ):
         with pytest.raises(ValueError, match=r"must be dense or nested.*to_dense\(\)"):
             call()
+
+
+def test_two_processes_of_the_documentation_have_the_value_of_one(tmp_path):
+    page = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "backends.md"
+    (block,) = blocks_of(page, "py", containing="torch.distributed")
+    script = tmp_path / "script.py"
+    script.write_text(block["code"])
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = subprocess.run(
+        [*torchrun, "--nproc_per_node=2", str(script)],
+        env={**os.environ, "KERAS_BACKEND": "torch"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == block["shown"], done.stderr
