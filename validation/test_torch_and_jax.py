@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from code_blocks import blocks_of
+from code_blocks import blocks_of, run_blocks
 
 import tfrankmetrics as tfr
 
+GUIDE = pathlib.Path(__file__).parent.parent / "docs" / "guide"
 LABELS = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]], "float32")
 SCORES = np.array(
     [[0.25, 0.5, 0.125], [0.5, 0.75, 0.5]], "float32"
@@ -130,7 +131,7 @@ def test_sparse_tensors_are_an_error(sparse):
 
 
 def test_two_processes_of_the_documentation_have_the_value_of_one(tmp_path):
-    page = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "backends.md"
+    page = GUIDE / "backends.md"
     (block,) = blocks_of(page, "py", containing="torch.distributed")
     script = tmp_path / "script.py"
     script.write_text(block["code"])
@@ -142,3 +143,8 @@ def test_two_processes_of_the_documentation_have_the_value_of_one(tmp_path):
         text=True,
     )
     assert done.stdout == block["shown"], done.stderr
+
+
+def test_retrieval_in_the_documentation():
+    section = "Embeddings and a catalog of any size"
+    run_blocks(GUIDE / "retrieval.md", "(?:py|python)", section)
