@@ -78,16 +78,13 @@ def test_first_cells_say_what_is_needed_and_open_the_notebook_in_colab(path):
     assert command == f'# %pip install "{source}"'
 
 
-def test_the_first_notebook_names_the_documents_that_it_retraces():
-    rows = [
-        line.split("|")[2]
-        for cell in read(NOTEBOOKS[0]).cells
-        for line in cell.source.splitlines()
-        if re.match(r"\| \w", line) and "short name" not in line
-    ]
-    assert len(rows) == 5
-    for document in rows:
-        assert re.search(r"\[[`*].+[`*]\]\(https://\S+\)", document), document
+def test_the_first_notebook_ends_with_the_documents_that_it_retraces():
+    last = read(NOTEBOOKS[0]).cells[-1].source
+    assert last.startswith("## References\n")
+    documents = re.split(r"^\*   ", last, flags=re.MULTILINE)[1:]
+    assert len(documents) == 5
+    for document in documents:
+        assert re.match(r"\[[`*].+[`*]\]\(https://\S+\)", document), document
 
 
 @of_each
