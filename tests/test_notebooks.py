@@ -84,7 +84,8 @@ def test_the_first_notebook_ends_with_the_documents_that_it_retraces():
     documents = re.split(r"^\*   ", last, flags=re.MULTILINE)[1:]
     assert len(documents) == 5
     for document in documents:
-        assert re.match(r"\[[`*].+[`*]\]\(https://\S+\)", document), document
+        named = re.match(r"[\w-]+, \[[`*].+[`*]\]\(https://\S+\)", document)
+        assert named, document
 
 
 @of_each
