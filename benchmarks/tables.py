@@ -63,7 +63,7 @@ def columns(length):
 
 
 def mean_ndcg(dcg_and_ideal):
-    """The mean over the queries, in which a query without relevant items counts as 0."""
+    """The mean over the queries; one without relevant items counts as 0."""
     ndcg = (pl.col("dcg") / pl.col("ideal")).fill_nan(0.0)
     return dcg_and_ideal.select(ndcg.mean()).collect().item()
 

@@ -25,16 +25,15 @@ NAMES = {
     "INF": float("inf"),
     "NAN": float("nan"),
     "plus_one": plus_one,
-    "convention": ...,  # any of the table below the call
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """A call of `evaluate` with one metric, as written in the document.
+    """A call of `evaluate` or `show` with one metric, as written in the document.
 
-    `lists_every_tool` is True for a call with `convention=convention`. The table below such a
-    call lists every tool that has the metric.
+    `lists_every_tool` is True for a call of `show`. The table below such a call lists every
+    tool that has the metric.
     """
 
     labels: list
@@ -74,13 +73,13 @@ def _section(title):
 
 def _example(code):
     call = ast.parse(code.strip(), mode="eval").body
-    labels, scores, (name,) = map(_argument, call.args)
+    labels, scores, name = map(_argument, call.args)
+    lists_every_tool = call.func.id == "show"
+    if not lists_every_tool:
+        (name,) = name
     metric, _, k = name.partition("@")
     options = {keyword.arg: _argument(keyword.value) for keyword in call.keywords}
     weight = options.pop("sample_weight", None)
-    lists_every_tool = options.get("convention") is ...
-    if lists_every_tool:
-        del options["convention"]
     k = int(k) if k else None
     return Example(labels, scores, metric, k, weight, options, lists_every_tool)
 

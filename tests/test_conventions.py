@@ -1,10 +1,13 @@
 """Tests the conventions, and the values that `docs/conventions.md` gives for them."""
 
+import ast
 import re
 
 import pytest
 from cases import METRICS, make_metric
+from code_blocks import run_block
 from conventions_document import (
+    CHOICES,
     DOCUMENT,
     TOLERANCE,
     choice_examples,
@@ -163,3 +166,20 @@ def test_the_document_is_complete():
     for tool, version in tools:
         package = {"TF-Ranking": "tensorflow-ranking"}.get(tool, tool.lower())
         assert re.search(rf'{package}=={re.escape(version)}["\s]', pins)
+
+
+@pytest.mark.filterwarnings("ignore:A weight of 0 does not mask")
+def test_the_blocks_run_after_the_definition_of_show():
+    """What `show` prints is in the table below, and the other calls are copyable too."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    names = {}
+    first, *_ = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    (definition,) = re.findall(
+        r"^```python\n([^`]*?^def show\(.*?)^```", text, re.M | re.S
+    )
+    run_block(first + definition, "the definition", names)
+    for code, table in CHOICES.findall(text):
+        call = ast.unparse(ast.parse(code.strip()))
+        printed = run_block(code, call, names)
+        for line in printed.splitlines():
+            assert f"| {line.split()[0]}" in table, call

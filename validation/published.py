@@ -1,19 +1,19 @@
 """Numbers that other people published, compared with the values of this library.
 
-`python validation/published.py` writes the tables of `docs/published.md`;
-`test_published.py` compares each number. Some need data or packages that are not part
-of the project: the folder `$PUBLISHED_DATA` with the per-topic scores, and the packages
-`recommenders` and `recbole`.
+`python validation/published.py` writes `docs/published.csv`, which `docs/published.md`
+sums up; `test_published.py` compares each number. Some need data or packages that are
+not part of the project: the folder `$PUBLISHED_DATA` with the per-topic scores, and the
+packages `recommenders` and `recbole`.
 """
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import functools
 import importlib.util
 import os
 import pathlib
-import re
 from collections.abc import Callable, Iterator
 from unittest import mock
 
@@ -22,6 +22,8 @@ import numpy as np
 import tfrankmetrics as tfr
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "published.md"
+FILE = PAGE.with_suffix(".csv")
+HEADER = ["source", "value", "published", "tfrankmetrics"]
 DATA = os.environ.get("PUBLISHED_DATA")
 HAS_MODELS = all(map(importlib.util.find_spec, ("recommenders", "recbole")))
 
@@ -47,8 +49,12 @@ class Published:
 
     def agrees(self) -> bool:
         """Whether both are the same number, as far as it was printed."""
+        return self.error(self.ours()) <= self.noise
+
+    def error(self, value: float) -> float:
+        """How far a value is from those that round to the printed one."""
         half = 0.5 * 10.0**-self.digits
-        return abs(self.ours() - float(self.printed)) <= half * 1.000001 + self.noise
+        return max(0.0, abs(value - float(self.printed)) - half * 1.000001)
 
 
 TIES = "Tied scores"
@@ -268,29 +274,17 @@ def of_documents() -> Iterator[Published]:
 ALWAYS = [*of_documents(), *of_ties(), *of_sampled_metrics()]
 OF_DATA = [*of_tests()]
 OF_MODELS = [*of_movielens()]
+# In the order of the page.
+EVERYTHING = [*ALWAYS, *OF_MODELS, *OF_DATA]
 
 
-def table_of(section: str) -> str:
-    """The Markdown table of a section of the page."""
-    rows = [
-        f"| {each.what} | {each.printed} | {each.ours():.{max(4, each.digits)}f} |"
-        for each in (*ALWAYS, *OF_DATA, *OF_MODELS)
-        if each.section == section
-    ]
-    return "\n".join(
-        ["| value | published | tfrankmetrics |", "|---|---:|---:|", *rows]
-    )
-
-
-def updated(text: str) -> str:
-    """The page with new tables, each below the heading of its section."""
-    return re.sub(
-        r"(<!-- published: ([\w\s-]+) -->\n\n).*?(\n\n<!-- end -->)",
-        lambda match: match[1] + table_of(match[2]) + match[3],
-        text,
-        flags=re.DOTALL,
-    )
+def rows() -> Iterator[list[str]]:
+    """The rows of the file."""
+    for each in EVERYTHING:
+        ours = f"{each.ours():.{max(4, each.digits)}f}"
+        yield [each.section, each.what, each.printed, ours]
 
 
 if __name__ == "__main__":
-    PAGE.write_text(updated(PAGE.read_text("utf-8")), "utf-8")
+    with FILE.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([HEADER, *rows()])

@@ -1,11 +1,19 @@
-"""Compares published numbers with this library's, and with `docs/published.md`."""
+"""Compares published numbers with this library's, and with `docs/published.csv`."""
 
-import re
+import csv
 
 import pytest
-from published import ALWAYS, DATA, HAS_MODELS, OF_DATA, OF_MODELS, PAGE
-
-EVERYTHING = [*ALWAYS, *OF_DATA, *OF_MODELS]
+from published import (
+    ALWAYS,
+    DATA,
+    EVERYTHING,
+    FILE,
+    HAS_MODELS,
+    HEADER,
+    OF_DATA,
+    OF_MODELS,
+    PAGE,
+)
 
 
 @pytest.mark.parametrize("number", ALWAYS, ids=str)
@@ -25,18 +33,36 @@ def test_numbers_of_models(number):
     assert number.agrees()
 
 
-def test_the_page_shows_every_number():
-    rows = re.findall(
-        r"^\| (.+?) \| ([-.\d]+) \| ([-.\d]+) \|$", PAGE.read_text(), re.M
-    )
-    assert [row[:2] for row in rows] == [(n.what, n.printed) for n in ordered()]
-    for (_, printed, shown), number in zip(rows, ordered(), strict=True):
-        half = 0.5 * 10.0**-number.digits
-        assert abs(float(shown) - float(printed)) <= half * 1.000001 + number.noise
+def read():
+    """The rows of the file, each with its number."""
+    with FILE.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == HEADER
+    return [*zip(rows, EVERYTHING, strict=True)]
 
 
-def ordered():
-    """All numbers in the order of the sections of the page."""
-    sections = re.findall(r"<!-- published: (.+?) -->", PAGE.read_text())
-    assert {*sections} == {number.section for number in EVERYTHING}
-    return [n for section in sections for n in EVERYTHING if n.section == section]
+def test_the_file_has_every_number():
+    for (source, what, printed, ours), number in read():
+        assert (source, what, printed) == (number.section, number.what, number.printed)
+        assert number.error(float(ours)) <= number.noise
+
+
+def test_the_page_sums_up_the_file():
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    counts, errors = {}, []
+    for (source, _, printed, ours), number in read():
+        is_equal = number.error(float(ours)) == 0
+        of_source = counts.setdefault(source, [0, 0])
+        of_source[0] += 1
+        of_source[1] += is_equal
+        if not is_equal:
+            assert number.noise > 0
+            errors.append(abs(float(ours) - float(printed)))
+    for source, (every, equal) in counts.items():
+        assert f"| {source} | {every} | {equal} |" in text
+        assert f"* **{source}** " in text
+    every, equal = (sum(numbers) for numbers in zip(*counts.values(), strict=True))
+    assert f"{every} published numbers were computed again" in text
+    assert f"Of these, {equal} agree in every printed digit" in text
+    assert len(errors) == 4  # "The other four", in the text
+    assert f"they differ by {max(errors):.4f} at most" in text
