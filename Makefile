@@ -51,6 +51,7 @@ bench:
 	python benchmarks/ops.py
 	python benchmarks/startup.py
 	python benchmarks/backends.py
+	python benchmarks/jit.py
 	python benchmarks/ties.py
 	python benchmarks/rows.py
 	python benchmarks/callbacks.py
