@@ -20,7 +20,6 @@ WORDS = {
     "guide/beyond-accuracy.md": ["diversity", "fairness", "novelty"],
     "guide/clicks-and-propensities.md": ["extreme classification", "position bias"],
     "guide/compare.md": [
-        "A/B",
         "A/B test",
         "confidence interval",
         "p-value",
