@@ -213,8 +213,8 @@ def conventions():
 def release():
     """Where the package can be installed from."""
     if IS_RELEASED:
-        return f"This installs the release on PyPI; the source is in [a repository]({REPOSITORY})."
-    return f"Run this in a clone of [the repository]({REPOSITORY}). The release on PyPI is to come."
+        return f"Install the release from PyPI; the source is in [a repository]({REPOSITORY}):"
+    return f"The release on PyPI is to come. Clone [the repository]({REPOSITORY}), and run in it:"
 
 
 def installed(match):

@@ -181,7 +181,7 @@ class Options(TypedDict, total=False):
             weighted equally) or "macro" (all queries are weighted equally). In AUC also
             "items" or "relevant" (a query is weighted by its number of items, or of
             relevant items).
-        ties: How ties are broken: "expected" (the exact mean over all permutations of
+        ties: How ties are broken: "expected" (the average over all orders of
             the tied items), "stable" (in the order of the list), "random" (in a
             pseudo-random order, which `seed` reproduces), "best" (the highest gain
             first) or "worst" (the lowest gain first), both without weights per item.

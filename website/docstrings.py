@@ -23,6 +23,8 @@ PATHS = {
 NAME = re.compile(r"`(?:tfrankmetrics\.)?(\w+)`")
 TYPED_RETURN = re.compile(r"^ *Returns:\n[^\n]*: ", re.MULTILINE)
 EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
+# The paragraphs that begin with `name@k = `.
+DEFINITIONS = re.compile(r"^[\w@-]+ += .*(?:\n.+)*\n\n", re.MULTILINE)
 FORMULAS = re.compile(r"(?<=\n\n)(?:[^\s>][^\n=]* = [^\n]*[^.\n](?:\n|$))+(?=\n|$)")
 
 
@@ -49,7 +51,7 @@ class Declarations(griffe.Extension):
                 text = NAME.sub(link, each.docstring.value)
                 if each in declared and each.name not in BASES:
                     # The page of a metric has its formula, in TeX.
-                    text = FORMULAS.sub("", text)
+                    text = DEFINITIONS.sub("", text)
                 each.docstring.value = _with_code(text)
         for cls, its_fields in zip(declared, fields, strict=True):
             _add_init(cls, its_fields)

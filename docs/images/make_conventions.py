@@ -60,8 +60,7 @@ def draw(path):
             axes.spines[["left", "bottom"]].set_visible(False)
             axes.tick_params(length=0)
             axes.grid(axis="y")
-        names = [tool.replace("' ", "'\n") for tool in tools]
-        panels[0].set_yticks(range(len(tools)), names, linespacing=0.9)
+        panels[0].set_yticks(range(len(tools)), tools)
         panels[0].invert_yaxis()
         figure.savefig(path)
 

@@ -96,7 +96,7 @@ class Explanation(ShownAsTable):
         if any(TIED in each.columns for each in self._workings):
             notes.append(
                 "Items with the same score share their ranks, which together "
-                "contribute the average over all permutations of these items."
+                "contribute the average over all orders of these items."
             )
         if len(self._workings) == 2:
             notes.append(_difference(*self._workings))

@@ -156,7 +156,7 @@ class TopKMetric(SingleMetric):
             `ndcg@10`.
         dtype: The dtype of the result, by default Keras's floatx. The state is always
             float64.
-        ties: How ties are broken: "expected" (the exact mean over all permutations of
+        ties: How ties are broken: "expected" (the average over all orders of
             the tied items), "stable" (in the order of the list), "random" (in a
             pseudo-random order, which `seed` reproduces), "best" (the highest gain
             first) or "worst" (the lowest gain first), both without weights per item.

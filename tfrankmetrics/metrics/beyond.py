@@ -75,8 +75,8 @@ class ExposureGini(ItemMetric):
 
     gini@k = sum over i of (2i - V - 1) * p_i / V
 
-    where p_1 <= ... <= p_V are the shares of the V items of the catalog in all
-    recommendations down to rank k. It is one value over all queries: 0 if all items are
+    The shares p_1 <= ... <= p_V are those of the V items of the catalog in all
+    recommendations down to rank k. The coefficient is one value over all queries: 0 if all items are
     recommended equally often, and almost 1 if all queries receive the same few. Lower
     is more equal. See Shani and Gunawardana (2011), section 8.3.3.
 
@@ -112,7 +112,7 @@ class ExposureEntropy(ItemMetric):
 
     entropy@k = -sum over items of p * log2(p)
 
-    where p is the share of an item in all recommendations down to rank k. It is one
+    The share p of an item is that in all recommendations down to rank k. It is one
     value over all queries: log2 of the number of items if all of them are recommended
     equally often, and 0 if all queries receive one item. See Shani and Gunawardana
     (2011), section 8.3.3.
@@ -219,10 +219,10 @@ class IntraListDiversity(ItemMetric):
 
     intra_list_diversity@k = mean of 1 - cos(u, v) over all pairs of items in the top k
 
-    The vectors u and v describe the items: embeddings, or zeros and ones for their
+    The vectors describe the items: embeddings, or zeros and ones for their
     genres. Two items without a common genre have a distance of 1, as have two items of
     which one has a vector of zeros. The value of a list of one item is 0.
-    Under ties, it is the average over all permutations of tied items. See Ziegler et
+    Under ties, it is the average over all orders of tied items. See Ziegler et
     al., "Improving Recommendation Lists Through Topic Diversification" (WWW 2005), and
     Smyth and McClave (ICCBR 2001).
 

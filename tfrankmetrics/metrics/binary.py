@@ -363,8 +363,9 @@ class F1AtK(TopKMetric):
 class RPrecision(TopKMetric):
     """R-precision: precision at the rank where a perfect ranking would be complete.
 
-    R-precision = number of relevant items at ranks 1..R / R,
-    where R is the number of relevant items. With a cutoff k below R, only the items at
+    R-precision = number of relevant items at ranks 1..R / R
+
+    R is the number of relevant items. With a cutoff k below R, only the items at
     ranks 1..k are counted, and the denominator is still R.
 
     The value is between 0 and 1. Source: Buckley and Voorhees, "Retrieval System

@@ -179,7 +179,7 @@ class RBPResidual(TopKMetric):
     residual@k = persistence^n + (1 - persistence) * sum over the unjudged items at
                  ranks 1..n of persistence^(rank - 1)
 
-    where n = min(k, length of the list): the items below rank n are unknown as well.
+    With n = min(k, length of the list), the items below rank n are unknown as well.
     Therefore, if all items had been judged and read, the value would be between RBP@k
     and RBP@k + residual@k. The value is between 0 and 1; lower is better. Source:
     Moffat and Zobel, "Rank-biased precision for measurement of retrieval

@@ -357,7 +357,7 @@ class BPref(WholeListMetric):
 class FirstRelevantRank(WholeListMetric):
     """The rank of the first relevant item. Lower is better.
 
-    Under ties, it is the average over all permutations of tied items. Items that were
+    Under ties, it is the average over all orders of tied items. Items that were
     not retrieved share the last ranks. With one relevant item per query, this is the
     mean rank of knowledge graph completion (Bordes et al., NIPS 2013). The value is at
     least 1. Unlike MRR, one query with a very low rank can dominate the mean.
@@ -389,7 +389,7 @@ class FirstRelevantRank(WholeListMetric):
 class CoverageError(WholeListMetric):
     """The rank of the last relevant item: how far to read to see all of them.
 
-    Under ties, it is the average over all permutations of tied items. In contrast,
+    Under ties, it is the average over all orders of tied items. In contrast,
     scikit-learn's `coverage_error` uses the last of these ranks, as with ties="worst",
     and assigns 0 to a list without relevant items, as with empty="zero". Items that
     were not retrieved share the last ranks. The value is at least 1; lower is better.
