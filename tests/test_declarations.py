@@ -149,7 +149,9 @@ def test_the_options_type_has_every_option_of_every_metric():
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_spell_their_arguments(function):
     signature = inspect.signature(function)
-    assert len(str(signature)) <= 600
+    # Without the quotes that Python 3.13 and earlier show around postponed types.
+    assert len(str(signature).replace("'", "")) <= 600
+    assert len(str(inspect.signature(tfr.evaluate))) <= 600
     assert str(signature.parameters["options"]) == "**options: 'Unpack[Options]'"
     documentation = inspect.getdoc(function)
     assert "`tfrankmetrics.Options`" in documentation

@@ -76,9 +76,9 @@ class ExposureGini(ItemMetric):
     gini@k = sum over i of (2i - V - 1) * p_i / V
 
     The shares p_1 <= ... <= p_V are those of the V items of the catalog in all
-    recommendations down to rank k. The coefficient is one value over all queries: 0 if all items are
-    recommended equally often, and almost 1 if all queries receive the same few. Lower
-    is more equal. See Shani and Gunawardana (2011), section 8.3.3.
+    recommendations down to rank k. The coefficient is one value over all queries: 0 if
+    all items are recommended equally often, and almost 1 if all queries receive the
+    same few. Lower is more equal. See Shani and Gunawardana (2011), section 8.3.3.
 
     >>> gini = ExposureGini(k=1, num_items=4)
     >>> gini.update_state(y_true=[[3], [0]], y_pred=[[0, 1, 3], [0, 2, 1]])
