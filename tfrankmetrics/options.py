@@ -192,8 +192,8 @@ class Options(TypedDict, total=False):
             always excluded.
         zero_weight: The meaning of a weight of 0 for an item: "keep" (the item keeps
             its rank but has no gain) or "mask" (the item is masked, as in TF-Ranking
-            and keras-rs; there and here, a list without relevant items is weighted by
-            the mean over all its items, those of weight 0 included).
+            and keras-rs). In both, the weight of a list without relevant items is the
+            mean over all its items, those of weight 0 included.
         num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
             Required unless a function is passed the scores of the whole catalog.
         popularity: The popularity of each item, at least 0, in the order of the items'

@@ -62,7 +62,7 @@ def test_the_page_sums_up_the_file():
         assert f"| {source} | {every} | {equal} |" in text
         assert f"* **{source}** " in text
     every, equal = (sum(numbers) for numbers in zip(*counts.values(), strict=True))
-    assert f"{every} published numbers were computed again" in text
-    assert f"Of these, {equal} agree in every printed digit" in text
+    assert f"We computed {every} published numbers again" in text
+    assert f"{equal} of them agree in every printed digit" in text
     assert len(errors) == 4  # "The other four", in the text
     assert f"they differ by {max(errors):.4f} at most" in text

@@ -73,9 +73,8 @@ def compare(
 
     Queries are paired by their ids, the key "query" of the values, or by position
     without ids. A query whose value is NaN is excluded. The weights of queries apply to
-    all means, intervals and tests. Intervals do not depend on `test`; they are
-    described in the module `comparison.significance`, and their coverage in the
-    documentation.
+    all means, intervals and tests. Intervals do not depend on `test`; the
+    page "Coverage of confidence intervals" describes and measures them.
 
     Args:
         values: For each model, the result of `evaluate`, `evaluate_rows` or

@@ -135,7 +135,7 @@ class Comparison:
         model: str | None = None,
         margin: float = 0.0,
         policy: Policy = "not_worse",
-        in_slices: bool | Sequence[Any] = False,
+        in_slices: bool | Sequence[Key] = False,
     ) -> Decision:
         """Decides whether a model may replace the baseline.
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from tfrankmetrics.arguments import Key
 from tfrankmetrics.comparison.estimates import Difference
 from tfrankmetrics.rules import is_finite, listed, rule_of, shortened
 
@@ -129,7 +130,7 @@ def check_policy(
 
 
 def slices_to_decide(
-    in_slices: bool | Sequence[Any], known: set[tuple | None]
+    in_slices: bool | Sequence[Key], known: set[tuple | None]
 ) -> set[tuple | None]:
     """The slices that a user names, and None for all queries."""
     if in_slices is False:

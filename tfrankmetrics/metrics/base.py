@@ -168,8 +168,8 @@ class TopKMetric(SingleMetric):
             always excluded. Default "zero".
         zero_weight: The meaning of a weight of 0 for an item: "keep" (the item keeps
             its rank but has no gain) or "mask" (the item is masked, as in TF-Ranking
-            and keras-rs; there and here, a list without relevant items is weighted by
-            the mean over all its items, those of weight 0 included). Default "keep".
+            and keras-rs). In both, the weight of a list without relevant items is the
+            mean over all its items, those of weight 0 included. Default "keep".
         convention: A key of `CONVENTIONS`, such as "trec_eval": uses the settings of
             that tool as defaults. Explicitly passed options take precedence. Default
             None.

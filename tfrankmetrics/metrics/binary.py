@@ -155,8 +155,8 @@ class MeanAveragePrecision(TopKMetric):
             "min(k, relevant)" (at most as many of them as fit above the cutoff; with
             weights of items, the sum of the largest weights that fit),
             "min(retrieved, relevant)" (at most as many as there are in the list, down
-            to the cutoff), or "hits" (the relevant items found above the cutoff; with
-            weights of items, these only make the weight of the query).
+            to the cutoff), or "hits" (the relevant items found above the cutoff).
+            With "hits", weights of items change only the weight of the query.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `TopKMetric`.

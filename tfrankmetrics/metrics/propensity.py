@@ -7,11 +7,12 @@ that its relevance was noticed. It is passed as the item's label.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
+from tfrankmetrics.arguments import ArrayLike
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.read_column import first_index
 from tfrankmetrics.metrics.base import TopKMetric
@@ -29,7 +30,7 @@ _Parameter = Annotated[
 
 
 def inverse_propensity(
-    frequencies: Any, num_examples: int, a: float = 0.55, b: float = 1.5
+    frequencies: ArrayLike, num_examples: int, a: float = 0.55, b: float = 1.5
 ) -> np.ndarray:
     """The inverse propensity of each item, from how often it was relevant in training.
 

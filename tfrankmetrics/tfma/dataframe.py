@@ -8,13 +8,14 @@ from typing import Any
 
 from tensorflow_model_analysis.view import view_types
 
+from tfrankmetrics.arguments import DataFrame
 from tfrankmetrics.results.metric_values import NUM_QUERIES
 from tfrankmetrics.rules import shortened
 
 OVERALL = "overall"  # the slice of all queries
 
 
-def as_dataframe(result: Any) -> Any:
+def as_dataframe(result: Any) -> DataFrame:
     """The results of TensorFlow Model Analysis (TFMA) as a pandas DataFrame.
 
     >>> import pandas as pd
