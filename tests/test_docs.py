@@ -196,6 +196,21 @@ def test_links_point_to_files():
                 assert f"def {title}(" in code
 
 
+def test_the_page_quotes_the_warnings_as_they_are():
+    """Readers search the page for the words of a warning."""
+    _, table = text_of("docs/troubleshooting.md").split("\n## Warnings\n")
+    cells = re.findall(r'^\| ("[^|]+") \|', table, re.MULTILINE)
+    quoted = [words for cell in cells for words in re.findall(r'"(.+?)"', cell)]
+    assert len(quoted) > 15
+    sources = [
+        path.read_text("utf-8") for path in (ROOT / "tfrankmetrics").rglob("*.py")
+    ]
+    # A text may go on in the next line of the source.
+    text = re.sub(r'"\s+f?"', "", "\n".join(sources))
+    for words in quoted:
+        assert f'"{words}' in text, words
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_tables_are_those_of_the_declarations(document):
     assert updated(document) == text_of(document), "Run `make tables`."
