@@ -286,7 +286,7 @@ def test_a_user_declares_a_metric_over_all_queries():
         shown, xp = exposure.of_items, exposure.xp
         return xp.max(shown, axis=-1) / xp.sum(shown, axis=-1)
 
-    @tfr.metric("largest_share", formula=reciprocal, value=largest_share)
+    @tfr.metric("share_of_most_shown", formula=reciprocal, value=largest_share)
     class LargestShare(tfr.ItemMetric):
         """The share of the most exposed item."""
 
@@ -295,9 +295,11 @@ def test_a_user_declares_a_metric_over_all_queries():
 
     ids = [[0], [0]], [[0, 1], [0, 2]]
     squared = LargestShare(num_items=3, power=2.0, name="squared")
-    found = tfr.evaluate(*ids, ["largest_share", squared], inputs="ids", num_items=3)
+    found = tfr.evaluate(
+        *ids, ["share_of_most_shown", squared], inputs="ids", num_items=3
+    )
     assert found == {
-        "largest_share": pytest.approx(2 / 3),
+        "share_of_most_shown": pytest.approx(2 / 3),
         "squared": pytest.approx(2 / (2 + 2 / 4)),
     }
     metrics = tfr.RankingMetrics(
