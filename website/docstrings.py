@@ -1,7 +1,7 @@
 """An extension of Griffe: what it cannot see in the source, which it does not run.
 
 *   The typed fields of a metric are the arguments of a call.
-*   Examples with `>>>`, and formulas, are code.
+*   Examples with `>>>` are code. The formula of a metric is on its page, in TeX.
 *   A public name in backticks is a link to its place in the reference.
 *   The rule of an option's type is its documentation.
 """
@@ -25,7 +25,6 @@ TYPED_RETURN = re.compile(r"^ *Returns:\n[^\n]*: ", re.MULTILINE)
 EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
 # The paragraphs that begin with `name@k = `.
 DEFINITIONS = re.compile(r"^[\w@-]+ += .*(?:\n.+)*\n\n", re.MULTILINE)
-FORMULAS = re.compile(r"(?<=\n\n)(?:[^\s>][^\n=]* = [^\n]*[^.\n](?:\n|$))+(?=\n|$)")
 
 
 class Declarations(griffe.Extension):
@@ -82,8 +81,7 @@ def _link(public, found):
 
 
 def _with_code(text):
-    """A docstring whose formulas and examples are blocks of code."""
-    text = FORMULAS.sub(lambda found: f"```text\n{found[0].rstrip()}\n```\n", text)
+    """A docstring whose examples are blocks of code."""
     text = EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
     return text.replace("<BLANKLINE>", "")
 

@@ -34,7 +34,8 @@ def inverse_propensity(
 ) -> np.ndarray:
     """The inverse propensity of each item, from how often it was relevant in training.
 
-    1 / p = 1 + C * (frequency + b)^-a, where C = (log(num_examples) - 1) * (b + 1)^a
+    `1 / p = 1 + C * (frequency + b)^-a`, where
+    `C = (log(num_examples) - 1) * (b + 1)^a`.
 
     Source: Jain, Prabhu and Varma, "Extreme multi-label loss functions for
     recommendation, tagging, ranking & other missing label applications", KDD 2016. They
