@@ -4,9 +4,9 @@
 runs every tool and compares its values with those of tfrankmetrics.
 
 To add a convention, add an entry with a value for each option of each metric that it
-covers, and its name to `ConventionName` in `options.py`. Run `make tables`. Run the
-tool itself in `validation/tools.py`, and name it in `docs/conventions.md`, in the rows
-of the values that it returns.
+covers, unless it is that of the base, and its name to `ConventionName` in `options.py`.
+Run `make tables`. Run the tool itself in `validation/tools.py`, and name it in
+`docs/conventions.md`, in the rows of the values that it returns.
 
 "trec_eval" means more than options. For it, `evaluate_run`, `explain_run` and
 `beam.EvaluateRun` also round the scores of a run to float32 and order tied items by
@@ -83,277 +83,218 @@ _BASE = {
     "empty": "zero",
 }
 
+# Of tools with average precision alone.
+_BINARY = {
+    "relevance_threshold": 1.0,
+    "denominator": "min(k, relevant)",
+    "ties": "stable",
+    "empty": "zero",
+}
+
+
+def _convention(
+    name: str,
+    tools: str,
+    metrics: str,
+    base: Mapping[str, Any] = _BASE,
+    **differing: Any,
+) -> Convention:
+    """A convention by what differs from a base; spaces separate the metrics."""
+    options = {**base, **differing}
+    return Convention(name, tools, tuple(metrics.split()), options)
+
+
 _ALL = (
-    Convention(
+    _convention(
         "tf_ranking",
         "TensorFlow Ranking",
-        (
-            "ndcg",
-            "dcg",
-            "map",
-            "mrr",
-            "precision",
-            "recall",
-            "hit_rate",
-            "arp",
-            "opa",
-            "bpref",
-            "precision_ia",
-            "alpha_dcg",
-        ),
-        {
-            **_BASE,
-            "denominator": {
-                "map": "relevant",
-                "recall": "relevant",
-                "precision": "list",
-                "precision_ia": "list",
-                "bpref": "min(relevant, irrelevant)",
-            },
-            "empty": {"arp": "skip", "opa": "skip", "others": "zero"},
-            "zero_weight": {
-                "precision_ia": "keep",
-                "alpha_dcg": "keep",
-                "others": "mask",
-            },
-            "alpha": 0.5,
-            "over": "first",
-            "average": "micro",
+        "ndcg dcg map mrr precision recall hit_rate arp opa bpref precision_ia "
+        "alpha_dcg",
+        denominator={
+            "map": "relevant",
+            "recall": "relevant",
+            "precision": "list",
+            "precision_ia": "list",
+            "bpref": "min(relevant, irrelevant)",
         },
+        empty={"arp": "skip", "opa": "skip", "others": "zero"},
+        zero_weight={"precision_ia": "keep", "alpha_dcg": "keep", "others": "mask"},
+        alpha=0.5,
+        over="first",
+        average="micro",
     ),
-    Convention(
+    _convention(
         "keras_rs",
         "keras-rs",
-        ("ndcg", "dcg", "map", "mrr", "precision", "recall"),
-        {**_BASE, "zero_weight": "mask", "over": "first"},
+        "ndcg dcg map mrr precision recall",
+        zero_weight="mask",
+        over="first",
     ),
-    Convention(
+    _convention(
         "rax",
         "rax",
-        ("ndcg", "dcg", "map", "mrr", "precision", "recall", "opa"),
-        {
-            **_BASE,
-            "ties": {"opa": "expected", "others": "stable"},
-            "zero_weight": "keep",
-            "average": "macro",
-            "over": "first",
-        },
+        "ndcg dcg map mrr precision recall opa",
+        ties={"opa": "expected", "others": "stable"},
+        zero_weight="keep",
+        average="macro",
+        over="first",
     ),
-    Convention(
+    _convention(
         "trec_eval",
         "trec_eval, pytrec-eval, ir_measures, ranx, BEIR",
-        (
-            "ndcg",
-            "dcg",
-            "map",
-            "mrr",
-            "precision",
-            "recall",
-            "capped_recall",
-            "hit_rate",
-            "f1",
-            "r_precision",
-            "bpref",
-            "rbp",
-        ),
-        {
-            **_BASE,
-            "gain": "linear",
-            "denominator": {
-                "map": "relevant",
-                "recall": "relevant",
-                "precision": "k",
-                "f1": "k",
-                "bpref": "min(relevant, irrelevant)",
-            },
-            "ties": "stable",
-            "over": "first",
-            "persistence": 0.8,
-            "graded": True,
+        "ndcg dcg map mrr precision recall capped_recall hit_rate f1 r_precision bpref "
+        "rbp",
+        gain="linear",
+        denominator={
+            "map": "relevant",
+            "recall": "relevant",
+            "precision": "k",
+            "f1": "k",
+            "bpref": "min(relevant, irrelevant)",
         },
+        ties="stable",
+        over="first",
+        persistence=0.8,
+        graded=True,
     ),
-    Convention(
+    _convention(
         "sklearn",
         "scikit-learn",
-        ("ndcg", "dcg", "map", "auc", "coverage_error"),
-        {
-            **_BASE,
-            "gain": "linear",
-            "denominator": "relevant",
-            "ties": {"coverage_error": "worst", "others": "expected"},
-            "empty": {"auc": "skip", "others": "zero"},
-            "average": "macro",
-        },
+        "ndcg dcg map auc coverage_error",
+        gain="linear",
+        denominator="relevant",
+        ties={"coverage_error": "worst", "others": "expected"},
+        empty={"auc": "skip", "others": "zero"},
+        average="macro",
     ),
-    Convention(
+    _convention(
         "torchmetrics",
         "torchmetrics",
-        ("ndcg", "map", "mrr", "precision", "recall", "hit_rate", "r_precision", "auc"),
-        {
-            **_BASE,
-            "gain": "linear",
-            "denominator": {"map": "hits", "recall": "relevant", "precision": "k"},
-            "over": "first",
-            "average": "macro",
-        },
+        "ndcg map mrr precision recall hit_rate r_precision auc",
+        gain="linear",
+        denominator={"map": "hits", "recall": "relevant", "precision": "k"},
+        over="first",
+        average="macro",
     ),
-    Convention(
+    _convention(
         "lightgbm",
         "LightGBM",
-        ("ndcg", "map"),
-        {**_BASE, "denominator": "min(k, relevant)", "ties": "stable", "empty": "one"},
+        "ndcg map",
+        denominator="min(k, relevant)",
+        ties="stable",
+        empty="one",
     ),
-    Convention(
-        "kaggle",
-        "Kaggle's MAP@k, implicit",
-        ("map",),
-        {
-            "relevance_threshold": 1.0,
-            "denominator": "min(k, relevant)",
-            "ties": "stable",
-            "empty": "zero",
-        },
-    ),
-    Convention(
+    _convention("kaggle", "Kaggle's MAP@k, implicit", "map", base=_BINARY),
+    _convention(
         "xgboost",
         "XGBoost",
-        ("ndcg", "map", "precision"),
-        {
-            **_BASE,
-            "denominator": {"map": "min(k, relevant)", "precision": "list"},
-            "ties": "stable",
-            "empty": {"precision": "zero", "others": "one"},
-        },
+        "ndcg map precision",
+        denominator={"map": "min(k, relevant)", "precision": "list"},
+        ties="stable",
+        empty={"precision": "zero", "others": "one"},
     ),
-    Convention(
+    _convention(
         "catboost",
         "CatBoost",
-        ("ndcg", "dcg", "map", "mrr", "precision", "recall", "pfound", "auc"),
-        {
-            **_BASE,
-            "gain": "linear",
-            "denominator": {
-                "map": "min(k, relevant)",
-                "recall": "relevant",
-                "precision": "list",
-            },
-            "ties": {"auc": "expected", "others": "worst"},
-            "empty": {"ndcg": "one", "recall": "one", "others": "zero"},
-            "max_label": 1.0,
-            "decay": 0.15,
-            "over": "first",
-            "average": "macro",
+        "ndcg dcg map mrr precision recall pfound auc",
+        gain="linear",
+        denominator={
+            "map": "min(k, relevant)",
+            "recall": "relevant",
+            "precision": "list",
         },
+        ties={"auc": "expected", "others": "worst"},
+        empty={"ndcg": "one", "recall": "one", "others": "zero"},
+        max_label=1.0,
+        decay=0.15,
+        over="first",
+        average="macro",
     ),
-    Convention(
+    _convention(
         "spark",
         "Spark",
-        ("ndcg", "map", "precision", "recall"),
-        {
-            **_BASE,
-            "denominator": {
-                "map": "min(k, relevant)",
-                "recall": "relevant",
-                "precision": "k",
-            },
-            "ties": "stable",
-        },
+        "ndcg map precision recall",
+        denominator={"map": "min(k, relevant)", "recall": "relevant", "precision": "k"},
+        ties="stable",
     ),
-    Convention(
+    _convention(
         "recbole",
         "RecBole",
-        ("ndcg", "map", "mrr", "precision", "recall", "hit_rate", "auc", "gauc"),
-        {
-            **_BASE,
-            "gain": "linear",
-            "denominator": {
-                "map": "min(k, relevant)",
-                "recall": "relevant",
-                "precision": "k",
-            },
-            "empty": "skip",
-            "over": "first",
-            "average": "relevant",
-        },
+        "ndcg map mrr precision recall hit_rate auc gauc",
+        gain="linear",
+        denominator={"map": "min(k, relevant)", "recall": "relevant", "precision": "k"},
+        empty="skip",
+        over="first",
+        average="relevant",
     ),
-    Convention(
+    _convention(
         "recommenders",
         "recommenders",
-        ("ndcg", "map", "precision", "recall"),
-        {
-            **_BASE,
-            "gain": "linear",
-            "denominator": {"map": "relevant", "recall": "relevant", "precision": "k"},
-            "ties": "stable",
-            "empty": "skip",
-        },
+        "ndcg map precision recall",
+        gain="linear",
+        denominator={"map": "relevant", "recall": "relevant", "precision": "k"},
+        ties="stable",
+        empty="skip",
     ),
-    Convention(
+    _convention(
         "recommenders_map_at_k",
         "recommenders' map_at_k",
-        ("map",),
-        {
-            "relevance_threshold": 1.0,
-            "denominator": "min(k, relevant)",
-            "ties": "stable",
-            "empty": "skip",
-        },
+        "map",
+        base=_BINARY,
+        empty="skip",
     ),
-    Convention(
+    _convention(
         "lenskit",
         "LensKit",
-        ("ndcg", "dcg", "map", "mrr", "precision", "recall", "hit_rate", "rbp"),
-        {
-            **_BASE,
-            "gain": "linear",
-            "discount": "jarvelin",
-            "denominator": {
-                "map": "min(retrieved, relevant)",
-                "recall": "min(k, relevant)",
-                "precision": "list",
-            },
-            "ties": "stable",
-            "empty": {"precision": "zero", "others": "skip"},
-            "over": "first",
-            "persistence": 0.85,
-            "graded": False,
+        "ndcg dcg map mrr precision recall hit_rate rbp",
+        gain="linear",
+        discount="jarvelin",
+        denominator={
+            "map": "min(retrieved, relevant)",
+            "recall": "min(k, relevant)",
+            "precision": "list",
         },
+        ties="stable",
+        empty={"precision": "zero", "others": "skip"},
+        over="first",
+        persistence=0.85,
+        graded=False,
     ),
-    Convention(
+    _convention(
         "mind",
         "MIND",
-        ("ndcg", "mrr", "auc"),
-        {
-            "gain": "exponential",
-            "discount": "log2",
-            "ideal": "judged",
-            "relevance_threshold": 1.0,
-            "ties": "expected",
-            "empty": "skip",
-            "over": "all",
-            "average": "macro",
-        },
+        "ndcg mrr auc",
+        base={},
+        gain="exponential",
+        discount="log2",
+        ideal="judged",
+        relevance_threshold=1.0,
+        ties="expected",
+        empty="skip",
+        over="all",
+        average="macro",
     ),
-    Convention(
+    _convention(
         "tfma",
         "TensorFlow Model Analysis",
-        ("ndcg",),
-        {
-            "gain": "linear",
-            "discount": "log2",
-            "ideal": "judged",
-            "ties": "expected",
-            "empty": "skip",
-        },
+        "ndcg",
+        base={},
+        gain="linear",
+        discount="log2",
+        ideal="judged",
+        ties="expected",
+        empty="skip",
     ),
-    Convention(
+    _convention(
         "tfrs",
         "TensorFlow Recommenders",
-        ("hit_rate",),
-        {"relevance_threshold": 1.0, "ties": "best", "empty": "zero"},
+        "hit_rate",
+        base={},
+        relevance_threshold=1.0,
+        ties="best",
+        empty="zero",
     ),
 )
-
 # The name of a convention by the name of each of its tools.
 CONVENTION_OF = {
     tool: convention.name

@@ -35,10 +35,9 @@ def call_compiled(
     """
     arrays = lists.arrays
     library = xp.library_of(*arrays.values())
-    has_functions = any(callable(v) for each in measures for _, v in each.options)
     if library == "numpy" and not any(m.declaration.needs_tensors for m in measures):
         # A user's function may call JAX.
-        may_be_jax = "jax" in sys.modules and has_functions
+        may_be_jax = "jax" in sys.modules and _have_functions(measures)
         with quiet(), xp.computing_in("jax") if may_be_jax else nullcontext():
             return function(measures, lists, first_query)
     if library == "torch":
@@ -47,7 +46,7 @@ def call_compiled(
     if library != "jax":
         arrays = {name: xp.in_library("tensorflow", a) for name, a in arrays.items()}
         lists = lists.with_arrays(arrays)
-    if has_functions:
+    if _have_functions(measures):
         # A compiled call would not notice that a user's function behaves differently.
         return function(measures, lists, first_query)
     others = tuple((n, v) for n, v in vars(lists).items() if n not in arrays)
@@ -57,6 +56,11 @@ def call_compiled(
     signature = tuple((name, _spec(tensor)) for name, tensor in arrays.items())
     calls = _tensor_calls(function, tuple(measures), type(lists), others, signature)
     return calls(arrays, first_query)
+
+
+def _have_functions(measures: tuple[Measure, ...]) -> bool:
+    """Whether an option of a metric is a user's function."""
+    return any(callable(v) for each in measures for _, v in each.options)
 
 
 def _of_arrays(

@@ -141,7 +141,8 @@ def named_measures(
     check_option("metrics", "separator", separator, Separator)
     data = input_format() if data is None else data
     options = {name: value for name, value in options.items() if value is not None}
-    _check_names_of_options(options)
+    if options:
+        _check_names_of_options(options)
     unused = set(options)
     named: dict[str, Measure] = {}
     for metric in metrics:
