@@ -159,14 +159,14 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     """The requested result as text, and the exit status."""
     are_several = len(options.runs) > 1 or bool(options.model)
     _check_flags(options, are_several)
-    missing = "skip" if options.convention == "trec_eval" else "zero"
+    default = "skip" if options.convention == "trec_eval" else "zero"
     qrels, runs = options.qrels, options.runs
     if not runs:
         qrels, run = _one_table(options)
         runs = [run]
     arguments: dict[str, Any] = {
         "metrics": options.metric,
-        "missing_queries": options.missing_queries or missing,
+        "missing_queries": options.missing_queries or default,
         "lower_is_better": options.lower_is_better,
         "by": _slices(options) if options.by else None,
         **{name: getattr(options, name) for name in (*_COLUMNS, *_OF_METRICS)},
@@ -193,7 +193,7 @@ def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
     """Raises ValueError for flags that contradict each other."""
     gate, by, in_slices = options.gate, options.by, options.in_slices
     needs_gate = options.margin is not None or in_slices
-    margin = options.margin = options.margin or 0.0
+    margin = options.margin or 0.0
     mistakes = {
         "--margin and --in-slices need --gate. Received: no --gate.": needs_gate
         and not gate,
@@ -258,7 +258,7 @@ def _comparison(
             compared.means[0].metric,
             baseline,
             model=name,
-            margin=options.margin,
+            margin=options.margin or 0.0,
             policy=options.gate,
             in_slices=options.in_slices,
         )

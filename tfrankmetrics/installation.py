@@ -11,6 +11,7 @@ overwrite their files.
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
 
 IS_RELEASED = False
 REPOSITORY = "https://github.com/tfrankmetrics/tfrankmetrics"
@@ -52,3 +53,14 @@ def require_tensorflow(needed_by: str) -> None:
 def has_tensorflow() -> bool:
     """Whether there is a TensorFlow to import."""
     return importlib.util.find_spec("tensorflow") is not None
+
+
+def require(module: str, purpose: str) -> Any:
+    """Imports a library of the extra `compare`, or raises ImportError that names it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{purpose} requires {module.partition('.')[0]}. Received: {error}. "
+            f"{install_hint('compare')}"
+        ) from error

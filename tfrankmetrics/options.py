@@ -16,6 +16,9 @@ To add an option:
 4.  If a convention covers the metric, add the tool's choice in `conventions.py`. Run
     `make tables lint types`.
 
+To add a choice to an option, extend its `Literal`, the table that implements it, such
+as `DISCOUNTS`, `GAINS` or `TIE_POLICIES`, and the docstrings that list the choices.
+
 Options that contradict each other are a `Conflict` in `CONFLICTS`, or in the
 declaration of the only metric that has them.
 """
@@ -105,7 +108,8 @@ Alpha = Annotated[
 ]
 # The separator of a metric's name and its cutoff, in the keys of results.
 Separator = Literal["@", "_"]
-# Of items, for metrics of recommended items; `item_data.py` contains the other types.
+# The number of items in the catalog. `item_data.py` has the other types for metrics of
+# recommended items.
 NumItems = Annotated[
     int | None,
     Rule(
@@ -246,5 +250,6 @@ CONFLICTS = (
         "Pass empty='skip', or average='macro'.",
     ),
 )
-# Choices that are equivalent without a cutoff: k is then the length of the list.
+# Without a cutoff, k is the length of the list. Of two choices that are then the same,
+# one is replaced by the other, so that equal measures compare equal.
 WITHOUT_CUTOFF = {("denominator", "k"): "list"}

@@ -131,7 +131,7 @@ def _check(declaration: Declaration, library: Library) -> np.ndarray | None:
 
 
 def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
-    """Raises TypeError for a wrong formula. Returns the values of one list."""
+    """Raises TypeError for a wrong formula. Returns values: of `BATCH` in JAX."""
     if declaration.reads_items:
         return _try_items(declaration, library)
     values = functools.partial(_values, declaration, library)
@@ -199,7 +199,7 @@ class _FormulaError(TypeError):
 
 
 def _errors_of_functions(declaration: Declaration) -> Iterator[str]:
-    """Tries the functions with NumPy's arrays, which those of TensorFlow read, too."""
+    """Tries the gain and the columns of `by_rank`, always with NumPy."""
     labels = np.array([LABELS])
     if declaration.has_subtopics:
         labels = np.stack([labels, labels], axis=2)

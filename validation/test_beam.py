@@ -259,7 +259,7 @@ def test_batches_change_no_bit(monkeypatch, tmp_path):
     rows = make_rows(100)
     expected = results_of(of_rows(NAMES), rows, tmp_path)
     for number in (1, 7):
-        monkeypatch.setattr(tfrankmetrics.compute.workers, "QUERIES_AT_A_TIME", number)
+        monkeypatch.setattr(tfrankmetrics.compute.combiner, "QUERIES_AT_A_TIME", number)
         assert results_of(of_rows(NAMES), rows, tmp_path) == expected
 
 

@@ -71,9 +71,10 @@ eighty functions, `keras.ops` serves only one library in each process and only K
 and `array_api_compat` supports neither TensorFlow nor branches, loops and unknown
 sizes.
 
-Formulas use no matrix products, although they would be faster, because the order in
-which BLAS sums depends on the processor. Values would then differ in the last digit
-between machines, as only the powers in RBP and PFound may.
+On NumPy, formulas use no matrix products, although they would be faster, because the
+order in which BLAS sums depends on the processor. Values would then differ in the last
+digit between machines, as only the powers in RBP and PFound may. On TensorFlow and
+PyTorch, `RankedLists` uses them for few ranks.
 """
 
 from __future__ import annotations
@@ -134,8 +135,8 @@ def library_of(*arguments: Any) -> Library:
     return cast(Library, name)
 
 
-def is_tensor(value: Any) -> Any:
-    """Whether a value is of TensorFlow; a list of tensors is not."""
+def is_of_tensorflow(value: Any) -> Any:
+    """Whether a value is of TensorFlow, also a dataset; a list of tensors is not."""
     return not isinstance(value, (list, tuple)) and library_of(value) == "tensorflow"
 
 

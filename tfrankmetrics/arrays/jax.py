@@ -155,12 +155,12 @@ def select(which: jax.Array, values: jax.Array, otherwise: float) -> jax.Array:
 
 
 def max(values: jax.Array, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The maximum; of nothing, the lowest number of the dtype."""
+    """The maximum; of nothing, -inf or the lowest integer."""
     return jnp.max(values, axis, keepdims=keepdims, initial=limits(values)[0])
 
 
 def min(values: jax.Array, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The minimum; of nothing, the highest number of the dtype."""
+    """The minimum; of nothing, inf or the highest integer."""
     return jnp.min(values, axis, keepdims=keepdims, initial=limits(values)[1])
 
 

@@ -66,12 +66,12 @@ def select(which: np.ndarray, values: np.ndarray, otherwise: float) -> np.ndarra
 
 
 def max(values: np.ndarray, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The maximum; of nothing, the lowest number of the dtype."""
+    """The maximum; of nothing, -inf or the lowest integer."""
     return np.max(values, axis=axis, keepdims=keepdims, initial=limits(values)[0])
 
 
 def min(values: np.ndarray, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The minimum; of nothing, the highest number of the dtype."""
+    """The minimum; of nothing, inf or the highest integer."""
     return np.min(values, axis=axis, keepdims=keepdims, initial=limits(values)[1])
 
 

@@ -182,12 +182,12 @@ def bitcast(values: torch.Tensor, dtype: Any) -> torch.Tensor:
 
 
 def max(values: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The maximum; of nothing, the lowest number of the dtype."""
+    """The maximum; of nothing, -inf or the lowest integer."""
     return _extreme(torch.amax, values, axis, keepdims, _limits(values)[0])
 
 
 def min(values: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The minimum; of nothing, the highest number of the dtype."""
+    """The minimum; of nothing, inf or the highest integer."""
     return _extreme(torch.amin, values, axis, keepdims, _limits(values)[1])
 
 

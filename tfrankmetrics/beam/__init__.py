@@ -27,7 +27,7 @@ from tfrankmetrics.beam.combiners import (
     TableCombiner,
 )
 from tfrankmetrics.beam.row_values import Columns, names_of_slices, require_names
-from tfrankmetrics.compute.workers import require_support_of_beam
+from tfrankmetrics.compute.combiner import require_support_of_beam
 from tfrankmetrics.evaluation.evaluate_run import (
     MissingQueries,
     Policies,

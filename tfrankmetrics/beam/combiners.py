@@ -1,6 +1,6 @@
 """The combiners that Beam calls to add up the queries of one table or of two tables.
 
-`row_values.py` reads the rows, and `compute/workers.py` has what TFMA shares.
+`row_values.py` reads the rows, and `compute/combiner.py` has what TFMA shares.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from tfrankmetrics.beam.row_values import kind_of
 from tfrankmetrics.columns.read_column import exact_scores
 from tfrankmetrics.columns.slices import in_order
-from tfrankmetrics.compute.workers import (
+from tfrankmetrics.compute.combiner import (
     Accumulator,
     Combiner,
     Evaluated,
@@ -35,9 +35,9 @@ from tfrankmetrics.evaluation.evaluate_run import (
 )
 from tfrankmetrics.evaluation.join import (
     PairTable,
+    error_of_pair_twice,
     in_precision_of_trec_eval,
     match_pairs,
-    pair_twice,
 )
 from tfrankmetrics.evaluation.rows_by_query import Queries, queries_of_codes
 from tfrankmetrics.inputs.mistakes import (
@@ -56,13 +56,12 @@ OVERALL = "overall"  # a key of results by slice
 NARROWEST = 16  # all shorter lists are padded to this length
 
 
-class Query(NamedTuple):
-    """The rows of a query."""
+class GroupedQuery(NamedTuple):
+    """The rows of a query, as columns."""
 
     id: Any
-    # Columns: labels and scores, or with two tables items and labels.
-    judged: Sequence[Sequence]
-    predicted: Sequence[Sequence]  # columns: items and scores, with two tables
+    judged: Sequence[Sequence]  # labels and scores; of two tables, items and labels
+    predicted: Sequence[Sequence]  # of two tables, items and scores
     weight: float
     slice: tuple
 
@@ -108,7 +107,7 @@ class TableCombiner(Combiner, beam.CombineFn):
         """The rows of the result, of all queries first. Raises ValueError for data."""
         if len(accumulator.kinds) > 1:
             raise ValueError(
-                "Query ids must be of one type. Received: "
+                "GroupedQuery ids must be of one type. Received: "
                 f"{', '.join(sorted(accumulator.kinds))}. Convert them to text."
             )
         try:
@@ -127,7 +126,7 @@ class TableCombiner(Combiner, beam.CombineFn):
 
     def _values(
         self, accumulator: Accumulator
-    ) -> tuple[list[Query], np.ndarray, np.ndarray]:
+    ) -> tuple[list[GroupedQuery], np.ndarray, np.ndarray]:
         """The included queries, and values and weights of each, `[metrics, B]`."""
         raise NotImplementedError
 
@@ -164,17 +163,17 @@ class TableCombiner(Combiner, beam.CombineFn):
 class RowsCombiner(TableCombiner):
     """Adds up queries whose rows have a label and a score."""
 
-    def query(self, element: tuple[Any, Iterable[tuple]]) -> tuple[Query, int]:
+    def query(self, element: tuple[Any, Iterable[tuple]]) -> tuple[GroupedQuery, int]:
         """A query and the number of its rows, from its id and its rows."""
         query, rows = element
         labels, scores, *of_query = zip(*rows, strict=True)
         columns = [labels, exact_scores(scores).tolist()]
         of_query = self._same_in_query(query, *of_query or [()])
-        return Query(query, columns, [], *of_query), len(labels)
+        return GroupedQuery(query, columns, [], *of_query), len(labels)
 
     def _values(
         self, accumulator: Accumulator
-    ) -> tuple[list[Query], np.ndarray, np.ndarray]:
+    ) -> tuple[list[GroupedQuery], np.ndarray, np.ndarray]:
         waiting = accumulator.waiting
         labels, scores = (
             _chained(query.judged[i] for query in waiting) for i in (0, 1)
@@ -209,7 +208,7 @@ class RunCombiner(TableCombiner):
 
     def query(
         self, element: tuple[Any, Mapping[str, Iterable[tuple]]]
-    ) -> tuple[Query, int]:
+    ) -> tuple[GroupedQuery, int]:
         """A query and the number of its rows, from its id and those of both tables."""
         query, rows = element
         judged: list[Sequence] = [*zip(*rows["qrels"], strict=True)]
@@ -219,18 +218,18 @@ class RunCombiner(TableCombiner):
             if len({*items}) < len(items):
                 times = Counter(items)
                 twice = next(item for item in items if times[item] > 1)
-                raise ValueError(pair_twice(table, query, twice))
+                raise ValueError(error_of_pair_twice(table, query, twice))
         of_query = self._same_in_query(query, *judged[2:] or [()])
         if predicted:
             predicted[1] = exact_scores(predicted[1]).tolist()
         if not judged:  # the query is only counted
             predicted = [column[:1] for column in predicted]
         number = sum(map(len, [*judged[:1], *predicted[:1]]))
-        return Query(query, judged[:2], predicted, *of_query), number
+        return GroupedQuery(query, judged[:2], predicted, *of_query), number
 
     def _values(
         self, accumulator: Accumulator
-    ) -> tuple[list[Query], np.ndarray, np.ndarray]:
+    ) -> tuple[list[GroupedQuery], np.ndarray, np.ndarray]:
         waiting = accumulator.waiting
         judged = _table_of("qrels", waiting, [query.judged for query in waiting])
         predicted = _table_of("run", waiting, [query.predicted for query in waiting])
@@ -310,7 +309,7 @@ def _chained(columns: Iterable[Iterable[float]]) -> np.ndarray:
 
 
 def _table_of(
-    name: str, queries: Sequence[Query], columns: Sequence[Sequence[Sequence]]
+    name: str, queries: Sequence[GroupedQuery], columns: Sequence[Sequence[Sequence]]
 ) -> PairTable:
     """A table of the rows of several queries."""
     columns = [each or [(), ()] for each in columns]

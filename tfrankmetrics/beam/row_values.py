@@ -16,10 +16,11 @@ import numpy as np
 
 from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
+    LABEL_REMEDY,
     LABEL_RULE,
     WEIGHT_RULE,
-    is_missing,
 )
+from tfrankmetrics.columns.read_ids import is_missing
 from tfrankmetrics.rules import did_you_mean, listed, shortened
 
 
@@ -127,12 +128,11 @@ def _as_id(name: str, value: Any, table: str) -> Any:
 
 def _as_label(value: Any, query: Any) -> float:
     label = _as_number("labels", value, query)
-    is_exact = isinstance(label, int) and abs(label) < FIRST_INEXACT
-    is_valid = is_exact if isinstance(label, int) else label < math.inf
-    if not is_valid and not label < 0:
+    limit = FIRST_INEXACT if isinstance(label, int) else math.inf
+    if not label < limit:  # also NaN
         raise ValueError(
-            f"{LABEL_RULE} Received: {label!r} for the query {shortened(query)}. Drop "
-            "such rows."
+            f"{LABEL_RULE} Received: {label!r} for the query {shortened(query)}. "
+            f"{LABEL_REMEDY}"
         )
     return label
 

@@ -49,7 +49,7 @@ class Evaluation(KerasCallback):
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}
 
     def _values(self) -> Any:
-        """The result of `evaluate` or `evaluate_rows`."""
+        """The result of `evaluate`, `evaluate_rows` or `evaluate_retrieval`."""
         raise NotImplementedError
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:

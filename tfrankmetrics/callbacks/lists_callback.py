@@ -14,16 +14,15 @@ from tfrankmetrics.callbacks.base_callback import Evaluation, Unit, output_of
 from tfrankmetrics.evaluation.evaluate import evaluate_batches, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.alignment import aligned
-from tfrankmetrics.inputs.parts_by_length import Batch
-from tfrankmetrics.inputs.structures import (
+from tfrankmetrics.inputs.datasets import (
     batches_of,
     comes_in_batches,
-    flattened,
     is_dataset,
     refuse_unordered,
     require_end,
-    rows_of,
 )
+from tfrankmetrics.inputs.model_inputs import flattened, rows_of
+from tfrankmetrics.inputs.parts_by_length import Batch
 from tfrankmetrics.keras.inference import MaskedArray, prediction_of
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator

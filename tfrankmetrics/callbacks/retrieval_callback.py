@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.arguments import ArrayLike, SlicesLike, Tower
 from tfrankmetrics.callbacks.base_callback import Evaluation, Unit
+from tfrankmetrics.inputs.datasets import comes_in_batches
 from tfrankmetrics.inputs.mistakes import warn
-from tfrankmetrics.inputs.structures import as_arrays, comes_in_batches, size_of
+from tfrankmetrics.inputs.model_inputs import as_arrays, size_of
 from tfrankmetrics.keras.inference import is_layer
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
@@ -110,10 +111,10 @@ class EvaluateRetrieval(Evaluation):
             batch_size=batch_size,
             chunk_size=chunk_size,
         )
-        self._require_equal_numbers(queries, candidates)
+        self._check_before_training(queries, candidates)
         self._is_checked = False  # whether the towers belong to the model
 
-    def _require_equal_numbers(self, queries: Any, candidates: Any) -> None:
+    def _check_before_training(self, queries: Any, candidates: Any) -> None:
         """Raises errors before the training."""
         self._task.weights_and_slices(self._request)
         relevant = self._task.relevant

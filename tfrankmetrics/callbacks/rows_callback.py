@@ -13,8 +13,8 @@ from tfrankmetrics.arguments import ArrayLike, ColumnLike, SlicesLike, TableLike
 from tfrankmetrics.callbacks.base_callback import Evaluation, Unit
 from tfrankmetrics.evaluation.evaluate_rows import columns_of, evaluate_table
 from tfrankmetrics.inputs.alignment import aligned
+from tfrankmetrics.inputs.datasets import refuse_unordered
 from tfrankmetrics.inputs.mistakes import RankingWarning
-from tfrankmetrics.inputs.structures import refuse_unordered
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.request import read_request

@@ -129,22 +129,6 @@ def as_list(data: Any) -> Any:
     return [*data] if isinstance(data, Sequence) else data
 
 
-def exact_array(values: Any) -> Any:
-    """A list as an array: of objects, if NumPy would change its values.
-
-    NumPy turns [1, "1"] and [NaN, "a"] into text, rounds large integers in lists with
-    floats, drops zeros at the end of text, and makes two dimensions of tuples.
-    """
-    if not isinstance(values, (list, tuple)):
-        return values
-    try:
-        array = np.asarray(values)
-    except ValueError:  # tuples of different lengths
-        array = np.empty(0)
-    is_unchanged = array.ndim == 1 and array.tolist() == list(values)
-    return array if is_unchanged else np.fromiter(values, object, len(values))
-
-
 def as_objects(values: Sequence[Any]) -> np.ndarray:
     """Values as an array `[values]`, each unchanged: NumPy would convert some."""
     array = np.empty(len(values), object)
@@ -303,65 +287,6 @@ def _is_number_as_text(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return isinstance(value, str)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas.NA, which compares as unknown."""
-    if value is None or type(value).__name__ == "NAType":
-        return True
-    return bool(np.all(value != value))
-
-
-def are_missing(values: np.ndarray) -> np.ndarray:
-    """Whether each value of a column is missing."""
-    if values.dtype != object:
-        return np.not_equal(values, values)
-    # Text and integers, which most ids are, need no comparison by NumPy.
-    present = (str, bytes, int)
-    missing = [
-        not isinstance(each, present) and is_missing(each) for each in values.tolist()
-    ]
-    return np.array(missing, bool)
-
-
-def refuse_missing(rule: str, column: np.ndarray) -> None:
-    """Raises ValueError for a missing value."""
-    missing = are_missing(column)
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise ValueError(f"{rule} Received: a missing one in row {row}.")
-
-
-class Codes(dict):
-    """The code of each value: 0, 1, ... in the order of appearance."""
-
-    def __missing__(self, value: Any) -> int:
-        """The next code, for a new value."""
-        self[value] = len(self)
-        return self[value]
-
-
-def factorize(what: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each distinct value appears first, and the code of each value.
-
-    Codes are 0, 1, ... in the order of appearance. `what` names the values in the error
-    for one that is not hashable.
-    """
-    if values.dtype == object:
-        objects = values.tolist()
-        try:
-            distinct = dict.fromkeys(objects)
-        except TypeError as error:
-            raise ValueError(f"{what} must be hashable. Received: {error}.") from None
-        numbers = dict(zip(distinct, range(len(distinct)), strict=True))
-        codes = np.fromiter(map(numbers.__getitem__, objects), int, len(objects))
-        highest = np.maximum.accumulate(codes)
-        return np.flatnonzero(np.diff(highest, prepend=-1)), codes
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse]
 
 
 def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:

@@ -10,16 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.read_column import (
-    are_missing,
     as_objects,
     column,
     column_names,
-    exact_array,
-    factorize,
-    from_pytorch,
     is_frame,
-    refuse_masked_arrays,
 )
+from tfrankmetrics.columns.read_ids import are_missing, exact_values, factorize
 from tfrankmetrics.rules import shortened
 
 
@@ -90,7 +86,7 @@ class Column:
                 raise ValueError(
                     f"{what} must be hashable. Received: {error}."
                 ) from None
-        array = _exact_values(values, argument, name)
+        array = exact_values(values, argument, name)
         first, numbers = factorize(what, array)
         distinct = as_objects(array[first].tolist())
         distinct[are_missing(distinct)] = None
@@ -151,41 +147,6 @@ def in_order(keys: Sequence[tuple]) -> list[int]:
         return sorted(range(len(keys)), key=missing_last.__getitem__)
     except TypeError:  # values of different types, such as numbers and text
         return [*range(len(keys))]
-
-
-def values_at(values: Any, rows: Any) -> np.ndarray:
-    """The ids of a column in some rows, unchanged by NumPy."""
-    values = from_pytorch(values)
-    if hasattr(values, "iloc"):
-        return _exact_values(values.iloc[rows])
-    if hasattr(values, "gather"):
-        return _exact_values(values.gather(rows))
-    return _exact_values(values)[rows]
-
-
-def _exact_values(values: Any, argument: str = "ids", name: str = "") -> np.ndarray:
-    """The values of a column as an array: of objects, if NumPy would change them."""
-    refuse_masked_arrays(f"`{argument}`", values)
-    values = from_pytorch(values)
-    if hasattr(values, "isna") and not isinstance(values.dtype, np.dtype):
-        array = values.to_numpy(dtype=object, na_value=None)
-    elif hasattr(values, "null_count") and hasattr(values, "to_list"):  # of polars
-        array = as_objects(values.to_list()) if values.null_count() else values
-    else:
-        array = exact_array(values)
-    array = np.asarray(array)
-    if array.dtype.kind in "mM":  # NumPy makes integers of nanoseconds
-        in_microseconds = array.astype(array.dtype.str[1] + "8[us]")
-        is_exact = in_microseconds.astype(array.dtype) == array
-        is_exact |= np.isnat(array)
-        array = as_objects([*array]) if not is_exact.all() else in_microseconds
-        array = array.astype(object)
-    if array.ndim != 1:
-        raise ValueError(
-            f"`{argument}` must hold columns. Received: {shortened(name)} of shape "
-            f"{array.shape}."
-        )
-    return array
 
 
 def values_by_id(rule: str, values: Mapping, ids: Sequence[Any]) -> np.ndarray:

@@ -174,19 +174,19 @@ def _notes(values: Mapping, differences: Sequence[Difference]) -> list[str]:
     """Lines below the means: unmatched queries, and where NDCG and DCG disagree."""
     notes = counts_by_name(values)
     found = {
-        (each.metric, each.models): round(each.difference, 12)  # without rounding
+        (each.metric, each.models): round(each.difference, 12)  # rounding has no sign
         for each in differences
         if each.slice is None and not math.isnan(each.difference)
     }
-    opposed = [
+    differing = [
         f"{' - '.join(reversed(pair))}, n{metric}"
         for (metric, pair), difference in found.items()
         if difference * found.get((f"n{metric}", pair), 0) < 0
     ]
-    if opposed:
+    if differing:
         notes.append(
-            f"NDCG and DCG order the models differently ({'; '.join(opposed[:3])}): in "
-            "NDCG, a query with few relevant items counts as much as one with many."
+            f"NDCG and DCG order the models differently ({'; '.join(differing[:3])}): "
+            "in NDCG, a query with few relevant items counts as much as one with many."
         )
     return notes
 

@@ -19,13 +19,9 @@ from tfrankmetrics.comparison.gate import (
 )
 from tfrankmetrics.comparison.plots import Row, plot_gains, plot_intervals
 from tfrankmetrics.comparison.query_tables import PerQuery, QueryTable
-from tfrankmetrics.results.text_tables import (
-    Cell,
-    Table,
-    chosen_metrics,
-    require,
-    whole,
-)
+from tfrankmetrics.installation import require
+from tfrankmetrics.results.axes import chosen_metrics
+from tfrankmetrics.results.text_tables import Cell, Table, whole
 from tfrankmetrics.rules import check_option, listed
 
 MOST_NAMED = 3  # comparisons in a sentence
@@ -252,7 +248,8 @@ class Comparison:
         }
         rows = []
         for each in everything:
-            labels = self._slice(each)[: 1 if each.slice is None else None]
+            labels = self._slice_labels(each)
+            labels = labels[:1] if each.slice is None else labels
             name = f"{', '.join(labels)} ({numbers[each.slice]})" if labels else ""
             rows.append(Row(name, _models(each), each))
         return plot_intervals(rows, chosen)
@@ -298,7 +295,8 @@ class Comparison:
             f"{type(self).__name__!r} object has no attribute {name!r}"
         )
 
-    def _slice(self, each: Mean | Difference) -> list[str]:
+    def _slice_labels(self, each: Mean | Difference) -> list[str]:
+        """The texts in the columns of slices."""
         if not self.by:
             return []
         if each.slice is None:
@@ -327,10 +325,10 @@ class Comparison:
         letters = {model: _letter(i) for i, model in enumerate(models)}
         means: dict[tuple, list[Mean]] = {}
         for each in self.means:
-            means.setdefault(each[:2], []).append(each)
+            means.setdefault((each.slice, each.metric), []).append(each)
         differences: dict[tuple, list[Difference]] = {}
         for each in self.differences:
-            differences.setdefault(each[:2], []).append(each)
+            differences.setdefault((each.slice, each.metric), []).append(each)
         rows = [
             self._row_of_means(each, differences.get(key, []), letters)
             for key, each in means.items()
@@ -364,7 +362,11 @@ class Comparison:
                 worse[second] += letters[first]
         signed = [sign * each.mean for each in means if not math.isnan(each.mean)]
         best = sign * max(signed) if len(means) > 1 and signed else None
-        texts = [*self._slice(means[0]), means[0].metric, f"{means[0].queries:,}"]
+        texts = [
+            *self._slice_labels(means[0]),
+            means[0].metric,
+            f"{means[0].queries:,}",
+        ]
         cells = [Cell(text) for text in texts]
         for each in means:
             text = "-" if math.isnan(each.mean) else f"{each.mean:.4f}"
@@ -379,7 +381,7 @@ class Comparison:
         for each in self.differences:
             number = f"{each.difference:+.4f}"
             interval = f"[{each.low:+.4f}, {each.high:+.4f}]"
-            texts = [*self._slice(each), each.metric, _models(each)]
+            texts = [*self._slice_labels(each), each.metric, _models(each)]
             texts.append("-" if math.isnan(each.difference) else number)
             texts.append("-" if math.isnan(each.low) else interval)
             texts += [_p(each.p)] + [_p(each.adjusted_p)] * is_adjusted
@@ -419,7 +421,7 @@ class Comparison:
         return _line("Not significant, as the ranks oppose the difference", opposed)
 
     def _named(self, each: Difference) -> str:
-        return f"{', '.join([*self._slice(each), _models(each)])}, {each.metric}"
+        return f"{', '.join([*self._slice_labels(each), _models(each)])}, {each.metric}"
 
 
 def _line(start: str, named: Sequence[str]) -> str:

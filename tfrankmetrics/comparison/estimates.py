@@ -1,4 +1,4 @@
-"""The estimates of a comparison: the means of models, and their differences."""
+"""The records of a comparison: `Mean`, and `Difference` with the power of its test."""
 
 from __future__ import annotations
 

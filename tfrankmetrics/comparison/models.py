@@ -76,7 +76,7 @@ def read_models(values: Any, by: Any) -> list[Model]:
         _model(str(name), each, slices) for name, each in {**values, **plain}.items()
     ]
     models = [first, *(_with_metrics_of(first, model) for model in others)]
-    _check_range(models)
+    _forget_wrong_ranges(models)
     _warn_without_weights(values, first.metrics)
     return models
 
@@ -183,8 +183,8 @@ def _require_numbers_by_query(
             )
 
 
-def _check_range(models: Sequence[Model]) -> None:
-    """Warns of values outside of a metric's range, which is then unknown."""
+def _forget_wrong_ranges(models: Sequence[Model]) -> None:
+    """Warns of values outside of a metric's range, and makes the range unknown."""
     low, high = models[0].ranges
     for model in models:
         lowest = np.fmin.reduce(model.values, axis=0, initial=np.inf)

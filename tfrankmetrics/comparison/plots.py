@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.comparison.estimates import SIGNIFICANT, Difference, Mean
-from tfrankmetrics.results.text_tables import axes_for, require, without_tex
+from tfrankmetrics.installation import require
+from tfrankmetrics.results.axes import axes_for, without_tex
 
 
 class Row(NamedTuple):

@@ -11,7 +11,8 @@ from tfrankmetrics.arguments import DataFrame
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.comparison.models import Model
 from tfrankmetrics.comparison.significance import ROUNDING
-from tfrankmetrics.results.text_tables import Cell, ShownAsTable, Table, require
+from tfrankmetrics.installation import require
+from tfrankmetrics.results.text_tables import Cell, ShownAsTable, Table
 from tfrankmetrics.rules import is_int, listed, shortened
 
 # Names of the column of gains: the first that is not the name of a model.
@@ -27,9 +28,15 @@ class QueryTable(ShownAsTable):
     """
 
     def __init__(
-        self, queries: Sequence[Any], columns: Mapping[str, Sequence[float]], note: str
+        self,
+        queries: Sequence[Any],
+        columns: Mapping[str, Sequence[float]],
+        note: str,
+        gain: str | None = None,
     ) -> None:
+        """`gain` names the column of gains, if there is one."""
         self.queries, self.columns, self._note = [*queries], dict(columns), note
+        self._gain = gain
 
     def to_pandas(self) -> DataFrame:
         """A pandas frame with a row for each query."""
@@ -39,7 +46,7 @@ class QueryTable(ShownAsTable):
     def _table(self) -> Table:
         columns = [[Cell(str(query)) for query in self.queries]]
         for name, values in self.columns.items():
-            form = "+.4f" if name in GAINS else ".4f"
+            form = "+.4f" if name == self._gain else ".4f"
             columns.append([Cell(format(value, form)) for value in values])
         rows = [*zip(*columns, strict=True)]
         return Table(["query", *self.columns], rows, 1, self._note)
@@ -117,7 +124,7 @@ class PerQuery(NamedTuple):
             model: self._column(model, metric)[chosen],
             gain: gains,
         }
-        return self._table(chosen, shown, columns, note)
+        return self._table(chosen, shown, columns, note, gain)
 
     def worst(self, metric: str, model: str, number: int, in_slice: Any) -> QueryTable:
         """The worst values of a model, without queries that lack relevant items."""
@@ -138,12 +145,14 @@ class PerQuery(NamedTuple):
         shown: np.ndarray,
         columns: Mapping[str, np.ndarray],
         note: str,
+        gain: str | None = None,
     ) -> QueryTable:
         ids, queries = self.models[0].ids, chosen[shown].tolist()
         return QueryTable(
             [ids[query] for query in queries] if ids else queries,
             {name: values[shown].tolist() for name, values in columns.items()},
             note,
+            gain,
         )
 
     def _column(self, model: str, metric: str, of: str = "values") -> np.ndarray:

@@ -40,9 +40,9 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics.comparison.signed_ranks import wilcoxon_test
-from tfrankmetrics.results.text_tables import require
+from tfrankmetrics.installation import require
 
-ROUNDING = 1e-12  # values that differ by a smaller part of them are equal
+ROUNDING = 1e-12  # a relative difference up to this one is rounding
 NUMBERS_AT_A_TIME = 2**22  # of random numbers, which bounds the memory
 CONFIDENCE = 0.95
 # How far the ends are beyond the values, as a part of their spread: chosen so that

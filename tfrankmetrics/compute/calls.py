@@ -99,10 +99,16 @@ class _TensorCalls:
     are bitwise identical. Only a last dimension of 1 requires a separate graph.
     """
 
-    def __init__(self, *call: Any) -> None:
-        *function, signature = call
+    def __init__(
+        self,
+        function: Callable,
+        measures: tuple[Measure, ...],
+        lists_type: Any,
+        others: tuple,
+        signature: tuple,
+    ) -> None:
         self.number = 0
-        self.run = _of_arrays(*function)
+        self.run = _of_arrays(function, measures, lists_type, others)
         self.signature = dict(signature)
 
     def __call__(self, tensors: Mapping[str, Array], first_query: Array | int) -> Any:

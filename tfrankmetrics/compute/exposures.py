@@ -23,18 +23,18 @@ from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.ranking.recommended import Recommended
 
 # Values and weights, `[B]`.
-Columns = dict[Measure, tuple[Array, Array]]
+ValuesByMeasure = dict[Measure, tuple[Array, Array]]
 
 
 def columns_of_items(
     measures: Sequence[Measure], lists: Lists, first_query: Array | int
-) -> Columns:
+) -> ValuesByMeasure:
     """The values and weights of metrics of recommended items, by the measure.
 
     A metric with one value over all queries has the value 0 per query. Its weights
     indicate which queries have recommendations.
     """
-    columns: Columns = {}
+    columns: ValuesByMeasure = {}
     for alike, recommended in _recommended_alike(measures, lists, first_query):
         for measure in dict.fromkeys(each.without_cutoff for each in alike):
             if measure.declaration.value is None:

@@ -13,7 +13,7 @@ items a row, for each metric with one value over all queries.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,19 +21,13 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.read_column import first_index
-from tfrankmetrics.compute.exposures import Columns, columns_of_items, exposures
+from tfrankmetrics.compute.exposures import ValuesByMeasure, columns_of_items, exposures
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
 from tfrankmetrics.options import ZeroWeight
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.rules import shortened
-
-# How many items, or pairs of ids, TensorFlow reads at a time: enough to keep the cores
-# busy, few enough to take little memory.
-ELEMENTS_AT_A_TIME = 2**20
-# The number for NumPy, whose arrays then fit into the cache.
-ELEMENTS_IN_CACHE = 2**16
 
 
 def values_and_weights(
@@ -62,16 +56,16 @@ def values_and_weights(
 
 def _columns_of_lists(
     measures: Sequence[Measure], lists: Lists, first_query: Array | int
-) -> Columns:
+) -> ValuesByMeasure:
     """The values and weights `[B]` of metrics of relevance, by the measure."""
     lists = without_one_subtopic(measures, lists)
     _check_labels(measures, lists)
-    columns: Columns = {}
+    columns: ValuesByMeasure = {}
     for (tie_breaking, zero_weight), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
         read = without_masked_items(zero_weight, lists)
         # To share ranked lists, all cutoffs up to 10 are ranked equally deep.
-        deepest = cutoffs[-1] and max(cutoffs[-1], 10)
+        deepest = None if cutoffs[-1] is None else max(cutoffs[-1], 10)
         ranked = once_per_graph(
             type(read).rank, read, deepest, tie_breaking, first_query
         )
@@ -84,7 +78,7 @@ def _columns_of_lists(
             columns_at = cutoffs if has_cutoff else (None,)
             values = xp.unstack(value, axis=1)
             weights = [weight] * len(values)
-            if weight.ndim == 2:
+            if weight.ndim == 2:  # one for each cutoff
                 weights = xp.unstack(weight, axis=1)
             for k, *column in zip(columns_at, values, weights, strict=True):
                 columns[dataclasses.replace(measure, k=k)] = tuple(column)
@@ -159,24 +153,6 @@ def _apply_empty(
         is_empty = is_empty[:, xp.newaxis] if total.ndim == 1 else is_empty
         value = xp.where(is_empty, xp.ones_like(value), value)
     return value, weight
-
-
-def parts_of(order: np.ndarray, lengths: np.ndarray, most: int) -> Iterator[np.ndarray]:
-    """Queries in this order, with at most `most` elements at a time, if they fit.
-
-    All of a part are padded to the longest of them. Without any query there is one
-    empty part.
-    """
-    start = 0
-    while start < max(1, len(order)):
-        # At most this many fit, since all are padded to the first one at least.
-        first = max(1, lengths[order[start : start + 1]].sum())
-        part = order[start : start + max(1, most // first)]
-        longest = np.maximum.accumulate(lengths[part])
-        elements = longest * np.arange(1, len(part) + 1)
-        fit = max(1, int(np.searchsorted(elements, most, side="right")))
-        yield part[:fit]
-        start += fit
 
 
 def means_of(

@@ -15,19 +15,21 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arguments import ArrayLike, SlicesLike
 from tfrankmetrics.compute.calls import call_compiled, require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
-from tfrankmetrics.compute.values import (
-    ELEMENTS_AT_A_TIME,
-    ELEMENTS_IN_CACHE,
-    parts_of,
-    values_and_weights,
-)
+from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.evaluation.item_positions import with_items_by_position
 from tfrankmetrics.evaluation.rows_by_query import in_order_of_length
 from tfrankmetrics.inputs.alignment import aligned_lists
-from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
+from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import Asked, Facts, refuse_signed_labels, warn_of
-from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_unequal
+from tfrankmetrics.inputs.parts_by_length import (
+    ELEMENTS_AT_A_TIME,
+    ELEMENTS_IN_CACHE,
+    Batch,
+    batch_of,
+    lengths_if_unequal,
+    parts_of,
+)
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
@@ -136,7 +138,7 @@ def evaluate_lists(
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate` for a request: reads, checks, computes and shapes the result."""
     y_true, y_pred, mask, sample_weight, by = aligned_lists(
-        request.data.inputs,
+        request.input_format.inputs,
         {
             "y_true": y_true,
             "y_pred": y_pred,
@@ -147,7 +149,7 @@ def evaluate_lists(
     ).values()
     request = dataclasses.replace(request, by=by)
     whole = Batch(y_true, y_pred, sample_weight, mask)
-    are_alike = request.data.inputs == "labels"
+    are_alike = request.input_format.inputs == "labels"
     lengths = lengths_if_unequal(y_true, y_pred, are_alike=are_alike)
     if lengths is None:
         return evaluate_batches(request, [whole], is_whole=True)
@@ -165,16 +167,18 @@ def evaluate_batches(
     of all arguments as the user passed them.
     """
     given = request
-    parts = []
-    order = []
-    number = 0  # of queries so far
+    parts = []  # the values and weights of each batch
+    numbers_of_queries = []  # of each batch
+    num_done = 0
     sums = None
     facts = Facts()
-    numbers = IdNumbers()
+    id_numbers = IdNumbers()
     for y_true, y_pred, sample_weight, mask, queries in batches:
+        # Data about items follow the ids of each batch; all else stays the same.
         request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
-        if request.data.inputs == "ids" and not is_whole:  # else `read` numbers them
-            y_true, y_pred = as_integer_ids(y_true, y_pred, numbers)
+        are_ids = request.input_format.inputs == "ids"
+        if are_ids and not is_whole:  # otherwise `read` numbers them
+            y_true, y_pred = as_integer_ids(y_true, y_pred, id_numbers)
         lists = request.read(y_true, y_pred, sample_weight, mask)
         on_host = lists.on_host()
         on_host.require_valid_values()
@@ -187,21 +191,22 @@ def evaluate_batches(
         facts += on_host.facts(y_true, mask, request.label_rules)
         if is_whole:
             _report_mistakes(facts, request, "pass mask=labels >= 0")
-        end = number + int(lists.num_queries)
-        order.append(np.arange(number, end) if queries is None else queries)
+        if queries is None:
+            queries = num_done + np.arange(int(lists.num_queries))
+        numbers_of_queries.append(queries)
         parts.append(
-            _values_and_weights(request.measures, lists, sums, order[-1], number)
+            _values_and_weights(request.measures, lists, sums, queries, num_done)
         )
-        number = end
+        num_done += len(queries)
     if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
     if not is_whole:
         _report_mistakes(facts, request, 'pass {"labels": labels, "mask": labels >= 0}')
-    in_order = np.argsort(np.concatenate(order))
+    in_order = np.argsort(np.concatenate(numbers_of_queries))
     values, weights = (
         np.concatenate(each, axis=1)[:, in_order] for each in zip(*parts, strict=True)
     )
-    slices = request.slices_of_queries(number)
+    slices = request.slices_of_queries(num_done)
     return request.result(values, weights, slices, totals=sums.values())
 
 

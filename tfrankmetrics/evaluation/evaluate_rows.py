@@ -19,15 +19,15 @@ from tfrankmetrics.columns.read_column import (
     as_numbers,
     column,
     column_names,
-    exact_array,
     is_frame,
     negated,
     require_labels,
     require_weights,
 )
+from tfrankmetrics.columns.read_ids import exact_array
 from tfrankmetrics.compute.calls import call_compiled, require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
-from tfrankmetrics.compute.values import ELEMENTS_IN_CACHE, parts_of, values_and_weights
+from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.rows_by_query import (
     Queries,
@@ -44,6 +44,7 @@ from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_of,
 )
+from tfrankmetrics.inputs.parts_by_length import ELEMENTS_IN_CACHE, parts_of
 from tfrankmetrics.inputs.whole_data import (
     warn_if_ids_are_fractions,
     warn_if_queries_are_labels,

@@ -13,14 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, SlicesLike, TableLike
-from tfrankmetrics.columns.read_column import (
-    column,
-    factorize,
-    is_frame,
-    refuse_missing,
-    rows_at,
-)
-from tfrankmetrics.columns.slices import values_at
+from tfrankmetrics.columns.read_column import column, is_frame, rows_at
+from tfrankmetrics.columns.read_ids import factorize, refuse_missing, values_at
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries

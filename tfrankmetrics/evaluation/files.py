@@ -23,7 +23,7 @@ from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
     column,
 )
-from tfrankmetrics.results.text_tables import require
+from tfrankmetrics.installation import require
 from tfrankmetrics.rules import listed
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}

@@ -10,15 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.columns.read_column import (
-    Codes,
-    as_column,
-    exact_array,
-    factorize,
-    refuse_missing,
-)
+from tfrankmetrics.columns.read_column import as_column
+from tfrankmetrics.columns.read_ids import Codes, exact_array, factorize, refuse_missing
 from tfrankmetrics.compute.exposures import with_num_items
-from tfrankmetrics.inputs.ids import as_positions, require_ordered
+from tfrankmetrics.inputs.ids_as_integers import as_positions, require_ordered
 from tfrankmetrics.results.request import Request
 from tfrankmetrics.rules import is_int, shortened
 
@@ -30,10 +25,11 @@ def with_items_by_position(
     items = _ids_of_data(request)
     if items is None:
         return request, y_true, y_pred
-    if request.data.inputs != "ids":
+    inputs = request.input_format.inputs
+    if inputs != "ids":
         raise ValueError(
             "Data about items by id require inputs='ids', or a table with item ids. "
-            f"Received: a dict by id with inputs={request.data.inputs!r}. Pass the "
+            f"Received: a dict by id with inputs={inputs!r}. Pass the "
             "data in the order of the items."
         )
     require_ordered(y_pred)

@@ -15,22 +15,19 @@ import numpy as np
 
 from tfrankmetrics.columns.read_column import (
     LABEL_RULE,
-    are_missing,
     as_column,
     as_numbers,
     as_objects,
     column,
     exact_scores,
-    factorize,
     from_pytorch,
     has_large_int,
     is_frame,
-    is_missing,
     negated,
     require_labels,
     without_decimals,
 )
-from tfrankmetrics.columns.slices import values_at
+from tfrankmetrics.columns.read_ids import are_missing, factorize, is_missing, values_at
 from tfrankmetrics.evaluation.files import QRELS, RUN, in_float32, read_file
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.rules import shortened
@@ -81,7 +78,10 @@ class Join(NamedTuple):
         return values_at(self.judged.queries, self.first_rows)
 
     def rows(self, *, by_descending_item: bool) -> dict[str, np.ndarray]:
-        """The predicted items in their order, then the missed ones.
+        """The predicted items in their order, then the missed ones, as columns.
+
+        "query" is the code of the query of each row, "pair" the number of its pair
+        among the judged and then the predicted ones, beside "labels" and "scores".
 
         A label below 0 means that the item was not judged. A query with such labels
         only gets one more item, of label 0 and not retrieved. Therefore it is counted
@@ -153,6 +153,7 @@ def join_tables(
     labels = labels.astype(np.int64) if labels.dtype.kind == "u" else labels
     judged = judged._replace(numbers=labels)
 
+    # Of a dict, the scores of each query are converted before NumPy joins them.
     convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
     predicted = _read_pairs("run", run, {**ids, "score": names.score}, convert)
     scores = convert(as_numbers("scores", predicted.numbers))
@@ -329,7 +330,7 @@ def match_pairs(judged: PairTable, predicted: PairTable) -> Join:
         where = f", the second time in row {row}"
         hint = " If the rows are of several models, name their column: model='...'."
         hint = hint if table.name == "run" else ""
-        raise ValueError(pair_twice(table.name, query, item, where) + hint)
+        raise ValueError(error_of_pair_twice(table.name, query, item, where) + hint)
     match = np.full(len(keys) - num_first, -1)
     match[second[is_equal] - num_first] = first[is_equal]
     _, first_rows = np.unique(queries[:num_first], return_index=True)
@@ -337,7 +338,7 @@ def match_pairs(judged: PairTable, predicted: PairTable) -> Join:
     return Join(judged, predicted, *codes, match, first_rows)
 
 
-def pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:
+def error_of_pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:
     """The error for a pair that occurs twice in a table."""
     return (
         f"A pair of a query and an item must be in `{table}` only once. Received: the "

@@ -11,14 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.read_column import (
-    WEIGHT_RULE,
-    as_numbers,
-    column,
-    factorize,
-    is_frame,
-    refuse_missing,
-)
+from tfrankmetrics.columns.read_column import WEIGHT_RULE, as_numbers, column, is_frame
+from tfrankmetrics.columns.read_ids import factorize, refuse_missing
 from tfrankmetrics.columns.slices import Column, columns_of_slices, values_by_id
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.rules import shortened

@@ -38,10 +38,10 @@ from tfrankmetrics.explanation.explanation import Explanation
 from tfrankmetrics.inputs.alignment import aligned, aligned_lists
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.dense import as_scores
-from tfrankmetrics.inputs.ids import IdNumbers, as_integer_ids
+from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.mistakes import LabelRules
+from tfrankmetrics.inputs.model_inputs import rows_of, size_of
 from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_unequal
-from tfrankmetrics.inputs.structures import rows_of, size_of
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options
 from tfrankmetrics.ranking.items import lowest_score
@@ -118,7 +118,7 @@ def explain(
     request = asked[0].request
     given = {"y_true": y_true, "y_pred": y_pred}
     given |= {"sample_weight": sample_weight, "mask": mask}
-    batch = Batch(**aligned_lists(request.data.inputs, given))
+    batch = Batch(**aligned_lists(request.input_format.inputs, given))
     numbers = IdNumbers()
     if inputs == "ids":
         y_true, y_pred = as_integer_ids(batch.y_true, batch.y_pred, numbers)

@@ -21,7 +21,8 @@ from tfrankmetrics.explanation.working import (
     Working,
     work_out,
 )
-from tfrankmetrics.results.text_tables import Cell, ShownAsTable, Table, require
+from tfrankmetrics.installation import require
+from tfrankmetrics.results.text_tables import Cell, ShownAsTable, Table
 
 NOT_RETRIEVED = "-"  # in the place of a rank
 UNJUDGED = "unjudged"  # in the place of a label
@@ -71,11 +72,15 @@ class Explanation(ShownAsTable):
         return pandas.DataFrame(self.columns)
 
     def _table(self) -> Table:
-        texts = {}
-        for name, column in self.columns.items():
-            of_items = name.replace(LABEL, ITEM).replace(SCORE, ITEM)
-            items = self.columns.get(of_items, self.columns[ITEM])
-            texts[name] = _cell_texts(name, column, items.tolist())
+        texts = {n: _cell_texts(n, column) for n, column in self.columns.items()}
+        for name in texts:
+            for kind in (SCORE, LABEL):
+                if name.startswith(kind):  # empty in a row without an item
+                    of_metric = ITEM + name.removeprefix(kind)
+                    items = self.columns.get(of_metric, self.columns[ITEM])
+                    are_here = (items != "").tolist()
+                    pairs = zip(texts[name], are_here, strict=True)
+                    texts[name] = [text if is_here else "" for text, is_here in pairs]
         rows = [[*map(Cell, row)] for row in zip(*texts.values(), strict=True)]
         num_labels = sum(name.startswith((RANK, TIED, ITEM)) for name in texts)
         return Table([*texts], rows, num_labels, "\n".join(self._notes()))
@@ -154,21 +159,15 @@ def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     return np.array_equal(one, other, equal_nan=True)
 
 
-def _cell_texts(name: str, column: np.ndarray, items: list) -> list[str]:
-    """The values of a column as the table shows them; `items` are in its rows."""
+def _cell_texts(name: str, column: np.ndarray) -> list[str]:
+    """The values of a column as the table shows them."""
     if column.dtype == object:
         return [*map(str, column)]
     if name.startswith(SCORE):  # in full, since a tie depends on the last digit
-        texts = [str(score).removesuffix(".0") for score in _shortest(column)]
-    else:
-        form = ".6g" if name.startswith((RANK, LABEL)) else ".4f"
-        missing = {RANK: NOT_RETRIEVED, LABEL: UNJUDGED}.get(name.partition(" (")[0])
-        texts = [
-            missing or "" if each != each else format(each, form) for each in column
-        ]
-    if not name.startswith((SCORE, LABEL)):
-        return texts
-    return ["" if item == "" else text for text, item in zip(texts, items, strict=True)]
+        return [str(score).removesuffix(".0") for score in _shortest(column)]
+    form = ".6g" if name.startswith((RANK, LABEL)) else ".4f"
+    missing = {RANK: NOT_RETRIEVED, LABEL: UNJUDGED}.get(name.partition(" (")[0], "")
+    return [missing if each != each else format(each, form) for each in column]
 
 
 def _shortest(scores: np.ndarray) -> np.ndarray:

@@ -43,8 +43,9 @@ class Working:
         start: The part that no rank contributes, such as that of the items not
             retrieved in ARP.
         is_empty: Whether the list has no relevant items, so that `empty` decides.
-        rows: For each row its rank, from 1, or -1 minus the key of an item without a
-            rank. First there is a row for each rank, and then one for each item.
+        rows: For each row its rank, from 1; for an item without a rank, -1 minus its
+            key, by which the rows of two metrics are matched. First there is a row for
+            each rank, and then one for each item.
         is_shown: The rows to show: those that the formula reads, and those with a gain.
         columns: The columns by name.
     """
@@ -157,7 +158,7 @@ def work_out(metric: AskedMetric, one: OneList) -> Working:
         is_missed = np.asarray(ranked.judged.valid & ~ranked.judged.retrieved)[0]
         is_shown = np.append(is_read | has_gain[order], is_missed & has_gain)
         columns = _columns_by_item(one, ranked, measure, gains[0], order)
-        if not measure.tie_breaking.is_exact or not any(columns[TIED][is_shown]):
+        if not measure.tie_breaking.policy.is_exact or not any(columns[TIED][is_shown]):
             del columns[TIED]
         start, by_rank = _columns_by_rank(ranked, measure, depth, TIED in columns)
         is_empty = not np.asarray(measure.total(ranked)).any()

@@ -149,7 +149,7 @@ class CatalogueLists(Lists):
         relevance = xp.where(valid, self.relevance, 0)
         judged = Items(relevance, valid, valid & is_retrieved(relevant_scores), None)
         num_retrieved, num_nan = _numbers_of_retrieved_and_nan(scores)
-        if tie_breaking.is_exact and relevant.shape[1] == 1:
+        if tie_breaking.policy.is_exact and relevant.shape[1] == 1:
             counts = _rank_counts(scores, relevant_scores, num_retrieved, num_nan)
             ranked, ties = rank_by_counts(counts, judged, depth, tie_breaking)
         else:

@@ -195,7 +195,7 @@ def require_shape(array: Array, known: Any, shape: Any, error: str) -> Array:
     """Checks the shape of an array: known sizes now, others when the graph runs."""
     if not xp.has_shape(array, known):
         raise ValueError(error)
-    if not xp.is_tensor(array):
+    if not xp.is_of_tensorflow(array):
         return array
     return _tensors().with_shape(array, known, shape, error)
 

@@ -24,7 +24,7 @@ ACCELERATORS = {"cuda", "xpu"}  # devices of PyTorch that have float64
 
 def has_tensor(*arguments: Any) -> bool:
     """Whether TensorFlow has an argument, or a value of an argument that is a dict."""
-    return any(map(xp.is_tensor, _each_value(arguments)))
+    return any(map(xp.is_of_tensorflow, _each_value(arguments)))
 
 
 def library_for(*arguments: Any) -> Library:

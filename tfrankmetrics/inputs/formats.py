@@ -29,7 +29,8 @@ from typing import Any
 from tfrankmetrics.arrays import Library
 from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.devices import library_for, on_one_device
-from tfrankmetrics.inputs.ids import as_integer_ids, read_ids
+from tfrankmetrics.inputs.ids import read_ids
+from tfrankmetrics.inputs.ids_as_integers import as_integer_ids
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.options import Duplicates, Inputs

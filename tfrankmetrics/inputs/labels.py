@@ -63,7 +63,7 @@ class LabelLists(Lists):
     num_weighted: Array | None = None
 
     @property
-    def has_subtopics(self) -> bool:  # type: ignore[override]
+    def has_subtopics(self) -> bool:
         """Whether items have a label for each subtopic."""
         return self.labels.ndim == 3
 

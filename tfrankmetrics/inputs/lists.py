@@ -8,15 +8,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.inputs.mistakes import Facts, LabelRules
-from tfrankmetrics.inputs.relevant_ids import require_finite_relevance
 from tfrankmetrics.inputs.weights import require_valid_weights
-from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
-from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.ranking.ties import TieBreaking
@@ -35,7 +32,10 @@ class Lists:
 
     query_weights: Array | None = None  # [B] float64
 
-    has_subtopics: ClassVar[bool] = False  # whether labels are [B, N, T]
+    @property
+    def has_subtopics(self) -> bool:
+        """Whether items have a label for each subtopic, `[B, N, T]`."""
+        return False
 
     @property
     def arrays(self) -> dict[str, Array]:
@@ -118,53 +118,4 @@ class Lists:
             "Metrics of which items are recommended require item ids. Received: labels "
             "without any. Pass y_true={'labels': ..., 'item_ids': ...}, `item_ids` of "
             "a table, or inputs='ids' or 'catalogue'."
-        )
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class CountedLists(Lists):
-    """The relevant items of each query and the counts of their ranks, checked."""
-
-    relevance: Array  # [B, M] float64, 0 for padding
-    valid: Array  # [B, M] bool, False for padding
-    retrieved: Array  # [B, M] bool
-    above: Array  # [B, M] int64, see `RankCounts`
-    tied: Array  # [B, M] int64
-    tied_before: Array  # [B, M] int64
-    num_retrieved: Array  # [B] int64, of all candidates
-    list_sizes: Array  # [B] int64, see `num_judged`
-    some_ranks: Array  # [B, D] float64, see `RankedLists`
-    num_candidates: int
-
-    def has_valid_values(self) -> Array:
-        """Whether all grades of a query are valid, `[B]`."""
-        return xp.isfinite(xp.sum(self.relevance, axis=1))
-
-    def require_valid_values(self) -> None:
-        """Raises ValueError for invalid grades and weights."""
-        require_finite_relevance(self.relevance)
-        super().require_valid_values()
-
-    def rank(
-        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
-    ) -> RankedLists:
-        """The relevant items by rank, down to the deepest cutoff."""
-        if deepest is None:
-            some_ranks = self.some_ranks
-            depth = xp.shape(some_ranks, out_type=xp.int64)[1]
-        else:
-            some_ranks, depth = None, min(deepest + 1, self.num_candidates)
-        judged = Items(self.relevance, self.valid, self.retrieved, None)
-        counts = RankCounts(self.above, self.tied, self.tied_before)
-        ranked, ties = rank_by_counts(counts, judged, depth, tie_breaking, some_ranks)
-        num_retrieved = xp.astype(self.num_retrieved, xp.float64)
-        return RankedLists(
-            ranked=ranked,
-            judged=judged,
-            ties=ties,
-            query_weights=self.query_weights,
-            deepest=deepest,
-            num_retrieved=num_retrieved,
-            num_judged=num_judged(judged, xp.astype(self.list_sizes, xp.float64)),
-            some_ranks=some_ranks,
         )

@@ -1,4 +1,4 @@
-"""Lists of very unequal length, which are read in parts of similar length.
+"""The parts in which queries are read and computed: of similar length, and few enough.
 
 All lists that are read together are padded to the longest one. One long list among many
 short ones would take the memory of as many long ones.
@@ -17,6 +17,12 @@ from tfrankmetrics.columns.read_column import as_list
 # Of the elements with padding: up to this number, or up to a few times the number
 # without padding, one part is as fast.
 FEW_ELEMENTS, FEW_TIMES = 2**22, 4
+
+# How many items, or pairs of ids, TensorFlow computes at a time: enough to keep the
+# cores busy, few enough to take little memory.
+ELEMENTS_AT_A_TIME = 2**20
+# The number for NumPy, whose arrays then fit into the cache.
+ELEMENTS_IN_CACHE = 2**16
 
 
 class Batch(NamedTuple):
@@ -70,7 +76,7 @@ def _rows_of_queries(data: Any, queries: np.ndarray) -> Any:
     """The rows of some queries; a number for all queries stays as it is."""
     if isinstance(data, Mapping):
         return {name: _rows_of_queries(each, queries) for name, each in data.items()}
-    if hasattr(data, "row_lengths") or xp.is_tensor(data):
+    if hasattr(data, "row_lengths") or xp.is_of_tensorflow(data):
         return data if data.shape.rank == 0 else xp.take(data, queries)
     data = _as_list_of_rows(data)
     if isinstance(data, (list, tuple)):
@@ -91,3 +97,21 @@ def _is_row(data: Any) -> bool:
     is_array = hasattr(data, "dtype") and np.ndim(data) > 0
     is_list = isinstance(data, (Sequence, set, frozenset))
     return is_array or (is_list and not isinstance(data, (str, bytes)))
+
+
+def parts_of(order: np.ndarray, lengths: np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """Queries in this order, with at most `most` elements at a time, if they fit.
+
+    All of a part are padded to the longest of them. Without any query there is one
+    empty part.
+    """
+    start = 0
+    while start < max(1, len(order)):
+        # At most this many fit, since all are padded to the first one at least.
+        first = max(1, lengths[order[start : start + 1]].sum())
+        part = order[start : start + max(1, most // first)]
+        longest = np.maximum.accumulate(lengths[part])
+        elements = longest * np.arange(1, len(part) + 1)
+        fit = max(1, int(np.searchsorted(elements, most, side="right")))
+        yield part[:fit]
+        start += fit

@@ -48,7 +48,7 @@ def query_or_item_weights(
     return None, given.with_shape_of(labels, "labels", error)
 
 
-def query_weights(sample_weight: Any, queries: Array) -> Array:
+def query_weights(sample_weight: Any, queries: Array) -> Any:
     """The weights of `queries`, `[B, ...]`, as float64 `[B]`; None if there are none.
 
     They are an array of the library of `queries`.

@@ -67,7 +67,10 @@ def lacks_keras(needed_by: str) -> str:
 
 
 def library_of_metrics() -> Library:
-    """The library that computes metric objects; of PyTorch's, NumPy on a CPU."""
+    """The library of the backend of Keras.
+
+    With PyTorch, NumPy computes updates on a CPU: see `other_variables.py`.
+    """
     return other_backend() or "tensorflow"
 
 

@@ -120,11 +120,11 @@ def _shapes(lists: LabelLists, is_flat: bool) -> Array:
     _, valid, _ = once_per_graph(_found_in_items, lists)
     # With a mask, a label below 0 is no padding, and no facts are asked of it.
     items = xp.size(valid) if lists.judged is None else 0
-    lists_ = xp.shape(valid)[0]
+    num_lists = xp.shape(valid)[0]
     flat = xp.zeros([], xp.float64, like=valid)
     if is_flat:
         flat = flat_lists(lists.labels[0], lists.valid[0])
-    numbers = [items, lists_, lists_ if valid.shape[1] != 1 else 0]
+    numbers = [items, num_lists, num_lists if valid.shape[1] != 1 else 0]
     return xp.stack([*(xp.astype(n, xp.float64, like=flat) for n in numbers), flat])
 
 

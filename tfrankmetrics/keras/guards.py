@@ -58,7 +58,7 @@ def with_integer_ids(metric: StatefulMetric, y_true: Any) -> Any:
     which it only takes dtypes and shapes.
     """
     reads_labels = metric.input_format.inputs == "labels"
-    if reads_labels or executing_eagerly() or not xp.is_tensor(y_true):
+    if reads_labels or executing_eagerly() or not xp.is_of_tensorflow(y_true):
         return y_true
     if not xp.is_floating(y_true) or "_symbolic_build" not in _calling_model()[1]:
         return y_true

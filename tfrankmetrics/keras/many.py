@@ -87,7 +87,7 @@ class RankingMetrics(Twinned):
         require_data_in_order(request.measures)
         super().__init__(
             request.measures,
-            request.data,
+            request.input_format,
             name,
             dtype,
             num_queries=request.num_queries,

@@ -81,6 +81,7 @@ def is_tracing(*numbers: Array) -> bool:
     import jax.core
     import jax.numpy
 
+    # Inside a traced function, a sum of constants is a tracer, too.
     arrays = jax.numpy.add(0, 0), *numbers
     return any(isinstance(each, jax.core.Tracer) for each in arrays)
 
@@ -95,6 +96,7 @@ def number_of_queries(variable: Any, library: Library) -> Array:
     """The number that a variable holds, which ties="random" cuts to an integer."""
     if IS_JAX and _is_in_32_bits():  # a sum in float32 would round it
         return xp.sum(xp.astype(xp.round(variable.value), xp.int32), axis=-1)
+    # A restored number may be a little below an integer.
     return numbers_of(variable, library) + 0.5
 
 

@@ -151,12 +151,13 @@ class StatefulMetric(KerasMetric):
             y_true, y_pred, sample_weight = step.arguments
         with variables.computing_in(library, self._sums), sharing_in(step):
             y_true = with_integer_ids(self, y_true)
-            read_and_add = functools.partial(self._read_and_add, library)
-            variables.update(self, read_and_add, y_true, y_pred, sample_weight)
+            add = functools.partial(self._add, library)
+            variables.update(self, add, y_true, y_pred, sample_weight)
 
-    def _read_and_add(
+    def _add(
         self, library: Library, y_true: Any, y_pred: Any, sample_weight: Any
     ) -> None:
+        """Reads a batch, and adds its sums and its facts to the state."""
         lists: Any = once_per_graph(
             type(self._input_format).read,
             self._input_format,
@@ -166,19 +167,16 @@ class StatefulMetric(KerasMetric):
             None,
             library,
         )
-        self._add(lists, library, is_flat=getattr(y_true, "ndim", None) == 1)
-
-    def _add(self, lists: Any, library: Library, is_flat: bool) -> None:
         require_data_in_order(self._measures)
         # Values are unknown in a graph, and to read them from an accelerator would take
         # time. Then the result is NaN instead of an error, which is less informative.
         is_tracing = variables.is_tracing(*lists.arrays.values())
         reads_values = not (is_tracing or library == "torch")
-        first_query, some = 0, lists
+        first_query, checked = 0, lists
         if reads_values:
             lists.require_positions()
             require_known_items(self._measures, lists)
-            some = lists.on_host(QUERIES)
+            checked = lists.on_host(QUERIES)
             if "scores" in lists.arrays:
                 warn_if_rankings(lists.scores)
         if self._queries_seen is not None:
@@ -191,7 +189,8 @@ class StatefulMetric(KerasMetric):
         else:
             sums = call_compiled(self._update, self._measures, lists, first_query)
         if self._evidence.num_rows:
-            evidence = self._evidence.of(some, is_flat)
+            is_flat = getattr(y_true, "ndim", None) == 1
+            evidence = self._evidence.of(checked, is_flat)
             sums = xp.concat([sums, evidence], axis=0)
         variables.add(self._sums, sums)
 

@@ -14,7 +14,7 @@ from typing import Any
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.devices import on_one_device
-from tfrankmetrics.inputs.structures import flattened, map_arrays
+from tfrankmetrics.inputs.model_inputs import flattened, map_arrays
 
 
 class Step:

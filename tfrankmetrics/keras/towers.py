@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfrankmetrics.columns.read_column import from_pytorch
-from tfrankmetrics.inputs.structures import (
+from tfrankmetrics.inputs.model_inputs import (
     flattened,
     library_of_inputs,
     map_arrays,

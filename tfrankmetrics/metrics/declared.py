@@ -121,9 +121,10 @@ def metric(
         lower_is_better: Whether a lower value is better, as for an average rank.
         range: The lowest and the highest possible value; `math.inf` if there is no
             highest one. Only metrics whose best value is 1 accept empty="one".
-        without_results: The value of a query for which nothing was retrieved, which
-            `evaluate_run` uses for missing queries: a number, or "worst" (the worst end
-            of the range; the default). None if it is undefined, as for an average rank.
+        without_results: The value that the formula returns for a query for which
+            nothing was retrieved: a number, or "worst" (the worst end of the range; the
+            default). None if it is undefined, as for an average rank; `evaluate_run`
+            then refuses queries without predictions. `check_metric` compares it.
         unjudged: How `evaluate_rows` and `evaluate_run` treat unjudged items: "drop"
             excludes them, as BPref requires; "keep" keeps them in the lists, as
             `judged` requires. By default the argument `unjudged` of the function
@@ -151,7 +152,7 @@ def metric(
         ValueError: A name is already taken or malformed, or a default does not fit its
             type.
     """
-    given = {**locals()}
+    given = {**locals()}  # the arguments
     _require_arguments(name, given)
     worst, best = reversed(range) if lower_is_better else range
     given["by_rank"] = by_rank or {}
@@ -248,7 +249,7 @@ def _require_gain(name: str, gain: Any, value: Any, *, reads_items: bool) -> Non
 
 
 def _are(kind: type) -> Callable[[Any], bool]:
-    """Whether a value is a tuple of objects of this class."""
+    """The test of a rule: whether a value is a tuple or a list of such objects."""
     return lambda value: (
         isinstance(value, tuple | list)
         and all(isinstance(each, kind) for each in value)

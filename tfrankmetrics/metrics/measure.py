@@ -227,15 +227,16 @@ class Measure:
             or xp.dtype_of(values) == xp.dtype_of(lists.k)  # on a TPU, float32
         )
         if not is_float64 or not xp.has_shape(values, shape):
-            form = "[B, C], one for each cutoff," if has_cutoff else "[B]"
+            form, hint = "[B]", ""
+            if has_cutoff:
+                form = "[B, C], one for each cutoff,"
+                hint = " `lists.sum_to_cutoffs` sums over ranks."
             received = repr(values)
             if hasattr(values, "dtype"):
                 received = f"{xp.dtype_of(values).name} values of shape {values.shape}"
             raise TypeError(
                 f"The formula of `{self.declaration.name}` must return float64 values "
-                f"{form} in this case {shape}. Received: {received}."
-                + " `lists.sum_to_cutoffs` sums over ranks."
-                * has_cutoff
+                f"{form} in this case {shape}. Received: {received}.{hint}"
             )
         return values if has_cutoff else values[:, xp.newaxis]
 

@@ -61,7 +61,7 @@ def rank_by_counts(
     is_here = xp.equal(at_ranks(ranks), ranks_above)
     labels = xp.where(is_here, at_ranks(labels), 0)
     ranked = Items(labels, is_here, is_here, None)
-    if not tie_breaking.is_exact:
+    if not tie_breaking.policy.is_exact:
         return ranked, None
     return ranked, _ties(counts, judged, positions, ranks_above, some_ranks is not None)
 

@@ -57,7 +57,7 @@ def rank_by_score(
     before = _order_of_ties(scores, tie_breaking, first_query, gain_of)
 
     def sort(keys):
-        if not tie_breaking.is_exact:
+        if not tie_breaking.policy.is_exact:
             return keys, *_top_items_in_one_order(keys, depth, before)
         return keys, *_top_items(keys, depth)
 
@@ -74,7 +74,7 @@ def rank_by_score(
             name="again_if_nan",
         )
 
-    if not tie_breaking.is_exact or scores.shape[1] == 0:
+    if not tie_breaking.policy.is_exact or scores.shape[1] == 0:
         return items_at(again_if_nan()[1]), None
     _, order, sorted_keys = found
     ranked, size = items_at(order), xp.known_size(scores)
@@ -121,7 +121,7 @@ def _order_of_ties(
 
 
 def _may_have_nan(scores: Array) -> Array | None:
-    """False if no score is NaN; None for integers, and if NaN is always replaced.
+    """Whether a score may be NaN; None if no second sort is needed.
 
     PyTorch replaces it, since `xp.cond` would always sort a second time.
     """

@@ -289,12 +289,12 @@ class RankedLists:
     @cached
     def depends_on_order(self, gain: ItemGain) -> Array:
         """1 where a rank's group of ties has unequal gains, or weights, `[B, D]`."""
-        gains, untied = self.at_ranks(gain), xp.zeros_like(self.at_ranks(gain))
+        gains = self.at_ranks(gain)
         return self.if_tied(
             lambda groups: ties.depends_on_order(
                 self, groups, gains, gain(self.judged)
             ),
-            untied,
+            xp.zeros_like(gains),
         )
 
     @cached

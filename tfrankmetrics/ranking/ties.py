@@ -75,10 +75,8 @@ class TiePolicy(NamedTuple):
     """What a choice of the option `ties` means, and what it needs to know."""
 
     is_exact: bool = False  # the mean over all permutations, rather than one order
-    # Whether tied items are ordered by their positions in the list, or by a hash of
-    # these and of the number of the query.
-    by_position: bool = False
-    is_random: bool = False
+    by_position: bool = False  # tied items keep the order of the list
+    is_random: bool = False  # by a hash of the position, the query's number and a seed
     # Whether they are ordered by gain, the highest (True) or the lowest first; or None.
     highest_first: bool | None = None
 
@@ -99,11 +97,6 @@ class TieBreaking(NamedTuple):
     policy: TiePolicy
     seed: int | None = None
     gain: ItemGain | None = None  # by which the policy may sort tied items
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether values are means over all permutations, rather than of one order."""
-        return self.policy.is_exact
 
 
 STABLE = TieBreaking(TIE_POLICIES["stable"])

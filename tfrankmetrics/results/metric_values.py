@@ -11,17 +11,15 @@ from tfrankmetrics.arguments import DataFrame
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.exposures import Total
 from tfrankmetrics.compute.values import means_of
+from tfrankmetrics.installation import require
 from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.results.axes import axes_for, chosen_metrics, without_tex
 from tfrankmetrics.results.text_tables import (
     MOST_ROWS,
     Cell,
     ShownAsTable,
     Table,
-    axes_for,
-    chosen_metrics,
-    require,
     whole,
-    without_tex,
 )
 from tfrankmetrics.rules import listed, shortened
 

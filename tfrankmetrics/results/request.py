@@ -56,7 +56,7 @@ class Request:
     """
 
     named: Mapping[str, Measure]
-    data: InputFormat
+    input_format: InputFormat
     by: Any = None
     per_query: bool = False
     num_queries: bool = False
@@ -84,13 +84,13 @@ class Request:
     def read(self, y_true: Any, y_pred: Any, weights: Any, mask: Any) -> Any:
         """The checked lists of arrays, with scores of which the highest ranks first."""
         refuse_negative_weights(weights)
-        lists: Any = self.data.read(y_true, y_pred, weights, mask)
+        lists: Any = self.input_format.read(y_true, y_pred, weights, mask)
         if not self.lower_is_better:
             return lists
         if "scores" not in lists.arrays:
             raise ValueError(
                 "lower_is_better=True requires scores. Received: "
-                f"inputs={self.data.inputs!r}, with ranked items. Omit it."
+                f"inputs={self.input_format.inputs!r}, with ranked items. Omit it."
             )
         return lists.with_arrays({"scores": -lists.scores})
 
@@ -163,7 +163,8 @@ class Request:
             return Values(means | number)
         columns = {} if ids is None else {"query": ids}
         columns |= slices.columns() if slices else {}
-        of_queries, is_empty = np.where(weights != 0, values, np.nan), weights < 0
+        of_queries = np.where(weights != 0, values, np.nan)
+        is_empty = weights < 0  # by `Measure.marks_empty`
         declarations = {name: each.declaration for name, each in self.named.items()}
         return QueryValues(
             {**columns, **dict(zip(self.named, of_queries, strict=True))},
@@ -192,11 +193,11 @@ def read_request(
 
     `evaluate` describes the arguments.
     """
-    data = input_format(inputs, duplicates)
+    form = input_format(inputs, duplicates)
     check_option("metrics", "per_query", per_query, bool)
     check_option("metrics", "num_queries", num_queries, bool)
     check_option("metrics", "lower_is_better", lower_is_better, bool)
-    named = named_measures(metrics, options, data, separator)
+    named = named_measures(metrics, options, form, separator)
     check_before_use(each.declaration for each in named.values())
     if per_query:
         require_values_by_query(named)
@@ -204,4 +205,4 @@ def read_request(
             name: dataclasses.replace(each, marks_empty=True)
             for name, each in named.items()
         }
-    return Request(named, data, by, per_query, num_queries, lower_is_better)
+    return Request(named, form, by, per_query, num_queries, lower_is_better)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import html
-import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
-
-from tfrankmetrics.installation import install_hint
-from tfrankmetrics.rules import listed
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -25,7 +21,6 @@ MARKDOWN = {"\\": "\\\\", "|": "\\|", "`": "\\`", "](": "]\\("}
 TAG = r"<(?=[A-Za-z/!?])"
 # A line of a table must stay one line.
 BREAKS = r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+"
-
 
 MOST_ROWS = 60  # of a table that is shown in whole
 ROWS_SHOWN = 10  # of a longer one, at each end
@@ -70,7 +65,7 @@ class Table(NamedTuple):
         def text(cell: Cell) -> str:
             content = escaped(cell.text)
             content = best.format(content) if cell.is_best else content
-            return content + marked.format(html.escape(cell.marks)) * bool(cell.marks)
+            return content + marked.format(cell.marks) * bool(cell.marks)
 
         return [
             [escaped(name) for name in self.header],
@@ -139,11 +134,6 @@ def one_line(text: str) -> str:
     return re.sub(BREAKS, " ", text)
 
 
-def without_tex(text: str) -> str:
-    """The text for Matplotlib, which would treat text between two $ as TeX."""
-    return one_line(text).replace("$", r"\$")
-
-
 def in_markdown(text: str) -> str:
     """The text as Markdown, without HTML."""
     return re.sub(TAG, "&lt;", _escaped(text, MARKDOWN))
@@ -165,15 +155,6 @@ def whole(keys: Iterable[Sequence[Any]]) -> str:
     return "all" if "all" not in taken else "(all)"
 
 
-def chosen_metrics(metrics: Sequence[str], known: Sequence[str]) -> Sequence[str]:
-    """The metrics to plot: all known ones if none is passed."""
-    if unknown := [each for each in metrics if each not in known]:
-        raise ValueError(
-            f"A metric must be one of {listed(known)}. Received: {listed(unknown)}."
-        )
-    return metrics or known
-
-
 class ShownAsTable:
     """A result that prints as a table, and as HTML in a notebook."""
 
@@ -193,33 +174,3 @@ class ShownAsTable:
     def to_latex(self) -> str:
         """The table as a LaTeX tabular."""
         return self._table().to_latex()
-
-
-def axes_for(metrics: Sequence[str], rows: Sequence[str], height: float = 0.3) -> Any:
-    """Axes of Matplotlib, one for each metric, which share the names of the rows.
-
-    A row is `height` inches high.
-    """
-    pyplot = require("matplotlib.pyplot", "`plot`")
-    longest = max(map(len, rows), default=0)
-    size = (1 + 0.07 * longest + 2.5 * len(metrics), 1.2 + height * len(rows))
-    _, axes = pyplot.subplots(
-        1, len(metrics), figsize=size, sharey=True, squeeze=False, layout="constrained"
-    )
-    for axis, metric in zip(axes[0], metrics, strict=True):
-        axis.set_xlabel(without_tex(metric))
-        axis.locator_params(axis="x", nbins=4)
-    axes[0, 0].set_yticks(range(len(rows)), [*map(without_tex, rows)])
-    axes[0, 0].set_ylim(len(rows) - 0.5, -0.5)
-    return axes[0]
-
-
-def require(module: str, purpose: str) -> Any:
-    """Imports a library of the extra `compare`, or raises ImportError that names it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"{purpose} requires {module.partition('.')[0]}. Received: {error}. "
-            f"{install_hint('compare')}"
-        ) from error

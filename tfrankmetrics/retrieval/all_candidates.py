@@ -20,7 +20,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.inputs.mistakes import Facts
-from tfrankmetrics.inputs.structures import rows_of
+from tfrankmetrics.inputs.model_inputs import rows_of
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.ranking.ties import random_numbers
@@ -28,7 +28,7 @@ from tfrankmetrics.retrieval.candidates import Candidates, Chunk, Pairs, Relevan
 from tfrankmetrics.retrieval.highest import NOTHING, Depth, Highest, HighestCandidates
 from tfrankmetrics.retrieval.scores import (
     MOST_COMPARED,
-    DotProducts,
+    Scorer,
     elements,
     near_limits,
     of_pairs,
@@ -39,7 +39,7 @@ def rank_all(
     queries: Any,
     candidates: Candidates,
     relevant: RelevantItems,
-    scorer: DotProducts,
+    scorer: Scorer,
     batch_size: int,
     *,
     orders: Iterable[Order] = (),
@@ -140,7 +140,7 @@ class Block:
         queries: Any,
         relevant: RelevantItems,
         candidates: Candidates,
-        scorer: DotProducts,
+        scorer: Scorer,
         query_rows: np.ndarray,
         ranks: Ranks,
         depth: Depth,

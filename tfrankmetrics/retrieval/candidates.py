@@ -11,8 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.inputs.datasets import (
+    batches_of,
+    comes_in_batches,
+    is_dataset,
+    refuse_unordered,
+    require_end,
+)
 from tfrankmetrics.inputs.dense import Dense
-from tfrankmetrics.inputs.ids import as_integer_ids
+from tfrankmetrics.inputs.ids_as_integers import as_integer_ids
+from tfrankmetrics.inputs.model_inputs import as_arrays, concatenated, rows_of, size_of
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -21,17 +29,6 @@ from tfrankmetrics.inputs.relevant_ids import (
     is_repeated,
     relevance_of,
     require_finite_relevance,
-)
-from tfrankmetrics.inputs.structures import (
-    as_arrays,
-    batches_of,
-    comes_in_batches,
-    concatenated,
-    is_dataset,
-    refuse_unordered,
-    require_end,
-    rows_of,
-    size_of,
 )
 from tfrankmetrics.inputs.whole_data import warn_of_labels
 from tfrankmetrics.keras.towers import outputs_of

@@ -15,9 +15,10 @@ from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums, with_num_items
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.inputs.alignment import aligned
+from tfrankmetrics.inputs.datasets import is_dataset
 from tfrankmetrics.inputs.devices import is_on_gpu
 from tfrankmetrics.inputs.mistakes import Facts, warn_of
-from tfrankmetrics.inputs.structures import is_dataset, size_of
+from tfrankmetrics.inputs.model_inputs import size_of
 from tfrankmetrics.inputs.weights import (
     query_weights,
     refuse_negative_weights,
@@ -176,7 +177,10 @@ class Retrieval:
     """Queries, candidates and relevant items, and how they are scored, checked."""
 
     def __init__(self, **given: Any) -> None:
-        """Raises ValueError for arguments that can be checked before towers run."""
+        """Checks arguments of `evaluate_retrieval`, and of its like, before towers run.
+
+        Without `relevant`, as in `retrieve`, call `read_relevant` before `candidates`.
+        """
         for name in ("score", "query_tower", "candidate_tower"):
             if given[name] is not None and not callable(given[name]):
                 raise ValueError(
@@ -247,8 +251,8 @@ class Retrieval:
         vectors, relevant = self.queries(), self.relevant
         relevant.require_queries(size_of("queries", vectors))
         query_weights, slices = self.weights_and_slices(request)
-        found = self.candidates()
-        request = _with_items(request, self.ids, found.number)
+        candidates = self.candidates()
+        request = _with_items(request, self.ids, candidates.number)
         of_items, of_lists = {}, {}
         for name, measure in request.named.items():
             chosen = of_items if measure.declaration.reads_items else of_lists
@@ -259,13 +263,13 @@ class Retrieval:
         )
         ranks, highest = rank_all(
             vectors,
-            found,
+            candidates,
             relevant,
             self.scores,
             self.batch_size,
             orders={order for m in of_lists.values() if (order := Order.of(m))},
             depth=_depth_of(of_items),
-            progress=_progress(found.number) if verbose else lambda number: None,
+            progress=_progress(candidates.number) if verbose else lambda number: None,
         )
         warn_of(facts + ranks.facts())
         values, weights = np.zeros((2, len(request.named), len(relevant.ids)))
@@ -273,7 +277,7 @@ class Retrieval:
         sums = ExposureSums(request.named, slices)
         if of_lists:
             values[~is_of_items], weights[~is_of_items] = values_of_ranks(
-                of_lists, relevant, ranks, query_weights, found.number
+                of_lists, relevant, ranks, query_weights, candidates.number
             )
         if len(highest.rows):
             columns = {"labels": np.zeros(len(highest.rows)), "items": highest.ids}

@@ -9,8 +9,8 @@ import numpy as np
 from tfrankmetrics.arguments import ArrayLike, Tower
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.inputs.mistakes import warn_of
+from tfrankmetrics.inputs.model_inputs import size_of
 from tfrankmetrics.inputs.relevant_ids import PADDING
-from tfrankmetrics.inputs.structures import size_of
 from tfrankmetrics.options import Cutoff
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.all_candidates import rank_all

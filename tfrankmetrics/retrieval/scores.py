@@ -36,7 +36,7 @@ from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.columns.read_column import FIRST_INEXACT
 from tfrankmetrics.inputs.dense import as_scores
 from tfrankmetrics.inputs.devices import on_its_device
-from tfrankmetrics.inputs.structures import (
+from tfrankmetrics.inputs.model_inputs import (
     flattened,
     library_of_inputs,
     map_arrays,
@@ -127,7 +127,7 @@ class DotProducts:
             )
 
 
-class ScoreFunction(DotProducts):
+class ScoreFunction:
     """Scores that a function of the user computes from some queries and candidates.
 
     It always receives as many rows, of which the last ones may be copies, because
@@ -212,6 +212,9 @@ class ScoreFunction(DotProducts):
                 "not be random, and must not read other rows, as a softmax over the "
                 "candidates does."
             )
+
+
+Scorer = DotProducts | ScoreFunction
 
 
 def of_pairs(

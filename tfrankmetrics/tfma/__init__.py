@@ -85,25 +85,23 @@ class RankMetrics(metric_types.Metric):
         num_queries: bool = False,
         **options: Unpack[Options],
     ) -> None:
-        saved = without_numpy(options)
-        config = as_json(metrics, saved, modules, inputs, duplicates)
-        self.key_names = [*measures_by_key(config)]
+        chosen_options = without_numpy(options)
+        saved = as_json(metrics, chosen_options, modules, inputs, duplicates)
+        self.key_names = [*measures_by_key(saved)]
         name = name or self.key_names[0]
         if name not in self.key_names:
             raise ValueError(
                 f"`name` must be the key of one of the metrics: {self.key_names}. "
                 f"Received: {name!r}."
             )
-        super().__init__(
-            _computations, config=config, name=name, num_queries=num_queries
-        )
+        super().__init__(_computations, saved=saved, name=name, num_queries=num_queries)
         self._arguments = {
             "metrics": metrics,
             "modules": modules,
             "inputs": inputs,
             "duplicates": duplicates,
             "num_queries": num_queries,
-            **saved,
+            **chosen_options,
         }
 
     def get_config(self) -> dict[str, Any]:
@@ -116,7 +114,7 @@ metric_types.register_metric(RankMetrics)
 
 
 def _computations(
-    config: str,
+    saved: str,
     num_queries: bool,
     name: str,
     eval_config: config_pb2.EvalConfig | None = None,
@@ -133,8 +131,8 @@ def _computations(
             "`binarize` and `aggregate` of a metrics spec do not apply to ranking "
             "metrics: a cutoff is part of the name, as in 'ndcg@10'."
         )
-    _refuse_query_key(input_format_of(config), query_key)
-    key_names = [*measures_by_key(config), *[NUM_QUERIES] * num_queries]
+    _refuse_query_key(input_format_of(saved), query_key)
+    key_names = [*measures_by_key(saved), *[NUM_QUERIES] * num_queries]
     # TFMA passes labels, predictions and weights, but features only on demand.
     features = metric_types.FeaturePreprocessor(feature_keys=[query_key])
     preprocessors = [features] if query_key else None
@@ -150,7 +148,7 @@ def _computations(
             for key_name in key_names
         ]
         source = model_name, output_name, example_weighted, query_key
-        combiner = TfmaCombiner(config, keys, eval_config, *source)
+        combiner = TfmaCombiner(saved, keys, eval_config, *source)
         return metric_types.MetricComputation(keys, preprocessors, combiner)
 
     return [
@@ -161,6 +159,7 @@ def _computations(
 
 
 def _refuse_query_key(data: InputFormat, query_key: str | None) -> None:
+    """Raises ValueError for a query key where each example is a whole query."""
     if query_key and data.inputs != "labels":
         raise ValueError(
             f"With {data}, each example contains a whole query, so that a `query_key` "
@@ -233,9 +232,9 @@ def eval_config(
     }
     _check_keys({**keys, "query_key": query_key})
     of_names = without_numpy(options)
-    config = as_json(metrics, of_names, (), inputs, duplicates)
-    _refuse_query_key(input_format_of(config), query_key)
-    measures = measures_by_key(config)
+    as_saved = as_json(metrics, of_names, (), inputs, duplicates)
+    _refuse_query_key(input_format_of(as_saved), query_key)
+    measures = measures_by_key(as_saved)
     minimum = _by_key("thresholds", thresholds, measures)
     min_change = _by_key("change_thresholds", change_thresholds, measures)
     of_data = {"modules": own_modules(measures), "inputs": inputs}
@@ -357,10 +356,10 @@ def _by_key(
     keys = {measure.name: key for key, measure in measures.items()}
     by_key = {}
     for name, value in thresholds.items():
-        spelled_out = name
+        canonical = name
         if name not in measures:
-            (spelled_out,) = measures_by_key(as_json([name], {}))
-        key = keys.get(spelled_out, spelled_out)
+            (canonical,) = measures_by_key(as_json([name], {}))
+        key = keys.get(canonical, canonical)
         if key not in measures:
             raise ValueError(
                 "A threshold must refer to one of the metrics, since TFMA blesses no "

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.compute.workers import require_support_of_beam
+from tfrankmetrics.compute.combiner import require_support_of_beam
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.metrics.measure import (
     Measure,
@@ -39,7 +39,15 @@ def as_json(
     if isinstance(modules, str):
         modules = [modules]
     try:
-        return json.dumps([metrics, dict(options), [*modules], inputs, duplicates])
+        return json.dumps(
+            {
+                "metrics": metrics,
+                "options": dict(options),
+                "modules": [*modules],
+                "inputs": inputs,
+                "duplicates": duplicates,
+            }
+        )
     except TypeError:
         raise ValueError(
             "TFMA stores metrics and their options as JSON; therefore, they must be "
@@ -48,19 +56,19 @@ def as_json(
         ) from None
 
 
-def input_format_of(config: str) -> InputFormat:
+def input_format_of(saved: str) -> InputFormat:
     """The input format, from the result of `as_json`."""
-    *_, inputs, duplicates = json.loads(config)
-    return input_format(inputs, duplicates)
+    given = json.loads(saved)
+    return input_format(given["inputs"], given["duplicates"])
 
 
-def measures_by_key(config: str) -> dict[str, Measure]:
+def measures_by_key(saved: str) -> dict[str, Measure]:
     """The measures by their keys in TFMA, from the result of `as_json`."""
-    metrics, options, modules, *_ = json.loads(config)
-    for module in modules:
+    given = json.loads(saved)
+    for module in given["modules"]:
         importlib.import_module(module)
-    data = input_format_of(config)
-    named = named_measures(metrics, options, data)
+    data = input_format_of(saved)
+    named = named_measures(given["metrics"], given["options"], data)
     check_before_use(each.declaration for each in named.values())
     require_values_by_query(named)
     if data.inputs == "labels":  # whose items have no ids in TFMA

@@ -1,6 +1,6 @@
 """The combiner that Beam calls to add up queries, which TFMA passes one at a time.
 
-`keys.py` reads its configuration. Several queries are padded to arrays with a row for
+`keys.py` reads the saved metrics. Several queries are padded to arrays with a row for
 each; `inputs/` checks what these contain.
 """
 
@@ -16,15 +16,15 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
-from tfrankmetrics.columns.read_column import Codes
+from tfrankmetrics.columns.read_ids import Codes
 from tfrankmetrics.compute.calls import call_compiled
-from tfrankmetrics.compute.values import values_and_weights
-from tfrankmetrics.compute.workers import (
+from tfrankmetrics.compute.combiner import (
     Accumulator,
     Combiner,
     Evaluated,
     means_of_sums,
 )
+from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.inputs.mistakes import (
     MANY,
     Asked,
@@ -64,7 +64,7 @@ class TfmaCombiner(Combiner, beam.CombineFn):
 
     def __init__(
         self,
-        config: str,
+        saved: str,
         keys: list[metric_types.MetricKey],
         eval_config: config_pb2.EvalConfig | None,
         model_name: str,
@@ -72,9 +72,9 @@ class TfmaCombiner(Combiner, beam.CombineFn):
         example_weighted: bool,
         query_key: str,
     ) -> None:
-        self._config = config
+        self._saved = saved
         self._keys = keys  # of the metrics, and perhaps of the number of queries
-        self._data = input_format_of(config)
+        self._data = input_format_of(saved)
         self._is_weighted = example_weighted
         self._query_key = query_key
         self._is_nested = bool(model_name or output_name)
@@ -88,7 +88,7 @@ class TfmaCombiner(Combiner, beam.CombineFn):
     @property
     def named(self) -> Mapping[str, Measure]:
         """The metrics by their keys in TFMA."""
-        return measures_by_key(self._config)
+        return measures_by_key(self._saved)
 
     def add_input(
         self, accumulator: Accumulator, element: metric_types.StandardMetricInputs

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tfrankmetrics as tfr
-from tfrankmetrics.compute.workers import added, means_of_sums, no_sums, sums_of
+from tfrankmetrics.compute.combiner import added, means_of_sums, no_sums, sums_of
 
 
 def random_values(queries=200):
