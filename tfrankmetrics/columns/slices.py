@@ -68,14 +68,14 @@ def columns_of_slices(by: Any, data: Any = None) -> dict[str, Any]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Column:
-    """A column with a value for each query."""
+class CodedColumn:
+    """A column with a value for each query: the distinct ones, and a code for each."""
 
     distinct: list[Any]
-    numbers: np.ndarray  # the number of each query's value, int [queries]
+    codes: np.ndarray  # the position of each query's value in `distinct`, [queries]
 
     @classmethod
-    def read(cls, argument: str, name: str, values: Any) -> Column:
+    def read(cls, argument: str, name: str, values: Any) -> CodedColumn:
         """A column, with its distinct values in the order of appearance."""
         what = f"The values of {shortened(name)} in `{argument}`"
         of_rows = None
@@ -87,40 +87,42 @@ class Column:
                     f"{what} must be hashable. Received: {error}."
                 ) from None
         array = exact_values(values, argument, name)
-        first, numbers = factorize(what, array)
+        first, codes = factorize(what, array)
         distinct = as_objects(array[first].tolist())
         distinct[are_missing(distinct)] = None
         first, merged = factorize(what, distinct)  # missing values of several kinds
-        numbers = merged[numbers]
-        numbers = numbers if of_rows is None else numbers[of_rows]
-        return cls(distinct[first].tolist(), numbers)
+        codes = merged[codes]
+        codes = codes if of_rows is None else codes[of_rows]
+        return cls(distinct[first].tolist(), codes)
 
-    def of(self, which: np.ndarray) -> Column:
+    def of(self, which: np.ndarray) -> CodedColumn:
         """The column of some queries."""
-        return Column(self.distinct, self.numbers[which])
+        return CodedColumn(self.distinct, self.codes[which])
 
     def values(self) -> np.ndarray:
         """The value of each query, as objects."""
-        return as_objects(self.distinct)[self.numbers]
+        return as_objects(self.distinct)[self.codes]
 
 
 def columns_by_query(
     columns: Mapping[str, Any], num_queries: int | None
-) -> dict[str, Column]:
+) -> dict[str, CodedColumn]:
     """Columns with a value for each query; their number may not be known yet."""
-    found = {name: Column.read("by", name, values) for name, values in columns.items()}
+    found = {
+        name: CodedColumn.read("by", name, values) for name, values in columns.items()
+    }
     for name, each in found.items():
-        num_queries = len(each.numbers) if num_queries is None else num_queries
-        if len(each.numbers) != num_queries:
+        num_queries = len(each.codes) if num_queries is None else num_queries
+        if len(each.codes) != num_queries:
             raise ValueError(
                 "`by` must have a value for each query. Received: "
-                f"{len(each.numbers)} values of {shortened(name)} for {num_queries} "
+                f"{len(each.codes)} values of {shortened(name)} for {num_queries} "
                 "queries."
             )
     return found
 
 
-def slices_of(columns: Mapping[str, Column]) -> Slices:
+def slices_of(columns: Mapping[str, CodedColumn]) -> Slices:
     """The slices of queries, from columns with a value for each query.
 
     With several columns, each combination of values that occurs is a slice.
@@ -129,7 +131,7 @@ def slices_of(columns: Mapping[str, Column]) -> Slices:
     crossed: Any = 0
     for each in columns.values():
         size = len(each.distinct)
-        pairs = crossed * size + each.numbers
+        pairs = crossed * size + each.codes
         first, crossed = factorize("Slices", pairs)
         keys = [
             (*keys[pair // size], each.distinct[pair % size])

@@ -13,7 +13,7 @@ import numpy as np
 from tfrankmetrics.arguments import ArrayLike, SlicesLike
 from tfrankmetrics.columns.read_column import is_frame
 from tfrankmetrics.columns.slices import (
-    Column,
+    CodedColumn,
     Slices,
     columns_by_query,
     columns_of_slices,
@@ -191,7 +191,7 @@ def _notes(values: Mapping, differences: Sequence[Difference]) -> list[str]:
     return notes
 
 
-def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Column]:
+def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, CodedColumn]:
     """The columns of slices, from `by` or from the first model's values."""
     if by is None:
         return {}

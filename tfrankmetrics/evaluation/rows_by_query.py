@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrankmetrics.columns.read_column import WEIGHT_RULE, as_numbers, column, is_frame
 from tfrankmetrics.columns.read_ids import factorize, refuse_missing
-from tfrankmetrics.columns.slices import Column, columns_of_slices, values_by_id
+from tfrankmetrics.columns.slices import CodedColumn, columns_of_slices, values_by_id
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.rules import shortened
 
@@ -44,7 +44,7 @@ class Queries(NamedTuple):
         of_rows[self.order] = numbers
         return of_rows
 
-    def column(self, argument: str, name: str, values: Any) -> Column:
+    def column(self, argument: str, name: str, values: Any) -> CodedColumn:
         """The value of each query, which must be the same in all of its rows.
 
         Args:
@@ -59,10 +59,10 @@ class Queries(NamedTuple):
                 f"values of {shortened(name)} for {num_rows} rows."
             )
         order = np.arange(num_rows) if self.order is None else self.order
-        of_rows = Column.read(argument, name, values)
+        of_rows = CodedColumn.read(argument, name, values)
         if num_rows == 0:
             return of_rows
-        in_order = of_rows.numbers.take(order)
+        in_order = of_rows.codes.take(order)
         differs = np.append(in_order[1:] != in_order[:-1], True)
         differs[self.starts - 1] = False  # between two queries, and at the end
         if differs.any():
@@ -165,7 +165,7 @@ class JudgedQueries(NamedTuple):
             )
         return weights
 
-    def slice_columns(self, by: Any) -> dict[str, Column]:
+    def slice_columns(self, by: Any) -> dict[str, CodedColumn]:
         """The columns that `by` contains or names."""
         if isinstance(by, (list, tuple)) and by:
             return {name: self._column("by", name, name) for name in by}
@@ -183,7 +183,7 @@ class JudgedQueries(NamedTuple):
         columns = {}
         for name, of_rows in given.items():
             slices: dict[Any, Any] = {}
-            values = Column.read("by", name, of_rows).values()
+            values = CodedColumn.read("by", name, of_rows).values()
             for query, value in zip(queries, values, strict=True):
                 if slices.setdefault(query, value) != value:
                     raise ValueError(
@@ -194,12 +194,12 @@ class JudgedQueries(NamedTuple):
             columns[name] = self._column("by", name, slices)
         return columns
 
-    def _column(self, argument: str, name: str, values: Any) -> Column:
+    def _column(self, argument: str, name: str, values: Any) -> CodedColumn:
         """A value for each query, from a dict or from a column of `qrels`."""
         if isinstance(values, Mapping):
             rule = f"`{argument}` must contain a {name} for each query of `qrels`."
             of_ids = values_by_id(rule, values, self.ids.tolist())
-            return Column.read(argument, name, of_ids)
+            return CodedColumn.read(argument, name, of_ids)
         if not isinstance(values, str) or not is_frame(self.qrels):
             raise ValueError(
                 f"`{argument}` must be a dict with a {name} for each query, or name a "
