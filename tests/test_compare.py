@@ -1131,6 +1131,12 @@ def test_movers_without_ids_have_numbers_and_their_own_column():
     found = tfr.compare(models).movers("x", "gain")
     assert found.queries == [1]
     assert found.columns == {"gain": [2.0], "b": [3.0], "gain of the query": [1.0]}
+    assert [*map(str.split, str(found).splitlines())][1] == [
+        "1",
+        "2.0000",
+        "3.0000",
+        "+1.0000",
+    ]
     for call, message in (
         (lambda c: c.movers("y", "b"), "`metric` must be one of those compared: 'x'"),
         (lambda c: c.movers("x", "c"), "`baseline` must be one of"),
