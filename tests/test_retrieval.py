@@ -154,11 +154,10 @@ def test_the_values_of_random_catalogs_are_those_of_all_scores(kind, seed):
     check_random_catalog(seed, kind)
 
 
-@pytest.mark.slow("checks 1,000 catalogs")
+@pytest.mark.slow("checks 300 catalogs")
 @pytest.mark.filterwarnings("ignore:Scores must be numbers")
-@pytest.mark.parametrize("start", [100, 600])
-def test_many_random_catalogs(start):
-    for seed in range(start, start + 500):
+def test_many_random_catalogs():
+    for seed in range(100, 400):
         check_random_catalog(seed, "numpy")
 
 
