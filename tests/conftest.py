@@ -30,6 +30,7 @@ OF_ONE_BACKEND = {
         "test_command.py",
         "test_compare.py",
         "test_decisions.py",
+        "test_properties.py",
         "test_runs.py",
         "test_slices.py",
         "test_tables.py",

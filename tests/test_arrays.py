@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from cases import LABEL_METRICS, SUBTOPIC_METRICS, labels_for, random_lists
-from helpers import metrics_with_formula_options, metrics_with_ties, run_eagerly
+from cases import (
+    LABEL_METRICS,
+    SUBTOPIC_METRICS,
+    cases_of_metrics,
+    labels_for,
+    random_lists,
+)
+from helpers import metrics_with_ties, run_eagerly
 
 import tfrankmetrics as tfr
 
@@ -34,7 +40,7 @@ KINDS += ["weights of queries"]
 @pytest.mark.parametrize("names", [LABEL_METRICS, SUBTOPIC_METRICS])
 @pytest.mark.filterwarnings("ignore:`judged` requires a mask")
 def test_numpy_and_tensorflow_give_the_same_values(names, kind):
-    objects = metrics_with_formula_options(names)
+    objects = [case.metric(3, name=str(case)) for case in cases_of_metrics(names)]
     labels, scores, options = lists_with(kind, objects[0].declaration.name)
     with run_eagerly():
         found = tfr.evaluate(labels, scores, objects, per_query=True, **options)

@@ -217,6 +217,7 @@ def test_invalid_data_raises(arguments, rule, received):
         (lambda: tfr.evaluate(np.ones([1, 1], "uint64"), [[1]], ["map"], inputs="ids"), "must hold ids", "dtype: uint64. Cast them to int64."),
         (lambda: tfr.evaluate_rows([{}, {}], [1, 0], [1, 2], ["map"]), "must be hashable", "unhashable type: 'dict'"),
         (lambda: tfr.evaluate([[5, 0]], [[2, 1]], ["err@10"]), "must be at most `max_label`, 4.0", "in query 0 for 'err@10'"),
+        (lambda: tfr.evaluate([[5, 0]], [[2, 1]], ["pfound"]), "must be at most `max_label`, 4.0", "in query 0 for 'pfound'"),
         (lambda: tfr.evaluate_rows([1], [1], [1], ["map"], denominator="hits"), "must be set on a metric object", None),
         (lambda: tfr.evaluate_rows([1], [1], [1], [tfr.NDCG(inputs="ids")]), "read the same data", "'ids'"),
         (lambda: tfr.MeanAveragePrecision(denominator="k"), "'min(retrieved, relevant)', 'hits'", "'k'"),

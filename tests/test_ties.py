@@ -216,47 +216,6 @@ def test_nan_in_one_list_does_not_change_other_lists(ties, dtype):
     assert tfr.evaluate([[1, 0]], scores, ["mrr"], **options) == {"mrr": 0.5}
 
 
-def scramble(bits):
-    """The 32-bit finalizer of MurmurHash3."""
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        bits = (bits ^ bits >> shift) * factor % 2**32
-    return bits ^ bits >> 16
-
-
-def test_a_random_order_does_not_depend_on_padding():
-    labels, scores = np.eye(4)[np.arange(40) % 4], np.zeros((40, 4))
-    alone = tfr.evaluate(labels, scores, ["mrr"], ties="random", per_query=True)
-    assert len({*alone["mrr"]}) == 4
-    for place in (0, 2, 4):  # of an item of padding
-        padded = np.insert(labels, place, -1, axis=1), np.insert(scores, place, 9, 1)
-        found = tfr.evaluate(*padded, ["mrr"], ties="random", per_query=True)
-        assert found["mrr"].tolist() == alone["mrr"].tolist()
-
-
-@pytest.mark.parametrize("seed", [0, 3, 100, 2**33 + 5, -1])
-def test_the_random_order_of_a_seed_never_changes(seed):
-    """Published numbers can be computed again with a later version."""
-    size = 20
-    ranks = []
-    for query in range(size):
-        of_query = scramble((scramble(query) + scramble(seed % 2**32)) % 2**32)
-        numbers = [
-            scramble((of_query + scramble(item)) % 2**32) for item in range(size)
-        ]
-        signed = [number - 2**32 * (number >= 2**31) for number in numbers]
-        ranks.append(sorted(signed).index(signed[query]) + 1)
-    # In each query one item is relevant, at another position.
-    values = tfr.evaluate(
-        np.eye(size),
-        np.zeros((size, size)),
-        ["mrr"],
-        ties="random",
-        seed=seed,
-        per_query=True,
-    )
-    np.testing.assert_allclose(values["mrr"], 1 / np.array(ranks))
-
-
 @pytest.mark.parametrize("distinct", [40, 10**6], ids=["ties", "no ties"])
 def test_pairs_of_a_long_list(distinct):
     rng = np.random.default_rng(1)

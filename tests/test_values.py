@@ -11,10 +11,8 @@ from cases import (
     LABEL_METRICS,
     METRICS,
     empty_list_options,
-    inverse_rank,
     labels_for,
     make_metric,
-    plus_one,
 )
 from helpers import XLA, judged_without_mask, results, run_as, update_function, value
 
@@ -23,64 +21,55 @@ import tfrankmetrics as tfr
 NAN, INF = float("nan"), float("inf")
 
 
-def as_text(argument):
-    """Shows lists and options in the id of a test, so that a failure names them."""
-    if isinstance(argument, dict):
-        return ",".join(f"{k}={getattr(v, '__name__', v)}" for k, v in argument.items())
-    return str(argument)
-
-
 @pytest.mark.parametrize(
     ("name", "k", "labels", "expected"),
     [
         ("ndcg", None, [1, 0, 2], (1 + 3 / log2(4)) / (3 + 1 / log2(3))),
         ("ndcg", 2, [1, 0, 2], 1 / (3 + 1 / log2(3))),
-        ("ndcg", 9, [1, 0, 2], (1 + 3 / log2(4)) / (3 + 1 / log2(3))),
-        ("ndcg", 2, [2, 1, 0], 1.0),
-        ("ndcg", 1, [0, 1, 1], 0.0),
-        ("ndcg", None, [0.5], 1.0),
         ("dcg", None, [1, 0, 2], 1 + 3 / log2(4)),
         ("dcg", 2, [0, 3, 3], 7 / log2(3)),
         ("dcg", 1, [0.5, 0], 2**0.5 - 1),
-        ("map", None, [1, 0, 1], (1 / 1 + 2 / 3) / 2),
-        ("map", 2, [1, 0, 1], (1 / 1) / 2),
         ("map", None, [0, 1, 1, 0, 1], (1 / 2 + 2 / 3 + 3 / 5) / 3),
+        ("map", 2, [1, 0, 1], (1 / 1) / 2),
         ("mrr", None, [0, 0, 1, 1], 1 / 3),
         ("mrr", 2, [0, 0, 1, 1], 0.0),
-        ("mrr", 3, [0, 0, 1, 1], 1 / 3),
-        ("precision", 2, [1, 0, 1], 1 / 2),
-        ("precision", 9, [1, 0, 1], 2 / 3),  # min(k, items)
         ("precision", None, [1, 0, 1, 0], 2 / 4),
+        ("precision", 9, [1, 0, 1], 2 / 3),  # min(k, items)
         ("recall", 2, [1, 0, 1, 1], 1 / 3),
         ("recall", None, [1, 0, 1, 1], 1.0),
+        ("capped_recall", 2, [1, 0, 1, 1], 1 / 2),
         ("f1", 2, [1, 0, 1], 2 * 1 / (2 + 2)),
-        ("f1", 3, [1, 0, 1, 1], 2 * (2 / 3) * (2 / 3) / (2 / 3 + 2 / 3)),
         ("f1", 9, [1, 0, 1], 2 * 2 / (3 + 2)),
         ("r_precision", None, [1, 0, 1, 1], 2 / 3),
         ("r_precision", 2, [1, 0, 1, 1], 1 / 3),
-        ("r_precision", None, [0, 1], 0.0),
         ("rbp", None, [1, 0, 1], 0.2 * (1 + 0.8**2)),
         ("rbp", 2, [1, 0, 1], 0.2 * 1),
         ("err", None, [2, 0, 1], 3 / 16 + 1 / 3 * (13 / 16) * (1 / 16)),
         ("err", 2, [2, 0, 1], 3 / 16),
+        # The first user finds it with probability 1/4, the next one with 1/2 of the rest.
+        ("pfound", None, [1, 2], 1 / 4 + 0.85 * (3 / 4) * (1 / 2)),
+        ("pfound", 1, [1, 2], 1 / 4),
         ("hit_rate", 1, [0, 1, 1], 0.0),
-        ("hit_rate", 2, [0, 1, 1], 1.0),
         ("hit_rate", None, [0, 0, 1], 1.0),
         ("arp", None, [2, 0, 1], (2 * 1 + 1 * 3) / (2 + 1)),
         ("opa", None, [2, 0, 1], 2 / 3),  # 0 ranks above 1
-        ("opa", None, [0, 1, 1, 2], 0 / 5),
         ("auc", None, [1, 0, 2, 0], 3 / 4),
+        ("gauc", None, [1, 0, 2, 0], 3 / 4),
         ("bpref", None, [1, 0, -1, 1, 0], (1 + (1 - 1 / 2)) / 2),
-        ("bpref", None, [0, 1, 1], ((1 - 1 / 1) + (1 - 1 / 1)) / 2),
         ("bpref", None, [1, 2], 1.0),  # no item is judged irrelevant
+        ("first_relevant_rank", None, [0, 1, 1, 0], 2.0),
+        ("coverage_error", None, [0, 1, 1, 0], 3.0),
+        ("psp", 2, [1, 0, 3], 1 / (3 + 1)),
+        ("psndcg", 2, [1, 0, 3], 1 / (3 + 1 / log2(3))),
+        ("tied", None, [1, 0], 0.0),
         # With two subtopics. The second one needs a label of at least 2.
-        ("precision_ia", 2, [2, 0, 1], (2 + 0) / (2 * 2)),
         ("precision_ia", None, [2, 0, 1], (2 + 0 + 1) / (2 * 3)),
+        ("precision_ia", 2, [2, 0, 1], (2 + 0) / (2 * 2)),
         ("precision_ia", None, [1, 0], 1 / (1 * 2)),  # only the first counts
         ("alpha_dcg", None, [2, 0, 1], (1 + 1) + (1 / 2 + 0) / log2(4)),
         ("alpha_dcg", 2, [1, 2], 1 + (1 / 2 + 1) / log2(3)),
     ],
-    ids=as_text,
+    ids=str,
 )
 def test_labels_in_ranked_order(name, k, labels, expected):
     assert value(name, labels, k=k) == pytest.approx(expected, rel=1e-12)
@@ -91,7 +80,6 @@ RANKS = ["arp", "first_relevant_rank", "coverage_error"]  # undefined without an
 
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("label", [1, 0])
-@pytest.mark.usefixtures("run_eagerly")
 @judged_without_mask
 def test_lists_with_one_item(name, label):
     best = {"rbp": 0.2, "err": 1 / 16, "pfound": 1 / 4, "tied": 0.0}
@@ -102,39 +90,6 @@ def test_lists_with_one_item(name, label):
     expected = of_judgments.get(name, expected)
     for k in (None, 1):
         assert value(name, [label], k=k) == pytest.approx(expected, nan_ok=True)
-
-
-AUC_LISTS = [[1, 0], [0, 1, 0], [1, 1, 1, 0, 1, 0], [1, 1], [0, 0]]
-AUCS = [1.0, 1 / 2, 7 / 8]  # of the first three, in the order of the lists
-
-
-@pytest.mark.parametrize(
-    ("average", "weights"), [("macro", [1, 1, 1]), ("items", [2, 3, 6]), ("relevant", [1, 1, 4]), ("micro", [1, 2, 8])]
-)  # fmt: skip
-def test_averages_of_auc(average, weights):
-    scores = [[-float(rank) for rank in range(len(labels))] for labels in AUC_LISTS]
-    given = {"average": average}
-    expected = np.average(AUCS, weights=weights)
-    found = tfr.evaluate(AUC_LISTS, scores, ["auc", "gauc"], **given)
-    assert [*found.values()] == pytest.approx([expected] * 2, rel=1e-14)
-    of_queries = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    weighted = tfr.evaluate(
-        AUC_LISTS, scores, ["auc"], sample_weight=of_queries, **given
-    )
-    expected = np.average(AUCS, weights=weights * of_queries[:3])
-    assert weighted["auc"] == pytest.approx(expected, rel=1e-14)
-
-
-def test_gauc_weights_queries_by_their_items():
-    """As Zhu et al. define it: by impressions, and not the plain mean."""
-    scores = [[-float(rank) for rank in range(len(labels))] for labels in AUC_LISTS]
-    expected = np.average(AUCS, weights=[2, 3, 6])
-    metric = tfr.GroupAUC()
-    for labels, of_list in zip(AUC_LISTS, scores):
-        metric.update_state([labels], [of_list])
-    assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
-    found = tfr.evaluate(AUC_LISTS, scores, ["gauc"])
-    assert found == {"gauc": pytest.approx(expected, rel=1e-14)}
 
 
 def test_averages_of_auc_in_a_catalogue():
@@ -162,92 +117,7 @@ def test_lists_of_one_class_have_the_weight_of_their_items():
         tfr.PerQueryAUC(average="micro", empty="one")
 
 
-def test_mrr_over_all_relevant_items():
-    assert value("mrr", [0, 1, 0, 1], over="all") == pytest.approx((1 / 2 + 1 / 4) / 2)
-    assert value("mrr", [0, 1, 0, 1], k=3, over="all") == pytest.approx(1 / 2 / 2)
-    tied = value("mrr", [1, 0, 1], [2.0, 1.0, 1.0], over="all")
-    assert tied == pytest.approx((1 + (1 / 2 + 1 / 3) / 2) / 2)
-
-
-def test_graded_rbp():
-    expected = 0.2 * (0.5 + 0.8**2 * 1.0)
-    assert value("rbp", [0.5, 0, 1.0], graded=True) == pytest.approx(expected)
-    assert value("rbp", [0.5, 0, 1.0]) == pytest.approx(0.2 * 0.8**2)
-
-
-def test_pfound():
-    """The first user finds it with probability 1/4, the next one with 1/2 of the rest."""
-    expected = 1 / 4 + 0.85 * (3 / 4) * (1 / 2)
-    assert value("pfound", [1, 2]) == pytest.approx(expected)
-    assert value("pfound", [1, 2], decay=0.0, k=1) == pytest.approx(1 / 4)
-    assert value("pfound", [1, 1], max_label=1) == 1.0
-    with pytest.raises(ValueError, match="at most `max_label`"):
-        tfr.evaluate([1, 5], [2, 1], ["pfound"])
-
-
-def test_micro_averages_weight_queries_by_labels_or_pairs():
-    labels, scores = [[2, 0, 1], [0, 0, 1]], [[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]
-    positions, weights = [(2 * 1 + 1 * 3) / 3, 3.0], [2 + 1, 1]
-    accuracies, pairs = [2 / 3, 0.0], [3, 2]
-    for name, values, micro_weights in (
-        ("arp", positions, weights),
-        ("opa", accuracies, pairs),
-    ):
-        micro = np.average(values, weights=micro_weights)
-        assert value(name, labels, scores) == pytest.approx(micro)
-        macro = value(name, labels, scores, average="macro")
-        assert macro == pytest.approx(np.mean(values))
-        both = np.multiply(micro_weights, [1, 5])  # sample weights multiply them
-        weighted = value(name, labels, scores, sample_weight=[1.0, 5.0])
-        assert weighted == pytest.approx(np.average(values, weights=both))
-
-
-def test_items_that_were_not_retrieved_tie_at_the_last_ranks():
-    labels, scores = [1, 0, 2, 0, 0], [2.0, 1.0, -INF, -INF, -INF]
-    # The item with label 2 has rank 3, 4 or 5: rank 4 on average.
-    assert value("arp", labels, scores) == pytest.approx((1 * 1 + 2 * 4) / 3)
-    # It is below the item at rank 2, and tied with the other two at the end.
-    assert value("auc", labels, scores) == pytest.approx((3 + 0 + 1 / 2 + 1 / 2) / 6)
-    correct = 3 + 0 + 0 + 1 / 2 + 1 / 2  # the last four pairs contain label 2
-    assert value("opa", labels, scores) == pytest.approx(correct / 7)
-    # In BPref, an item that was not retrieved adds 0.
-    assert value("bpref", labels, scores) == pytest.approx((1 + 0) / 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "labels", "expected"),
-    [
-        ("dcg", {"gain": "linear"}, [3, 2], 3 + 2 / log2(3)),
-        ("dcg", {"gain": plus_one}, [1, 0], 2 + 1 / log2(3)),
-        ("dcg", {"discount": "jarvelin"}, [1, 1, 1, 1], 1 + 1 + 1 / log2(3) + 1 / 2),
-        ("dcg", {"discount": inverse_rank}, [1, 2, 1], 1 + 3 / 2 + 1 / 3),
-        ("ndcg", {"gain": "linear"}, [0, 3], 1 / log2(3)),
-        ("map", {"k": 2, "denominator": "relevant"}, [1, 0, 1, 1], 1 / 3),
-        ("map", {"k": 2, "denominator": "min(k, relevant)"}, [1, 0, 1, 1], 1 / 2),
-        ("map", {"k": 2, "denominator": "hits"}, [1, 0, 1, 1], 1 / 1),
-        ("map", {"k": 2, "denominator": "hits"}, [0, 0, 1, 1], 0.0),
-        ("precision", {"k": 4, "denominator": "list"}, [1, 0], 1 / 2),
-        ("precision", {"k": 4, "denominator": "k"}, [1, 0], 1 / 4),
-        ("precision", {"k": 3, "relevance_threshold": 2}, [1, 2, 3], 2 / 3),
-        ("precision", {"k": 3, "relevance_threshold": 0.3}, [0.3, 0.2, 1], 2 / 3),
-        ("mrr", {"relevance_threshold": 3}, [2, 1, 3], 1 / 3),
-        ("f1", {"k": 4, "denominator": "k"}, [1, 0], 2 * 1 / (4 + 1)),
-        ("rbp", {"persistence": 0.5}, [0, 1, 1], 0.5 * (0.5 + 0.25)),
-        ("auc", {"relevance_threshold": 2}, [1, 2], 0.0),
-        ("bpref", {"denominator": "relevant"}, [0, 1, 1], 2 * (1 - 1 / 2) / 2),
-        ("precision_ia", {"k": 4, "denominator": "k"}, [2, 0], 2 / (2 * 4)),
-        ("alpha_dcg", {"alpha": 1}, [1, 1, 2], 1 + 0 + 1 / log2(4)),
-        ("alpha_dcg", {"alpha": 0.2}, [1, 1], 1 + 0.8 / log2(3)),
-        ("alpha_dcg", {"discount": "jarvelin"}, [1, 1], 1 + 1 / 2),
-    ],
-    ids=as_text,
-)
-def test_options_change_the_value(name, options, labels, expected):
-    assert value(name, labels, **options) == pytest.approx(expected, rel=1e-12)
-
-
 @pytest.mark.parametrize("name", [n for n in LABEL_METRICS if METRICS[n].has_cutoff])
-@pytest.mark.usefixtures("run_eagerly")
 @judged_without_mask
 def test_a_cutoff_far_beyond_the_list(name):
     deep = 2**31 - 1  # the largest cutoff, at no extra cost
@@ -260,114 +130,70 @@ def test_a_cutoff_far_beyond_the_list(name):
         assert together[metric] == tfr.evaluate(labels, scores, [metric])[metric]
 
 
-def test_precision_with_denominator_k_far_beyond_the_list():
-    assert value("precision", [1, 0, 1], k=1000, denominator="k") == 2 / 1000
-
-
-def test_ideal_order_of_retrieved_items():
-    # A score of -inf means that the third relevant item was not retrieved.
-    labels, scores = [1, 0, 1, 1], [3.0, 2.0, 1.0, -INF]
-    dcg = 1 + 1 / log2(4)
-    best_of_two, best_of_three = 1 + 1 / log2(3), 1 + 1 / log2(3) + 1 / log2(4)
-    retrieved = value("ndcg", labels, scores, k=3, ideal="retrieved")
-    judged = value("ndcg", labels, scores, k=3, ideal="judged")
-    assert retrieved == pytest.approx(dcg / best_of_two)
-    assert judged == pytest.approx(dcg / best_of_three)
-    # An item whose score is NaN was retrieved, so the ideal order contains it.
-    broken = value("ndcg", labels, [3.0, 2.0, 1.0, NAN], k=3, ideal="retrieved")
-    assert broken == pytest.approx(dcg / best_of_three)
-
-
-# The two tied items share ranks 1 and 2. Expected values average both orders.
-@pytest.mark.parametrize(
-    ("name", "k", "labels", "expected"),
-    [
-        ("ndcg", 1, [0, 1], (1 + 0) / 2),
-        ("ndcg", None, [0, 1], (1 + 1 / log2(3)) / 2),
-        ("dcg", 2, [2, 1], (4 + 4 / log2(3)) / 2),
-        ("map", None, [0, 1], (1 / 1 + 1 / 2) / 2),
-        ("mrr", None, [0, 1], (1 / 1 + 1 / 2) / 2),
-        ("mrr", 1, [0, 1], (1 / 1 + 0) / 2),
-        ("precision", 1, [0, 1], 1 / 2),
-        ("recall", 1, [1, 1], 1 / 2),
-        ("hit_rate", 1, [0, 1], 1 / 2),
-        ("hit_rate", 2, [0, 1], 1.0),
-        ("arp", None, [0, 1], (1 + 2) / 2),
-        ("opa", None, [0, 1], 1 / 2),
-        ("auc", None, [0, 1], 1 / 2),
-        ("bpref", None, [0, 1], ((1 - 1 / 1) + 1) / 2),
-        ("precision_ia", 1, [0, 1], 1 / 2),
-        ("alpha_dcg", None, [1, 1], 1 + (1 / 2) / log2(3)),
-        ("alpha_dcg", None, [1, 2], (1 + (0.5 + 1) / log2(3) + 2 + 0.5 / log2(3)) / 2),
-    ],
-)
-def test_expected_ties_average_both_orders(name, k, labels, expected):
-    assert value(name, labels, [7.0, 7.0], k=k) == pytest.approx(expected, rel=1e-12)
-
-
 def test_stable_ties_keep_list_order():
     assert value("mrr", [0, 1, 1], [1.0, 1.0, 1.0], ties="stable") == 1 / 2
     assert value("mrr", [1, 0, 0], [1.0, 1.0, 1.0], ties="stable") == 1.0
     assert value("mrr", [0, 1, 1], [0.0, -0.0, 0.0], ties="stable") == 1 / 2
 
 
-def test_random_ties_are_repeatable_and_average_to_the_expected_value():
-    lists = 20_000
-    labels = np.tile([1.0, 1.0, 0.0, 0.0, 0.0], (lists, 1))
-    scores = np.tile([0.0, 1.0, 1.0, 1.0, 0.0], (lists, 1))
-    names = ["ndcg@2", "map", "mrr", "recall@1"]
-    random = tfr.evaluate(labels, scores, names, ties="random", seed=4, per_query=True)
-    again = tfr.evaluate(labels, scores, names, ties="random", seed=4, per_query=True)
-    other = tfr.evaluate(labels, scores, names, ties="random", seed=5, per_query=True)
-    expected = tfr.evaluate(labels, scores, names)
-    for name in names:
-        assert np.array_equal(random[name], again[name])
-        assert not np.array_equal(random[name], other[name])
-        standard_error = random[name].std() / math.sqrt(lists)
-        assert abs(random[name].mean() - expected[name]) < 4 * standard_error
+def scramble(bits):
+    """The 32-bit finalizer of MurmurHash3."""
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        bits = (bits ^ bits >> shift) * factor % 2**32
+    return bits ^ bits >> 16
 
 
-def test_random_ties_do_not_depend_on_batch_size_or_padding():
-    labels = np.tile([1.0, 0.0, 0.0, 2.0], (30, 1))
-    scores = np.zeros_like(labels)
-    whole = tfr.MeanReciprocalRank(ties="random", seed=1)
-    whole.update_state(labels, scores)
-    parts = tfr.MeanReciprocalRank(ties="random", seed=1)
-    for start, stop in ((0, 7), (7, 8), (8, 30)):
-        padded = np.pad(labels[start:stop], [(0, 0), (0, 3)], constant_values=-1)
-        parts.update_state(padded, np.zeros_like(padded))
-    assert float(whole.result()) == pytest.approx(float(parts.result()), rel=1e-6)
-    assert 1 / 4 < float(whole.result()) < 1.0
+def test_a_random_order_does_not_depend_on_padding():
+    labels, scores = np.eye(4)[np.arange(40) % 4], np.zeros((40, 4))
+    alone = tfr.evaluate(labels, scores, ["mrr"], ties="random", per_query=True)
+    assert len({*alone["mrr"]}) == 4
+    for place in (0, 2, 4):  # of an item of padding
+        padded = np.insert(labels, place, -1, axis=1), np.insert(scores, place, 9, 1)
+        found = tfr.evaluate(*padded, ["mrr"], ties="random", per_query=True)
+        assert found["mrr"].tolist() == alone["mrr"].tolist()
 
 
-# Both lists are judged, so neither is empty for metrics of judgments.
-@pytest.mark.parametrize("name", [n for n in CLASSES if n not in JUDGMENT_METRICS])
-@pytest.mark.usefixtures("run_eagerly")
-def test_value_of_lists_without_relevant_items(name):
-    labels, scores = [[0, 0], [1, 0]], [[2.0, 1.0], [2.0, 1.0]]
-    full = value(name, labels[1], scores[1])
-    expected = {"zero": (0 + full) / 2, "one": (1 + full) / 2, "skip": full}
-    for options in empty_list_options(name):
-        counted = value(name, labels, scores, **options)
-        assert counted == pytest.approx(expected[options["empty"]])
-    default = METRICS[name].defaults["empty"]
-    assert value(name, labels, scores) == pytest.approx(expected[default])
+@pytest.mark.parametrize("seed", [0, 3, 100, 2**33 + 5, -1])
+def test_the_random_order_of_a_seed_never_changes(seed):
+    """Published numbers can be computed again with a later version."""
+    size = 20
+    ranks = []
+    for query in range(size):
+        of_query = scramble((scramble(query) + scramble(seed % 2**32)) % 2**32)
+        numbers = [
+            scramble((of_query + scramble(item)) % 2**32) for item in range(size)
+        ]
+        signed = [number - 2**32 * (number >= 2**31) for number in numbers]
+        ranks.append(sorted(signed).index(signed[query]) + 1)
+    # In each query one item is relevant, at another position.
+    values = tfr.evaluate(
+        np.eye(size),
+        np.zeros((size, size)),
+        ["mrr"],
+        ties="random",
+        seed=seed,
+        per_query=True,
+    )
+    np.testing.assert_allclose(values["mrr"], 1 / np.array(ranks))
 
 
 @pytest.mark.parametrize("name", CLASSES)
-@pytest.mark.usefixtures("run_eagerly")
 @judged_without_mask
-def test_lists_with_only_padding_do_not_count(name):
-    labels = [[1, 0, -1], [-1, -1, -1], [0, 1, 0]]
-    scores = [[1.0, 2.0, 9.0], [1.0, 2.0, 3.0], [1.0, 2.0, 0.0]]
+def test_value_of_lists_without_relevant_items_and_of_lists_of_padding(name):
+    labels, scores = [[1, 0], [-1, -1], [0, 0]], [[2.0, 1.0]] * 3
+    full = value(name, labels[0], scores[0])
+    expected = {"zero": (0 + full) / 2, "one": (1 + full) / 2, "skip": full}
+    if name in JUDGMENT_METRICS:  # the items of the last list are judged as well
+        expected = dict.fromkeys(expected, full)
     for options in empty_list_options(name):
-        with_padding = value(name, labels, scores, **options)
-        without = value(name, labels[::2], scores[::2], **options)
-        assert with_padding == pytest.approx(without)
+        counted = value(name, labels, scores, **options)
+        assert counted == pytest.approx(expected[options["empty"]])
         assert math.isnan(value(name, labels[1:2], scores[1:2], **options))
+    default = METRICS[name].defaults["empty"]
+    assert value(name, labels, scores) == pytest.approx(expected[default])
     labels = labels_for(name, labels)
     per_query = tfr.evaluate(labels, scores, [name], per_query=True)[name]
-    assert np.isnan(per_query).tolist() == [False, True, False]
+    assert np.isnan(per_query).tolist() == [False, True, default == "skip"]
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -434,37 +260,6 @@ def test_query_weights():
     assert value("mrr", labels, scores, sample_weight=2.0) == pytest.approx(3 / 4)
     # With two queries of two items, weights of shape [2] are query weights.
     assert value("mrr", labels, scores, sample_weight=[0.0, 1.0]) == 0.5
-
-
-@pytest.mark.filterwarnings("ignore:A weight of 0 does not mask")
-def test_item_weights():
-    labels, scores, weights = [[2, 0, 1]], [[3.0, 2.0, 1.0]], [[1.0, 5.0, 4.0]]
-
-    def weighted(name, labels=labels, weights=weights, **options):
-        return value(name, labels, scores, sample_weight=weights, **options)
-
-    dcg, ideal = 3 * 1 + 1 * 4 / log2(4), 4 * 1 + 3 * 1 / log2(3)
-    assert weighted("ndcg") == pytest.approx(dcg / ideal)
-    # DCG is divided by the query's weight, here (3*1 + 1*4) / (3 + 1).
-    assert weighted("dcg") == pytest.approx(dcg / (7 / 4))
-    assert weighted("map") == pytest.approx((1 * 1 + 2 / 3 * 4) / (1 + 4))
-    assert weighted("precision", k=2) == 1 / 2  # uses only the query's weight
-    # Items with weight 0 keep their ranks, so the relevant item has rank 3.
-    assert weighted("mrr", labels=[[0, 0, 1]], weights=[[0.0, 0.0, 1.0]]) == 1 / 3
-
-
-def test_query_weights_from_item_weights():
-    labels = [[1, 0, 1, -1], [0, 0, -1, -1]]
-    scores = [[4.0, 3.0, 2.0, 9.0], [4.0, 3.0, 2.0, 1.0]]
-    weights = [[2.0, 9.0, 4.0, 50.0], [1.0, 4.0, 50.0, 50.0]]
-    # First query: (2 + 4) / 2. Second, without relevant items: the mean of 1 and 4.
-    expected = (3 * 1.0 + 2.5 * 0.0) / (3 + 2.5)
-    assert value("mrr", labels, scores, sample_weight=weights) == pytest.approx(
-        expected
-    )
-    # A list with weight 0 does not count.
-    weights[1] = [0.0] * 4
-    assert value("mrr", labels, scores, sample_weight=weights) == 1.0
 
 
 def test_an_explicit_mask_overrides_negative_labels():
@@ -572,19 +367,6 @@ def test_ideal_order_of_very_large_and_very_small_gains():
     assert value("ndcg", [130.0, 255.0, 200.0], [1.0, 3.0, 2.0]) == pytest.approx(1.0)
     tiny = np.array([1e-50, 2e-50])
     assert value("ndcg", tiny, [1.0, 2.0], k=1, gain="linear") == 1.0
-
-
-@pytest.mark.usefixtures("run_eagerly")
-def test_seeds_are_independent():
-    lists, seeds = 200, range(20)
-    labels = np.tile([1.0] + [0.0] * 7, (lists, 1))
-    scores = np.zeros_like(labels)
-    means = [
-        tfr.evaluate(labels, scores, ["mrr"], ties="random", seed=seed)["mrr"]
-        for seed in seeds
-    ]
-    std_of_one_list = np.std([1 / rank for rank in range(1, 9)])
-    assert 0.5 < np.std(means) / (std_of_one_list / math.sqrt(lists)) < 1.5
 
 
 def test_without_a_seed_the_seed_is_0():
