@@ -308,11 +308,14 @@ def test_the_first_calls_give_the_bits_of_compiled_ones(metrics):
 
 def test_a_function_that_changes_is_called_again():
     """A compiled call would keep what the function did when it was traced."""
-    factor = 1.0
+    labels, scores, factor = tf.constant([[1.0, 0.0]]), tf.constant([[2.0, 1.0]]), 1.0
     dcg = tfr.DCG(k=7, gain=lambda labels: factor * labels)
     for factor in (1.0, 2.0):
         for _ in range(10):
-            assert tfr.evaluate([[1, 0]], [[2.0, 1.0]], [dcg]) == {"dcg@7": factor}
+            assert tfr.evaluate(labels, scores, [dcg]) == {"dcg@7": factor}
+        dcg.reset_state()
+        dcg.update_state(labels, scores)
+        assert float(dcg.result()) == factor
 
 
 def test_the_state_is_two_numbers_for_each_metric_and_the_evidence():

@@ -1,7 +1,4 @@
-"""Compares ids and catalogs with the same queries as labels, and tests rows.
-
-`test_properties.py` compares rows with lists for every metric.
-"""
+"""Compares ids and catalogs with the same queries as labels, and tests rows."""
 
 import collections
 import tracemalloc

@@ -25,7 +25,6 @@ from helpers import (
     judged_without_mask,
     results,
     run_as,
-    run_eagerly,
     update_function,
 )
 
@@ -37,9 +36,8 @@ pytestmark = judged_without_mask
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "item-weights"])
-@pytest.mark.usefixtures("run_eagerly")
 def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
-    labels, scores = random_lists(7, queries=12, size=5, ties=True)
+    labels, scores = random_lists(7, queries=12, size=4 if weighted else 5, ties=True)
     scores[:2] = 0.5  # all items tied, so that every cutoff is within the tie
     scores[2:4, 2:] = -np.inf
     scores[4:6, ::2] = np.nan
@@ -49,7 +47,7 @@ def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
     if case.name in SUBTOPIC_METRICS:
         others = np.random.default_rng(9).permuted(labels, axis=1)
         labels = np.stack([labels, np.maximum(others, 0), labels - 1], axis=2)
-    cutoffs = [k for _, k in with_cutoffs([case], range(1, 7))]
+    cutoffs = [k for _, k in with_cutoffs([case], (1, 2, 4, 6))]
     values = tfr.evaluate(
         labels,
         scores,
@@ -90,7 +88,6 @@ def lists_with_a_cut_tie():
 
 
 @pytest.mark.parametrize("case", WITH_CUTOFF, ids=str)
-@pytest.mark.usefixtures("run_eagerly")
 def test_a_tie_that_goes_on_below_the_deepest_cutoff(case):
     labels, scores = lists_with_a_cut_tie()
     if case.name in SUBTOPIC_METRICS:
@@ -230,11 +227,12 @@ def test_a_long_tie_in_the_middle_of_a_list():
     """30 items share the ranks 3 to 32. One of them is relevant."""
     labels = [0, 0] + [0] * 29 + [1] + [0, 0]
     scores = [9, 8] + [5] * 30 + [2, 1]
-    compiled = tfr.evaluate(labels, scores, ["mrr@10"])
-    with run_eagerly():  # where the length of the list is known
-        eager = tfr.evaluate(labels, scores, ["mrr@10"])
+    tensors = tf.constant([labels]), tf.constant([scores])
+    # The first calls run op by op, and know the length of the list. A graph does not.
+    eager, *_, compiled = (tfr.evaluate(*tensors, ["mrr@10"]) for _ in range(10))
     expected = sum(1 / rank for rank in range(3, 11)) / 30
     assert compiled == eager == {"mrr@10": pytest.approx(expected)}
+    assert tfr.evaluate(labels, scores, ["mrr@10"]) == eager
 
 
 def exact_err(*groups, k):
@@ -259,62 +257,45 @@ def exact_err(*groups, k):
     return float(value)
 
 
-def err_of_arrays(labels, scores, k):
-    """ERR@k of one list, as NumPy computes it, where the length of the list is known."""
-    metric = tfr.ExpectedReciprocalRank(k=k, name="err")
-    return tfr.evaluate([labels], [scores], [metric])["err"]
+def one_tie(relevant):
+    """A tie of 150 items, some of them relevant."""
+    return [[1 + i % 4 for i in range(relevant)] + [0] * (150 - relevant)]
+
+
+MIXED, HALF, SAME = [1] * 10 + [0] * 50, [1, 2, 3, 4] * 60, [4] * 80
+# Lists as the labels of each group of tied items, cutoffs, and the relative error. The
+# numbers of items, of relevant ones and of labels decide how the value is computed.
+LONG_TIES = {
+    "one": ([one_tie(n) for n in (1, 25, 40, 150)], (10, 70, 160, None), 1e-14),
+    "three": ([[MIXED, HALF, SAME], [MIXED, SAME, HALF]], (200, 330, None), 1e-14),
+    "below one": ([[[0], [4] * 60]], (1, 3, None), 1e-13),
+    "below a tie": ([[[0, 0], [4] * 50, [1], [0]]], (1, 3, None), 1e-13),
+    "below others": ([[[1], [0] * 9, [4] * 90]], (1, 3, None), 1e-13),
+    "many labels": ([[[i / 40 for i in range(1, 161)]]], (70,), 1e-12),
+}
 
 
 @pytest.mark.parametrize("way", EAGER_GRAPH_XLA)
-@pytest.mark.parametrize("k", [10, 70, 160, None])
-def test_err_of_a_long_tie_is_exact(k, way):
-    """The number of relevant items and the cutoff decide how it is computed."""
-    metric = tfr.ExpectedReciprocalRank(k=k, dtype="float64")
-    update = run_as(way, update_function(metric))
-    for relevant in (1, 25, 40, 150):
-        labels = np.zeros(150)
-        labels[:relevant] = 1 + np.arange(relevant) % 4
-        metric.reset_state()
-        update(tf.constant(labels[np.newaxis]), tf.zeros((1, 150), "float64"))
-        stops = [Fraction(2 ** int(label) - 1, 16) for label in labels]
-        expected = pytest.approx(exact_err(stops, k=k or 150), rel=1e-14, abs=0)
-        assert float(metric.result()) == expected
-        assert err_of_arrays(labels, np.zeros(150), k) == expected
-
-
-@pytest.mark.parametrize("way", EAGER_GRAPH_XLA[:2])
-@pytest.mark.parametrize("order", [[0, 1, 2], [0, 2, 1]])
-@pytest.mark.parametrize("k", [None, 200, 330])
-def test_err_of_several_long_ties_is_exact(k, order, way):
-    """The largest group is computed rank by rank, and the others item by item."""
-    groups = [[1] * 10 + [0] * 50, [1, 2, 3, 4] * 60, [4] * 80]
-    groups = [groups[i] for i in order]
-    scores = np.repeat([3.0, 2.0, 1.0], [len(group) for group in groups])
-    metric = tfr.ExpectedReciprocalRank(k=k, dtype="float64")
-    labels = np.concatenate(groups).astype(float)
-    run_as(way, update_function(metric))(labels[np.newaxis], scores[np.newaxis])
-    stops = [[Fraction(2**label - 1, 16) for label in group] for group in groups]
-    expected = exact_err(*stops, k=k or 380)
-    assert float(metric.result()) == pytest.approx(expected, rel=1e-14, abs=0)
-    assert err_of_arrays(labels, scores, k) == pytest.approx(expected, rel=1e-14, abs=0)
-
-
-@pytest.mark.parametrize("way", EAGER_GRAPH_XLA[:2])
-@pytest.mark.parametrize("k", [1, 3, None])
 @pytest.mark.parametrize(
-    "groups", [[[0], [4] * 60], [[0, 0], [4] * 50, [1], [0]], [[1], [0] * 9, [4] * 90]]
+    ("name", "k"), [(name, k) for name, (_, ks, _) in LONG_TIES.items() for k in ks]
 )
-def test_err_of_one_list_with_a_long_tie_below_other_items(groups, k, way):
-    """No other group is computed item by item."""
-    sizes = [len(group) for group in groups]
-    scores = -np.repeat(np.arange(len(groups)), sizes).astype(float)
-    labels = np.concatenate(groups).astype(float)
-    metric = tfr.ExpectedReciprocalRank(k=k, dtype="float64")
-    run_as(way, update_function(metric))(labels[np.newaxis], scores[np.newaxis])
-    stops = [[Fraction(2**label - 1, 16) for label in group] for group in groups]
-    expected = exact_err(*stops, k=k or sum(sizes))
-    assert float(metric.result()) == pytest.approx(expected, rel=1e-13, abs=0)
-    assert err_of_arrays(labels, scores, k) == pytest.approx(expected, rel=1e-13, abs=0)
+def test_err_of_long_ties_is_exact(name, k, way):
+    lists, _, error = LONG_TIES[name]
+    metric = tfr.ExpectedReciprocalRank(k=k, dtype="float64", name="err")
+    update = run_as(way, update_function(metric))
+    for groups in lists:
+        sizes = [len(group) for group in groups]
+        labels = np.concatenate(groups)[np.newaxis].astype(float)
+        scores = -np.repeat(np.arange(len(groups)), sizes)[np.newaxis].astype(float)
+        metric.reset_state()
+        update(tf.constant(labels), tf.constant(scores))
+        stops = [[Fraction(2.0**label - 1) / 16 for label in each] for each in groups]
+        expected = exact_err(*stops, k=k or sum(sizes))
+        for value in (
+            float(metric.result()),
+            *tfr.evaluate(labels, scores, [metric]).values(),
+        ):
+            assert value == pytest.approx(expected, rel=error, abs=0)
 
 
 def test_a_certain_stop_in_a_short_tie():
@@ -327,28 +308,15 @@ def test_a_certain_stop_in_a_short_tie():
     assert values[0] == pytest.approx(0.85)
 
 
-def test_err_of_a_long_tie_of_many_different_labels_is_exact():
-    labels = np.arange(1, 161) / 40  # more than the classes of labels that are merged
-    (value,) = tfr.evaluate(labels, np.zeros(160), ["err@70"]).values()
-    stops = [Fraction(2**label - 1) / 16 for label in labels.tolist()]
-    assert value == pytest.approx(exact_err(stops, k=70), rel=1e-12)
-
-
 @pytest.mark.parametrize(("size", "relevant"), [(12, 5), (1000, 300), (3000, 2)])
 @pytest.mark.parametrize("k", [1, 7, 900])
 def test_average_precision_over_hits_of_a_long_tie_is_exact(size, relevant, k):
-    """Given h hits at the first k ranks, each rank has one with the probability h / k."""
     k = min(k, size)
-    expected = Fraction(0)
-    for hits in range(1, min(relevant, k) + 1):
-        ways = math.comb(relevant, hits) * math.comb(size - relevant, k - hits)
-        others = Fraction(hits - 1, k - 1) if k > 1 else 0
-        precisions = sum((1 + (rank - 1) * others) / rank for rank in range(1, k + 1))
-        expected += Fraction(ways, math.comb(size, k)) * precisions / k
+    expected = exact_average_precision_over_hits(0, size, relevant, k)
     labels = np.arange(size) < relevant
     metric = tfr.MeanAveragePrecision(k=k, denominator="hits")
     (value,) = tfr.evaluate([labels], [np.zeros(size)], [metric]).values()
-    assert value == pytest.approx(float(expected), rel=1e-14, abs=0)
+    assert value == pytest.approx(expected, rel=1e-14, abs=0)
 
 
 def test_err_of_long_ties_with_few_and_with_many_labels_in_one_batch():
