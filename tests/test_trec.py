@@ -44,23 +44,35 @@ def test_byte_order_marks_are_no_part_of_an_id(files, content):
     assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"map": 0.5}
 
 
-def test_blank_lines_are_skipped(files):
-    rows = tfr.read_trec(
-        *files(QRELS + b"\n \n", b"\r\n" + RUN.replace(b"\n", b"\n\n"))
-    )
-    assert rows.scores.tolist() == [3, 2]
+LOWEST = -3.4028234663852886e38  # of float32, the precision of trec_eval
+BOTH = b"q1 Q0 c 3 4.0 tag\nq1 Q0 d 4 5.0 tag\n"
 
 
-@pytest.mark.parametrize("score", [b"-1e39", b"-1e400", b"-inf"])
-def test_low_scores_are_retrieved(files, score):
-    """float32, the precision of trec_eval, would turn them into -inf."""
-    rows = tfr.read_trec(*files(run=RUN.replace(b"2.0", score)))
-    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"map": 0.5}
-
-
-def test_only_documents_outside_the_run_are_not_retrieved(files):
-    rows = tfr.read_trec(*files(run=b"q1 Q0 b 1 3.0 tag\n"))
-    assert rows.scores.tolist() == [3.0, -math.inf]
+@pytest.mark.parametrize(
+    ("qrels", "run", "labels", "scores", "average_precision"),
+    [
+        # Blank lines are skipped.
+        (QRELS + b"\n \n", b"\r\n" + RUN.replace(b"\n", b"\n\n"), [0, 1], [3, 2], 1 / 2),
+        # Low scores are retrieved. float32 would turn them into -inf.
+        (QRELS, RUN.replace(b"2.0", b"-1e39"), [0, 1], [3, LOWEST], 1 / 2),
+        (QRELS, RUN.replace(b"2.0", b"-1e400"), [0, 1], [3, LOWEST], 1 / 2),
+        (QRELS, RUN.replace(b"2.0", b"-inf"), [0, 1], [3, LOWEST], 1 / 2),
+        (QRELS, RUN.replace(b"2.0", b"9" * 5000), [0, 1], [3, math.inf], 1.0),
+        # Only documents outside of the run are not retrieved.
+        (QRELS, b"q1 Q0 b 1 3.0 tag\n", [0, 1], [3, -math.inf], 0.0),
+        # A negative judgment marks a document that was not judged.
+        (QRELS + b"q1 0 c -1\n", RUN + BOTH, [0, 0, 0, 1], [5, 4, 3, 2], 1 / 4),
+        (b"", b"", [], [], math.nan),
+    ],
+)  # fmt: skip
+def test_unusual_files_that_are_read(
+    files, qrels, run, labels, scores, average_precision
+):
+    rows = tfr.read_trec(*files(qrels, run))
+    assert rows.labels.tolist() == labels
+    assert rows.scores.tolist() == scores
+    found = tfr.evaluate_rows(*rows, metrics=["AP"])["map"]
+    assert found == pytest.approx(average_precision, nan_ok=True)
 
 
 def test_queries_without_results_count_if_complete(files):
@@ -71,14 +83,9 @@ def test_queries_without_results_count_if_complete(files):
     assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"map": (1 / 2 + 0) / 2}
 
 
-def test_results_that_were_not_judged(files):
-    """A negative judgment marks a document that was not judged."""
-    qrels = QRELS + b"q1 0 c -1\n"
-    run = RUN + b"q1 Q0 c 3 4.0 tag\nq1 Q0 d 4 5.0 tag\n"
-    rows = tfr.read_trec(*files(qrels, run))
-    assert rows.labels.tolist() == [0, 0, 0, 1]  # d, c, b, a
-    assert rows.scores.tolist() == [5, 4, 3, 2]
-    judged = tfr.read_trec(*files(qrels, run), judged_only=True)
+def test_results_that_were_not_judged_can_be_left_out(files):
+    paths = files(QRELS + b"q1 0 c -1\n", RUN + BOTH)
+    judged = tfr.read_trec(*paths, judged_only=True)
     assert judged.labels.tolist() == [0, 1]  # b, a
     assert judged.scores.tolist() == [3, 2]
     # A query with such judgments only is still counted.
@@ -90,23 +97,34 @@ def test_results_that_were_not_judged(files):
     assert found["bpref"].tolist() == [0.0, 0.0]
 
 
+def with_line(line):
+    return QRELS + line + b"\n"
+
+
 @pytest.mark.parametrize(
-    ("run", "message"),
+    ("qrels", "run", "message"),
     [
-        (RUN + b"q1 Q0 \xff 3 1.0 tag\n", r"must be UTF-8.*run', line 3: .*xff"),
-        (
-            RUN + b"q1 Q0 c 3 1.0\n",
-            r"must have 6 fields.*run', line 3: 'q1 Q0 c 3 1.0'",
-        ),
-        (RUN + b"q1 Q0 c 3 high tag\n", r"Field 5 .* must be a number.*line 3"),
-        (RUN + RUN, "only once in a query.*line 3"),
-        (b"\x00" * 10**6, "must have 6 fields"),
-        (b"z" * 10**6, "must have 6 fields"),
+        (QRELS, RUN + b"q1 Q0 \xff 3 1.0 tag\n", r"must be UTF-8.*run', line 3: .*xff"),
+        (QRELS, RUN + b"q1 Q0 c 3 1.0\n", r"must have 6 fields.*run', line 3: 'q1 Q0 c 3 1.0'"),
+        (QRELS, RUN + b"q1 Q0 c 3 high tag\n", r"Field 5 .* must be a number.*line 3"),
+        (QRELS, RUN + RUN, "only once in a query.*line 3"),
+        (QRELS, b"\x00" * 10**6, "must have 6 fields"),
+        (QRELS, b"z" * 10**6, "must have 6 fields"),
+        # A relevance must be a finite number.
+        (with_line(b"q1 0 c nan"), RUN, "finite.*qrels', line 3"),
+        (with_line(b"q1 0 c inf"), RUN, "finite.*qrels', line 3"),
+        (with_line(b"q1 0 c 1e400"), RUN, "finite.*qrels', line 3"),
+        (with_line(b"q1 0 c " + b"9" * 5000), RUN, "finite.*qrels', line 3"),
+        (with_line(b"q1 0 c x"), RUN, "number.*qrels', line 3"),
+        (with_line(b"q" * 10**6 + b" 0 a 1"), RUN, "at most 1000 .*line 3"),
+        (QRELS + b" x" * 10**5, RUN, "line 3"),
+        (QRELS + b" " * 10**6 + b"x", RUN, "line 3"),
+        (QRELS + b"\x85x", RUN, "line 3"),
     ],
-)
-def test_malformed_files_raise(files, run, message):
+)  # fmt: skip
+def test_malformed_files_raise(files, qrels, run, message):
     with pytest.raises(ValueError, match=message) as error:
-        tfr.read_trec(*files(run=run))
+        tfr.read_trec(*files(qrels, run))
     assert len(str(error.value)) < 1000
 
 
@@ -123,41 +141,10 @@ def test_only_ascii_space_separates_fields(files, space):
     assert rows.labels.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("relevance", [b"nan", b"inf", b"1e400", b"9" * 5000, b"x"])
-def test_a_relevance_must_be_a_finite_number(files, relevance):
-    qrels = QRELS + b"q1 0 c " + relevance + b"\n"
-    with pytest.raises(ValueError, match=r"finite|number.*qrels', line 3") as error:
-        tfr.read_trec(*files(qrels=qrels))
-    assert len(str(error.value)) < 1000
-
-
-def test_scores_of_many_digits_are_infinite(files):
-    rows = tfr.read_trec(*files(run=RUN.replace(b"2.0", b"9" * 5000)))
-    assert rows.scores.tolist() == [3.0, math.inf]
-
-
-def test_a_long_query_id_raises(files):
+def test_an_id_of_a_query_has_at_most_1000_characters(files):
     """In an array, every row would take the space of the longest id."""
-    longest = QRELS + b"q" * 1000 + b" 0 a 1\n"
-    rows = tfr.read_trec(*files(qrels=longest), complete=True)
+    rows = tfr.read_trec(*files(with_line(b"q" * 1000 + b" 0 a 1")), complete=True)
     assert rows.query_ids.tolist() == ["q1", "q1", "q" * 1000]
-    qrels = QRELS + b"q" * 10**6 + b" 0 a 1\n"
-    with pytest.raises(ValueError, match=r"at most 1000 .*line 3") as error:
-        tfr.read_trec(*files(qrels=qrels))
-    assert len(str(error.value)) < 1000
-
-
-@pytest.mark.parametrize("content", [b" x" * 10**5, b" " * 10**7 + b"x", b"\x85x"])
-def test_a_long_line_raises(files, content):
-    with pytest.raises(ValueError, match=r"line 3") as error:
-        tfr.read_trec(*files(qrels=QRELS + content))
-    assert len(str(error.value)) < 1000
-
-
-def test_empty_files_have_no_rows(files):
-    rows = tfr.read_trec(*files(qrels=b"", run=b""))
-    assert [len(column) for column in rows] == [0, 0, 0]
-    assert math.isnan(tfr.evaluate_rows(*rows, metrics=["mrr"])["mrr"])
 
 
 def test_a_folder_raises(files, tmp_path):
@@ -165,21 +152,18 @@ def test_a_folder_raises(files, tmp_path):
         tfr.read_trec(tmp_path, files()[1])
 
 
-def test_many_queries(files):
-    lines = range(10**5)
-    qrels = "".join(f"q{number} 0 a 1\n" for number in lines).encode()
-    run = "".join(f"q{number} Q0 a 1 2.0 tag\n" for number in lines).encode()
-    assert len(tfr.read_trec(*files(qrels, run)).labels) == 10**5
-
-
 FIELDS = st.sampled_from([b"q1", b"0", b"1", b"nan", b"-inf"]) | st.binary(max_size=3)
 LINES = st.lists(FIELDS, min_size=4, max_size=6).map(b" ".join)
 
 
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("trec") / "file"
+
+
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(LINES, max_size=3).map(b"\n".join))
-def test_random_bytes_are_read_or_raise(tmp_path_factory, content):
-    path = tmp_path_factory.mktemp("trec") / "file"
+def test_random_bytes_are_read_or_raise(path, content):
     path.write_bytes(content)
     for files in ((path, os.devnull), (os.devnull, path)):
         error = ""
