@@ -5,6 +5,7 @@ Writes the tables of docs/confidence-intervals.md:
     python tests/interval_coverage.py
 """
 
+import functools
 import pathlib
 import re
 import zlib
@@ -84,13 +85,17 @@ def covers(estimates, true):
     return np.mean([each.low <= true <= each.high for each in estimates])
 
 
+@functools.cache
+def true_mean(model):
+    return MODELS[model](rng_of(model), POPULATION).mean()
+
+
 def coverage_of_means(model, weights, queries):
     """The share of samples whose interval covers the true mean."""
-    true = MODELS[model](rng_of(model), POPULATION).mean()
     rng = rng_of(model, weights, queries)
     shape = queries, SAMPLES
     drawn = model_of(MODELS[model](rng, shape), WEIGHTS[weights](rng, shape))
-    return covers(tfr.compare({"A": drawn}).means, true)
+    return covers(tfr.compare({"A": drawn}).means, true_mean(model))
 
 
 def pair(model, queries, number):

@@ -16,7 +16,6 @@ import pytest
 import scipy.stats
 
 import tfrankmetrics as tfr
-from tfrankmetrics.comparison.significance import adjusted
 
 RNG = np.random.default_rng(0)
 N = 200
@@ -84,25 +83,25 @@ def assert_near(interval, expected):
 
 
 def test_the_bootstrap_interval_is_that_of_scipy_but_for_chance():
-    found = values()
-    comparison = tfr.compare(found, test="bootstrap", correction=None, resamples=20_000)
+    found = {name: {"mrr": of_model["mrr"]} for name, of_model in values().items()}
+    (difference,) = tfr.compare(
+        found, test="bootstrap", correction=None, resamples=20_000
+    ).differences
     has_rng = "rng" in inspect.signature(scipy.stats.bootstrap).parameters
     seed = "rng" if has_rng else "random_state"  # the name before SciPy 1.15
-    for metric in ("ndcg@5", "mrr"):
-        d = found["B"][metric] - found["A"][metric]
-        expected = scipy.stats.bootstrap(
-            (d,),
-            np.mean,
-            method="percentile",
-            n_resamples=20_000,
-            batch=1000,
-            **{seed: np.random.default_rng(3)},
-        )
-        difference = one(comparison.differences, metric=metric)
-        assert_near((difference.low, difference.high), [*expected.confidence_interval])
-        draws = expected.bootstrap_distribution
-        p = (np.abs(draws - d.mean()) >= abs(d.mean())).mean()
-        assert difference.p == pytest.approx(p, abs=0.01)
+    d = found["B"]["mrr"] - found["A"]["mrr"]
+    expected = scipy.stats.bootstrap(
+        (d,),
+        np.mean,
+        method="percentile",
+        n_resamples=20_000,
+        batch=1000,
+        **{seed: np.random.default_rng(3)},
+    )
+    assert_near((difference.low, difference.high), [*expected.confidence_interval])
+    draws = expected.bootstrap_distribution
+    p = (np.abs(draws - d.mean()) >= abs(d.mean())).mean()
+    assert difference.p == pytest.approx(p, abs=0.01)
 
 
 def test_equal_values_have_an_interval_within_the_range():
@@ -142,17 +141,25 @@ def test_values_equal_but_for_rounding_have_the_intervals_of_equal_ones():
     assert shifted.low < 0.09 < 0.11 < shifted.high
 
 
-def test_the_tables_of_coverage_are_what_the_simulation_prints():
+def assert_coverage_of_means_is_printed(model, columns):
     text = interval_coverage.PAGE.read_text("utf-8")
-    for model, weights in (("NDCG, 80% zeros", ""), ("0 or 1, mean 0.05", "")):
-        shares = [
-            interval_coverage.coverage_of_means(model, weights, n) for n in (10, 50)
-        ]
-        row = re.search(rf"^\| {re.escape(model + weights)} \|(.*)\|$", text, re.M)[1]
-        cells = [row.split("|")[i].strip() for i in (0, 2)]
-        assert cells == [f"{share:.1%}" for share in shares]
-        assert min(shares) >= 0.93
-    model = "NDCG, 50% zeros"
+    row = re.search(rf"^\| {re.escape(model)} \|(.*)\|$", text, re.M)[1]
+    cells = [cell.strip() for cell in row.split("|")]
+    for column, queries in columns.items():
+        share = interval_coverage.coverage_of_means(model, "", queries)
+        assert cells[column] == f"{share:.1%}"
+        assert share >= 0.93
+
+
+def test_a_table_of_coverage_is_what_the_simulation_prints():
+    assert_coverage_of_means_is_printed("NDCG, 80% zeros", {0: 10})
+
+
+@pytest.mark.slow("simulates thousands of samples")
+def test_the_tables_of_coverage_are_what_the_simulation_prints():
+    assert_coverage_of_means_is_printed("NDCG, 80% zeros", {2: 50})
+    assert_coverage_of_means_is_printed("0 or 1, mean 0.05", {0: 10, 2: 50})
+    model, text = "NDCG, 50% zeros", interval_coverage.PAGE.read_text("utf-8")
     assert 0.93 <= interval_coverage.coverage_of_differences(model, 10) <= 0.97
     found = interval_coverage.rejections(model, 20)
     cells = " | ".join(f"{share:.1%}" for share in found.values())
@@ -506,18 +513,6 @@ def test_corrections_by_hand(correction, expected):
     ]
     assert found[:-1] == pytest.approx(expected)
     assert math.isnan(found[-1])  # and is not counted
-
-
-@pytest.mark.parametrize("number", [1, 4, 50])
-def test_false_discoveries_are_those_of_scipy(number):
-    p = np.random.default_rng(number).random(number).round(2) ** 3
-    expected = scipy.stats.false_discovery_control(p, method="bh")
-    np.testing.assert_allclose(adjusted(p, "bh"), expected, rtol=1e-12)
-    with_nan = adjusted(np.array([*p, math.nan]), "bh")
-    np.testing.assert_allclose(with_nan, [*expected, math.nan], rtol=1e-12)
-    steps = np.array([0.01, 0.02, 0.03, 0.04])
-    np.testing.assert_allclose(adjusted(steps, "bh"), 0.04)
-    assert adjusted(steps, "holm") == pytest.approx([0.04, 0.06, 0.06, 0.06])
 
 
 def test_the_correction_is_over_metrics_pairs_and_slices():

@@ -41,10 +41,10 @@ def assert_adds_up(explanation, value):
 
 def lists_for(name, **options):
     """Random lists with ties, with items that were not retrieved, and with NaN."""
-    labels, scores = random_lists(7, queries=6, size=6, ties=True, **options)
+    labels, scores = random_lists(7, queries=4, size=6, ties=True, **options)
     scores[0] = 0.5
-    scores[2, 3:] = -np.inf
-    scores[3, ::2] = np.nan
+    scores[1, 3:] = -np.inf
+    scores[2, ::2] = np.nan
     if name in SUBTOPIC_METRICS:
         others = np.random.default_rng(9).permuted(labels, axis=1)
         labels = np.stack([labels, np.maximum(others, 0), labels - 1], axis=2)

@@ -440,8 +440,8 @@ def test_lists_in_any_sequence(name, is_unequal):
 @pytest.mark.parametrize("inputs", ["ids", "labels", "ragged"])
 @pytest.mark.parametrize("ties", ["expected", "random"])
 def test_one_long_list_among_many_short_ones(inputs, ties):
-    """Padding all of them would take gigabytes. They are evaluated by length."""
-    long, short = 40_000, 1500
+    """Padding all of them would take some 120 MB for each array. They are evaluated by length."""
+    long, short = 10_000, 1500
     rng = np.random.default_rng(0)
     labels = [rng.integers(0, 2, 3).tolist() for _ in range(short)]
     scores = [rng.integers(0, 9, 3).astype(float).tolist() for _ in range(short)]
@@ -484,7 +484,7 @@ def test_one_long_list_among_many_short_ones(inputs, ties):
     shown = tfr.explain(*arguments, "ndcg@5", query, **options)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 200e6
+    assert peak < 60e6
     assert shown.value == pytest.approx(expected["ndcg@5"][query], rel=1e-12)
     for name in names:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)

@@ -188,8 +188,14 @@ EQUAL_KEYS = {
 }
 
 
-@pytest.mark.parametrize("case", EQUAL_KEYS)
-@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize(
+    ("case", "run_eagerly"),
+    [
+        *((case, True) for case in EQUAL_KEYS),
+        ("two dicts", False),
+        ("two outputs", False),
+    ],
+)
 def test_equal_keys_in_one_model_raise(data, case, run_eagerly):
     features, labels, _ = data
     key, make = EQUAL_KEYS[case]

@@ -41,6 +41,7 @@ def module_name(path):
 
 MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
 MODULES.pop("")  # the package itself imports the public names
+TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
 
 
 def imported_modules(tree):
@@ -66,7 +67,7 @@ def imported_modules(tree):
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_import_only_their_own_folder_and_earlier_layers(name):
     own = name.partition(".")[0]
-    for module in imported_modules(ast.parse(MODULES[name].read_text("utf-8"))):
+    for module in imported_modules(TREES[name]):
         other = module.partition(".")[0]
         assert other == own or LEVEL[other] < LEVEL[own], module
 
@@ -78,8 +79,7 @@ WITH_OTHERS = {"arrays.jax", "arrays.torch"}
 @pytest.mark.parametrize("name", MODULES)
 def test_few_modules_import_tensorflow(name):
     """Arrays and tables never import these modules."""
-    tree = ast.parse(MODULES[name].read_text("utf-8"))
-    imports = {each for node in tree.body for each in ast.walk(node)}
+    imports = {each for node in TREES[name].body for each in ast.walk(node)}
     roots = {
         alias.name.partition(".")[0]
         for node in imports
@@ -95,8 +95,7 @@ def test_few_modules_import_tensorflow(name):
 
 def test_there_are_no_import_cycles():
     graph = {}
-    for name, path in MODULES.items():
-        tree = ast.parse(path.read_text("utf-8"))
+    for name, tree in TREES.items():
         graph[name] = {module for module in imported_modules(tree) if module != name}
     assert {*graphlib.TopologicalSorter(graph).static_order()} == set(MODULES)
 
@@ -147,10 +146,10 @@ def test_only_the_metrics_and_conventions_name_a_metric():
     """What others need to know of a metric is a fact of its declaration."""
     names = {each for metric in METRICS.values() for each in metric.names}
     names -= {"judged", "tied"}  # fields of items and of counts have these names, too
-    for name, path in MODULES.items():
+    for name, tree in TREES.items():
         if name.partition(".")[0] in ("metrics", "conventions"):
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(tree):
             is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
             assert not (is_text and node.value in names), (name, node.lineno)
             if isinstance(node, ast.Compare):
@@ -167,9 +166,9 @@ def test_each_name_occurs_once():
     files = collections.Counter(path.name for path in paths)
     names = collections.Counter(
         node.name
-        for name, path in MODULES.items()
+        for name, tree in TREES.items()
         if not name.startswith(ALIKE)
-        for node in ast.parse(path.read_text("utf-8")).body
+        for node in tree.body
         if isinstance(node, (ast.FunctionDef, ast.ClassDef))
     )
     names["EvaluateRows"] -= 1  # the callback, and the transform of Beam
@@ -181,7 +180,7 @@ def test_each_name_occurs_once():
 @pytest.mark.parametrize("name", MODULES)
 def test_functions_fit_on_a_screen(name):
     """At most 50 lines, without the docstring."""
-    for node in ast.walk(ast.parse(MODULES[name].read_text("utf-8"))):
+    for node in ast.walk(TREES[name]):
         if isinstance(node, ast.FunctionDef):
             documentation = ast.get_docstring(node, clean=False) or ""
             lines = node.end_lineno - node.lineno + 1

@@ -69,23 +69,30 @@ def test_other_separators_are_refused(wrong):
 TRACKERS = {"MLflow": r"[/\w.\- :]*", "Weights & Biases": r"[_a-zA-Z][_a-zA-Z0-9]*"}
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
-def test_the_logs_of_fit_have_names_that_trackers_accept(tracker, tmp_path):
+@pytest.fixture(scope="module")
+def keys_of_logs(tmp_path_factory):
+    """The names in the logs of `fit`, for each separator."""
+
     def logs_of(separator):
         items = tf.keras.Input((3,))
         model = tf.keras.Model(items, tf.keras.layers.Dense(3)(items))
         metric = tfr.RankingMetrics(NAMES, separator=separator)
         model.compile(loss="mse", metrics=[metric], run_eagerly=True)
         data = np.ones((2, 3)), np.array(LABELS, float)
-        path = tmp_path / f"{separator}.csv"
+        path = tmp_path_factory.mktemp("logs") / "log.csv"
         log = tf.keras.callbacks.CSVLogger(path)
         model.fit(*data, validation_data=data, verbose=0, callbacks=[log])
         return path.read_text().splitlines()[0].split(",")
 
-    keys = logs_of("_")
+    return {separator: logs_of(separator) for separator in "_@"}
+
+
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_the_logs_of_fit_have_names_that_trackers_accept(tracker, keys_of_logs):
+    keys = keys_of_logs["_"]
     assert {*KEYS, *(f"val_{key}" for key in KEYS)} <= {*keys}
     assert all(re.fullmatch(TRACKERS[tracker], key) for key in keys)
-    assert not all(re.fullmatch(TRACKERS[tracker], key) for key in logs_of("@"))
+    assert not all(re.fullmatch(TRACKERS[tracker], key) for key in keys_of_logs["@"])
 
 
 def test_arp_with_a_cutoff_means_one_of_two_metrics():
