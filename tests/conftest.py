@@ -151,6 +151,17 @@ def clear_caches_after_test():
 
 
 @pytest.fixture
+def declarations():
+    """The registry of declared names. Changes are undone after the test."""
+    from tfrankmetrics.metrics.measure import METRICS
+
+    before = dict(METRICS)
+    yield METRICS
+    METRICS.clear()
+    METRICS.update(before)
+
+
+@pytest.fixture
 def run_eagerly():
     """Disables compilation, for tests that would compile many graphs."""
     if IS_TENSORFLOW:

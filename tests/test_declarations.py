@@ -13,7 +13,6 @@ from cases import CASES, CLASSES, METRICS, OWN_METRICS, TESTED_ELSEWHERE, make_m
 
 import tfrankmetrics as tfr
 from tfrankmetrics import item_data, options
-from tfrankmetrics.metrics.measure import METRICS as NAMES
 from tfrankmetrics.testing import check_metric
 
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
@@ -316,15 +315,6 @@ def declare(
     cls = type("Half", (base,), {**namespace, "__module__": __name__})
     facts = dict(facts)
     return tfr.metric(name, formula=formula, gain=gain, aliases=aliases, **facts)(cls)
-
-
-@pytest.fixture
-def declarations():
-    """The registry of declarations. Changes are undone after the test."""
-    before = dict(NAMES)
-    yield NAMES
-    NAMES.clear()
-    NAMES.update(before)
 
 
 @pytest.mark.parametrize(

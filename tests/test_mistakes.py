@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -44,14 +43,12 @@ def test_swapped_query_ids_and_labels_are_a_warning():
     ) as caught:
         tfr.evaluate_rows(labels, query_ids, scores, ["mrr"])
     assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate_rows(query_ids, labels, scores, ["mrr"])
-        # Few queries: grades, or fractions.
-        tfr.evaluate_rows(labels, labels, scores, ["mrr"])
-        tfr.evaluate_rows(labels, query_ids / 10 + 0.05, scores, ["ndcg"])
-        tfr.evaluate_rows([0, 0, 1, 1], [0, 5, 0, 7], [1.0, 2, 3, 4], ["mrr"])
-        tfr.evaluate_rows([0, 0, 0, 0], [0, 5, 1, 7], [1.0, 2, 3, 4], ["mrr"])
+    tfr.evaluate_rows(query_ids, labels, scores, ["mrr"])
+    # Few queries: grades, or fractions.
+    tfr.evaluate_rows(labels, labels, scores, ["mrr"])
+    tfr.evaluate_rows(labels, query_ids / 10 + 0.05, scores, ["ndcg"])
+    tfr.evaluate_rows([0, 0, 1, 1], [0, 5, 0, 7], [1.0, 2, 3, 4], ["mrr"])
+    tfr.evaluate_rows([0, 0, 0, 0], [0, 5, 1, 7], [1.0, 2, 3, 4], ["mrr"])
 
 
 def test_zeros_and_ones_as_ids_are_a_warning():
@@ -62,10 +59,8 @@ def test_zeros_and_ones_as_ids_are_a_warning():
     ) as caught:
         tfr.evaluate(one_hot, recommended, ["mrr"], inputs="ids")
     assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate([[0, 1]], [[0, 1, 2]], ["mrr"], inputs="ids")
-        tfr.evaluate([[3, 1, 0]], [[0, 1, 2]], ["mrr"], inputs="ids")
+    tfr.evaluate([[0, 1]], [[0, 1, 2]], ["mrr"], inputs="ids")
+    tfr.evaluate([[3, 1, 0]], [[0, 1, 2]], ["mrr"], inputs="ids")
 
 
 def test_a_result_of_nan_without_a_catalogue_does_not_speak_of_one():
@@ -156,12 +151,10 @@ def test_how_long_and_how_relevant_a_flat_list_must_be():
 
     scores = RNG.random(300)
     assert messages_of(lambda: tfr.evaluate(labels_of(200, 40), scores[:200], ["mrr"]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate(labels_of(300, 39), scores, ["mrr"])
-        tfr.evaluate(labels_of(199, 100), scores[:199], ["mrr"])
-        tfr.evaluate([labels_of(300, 100)], [scores], ["mrr"])
-        tfr.evaluate_rows(None, labels_of(300, 100), scores, ["mrr"], groups=[300])
+    tfr.evaluate(labels_of(300, 39), scores, ["mrr"])
+    tfr.evaluate(labels_of(199, 100), scores[:199], ["mrr"])
+    tfr.evaluate([labels_of(300, 100)], [scores], ["mrr"])
+    tfr.evaluate_rows(None, labels_of(300, 100), scores, ["mrr"], groups=[300])
 
 
 # Catalogs
@@ -171,19 +164,15 @@ def test_how_long_and_how_relevant_a_flat_list_must_be():
 def test_a_result_of_nan_in_a_metric_says_why(way):
     metric = tfr.RankingMetrics(["ndcg@3"], inputs="catalogue")
     update = run_as(way, update_function(metric))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tfr.RankingWarning)
-        metric.result()  # NaN before any query
-        update(tf.constant([[2]]), tf.constant(SCORES[:1]))
-        metric.result()
+    metric.result()  # NaN before any query
+    update(tf.constant([[2]]), tf.constant(SCORES[:1]))
+    metric.result()
     update(tf.constant([[99]]), tf.constant(SCORES[:1]))
     message = "an id outside of the catalog.*not the ids of the items"
     with pytest.warns(tfr.RankingWarning, match=message):
         assert np.isnan(metric.result()["ndcg@3"])
     metric.reset_state()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tfr.RankingWarning)
-        metric.result()
+    metric.result()
 
 
 def test_item_ids_for_positions_in_a_batch_are_an_error_in_eager_code():
@@ -405,26 +394,24 @@ def test_weights_of_zero_that_are_no_mask():
     with pytest.warns(tfr.RankingWarning, match="does not mask"):
         tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * of_queries)
     metrics = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for weights in (
-            np.where(rng.random((9, 8)) < 0.3, 0, rng.random((9, 8))),  # of any size
-            np.where(labels > 0, 1 / (1 + np.arange(8)), 0),  # of clicks only
-            np.arange(9) % 2,  # of queries
-            np.repeat(np.arange(9)[:, None] % 2, 8, axis=1),
-        ):
-            tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
-            metrics.append(tfr.RankingMetrics(["mrr", "ndcg@3"]))
-            metrics[-1].update_state(labels, scores, weights)
-        tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * 1, mask=padded)
-        masks = {"convention": "keras_rs", "sample_weight": padded * 1}
-        tfr.evaluate(labels, scores, ["mrr"], **masks)
-        rows = list("babb"), [1, 0, 1, 0], [0.5, 0.4, 0.3, 0.2], ["ndcg"]
-        tfr.evaluate_rows(*rows, sample_weight=[0, 1, 0, 0])  # of queries
-        metrics.append(tfr.RankingMetrics(["mrr"], convention="keras_rs"))
-        metrics[-1].update_state(labels, scores, padded * 1)
-        for metric in metrics:
-            metric.result()
+    for weights in (
+        np.where(rng.random((9, 8)) < 0.3, 0, rng.random((9, 8))),  # of any size
+        np.where(labels > 0, 1 / (1 + np.arange(8)), 0),  # of clicks only
+        np.arange(9) % 2,  # of queries
+        np.repeat(np.arange(9)[:, None] % 2, 8, axis=1),
+    ):
+        tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
+        metrics.append(tfr.RankingMetrics(["mrr", "ndcg@3"]))
+        metrics[-1].update_state(labels, scores, weights)
+    tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * 1, mask=padded)
+    masks = {"convention": "keras_rs", "sample_weight": padded * 1}
+    tfr.evaluate(labels, scores, ["mrr"], **masks)
+    rows = list("babb"), [1, 0, 1, 0], [0.5, 0.4, 0.3, 0.2], ["ndcg"]
+    tfr.evaluate_rows(*rows, sample_weight=[0, 1, 0, 0])  # of queries
+    metrics.append(tfr.RankingMetrics(["mrr"], convention="keras_rs"))
+    metrics[-1].update_state(labels, scores, padded * 1)
+    for metric in metrics:
+        metric.result()
 
 
 def test_batches_are_checked_together():
@@ -447,12 +434,10 @@ def test_ranked_positions_as_scores_are_a_warning():
     for inputs, truth in (("labels", labels), ("catalogue", relevant)):
         with pytest.warns(tfr.RankingWarning, match=message):
             tfr.MeanReciprocalRank(inputs=inputs).update_state(truth, ranked)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate(labels, ranked.astype(float), ["mrr"])
-        tfr.evaluate(labels, (scores * 100).astype(int), ["mrr"])
-        tfr.evaluate([[1, 0, 0]] * 4, [[2, 1, 0]] * 4, ["mrr"])
-        tfr.evaluate(relevant, ranked, ["mrr"], inputs="ids")
+    tfr.evaluate(labels, ranked.astype(float), ["mrr"])
+    tfr.evaluate(labels, (scores * 100).astype(int), ["mrr"])
+    tfr.evaluate([[1, 0, 0]] * 4, [[2, 1, 0]] * 4, ["mrr"])
+    tfr.evaluate(relevant, ranked, ["mrr"], inputs="ids")
     ranks = 1 + np.argsort(np.argsort(-scores[:, :4], axis=1), axis=1)
     with pytest.warns(tfr.RankingWarning, match="1 to 4 .* pass lower_is_better=True"):
         tfr.evaluate(labels[:, :4], ranks, ["mrr"])
@@ -543,27 +528,21 @@ def test_ranks_as_scores_are_a_warning():
             )
     with pytest.warns(tfr.RankingWarning, match=message):
         tfr.evaluate_rows(queries, qrels["label"].to_numpy(), items + 1, ["mrr"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        labels = qrels["label"].to_numpy()
-        tfr.evaluate_rows(queries, labels, 4 - items, ["mrr"])  # the best one first
-        tfr.evaluate_rows(queries, labels, RNG.permuted(items + 1), ["mrr"])
-        tfr.evaluate_rows(queries[:8], labels[:8], items[:8] + 1, ["mrr"])  # a few
-        tfr.evaluate_run(
-            qrels, frame.assign(rank=-frame["rank"]), ["mrr"], score="rank"
-        )
-        tfr.evaluate_run(qrels, frame, ["mrr"], score="rank", lower_is_better=True)
+    labels = qrels["label"].to_numpy()
+    tfr.evaluate_rows(queries, labels, 4 - items, ["mrr"])  # the best one first
+    tfr.evaluate_rows(queries, labels, RNG.permuted(items + 1), ["mrr"])
+    tfr.evaluate_rows(queries[:8], labels[:8], items[:8] + 1, ["mrr"])  # a few
+    tfr.evaluate_run(qrels, frame.assign(rank=-frame["rank"]), ["mrr"], score="rank")
+    tfr.evaluate_run(qrels, frame, ["mrr"], score="rank", lower_is_better=True)
 
 
 def test_ids_none_of_which_match_are_a_warning():
     relevant, recommended = (RNG.integers(low, low + 90, (8, 10)) for low in (0, 90))
     with pytest.warns(tfr.RankingWarning, match="Check that both are numbered alike"):
         tfr.evaluate(relevant, recommended, ["mrr"], inputs="ids")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tfr.evaluate(relevant[:1], recommended[:1], ["mrr"], inputs="ids")  # a few
-        recommended[3, 3] = relevant[5, 5]  # of a different query
-        tfr.evaluate(relevant, recommended, ["mrr"], inputs="ids")
+    tfr.evaluate(relevant[:1], recommended[:1], ["mrr"], inputs="ids")  # a few
+    recommended[3, 3] = relevant[5, 5]  # of a different query
+    tfr.evaluate(relevant, recommended, ["mrr"], inputs="ids")
 
 
 @pytest.mark.parametrize("name", ["pred_rank", "Rank", "item position"])

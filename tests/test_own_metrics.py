@@ -15,7 +15,6 @@ from helpers import XLA, run_as, update_function
 from own_metric import GradedRBP
 
 import tfrankmetrics as tfr
-from tfrankmetrics.metrics.measure import METRICS
 from tfrankmetrics.testing import check_metric
 
 NAMES = ["graded_rbp", "graded_rbp@2"]
@@ -164,74 +163,62 @@ def declared(name, formula):
     return tfr.metric(name, formula=formula, **facts)(Own)
 
 
-def forget(name):
-    METRICS.pop(name)
+def hits(lists, relevance):
+    return lists.sum_to_cutoffs(lists.expected(relevance))
 
 
+@pytest.mark.usefixtures("declarations")
 def test_only_tensorflow_computes_a_formula_that_needs_tensors():
     """Its lists become tensors, also if they are arrays or rows."""
     received = []
 
-    def hits(lists, relevance):
+    def hits_of_tensors(lists, relevance):
         gains = lists.expected(relevance)
         received.append(type(gains))
         assert gains.shape.rank == 2  # an attribute of tensors
         return lists.sum_to_cutoffs(tf.stop_gradient(gains))
 
-    cls = declared("hits_of_tensors", hits)
-    try:
-        check_metric(cls)
-        assert cls.declaration.needs_tensors
-        received.clear()
-        found = tfr.evaluate([[1, 0, 1]], [[3, 2, 1]], ["hits_of_tensors@3", "mrr"])
-        assert found == {"hits_of_tensors@3": 2.0, "mrr": 1.0}
-        rows = [5, 5], [0, 1], [0.2, 0.1]
-        assert tfr.evaluate_rows(*rows, [cls(k=2)]) == {"hits_of_tensors@2": 1.0}
-        assert all(issubclass(kind, tf.Tensor) for kind in received)
-    finally:
-        forget("hits_of_tensors")
+    cls = declared("hits_of_tensors", hits_of_tensors)
+    check_metric(cls)
+    assert cls.declaration.needs_tensors
+    received.clear()
+    found = tfr.evaluate([[1, 0, 1]], [[3, 2, 1]], ["hits_of_tensors@3", "mrr"])
+    assert found == {"hits_of_tensors@3": 2.0, "mrr": 1.0}
+    rows = [5, 5], [0, 1], [0.2, 0.1]
+    assert tfr.evaluate_rows(*rows, [cls(k=2)]) == {"hits_of_tensors@2": 1.0}
+    assert all(issubclass(kind, tf.Tensor) for kind in received)
 
 
+@pytest.mark.usefixtures("declarations")
 def test_both_libraries_check_a_formula():
     def of_numpy(lists, relevance):
         return lists.sum_to_cutoffs(lists.expected(relevance).clip(0, 1))
 
-    try:
-        with pytest.raises(TypeError, match=r"must compute the values.*'clip'"):
-            check_metric(declared("of_numpy", of_numpy))
-    finally:
-        forget("of_numpy")
-
-    def hits(lists, relevance):
-        return lists.sum_to_cutoffs(lists.expected(relevance))
+    with pytest.raises(TypeError, match=r"must compute the values.*'clip'"):
+        check_metric(declared("of_numpy", of_numpy))
 
     def wrong_in_tensorflow(lists, relevance):
         factor = 1.0 if isinstance(lists.ranks, np.ndarray) else lists.num_retrieved[0]
         return hits(lists, relevance) * factor
 
-    try:
-        with pytest.raises(TypeError, match="the same in NumPy and in tensorflow"):
-            check_metric(declared("wrong_in_tensorflow", wrong_in_tensorflow))
-    finally:
-        forget("wrong_in_tensorflow")
+    with pytest.raises(TypeError, match="the same in NumPy and in tensorflow"):
+        check_metric(declared("wrong_in_tensorflow", wrong_in_tensorflow))
 
 
+@pytest.mark.usefixtures("declarations")
 def test_the_first_use_checks_a_metric_once():
     calls = []
 
-    def hits(lists, relevance):
+    def counted_hits(lists, relevance):
         calls.append(lists.num_retrieved)
-        return lists.sum_to_cutoffs(lists.expected(relevance))
+        return hits(lists, relevance)
 
-    cls = declared("hits", hits)
-    try:
-        assert not calls
-        tfr.evaluate([[1, 0]], [[2, 1]], ["hits@1"])
-        assert len(calls) > 2
-        calls.clear()
-        tfr.evaluate([[1, 0]], [[2, 1]], ["hits@1", cls(k=2)])
-        assert len(calls) == 1
-    finally:
-        forget("hits")
+    cls = declared("hits", counted_hits)
+    assert not calls
+    tfr.evaluate([[1, 0]], [[2, 1]], ["hits@1"])
+    assert len(calls) > 2
+    calls.clear()
+    tfr.evaluate([[1, 0]], [[2, 1]], ["hits@1", cls(k=2)])
+    assert len(calls) == 1
     with pytest.raises(TypeError, match=r"class that tfrankmetrics\.metric declares"):
         check_metric(tfr.TopKMetric)
