@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -305,6 +306,29 @@ def test_the_test_and_the_correction_are_those_of_compare(capsys):
     assert (
         "Wilcoxon's signed-rank test; p-values adjusted for 2 comparisons (bh)" in out
     )
+
+
+MODELS = {"a": {"map": [0.0, 1.0]}, "b": {"map": [1.0, 0.5]}}
+CHOICES = {
+    "--test": lambda choice: tfr.compare(MODELS, test=choice),
+    "--correction": lambda choice: tfr.compare(MODELS, correction=choice),
+    "--unpaired": lambda choice: tfr.compare(MODELS, unpaired=choice),
+    "--gate": lambda choice: tfr.compare(MODELS).gate("map", "a", policy=choice),
+    "--missing-queries": lambda choice: tfr.evaluate_run(
+        {}, {}, ["map"], missing_queries=choice
+    ),
+}
+
+
+@pytest.mark.parametrize("flag", CHOICES)
+def test_a_flag_has_the_choices_of_its_argument(capsys, flag):
+    with pytest.raises(SystemExit):
+        main(["qrels", "one", "-m", "map", flag, "no"])
+    of_flag = capsys.readouterr().err.rpartition("choose from")[2]
+    with pytest.raises(ValueError, match="must be one of") as error:
+        CHOICES[flag]("no")
+    of_argument = str(error.value).partition("Received")[0]
+    assert re.findall(r"\w+", of_flag) == re.findall(r"'(\w+)'", of_argument)
 
 
 JUDGED = [("1", "a", 1, 8), ("1", "b", 0, 9.5), ("2", "a", 1, 3), ("3", "x", 2, 1)]
