@@ -137,6 +137,7 @@ def _with_flags(message: Any, options: argparse.Namespace) -> str:
     names = {each: f"--{each.replace('_', '-')}" for each in vars(options)}
     names |= {"metrics": "--metric", "policy": "--gate"}
     names |= {"qrels": repr(options.qrels), "run": repr(run)}
+    names["query_ids"] = "--query"
     names["labels"] = f"--label in {options.qrels!r}"
     names["scores"] = f"--score in {run!r}"
 
