@@ -107,7 +107,7 @@ class TableCombiner(Combiner, beam.CombineFn):
         """The rows of the result, of all queries first. Raises ValueError for data."""
         if len(accumulator.kinds) > 1:
             raise ValueError(
-                "GroupedQuery ids must be of one type. Received: "
+                "Query ids must be of one type. Received: "
                 f"{', '.join(sorted(accumulator.kinds))}. Convert them to text."
             )
         try:
@@ -116,8 +116,8 @@ class TableCombiner(Combiner, beam.CombineFn):
             if not self._has_windows:
                 raise
             warn(str(error))
-        whole = (None,) * len(self._by), self.sums_of_all(accumulator)
-        rows = [self._row(*whole, is_whole=True)]
+        no_slice, of_all = (None,) * len(self._by), self.sums_of_all(accumulator)
+        rows = [self._row(no_slice, of_all, is_whole=True)]
         if self._by:
             slices = [*accumulator.sums.items()]
             in_rows = (slices[number] for number in in_order([*accumulator.sums]))
@@ -168,7 +168,7 @@ class RowsCombiner(TableCombiner):
         query, rows = element
         labels, scores, *of_query = zip(*rows, strict=True)
         columns = [labels, exact_scores(scores).tolist()]
-        of_query = self._same_in_query(query, *of_query or [()])
+        of_query = self._same_in_query(query, *(of_query or [()]))
         return GroupedQuery(query, columns, [], *of_query), len(labels)
 
     def _values(
@@ -186,7 +186,8 @@ class RowsCombiner(TableCombiner):
         columns = {"query": codes, "labels": labels, "scores": scores}
         columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
         queries = Queries(_canonical(columns), np.cumsum(lengths) - lengths, lengths)
-        return waiting, *_in_fixed_widths(self.named, queries, columns, True)
+        found = _in_fixed_widths(self.named, queries, columns, drop_unjudged=True)
+        return waiting, *found
 
     def _report_mistakes(self, accumulator: Accumulator) -> None:
         warn_of(accumulator.facts, Asked(self.rules))
@@ -219,7 +220,7 @@ class RunCombiner(TableCombiner):
                 times = Counter(items)
                 twice = next(item for item in items if times[item] > 1)
                 raise ValueError(error_of_pair_twice(table, query, twice))
-        of_query = self._same_in_query(query, *judged[2:] or [()])
+        of_query = self._same_in_query(query, *(judged[2:] or [()]))
         if predicted:
             predicted[1] = exact_scores(predicted[1]).tolist()
         if not judged:  # the query is only counted
@@ -238,8 +239,8 @@ class RunCombiner(TableCombiner):
             predicted = predicted._replace(numbers=scores)
         joined = match_pairs(judged, predicted)
         refuse_by_policy(joined, self._policies)
-        counts = count_pairs(joined, "")._asdict()
-        del counts["missing_queries"]  # no number
+        counts = count_pairs(joined, self._policies.missing_queries)._asdict()
+        del counts["missing_queries"]  # a policy, which does not add up
         accumulator.counts.update(counts)
         accumulator.facts += facts_of_join(joined, self.rules)
         # The queries by their codes.
@@ -252,7 +253,10 @@ class RunCombiner(TableCombiner):
         if not self._is_trec_eval:
             rows = rows._replace(order=_canonical(columns))
         values, weights = _in_fixed_widths(
-            self.named, rows, columns, self._policies.unjudged == "drop"
+            self.named,
+            rows,
+            columns,
+            drop_unjudged=self._policies.unjudged == "drop",
         )
         if self._policies.missing_queries == "skip":
             counted = joined.has_predictions
@@ -283,6 +287,7 @@ def _in_fixed_widths(
     named: Mapping[str, Measure],
     queries: Queries,
     columns: dict[str, np.ndarray],
+    *,
     drop_unjudged: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """`values_of_queries`, with the same bits whatever the other queries are.

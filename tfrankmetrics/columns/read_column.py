@@ -1,4 +1,4 @@
-"""One column of numbers or ids as an array: checked, and not changed by NumPy.
+"""One column of numbers as an array: checked, and not changed by NumPy.
 
 It may be in a frame of pandas, polars or Arrow. `slices.py` reads the columns of `by`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import decimal
 import fractions
 import math
-import numbers as numbers_
+import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -136,13 +136,13 @@ def as_objects(values: Sequence[Any]) -> np.ndarray:
     return array
 
 
-def as_column(name: str, column: Any) -> np.ndarray:
+def as_column(name: str, values: Any) -> np.ndarray:
     """A column as an array `[rows]`."""
-    refuse_masked_arrays(f"`{name}`", column)
+    refuse_masked_arrays(f"`{name}`", values)
     rule = f"`{name}` must be one column, with a value for each row."
-    column = from_pytorch(column)
+    values = from_pytorch(values)
     try:
-        array = np.asarray(column)
+        array = np.asarray(values)
     except ValueError:
         raise ValueError(f"{rule} Received: values of different shapes.") from None
     if array.ndim != 1:
@@ -151,21 +151,21 @@ def as_column(name: str, column: Any) -> np.ndarray:
     return as_objects(array.tolist()) if array.dtype.kind == "V" else array
 
 
-def as_numbers(name: str, column: Any) -> np.ndarray:
+def as_numbers(name: str, values: Any) -> np.ndarray:
     """A column of numbers as an array."""
-    array = without_decimals(as_column(name, column))
+    array = without_decimals(as_column(name, values))
     if array.dtype == object and all(
-        isinstance(each, numbers_.Real) for each in array.tolist()
+        isinstance(each, numbers.Real) for each in array.tolist()
     ):
-        column = array.tolist()
-        array = np.asarray(column)
+        values = array.tolist()
+        array = np.asarray(values)
         if array.dtype == object:
-            row, value = max(enumerate(column), key=lambda each: abs(each[1]))
+            row, value = max(enumerate(values), key=lambda each: abs(each[1]))
             raise ValueError(
                 f"`{name}` must hold numbers of at most 64 bits. Received: "
                 f"{shortened(value)} in row {row}. Convert them to float."
             )
-    refuse_rounded_integers(f"`{name}`", column, array)
+    refuse_rounded_integers(f"`{name}`", values, array)
     if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
         return array.astype(np.float32)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # would be rounded
@@ -177,7 +177,7 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
         others = [
             (row, value)
             for row, value in enumerate(array.tolist())
-            if not isinstance(value, numbers_.Real)
+            if not isinstance(value, numbers.Real)
         ]
         # Text that is no number explains why the whole column is text.
         words = (each for each in others if not _is_number_as_text(each[1]))
@@ -192,18 +192,18 @@ def as_numbers(name: str, column: Any) -> np.ndarray:
     return array
 
 
-def without_decimals(numbers: np.ndarray) -> np.ndarray:
+def without_decimals(array: np.ndarray) -> np.ndarray:
     """Numbers as floats, if some are decimals, as of a database, or fractions.
 
     Raises:
         ValueError: Two different numbers are the same float.
     """
     kinds = (decimal.Decimal, fractions.Fraction)
-    values = numbers.ravel().tolist() if numbers.dtype == object else []
+    values = array.ravel().tolist() if array.dtype == object else []
     has_some = any(isinstance(each, kinds) for each in values)
-    if not has_some or not all(isinstance(v, (*kinds, numbers_.Real)) for v in values):
-        return numbers
-    floats = numbers.astype(np.float64)
+    if not has_some or not all(isinstance(v, (*kinds, numbers.Real)) for v in values):
+        return array
+    floats = array.astype(np.float64)
     distinct = {each for each in values if each == each}
     if len({*map(float, distinct)}) < len(distinct):
         raise ValueError(
@@ -250,8 +250,8 @@ def has_large_int(values: Any, array: np.ndarray) -> bool:
     )
 
 
-def _has_large(numbers: np.ndarray) -> bool:
-    return bool(((numbers >= FIRST_INEXACT) | (numbers <= -FIRST_INEXACT)).any())
+def _has_large(array: np.ndarray) -> bool:
+    return bool(((array >= FIRST_INEXACT) | (array <= -FIRST_INEXACT)).any())
 
 
 def require_labels(labels: np.ndarray, where: str = "") -> None:

@@ -94,6 +94,7 @@ def _with_metrics_of(first: Model, model: Model) -> Model:
             f"Either all models must have query ids, or none. Received: {first.name!r} "
             f"and {model.name!r}, only one of which contains the key 'query'."
         )
+    # Ranges, and which metrics are better if lower, are read of the first model only.
     order = [model.metrics.index(name) for name in first.metrics]
     return model._replace(
         values=model.values.take(order, axis=1),
@@ -193,7 +194,7 @@ def _forget_wrong_ranges(models: Sequence[Model]) -> None:
         for column in np.flatnonzero(is_below | is_above).tolist():
             bad = (highest if is_above[column] else lowest)[column]
             if math.isinf(bad):
-                continue  # an error
+                continue  # `samples_of` raises an error
             warn(
                 f"The values of {models[0].metrics[column]!r} should be "
                 f"{low[column]:g} to {high[column]:g}. Received: {bad:g} for "

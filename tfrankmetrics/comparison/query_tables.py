@@ -53,7 +53,7 @@ class QueryTable(ShownAsTable):
 
 
 class PerQuery(NamedTuple):
-    """The values of all models with their slices, which a comparison keeps."""
+    """The values of all models with their slices, and answers about single queries."""
 
     models: Sequence[Model]
     slices: Slices | None
@@ -112,7 +112,7 @@ class PerQuery(NamedTuple):
         gains = self.gains(metric, baseline, model, in_slice)
         order = np.argsort(-gains, kind="stable")  # NaN is last
         gained = order[gains[order] > 0][:number]
-        lost = order[gains[order] < 0][::-1][:number][::-1]
+        lost = order[gains[order] < 0][-number:]
         note = (
             f"{metric} from {baseline!r} to {model!r}{_where(in_slice)}; queries that "
             f"gained: {(gains > 0).sum():,}, that lost: {(gains < 0).sum():,}."
@@ -124,7 +124,7 @@ class PerQuery(NamedTuple):
             model: self._column(model, metric)[chosen],
             gain: gains,
         }
-        return self._table(chosen, shown, columns, note, gain)
+        return self._query_table(chosen, shown, columns, note, gain)
 
     def worst(self, metric: str, model: str, number: int, in_slice: Any) -> QueryTable:
         """The worst values of a model, without queries that lack relevant items."""
@@ -137,9 +137,9 @@ class PerQuery(NamedTuple):
         note = f"{metric}: the worst queries of {model!r}{_where(in_slice)}."
         if without.any():
             note += f" Queries without relevant items, left out: {without.sum():,}."
-        return self._table(chosen, shown, {model: values}, note)
+        return self._query_table(chosen, shown, {model: values}, note)
 
-    def _table(
+    def _query_table(
         self,
         chosen: np.ndarray,
         shown: np.ndarray,

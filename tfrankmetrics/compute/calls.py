@@ -107,16 +107,16 @@ class _TensorCalls:
         others: tuple,
         signature: tuple,
     ) -> None:
-        self.number = 0
+        self.num_calls = 0
         self.run = _of_arrays(function, measures, lists_type, others)
         self.signature = dict(signature)
 
     def __call__(self, tensors: Mapping[str, Array], first_query: Array | int) -> Any:
         tf = sys.modules["tensorflow"]
 
-        self.number += 1
+        self.num_calls += 1
         run_eagerly = tf.config.functions_run_eagerly()  # as for any tf.function
-        if run_eagerly or self.number <= _CALLS_WITHOUT_GRAPH:
+        if run_eagerly or self.num_calls <= _CALLS_WITHOUT_GRAPH:
             return self.run(tensors, first_query)
         graph, options = self.graph
         outputs = tf.raw_ops.PartitionedCall(

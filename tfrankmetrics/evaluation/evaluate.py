@@ -166,7 +166,7 @@ def evaluate_batches(
     Only the values of their queries are kept. `is_whole` means that there is one batch,
     of all arguments as the user passed them.
     """
-    given = request
+    given = request  # whose data about items may be by id
     parts = []  # the values and weights of each batch
     numbers_of_queries = []  # of each batch
     num_done = 0
@@ -174,7 +174,6 @@ def evaluate_batches(
     facts = Facts()
     id_numbers = IdNumbers()
     for y_true, y_pred, sample_weight, mask, queries in batches:
-        # Data about items follow the ids of each batch; all else stays the same.
         request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
         are_ids = request.input_format.inputs == "ids"
         if are_ids and not is_whole:  # otherwise `read` numbers them
@@ -202,9 +201,9 @@ def evaluate_batches(
         raise ValueError("A dataset must have at least one batch. Received: none.")
     if not is_whole:
         _report_mistakes(facts, request, 'pass {"labels": labels, "mask": labels >= 0}')
-    in_order = np.argsort(np.concatenate(numbers_of_queries))
+    as_passed = np.argsort(np.concatenate(numbers_of_queries))
     values, weights = (
-        np.concatenate(each, axis=1)[:, in_order] for each in zip(*parts, strict=True)
+        np.concatenate(each, axis=1)[:, as_passed] for each in zip(*parts, strict=True)
     )
     slices = request.slices_of_queries(num_done)
     return request.result(values, weights, slices, totals=sums.values())

@@ -21,24 +21,28 @@ from tfrankmetrics.rules import is_int, shortened
 def with_items_by_position(
     request: Request, y_true: Any, y_pred: Any
 ) -> tuple[Request, Any, Any]:
-    """The ids as positions, if the data about items are by id."""
-    items = _ids_of_data(request)
-    if items is None:
+    """The ids as positions, if the data about items are by id.
+
+    An id without data gets the next position, since `Codes` numbers a new one. Then a
+    relevant item is never recommended, and a recommended one is an error.
+    """
+    ids = _ids_of_data(request)
+    if ids is None:
         return request, y_true, y_pred
     inputs = request.input_format.inputs
     if inputs != "ids":
         raise ValueError(
             "Data about items by id require inputs='ids', or a table with item ids. "
-            f"Received: a dict by id with inputs={inputs!r}. Pass the "
-            "data in the order of the items."
+            f"Received: a dict by id with inputs={inputs!r}. Pass the data in the "
+            "order of the items."
         )
     require_ordered(y_pred)
-    positions = Codes(zip(items, range(len(items)), strict=True))
-    is_dict = isinstance(y_true, Mapping)
-    ids = as_positions(y_true["ids"] if is_dict else y_true, positions)
-    y_true = {**y_true, "ids": ids} if is_dict else ids
+    positions = Codes(zip(ids, range(len(ids)), strict=True))
     y_pred = as_positions(y_pred, positions)
-    return _by_position(request, items, positions, _largest(y_pred)), y_true, y_pred
+    request = _by_position(request, ids, positions)
+    is_dict = isinstance(y_true, Mapping)
+    relevant = as_positions(y_true["ids"] if is_dict else y_true, positions)
+    return request, {**y_true, "ids": relevant} if is_dict else relevant, y_pred
 
 
 def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
@@ -56,7 +60,7 @@ def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
         first, codes = factorize("Item ids", column)
         positions = Codes(zip(ids, range(len(ids)), strict=True))
         of_codes = np.array([positions[id] for id in column[first].tolist()], np.int64)
-        request = _by_position(request, ids, positions, of_codes.max(initial=-1))
+        request = _by_position(request, ids, positions)
         column = of_codes[codes]
     elif column.dtype.kind not in "iu":
         if any(each.item_data for each in request.measures):
@@ -79,13 +83,6 @@ def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
     return request.with_measures(with_num_items(request.named, None)), column
 
 
-def _largest(positions: Any) -> int:
-    """The largest number in nested lists."""
-    if isinstance(positions, list):
-        return max(map(_largest, positions), default=-1)
-    return positions
-
-
 def _ids_of_data(request: Request) -> list | None:
     """The ids of the items in all data by id; None if there are no such data."""
     found = [ids for each in request.measures for ids in each.ids_of_items]
@@ -100,18 +97,16 @@ def _ids_of_data(request: Request) -> list | None:
     return [item for item in found[0] if all(item in other for other in others)]
 
 
-def _by_position(
-    request: Request, items: list, positions: Codes, largest: int
-) -> Request:
-    """The request with the data in the order of the positions.
+def _by_position(request: Request, ids: list, positions: Codes) -> Request:
+    """The request with the data in the order of these ids.
 
     Raises:
-        ValueError: The largest position is of an item without data.
+        ValueError: There are more positions, those of recommended items without data.
     """
-    if largest >= len(items):
+    if len(positions) > len(ids):
         raise ValueError(
             "Data about items must include each recommended item. Received: none for "
-            f"the item {shortened([*positions][largest])}."
+            f"the item {shortened([*positions][len(ids)])}."
         )
-    named = {name: each.by_position(items) for name, each in request.named.items()}
+    named = {name: each.by_position(ids) for name, each in request.named.items()}
     return request.with_measures(named)

@@ -249,16 +249,7 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
                 f"query {shortened(query)}."
             )
         items = _listed(of_query)
-        if (
-            name == "run"
-            and items
-            and all(
-                isinstance(each, tuple)
-                and len(each) == 2
-                and isinstance(each[1], float)
-                for each in items
-            )
-        ):
+        if name == "run" and items and all(map(_has_score, items)):
             raise ValueError(
                 "A ranked list of `run` must contain the ids of items. Received: pairs "
                 f"of an item and a score for the query {shortened(query)}, such as "
@@ -277,6 +268,12 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
             f"{shortened(query)}. Remove the query, or add an item of label 0."
         )
     return items, values
+
+
+def _has_score(item: Any) -> bool:
+    """Whether an item is a pair of an id and its score."""
+    is_pair = isinstance(item, tuple) and len(item) == 2
+    return is_pair and isinstance(item[1], float)
 
 
 def _listed(items: Iterable[Any]) -> list[Any]:

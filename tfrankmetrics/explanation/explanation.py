@@ -74,16 +74,19 @@ class Explanation(ShownAsTable):
     def _table(self) -> Table:
         texts = {n: _cell_texts(n, column) for n, column in self.columns.items()}
         for name in texts:
-            for kind in (SCORE, LABEL):
-                if name.startswith(kind):  # empty in a row without an item
-                    of_metric = ITEM + name.removeprefix(kind)
-                    items = self.columns.get(of_metric, self.columns[ITEM])
-                    are_here = (items != "").tolist()
-                    pairs = zip(texts[name], are_here, strict=True)
-                    texts[name] = [text if is_here else "" for text, is_here in pairs]
+            if name.startswith((SCORE, LABEL)):
+                texts[name] = self._where_items_are(name, texts[name])
         rows = [[*map(Cell, row)] for row in zip(*texts.values(), strict=True)]
         num_labels = sum(name.startswith((RANK, TIED, ITEM)) for name in texts)
         return Table([*texts], rows, num_labels, "\n".join(self._notes()))
+
+    def _where_items_are(self, name: str, texts: Sequence[str]) -> list[str]:
+        """The texts of a column, empty in a row that only the other metric has."""
+        kind = SCORE if name.startswith(SCORE) else LABEL
+        of_metric = ITEM + name.removeprefix(kind)
+        items = self.columns.get(of_metric, self.columns[ITEM]).tolist()
+        pairs = zip(texts, items, strict=True)
+        return ["" if item == "" else text for text, item in pairs]
 
     def _notes(self) -> list[str]:
         notes = []

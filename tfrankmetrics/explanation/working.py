@@ -45,7 +45,8 @@ class Working:
         is_empty: Whether the list has no relevant items, so that `empty` decides.
         rows: For each row its rank, from 1; for an item without a rank, -1 minus its
             key, by which the rows of two metrics are matched. First there is a row for
-            each rank, and then one for each item.
+            each rank, and then one for each item: for 3 ranks, and items with the keys
+            0 and 4, they are 1, 2, 3, -1, -5.
         is_shown: The rows to show: those that the formula reads, and those with a gain.
         columns: The columns by name.
     """
@@ -142,33 +143,39 @@ def work_out(metric: AskedMetric, one: OneList) -> Working:
     value, weight = (float(np.asarray(each)[0, 0]) for each in found)
     value = value if weight > 0 else float("nan")
     lists = without_masked_items(measure["zero_weight"], one.lists)
-    how = measure.k, measure.tie_breaking, one.number
     with quiet():
-        if measure.declaration.needs_tensors:
-            arrays = lists.arrays.items()
-            tensors = {n: xp.in_library("tensorflow", each) for n, each in arrays}
-            ranked = lists.with_arrays(tensors).rank(*how)
-        else:
-            ranked = lists.rank(*how)
-        ranked = dataclasses.replace(ranked, cutoffs=(measure.k,))
+        ranked = _ranked(measure, lists, one.number)
+
+        # The rows to show: those that are read, and those with a gain.
         gains = np.asarray(measure.gain(ranked.judged))
         order = _order_of_retrieved(measure, lists, gains, one.number)
         depth = min(len(order), measure.k or len(order))
         has_gain, is_read = gains[0] != 0, np.arange(len(order)) < depth
         is_missed = np.asarray(ranked.judged.valid & ~ranked.judged.retrieved)[0]
         is_shown = np.append(is_read | has_gain[order], is_missed & has_gain)
+
         columns = _columns_by_item(one, ranked, measure, gains[0], order)
         if not measure.tie_breaking.policy.is_exact or not any(columns[TIED][is_shown]):
             del columns[TIED]
         start, by_rank = _columns_by_rank(ranked, measure, depth, TIED in columns)
         is_empty = not np.asarray(measure.total(ranked)).any()
-    if is_empty and measure["empty"] == "one":  # the formula returns 0
+    if is_empty and measure["empty"] == "one":  # the formula returns 0, by no rank
         start, by_rank[RUNNING] = start + value, by_rank[RUNNING] + value
     for name, column in by_rank.items():
         below = len(is_shown) - depth
         columns[name] = np.pad(column, (0, below), constant_values=np.nan)
     rows = np.append(np.arange(len(order)) + 1, -1 - np.array(one.keys, int))
     return Working(metric, value, weight, start, is_empty, rows, is_shown, columns)
+
+
+def _ranked(measure: Measure, lists: LabelLists, number: int) -> RankedLists:
+    """The lists, ranked in the library that computes the formula."""
+    if measure.declaration.needs_tensors:
+        arrays = lists.arrays.items()
+        tensors = {n: xp.in_library("tensorflow", each) for n, each in arrays}
+        lists = lists.with_arrays(tensors)
+    ranked = lists.rank(measure.k, measure.tie_breaking, number)
+    return dataclasses.replace(ranked, cutoffs=(measure.k,))
 
 
 def _order_of_retrieved(
@@ -182,9 +189,9 @@ def _order_of_retrieved(
         scores.shape[1],
         measure.tie_breaking,
         number,
-        lambda order: order,
-        lambda gain: gains,
-        is_retrieved,
+        items_at=lambda order: order,  # the positions themselves
+        gain_of=lambda gain: gains,
+        retrieved=is_retrieved,
     )
     return np.asarray(order)[0, : is_retrieved.sum()]
 

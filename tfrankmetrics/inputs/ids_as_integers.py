@@ -42,15 +42,15 @@ class IdNumbers:
 
     def ids(self) -> dict[int, Any]:
         """The ids by their numbers."""
-        numbers = {number: item for item, number in self._recommended.items()}
+        recommended = {number: item for item, number in self._recommended.items()}
         others = self._others.items()
-        return numbers | {FIRST_OTHER + number: item for item, number in others}
+        return recommended | {FIRST_OTHER + number: item for item, number in others}
 
 
 def as_integer_ids(
     y_true: Any,
     y_pred: Any,
-    numbers: IdNumbers | None = None,
+    id_numbers: IdNumbers | None = None,
     names: str = "Relevant and recommended ids",
 ) -> tuple[Any, Any]:
     """Replaces ids that are not integers, such as strings, by numbers.
@@ -59,7 +59,7 @@ def as_integer_ids(
     """
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
-        return y_true, y_pred  # an error that `from_dict` raises
+        return y_true, y_pred  # `from_dict` raises the error
     ids = _as_nested(y_true["ids"] if is_dict else y_true)
     if isinstance(ids, (list, tuple)):
         ids = [[*row] if _is_set(row) else row for row in ids]
@@ -72,9 +72,9 @@ def as_integer_ids(
             f"{' and '.join(kind.__name__ for kind in kinds)}."
         )
     if not {*kinds} <= {int}:
-        numbers = IdNumbers() if numbers is None else numbers
-        y_pred = _map_ids(numbers.of_recommended, y_pred, kinds[0])
-        ids = _map_ids(numbers.of_relevant, ids, kinds[0])
+        id_numbers = IdNumbers() if id_numbers is None else id_numbers
+        y_pred = _map_ids(id_numbers.of_recommended, y_pred, kinds[0])
+        ids = _map_ids(id_numbers.of_relevant, ids, kinds[0])
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
 
 
@@ -87,18 +87,21 @@ def require_ordered(y_pred: Any) -> None:
         )
 
 
-def as_positions(data: Any, rows: Codes) -> Any:
-    """Nested lists of ids as nested lists of their rows, and -1 for padding."""
+def as_positions(data: Any, positions: Codes) -> Any:
+    """Nested lists of ids as their positions, and -1 for padding.
 
-    def row_of(item: Any) -> int:
+    An id that is not among `positions` is added to them.
+    """
+
+    def position_of(item: Any) -> int:
         is_padding = isinstance(item, numbers.Number) and item == PADDING
-        return PADDING if is_padding else rows[item]
+        return PADDING if is_padding else positions[item]
 
-    return _map_ids(row_of, data)
+    return _map_ids(position_of, data)
 
 
 def _map_ids(function: Callable[[Any], int], data: Any, kind: type = object) -> Any:
-    """A function of each id in nested lists, all of which are of one type."""
+    """A function of each id in nested lists; `kind` is the type of all ids."""
     if not isinstance(data, str):  # as most ids are
         data = _as_nested(data)
         if _is_nested(data) or _is_set(data):

@@ -87,11 +87,7 @@ def as_arrays(name: str, data: Any) -> Any:
 
 def concatenated(parts: list[Any]) -> Any:
     """The rows of all parts."""
-
-    def concatenate(*rows: Any) -> Any:
-        return xp.concat(rows, axis=0)
-
-    return map_arrays(concatenate, *parts)
+    return map_arrays(lambda *rows: xp.concat(rows, axis=0), *parts)
 
 
 def size_of(name: str, arrays: Any) -> int:
@@ -115,7 +111,8 @@ def padded(
 ) -> Any:
     """Inputs with the last row repeated, to a multiple of `ALIGNMENT` from `width` on.
 
-    They become arrays of the library. The multiple is not `not_to`.
+    They become arrays of the library. The multiple is not `not_to`, so that the two
+    axes of scores differ in size, and transposed ones are an error.
     """
 
     def pad(rows: Any) -> Any:

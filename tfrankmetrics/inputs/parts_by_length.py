@@ -105,10 +105,12 @@ def parts_of(order: np.ndarray, lengths: np.ndarray, most: int) -> Iterator[np.n
     All of a part are padded to the longest of them. Without any query there is one
     empty part.
     """
+    if len(order) == 0:
+        yield order
     start = 0
-    while start < max(1, len(order)):
+    while start < len(order):
         # At most this many fit, since all are padded to the first one at least.
-        first = max(1, lengths[order[start : start + 1]].sum())
+        first = max(1, int(lengths[order[start]]))
         part = order[start : start + max(1, most // first)]
         longest = np.maximum.accumulate(lengths[part])
         elements = longest * np.arange(1, len(part) + 1)

@@ -44,7 +44,8 @@ class Evidence:
     """The facts that a metric counts, and the warnings that follow from them."""
 
     def __init__(self, data: InputFormat, measures: Sequence[Measure]) -> None:
-        self._rules, self._names = LabelRules(), ()
+        self._rules = LabelRules()
+        self._names = ()  # of the facts that `of` returns, in their order
         if data.inputs == "catalogue":
             self._names = ("scores", *SCORE_FACTS, *OF_EXCLUDED)
         elif data.inputs == "labels":
@@ -63,18 +64,18 @@ class Evidence:
         return -(-len(self._names) // 2)
 
     def of(self, lists: Any, is_flat: bool = False) -> Array:
-        """The facts of a batch, float64 `[num_rows, 2]`.
+        """The facts of a batch in the order of their names, float64 `[num_rows, 2]`.
 
         `is_flat` states that its labels have the shape `[N]`.
         """
         if isinstance(lists, CatalogueLists):
-            counts = [once_per_graph(_scores_of_catalogue, lists)]
+            counts = [once_per_graph(_facts_of_scores, lists)]
             counts.append(once_per_graph(_facts_of_excluded, lists))
         else:
             if lists.has_subtopics:
                 lists = lists.with_arrays({"labels": xp.max(lists.labels, axis=2)})
-            counts = [once_per_graph(_items, lists, self._rules.thresholds)]
-            counts.append(once_per_graph(_shapes, lists, is_flat))
+            counts = [once_per_graph(_facts_of_items, lists, self._rules.thresholds)]
+            counts.append(once_per_graph(_facts_of_lists, lists, is_flat))
             if self._rules.rank_zero_weights:
                 counts.append(once_per_graph(_facts_of_weights, lists))
         if len(self._names) % 2:
@@ -83,6 +84,7 @@ class Evidence:
 
     def warn(self, numbers: np.ndarray, name: str) -> None:
         """Warns of the mistakes that the facts show, for the metric of this name."""
+        # A last number may only fill its row.
         facts = Facts(zip(self._names, np.ravel(numbers).tolist(), strict=False))
         where = f" in {name!r}, among the first items of each batch"
         warn_of(facts, Asked(self._rules, where))
@@ -90,9 +92,9 @@ class Evidence:
         warn_if_signed(facts, remedy, least=MANY)
 
 
-def _scores_of_catalogue(lists: CatalogueLists) -> Array:
+def _facts_of_scores(lists: CatalogueLists) -> Array:
     scores = lists.scores[QUERIES, ITEMS]
-    given = xp.equal(scores, scores) | True
+    given = xp.ones_like(scores, xp.bool)
     return _counted([given, *(each(scores) for each in SCORE_FACTS.values())], given)
 
 
@@ -101,7 +103,7 @@ def _counted(found: list[Array], where: Array) -> Array:
     return xp.sum(xp.astype(xp.stack(found) & where, xp.float64), axis=(1, 2))
 
 
-def _items(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
+def _facts_of_items(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
     labels, valid, found = once_per_graph(_found_in_items, lists)
     return _counted([*found, *(labels >= each for each in thresholds)], valid)
 
@@ -115,8 +117,8 @@ def _found_in_items(lists: LabelLists) -> tuple[Array, Array, list[Array]]:
     return labels, valid, [valid, *of_scores, valid, *of_labels]
 
 
-def _shapes(lists: LabelLists, is_flat: bool) -> Array:
-    """The number of items, of lists, of those with several items, and of flat ones."""
+def _facts_of_lists(lists: LabelLists, is_flat: bool) -> Array:
+    """The facts `OF_LISTS`: items, lists, those with several items, and flat ones."""
     _, valid, _ = once_per_graph(_found_in_items, lists)
     # With a mask, a label below 0 is no padding, and no facts are asked of it.
     items = xp.size(valid) if lists.judged is None else 0

@@ -67,7 +67,7 @@ def measures_by_key(saved: str) -> dict[str, Measure]:
     given = json.loads(saved)
     for module in given["modules"]:
         importlib.import_module(module)
-    data = input_format_of(saved)
+    data = input_format(given["inputs"], given["duplicates"])
     named = named_measures(given["metrics"], given["options"], data)
     check_before_use(each.declaration for each in named.values())
     require_values_by_query(named)
