@@ -124,7 +124,8 @@ def explain(
         y_true, y_pred = as_integer_ids(batch.y_true, batch.y_pred, numbers)
         batch = batch._replace(y_true=y_true, y_pred=y_pred)
     row = query
-    lengths = lengths_if_unequal(batch.y_true, batch.y_pred)
+    are_alike = request.input_format.inputs == "labels"
+    lengths = lengths_if_unequal(batch.y_true, batch.y_pred, are_alike=are_alike)
     if lengths is not None:  # padding all lists to the longest would waste memory
         check_query("explain", query, len(lengths))
         batch = batch_of(batch, np.array([query]))

@@ -168,12 +168,14 @@ class Request:
         declarations = {name: each.declaration for name, each in self.named.items()}
         return QueryValues(
             {**columns, **dict(zip(self.named, of_queries, strict=True))},
-            dict(zip(self.named, np.abs(weights), strict=True)),
-            frozenset(n for n, each in declarations.items() if each.lower_is_better),
-            slices.names if slices else (),
-            counts,
-            {name: each.range for name, each in declarations.items()},
-            dict(zip(self.named, is_empty, strict=True)),
+            weights=dict(zip(self.named, np.abs(weights), strict=True)),
+            lower_is_better=frozenset(
+                name for name, each in declarations.items() if each.lower_is_better
+            ),
+            by=slices.names if slices else (),
+            counts=counts,
+            ranges={name: each.range for name, each in declarations.items()},
+            without_relevant=dict(zip(self.named, is_empty, strict=True)),
         )
 
 
