@@ -183,13 +183,13 @@ def lowered(metric, *platforms):
 
 def test_only_a_program_for_a_tpu_is_traced_in_32_bits(monkeypatch):
     metric = tfr.RankingMetrics(NAMES)
-    traced, read_and_add = [], metric._read_and_add
+    traced, add = [], metric._add
 
     def count(*arguments):
         traced.append(jax.config.read("jax_enable_x64"))
-        read_and_add(*arguments)
+        add(*arguments)
 
-    monkeypatch.setattr(metric, "_read_and_add", count)
+    monkeypatch.setattr(metric, "_add", count)
     program = lowered(metric, "cpu").as_text()
     assert traced == [True]
     lowered(metric, "tpu")
