@@ -135,9 +135,8 @@ def _with_flags(message: Any, options: argparse.Namespace) -> str:
     """A text of the library with flags and files instead of its arguments."""
     run = getattr(options, "run", None) or options.qrels
     names = {each: f"--{each.replace('_', '-')}" for each in vars(options)}
-    names |= {"metrics": "--metric", "policy": "--gate"}
+    names |= {"metrics": "--metric", "policy": "--gate", "query_ids": "--query"}
     names |= {"qrels": repr(options.qrels), "run": repr(run)}
-    names["query_ids"] = "--query"
     names["labels"] = f"--label in {options.qrels!r}"
     names["scores"] = f"--score in {run!r}"
 

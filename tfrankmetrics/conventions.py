@@ -3,10 +3,10 @@
 `docs/conventions.md` shows the effect of each choice on a small list. `validation/`
 runs every tool and compares its values with those of tfrankmetrics.
 
-To add a convention, add an entry with a value for each option of each metric that it
-covers, unless it is that of the base, and its name to `ConventionName` in `options.py`.
-Run `make tables`. Run the tool itself in `validation/tools.py`, and name it in
-`docs/conventions.md`, in the rows of the values that it returns.
+To add a convention, add an entry with the metrics that it covers and each of their
+options whose value differs from the base, and add its name to `ConventionName` in
+`options.py`. Run `make tables`. Run the tool itself in `validation/tools.py`, and name
+it in `docs/conventions.md`, in the rows of the values that it returns.
 
 "trec_eval" means more than options. For it, `evaluate_run`, `explain_run` and
 `beam.EvaluateRun` also round the scores of a run to float32 and order tied items by
@@ -295,6 +295,7 @@ _ALL = (
         empty="zero",
     ),
 )
+
 # The name of a convention by the name of each of its tools.
 CONVENTION_OF = {
     tool: convention.name

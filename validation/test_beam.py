@@ -619,7 +619,7 @@ def test_only_two_tables_are_a_run():
         ({"query": None}, "Every row must contain an id of its query. Received: None"),
         ({"query": float("nan")}, "Every row must contain an id of its query"),
         ({"query": ["a"]}, "Ids must be text, bytes, numbers"),
-        ({"query": 7}, "Query ids must be of one type. Received: number, str"),
+        ({"query": 7}, r"\bQuery ids must be of one type. Received: number, str"),
         (
             {"label": float("nan")},
             r"Labels must be finite.*Received: nan for the query",

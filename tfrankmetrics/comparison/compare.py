@@ -174,7 +174,7 @@ def _notes(values: Mapping, differences: Sequence[Difference]) -> list[str]:
     """Lines below the means: unmatched queries, and where NDCG and DCG disagree."""
     notes = counts_by_name(values)
     found = {
-        (each.metric, each.models): round(each.difference, 12)  # rounding has no sign
+        (each.metric, each.models): round(each.difference, 12)  # rounding is 0
         for each in differences
         if each.slice is None and not math.isnan(each.difference)
     }

@@ -149,8 +149,7 @@ def evaluate_lists(
     ).values()
     request = dataclasses.replace(request, by=by)
     whole = Batch(y_true, y_pred, sample_weight, mask)
-    are_alike = request.input_format.inputs == "labels"
-    lengths = lengths_if_unequal(y_true, y_pred, are_alike=are_alike)
+    lengths = lengths_if_unequal(y_true, y_pred, request.input_format.inputs)
     if lengths is None:
         return evaluate_batches(request, [whole], is_whole=True)
     order = in_order_of_length(request.measures, lengths)

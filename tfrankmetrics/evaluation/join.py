@@ -80,8 +80,8 @@ class Join(NamedTuple):
     def rows(self, *, by_descending_item: bool) -> dict[str, np.ndarray]:
         """The predicted items in their order, then the missed ones, as columns.
 
-        "query" is the code of the query of each row, "pair" the number of its pair
-        among the judged and then the predicted ones, beside "labels" and "scores".
+        The columns are "labels", "scores", "query", which is the code of each row's
+        query, and "pair", which numbers the judged pairs first and then the predicted.
 
         A label below 0 means that the item was not judged. A query with such labels
         only gets one more item, of label 0 and not retrieved. Therefore it is counted

@@ -124,8 +124,7 @@ def explain(
         y_true, y_pred = as_integer_ids(batch.y_true, batch.y_pred, numbers)
         batch = batch._replace(y_true=y_true, y_pred=y_pred)
     row = query
-    are_alike = request.input_format.inputs == "labels"
-    lengths = lengths_if_unequal(batch.y_true, batch.y_pred, are_alike=are_alike)
+    lengths = lengths_if_unequal(*batch[:2], request.input_format.inputs)
     if lengths is not None:  # padding all lists to the longest would waste memory
         check_query("explain", query, len(lengths))
         batch = batch_of(batch, np.array([query]))

@@ -1,6 +1,7 @@
 """The lists of queries that every input format is read to.
 
-`CountedLists` hold counts instead of scores, for a catalog of any size.
+`retrieval/values_of_ranks.py` has those of a catalog of any size, which hold counts
+instead of scores.
 """
 
 from __future__ import annotations

@@ -35,15 +35,16 @@ class Batch(NamedTuple):
     queries: np.ndarray | None = None  # their numbers; None if they are the next ones
 
 
-def lengths_if_unequal(*arguments: Any, are_alike: bool = False) -> np.ndarray | None:
+def lengths_if_unequal(y_true: Any, y_pred: Any, inputs: str) -> np.ndarray | None:
     """The length of each list, if padding all of them would waste memory.
 
-    `are_alike` means that a row of each argument must be as long as that of the others.
+    `inputs` is the input format; a list has as many labels as scores.
     """
-    found = [each for data in arguments for each in _lengths(data)]
+    found = [*_lengths(y_true), *_lengths(y_pred)]
     if len({len(each) for each in found}) != 1:
         return None  # not the same number of queries, which is a separate error
-    if are_alike and not all(np.array_equal(each, found[0]) for each in found):
+    are_labels = inputs == "labels"
+    if are_labels and not all(np.array_equal(each, found[0]) for each in found):
         return None  # an error, which counts the rows of the lists that are read
     lengths = np.max(found, axis=0)
     elements = len(lengths) * lengths.max(initial=0)

@@ -123,8 +123,9 @@ def metric(
             highest one. Only metrics whose best value is 1 accept empty="one".
         without_results: The value that the formula returns for a query for which
             nothing was retrieved: a number, or "worst" (the worst end of the range; the
-            default). None if it is undefined, as for an average rank; `evaluate_run`
-            then refuses queries without predictions. `check_metric` compares it.
+            default). `check_metric` raises an error if the formula returns another one.
+            None if it is undefined, as for an average rank; then `evaluate_run` raises
+            an error for queries without predictions.
         unjudged: How `evaluate_rows` and `evaluate_run` treat unjudged items: "drop"
             excludes them, as BPref requires; "keep" keeps them in the lists, as
             `judged` requires. By default the argument `unjudged` of the function
