@@ -154,6 +154,34 @@ def metrics_supporting(inputs):
     return [name for name in METRICS if inputs in METRICS[name].inputs]
 
 
+TIES = ("expected", "stable", "random", "best", "worst")
+DATA_OF_ITEMS = {"num_items", "popularity", "vectors", "categories"}
+
+
+def metrics_with(inputs, ties, cutoffs, has_subtopics=False, **options):
+    """Every metric for an input format that can break ties so, at each cutoff.
+
+    It gets the options that it has. Metrics of recommended items need their data among
+    the options; labels have no ids of items here.
+    """
+    for name, declaration in OWN_METRICS.items():
+        types = declaration.types
+        has_data = DATA_OF_ITEMS & {*types} <= (
+            set() if inputs == "labels" else {*options}
+        )
+        if (
+            inputs in declaration.inputs
+            and ties in typing.get_args(types["ties"])
+            and declaration.has_subtopics == has_subtopics
+            and has_data
+        ):
+            given = {n: value for n, value in options.items() if n in types}
+            for k in cutoffs if declaration.has_cutoff else (None,):
+                cutoff = {"k": k} if declaration.has_cutoff else {}
+                given |= {"ties": ties, "inputs": inputs, "name": f"{name}_{k}_{ties}"}
+                yield declaration.cls(**cutoff, **given)
+
+
 def random_lists(seed, queries=12, size=8, *, ties=False):
     """Random labels and scores in float64, with padding at random positions."""
     rng = np.random.default_rng(seed)

@@ -767,8 +767,8 @@ ERRORS = [
     (ONE, {"test": "sign"}, "one of 'randomization', 't', 'bootstrap', 'wilcoxon'. Received: test='sign'"),
     (ONE, {"correction": "fdr"}, "Received: correction='fdr'"),
     (ONE, {"unpaired": "skip"}, "Received: unpaired='skip'"),
-    (ONE, {"resamples": 0}, "Received: 0"),
-    (ONE, {"seed": -1}, "Received: -1"),
+    (ONE, {"resamples": 0}, "an int of at least 1"),
+    (ONE, {"seed": -1}, "an int of at least 0"),
     (ONE, {"by": "language"}, "Pass by='language' to evaluate, evaluate_rows or evaluate_run, too."),
     (ONE, {"by": ["a", "b"]}, "2 values of 'slice' for 1 queries"),
 ]  # fmt: skip
@@ -1044,9 +1044,9 @@ def compared_queries(**options):
 @pytest.mark.parametrize("number", [0, -3, 1.5, "5", True])
 def test_a_wrong_number_of_queries(number):
     comparison = compared_queries()
-    with pytest.raises(ValueError, match="`number` must be an int of at least 1"):
+    with pytest.raises(ValueError, match=r"`number` of .* an int of at least 1"):
         comparison.movers("mrr", "old", number=number)
-    with pytest.raises(ValueError, match="`number` must be an int of at least 1"):
+    with pytest.raises(ValueError, match=r"`number` of .* an int of at least 1"):
         comparison.worst_queries("mrr", "old", number=number)
     with pytest.raises(ValueError, match="`in_slice` needs slices"):
         comparison.movers("mrr", "old", in_slice="en")

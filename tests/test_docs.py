@@ -103,8 +103,8 @@ def test_reference_has_every_public_name():
     returned = [name for name in blocks if name.startswith("comparison.")]
     private = {*blocks} - {*public, *returned}
     assert not private, (
-        f"{private} are in the reference, but not public: add them to _NAMES in "
-        "tfrankmetrics/__init__.py, or to __all__ of tfrankmetrics/options.py"
+        f"{private} are in the reference, but not public: add them to "
+        "tfrankmetrics/__init__.pyi, or to __all__ of tfrankmetrics/options.py"
     )
     lacking = {*public} - {*blocks}
     assert not lacking, (

@@ -7,13 +7,12 @@ TFRANKMETRICS_JAX=32bit lets it compute so on a CPU, too. The expected values co
 """
 
 import math
-import typing
 
 import jax
 import keras
 import numpy as np
 import pytest
-from cases import LABEL_METRICS, METRICS, SUBTOPIC_METRICS
+from cases import metrics_with
 from jax.interpreters import mlir
 from keras_backend import results
 
@@ -85,19 +84,6 @@ def floats(results):
 # Values
 
 
-def all_metrics(inputs, ties, names):
-    """The metrics with these options, at each cutoff."""
-    for name in names:
-        declaration = METRICS[name]
-        has_ties = ties in typing.get_args(declaration.types["ties"])
-        if not has_ties or inputs not in declaration.inputs:
-            continue
-        for k in CUTOFFS if declaration.has_cutoff else (None,):
-            cutoff = {"k": k} if declaration.has_cutoff else {}
-            options = {"ties": ties, "inputs": inputs, "name": f"{name}_{k}"}
-            yield declaration.cls(**cutoff, **options)
-
-
 @pytest.mark.usefixtures("in_32_bits")
 @pytest.mark.parametrize(
     ("name", "ties"),
@@ -108,8 +94,7 @@ def all_metrics(inputs, ties, names):
 )
 def test_values(name, ties):
     inputs, y_true, y_pred, weights = DATA[name]
-    names = SUBTOPIC_METRICS if name == "subtopics" else LABEL_METRICS
-    metrics = [*all_metrics(inputs, ties, names)]
+    metrics = [*metrics_with(inputs, ties, CUTOFFS, name == "subtopics")]
     metric = tfr.RankingMetrics(metrics, inputs=inputs)
     metric.update_state(y_true, y_pred, weights)
     options = {"sample_weight": weights, "inputs": inputs}
@@ -221,8 +206,11 @@ def test_updates_of_a_program_for_a_tpu():
     assert float(np.sum(state[1])) == 6
 
 
-@pytest.mark.usefixtures("as_tpu")
-def test_transformations_of_a_program_for_a_tpu():
+@pytest.mark.parametrize("target", ["cpu", "tpu"])
+def test_transformations_of_an_update(target, request):
+    """Eager code, in which only the transformed arrays have no values."""
+    if target == "tpu":
+        request.getfixturevalue("as_tpu")
     metric = tfr.RankingMetrics(["ndcg", "mrr"])
 
     def value(labels, scores):
@@ -234,4 +222,5 @@ def test_transformations_of_a_program_for_a_tpu():
     expected = [tfr.evaluate(*pair, ["ndcg"])["ndcg"] for pair in pairs]
     for transform in (jax.vmap, jax.pmap):
         assert transform(value)(labels, scores).tolist() == close(expected)
+    # A metric is constant where no two items change places.
     assert not np.asarray(jax.grad(value, argnums=1)(labels[0], scores[0])).any()

@@ -10,11 +10,10 @@
 import pathlib
 import subprocess
 import sys
-import typing
 
 import numpy as np
 import pytest
-from cases import OWN_METRICS
+from cases import TIES, metrics_with
 from code_blocks import run_block, run_blocks
 from keras_backend import BACKEND, IS_JAX, keras, results
 
@@ -81,23 +80,6 @@ def test_the_backend_is_used_and_tensorflow_is_not_imported():
 # Values
 
 
-def all_metrics(inputs, **options):
-    """Every metric for this input format, with each way to break ties."""
-    for name, declaration in OWN_METRICS.items():
-        if declaration.has_subtopics or inputs not in declaration.inputs:
-            continue
-        if declaration.reads_items and inputs == "labels":  # which have no ids here
-            continue
-        given = {n: options[n] for n in options if n in declaration.types}
-        for ties in typing.get_args(declaration.types["ties"]):
-            for k in (2, None) if declaration.has_cutoff else (None,):
-                cutoff = {"k": k} if declaration.has_cutoff else {}
-                name_of_all = f"{name}_{k}_{ties}"
-                yield declaration.cls(
-                    **cutoff, **given, ties=ties, inputs=inputs, name=name_of_all
-                )
-
-
 @pytest.mark.parametrize(
     ("inputs", "y_true", "y_pred"),
     [
@@ -113,7 +95,13 @@ def all_metrics(inputs, **options):
     ids=["labels", "ids", "one relevant", "several relevant"],
 )
 def test_every_metric_in_a_model(inputs, y_true, y_pred):
-    metrics = [*all_metrics(inputs, **ITEM_DATA)]
+    metrics = [
+        metric
+        for ties in TIES
+        for metric in metrics_with(
+            inputs, ties, (2, None) if ties == "expected" else (2,), **ITEM_DATA
+        )
+    ]
     model = keras.Sequential([keras.layers.Rescaling(1, dtype=y_pred.dtype.name)])
     model.compile(
         "sgd",
@@ -276,26 +264,6 @@ class TestJax:
             found = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=ours)
             exact = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=theirs)
             assert found == pytest.approx(exact, rel=1e-12)
-
-    def test_transformations_of_an_update(self):
-        """Eager code, in which only the transformed arrays have no values."""
-        import jax
-
-        metric = tfr.RankingMetrics(["ndcg", "mrr"])
-        variables = [variable.value for variable in metric.variables]
-
-        def value(labels, scores):
-            updated = metric.stateless_update_state(variables, labels, scores)
-            return metric.stateless_result(updated)["ndcg"]
-
-        labels, scores = LABELS[:2, np.newaxis], SCORES[:2, np.newaxis]
-        pairs = zip(labels, scores, strict=True)
-        expected = [tfr.evaluate(*pair, ["ndcg"])["ndcg"] for pair in pairs]
-        assert jax.vmap(value)(labels, scores).tolist() == close(expected)
-        assert jax.pmap(value)(labels, scores).tolist() == close(expected)
-        # A metric is constant where no two items change places.
-        gradient = jax.grad(value, argnums=1)(LABELS, SCORES)
-        assert not np.asarray(gradient).any()
 
     @pytest.mark.parametrize("is_sharded", [False, True])
     def test_several_devices(self, is_sharded):

@@ -240,6 +240,7 @@ def test_the_package_runs_no_code_from_data():
         "__init__.py",
         "backends.py",
         "bases.py",
+        "files.py",
         "keys.py",
         "installation.py",
     }

@@ -383,7 +383,7 @@ def test_towers_of_another_model_are_a_warning():
     [
         ({"by": ["de"]}, "a value for each query"),
         ({"sample_weight": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]}, "sample_weight"),
-        ({"batch_size": 0}, "`batch_size` must be at least 1"),
+        ({"batch_size": 0}, "`batch_size` .* an int of at least 1"),
         ({"relevant": [0, 9, 1]}, "from 0 to 3"),
         ({"relevant": [0]}, "a row for each query"),
         ({"score": None}, "the parts of the model that score"),
@@ -544,7 +544,7 @@ ROWS_OF_CANDIDATES = tf.data.Dataset.from_tensor_slices(CANDIDATES)
         ({"queries": 1.0}, "a row for each"),
         ({"metrics": ["opa"]}, "`opa` supports only"),
         ({"metrics": ["alpha_dcg@3"]}, "supports only"),
-        ({"chunk_size": 0}, "`chunk_size` must be at least 1"),
+        ({"chunk_size": 0}, "`chunk_size` .* an int of at least 1"),
         ({"batch_size": 2.5}, "`batch_size` of `evaluate_retrieval` must be"),
         ({"score": lambda q, c: q}, r"a score for each query and candidate, \[B, C\]"),
         ({"sample_weight": [1, 2]}, "one weight per query"),

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import pytest
 import torch
-from cases import OWN_METRICS, make_metric
+from cases import LABEL_METRICS, TIES, make_metric, metrics_with
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -120,22 +120,6 @@ DATA = {
 }
 
 
-def metrics_for(inputs, **options):
-    for name, declaration in OWN_METRICS.items():
-        types = declaration.types
-        if declaration.has_subtopics or inputs not in declaration.inputs:
-            continue
-        if declaration.reads_items and (inputs == "labels" or "num_items" not in types):
-            continue
-        given = {n: value for n, value in options.items() if n in types}
-        if options["ties"] not in str(types["ties"]):
-            continue
-        for k in (3, None) if declaration.has_cutoff else (None,):
-            cutoff = {"k": k} if declaration.has_cutoff else {}
-            key = f"{name}@{k}"
-            yield declaration.cls(**cutoff, **given, inputs=inputs, name=key)
-
-
 @pytest.mark.filterwarnings("ignore:`judged` requires", "ignore:`exclude` removes")
 @pytest.mark.filterwarnings("ignore:Recommended ids|Relevant and recommended")
 @pytest.mark.parametrize(
@@ -143,7 +127,7 @@ def metrics_for(inputs, **options):
     [
         (data, ties)
         for data in DATA
-        for ties in ("expected", "stable", "random", "best", "worst")
+        for ties in TIES
         # With a weight for each item, no order is the best one, which is an error.
         if data != "weights of items" or ties not in ("best", "worst")
     ],
@@ -151,7 +135,7 @@ def metrics_for(inputs, **options):
 def test_values_are_those_of_numpy(data, ties):
     y_true, y_pred, weights, inputs = DATA[data]
     seed = {"seed": 3} if ties == "random" else {}
-    metrics = [*metrics_for(inputs, ties=ties, num_items=30, **seed)]
+    metrics = [*metrics_with(inputs, ties, (3, None), num_items=30, **seed)]
     assert len(metrics) > 10
     of_queries = [each for each in metrics if each.declaration.value is None]
     for per_query, chosen in ((True, of_queries), (False, metrics)):
@@ -216,7 +200,7 @@ def update(metric, *data):
 
 @pytest.mark.parametrize(
     "name",
-    [n for n, d in OWN_METRICS.items() if not d.has_subtopics and not d.reads_items],
+    LABEL_METRICS,
 )
 def test_an_update_reads_no_tensor(name):
     metric = make_metric(name, 10)
@@ -248,11 +232,10 @@ def test_an_update_stays_on_a_gpu(ties):
     with SIMULATED, keras.device("cuda:0"):
         data = torch.empty(LABELS.shape), torch.empty(LABELS.shape)
         data = [each.to("cuda") for each in data]
-        metrics = [*metrics_for("labels", ties=ties)]
-        metrics = [
-            each for each in metrics if each.name.split("@")[0] not in WITH_LOOPS
-        ]
-        metric = tfr.RankingMetrics(metrics)
+        metrics = metrics_with("labels", ties, (3, None))
+        metric = tfr.RankingMetrics(
+            [each for each in metrics if each.declaration.name not in WITH_LOOPS]
+        )
         for weights in (None, data[0][:, 0], data[0]):
             metric.update_state(*data, weights)
         assert {variable.value.device.type for variable in metric.variables} == {"cuda"}

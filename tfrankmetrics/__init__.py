@@ -9,8 +9,8 @@ The public interface is `__all__` of this package and of its modules `options`,
 `testing`, `tfma` and `beam`. All other modules may change.
 
 Each name is imported when it is first used, and TensorFlow only when it is needed.
-`__init__.pyi` shows type checkers and editors where they come from. Tests enforce three
-rules:
+`__init__.pyi` says where they come from: this module reads it, and so do type checkers
+and editors. Tests enforce three rules:
 
 *   Outside of `keras/` and `tfma/`, only `arrays/tensorflow.py` and
     `inputs/read_tensors.py` import TensorFlow when they are imported, and only
@@ -22,83 +22,22 @@ rules:
     them when Keras is imported.
 """
 
+import ast
 import importlib
+import pkgutil
 
 from tfrankmetrics import hooks
 from tfrankmetrics.keras import backends, twin
 
 __version__ = "0.1.0"
 
-_NAMES = {
-    "callbacks.lists_callback": ["EvaluateLists"],
-    "callbacks.retrieval_callback": ["EvaluateRetrieval"],
-    "callbacks.rows_callback": ["EvaluateRows"],
-    "comparison.compare": ["compare"],
-    "comparison.comparison": ["Comparison"],
-    "conventions": ["CONVENTIONS"],
-    "evaluation.evaluate": ["evaluate"],
-    "evaluation.evaluate_rows": ["evaluate_rows"],
-    "evaluation.evaluate_run": ["evaluate_run"],
-    "evaluation.files": ["read_trec"],
-    "evaluation.padded_lists": ["to_lists"],
-    "explanation.explain": [
-        "explain",
-        "explain_retrieval",
-        "explain_rows",
-        "explain_run",
-    ],
-    "explanation.explanation": ["Explanation"],
-    "inputs.mistakes": ["RankingWarning"],
-    "keras.many": ["RankingMetrics"],
-    "metrics.base": ["ItemMetric", "SubtopicMetric", "TopKMetric", "WholeListMetric"],
-    "metrics.beyond": [
-        "AttentionWeightedRankFairness",
-        "CatalogCoverage",
-        "ExposureEntropy",
-        "ExposureGini",
-        "IntraListDiversity",
-        "MeanPopularity",
-        "Novelty",
-    ],
-    "metrics.binary": [
-        "CappedRecallAtK",
-        "F1AtK",
-        "HitRateAtK",
-        "MeanAveragePrecision",
-        "MeanReciprocalRank",
-        "PrecisionAtK",
-        "RPrecision",
-        "RecallAtK",
-    ],
-    "metrics.dcg": ["DCG", "NDCG"],
-    "metrics.declared": ["metric"],
-    "metrics.diagnostics": ["HoleAtK", "JudgedAtK", "RBPResidual", "TiedQueries"],
-    "metrics.gains": ["BinaryGain", "LabelGain"],
-    "metrics.propensity": [
-        "PropensityScoredNDCG",
-        "PropensityScoredPrecision",
-        "inverse_propensity",
-    ],
-    "metrics.subtopics": ["AlphaDCG", "PrecisionIA"],
-    "metrics.user_models": ["ExpectedReciprocalRank", "PFound", "RankBiasedPrecision"],
-    "metrics.whole_list": [
-        "AverageRelevancePosition",
-        "BPref",
-        "CoverageError",
-        "FirstRelevantRank",
-        "GroupAUC",
-        "OrderedPairAccuracy",
-        "PerQueryAUC",
-    ],
-    "options": ["Options"],
-    "ranking.items": ["ItemGain"],
-    "ranking.ranked_lists": ["RankedLists"],
-    "ranking.recommended": ["Recommended"],
-    "results.metric_values": ["QueryValues", "RunCounts", "RunValues", "SlicedValues"],
-    "retrieval.evaluate_retrieval": ["evaluate_retrieval"],
-    "retrieval.retrieve": ["Retrieved", "retrieve"],
+# The module of each public name.
+_MODULES = {
+    alias.name: node.module
+    for node in ast.parse(pkgutil.get_data(__name__, "__init__.pyi") or b"").body
+    if isinstance(node, ast.ImportFrom) and node.module
+    for alias in node.names
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
@@ -108,15 +47,15 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if not _is_available(name):
         raise AttributeError(backends.lacks_keras(f"`{name}`"))
-    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    module = importlib.import_module(_MODULES[name])
     globals()[name] = getattr(module, name)
     return globals()[name]
 
 
 def _is_available(name: str) -> bool:
     """Whether a name can be imported: some need Keras."""
-    needs_keras = _MODULES[name].startswith(("callbacks.", "keras."))
-    return not needs_keras or backends.can_make_metrics()
+    of_keras = "tfrankmetrics.callbacks.", "tfrankmetrics.keras."
+    return backends.can_make_metrics() or not _MODULES[name].startswith(of_keras)
 
 
 def __dir__() -> list[str]:

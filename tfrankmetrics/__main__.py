@@ -132,7 +132,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _with_flags(message: Any, options: argparse.Namespace) -> str:
-    """A text of the library with flags and files instead of its arguments."""
+    """A text of the library with flags and files instead of its arguments.
+
+    "`metrics` must be" becomes "--metric must be", and "pass missing_queries='skip'"
+    becomes "pass --missing-queries skip".
+    """
     run = getattr(options, "run", None) or options.qrels
     names = {each: f"--{each.replace('_', '-')}" for each in vars(options)}
     names |= {"metrics": "--metric", "policy": "--gate", "query_ids": "--query"}
@@ -194,22 +198,33 @@ def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
     gate, by, in_slices = options.gate, options.by, options.in_slices
     needs_gate = options.margin is not None or in_slices
     margin = options.margin or 0.0
-    mistakes = {
-        "--margin and --in-slices need --gate. Received: no --gate.": needs_gate
-        and not gate,
-        "--in-slices needs slices. Received: no --by.": in_slices and not by,
-        "--gate not_worse needs a margin above 0, the largest loss that does not "
-        f"matter. Received: --margin {margin:g}.": gate == "not_worse" and margin <= 0,
-        "--model is for one table of runs. Received: several files.": options.model
-        and len(options.runs) > 1,
-        "--gate compares the first run with the others. Received: one run.": gate
-        and not are_several,
-        "-q prints the queries of one run. Received: several runs, or --by.": (
-            options.per_query and (are_several or by)
+    mistakes = [
+        (
+            needs_gate and not gate,
+            "--margin and --in-slices need --gate. Received: no --gate.",
         ),
-    }
-    for mistake in filter(mistakes.get, mistakes):
-        raise ValueError(mistake)
+        (in_slices and not by, "--in-slices needs slices. Received: no --by."),
+        (
+            gate == "not_worse" and margin <= 0,
+            "--gate not_worse needs a margin above 0, the largest loss that does not "
+            f"matter. Received: --margin {margin:g}.",
+        ),
+        (
+            options.model and len(options.runs) > 1,
+            "--model is for one table of runs. Received: several files.",
+        ),
+        (
+            gate and not are_several,
+            "--gate compares the first run with the others. Received: one run.",
+        ),
+        (
+            options.per_query and (are_several or by),
+            "-q prints the queries of one run. Received: several runs, or --by.",
+        ),
+    ]
+    for is_made, mistake in mistakes:
+        if is_made:
+            raise ValueError(mistake)
 
 
 def _one_run(evaluate: Any, run: Any, options: argparse.Namespace) -> str:

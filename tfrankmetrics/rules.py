@@ -93,6 +93,9 @@ def rule_of(annotation: Any) -> Rule:
     return _RULES[annotation]
 
 
+Positive = Annotated[int, Rule("an int of at least 1", lambda n: n >= 1)]
+NotNegative = Annotated[int, Rule("an int of at least 0", lambda n: n >= 0)]
+
 _RULES = {
     int: Rule("an int", is_int),
     float: Rule("a finite number", is_finite),

@@ -102,7 +102,8 @@ def _check_arrays(declaration: Declaration) -> None:
 def _check(declaration: Declaration, library: Library) -> np.ndarray | None:
     """Raises TypeError for a formula that is wrong in this library.
 
-    Returns the values of one list; None if only TensorFlow computes them.
+    Returns the values of one list, and in JAX those of `BATCH`, because JAX compiles a
+    program for each shape; None if only TensorFlow computes them.
     """
     if library == "numpy":
         try:

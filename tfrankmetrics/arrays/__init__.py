@@ -44,8 +44,8 @@ known_size(lists)
     N of lists `[B, N]`, if it is known before a graph runs.
 has_shape(values, sizes)
     Whether the sizes may be these, where None stands for any.
-dtype_of(values), is_floating(values), lowest(values)
-    The dtype as one of NumPy, whether it is a float, and its lowest finite number.
+dtype_of(values), is_floating(values)
+    The dtype as one of NumPy, and whether it is a float.
 without_denormals(values)
     The values with 0 for denormal numbers, which TensorFlow's operations treat as 0.
 barrier(values)
@@ -57,8 +57,6 @@ cond(condition, if_true, if_false)
     for a GPU to read the condition, always calls `if_true`.
 while_loop(condition, body, variables)
     The last variables: `body` computes new ones as long as `condition` is true of them.
-fold(function, number, initial)
-    The last result of `result = function(result, i)`, for i = 0 ... `number` - 1.
 unfold(step, state, number, depth, like_row)
     Calls `step(s, *state)` for s = 1 ... `number`. Each call returns the next state and
     a row. Returns the rows as float64 `[depth, B]`; the remaining rows are 0.
@@ -79,6 +77,8 @@ PyTorch, `RankedLists` uses them for few ranks.
 
 from __future__ import annotations
 
+import functools
+import importlib
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -105,7 +105,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
     of_numpy = getattr(numpy, name, None)
     if not callable(of_numpy):
         raise AttributeError(f"module {__name__!r} has no operation {name!r}")
-    of_type: dict[type, Callable[..., Any]] = {}  # for the first argument, if a tensor
+    by_type: dict[type, Callable[..., Any]] = {}
 
     def operation(*arguments: Any, like: Any = None, **options: Any) -> Any:
         # Without other libraries there are no tensors. This saves a fifth of the time
@@ -113,12 +113,14 @@ def __getattr__(name: str) -> Callable[..., Any]:
         if sys.modules.keys().isdisjoint(_OTHERS):
             return of_numpy(*arguments, **options)
         kind = type(arguments[0])
-        function = of_type.get(kind)
+        function = by_type.get(kind)
         if function is None:
             library = _library_of((*arguments, like))
             function = of_numpy if library is None else getattr(library, name)
+            # A tensor as the first argument decides, also in all later calls.
             if _LIBRARIES.get(kind) is not None:
-                of_type[kind] = function
+                by_type[kind] = function
+            # A new tensor is created on the device of any other tensor.
             elif name in getattr(library, "CREATING", ()):
                 options["like"] = arguments if like is None else like
         return function(*arguments, **options)
@@ -146,10 +148,10 @@ def in_library(library: Library, array: Any, like: Any = None) -> Array:
     A tensor of PyTorch is on the device of `like`.
     """
     if library == "tensorflow":
-        return _tensorflow().tf.convert_to_tensor(array)
+        return _module(library).tf.convert_to_tensor(array)
     if library == "torch":
-        return _torch().asarray(array, like=like)
-    return numpy.asarray(array) if library == "numpy" else _jax().asarray(array)
+        return _module(library).asarray(array, like=like)
+    return _module(library).asarray(array)
 
 
 def to_numpy(array: Array) -> np.ndarray:
@@ -162,8 +164,8 @@ def computing_in(library: Library, like: Any = None) -> AbstractContextManager:
     if library == "tensorflow":
         return nullcontext()
     if library == "torch":
-        return _torch().exact()
-    return numpy.quiet() if library == "numpy" else _jax().exact(like)
+        return _module(library).exact()
+    return numpy.quiet() if library == "numpy" else _module(library).exact(like)
 
 
 def _library_of(arguments: Iterable[Any]) -> ModuleType | None:
@@ -181,7 +183,7 @@ def _library_of(arguments: Iterable[Any]) -> ModuleType | None:
     return None
 
 
-# By the types that have occurred.
+# The module for each type that has occurred; None for types of NumPy and of Python.
 _LIBRARIES: dict[type, ModuleType | None] = {}
 
 
@@ -190,26 +192,16 @@ def _library_of_type(kind: type) -> ModuleType | None:
     if package == "keras" and sys.modules["keras"].backend.backend() != "tensorflow":
         return None
     if package in ("jax", "jaxlib"):
-        return _jax()
+        return _module("jax")
     if package == "torch":
-        return _torch()
-    return _tensorflow() if package in ("tensorflow", "keras", "tf_keras") else None
+        return _module("torch")
+    is_tensorflow = package in ("tensorflow", "keras", "tf_keras")
+    return _module("tensorflow") if is_tensorflow else None
 
 
-def _tensorflow() -> ModuleType:
-    require_tensorflow("A tensor")
-    from tfrankmetrics.arrays import tensorflow
-
-    return tensorflow
-
-
-def _torch() -> ModuleType:
-    from tfrankmetrics.arrays import torch
-
-    return torch
-
-
-def _jax() -> ModuleType:
-    from tfrankmetrics.arrays import jax
-
-    return jax
+@functools.cache
+def _module(library: Library) -> ModuleType:
+    """The operations of a library, imported when they are first needed."""
+    if library == "tensorflow":
+        require_tensorflow("A tensor")
+    return importlib.import_module(f"{__name__}.{library}")

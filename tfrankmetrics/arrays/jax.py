@@ -27,18 +27,22 @@ from jax import lax
 from jax.core import Tracer
 
 from tfrankmetrics.arrays.numpy import (
+    cumulative_sum,
     dtype_of,
     has_shape,
     is_floating,
     known_size,
-    limits,
+    max,
+    min,
     shape,
     size,
+    unchanged,
 )
 from tfrankmetrics.graphs import new_scope
 
-# The same as those of NumPy, which read the shape and the dtype only.
-__all__ = ["dtype_of", "has_shape", "is_floating", "known_size", "shape", "size"]
+# The same as those of NumPy, which use only what arrays of JAX have, too.
+__all__ = ["cumulative_sum", "dtype_of", "has_shape", "is_floating", "known_size"]
+__all__ += ["max", "min", "shape", "size"]
 
 # The part of a row up to which `lax.top_k` is faster than a sort of the row.
 _FEW = 1 / 4
@@ -52,6 +56,7 @@ exp, log, log1p, tanh = jnp.exp, jnp.log, jnp.log1p, jnp.tanh
 where = jnp.where
 bitwise_xor, bitwise_right_shift = jnp.bitwise_xor, jnp.right_shift
 bitcast, barrier = lax.bitcast_convert_type, lax.optimization_barrier
+without_denormals = unchanged  # XLA treats them as 0
 
 # Along an axis
 sum, mean = jnp.sum, jnp.mean
@@ -63,8 +68,8 @@ matmul, matvec = jnp.matmul, jnp.matvec
 
 # Shapes
 reshape, squeeze, broadcast_to = jnp.reshape, jnp.squeeze, jnp.broadcast_to
-concat, stack, tile = jnp.concatenate, jnp.stack, jnp.tile
-matrix_transpose, pad = jnp.matrix_transpose, jnp.pad
+concat, stack, unstack = jnp.concatenate, jnp.stack, jnp.unstack
+tile, matrix_transpose, pad = jnp.tile, jnp.matrix_transpose, jnp.pad
 
 
 def _available(dtype: Any) -> Any:
@@ -154,16 +159,6 @@ def select(which: jax.Array, values: jax.Array, otherwise: float) -> jax.Array:
     return jnp.where(which, values, jnp.asarray(otherwise, values.dtype))
 
 
-def max(values: jax.Array, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The maximum; of nothing, -inf or the lowest integer."""
-    return jnp.max(values, axis, keepdims=keepdims, initial=limits(values)[0])
-
-
-def min(values: jax.Array, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The minimum; of nothing, inf or the highest integer."""
-    return jnp.min(values, axis, keepdims=keepdims, initial=limits(values)[1])
-
-
 def argmax(values: jax.Array, axis: int) -> jax.Array:
     """The position of the first maximum.
 
@@ -173,14 +168,6 @@ def argmax(values: jax.Array, axis: int) -> jax.Array:
     positions = lax.broadcasted_iota(jnp.int32, values.shape, axis)
     is_maximum = jnp.equal(values, max(values, axis, keepdims=True))
     return min(jnp.where(is_maximum, positions, values.shape[axis]), axis)
-
-
-def cumulative_sum(
-    values: jax.Array, axis: int = 0, exclusive: bool = False
-) -> jax.Array:
-    """The running sums, without each element itself if `exclusive`."""
-    sums = jnp.cumsum(values, axis=axis, dtype=values.dtype)
-    return sums - values if exclusive else sums
 
 
 def cumulative_prod(
@@ -193,9 +180,8 @@ def cumulative_prod(
     if not exclusive or values.shape[axis] == 0:
         return products
     first = jnp.ones_like(lax.slice_in_dim(values, 0, 1, axis=axis))
-    return jnp.concatenate(
-        [first, lax.slice_in_dim(products, 0, -1, axis=axis)], axis=axis
-    )[tuple(slice(size) for size in values.shape)]
+    above = lax.slice_in_dim(products, 0, -1, axis=axis)
+    return jnp.concatenate([first, above], axis=axis)
 
 
 def flip(values: jax.Array, axis: Sequence[int]) -> jax.Array:
@@ -235,9 +221,9 @@ def _sorted_with_positions(
 ) -> tuple[jax.Array, jax.Array]:
     """Numbers of at most 32 bits by size, and their positions."""
     keys = astype(_as_integers(values), jnp.int64)
-    keys = -1 - keys if descending else keys
+    keys = -1 - keys if descending else keys  # -keys could overflow
     positions = lax.broadcasted_iota(keys.dtype, keys.shape, keys.ndim - 1)
-    if keys.dtype == jnp.int32:
+    if keys.dtype == jnp.int32:  # in `narrow()`, which has no integers of 64 bits
         keys, positions = lax.sort((keys, positions), num_keys=1)
     else:
         both = jnp.sort(keys * 2**32 + positions, axis=-1)
@@ -257,6 +243,7 @@ def _as_integers(values: jax.Array) -> jax.Array:
         values = values.astype(jnp.float32)
     kind = jnp.int32 if values.dtype.itemsize == 4 else jnp.int64
     bits = lax.bitcast_convert_type(values, kind)
+    # Below 0, all bits but the sign are flipped.
     return jnp.where(bits < 0, bits ^ np.iinfo(kind).max, bits)
 
 
@@ -328,11 +315,6 @@ def flatnonzero(where: jax.Array) -> np.ndarray:
     return np.flatnonzero(where)
 
 
-def unstack(values: jax.Array, axis: int = 0) -> list[jax.Array]:
-    """The parts along an axis, without it."""
-    return [*jnp.moveaxis(values, axis, 0)]
-
-
 def cond(condition: Any, if_true: Callable, if_false: Callable, name: str = "") -> Any:
     """The result of one of the functions."""
     return lax.cond(condition, new_scope(if_true), new_scope(if_false))
@@ -345,12 +327,6 @@ def while_loop(condition: Callable, body: Callable, variables: Sequence) -> Any:
         lambda state: tuple(new_scope(body)(*state)),
         tuple(variables),
     )
-
-
-def fold(function: Callable, number: int, initial: Any) -> Any:
-    """The last result."""
-    step = new_scope(function)
-    return lax.fori_loop(0, number, lambda i, result: step(result, i), initial)
 
 
 def unfold(
@@ -368,13 +344,3 @@ def unfold(
         lambda loop: add_row(*loop),
         (ones((), jnp.float64), state, rows),
     )[2]
-
-
-def without_denormals(values: jax.Array) -> jax.Array:
-    """The values themselves: XLA's operations treat denormal numbers as 0."""
-    return values
-
-
-def lowest(values: jax.Array) -> Any:
-    """The lowest number of the dtype."""
-    return jnp.finfo(values.dtype).min

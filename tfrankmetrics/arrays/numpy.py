@@ -65,14 +65,14 @@ def select(which: np.ndarray, values: np.ndarray, otherwise: float) -> np.ndarra
     return np.where(which, values, values.dtype.type(otherwise))
 
 
-def max(values: np.ndarray, axis: int | None = None, keepdims: bool = False) -> Any:
+def max(values: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """The maximum; of nothing, -inf or the lowest integer."""
-    return np.max(values, axis=axis, keepdims=keepdims, initial=limits(values)[0])
+    return values.max(axis=axis, keepdims=keepdims, initial=limits(values)[0])
 
 
-def min(values: np.ndarray, axis: int | None = None, keepdims: bool = False) -> Any:
+def min(values: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """The minimum; of nothing, inf or the highest integer."""
-    return np.min(values, axis=axis, keepdims=keepdims, initial=limits(values)[1])
+    return values.min(axis=axis, keepdims=keepdims, initial=limits(values)[1])
 
 
 def limits(values: Any) -> tuple[Any, Any]:
@@ -83,11 +83,9 @@ def limits(values: Any) -> tuple[Any, Any]:
     return of_dtype.min, of_dtype.max
 
 
-def cumulative_sum(
-    values: np.ndarray, axis: int = 0, exclusive: bool = False
-) -> np.ndarray:
+def cumulative_sum(values: Any, axis: int = 0, exclusive: bool = False) -> Any:
     """The running sums, without each element itself if `exclusive`."""
-    sums = np.cumsum(values, axis=axis, dtype=values.dtype)
+    sums = values.cumsum(axis, dtype=values.dtype)
     return sums - values if exclusive else sums
 
 
@@ -223,14 +221,6 @@ def while_loop(condition: Callable, body: Callable, variables: Sequence) -> Any:
     return variables
 
 
-def fold(function: Callable, number: int, initial: Any) -> Any:
-    """The last result."""
-    result = initial
-    for i in range(number):
-        result = function(result, i)
-    return result
-
-
 def unfold(
     step: Callable, state: tuple, number: float, depth: int, like_row: np.ndarray
 ) -> np.ndarray:
@@ -280,11 +270,12 @@ def without_denormals(values: np.ndarray) -> np.ndarray:
     return np.where(np.abs(values) < np.finfo(values.dtype).tiny, 0, values)
 
 
-def barrier(values: np.ndarray) -> np.ndarray:
-    """The values themselves: each operation is complete before the next."""
+def unchanged(values: Any) -> Any:
+    """`barrier` where each operation is complete before the next one.
+
+    Also `without_denormals` where operations treat denormal numbers as 0.
+    """
     return values
 
 
-def lowest(values: np.ndarray) -> Any:
-    """The lowest number of the dtype."""
-    return np.finfo(values.dtype).min
+barrier = unchanged

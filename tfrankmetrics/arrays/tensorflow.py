@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfrankmetrics.arrays.numpy import unchanged
 from tfrankmetrics.graphs import current_graph
 
 # Elementwise
@@ -41,6 +42,8 @@ matrix_transpose = tf.linalg.matrix_transpose
 asarray, arange = tf.constant, tf.range
 zeros, ones, full = tf.zeros, tf.ones, tf.fill
 zeros_like, ones_like = tf.zeros_like, tf.ones_like
+
+barrier = without_denormals = unchanged
 
 # Branches and loops
 cond, while_loop = tf.cond, tf.while_loop
@@ -119,11 +122,6 @@ def flatnonzero(where: Any) -> tf.Tensor:
     return tf.where(tf.reshape(where, [-1]))[:, 0]
 
 
-def fold(function: Callable, number: Any, initial: Any) -> Any:
-    """The last result."""
-    return tf.foldl(function, tf.range(number), initial)
-
-
 def unfold(
     step: Callable, state: tuple, number: Any, depth: Any, like_row: Any
 ) -> tf.Tensor:
@@ -170,18 +168,3 @@ def dtype_of(values: tf.Tensor) -> np.dtype:
 def is_floating(values: tf.Tensor) -> bool:
     """Whether the values are floats."""
     return values.dtype.is_floating
-
-
-def without_denormals(values: tf.Tensor) -> tf.Tensor:
-    """The values themselves."""
-    return values
-
-
-def barrier(values: tf.Tensor) -> tf.Tensor:
-    """The values themselves: each operation is complete before the next."""
-    return values
-
-
-def lowest(values: tf.Tensor) -> Any:
-    """The lowest number of the dtype."""
-    return dtype_of(values).type(values.dtype.min)

@@ -21,16 +21,17 @@ import numpy as np
 import torch
 
 from tfrankmetrics.arrays.numpy import (
-    fold,
+    cumulative_sum,
     has_shape,
     known_size,
     limits,
     shape,
+    unchanged,
     while_loop,
 )
 
-# The same as those of NumPy, which read the shape only, or call functions in a loop.
-__all__ = ["fold", "has_shape", "known_size", "shape", "while_loop"]
+# The same as those of NumPy, which use only what tensors of PyTorch have, too.
+__all__ = ["cumulative_sum", "has_shape", "known_size", "shape", "while_loop"]
 
 # Operations that create a tensor, on the device of the argument `like`.
 CREATING = {"arange", "asarray", "astype", "concat", "full", "ones", "stack", "zeros"}
@@ -64,10 +65,12 @@ squeeze, unstack = torch.squeeze, torch.unbind
 # Products and shapes
 matmul, broadcast_to, tile = torch.matmul, torch.broadcast_to, torch.tile
 
+barrier = unchanged
+
 
 def asarray(values: Any, dtype: Any = None, like: Any = None) -> torch.Tensor:
     """A tensor on the device of `like`."""
-    dtype = None if dtype is None else _dtype(dtype)
+    dtype = _dtype(dtype)
     if isinstance(values, torch.Tensor):
         return values if dtype is None else values.to(dtype)
     array = np.asarray(values)
@@ -88,8 +91,9 @@ def _constant(
 
 
 @functools.cache
-def _dtype(dtype: Any) -> torch.dtype:
-    return dtype if isinstance(dtype, torch.dtype) else _DTYPES[np.dtype(dtype)]
+def _dtype(dtype: Any) -> Any:
+    is_known = dtype is None or isinstance(dtype, torch.dtype)
+    return dtype if is_known else _DTYPES[np.dtype(dtype)]
 
 
 def _device_of(like: Any) -> torch.device | None:
@@ -212,14 +216,6 @@ def argmax(values: torch.Tensor, axis: int) -> torch.Tensor:
     sizes[axis] = values.shape[axis]
     positions = arange(sizes[axis], like=values).reshape(sizes)
     return min(where(is_maximum, positions, sizes[axis]), axis)
-
-
-def cumulative_sum(
-    values: torch.Tensor, axis: int = 0, exclusive: bool = False
-) -> torch.Tensor:
-    """The running sums, without each element itself if `exclusive`."""
-    sums = torch.cumsum(values, dim=axis, dtype=values.dtype)
-    return sums - values if exclusive else sums
 
 
 def cumulative_prod(
@@ -355,13 +351,11 @@ def reshape(values: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
 
 def concat(parts: Sequence[Any], axis: int = 0, like: Any = None) -> torch.Tensor:
     """The parts, one after the other."""
-    like = parts if like is None else like
     return torch.cat([asarray(part, like=like) for part in parts], dim=axis)
 
 
 def stack(parts: Sequence[Any], axis: int = 0, like: Any = None) -> torch.Tensor:
     """The parts along a new axis."""
-    like = parts if like is None else like
     return torch.stack([asarray(part, like=like) for part in parts], dim=axis)
 
 
@@ -399,12 +393,12 @@ def full(sizes: Sequence[int], value: Any, like: Any = None) -> torch.Tensor:
 
 def zeros_like(values: torch.Tensor, dtype: Any = None) -> torch.Tensor:
     """Zeros of the same shape."""
-    return torch.zeros_like(values, dtype=None if dtype is None else _dtype(dtype))
+    return torch.zeros_like(values, dtype=_dtype(dtype))
 
 
 def ones_like(values: torch.Tensor, dtype: Any = None) -> torch.Tensor:
     """Ones of the same shape."""
-    return torch.ones_like(values, dtype=None if dtype is None else _dtype(dtype))
+    return torch.ones_like(values, dtype=_dtype(dtype))
 
 
 def cond(condition: Any, if_true: Callable, if_false: Callable, name: str = "") -> Any:
@@ -446,13 +440,3 @@ def without_denormals(values: torch.Tensor) -> torch.Tensor:
     if not values.dtype.is_floating_point:
         return values
     return where(values.abs() < torch.finfo(values.dtype).tiny, 0, values)
-
-
-def barrier(values: torch.Tensor) -> torch.Tensor:
-    """The values themselves: each operation is complete before the next."""
-    return values
-
-
-def lowest(values: torch.Tensor) -> Any:
-    """The lowest number of the dtype."""
-    return np.finfo(dtype_of(values)).min

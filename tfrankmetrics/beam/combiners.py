@@ -15,7 +15,7 @@ import apache_beam as beam
 import numpy as np
 
 from tfrankmetrics.beam.row_values import kind_of
-from tfrankmetrics.columns.read_column import exact_scores
+from tfrankmetrics.columns.read_column import as_objects, exact_scores
 from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.compute.combiner import (
     Accumulator,
@@ -57,11 +57,15 @@ NARROWEST = 16  # all shorter lists are padded to this length
 
 
 class GroupedQuery(NamedTuple):
-    """The rows of a query, as columns."""
+    """The rows of a query, as columns; a table without rows of it has no columns.
+
+    Of one table, `judged` has labels and scores, and `predicted` is empty. Of two
+    tables, `judged` has items and labels, and `predicted` items and scores.
+    """
 
     id: Any
-    judged: Sequence[Sequence]  # labels and scores; of two tables, items and labels
-    predicted: Sequence[Sequence]  # of two tables, items and scores
+    judged: Sequence[Sequence]
+    predicted: Sequence[Sequence]
     weight: float
     slice: tuple
 
@@ -96,8 +100,9 @@ class TableCombiner(Combiner, beam.CombineFn):
 
     def evaluated(self, accumulator: Accumulator) -> Evaluated:
         """The metrics of the waiting queries that are included."""
+        # For `output`, which raises an error if there are several.
         accumulator.kinds |= {kind_of(query.id) for query in accumulator.waiting}
-        queries, values, weights = self._values(accumulator)
+        queries, values, weights = self._values_of_waiting(accumulator)
         ids, slices = [q.id for q in queries], [q.slice for q in queries]
         return Evaluated(ids, slices, values, weights)
 
@@ -124,7 +129,7 @@ class TableCombiner(Combiner, beam.CombineFn):
             rows += [self._row(*each, is_whole=False) for each in in_rows]
         return rows, accumulator.counts
 
-    def _values(
+    def _values_of_waiting(
         self, accumulator: Accumulator
     ) -> tuple[list[GroupedQuery], np.ndarray, np.ndarray]:
         """The included queries, and values and weights of each, `[metrics, B]`."""
@@ -135,6 +140,7 @@ class TableCombiner(Combiner, beam.CombineFn):
         raise NotImplementedError
 
     def _row(self, key: tuple, sums: Sums, is_whole: bool) -> dict[str, Any]:
+        """A row of the result: its slice, the number of queries, and the metrics."""
         return {
             **({OVERALL: is_whole} if self._by else {}),
             **dict(zip(self._by, key, strict=True)),
@@ -142,8 +148,11 @@ class TableCombiner(Combiner, beam.CombineFn):
             **dict(zip(self.named, means_of_sums(sums), strict=True)),
         }
 
-    def _same_in_query(self, query: Any, of_query: Sequence[tuple]) -> tuple:
-        """The weight and the slice, which all rows of the query must share."""
+    def _same_in_query(self, query: Any, of_query: Sequence[tuple] = ()) -> tuple:
+        """The weight and the slice, which all rows of the query must share.
+
+        `of_query` has both for each row, and is empty if the rows have neither.
+        """
         if not of_query:
             return 1.0, ()
         first = of_query[0]
@@ -168,10 +177,10 @@ class RowsCombiner(TableCombiner):
         query, rows = element
         labels, scores, *of_query = zip(*rows, strict=True)
         columns = [labels, exact_scores(scores).tolist()]
-        of_query = self._same_in_query(query, *(of_query or [()]))
+        of_query = self._same_in_query(query, *of_query)
         return GroupedQuery(query, columns, [], *of_query), len(labels)
 
-    def _values(
+    def _values_of_waiting(
         self, accumulator: Accumulator
     ) -> tuple[list[GroupedQuery], np.ndarray, np.ndarray]:
         waiting = accumulator.waiting
@@ -185,7 +194,7 @@ class RowsCombiner(TableCombiner):
         codes = np.repeat(np.arange(len(waiting)), lengths)
         columns = {"query": codes, "labels": labels, "scores": scores}
         columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
-        queries = Queries(_canonical(columns), np.cumsum(lengths) - lengths, lengths)
+        queries = Queries(_row_order(columns), np.cumsum(lengths) - lengths, lengths)
         found = _in_fixed_widths(self.named, queries, columns, drop_unjudged=True)
         return waiting, *found
 
@@ -212,6 +221,7 @@ class RunCombiner(TableCombiner):
     ) -> tuple[GroupedQuery, int]:
         """A query and the number of its rows, from its id and those of both tables."""
         query, rows = element
+        # Without rows, there are no columns.
         judged: list[Sequence] = [*zip(*rows["qrels"], strict=True)]
         predicted: list[Sequence] = [*zip(*rows["run"], strict=True)]
         for table, columns in (("qrels", judged), ("run", predicted)):
@@ -220,7 +230,7 @@ class RunCombiner(TableCombiner):
                 times = Counter(items)
                 twice = next(item for item in items if times[item] > 1)
                 raise ValueError(error_of_pair_twice(table, query, twice))
-        of_query = self._same_in_query(query, *(judged[2:] or [()]))
+        of_query = self._same_in_query(query, *judged[2:])
         if predicted:
             predicted[1] = exact_scores(predicted[1]).tolist()
         if not judged:  # the query is only counted
@@ -228,7 +238,7 @@ class RunCombiner(TableCombiner):
         number = sum(map(len, [*judged[:1], *predicted[:1]]))
         return GroupedQuery(query, judged[:2], predicted, *of_query), number
 
-    def _values(
+    def _values_of_waiting(
         self, accumulator: Accumulator
     ) -> tuple[list[GroupedQuery], np.ndarray, np.ndarray]:
         waiting = accumulator.waiting
@@ -247,11 +257,11 @@ class RunCombiner(TableCombiner):
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in joined.ids]
         columns = joined.rows(by_descending_item=self._is_trec_eval)
-        weights = np.array([query.weight for query in queries])
-        columns["sample_weight"] = weights[columns["query"]]
+        query_weights = np.array([query.weight for query in queries])
+        columns["sample_weight"] = query_weights[columns["query"]]
         rows = queries_of_codes(columns["query"], len(queries))
         if not self._is_trec_eval:
-            rows = rows._replace(order=_canonical(columns))
+            rows = rows._replace(order=_row_order(columns))
         values, weights = _in_fixed_widths(
             self.named,
             rows,
@@ -265,9 +275,8 @@ class RunCombiner(TableCombiner):
         return queries, values, weights
 
     def _report_mistakes(self, accumulator: Accumulator) -> None:
-        numbers = {name: accumulator.counts[name] for name in RunCounts._fields}
-        missing_queries = self._policies.missing_queries
-        counts = RunCounts(**{**numbers, "missing_queries": missing_queries})
+        counts = RunCounts._make(accumulator.counts[name] for name in RunCounts._fields)
+        counts = counts._replace(missing_queries=self._policies.missing_queries)
         if counts.queries == counts.without_predictions:
             raise ValueError(
                 f"`qrels` and `run` must have queries in common. Received: "
@@ -278,7 +287,7 @@ class RunCombiner(TableCombiner):
         check_facts(accumulator.facts, self.rules, counts, self._policies)
 
 
-def _canonical(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+def _row_order(columns: Mapping[str, np.ndarray]) -> np.ndarray:
     """An order of rows by query that does not depend on the order of the input."""
     return np.lexsort((columns["labels"], columns["scores"], columns["query"]))
 
@@ -319,11 +328,7 @@ def _table_of(
     """A table of the rows of several queries."""
     columns = [each or [(), ()] for each in columns]
     lengths = [len(items) for items, _ in columns]
-    ids = np.fromiter((query.id for query in queries), object, len(queries))
-    items = [*itertools.chain.from_iterable(items for items, _ in columns)]
-    return PairTable(
-        name,
-        np.repeat(ids, lengths),
-        np.fromiter(items, object, len(items)),
-        _chained(numbers for _, numbers in columns),
-    )
+    ids = as_objects([query.id for query in queries])
+    items = as_objects([*itertools.chain.from_iterable(items for items, _ in columns)])
+    numbers = _chained(numbers for _, numbers in columns)
+    return PairTable(name, np.repeat(ids, lengths), items, numbers)

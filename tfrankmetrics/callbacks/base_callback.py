@@ -14,7 +14,7 @@ import numpy as np
 from tfrankmetrics.keras.bases import KerasCallback
 from tfrankmetrics.results.metric_values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.results.request import Request
-from tfrankmetrics.rules import check_option, shortened
+from tfrankmetrics.rules import Positive, check_option, shortened
 
 Unit = Literal["epochs", "steps"]
 
@@ -36,13 +36,9 @@ class Evaluation(KerasCallback):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        check_option(name, "every", every, int)
+        check_option(name, "every", every, Positive)
         check_option(name, "unit", unit, Unit)
         check_option(name, "prefix", prefix, str)
-        if every < 1:
-            raise ValueError(
-                f"`every` of `{name}` must be at least 1. Received: every={every}."
-            )
         self._every, self._unit = every, unit
         self._prefix, self._request = prefix, request
         self._output, self._batch_size = output, batch_size

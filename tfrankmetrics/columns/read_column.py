@@ -1,6 +1,9 @@
-"""One column of numbers as an array: checked, and not changed by NumPy.
+"""Columns of numbers as arrays: checked, and not changed by NumPy.
 
-It may be in a frame of pandas, polars or Arrow. `slices.py` reads the columns of `by`.
+From top to bottom, the functions take a column from a frame of pandas, polars or Arrow,
+bring data of any library into a form that NumPy can read, make an array of numbers, and
+check labels and weights. `read_ids.py` reads columns of ids, and `slices.py` those of
+`by`.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 
 from tfrankmetrics.rules import did_you_mean, listed, shortened
 
-MOST_NAMES = 20  # of columns, in an error message
+MOST_NAMES = 20  # how many columns of a frame an error lists
 
 # From here on, float64 does not hold every integer.
 FIRST_INEXACT = 2**53
@@ -118,9 +121,9 @@ def from_pytorch(data: Any) -> Any:
 
 
 def as_list(data: Any) -> Any:
-    """Sequences that are no list, and lists in a column of Arrow, as a list.
+    """A list for an Arrow column of lists and for a sequence that is not a list.
 
-    Such as a column of Hugging Face's datasets. Other data are unchanged.
+    A column of Hugging Face's datasets is such a sequence. Other data are unchanged.
     """
     if isinstance(data, (list, tuple, str, bytes)):
         return data
@@ -131,9 +134,17 @@ def as_list(data: Any) -> Any:
 
 def as_objects(values: Sequence[Any]) -> np.ndarray:
     """Values as an array `[values]`, each unchanged: NumPy would convert some."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
+    return np.fromiter(values, object, len(values))
+
+
+def refuse_masked_arrays(name: str, data: Any) -> None:
+    """Raises ValueError for an array whose mask NumPy would drop."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} must not be a masked array, whose mask would be lost. Received: a "
+            "numpy.ma.MaskedArray. Pass array.data, and in evaluate also "
+            "mask=~array.mask; in evaluate_rows, drop the masked rows."
+        )
 
 
 def as_column(name: str, values: Any) -> np.ndarray:
@@ -157,6 +168,7 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
     if array.dtype == object and all(
         isinstance(each, numbers.Real) for each in array.tolist()
     ):
+        # A frame holds numbers of several types as objects; NumPy finds one dtype.
         values = array.tolist()
         array = np.asarray(values)
         if array.dtype == object:
@@ -174,14 +186,7 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
             f"{array.dtype}. Cast them to float64."
         )
     if array.dtype.kind not in "biuf":
-        others = [
-            (row, value)
-            for row, value in enumerate(array.tolist())
-            if not isinstance(value, numbers.Real)
-        ]
-        # Text that is no number explains why the whole column is text.
-        words = (each for each in others if not _is_number_as_text(each[1]))
-        row, value = next(words, (others or [(0, array.dtype)])[0])
+        row, value = _first_that_is_no_number(array)
         remedy = "Replace text by numbers, and drop rows with missing values."
         if name == "labels":
             remedy += " If these are the query ids, swap `query_ids` and `labels`."
@@ -192,93 +197,18 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
     return array
 
 
-def without_decimals(array: np.ndarray) -> np.ndarray:
-    """Numbers as floats, if some are decimals, as of a database, or fractions.
+def _first_that_is_no_number(array: np.ndarray) -> tuple[int, Any]:
+    """The row and the value to name in an error; row 0 and the dtype if there is none.
 
-    Raises:
-        ValueError: Two different numbers are the same float.
+    Text that is no number comes first: it explains why the whole column is text.
     """
-    kinds = (decimal.Decimal, fractions.Fraction)
-    values = array.ravel().tolist() if array.dtype == object else []
-    has_some = any(isinstance(each, kinds) for each in values)
-    if not has_some or not all(isinstance(v, (*kinds, numbers.Real)) for v in values):
-        return array
-    floats = array.astype(np.float64)
-    distinct = {each for each in values if each == each}
-    if len({*map(float, distinct)}) < len(distinct):
-        raise ValueError(
-            "Decimals and fractions must be different floats, or they would be tied. "
-            "Received: numbers that differ by less than a float64 holds. Pass their "
-            "ranks, or scale them."
-        )
-    return floats
-
-
-def exact_scores(scores: Any) -> np.ndarray:
-    """Numbers in the same order as float64; their ranks, if float64 would round some.
-
-    -inf, of items that were not retrieved, and NaN stay as they are.
-    """
-    array = np.asarray(scores)
-    if not has_large_int(scores, array):
-        return array
-    if array.dtype.kind in "iu":
-        return np.unique(array, return_inverse=True)[1]
-    finite = sorted({each for each in scores if each == each and each != -math.inf})
-    place: dict[Any, float] = dict(zip(finite, range(len(finite)), strict=True))
-    place[-math.inf] = -math.inf
-    return np.array([place.get(each, math.nan) for each in scores])
-
-
-def negated(scores: np.ndarray) -> np.ndarray:
-    """Scores in the reverse order, where the lowest one is the best."""
-    return -(scores.astype(np.int64) if scores.dtype.kind == "u" else scores)
-
-
-def has_large_int(values: Any, array: np.ndarray) -> bool:
-    """Whether float64 may round one of the values, an integer; `array` holds them."""
-    if array.dtype.kind in "iu":
-        return _has_large(array)
-    # Other numbers may be integers only in a list, where NumPy makes them float64.
-    may_be_integers = array.dtype == object or (
-        array.dtype == np.float64
-        and not isinstance(values, np.ndarray)
-        and _has_large(array)
-    )
-    return may_be_integers and any(
-        isinstance(v, int) and abs(v) >= FIRST_INEXACT for v in values
-    )
-
-
-def _has_large(array: np.ndarray) -> bool:
-    return bool(((array >= FIRST_INEXACT) | (array <= -FIRST_INEXACT)).any())
-
-
-def require_labels(labels: np.ndarray, where: str = "") -> None:
-    """Raises ValueError for an invalid label; `where` ends with the table.
-
-    A label below 0, including -inf, means that an item was not judged.
-    """
-    bad = ~np.isfinite(labels) & ~(labels < 0)
-    if labels.dtype.kind in "iu":
-        bad |= labels >= FIRST_INEXACT
-    _require(LABEL_RULE, labels, bad, where, LABEL_REMEDY)
-
-
-def require_weights(weights: np.ndarray) -> None:
-    """Raises ValueError for an invalid weight."""
-    bad = ~np.isfinite(weights) | (weights < 0)
-    _require(WEIGHT_RULE, weights, bad, "", "Drop such rows.")
-
-
-def _require(
-    rule: str, values: np.ndarray, bad: np.ndarray, where: str, remedy: str
-) -> None:
-    if bad.any():
-        row = first_index(bad)[0]
-        raise ValueError(
-            f"{rule} Received: {values[row]} in row {row}{where}. {remedy}"
-        )
+    others = [
+        (row, value)
+        for row, value in enumerate(array.tolist())
+        if not isinstance(value, numbers.Real)
+    ]
+    words = (each for each in others if not _is_number_as_text(each[1]))
+    return next(words, others[0] if others else (0, array.dtype))
 
 
 def _is_number_as_text(value: Any) -> bool:
@@ -310,13 +240,93 @@ def _flat(data: Any) -> Iterator[Any]:
         yield data
 
 
-def refuse_masked_arrays(name: str, data: Any) -> None:
-    """Raises ValueError for an array whose mask NumPy would drop."""
-    if isinstance(data, np.ma.MaskedArray):
+def without_decimals(array: np.ndarray) -> np.ndarray:
+    """Numbers as floats, if some are decimals, as of a database, or fractions.
+
+    Raises:
+        ValueError: Two different numbers are the same float.
+    """
+    kinds = (decimal.Decimal, fractions.Fraction)
+    values = array.ravel().tolist() if array.dtype == object else []
+    has_some = any(isinstance(each, kinds) for each in values)
+    if not has_some or not all(isinstance(v, (*kinds, numbers.Real)) for v in values):
+        return array
+    floats = array.astype(np.float64)
+    distinct = {each for each in values if each == each}
+    if len({*map(float, distinct)}) < len(distinct):
         raise ValueError(
-            f"{name} must not be a masked array, whose mask would be lost. Received: a "
-            "numpy.ma.MaskedArray. Pass array.data, and in evaluate also "
-            "mask=~array.mask; in evaluate_rows, drop the masked rows."
+            "Decimals and fractions must be different floats, or they would be tied. "
+            "Received: numbers that differ by less than a float64 holds. Pass their "
+            "ranks, or scale them."
+        )
+    return floats
+
+
+def exact_scores(scores: Any) -> np.ndarray:
+    """The scores or, if float64 would round some of them, ranks in the same order.
+
+    -inf, of items that were not retrieved, and NaN stay as they are.
+    """
+    array = np.asarray(scores)
+    if not has_large_int(scores, array):
+        return array
+    if array.dtype.kind in "iu":
+        return np.unique(array, return_inverse=True)[1]
+    finite = sorted({each for each in scores if each == each and each != -math.inf})
+    rank_of: dict[Any, float] = dict(zip(finite, range(len(finite)), strict=True))
+    rank_of[-math.inf] = -math.inf
+    return np.array([rank_of.get(each, math.nan) for each in scores])
+
+
+def negated(scores: np.ndarray) -> np.ndarray:
+    """Scores in the reverse order, where the lowest one is the best."""
+    return -(scores.astype(np.int64) if scores.dtype.kind == "u" else scores)
+
+
+def has_large_int(values: Any, array: np.ndarray) -> bool:
+    """Whether float64 may round an integer among `values`, which `array` holds, too."""
+    if array.dtype.kind in "iu":
+        return _has_large(array)
+    # Other numbers may be integers only in a list, where NumPy makes them float64.
+    may_be_integers = array.dtype == object or (
+        array.dtype == np.float64
+        and not isinstance(values, np.ndarray)
+        and _has_large(array)
+    )
+    return may_be_integers and any(
+        isinstance(v, int) and abs(v) >= FIRST_INEXACT for v in values
+    )
+
+
+def _has_large(array: np.ndarray) -> bool:
+    return bool(((array >= FIRST_INEXACT) | (array <= -FIRST_INEXACT)).any())
+
+
+def require_labels(labels: np.ndarray, where: str = "") -> None:
+    """Raises ValueError for an invalid label.
+
+    A label below 0, including -inf, means that an item was not judged. `where` follows
+    the row in the error, as in " of `qrels`".
+    """
+    bad = ~np.isfinite(labels) & ~(labels < 0)
+    if labels.dtype.kind in "iu":
+        bad |= labels >= FIRST_INEXACT
+    _require(LABEL_RULE, labels, bad, where, LABEL_REMEDY)
+
+
+def require_weights(weights: np.ndarray) -> None:
+    """Raises ValueError for an invalid weight."""
+    bad = ~np.isfinite(weights) | (weights < 0)
+    _require(WEIGHT_RULE, weights, bad, "", "Drop such rows.")
+
+
+def _require(
+    rule: str, values: np.ndarray, bad: np.ndarray, where: str, remedy: str
+) -> None:
+    if bad.any():
+        row = first_index(bad)[0]
+        raise ValueError(
+            f"{rule} Received: {values[row]} in row {row}{where}. {remedy}"
         )
 
 

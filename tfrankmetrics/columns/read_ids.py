@@ -28,7 +28,10 @@ def values_at(values: Any, rows: Any) -> np.ndarray:
 
 
 def exact_values(values: Any, argument: str = "ids", name: str = "") -> np.ndarray:
-    """The values of a column as an array: of objects, if NumPy would change them."""
+    """A column of any library as an array: of objects, if NumPy would change values.
+
+    `argument` and `name` are those of the column, for errors.
+    """
     refuse_masked_arrays(f"`{argument}`", values)
     values = from_pytorch(values)
     if hasattr(values, "isna") and not isinstance(values.dtype, np.dtype):
@@ -38,7 +41,9 @@ def exact_values(values: Any, argument: str = "ids", name: str = "") -> np.ndarr
     else:
         array = exact_array(values)
     array = np.asarray(array)
-    if array.dtype.kind in "mM":  # NumPy makes integers of nanoseconds
+    if array.dtype.kind in "mM":
+        # Dates become those of Python if microseconds are exact for all, and otherwise
+        # stay those of NumPy, whose tolist() would make integers of nanoseconds.
         in_microseconds = array.astype(array.dtype.str[1] + "8[us]")
         is_exact = in_microseconds.astype(array.dtype) == array
         is_exact |= np.isnat(array)
@@ -56,7 +61,8 @@ def exact_array(values: Any) -> Any:
     """A list as an array: of objects, if NumPy would change its values.
 
     NumPy turns [1, "1"] and [NaN, "a"] into text, rounds large integers in lists with
-    floats, drops zeros at the end of text, and makes two dimensions of tuples.
+    floats, drops zeros at the end of text, and makes two dimensions of tuples. Other
+    data are unchanged.
     """
     if not isinstance(values, (list, tuple)):
         return values
@@ -65,7 +71,7 @@ def exact_array(values: Any) -> Any:
     except ValueError:  # tuples of different lengths
         array = np.empty(0)
     is_unchanged = array.ndim == 1 and array.tolist() == list(values)
-    return array if is_unchanged else np.fromiter(values, object, len(values))
+    return array if is_unchanged else as_objects(values)
 
 
 def is_missing(value: Any) -> bool:
@@ -117,6 +123,7 @@ def factorize(what: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             )
         except TypeError as error:
             raise ValueError(f"{what} must be hashable. Received: {error}.") from None
+        # A code that is higher than all codes before it is a new one.
         highest = np.maximum.accumulate(codes)
         return np.flatnonzero(np.diff(highest, prepend=-1)), codes
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)

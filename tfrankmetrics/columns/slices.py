@@ -23,7 +23,7 @@ class Slices(NamedTuple):
     """A slice for each query."""
 
     names: tuple[str, ...]  # of the columns, such as ("language", "market")
-    keys: list[tuple]  # sorted, missing values last, if they can be compared
+    keys: list[tuple]  # sorted if they can be compared, missing values last
     of_query: np.ndarray  # the number of each query's slice, int [queries]
 
     def grouped(self) -> tuple[np.ndarray, list[slice]]:
@@ -87,11 +87,12 @@ class CodedColumn:
                     f"{what} must be hashable. Received: {error}."
                 ) from None
         array = exact_values(values, argument, name)
-        first, codes = factorize(what, array)
-        distinct = as_objects(array[first].tolist())
+        first_rows, codes = factorize(what, array)
+        distinct = as_objects(array[first_rows].tolist())
+        # Missing values of several kinds, such as NaN and None, get one code.
         distinct[are_missing(distinct)] = None
-        first, merged = factorize(what, distinct)  # missing values of several kinds
-        codes = merged[codes]
+        first, merged_codes = factorize(what, distinct)
+        codes = merged_codes[codes]
         codes = codes if of_rows is None else codes[of_rows]
         return cls(distinct[first].tolist(), codes)
 
@@ -128,18 +129,20 @@ def slices_of(columns: Mapping[str, CodedColumn]) -> Slices:
     With several columns, each combination of values that occurs is a slice.
     """
     keys: list[tuple] = [()]
-    crossed: Any = 0
+    numbers: Any = 0  # of the slice of each query, by the columns so far
     for each in columns.values():
+        # A number for each pair of a slice so far and a value of the next column.
         size = len(each.distinct)
-        pairs = crossed * size + each.codes
-        first, crossed = factorize("Slices", pairs)
+        pairs = numbers * size + each.codes
+        first, numbers = factorize("Slices", pairs)
         keys = [
             (*keys[pair // size], each.distinct[pair % size])
             for pair in pairs[first].tolist()
         ]
     order = in_order(keys)
-    rank = np.argsort(np.array(order, int))
-    return Slices(tuple(columns), [keys[number] for number in order], rank[crossed])
+    place_of = np.argsort(np.array(order, int))
+    keys = [keys[number] for number in order]
+    return Slices(tuple(columns), keys, place_of[numbers])
 
 
 def in_order(keys: Sequence[tuple]) -> list[int]:

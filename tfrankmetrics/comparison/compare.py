@@ -33,7 +33,7 @@ from tfrankmetrics.comparison.significance import (
     standard_errors,
 )
 from tfrankmetrics.results.metric_values import counts_by_name
-from tfrankmetrics.rules import check_option, is_int, listed, shortened
+from tfrankmetrics.rules import NotNegative, Positive, check_option, listed
 
 Test = Literal["randomization", "t", "bootstrap", "wilcoxon"]
 Correction = Literal["holm", "bonferroni", "bh"]
@@ -149,12 +149,8 @@ def _check_options(
     check_option("compare", "test", test, Test)
     check_option("compare", "correction", correction, Correction | None)
     check_option("compare", "unpaired", unpaired, Unpaired)
-    for name, least, value in (("resamples", 1, resamples), ("seed", 0, seed)):
-        if not is_int(value) or value < least:
-            raise ValueError(
-                f"`{name}` must be an int of at least {least}. Received: "
-                f"{shortened(value)}."
-            )
+    check_option("compare", "resamples", resamples, Positive)
+    check_option("compare", "seed", seed, NotNegative)
 
 
 def _require_equal_weights(metrics: Sequence[str], samples: Sequence[Sample]) -> None:

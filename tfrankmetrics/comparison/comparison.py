@@ -21,7 +21,7 @@ from tfrankmetrics.comparison.plots import Row, plot_gains, plot_intervals
 from tfrankmetrics.comparison.query_tables import PerQuery, QueryTable
 from tfrankmetrics.installation import require
 from tfrankmetrics.results.axes import chosen_metrics
-from tfrankmetrics.results.text_tables import Cell, Table, whole
+from tfrankmetrics.results.text_tables import Cell, Table, label_of_all
 from tfrankmetrics.rules import check_option, listed
 
 MOST_NAMED = 3  # comparisons in a sentence
@@ -69,7 +69,7 @@ class Comparison:
         self.by = per_query.slices.names if per_query.slices else ()
         self.dropped = dropped
         self._per_query = per_query
-        self._whole = whole(each.slice for each in means if each.slice)
+        self._whole = label_of_all(each.slice for each in means if each.slice)
         self._test = test
         self._correction = correction
         self._notes = notes

@@ -62,18 +62,19 @@ def read_models(values: Any, by: Any) -> list[Model]:
         )
     slices = by if isinstance(by, (list, tuple)) else [by]
     slices = [name for name in slices if isinstance(name, str)]
-    # All Series in one order; with query ids, those of each model.
-    plain = {
+    # Columns may be Series of pandas, which are matched by their indexes: within each
+    # model if query ids match the models, and otherwise in all models together.
+    tables = {
         name: {key: each[key] for key in column_names(each)}
         for name, each in values.items()
         if is_frame(each) or type(each) is dict
     }
-    if any("query" in each for each in plain.values()):
-        plain = {name: aligned({name: each})[name] for name, each in plain.items()}
+    if any("query" in each for each in tables.values()):
+        tables = {name: aligned({name: each})[name] for name, each in tables.items()}
     else:
-        plain = aligned(plain)
+        tables = aligned(tables)
     first, *others = [
-        _model(str(name), each, slices) for name, each in {**values, **plain}.items()
+        _model(str(name), each, slices) for name, each in {**values, **tables}.items()
     ]
     models = [first, *(_with_metrics_of(first, model) for model in others)]
     _forget_wrong_ranges(models)

@@ -13,7 +13,7 @@ from tfrankmetrics.comparison.models import Model
 from tfrankmetrics.comparison.significance import ROUNDING
 from tfrankmetrics.installation import require
 from tfrankmetrics.results.text_tables import Cell, ShownAsTable, Table
-from tfrankmetrics.rules import is_int, listed, shortened
+from tfrankmetrics.rules import Positive, check_option, listed, shortened
 
 # Names of the column of gains: the first that is not the name of a model.
 GAINS = ("gain", "gain of the query", "gain of each query")
@@ -108,7 +108,7 @@ class PerQuery(NamedTuple):
         self, metric: str, baseline: str, model: str, number: int, in_slice: Any
     ) -> QueryTable:
         """The queries with the largest gains, then those with the largest losses."""
-        _require_number(number)
+        check_option("movers", "number", number, Positive)
         gains = self.gains(metric, baseline, model, in_slice)
         order = np.argsort(-gains, kind="stable")  # NaN is last
         gained = order[gains[order] > 0][:number]
@@ -119,16 +119,12 @@ class PerQuery(NamedTuple):
         )
         gain = next(each for each in GAINS if each not in (baseline, model))
         chosen, shown = self._queries(in_slice), np.concatenate([gained, lost])
-        columns = {
-            baseline: self._column(baseline, metric)[chosen],
-            model: self._column(model, metric)[chosen],
-            gain: gains,
-        }
-        return self._query_table(chosen, shown, columns, note, gain)
+        values = {n: self._column(n, metric)[chosen] for n in (baseline, model)}
+        return self._query_table(chosen, shown, {**values, gain: gains}, note, gain)
 
     def worst(self, metric: str, model: str, number: int, in_slice: Any) -> QueryTable:
         """The worst values of a model, without queries that lack relevant items."""
-        _require_number(number)
+        check_option("worst_queries", "number", number, Positive)
         chosen = self._queries(in_slice)
         values = self._column(model, metric)[chosen]
         order = np.argsort(self.sign(metric) * values, kind="stable")
@@ -188,14 +184,6 @@ def _require_compared(name: str, value: Any, known: Sequence[str]) -> None:
         raise ValueError(
             f"`{name}` must be one of those compared: {listed(known)}. Received: "
             f"{shortened(value)}."
-        )
-
-
-def _require_number(number: Any) -> None:
-    """Raises ValueError for a number of queries that is not an int of at least 1."""
-    if not is_int(number) or number < 1:
-        raise ValueError(
-            f"`number` must be an int of at least 1. Received: {shortened(number)}."
         )
 
 

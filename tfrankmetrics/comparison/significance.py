@@ -186,16 +186,20 @@ def _intervals(
     number = np.min([each.effective_numbers for each in samples], axis=0)
     total = number + 2 * WEIGHT_OF_END
     with np.errstate(all="ignore"):  # of metrics without an interval
+        # The mean and the variance of the Bayesian bootstrap, with the two ends.
         center = (number * means + WEIGHT_OF_END * (low + high)) / total
         squares = np.einsum("qm,qm->m", influences, influences) * number**2
         squares += number * (means - center) ** 2
         squares += WEIGHT_OF_END * ((low - center) ** 2 + (high - center) ** 2)
         variance = squares / (total * (total + 1))
-        share, width = (center - low) / (high - low), high - low
-        concentration = share * (1 - share) * width**2 / variance - 1
-        shape = share * concentration, (1 - share) * concentration
+        # The beta distribution between the ends with this mean and variance.
+        width = high - low
+        place = (center - low) / width
+        concentration = place * (1 - place) * width**2 / variance - 1
+        shape = place * concentration, (1 - place) * concentration
         tails = np.array([[1 - CONFIDENCE], [1 + CONFIDENCE]]) / 2
         found = low + width * special.betaincinv(*shape, tails)
+        # Wider, as Student's t distribution is wider than the normal one.
         degrees = np.maximum(number - 1, 1)
         wider = special.stdtrit(degrees, tails[1]) / special.ndtri(tails[1])
         found = np.clip(means + (found - means) * wider, low, high)
@@ -279,14 +283,14 @@ def _randomization_test(
     swaps are drawn for all queries, whether they differ in a metric or not.
     """
     differs = _differs(first, second)
-    is_exact = differs.sum(axis=0) <= np.log2(resamples)
-    p = np.full(len(is_exact), np.nan)
-    for metric in np.flatnonzero(is_exact):
+    is_enumerated = differs.sum(axis=0) <= np.log2(resamples)
+    p = np.full(len(is_enumerated), np.nan)
+    for metric in np.flatnonzero(is_enumerated):
         queries = np.flatnonzero(differs[:, metric])
         swaps = _all_swaps(len(queries))
         exceeds = _exceeding(first, second, queries, [metric], swaps)
         p[metric] = exceeds[0] / 2.0 ** len(queries)
-    metrics, queries = np.flatnonzero(~is_exact), np.arange(len(differs))
+    metrics, queries = np.flatnonzero(~is_enumerated), np.arange(len(differs))
     if len(metrics):
         swaps = _random_swaps(len(queries), resamples, seed)
         exceeds = _exceeding(first, second, queries, metrics, swaps)

@@ -31,8 +31,8 @@ def columns_of_items(
 ) -> ValuesByMeasure:
     """The values and weights of metrics of recommended items, by the measure.
 
-    A metric with one value over all queries has the value 0 per query. Its weights
-    indicate which queries have recommendations.
+    A metric with one value over all queries, which follows from `exposures`, has the
+    value 0 per query. Its weights count the queries with recommendations.
     """
     columns: ValuesByMeasure = {}
     for alike, recommended in _recommended_alike(measures, lists, first_query):
@@ -90,6 +90,7 @@ def exposures(
             numbers = xp.zeros_like(recommended.weights, xp.int64)
         else:
             numbers = xp.asarray(segments, xp.int64, like=recommended.exists)
+        # Metrics with the same key share an exposure, which is computed at all cutoffs.
         by_key: dict[Hashable, Array] = {}
         for measure in dict.fromkeys(each.without_cutoff for each in alike):
             key = measure.exposure_key
@@ -143,7 +144,7 @@ class ExposureSums:
             return
         segments = None if self._segments is None else self._segments[queries]
         if segments is not None and len(segments) < int(lists.num_queries):
-            return  # too few slices, an error once all queries are counted
+            return  # `columns_by_query` raises an error once all queries are counted
         measures = [*self._named.values()]
         require_known_items(measures, lists)
         with quiet():

@@ -137,19 +137,13 @@ def evaluate_lists(
     request: Request, y_true: Any, y_pred: Any, mask: Any, sample_weight: Any
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate` for a request: reads, checks, computes and shapes the result."""
-    y_true, y_pred, mask, sample_weight, by = aligned_lists(
-        request.input_format.inputs,
-        {
-            "y_true": y_true,
-            "y_pred": y_pred,
-            "mask": mask,
-            "sample_weight": sample_weight,
-            "by": request.by,
-        },
-    ).values()
-    request = dataclasses.replace(request, by=by)
-    whole = Batch(y_true, y_pred, sample_weight, mask)
-    lengths = lengths_if_unequal(y_true, y_pred, request.input_format.inputs)
+    inputs = request.input_format.inputs
+    given = {"y_true": y_true, "y_pred": y_pred, "mask": mask}
+    given |= {"sample_weight": sample_weight, "by": request.by}
+    given = aligned_lists(inputs, given)
+    request = dataclasses.replace(request, by=given.pop("by"))
+    whole = Batch(**given)
+    lengths = lengths_if_unequal(*whole[:2], inputs)
     if lengths is None:
         return evaluate_batches(request, [whole], is_whole=True)
     order = in_order_of_length(request.measures, lengths)
@@ -165,7 +159,7 @@ def evaluate_batches(
     Only the values of their queries are kept. `is_whole` means that there is one batch,
     of all arguments as the user passed them.
     """
-    given = request  # whose data about items may be by id
+    as_asked = request  # data about items may be by id; each batch needs positions
     parts = []  # the values and weights of each batch
     numbers_of_queries = []  # of each batch
     num_done = 0
@@ -173,9 +167,9 @@ def evaluate_batches(
     facts = Facts()
     id_numbers = IdNumbers()
     for y_true, y_pred, sample_weight, mask, queries in batches:
-        request, y_true, y_pred = with_items_by_position(given, y_true, y_pred)
+        request, y_true, y_pred = with_items_by_position(as_asked, y_true, y_pred)
         are_ids = request.input_format.inputs == "ids"
-        if are_ids and not is_whole:  # otherwise `read` numbers them
+        if are_ids and not is_whole:  # the ids of one batch are numbered by `read`
             y_true, y_pred = as_integer_ids(y_true, y_pred, id_numbers)
         lists = request.read(y_true, y_pred, sample_weight, mask)
         on_host = lists.on_host()
@@ -201,9 +195,7 @@ def evaluate_batches(
     if not is_whole:
         _report_mistakes(facts, request, 'pass {"labels": labels, "mask": labels >= 0}')
     as_passed = np.argsort(np.concatenate(numbers_of_queries))
-    values, weights = (
-        np.concatenate(each, axis=1)[:, as_passed] for each in zip(*parts, strict=True)
-    )
+    values, weights = np.concatenate(parts, axis=2)[..., as_passed]
     slices = request.slices_of_queries(num_done)
     return request.result(values, weights, slices, totals=sums.values())
 
@@ -237,7 +229,5 @@ def _values_and_weights(
         sums.add(part, queries[rows], first)
         found = call_compiled(values_and_weights, measures, part, first)
         parts.append([*map(xp.to_numpy, found)])
-    values, weights = (
-        np.concatenate(each, axis=1) for each in zip(*parts, strict=True)
-    )
+    values, weights = np.concatenate(parts, axis=2)
     return values, weights

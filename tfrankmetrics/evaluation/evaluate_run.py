@@ -180,11 +180,11 @@ def _evaluate_tables(
     rules = request.label_rules
     check_facts(facts_of_join(joined, rules), rules, counts, policies)
     scores = joined.predicted.numbers
-    warn_if_ranks(lambda: joined.predicted_queries, scores, names.score)
+    warn_if_ranks(lambda: joined.predicted_codes, scores, names.score)
     refuse_missing_queries(request.named, counts)
 
     columns, ids = joined.rows(by_descending_item=is_trec_eval), joined.ids
-    table = JudgedQueries(ids, joined.judged_queries, qrels, names.query)
+    table = JudgedQueries(ids, joined.judged_codes, qrels, names.query)
     if sample_weight is not None:
         columns["sample_weight"] = table.weights(sample_weight)[columns["query"]]
     slice_columns = {} if request.by is None else table.slice_columns(request.by)
@@ -192,7 +192,7 @@ def _evaluate_tables(
     if any(measure.declaration.reads_items for measure in request.measures):
         request, positions = items_of_rows(request, joined.predicted.items)
         # Missed items have no rank.
-        positions = np.pad(positions, (len(joined.judged_queries), 0))
+        positions = np.pad(positions, (len(joined.judged_codes), 0))
         columns["items"] = positions[columns["pair"]]
     counted = joined.has_predictions | (policies.missing_queries != "skip")
     slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
@@ -277,7 +277,7 @@ def count_pairs(joined: Join, missing_queries: str) -> RunCounts:
     return RunCounts(
         queries=len(joined.first_rows),
         without_predictions=int((~joined.has_predictions).sum()),
-        without_judgments=len(np.unique(joined.predicted_queries[~is_judged_query])),
+        without_judgments=len(np.unique(joined.predicted_codes[~is_judged_query])),
         retrieved=len(matched),
         unjudged=int((~is_judged).sum()),
         missing_queries=missing_queries,

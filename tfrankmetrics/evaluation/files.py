@@ -9,6 +9,7 @@ import codecs
 import contextlib
 import csv
 import errno
+import importlib
 import itertools
 import math
 import os
@@ -27,7 +28,8 @@ from tfrankmetrics.installation import require
 from tfrankmetrics.rules import listed
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-COMPRESSED = (".gz", ".bz2", ".xz")  # the ends of the names of such files
+# The modules that open compressed files, by the ends of their names.
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 LOWEST_SCORE = float(np.finfo(np.float32).min)
 # The array of query ids reserves the space of the longest id for each row.
 LONGEST_QUERY_ID = 1000
@@ -182,15 +184,9 @@ def read_lines(path: str | os.PathLike, layout: Layout) -> dict[str, dict[str, f
 
 def lines_of(path: str | os.PathLike) -> Iterator[bytes]:
     """The lines of a text file; .gz, .bz2 and .xz are decompressed."""
-    opened: Any = open
-    match os.path.splitext(os.fspath(path))[1].lower():
-        case ".gz":
-            from gzip import open as opened
-        case ".bz2":
-            from bz2 import open as opened
-        case ".xz":
-            from lzma import open as opened
-    with reading(path), opened(path, "rb") as lines:
+    end = os.path.splitext(os.fspath(path))[1].lower()
+    module: Any = importlib.import_module(COMPRESSED.get(end, "builtins"))
+    with reading(path), module.open(path, "rb") as lines:
         yield from lines
 
 

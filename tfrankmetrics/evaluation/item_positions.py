@@ -21,11 +21,7 @@ from tfrankmetrics.rules import is_int, shortened
 def with_items_by_position(
     request: Request, y_true: Any, y_pred: Any
 ) -> tuple[Request, Any, Any]:
-    """The ids as positions, if the data about items are by id.
-
-    An id without data gets the next position, since `Codes` numbers a new one. Then a
-    relevant item is never recommended, and a recommended one is an error.
-    """
+    """The ids as positions, if the data about items are by id."""
     ids = _ids_of_data(request)
     if ids is None:
         return request, y_true, y_pred
@@ -39,10 +35,12 @@ def with_items_by_position(
     require_ordered(y_pred)
     positions = Codes(zip(ids, range(len(ids)), strict=True))
     y_pred = as_positions(y_pred, positions)
-    request = _by_position(request, ids, positions)
+    _require_data(positions, ids)
+    # Relevant items without data get further positions, which nothing recommends.
     is_dict = isinstance(y_true, Mapping)
     relevant = as_positions(y_true["ids"] if is_dict else y_true, positions)
-    return request, {**y_true, "ids": relevant} if is_dict else relevant, y_pred
+    y_true = {**y_true, "ids": relevant} if is_dict else relevant
+    return _by_position(request, ids), y_true, y_pred
 
 
 def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
@@ -60,9 +58,10 @@ def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
         first, codes = factorize("Item ids", column)
         positions = Codes(zip(ids, range(len(ids)), strict=True))
         of_codes = np.array([positions[id] for id in column[first].tolist()], np.int64)
-        request = _by_position(request, ids, positions)
+        _require_data(positions, ids)
+        request = _by_position(request, ids)
         column = of_codes[codes]
-    elif column.dtype.kind not in "iu":
+    elif column.dtype.kind not in "iu":  # without data: numbers in order of appearance
         if any(each.item_data for each in request.measures):
             raise ValueError(
                 "Data about items must be by id, in a dict or a Series, unless ids are "
@@ -71,12 +70,13 @@ def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
             )
         first, column = factorize("Item ids", column)
         sizes = [each.by_option.get("num_items") for each in request.measures]
-        if small := [each for each in sizes if each is not None and each < len(first)]:
+        too_small = [each for each in sizes if each is not None and each < len(first)]
+        if too_small:
             raise ValueError(
                 "The catalog must contain all recommended items. Received: "
-                f"num_items={small[0]}, and {len(first)} different items."
+                f"num_items={too_small[0]}, and {len(first)} different items."
             )
-    elif column.min(initial=0) < 0:
+    elif column.min(initial=0) < 0:  # integers are positions themselves
         raise ValueError(
             f"Item ids that are positions must be at least 0. Received: {column.min()}."
         )
@@ -84,7 +84,10 @@ def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
 
 
 def _ids_of_data(request: Request) -> list | None:
-    """The ids of the items in all data by id; None if there are no such data."""
+    """The ids of the items that all data by id contain, in the order of the first data.
+
+    None if there are no data by id.
+    """
     found = [ids for each in request.measures for ids in each.ids_of_items]
     if not found:
         return None
@@ -97,16 +100,19 @@ def _ids_of_data(request: Request) -> list | None:
     return [item for item in found[0] if all(item in other for other in others)]
 
 
-def _by_position(request: Request, ids: list, positions: Codes) -> Request:
-    """The request with the data in the order of these ids.
+def _require_data(positions: Codes, ids: list) -> None:
+    """Raises ValueError for a recommended item without data.
 
-    Raises:
-        ValueError: There are more positions, those of recommended items without data.
+    `Codes` has given it a new position, after those of the ids with data.
     """
     if len(positions) > len(ids):
         raise ValueError(
             "Data about items must include each recommended item. Received: none for "
             f"the item {shortened([*positions][len(ids)])}."
         )
+
+
+def _by_position(request: Request, ids: list) -> Request:
+    """The request with the data in the order of these ids."""
     named = {name: each.by_position(ids) for name, each in request.named.items()}
     return request.with_measures(named)

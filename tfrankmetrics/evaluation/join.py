@@ -43,7 +43,7 @@ class PairColumns(NamedTuple):
 
 
 class PairTable(NamedTuple):
-    """One side of the join: a column each of queries, items and numbers."""
+    """One side of the join: a column each of queries, items, and labels or scores."""
 
     name: str  # of the argument, "qrels" or "run"
     queries: Any
@@ -56,20 +56,20 @@ class Join(NamedTuple):
 
     judged: PairTable
     predicted: PairTable
-    judged_queries: np.ndarray  # int [judged pairs]
-    predicted_queries: np.ndarray  # int [predicted pairs]
+    judged_codes: np.ndarray  # int [judged pairs], of their queries
+    predicted_codes: np.ndarray  # int [predicted pairs], of their queries
     match: np.ndarray  # for each predicted pair, its judged pair, or -1
     first_rows: np.ndarray  # for each judged query, by its code, its first judged pair
 
     @property
     def is_judged_query(self) -> np.ndarray:
         """Whether the query of each predicted pair was judged."""
-        return self.predicted_queries < len(self.first_rows)
+        return self.predicted_codes < len(self.first_rows)
 
     @property
     def has_predictions(self) -> np.ndarray:
         """Whether each judged query has a prediction."""
-        predicted = self.predicted_queries[self.is_judged_query]
+        predicted = self.predicted_codes[self.is_judged_query]
         return np.bincount(predicted, minlength=len(self.first_rows)) > 0
 
     @property
@@ -92,24 +92,25 @@ class Join(NamedTuple):
         descending order, as in trec_eval.
         """
         labels, scores = self.judged.numbers, self.predicted.numbers
-        predicted = np.flatnonzero(self.is_judged_query)
+        kept = np.flatnonzero(self.is_judged_query)
         is_missed = np.full(len(labels), True)
         is_missed[self.match[self.match >= 0]] = False
         missed = np.flatnonzero(is_missed)
-        match = self.match[predicted]
-        found = np.where(match >= 0, labels[match], -1) if len(labels) else match
-        of_judged = self.judged_queries[labels >= 0]
+        match = self.match[kept]
+        kept_labels = np.where(match >= 0, labels[match], -1) if len(labels) else match
+        of_judged = self.judged_codes[labels >= 0]
         has_labels = np.bincount(of_judged, minlength=len(self.first_rows)) > 0
+        # The additional items stand for the first pairs of the queries without labels.
         without_labels = self.first_rows[~has_labels]
         zeros = np.zeros(len(without_labels), labels.dtype)
-        of_missed = np.append(labels[missed], zeros)
-        missed = np.append(missed, without_labels)
-        queries = self.predicted_queries[predicted], self.judged_queries[missed]
+        added_labels = np.append(labels[missed], zeros)
+        added = np.append(missed, without_labels)
+        queries = self.predicted_codes[kept], self.judged_codes[added]
         rows = {
             "query": np.append(*queries),
-            "labels": np.append(found, of_missed),
-            "scores": np.append(scores[predicted], np.full(len(missed), -np.inf)),
-            "pair": np.append(predicted + len(labels), missed),
+            "labels": np.append(kept_labels, added_labels),
+            "scores": np.append(scores[kept], np.full(len(added), -np.inf)),
+            "pair": np.append(kept + len(labels), added),
         }
         if not by_descending_item:
             return rows

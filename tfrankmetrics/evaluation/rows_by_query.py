@@ -1,6 +1,7 @@
 """The rows of a table grouped by query, and the columns with a value for each query.
 
-Queries come from ids, groups or codes; the columns are slices and weights.
+The queries of a table come from its ids, groups or codes, and `JudgedQueries` are those
+of judgments. The columns are slices and weights.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from tfrankmetrics.rules import shortened
 
 
 class Queries(NamedTuple):
-    """The rows of each query: `order[start : start + length]`."""
+    """The rows of each query q: `order[starts[q] : starts[q] + lengths[q]]`."""
 
-    order: np.ndarray | None  # None if the rows are sorted by query
-    starts: np.ndarray
-    lengths: np.ndarray
+    order: np.ndarray | None  # [rows]; None if the rows are sorted by query
+    starts: np.ndarray  # [queries]
+    lengths: np.ndarray  # [queries]
     width: int = 0  # the least length that lists are padded to
 
     def rows(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +65,9 @@ class Queries(NamedTuple):
             return of_rows
         in_order = of_rows.codes.take(order)
         differs = np.append(in_order[1:] != in_order[:-1], True)
-        differs[self.starts - 1] = False  # between two queries, and at the end
+        # The last row of each query may differ from the next row, which is in another
+        # query. The index -1, of the first query, is the last row of all.
+        differs[self.starts - 1] = False
         if differs.any():
             rows = order[int(np.argmax(differs)) :][:2]
             found = [*map(shortened, of_rows.of(rows).values())]
@@ -74,8 +77,8 @@ class Queries(NamedTuple):
                 f"{rows[0]}, and {found[1]} in row {rows[1]} of the same query. If "
                 "they are models, call evaluate_run(model=...)."
             )
-        starts = np.minimum(self.starts, num_rows - 1)  # of empty groups at the end
-        return of_rows.of(order[starts])
+        first_rows = np.minimum(self.starts, num_rows - 1)  # of empty groups at the end
+        return of_rows.of(order[first_rows])
 
 
 def in_order_of_length(measures: Iterable[Measure], lengths: np.ndarray) -> np.ndarray:
@@ -123,12 +126,12 @@ def queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, Queries]:
             raise ValueError(f"Query ids must be of one type. Received: {names}.")
         first, codes = factorize("Query ids", ids)
         return ids[first], queries_of_codes(codes, len(first))
-    order = _stable_order(ids)
+    order = _stable_order(ids)  # makes the rows of a query adjacent
     keys = ids[order]
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
     lengths = np.diff(starts, append=len(keys))
     first = order[starts]
-    appearance = np.argsort(first, kind="stable")
+    appearance = np.argsort(first, kind="stable")  # the queries by their first rows
     queries = Queries(order, starts[appearance], lengths[appearance])
     return ids[first[appearance]], queries
 

@@ -55,10 +55,8 @@ class Explanation(ShownAsTable):
     ) -> None:
         """`lists` contains the list of the query that each metric reads."""
         workings = [*map(work_out, metrics, lists)]
-        shown = [row for each in workings for row in each.rows[each.is_shown].tolist()]
-        ranks = sorted({row for row in shown if row > 0})
-        missed = dict.fromkeys(row for row in shown if row < 0)
-        workings = [each.with_rows([*ranks, *missed]) for each in workings]
+        keys = _keys_of_shown_rows(workings)
+        workings = [each.with_rows(keys) for each in workings]
         self.query = query.item() if isinstance(query, np.generic) else query
         self.values = {each.metric.name: each.value for each in workings}
         self.value, self.weight = workings[0].value, workings[0].weight
@@ -81,7 +79,10 @@ class Explanation(ShownAsTable):
         return Table([*texts], rows, num_labels, "\n".join(self._notes()))
 
     def _where_items_are(self, name: str, texts: Sequence[str]) -> list[str]:
-        """The texts of a column, empty in a row that only the other metric has."""
+        """The texts of a column, empty in rows without an item.
+
+        With `versus`, a row may be one of the other metric only.
+        """
         kind = SCORE if name.startswith(SCORE) else LABEL
         of_metric = ITEM + name.removeprefix(kind)
         items = self.columns.get(of_metric, self.columns[ITEM]).tolist()
@@ -109,6 +110,13 @@ class Explanation(ShownAsTable):
         if len(self._workings) == 2:
             notes.append(_difference(*self._workings))
         return notes
+
+
+def _keys_of_shown_rows(workings: Sequence[Working]) -> list[int]:
+    """The keys of the rows that any metric shows: ranks first, then other items."""
+    shown = [key for each in workings for key in each.row_keys[each.is_shown].tolist()]
+    ranks = sorted({key for key in shown if key > 0})
+    return [*ranks, *dict.fromkeys(key for key in shown if key < 0)]
 
 
 def _value_text(working: Working) -> str:

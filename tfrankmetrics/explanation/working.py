@@ -43,10 +43,10 @@ class Working:
         start: The part that no rank contributes, such as that of the items not
             retrieved in ARP.
         is_empty: Whether the list has no relevant items, so that `empty` decides.
-        rows: For each row its rank, from 1; for an item without a rank, -1 minus its
-            key, by which the rows of two metrics are matched. First there is a row for
-            each rank, and then one for each item: for 3 ranks, and items with the keys
-            0 and 4, they are 1, 2, 3, -1, -5.
+        row_keys: A number for each row, by which the rows of two metrics are matched:
+            its rank, from 1, or for an item without a rank, -1 minus its key. First
+            there is a row for each rank, and then one for each item: for 3 ranks, and
+            items with the keys 0 and 4, they are 1, 2, 3, -1, -5.
         is_shown: The rows to show: those that the formula reads, and those with a gain.
         columns: The columns by name.
     """
@@ -56,15 +56,15 @@ class Working:
     weight: float
     start: float
     is_empty: bool
-    rows: np.ndarray
+    row_keys: np.ndarray
     is_shown: np.ndarray
     columns: dict[str, np.ndarray]
 
-    def with_rows(self, rows: Sequence[int]) -> Working:
+    def with_rows(self, keys: Sequence[int]) -> Working:
         """The same working with these rows, which another metric may have alone."""
-        positions = dict(zip(self.rows.tolist(), range(len(self.rows)), strict=True))
-        chosen = np.array([positions.get(row, -1) for row in rows], int)
-        columns = {RANK: np.array([row if row > 0 else np.nan for row in rows], float)}
+        positions = {key: row for row, key in enumerate(self.row_keys.tolist())}
+        chosen = np.array([positions.get(key, -1) for key in keys], int)
+        columns = {RANK: np.array([key if key > 0 else np.nan for key in keys], float)}
         for name, column in self.columns.items():
             if (chosen < 0).any():
                 missing = np.nan if column.dtype != object else as_objects([""])
@@ -136,36 +136,37 @@ class ReadDownTo(RankedLists):
     irrelevant_above = _of_whole(RankedLists.irrelevant_above)
 
 
-def work_out(metric: AskedMetric, one: OneList) -> Working:
-    """The working of a metric for a list."""
+def work_out(metric: AskedMetric, query: OneList) -> Working:
+    """The working of a metric for the list of a query."""
     measure = metric.measure
-    found = call_compiled(values_and_weights, (measure,), one.lists, one.number)
+    found = call_compiled(values_and_weights, (measure,), query.lists, query.number)
     value, weight = (float(np.asarray(each)[0, 0]) for each in found)
     value = value if weight > 0 else float("nan")
-    lists = without_masked_items(measure["zero_weight"], one.lists)
+    lists = without_masked_items(measure["zero_weight"], query.lists)
     with quiet():
-        ranked = _ranked(measure, lists, one.number)
-
-        # The rows to show: those that are read, and those with a gain.
+        ranked = _ranked(measure, lists, query.number)
         gains = np.asarray(measure.gain(ranked.judged))
-        order = _order_of_retrieved(measure, lists, gains, one.number)
+        order = _order_of_retrieved(measure, lists, gains, query.number)
+
         depth = min(len(order), measure.k or len(order))
         has_gain, is_read = gains[0] != 0, np.arange(len(order)) < depth
         is_missed = np.asarray(ranked.judged.valid & ~ranked.judged.retrieved)[0]
         is_shown = np.append(is_read | has_gain[order], is_missed & has_gain)
 
-        columns = _columns_by_item(one, ranked, measure, gains[0], order)
-        if not measure.tie_breaking.policy.is_exact or not any(columns[TIED][is_shown]):
+        columns = _columns_by_item(query, ranked, measure, gains[0], order)
+        is_exact = measure.tie_breaking.policy.is_exact
+        has_ties = is_exact and any(columns[TIED][is_shown])
+        if not has_ties:
             del columns[TIED]
-        start, by_rank = _columns_by_rank(ranked, measure, depth, TIED in columns)
+        start, by_rank = _columns_by_rank(ranked, measure, depth, has_ties)
         is_empty = not np.asarray(measure.total(ranked)).any()
-    if is_empty and measure["empty"] == "one":  # the formula returns 0, by no rank
+    if is_empty and measure["empty"] == "one":  # for which the formula returns 0
         start, by_rank[RUNNING] = start + value, by_rank[RUNNING] + value
     for name, column in by_rank.items():
         below = len(is_shown) - depth
         columns[name] = np.pad(column, (0, below), constant_values=np.nan)
-    rows = np.append(np.arange(len(order)) + 1, -1 - np.array(one.keys, int))
-    return Working(metric, value, weight, start, is_empty, rows, is_shown, columns)
+    keys = np.append(np.arange(len(order)) + 1, -1 - np.array(query.keys, int))
+    return Working(metric, value, weight, start, is_empty, keys, is_shown, columns)
 
 
 def _ranked(measure: Measure, lists: LabelLists, number: int) -> RankedLists:
@@ -197,17 +198,17 @@ def _order_of_retrieved(
 
 
 def _columns_by_item(
-    one: OneList,
+    query: OneList,
     ranked: RankedLists,
     measure: Measure,
     gains: np.ndarray,
     order: np.ndarray,
 ) -> dict[str, np.ndarray]:
     """The columns of the items: at each rank, and then of all items of the list."""
-    positions, scores = np.append(order, np.arange(len(gains))), one.lists.scores[0]
+    positions, scores = np.append(order, np.arange(len(gains))), query.lists.scores[0]
     tied = [*_tied_ranks(scores[order]), *[""] * len(gains)]
-    columns = {TIED: as_objects(tied), ITEM: as_objects(one.items)[positions]}
-    if one.has_scores:
+    columns = {TIED: as_objects(tied), ITEM: as_objects(query.items)[positions]}
+    if query.has_scores:
         is_float = scores.dtype.kind == "f"
         columns[SCORE] = (scores.astype(float) if is_float else scores)[positions]
     columns[LABEL] = _labels(ranked.judged)[positions]
@@ -228,6 +229,7 @@ def _columns_by_rank(
 
     def value_down_to(rank: int) -> float:
         """The value of the formula if it reads the ranks down to this one."""
+        # They may share the cache, whose results do not depend on `last`.
         read = ReadDownTo(**vars(ranked), whole=ranked, last=rank)
         return float(np.asarray(measure.values(read))[0, 0])
 

@@ -41,7 +41,7 @@ def aligned(arguments: Mapping[str, Any], wide: Collection[str] = ()) -> dict[st
         name: _aligned_data(name, data, rows, columns if name in wide else None)
         for name, data in arguments.items()
     }
-    return found | _aligned_lists({name: found[name] for name in wide})
+    return found | _aligned_items({name: found[name] for name in wide})
 
 
 def aligned_lists(inputs: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _aligned_data(name: str, data: Any, rows: _Axis, columns: _Axis | None) -> A
     return columns.aligned(name, data) if columns and data.ndim == 2 else data
 
 
-def _aligned_lists(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _aligned_items(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Lists of Series, with the items of each query in the order of the first list."""
     lists = {
         name: data

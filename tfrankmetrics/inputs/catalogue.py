@@ -123,9 +123,10 @@ class CatalogueLists(Lists):
             return facts
         relevant, exclude = np.asarray(self.relevant), np.asarray(self.exclude)
         size = self.scores.shape[1]
-        keys = np.arange(len(relevant))[:, np.newaxis] * size  # one for each pair
+        # An id plus the offset of its query is a number for the pair of both.
+        offsets = np.arange(len(relevant))[:, np.newaxis] * size
         valid, of_exclude = relevant != PADDING, exclude != PADDING
-        excluded = np.isin((relevant + keys)[valid], (exclude + keys)[of_exclude])
+        excluded = np.isin((relevant + offsets)[valid], (exclude + offsets)[of_exclude])
         numbers = int(valid.sum()), int(excluded.sum())
         return facts + Facts(zip(OF_EXCLUDED, numbers, strict=True))
 
@@ -133,30 +134,30 @@ class CatalogueLists(Lists):
         self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
     ) -> RankedLists:
         """Ranks the catalog down to the deepest cutoff."""
-        scores, relevant = self.scores, self.relevant
+        scores, excluded = self._scores_to_rank()
+        relevant = self.relevant
         depth = depth_for(deepest, scores)
         valid = (relevant != PADDING) & ~is_repeated(relevant)
         size = xp.shape(scores, out_type=xp.int64)[1]
         ids = xp.clip(relevant, 0, xp.maximum(size, 1) - 1)
         num_candidates = xp.astype(size, xp.float64, like=scores)
-        if self.exclude is not None:
-            excluded = _are_excluded(scores, self.exclude)
+        if excluded is not None:
             # A relevant item that is excluded is missed.
             missed = valid & xp.gather(excluded, ids) & (self.relevance > 0)
             num_candidates = num_candidates - xp.count_nonzero(excluded) + count(missed)
-            scores = _with_lowest_scores(scores, excluded)
         relevant_scores = xp.gather(scores, ids)
         relevance = xp.where(valid, self.relevance, 0)
         judged = Items(relevance, valid, valid & is_retrieved(relevant_scores), None)
         num_retrieved, num_nan = _numbers_of_retrieved_and_nan(scores)
         if tie_breaking.policy.is_exact and relevant.shape[1] == 1:
+            # The items above the one that is relevant are counted instead of sorted.
             counts = _rank_counts(scores, relevant_scores, num_retrieved, num_nan)
             ranked, ties = rank_by_counts(counts, judged, depth, tie_breaking)
         else:
 
-            def gain_of(gain):
+            def gain_of(gain):  # of each item of the catalog, [B, V]
                 nothing = xp.zeros_like(scores, xp.float64)
-                # The maximum, since padding has the id of a different item.
+                # The maximum, since padding was clipped to the id of a real item.
                 return xp.scatter_max(nothing, ids, gain(judged))
 
             ranked, ties = rank_by_score(
@@ -183,11 +184,16 @@ class CatalogueLists(Lists):
         self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
     ) -> Recommended:
         """The items of the catalog with the highest scores."""
-        scores = self.scores
-        if self.exclude is not None:
-            scores = _with_lowest_scores(scores, _are_excluded(scores, self.exclude))
+        scores, _ = self._scores_to_rank()
         found = recommend_by_score(scores, deepest, tie_breaking, first_query)
         return dataclasses.replace(found, query_weights=self.query_weights)
+
+    def _scores_to_rank(self) -> tuple[Array, Array | None]:
+        """The scores, with the lowest one for excluded items, and which these are."""
+        if self.exclude is None:
+            return self.scores, None
+        excluded = _are_excluded(self.scores, self.exclude)
+        return xp.select(~excluded, self.scores, lowest_score(self.scores)), excluded
 
 
 def _are_excluded(scores: Array, exclude: Array) -> Array:
@@ -199,10 +205,6 @@ def _are_excluded(scores: Array, exclude: Array) -> Array:
     nothing = xp.zeros_like(scores[:, :1], xp.bool)
     nothing = xp.concat([xp.zeros_like(scores, xp.bool), nothing], axis=1)
     return xp.scatter(nothing, items, True)[:, :-1]
-
-
-def _with_lowest_scores(scores: Array, excluded: Array) -> Array:
-    return xp.select(~excluded, scores, lowest_score(scores))
 
 
 def _numbers_of_retrieved_and_nan(scores: Array) -> tuple[Array, Array]:
@@ -295,7 +297,7 @@ def read_catalogue(
             "Scores of a catalog must be dense, one for each item. Received: rows of "
             "unequal length."
         )
-    scores = given.tensor
+    scores = given.array
     received = (
         f"Received: y_true of shape {relevant.shape}, y_pred of shape {scores.shape}."
     )
@@ -331,7 +333,7 @@ def _read_excluded(exclude: Any, scores: Array, library: Library) -> Array | Non
     """The ids of the items that are excluded from each query, `[B, E]`."""
     if exclude is None:
         return None
-    exclude = as_ids("'exclude'", exclude, library=library).tensor
+    exclude = as_ids("'exclude'", exclude, library=library).array
     error = (
         "'exclude' must have shape [B, E] for scores [B, V], or [B, T, E] for "
         f"scores [B, T, V]. Received: shape {exclude.shape} for {scores.shape}."

@@ -32,38 +32,38 @@ class Dense(NamedTuple):
     """One argument as a dense array, with its row lengths if it was ragged."""
 
     name: str
-    tensor: Array
-    padding: float | bool
-    row_lengths: Array | None = None
+    array: Array
+    padding: float | bool  # the value after the end of a row
+    row_lengths: Array | None = None  # [B], if the argument was ragged
 
     def as_batch(self) -> Dense:
         """One list, `[N]`, as the only row of an array."""
-        return self._replace(tensor=self.tensor[xp.newaxis])
+        return self._replace(array=self.array[xp.newaxis])
 
     def as_ragged(self) -> Dense:
         """Marks rows of equal length as ragged: Python lists carry no padding."""
-        size = xp.shape(self.tensor, out_type=xp.int64)
-        lengths = xp.full(size[:1], size[1], like=self.tensor)
+        size = xp.shape(self.array, out_type=xp.int64)
+        lengths = xp.full(size[:1], size[1], like=self.array)
         return self._replace(row_lengths=lengths)
 
     def padded_to(self, width: Array) -> Dense:
         """Pads a ragged array to the width of a dense one."""
-        array = self.tensor
+        array = self.array
         missing = xp.maximum(width - xp.shape(array)[1], 0)
         padding = xp.astype(self.padding, array.dtype, like=array)
         widths = [[0, 0], [0, missing], *[[0, 0]] * (array.ndim - 2)]
-        return self._replace(tensor=xp.pad(array, widths, constant_values=padding))
+        return self._replace(array=xp.pad(array, widths, constant_values=padding))
 
     def with_shape_of(self, other: Dense, contents: str, error: str) -> Array:
         """The array, which must have the shape and rows of `other`.
 
         `contents` names the contents of the other array in the errors about rows.
         """
-        known, shape = other.tensor.shape, xp.shape(other.tensor)
+        known, shape = other.array.shape, xp.shape(other.array)
         if self.row_lengths is None:
-            return require_shape(self.tensor, known, shape, error)
+            return require_shape(self.array, known, shape, error)
         with _required_same_rows(self, other, contents):
-            return require_shape(self.padded_to(shape[1]).tensor, known, shape, error)
+            return require_shape(self.padded_to(shape[1]).array, known, shape, error)
 
 
 def dense(
@@ -76,7 +76,8 @@ def dense(
 ) -> Dense:
     """Converts anything array-like; rows of unequal length are padded.
 
-    The result is an array of the library.
+    The result is an array of the library. `convert` checks the dtype of an array, and
+    casts it.
     """
     if library != "numpy" and library == xp.library_of(data):
         if library == "jax":
@@ -86,7 +87,7 @@ def dense(
         tensor, row_lengths = _tensors().read_tensor(name, data, convert, padding)
         return Dense(name, tensor, padding, row_lengths)
     read = _read_array(name, data, convert, padding)
-    return read._replace(tensor=xp.in_library(library, read.tensor))
+    return read._replace(array=xp.in_library(library, read.array))
 
 
 def _read_array(
@@ -140,7 +141,7 @@ def _read_rows(name: str, data: Any, convert: Callable, padding: float | bool) -
 
 
 def _tensors() -> ModuleType:
-    """The same for tensors: a module that imports TensorFlow."""
+    """The functions for tensors, in a module that imports TensorFlow."""
     from tfrankmetrics.inputs import read_tensors
 
     return read_tensors
@@ -163,8 +164,7 @@ def as_scores(scores: Array) -> Array:
     if dtype.kind not in "iu" or dtype == np.uint64:
         hint = " Cast them to int64." if dtype == np.uint64 else ""
         raise ValueError(
-            "Scores must be floats or integers. Received dtype: "
-            f"{xp.dtype_of(scores).name}.{hint}"
+            f"Scores must be floats or integers. Received dtype: {dtype.name}.{hint}"
         )
     # The lowest number represents items that were not retrieved.
     converted = xp.astype(scores, xp.int64)
@@ -192,7 +192,10 @@ def require_keys(y_true: Mapping, key: str, may_have: set[str]) -> None:
 
 
 def require_shape(array: Array, known: Any, shape: Any, error: str) -> Array:
-    """Checks the shape of an array: known sizes now, others when the graph runs."""
+    """Checks the shape of an array: known sizes now, others when the graph runs.
+
+    `known` has None for the others, and `shape` has all sizes, perhaps as a tensor.
+    """
     if not xp.has_shape(array, known):
         raise ValueError(error)
     if not xp.is_of_tensorflow(array):
@@ -203,10 +206,11 @@ def require_shape(array: Array, known: Any, shape: Any, error: str) -> Array:
 def _required_same_rows(
     argument: Dense, other: Dense, contents: str
 ) -> AbstractContextManager:
+    """Requires equal row lengths: now, or in a graph before what the context holds."""
     if other.row_lengths is None:
         raise ValueError(
             f"If ragged, {argument.name} needs ragged {contents} with rows of the same "
-            f"lengths. Received: dense {contents} of shape {other.tensor.shape}."
+            f"lengths. Received: dense {contents} of shape {other.array.shape}."
         )
     error = (
         f"The rows of {argument.name} must be as long as the rows of the {contents}."

@@ -43,8 +43,8 @@ def on_one_device(*arguments: Any) -> list[Any]:
             return {name: move(each) for name, each in data.items()}
         if data is None:
             return None
-        if xp.library_of(data) == "torch":  # `to` keeps a tensor that is there already
-            return data.to(like.device)
+        if xp.library_of(data) == "torch":
+            return data.to(like.device)  # the tensor itself if it is there already
         return xp.in_library("torch", data, like=like)
 
     return [*map(move, arguments)]
@@ -69,9 +69,10 @@ def _platforms_of(array: Any) -> set[str]:
 
 
 def on_its_device(array: Any) -> Any:
-    """An array on its device, unless NumPy computes it: also that on a TPU.
+    """An array on its device, or as one of NumPy if NumPy computes it.
 
-    A TPU has no float64.
+    NumPy computes what is on a TPU, which has no float64, and the tensors of PyTorch
+    that are not on one of `ACCELERATORS`.
     """
     if "tpu" in _platforms_of(array):
         return np.asarray(array)
@@ -82,7 +83,11 @@ def on_its_device(array: Any) -> Any:
 
 
 def _tensor_on_device(arguments: Iterable[Any]) -> Any:
-    """A tensor on the device that computes all arguments; None if NumPy does."""
+    """A tensor on the device that computes all arguments; None if NumPy does.
+
+    PyTorch computes them if one is a tensor on a device with float64, and all others
+    are dense tensors, numbers or arrays of numbers.
+    """
     torch: Any = sys.modules.get("torch")
     given = [*_each_value(arguments)] if torch else []
     tensors = [each for each in given if isinstance(each, torch.Tensor)]

@@ -113,7 +113,7 @@ def input_format(
             raise ValueError(
                 f"`{name}` must be {rule.words}. Received: {name}={shortened(value)}."
             )
-    if takes_duplicates(inputs):
+    if inputs == "ids":
         return InputFormat(inputs, duplicates or "first")
     if duplicates is not None:
         raise ValueError(
@@ -122,8 +122,3 @@ def input_format(
             f"inputs={inputs!r}."
         )
     return InputFormat(inputs)
-
-
-def takes_duplicates(inputs: str) -> bool:
-    """Whether a format supports `duplicates`."""
-    return inputs == "ids"

@@ -172,7 +172,7 @@ def read_ids(
         ValueError: A shape or dtype is not one of these.
     """
     relevant, relevance, _ = read_relevant(y_true, {"relevance"}, library)
-    recommended = as_ids("`y_pred`", y_pred, library=library).tensor
+    recommended = as_ids("`y_pred`", y_pred, library=library).array
     received = (
         f"Received: y_true of shape {relevant.shape}, y_pred of shape "
         f"{recommended.shape}."

@@ -1,6 +1,7 @@
 """Ids that are not integers, such as text, as integers.
 
-`ids.py` and `catalogue.py` read integers.
+`as_integer_ids` numbers the ids of two lists, so that those of one can be looked up in
+the other. `as_positions` replaces ids by their positions in data about items.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ FIRST_OTHER = 2**62
 class IdNumbers:
     """Numbers for ids that are not integers, such as strings.
 
-    Recommended ids are 0, 1, ..., so that they fit into a catalog. Relevant ids that
-    were not recommended have high numbers.
+    Recommended ids become 0, 1, ..., since metrics such as `coverage` require ids below
+    `num_items`. Relevant ids that were not recommended start at `FIRST_OTHER`.
     """
 
     def __init__(self) -> None:
@@ -55,7 +56,8 @@ def as_integer_ids(
 ) -> tuple[Any, Any]:
     """Replaces ids that are not integers, such as strings, by numbers.
 
-    `names` states in an error what both are.
+    `id_numbers` keeps the numbers of earlier batches. `names` states in an error what
+    both are.
     """
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
@@ -71,10 +73,11 @@ def as_integer_ids(
             f"{names} must have the same type, or none match. Received: "
             f"{' and '.join(kind.__name__ for kind in kinds)}."
         )
-    if not {*kinds} <= {int}:
+    kind = kinds[0] if kinds else int
+    if kind is not int:
         id_numbers = IdNumbers() if id_numbers is None else id_numbers
-        y_pred = _map_ids(id_numbers.of_recommended, y_pred, kinds[0])
-        ids = _map_ids(id_numbers.of_relevant, ids, kinds[0])
+        y_pred = _map_ids(id_numbers.of_recommended, y_pred, kind)
+        ids = _map_ids(id_numbers.of_relevant, ids, kind)
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
 
 
@@ -101,7 +104,7 @@ def as_positions(data: Any, positions: Codes) -> Any:
 
 
 def _map_ids(function: Callable[[Any], int], data: Any, kind: type = object) -> Any:
-    """A function of each id in nested lists; `kind` is the type of all ids."""
+    """A function of each id in nested lists, which must all be of the type `kind`."""
     if not isinstance(data, str):  # as most ids are
         data = _as_nested(data)
         if _is_nested(data) or _is_set(data):
@@ -129,7 +132,7 @@ def _is_set(data: Any) -> bool:
 
 
 def _as_nested(data: Any) -> Any:
-    """Columns of a table and tensors of strings as arrays or lists."""
+    """Data as nested lists or an array, also columns of a table and tensors of text."""
     data = as_list(data)
     if xp.is_of_tensorflow(data) and data.dtype.name == "string":
         return _decoded(data.to_list() if hasattr(data, "to_list") else data.numpy())

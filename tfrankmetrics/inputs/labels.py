@@ -254,8 +254,8 @@ def read_labels(
         query_weights, item_weights = query_or_item_weights(
             sample_weight, labels, is_one_list
         )
-    values = labels.tensor if subtopics is None else subtopics
-    lists = _as_lists(values, labels.tensor, scores, valid, query_weights, item_weights)
+    values = labels.array if subtopics is None else subtopics
+    lists = _as_lists(values, labels.array, scores, valid, query_weights, item_weights)
     if item_ids is None:
         return lists
     ids = _ids_of_items(item_ids, labels, is_one_list, library)
@@ -324,15 +324,15 @@ def _labels_and_scores(
     labels = dense("`y_true`", y_true, _as_labels, padding=-1, library=library)
     scores = dense("`y_pred`", y_pred, as_scores, padding=0, library=library)
     received = (
-        f"Received: y_true of shape {labels.tensor.shape}, "
-        f"y_pred of shape {scores.tensor.shape}."
+        f"Received: y_true of shape {labels.array.shape}, "
+        f"y_pred of shape {scores.array.shape}."
     )
-    num_dims = labels.tensor.ndim, scores.tensor.ndim
+    num_dims = labels.array.ndim, scores.array.ndim
     is_one_list = num_dims == (1, 1)
     if is_one_list:
         labels, scores = labels.as_batch(), scores.as_batch()
-    elif num_dims in ((2, 3), (3, 3)) and scores.tensor.shape[2] == 1:
-        scores = scores._replace(tensor=xp.squeeze(scores.tensor, axis=2))
+    elif num_dims in ((2, 3), (3, 3)) and scores.array.shape[2] == 1:
+        scores = scores._replace(array=xp.squeeze(scores.array, axis=2))
     elif num_dims not in ((2, 2), (3, 2)):
         hint = ""
         if num_dims in ((1, 2), (2, 3)):
@@ -347,15 +347,15 @@ def _labels_and_scores(
         if isinstance(y_pred, (list, tuple)):
             scores = scores.as_ragged()
         else:
-            labels = labels.padded_to(xp.shape(scores.tensor)[1])
+            labels = labels.padded_to(xp.shape(scores.array)[1])
     subtopics = None
     if num_dims[0] == 3:
-        subtopics = labels.tensor
+        subtopics = labels.array
         if subtopics.shape[2] == 0:
             raise ValueError(
                 f"Labels [B, N, T] must contain at least 1 subtopic. {received}"
             )
-        labels = labels._replace(tensor=xp.max(subtopics, axis=2))
+        labels = labels._replace(array=xp.max(subtopics, axis=2))
     error = f"Labels and scores must be of the same shape. {received}"
     scores = scores.with_shape_of(labels, "labels", error)
     return labels, subtopics, scores, is_one_list
@@ -363,13 +363,13 @@ def _labels_and_scores(
 
 def _mask(name: str, mask: Any, labels: Dense, is_one_list: bool) -> Array:
     """Which items are valid, `[B, N]`."""
-    library = xp.library_of(labels.tensor)
+    library = xp.library_of(labels.array)
     given = dense(name, mask, _as_mask, padding=False, library=library)
     error = (
-        f"{name} must be of the labels' shape, {labels.tensor.shape}. "
-        f"Received: shape {given.tensor.shape}."
+        f"{name} must be of the labels' shape, {labels.array.shape}. "
+        f"Received: shape {given.array.shape}."
     )
-    if is_one_list and given.tensor.ndim == 1:
+    if is_one_list and given.array.ndim == 1:
         given = given.as_batch()
     valid = given.with_shape_of(labels, "labels", error)
     if labels.row_lengths is None:
@@ -382,13 +382,13 @@ def _ids_of_items(
     item_ids: Any, labels: Dense, is_one_list: bool, library: Library
 ) -> Array:
     ids = as_ids("'item_ids'", item_ids, library=library)
-    if is_one_list and ids.tensor.ndim == 1:
+    if is_one_list and ids.array.ndim == 1:
         ids = ids.as_batch()
     error = (
         "'item_ids' must be of the shape of the labels. Received: shape "
-        f"{ids.tensor.shape} for labels of shape {labels.tensor.shape}."
+        f"{ids.array.shape} for labels of shape {labels.array.shape}."
     )
-    if ids.tensor.ndim != 2:
+    if ids.array.ndim != 2:
         raise ValueError(error)
     if labels.row_lengths is not None and ids.row_lengths is None:
         ids = ids.as_ragged()

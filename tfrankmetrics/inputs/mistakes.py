@@ -136,8 +136,7 @@ class Facts(dict[str, float]):
         return cls(zip(OF_WEIGHTS, map(np.count_nonzero, found), strict=True))
 
     def __add__(self, other: Mapping[str, float]) -> Facts:
-        names = [*dict.fromkeys([*self, *other])]
-        return Facts({n: self.get(n, 0) + other.get(n, 0) for n in names})
+        return Facts({n: self.get(n, 0) + other.get(n, 0) for n in {**self, **other}})
 
 
 # Their lines are on the call stack between a warning and the user's code.
@@ -178,8 +177,8 @@ ANY = Asked()
 
 def are_swapped(facts: Facts) -> bool:
     """Whether the labels look like scores, and the scores like labels."""
-    are_grades = facts["no grades"] == 0 < facts["zeros"] < facts["scores"]
-    return are_grades and facts["fractions"] > facts["labels"] / 2 >= 2
+    are_like_labels = facts["no grades"] == 0 < facts["zeros"] < facts["scores"]
+    return are_like_labels and facts["fractions"] > facts["labels"] / 2 >= 2
 
 
 def swapped(facts: Facts, asked: Asked) -> Iterator[str]:

@@ -14,8 +14,8 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.columns.read_column import as_list
 
-# Of the elements with padding: up to this number, or up to a few times the number
-# without padding, one part is as fast.
+# One part, in which all lists are padded to the longest, is as fast as several if it
+# has at most this many elements, or at most this many times as many as without padding.
 FEW_ELEMENTS, FEW_TIMES = 2**22, 4
 
 # How many items, or pairs of ids, TensorFlow computes at a time: enough to keep the
@@ -38,14 +38,14 @@ class Batch(NamedTuple):
 def lengths_if_unequal(y_true: Any, y_pred: Any, inputs: str) -> np.ndarray | None:
     """The length of each list, if padding all of them would waste memory.
 
-    `inputs` is the input format; a list has as many labels as scores.
+    `inputs` is the input format.
     """
     found = [*_lengths(y_true), *_lengths(y_pred)]
     if len({len(each) for each in found}) != 1:
         return None  # not the same number of queries, which is a separate error
     are_labels = inputs == "labels"
     if are_labels and not all(np.array_equal(each, found[0]) for each in found):
-        return None  # an error, which counts the rows of the lists that are read
+        return None  # as many labels as scores are required, or reading raises an error
     lengths = np.max(found, axis=0)
     elements = len(lengths) * lengths.max(initial=0)
     is_little = elements <= max(FEW_ELEMENTS, FEW_TIMES * lengths.sum())
@@ -113,6 +113,7 @@ def parts_of(order: np.ndarray, lengths: np.ndarray, most: int) -> Iterator[np.n
         # At most this many fit, since all are padded to the first one at least.
         first = max(1, int(lengths[order[start]]))
         part = order[start : start + max(1, most // first)]
+        # For each query, the elements of a part that ends with it.
         longest = np.maximum.accumulate(lengths[part])
         elements = longest * np.arange(1, len(part) + 1)
         fit = max(1, int(np.searchsorted(elements, most, side="right")))

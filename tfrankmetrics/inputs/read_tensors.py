@@ -7,7 +7,7 @@ runs. Only calls with tensors import this module.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 import tensorflow as tf
@@ -40,7 +40,10 @@ def read_tensor(
 
 
 def with_shape(tensor: Any, known: Any, shape: Any, error: str) -> tf.Tensor:
-    """The tensor, if it has this shape; sizes known to the graph were checked."""
+    """The tensor, if it has this shape when the graph runs.
+
+    `require_shape` has checked the sizes that are `known` before.
+    """
     known = tf.TensorShape(known)
     if tensor.shape.is_fully_defined() and known.is_fully_defined():
         return tensor
@@ -78,6 +81,7 @@ def required_same_lengths(
     one: tf.Tensor, other: tf.Tensor, error: str
 ) -> AbstractContextManager:
     """Requires in a graph that two ragged tensors have the same row lengths."""
+    # The sizes first: tf.equal of different sizes would raise its own error.
     with _required(tf.equal(tf.size(one), tf.size(other)), error, one, other):
         same_lengths = tf.equal(one, other)
     return _required(tf.reduce_all(same_lengths), error, one, other)
@@ -86,14 +90,9 @@ def required_same_lengths(
 def _required(
     condition: tf.Tensor, error: str, *at_run_time: Any
 ) -> AbstractContextManager:
-    """Raises ValueError now; in a graph, delays the operations within until the check.
+    """A context whose operations wait for a check, which is made when the graph runs.
 
-    The graph raises InvalidArgumentError with the same message when it runs, and
-    with the values that are only known then.
+    It raises InvalidArgumentError with the error and the values `at_run_time`.
     """
-    if not tf.executing_eagerly():
-        check = tf.debugging.Assert(condition, [error, "At run time:", *at_run_time])
-        return tf.control_dependencies([check])
-    if not condition:
-        raise ValueError(error)
-    return nullcontext()
+    check = tf.debugging.Assert(condition, [error, "At run time:", *at_run_time])
+    return tf.control_dependencies([check])

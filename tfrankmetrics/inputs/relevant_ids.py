@@ -38,7 +38,7 @@ def read_relevant(
     relevant = as_ids("`y_true`", y_true, library=library)
     if relevance is not None:
         relevance = as_relevance(relevance, relevant)
-    return relevant.tensor, relevance, exclude
+    return relevant.array, relevance, exclude
 
 
 def as_ids(name: str, data: Any, *, library: Library) -> Dense:
@@ -46,13 +46,12 @@ def as_ids(name: str, data: Any, *, library: Library) -> Dense:
 
     def convert(ids: Any) -> Any:
         dtype = xp.dtype_of(ids)
-        if dtype.kind not in "iu" or dtype == np.uint64:
-            if 0 in tuple(ids.shape):  # an empty list has no dtype
-                return xp.astype(ids, xp.int64)
+        are_ids = dtype.kind in "iu" and dtype != np.uint64
+        if not are_ids and 0 not in tuple(ids.shape):  # an empty list has no dtype
             hint = " Cast them to int64." if dtype == np.uint64 else ""
             raise ValueError(
                 f"{name} must hold ids: integers of at least 0, with -1 for padding. "
-                f"Received dtype: {xp.dtype_of(ids).name}.{hint}"
+                f"Received dtype: {dtype.name}.{hint}"
             )
         return xp.astype(ids, xp.int64)
 
@@ -70,13 +69,13 @@ def as_relevance(relevance: Any, ids: Dense) -> Array:
             )
         return xp.without_denormals(as_float64(grades))
 
-    library = xp.library_of(ids.tensor)
+    library = xp.library_of(ids.array)
     given = dense("'relevance'", relevance, convert, padding=0, library=library)
     error = (
-        f"'relevance' must be of the shape of 'ids', {ids.tensor.shape}. "
-        f"Received: shape {given.tensor.shape}."
+        f"'relevance' must be of the shape of 'ids', {ids.array.shape}. "
+        f"Received: shape {given.array.shape}."
     )
-    if given.tensor.ndim != ids.tensor.ndim:
+    if given.array.ndim != ids.array.ndim:
         raise ValueError(error)
     if ids.row_lengths is not None and given.row_lengths is None:
         given = given.as_ragged()

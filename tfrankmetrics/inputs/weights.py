@@ -21,30 +21,30 @@ def query_or_item_weights(
     sample_weight: Any, labels: Dense, is_one_list: bool
 ) -> tuple[Array | None, Array | None]:
     """The weights of labels: one per query, `[B]`, or one per item, `[B, N]`."""
-    given = _dense(sample_weight, xp.library_of(labels.tensor))
+    given = _dense(sample_weight, xp.library_of(labels.array))
     error = (
         "`sample_weight` must be a scalar, [B] or [B, 1] (one weight per query), or of "
-        f"the labels' shape (one per item), {labels.tensor.shape}; the latter may have "
-        f"a last dimension of 1. Received: shape {given.tensor.shape}."
+        f"the labels' shape (one per item), {labels.array.shape}; the latter may have "
+        f"a last dimension of 1. Received: shape {given.array.shape}."
     )
-    weights = _nan_if_negative(given.tensor)
+    weights = _nan_if_negative(given.array)
     if weights.ndim == 3 and weights.shape[2] == 1:  # as scores may have
         weights = xp.squeeze(weights, axis=2)
     elif is_one_list and weights.ndim == 1:
         weights = weights[xp.newaxis]
-    batch = xp.shape(labels.tensor)[:1]
+    batch = xp.shape(labels.array)[:1]
     if weights.ndim == 0:
         return xp.full(batch, weights, like=weights), None
     is_dense = given.row_lengths is None
     if is_dense and weights.ndim == 2 and weights.shape[1] == 1:
         weights = xp.squeeze(weights, axis=1)
     if weights.ndim == 1:
-        return require_shape(weights, labels.tensor.shape[:1], batch, error), None
+        return require_shape(weights, labels.array.shape[:1], batch, error), None
     if is_dense and weights.ndim == 2 and weights.shape[1] is None:
         from tfrankmetrics.inputs.read_tensors import weights_of_items
 
-        weights = weights_of_items(weights, labels.tensor, error)
-    given = given._replace(tensor=weights)
+        weights = weights_of_items(weights, labels.array, error)
+    given = given._replace(array=weights)
     return None, given.with_shape_of(labels, "labels", error)
 
 
@@ -87,7 +87,7 @@ def dense_weights(sample_weight: Any, *, library: Library) -> Array:
             "`sample_weight` must have rows of equal length, unless the labels are "
             f"ragged, too. Received: rows of {given.row_lengths} weights."
         )
-    return given.tensor
+    return given.array
 
 
 def _nan_if_negative(weights: Array) -> Array:

@@ -141,16 +141,6 @@ def warn_if_no_id_matches(relevant: np.ndarray, recommended: np.ndarray) -> None
         )
 
 
-def warn_of_labels(shape: tuple[int, ...]) -> None:
-    """Warns of ids that repeat, in rows as long as the catalog."""
-    warn(
-        "Relevant items must be passed as their positions among the candidates. "
-        f"Received: shape {shape}, a number for each candidate, some of them twice in "
-        "a row. They are probably labels. Pass the positions of the relevant "
-        "candidates, and the labels of these as `relevance`."
-    )
-
-
 def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
     """Warns if `judged` is computed on lists without possible unjudged items."""
     if reads_judgments and judged is None:

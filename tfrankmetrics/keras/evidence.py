@@ -8,7 +8,7 @@ metric's sums.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from tfrankmetrics.inputs.mistakes import (
 )
 from tfrankmetrics.metrics.measure import Measure, label_rules
 
-QUERIES = slice(24)  # of a batch that are checked
+QUERIES = slice(24)  # of a batch that are checked: few, so that it costs little
 ITEMS = slice(24)  # of a query
 
 
@@ -45,9 +45,11 @@ class Evidence:
 
     def __init__(self, data: InputFormat, measures: Sequence[Measure]) -> None:
         self._rules = LabelRules()
-        self._names = ()  # of the facts that `of` returns, in their order
+        # The functions that count facts, with the names of the facts that each returns.
+        self._counts: dict[Callable[..., Array], tuple[str, ...]] = {}
         if data.inputs == "catalogue":
-            self._names = ("scores", *SCORE_FACTS, *OF_EXCLUDED)
+            self._counts[_facts_of_scores] = ("scores", *SCORE_FACTS)
+            self._counts[_facts_of_excluded] = OF_EXCLUDED
         elif data.inputs == "labels":
             self._rules = label_rules(measures)
             if any(each.declaration.has_subtopics for each in measures):
@@ -55,29 +57,29 @@ class Evidence:
                 self._rules = self._rules._replace(thresholds=())
             reaching = map(reached, self._rules.thresholds)
             of_labels = ("labels", *LABEL_FACTS, *reaching)
-            self._names = ("scores", *SCORE_FACTS, *of_labels, *OF_LISTS)
-            self._names += OF_WEIGHTS * self._rules.rank_zero_weights
+            self._counts[_facts_of_items] = ("scores", *SCORE_FACTS, *of_labels)
+            self._counts[_facts_of_lists] = OF_LISTS
+            if self._rules.rank_zero_weights:
+                self._counts[_facts_of_weights] = OF_WEIGHTS
+        self._names = [name for names in self._counts.values() for name in names]
 
     @property
     def num_rows(self) -> int:
         """The number of rows `[2]` that hold the facts."""
         return -(-len(self._names) // 2)
 
-    def of(self, lists: Any, is_flat: bool = False) -> Array:
+    def counted_in(self, lists: Any, is_flat: bool = False) -> Array:
         """The facts of a batch in the order of their names, float64 `[num_rows, 2]`.
 
         `is_flat` states that its labels have the shape `[N]`.
         """
-        if isinstance(lists, CatalogueLists):
-            counts = [once_per_graph(_facts_of_scores, lists)]
-            counts.append(once_per_graph(_facts_of_excluded, lists))
-        else:
-            if lists.has_subtopics:
-                lists = lists.with_arrays({"labels": xp.max(lists.labels, axis=2)})
-            counts = [once_per_graph(_facts_of_items, lists, self._rules.thresholds)]
-            counts.append(once_per_graph(_facts_of_lists, lists, is_flat))
-            if self._rules.rank_zero_weights:
-                counts.append(once_per_graph(_facts_of_weights, lists))
+        if lists.has_subtopics:
+            lists = lists.with_arrays({"labels": xp.max(lists.labels, axis=2)})
+        # Metrics share the result of a function for the same options, so that each gets
+        # only those that it reads.
+        options: dict[Any, tuple] = {_facts_of_lists: (is_flat,)}
+        options[_facts_of_items] = (self._rules.thresholds,)
+        counts = [once_per_graph(f, lists, *options.get(f, ())) for f in self._counts]
         if len(self._names) % 2:
             counts.append(xp.zeros([1], xp.float64, like=counts[0]))
         return xp.reshape(xp.concat(counts, axis=0), [self.num_rows, 2])
@@ -93,17 +95,19 @@ class Evidence:
 
 
 def _facts_of_scores(lists: CatalogueLists) -> Array:
+    """The number of scores of a catalog, and of each of `SCORE_FACTS`."""
     scores = lists.scores[QUERIES, ITEMS]
     given = xp.ones_like(scores, xp.bool)
     return _counted([given, *(each(scores) for each in SCORE_FACTS.values())], given)
 
 
 def _counted(found: list[Array], where: Array) -> Array:
-    """For how many items of some lists each fact holds, float64."""
+    """For how many of the items `where` each fact holds, float64 `[facts]`."""
     return xp.sum(xp.astype(xp.stack(found) & where, xp.float64), axis=(1, 2))
 
 
 def _facts_of_items(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
+    """The facts of scores and of labels, as `Facts.of_scores` and `of_labels`."""
     labels, valid, found = once_per_graph(_found_in_items, lists)
     return _counted([*found, *(labels >= each for each in thresholds)], valid)
 
@@ -114,6 +118,7 @@ def _found_in_items(lists: LabelLists) -> tuple[Array, Array, list[Array]]:
     )
     of_scores = (fact(scores) for fact in SCORE_FACTS.values())
     of_labels = (fact(labels) for fact in LABEL_FACTS.values())
+    # `valid` counts the scores first, and then the labels.
     return labels, valid, [valid, *of_scores, valid, *of_labels]
 
 
@@ -131,6 +136,7 @@ def _facts_of_lists(lists: LabelLists, is_flat: bool) -> Array:
 
 
 def _facts_of_weights(lists: LabelLists) -> Array:
+    """The facts `OF_WEIGHTS`, as `Facts.of_weights` counts them for arrays."""
     if lists.item_weights is None:
         return xp.zeros([len(OF_WEIGHTS)], xp.float64, like=lists.labels)
     labels, valid, weights = (
@@ -148,6 +154,7 @@ def _facts_of_weights(lists: LabelLists) -> Array:
 
 
 def _facts_of_excluded(lists: CatalogueLists) -> Array:
+    """The facts `OF_EXCLUDED`, as `CatalogueLists.facts` counts them for arrays."""
     relevant = lists.relevant[QUERIES, ITEMS]
     if lists.exclude is None:
         return xp.zeros([len(OF_EXCLUDED)], xp.float64, like=relevant)

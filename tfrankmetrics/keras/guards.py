@@ -60,9 +60,8 @@ def with_integer_ids(metric: StatefulMetric, y_true: Any) -> Any:
     reads_labels = metric.input_format.inputs == "labels"
     if reads_labels or executing_eagerly() or not xp.is_of_tensorflow(y_true):
         return y_true
-    if not xp.is_floating(y_true) or "_symbolic_build" not in _calling_model()[1]:
-        return y_true
-    return xp.astype(y_true, xp.int64)
+    is_build = xp.is_floating(y_true) and "_symbolic_build" in _calling_model()[1]
+    return xp.astype(y_true, xp.int64) if is_build else y_true
 
 
 def _calling_model() -> tuple[Any, list[str]]:

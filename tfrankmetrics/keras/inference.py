@@ -26,8 +26,12 @@ class MaskedArray(np.ndarray):
         return array
 
 
+# The references are weak, or a layer would exist forever.
+_COMPILED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
 def inference_of(layer: Any) -> Callable[[Any], Any]:
-    """A function from a batch to the outputs of a layer or a model.
+    """A function from a batch to the outputs of a layer or a model, such as a tower.
 
     A layer is compiled once in its lifetime. The outputs are tensors of TensorFlow, or
     arrays of NumPy with Keras's other backends.
@@ -66,38 +70,37 @@ def prediction_of(model: Any) -> Callable[[Any], Any]:
     return outputs_of
 
 
-# The references are weak, or a layer would exist forever.
-_COMPILED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-
-
 def is_layer(tower: Any) -> bool:
     """Whether a tower is a layer or a model of Keras."""
     return isinstance(tower, keras.layers.Layer)
 
 
-def _in_tensorflow(layer: Any) -> Callable[[Any], Any]:
+def _in_tensorflow(reference: Any) -> Callable[[Any], Any]:
+    """A function from a batch to the outputs of the layer that is referred to."""
     import tensorflow as tf
 
     return tf.function(
-        lambda batch: layer()(batch, training=False), reduce_retracing=True
+        lambda batch: reference()(batch, training=False), reduce_retracing=True
     )
 
 
-def _in_jax(layer: Any) -> Callable[[Any], Any]:
+def _in_jax(reference: Any) -> Callable[[Any], Any]:
     import jax
 
     @jax.jit
     def outputs_and_masks(values, batch):
-        state = [*zip(layer().variables, values, strict=True)]
+        layer = reference()
+        state = [*zip(layer.variables, values, strict=True)]
         # `stateless_call` would pass `training` to layers that do not take it.
         with keras.StatelessScope(state_mapping=state):
-            outputs = layer()(batch, training=False)
+            outputs = layer(batch, training=False)
             return outputs, keras.tree.map_structure(_mask_or_nothing, outputs)
 
     def outputs_of(batch):
-        if not layer().built:
-            layer()(_as_arrays(batch), training=False)
-        values = [variable.value for variable in layer().variables]
+        layer = reference()
+        if not layer.built:
+            layer(_as_arrays(batch), training=False)
+        values = [variable.value for variable in layer.variables]
         return keras.tree.map_structure(
             _as_masked_array, *outputs_and_masks(values, _as_arrays(batch))
         )
@@ -105,12 +108,12 @@ def _in_jax(layer: Any) -> Callable[[Any], Any]:
     return outputs_of
 
 
-def _in_torch(layer: Any) -> Callable[[Any], Any]:
+def _in_torch(reference: Any) -> Callable[[Any], Any]:
     import torch
 
     def outputs_of(batch):
         with torch.no_grad():
-            outputs = layer()(_as_arrays(batch), training=False)
+            outputs = reference()(_as_arrays(batch), training=False)
         masks = keras.tree.map_structure(_mask_or_nothing, outputs)
         return keras.tree.map_structure(_as_masked_array, outputs, masks)
 

@@ -115,10 +115,7 @@ class RankingMetrics(Twinned):
 
     def result(self) -> dict[str, Array]:
         """The weighted mean of each metric over the queries so far, by its key."""
-        values = self._results()
-        if len(self._keys) > len(values):  # the last one is "num_queries"
-            values.append(self._num_queries())
-        return dict(zip(self._keys, values, strict=True))
+        return dict(zip(self._keys, self._results(), strict=True))
 
 
 register(RankingMetrics, "tfrankmetrics")

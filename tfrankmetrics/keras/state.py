@@ -77,6 +77,8 @@ class StatefulMetric(KerasMetric):
         self._input_format = input_format
         self._update = weighted_sums_and_queries if num_queries else weighted_sums
         self._num_sums = num_rows(self._measures)
+        self._returns_num_queries = num_queries
+        # The facts follow the sums, and the number of queries if it is returned.
         self._rows_of_facts = slice(self._num_sums + num_queries, None)
         self._evidence = Evidence(input_format, self._measures)
         rows = self._rows_of_facts.start + self._evidence.num_rows
@@ -190,7 +192,7 @@ class StatefulMetric(KerasMetric):
             sums = call_compiled(self._update, self._measures, lists, first_query)
         if self._evidence.num_rows:
             is_flat = getattr(y_true, "ndim", None) == 1
-            evidence = self._evidence.of(checked, is_flat)
+            evidence = self._evidence.counted_in(checked, is_flat)
             sums = xp.concat([sums, evidence], axis=0)
         variables.add(self._sums, sums)
 
@@ -284,16 +286,20 @@ class StatefulMetric(KerasMetric):
 
     @variables.not_converted
     def _results(self) -> list[Array]:
-        """The value of each measure, in the metric's dtype.
+        """The value of each measure, and the number of queries if it is returned.
 
-        NaN before any query, and for a value that overflows a float16.
+        In the metric's dtype. NaN before any query, and for a value that overflows a
+        float16.
         """
         with variables.computing_in(variables.LIBRARY, self._sums):
             sums = variables.numbers_of(self._sums, variables.LIBRARY)
             if not variables.is_tracing(sums):
                 self._warn_of_mistakes(np.asarray(sums))
             of_measures = results(self._measures, sums[: self._num_sums])
-            return variables.as_results(of_measures, self.dtype)
+            values = variables.as_results(of_measures, self.dtype)
+            if self._returns_num_queries:
+                values.append(variables.as_result(sums[self._num_sums, 0], self.dtype))
+            return values
 
     def _warn_of_mistakes(self, sums: np.ndarray) -> None:
         if np.isfinite(sums[: len(self._measures)]).all():
@@ -314,14 +320,6 @@ class StatefulMetric(KerasMetric):
             f"above 1,023 with gain='exponential'. {hint}Pass the same data to "
             "tfrankmetrics.evaluate to get an error that names the value."
         )
-
-    @variables.not_converted
-    def _num_queries(self) -> Array:
-        """The number of queries so far, if it is part of the state."""
-        with variables.computing_in(variables.LIBRARY, self._sums):
-            sums = variables.numbers_of(self._sums, variables.LIBRARY)
-            number = sums[self._num_sums, 0]
-            return variables.as_result(number, self.dtype)
 
 
 def _restore(

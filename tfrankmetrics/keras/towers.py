@@ -29,7 +29,7 @@ def outputs_of(tower: Any, batch: Any, width: int = 0) -> Any:
     """
     if tower is None:
         return batch
-    number, library = size_of("a tower", batch), library_of_inputs(batch)
+    num_rows, library = size_of("a tower", batch), library_of_inputs(batch)
     function = tower
     if is_keras_loaded():
         from tfrankmetrics.keras.inference import inference_of, is_layer
@@ -38,7 +38,7 @@ def outputs_of(tower: Any, batch: Any, width: int = 0) -> Any:
             function = inference_of(tower)
             batch = map_arrays(from_pytorch, batch)
             library = "tensorflow" if other_backend() is None else "numpy"
-    rows = padded(batch, library, width) if number else batch
+    rows = padded(batch, library, width) if num_rows else batch
     outputs = call_by_user(tower, function, rows)
     expected = size_of("a tower", rows)
     shapes = [[*getattr(each, "shape", [])] for each in flattened(outputs)]
@@ -48,7 +48,7 @@ def outputs_of(tower: Any, batch: Any, width: int = 0) -> Any:
             "call (the last row is repeated, to compute all in the same way). "
             f"Received: {shapes or 'none'} as their shapes, from {tower!r}."
         )
-    return rows_of(outputs, slice(0, number))
+    return rows_of(outputs, slice(0, num_rows))
 
 
 def call_by_user(named: Any, function: Callable[..., Any], *inputs: Any) -> Any:

@@ -28,19 +28,20 @@ def update_on_tpu(
 ) -> None:
     """On a TPU, sets the variables of a metric to what `add(*arguments)` makes of them.
 
-    `before` are their values before the update in 64 bits, which they have had.
+    `before` are their values before the update in 64 bits, which has been traced.
     """
     if is_narrow() or not hasattr(jax, "enable_x64"):
         return
     _, y_pred, _ = arguments
     data = before, arguments, keras_mask_of(y_pred)
+    # Only arrays can be operands; other leaves, such as None, are put back among them.
     leaves, structure = jax.tree.flatten(data)
     are_arrays = [isinstance(leaf, jax.Array) for leaf in leaves]
 
     def updated(*arrays: jax.Array) -> list[jax.Array]:
-        left = iter(arrays)
+        remaining = iter(arrays)
         data = (
-            next(left) if is_array else leaf
+            next(remaining) if is_array else leaf
             for leaf, is_array in zip(leaves, are_arrays, strict=True)
         )
         before, arguments, mask = jax.tree.unflatten(structure, data)
@@ -74,33 +75,36 @@ def _sum_and_error(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
     return total, (x - (total - of_y)) + (y - of_y)
 
 
-# An operation of JAX, which its transformations call like those of JAX itself.
+# `unless_on_tpu` is an operation of JAX, a primitive, with the operands `*results` and
+# `*arrays`. JAX calls one of the functions below to compile it for a device (`_lowered`
+# or `_lowered_for_tpu`), to compute it for a batch (`_batched`), to differentiate it
+# (`_differentiated`), and to compute it outside of a traced function (`_computed`).
 
 
 def _unless_on_tpu(
-    results: Sequence[Any], otherwise: Callable, arrays: Sequence[Any]
+    results: Sequence[Any], on_tpu: Callable, arrays: Sequence[Any]
 ) -> list[Any]:
-    """The results, or in a program for a TPU those of `otherwise(*arrays)`."""
-    number = len(results)
-    return _operation.bind(*results, *arrays, number=number, otherwise=otherwise)
+    """The results, or in a program for a TPU those of `on_tpu(*arrays)`."""
+    size = len(results)
+    return _operation.bind(*results, *arrays, num_results=size, on_tpu=on_tpu)
 
 
-def _lowered(context: Any, *operands: Any, number: int, **_: Any) -> Sequence[Any]:
-    return operands[:number]
+def _lowered(context: Any, *operands: Any, num_results: int, **_: Any) -> Sequence[Any]:
+    return operands[:num_results]
 
 
 def _lowered_for_tpu(
-    context: Any, *operands: Any, number: int, otherwise: Callable
+    context: Any, *operands: Any, num_results: int, on_tpu: Callable
 ) -> Sequence[Any]:
     def compute(*operands: jax.Array) -> list[jax.Array]:
-        return otherwise(*map(narrowed, operands[number:]))
+        return on_tpu(*map(narrowed, operands[num_results:]))
 
     with narrow():
         return mlir.lower_fun(compute, multiple_results=True)(context, *operands)
 
 
 def _batched(
-    operands: Sequence[Any], axes: Sequence[Any], *, number: int, otherwise: Callable
+    operands: Sequence[Any], axes: Sequence[Any], *, num_results: int, on_tpu: Callable
 ) -> tuple[list[Any], list[int]]:
     """The operation for a batch, which some operands have on one of their axes."""
     pairs = zip(operands, axes, strict=True)
@@ -109,16 +113,18 @@ def _batched(
     def for_each(function: Callable, axes: Sequence[Any]) -> Callable:
         return jax.vmap(function, in_axes=tuple(axes), axis_size=size)
 
-    results = for_each(lambda *rows: rows, axes[:number])(*operands[:number])
-    otherwise = for_each(otherwise, axes[number:])
-    return _unless_on_tpu(results, otherwise, operands[number:]), [0] * number
+    results, arrays = operands[:num_results], operands[num_results:]
+    results = for_each(lambda *rows: rows, axes[:num_results])(*results)
+    on_tpu = for_each(on_tpu, axes[num_results:])
+    return _unless_on_tpu(results, on_tpu, arrays), [0] * num_results
 
 
 def _differentiated(
-    operands: Sequence[Any], tangents: Sequence[Any], *, number: int, **options: Any
+    operands: Sequence[Any], tangents: Sequence[Any], *, num_results: int, **other: Any
 ) -> tuple[list[Any], Sequence[Any]]:
     """The operation, and the derivatives of the results in 64 bits."""
-    return _operation.bind(*operands, number=number, **options), tangents[:number]
+    results = _operation.bind(*operands, num_results=num_results, **other)
+    return results, tangents[:num_results]
 
 
 def _computed(*operands: Any, **options: Any) -> list[Any]:
@@ -128,7 +134,7 @@ def _computed(*operands: Any, **options: Any) -> list[Any]:
 _operation = Primitive("unless_on_tpu")
 _operation.multiple_results = True
 _operation.def_impl(_computed)
-_operation.def_abstract_eval(lambda *operands, number, **_: operands[:number])
+_operation.def_abstract_eval(lambda *operands, num_results, **_: operands[:num_results])
 mlir.register_lowering(_operation, _lowered)
 mlir.register_lowering(_operation, _lowered_for_tpu, platform="tpu")
 batching.primitive_batchers[_operation] = _batched

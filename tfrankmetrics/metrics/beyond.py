@@ -249,7 +249,7 @@ def rank_fairness(
     discount: Discount,
 ) -> Array:
     """1 minus the Jensen-Shannon divergence of the exposure from its target."""
-    attention = discounts(recommended, discount)
+    attention = discounts(recommended, discount=discount)
     exposure = recommended.sum(categories, attention)  # [B, C, G]
     shares = xp.divide_no_nan(exposure, xp.sum(exposure, axis=2, keepdims=True))
     wanted = xp.asarray(target.of_categories(categories), xp.float64, like=exposure)

@@ -22,8 +22,13 @@ DISCOUNTS: dict[str, Callable] = {
 }
 
 
-def discounts(lists: RankedLists | Recommended, discount: Discount) -> Array:
-    """The discount of each rank, of the shape of `lists.ranks`."""
+def discounts(
+    lists: RankedLists | Recommended,
+    gain: ItemGain | None = None,
+    *,
+    discount: Discount,
+) -> Array:
+    """The discount of each rank, of the shape of `lists.ranks`, for any gain."""
     if isinstance(discount, str):
         return DISCOUNTS[discount](lists.ranks)
     values = call_function("discount", discount, lists.ranks)
@@ -33,17 +38,10 @@ def discounts(lists: RankedLists | Recommended, discount: Discount) -> Array:
     return xp.where(is_valid, values, float("nan"))
 
 
-def discount_of_rank(
-    lists: RankedLists, gain: ItemGain, *, discount: Discount
-) -> Array:
-    """The discount of each rank."""
-    return discounts(lists, discount)
-
-
 def dcg(lists: RankedLists, gain: ItemGain, *, discount: Discount) -> Array:
     """DCG@k = sum over ranks 1..k of gain * discount(rank)."""
     gains = lists.expected(lists.weighted(gain))
-    return lists.sum_to_cutoffs(gains * discounts(lists, discount))
+    return lists.sum_to_cutoffs(gains * discounts(lists, discount=discount))
 
 
 def ndcg(
@@ -52,7 +50,7 @@ def ndcg(
     """NDCG@k = DCG@k / the largest DCG@k of any order of the items."""
     if ideal == "retrieved":
         gain = only_retrieved(gain)
-    gain, by_rank = lists.weighted(gain), discounts(lists, discount)
+    gain, by_rank = lists.weighted(gain), discounts(lists, discount=discount)
     dcg_of_lists = lists.sum_to_cutoffs(lists.expected(gain) * by_rank)
     ideal_dcg = lists.sum_to_cutoffs(lists.ideal(gain) * by_rank)
     value = xp.divide_no_nan(dcg_of_lists, ideal_dcg)
@@ -65,7 +63,7 @@ def ndcg(
     formula=ndcg,
     gain=LabelGain,
     total=RankedLists.largest,
-    by_rank={"gain": RankedLists.expected, "discount": discount_of_rank},
+    by_rank={"gain": RankedLists.expected, "discount": discounts},
 )
 class NDCG(TopKMetric):
     """Normalized discounted cumulative gain: how close the order is to the ideal one.
@@ -109,7 +107,7 @@ class NDCG(TopKMetric):
     gain=LabelGain,
     total=RankedLists.largest,
     range=(0, math.inf),
-    by_rank={"gain": RankedLists.expected, "discount": discount_of_rank},
+    by_rank={"gain": RankedLists.expected, "discount": discounts},
 )
 class DCG(TopKMetric):
     """Discounted cumulative gain: the gains found, discounted by rank.

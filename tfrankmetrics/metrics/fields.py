@@ -14,7 +14,6 @@ import inspect
 import typing
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tfrankmetrics.inputs.formats import takes_duplicates
 from tfrankmetrics.options import Average
 from tfrankmetrics.rules import listed
 
@@ -64,7 +63,7 @@ def with_fields(cls: type[T]) -> type[T]:
             setattr(cls, name, property(lambda self, name=name: _value(self, name)))
     declared.fields = {**inherited, **own}
     formats = typing.get_args(own["inputs"].type) if "inputs" in own else ()
-    if formats and not any(map(takes_duplicates, formats)):
+    if formats and "ids" not in formats:
         declared.fields.pop("duplicates", None)
     declared.__signature__ = _signature(declared.fields)
     return cls

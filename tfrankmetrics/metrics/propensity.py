@@ -74,16 +74,10 @@ def inverse_propensity(
     return 1 + (math.log(num_examples) - 1) * (b + 1) ** a * (counts + b) ** -a
 
 
-def _share_of_best(lists: RankedLists, gain: ItemGain, discount: Array) -> Array:
-    """The discounted gains at ranks 1..k / the largest of any order, `[B, C]`."""
-    found = lists.sum_to_cutoffs(lists.expected(gain) * discount)
-    best = lists.sum_to_cutoffs(lists.ideal(gain) * discount)
-    return xp.divide_no_nan(found, best)
-
-
 def propensity_scored_precision(lists: RankedLists, gain: ItemGain) -> Array:
     """PSP@k = sum of the gains at ranks 1..k / the largest of any order."""
-    return _share_of_best(lists, gain, xp.ones_like(lists.ranks))
+    found = lists.sum_to_cutoffs(lists.expected(gain))
+    return xp.divide_no_nan(found, best_precision(lists, gain))
 
 
 def best_precision(lists: RankedLists, gain: ItemGain) -> Array:
@@ -93,12 +87,14 @@ def best_precision(lists: RankedLists, gain: ItemGain) -> Array:
 
 def propensity_scored_ndcg(lists: RankedLists, gain: ItemGain) -> Array:
     """PSnDCG@k = sum of gain * discount at ranks 1..k / the largest of any order."""
-    return _share_of_best(lists, gain, log2_discounts(lists, gain))
+    log2 = log2_discounts(lists, gain)
+    found = lists.sum_to_cutoffs(lists.expected(gain) * log2)
+    return xp.divide_no_nan(found, lists.sum_to_cutoffs(lists.ideal(gain) * log2))
 
 
 def log2_discounts(lists: RankedLists, gain: ItemGain) -> Array:
     """1 / log2(1 + rank)."""
-    return discounts(lists, "log2")
+    return discounts(lists, discount="log2")
 
 
 def best_ndcg(lists: RankedLists, gain: ItemGain) -> Array:

@@ -9,7 +9,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import SubtopicMetric
 from tfrankmetrics.metrics.binary import depths
-from tfrankmetrics.metrics.dcg import discount_of_rank, discounts
+from tfrankmetrics.metrics.dcg import discounts
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import SubtopicGain
 from tfrankmetrics.options import Alpha, Discount, RelevanceThreshold
@@ -33,7 +33,7 @@ def alpha_dcg(
 ) -> Array:
     """Alpha-DCG@k = sum over ranks 1..k of novelty * discount(rank)."""
     novelty = novelty_at_ranks(lists, relevance, alpha=alpha)
-    return lists.sum_to_cutoffs(novelty * discounts(lists, discount))
+    return lists.sum_to_cutoffs(novelty * discounts(lists, discount=discount))
 
 
 def novelty_at_ranks(
@@ -45,7 +45,7 @@ def novelty_at_ranks(
     relevant to the subtopic).
     """
 
-    def add_subtopic(novelty, subtopic):
+    def add_subtopic(subtopic, novelty):
         on_topic = relevance.for_subtopic(subtopic)
         # (1 - alpha)^(relevant items above) is the probability of reaching an item if
         # the user stops at each relevant item with the probability alpha.
@@ -53,11 +53,11 @@ def novelty_at_ranks(
         # All relevant items of a tie have the same mean novelty, but their own weights.
         weighted = lists.expected(lists.weighted(on_topic, relevance))
         weight = xp.divide_no_nan(weighted, lists.expected(on_topic))
-        return novelty + lists.first_stop(stop) * (weight / alpha)
+        return subtopic + 1, novelty + lists.first_stop(stop) * (weight / alpha)
 
-    subtopics = xp.shape(lists.ranked.labels)[2]
+    number = xp.shape(lists.ranked.labels)[2]
     nothing = xp.zeros_like(lists.ranked.valid, xp.float64)
-    return xp.fold(add_subtopic, subtopics, nothing)
+    return xp.while_loop(lambda i, _: i < number, add_subtopic, [0, nothing])[1]
 
 
 @metric(
@@ -100,7 +100,7 @@ class PrecisionIA(SubtopicMetric):
     formula=alpha_dcg,
     gain=SubtopicGain,
     range=(0, math.inf),
-    by_rank={"novelty": novelty_at_ranks, "discount": discount_of_rank},
+    by_rank={"novelty": novelty_at_ranks, "discount": discounts},
 )
 class AlphaDCG(SubtopicMetric):
     """Alpha-DCG: discounted gains that shrink each time a subtopic is repeated.

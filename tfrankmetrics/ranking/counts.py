@@ -7,7 +7,6 @@ of a sort.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -51,19 +50,21 @@ def rank_by_counts(
     above = xp.where(judged.retrieved, counts.above, far)
     tied = xp.where(judged.retrieved, counts.tied, 1)
     counts = counts._replace(above=above, tied=tied)
-    order, ranks = _in_order(counts, judged, tie_breaking)
+    order, ranks_above = _order_and_ranks_above(counts, judged, tie_breaking)
     labels = xp.gather(judged.labels, order)
-    positions = xp.arange(depth, dtype=xp.int64, like=ranks)
-    ranks_above = positions + xp.zeros_like(ranks[:, :1])
+    positions = xp.arange(depth, dtype=xp.int64, like=ranks_above)
+    # Each rank that is read, as the number of ranks above it.
+    above_each_rank = positions + xp.zeros_like(ranks_above[:, :1])
     if some_ranks is not None:
-        ranks_above = xp.astype(some_ranks, xp.int64) - 1
-    at_ranks = _last_up_to(ranks, ranks_above)
-    is_here = xp.equal(at_ranks(ranks), ranks_above)
-    labels = xp.where(is_here, at_ranks(labels), 0)
+        above_each_rank = xp.astype(some_ranks, xp.int64) - 1
+    last = _last_up_to(ranks_above, above_each_rank)
+    is_here = xp.equal(xp.gather(ranks_above, last), above_each_rank)
+    labels = xp.where(is_here, xp.gather(labels, last), 0)
     ranked = Items(labels, is_here, is_here, None)
     if not tie_breaking.policy.is_exact:
         return ranked, None
-    return ranked, _ties(counts, judged, positions, ranks_above, some_ranks is not None)
+    is_cut = some_ranks is None
+    return ranked, _ties(counts, judged, positions, above_each_rank, is_cut)
 
 
 def num_judged(judged: Items, num_items: Array) -> Array:
@@ -77,7 +78,7 @@ def num_judged(judged: Items, num_items: Array) -> Array:
     return xp.where(is_list, xp.maximum(num_items, 1), 0)
 
 
-def _in_order(
+def _order_and_ranks_above(
     counts: RankCounts, judged: Items, tie_breaking: TieBreaking
 ) -> tuple[Array, Array]:
     """The judged items by rank, and the number of ranks above each, both `[B, J]`.
@@ -86,9 +87,9 @@ def _in_order(
     """
     policy = tie_breaking.policy
     if policy.by_position or policy.is_random:
-        ranks = counts.above + counts.tied_before
-        order = xp.argsort(ranks, axis=1)
-        return order, xp.gather(ranks, order)
+        ranks_above = counts.above + counts.tied_before
+        order = xp.argsort(ranks_above, axis=1)
+        return order, xp.gather(ranks_above, order)
     order = xp.argsort(counts.above, axis=1)
     if tie_breaking.gain is not None:
         gains = tie_breaking.gain(judged)
@@ -97,6 +98,7 @@ def _in_order(
         order = xp.gather(by_gain, xp.argsort(above, axis=1))
     above = xp.gather(counts.above, order)
     tied = xp.gather(counts.tied, order)
+    # The judged items of a group take the places `first` ... `end` - 1.
     first = xp.searchsorted(above, above, out_type=xp.int64)
     index = xp.arange(xp.shape(above, out_type=xp.int64)[1], like=above)
     if policy.highest_first is False:  # they take the last ranks of the group
@@ -105,36 +107,37 @@ def _in_order(
     return order, above + index - first
 
 
-def _last_up_to(keys: Array, values: Array) -> Callable[[Array], Array]:
-    """A function that gathers, for each value, from the last key that is not above it.
+def _last_up_to(keys: Array, values: Array) -> Array:
+    """For each value the place of the last of the sorted keys that is at most as high.
 
-    `keys` `[B, J]` are sorted. Where all keys are above, it gathers from the first.
+    It is 0 where all keys are higher.
     """
-    number = xp.searchsorted(keys, values, side="right")
-    index = xp.maximum(number - 1, 0)
-    return lambda columns: xp.gather(columns, index)
+    return xp.maximum(xp.searchsorted(keys, values, side="right") - 1, 0)
 
 
 def _ties(
     counts: RankCounts,
     judged: Items,
     positions: Array,
-    ranks_above: Array,
-    are_complete: bool,
+    above_each_rank: Array,
+    is_cut: bool,
 ) -> TiesOfBatch:
-    """The groups of the judged items; every other item is a group of one."""
+    """The groups of the judged items; every other item is a group of one.
+
+    `is_cut` is whether the last group may go on below the last rank.
+    """
     order = xp.argsort(counts.above, axis=1)
     above = xp.gather(counts.above, order)
-    at_ranks = _last_up_to(above, ranks_above)
-    start = at_ranks(above)
-    tied = at_ranks(xp.gather(counts.tied, order))
-    in_group = (ranks_above >= start) & (ranks_above < start + tied)
+    last = _last_up_to(above, above_each_rank)
+    start = xp.gather(above, last)
+    tied = xp.gather(xp.gather(counts.tied, order), last)
+    in_group = (above_each_rank >= start) & (above_each_rank < start + tied)
     # All ranks of a group are adjacent.
-    first = xp.where(in_group, positions - (ranks_above - start), positions)
+    first = xp.where(in_group, positions - (above_each_rank - start), positions)
     end = xp.where(in_group, first + tied, positions + 1)
     depth = xp.shape(positions, out_type=xp.int64)[0]
     last_items, last_size = None, None
-    if not are_complete:
+    if is_cut:
         is_last = (counts.above < depth) & (counts.above + counts.tied >= depth)
         last_items = is_last & judged.retrieved
         size = xp.max(xp.where(last_items, counts.tied, 1), axis=1)

@@ -34,7 +34,7 @@ def rank_by_score(
     items_at: Callable[[Array], Items],
     gain_of: Callable[[ItemGain], Array],
     retrieved: Array,
-    judged_of: Callable[[Array], Array] = lambda where: where,
+    at_judged: Callable[[Array], Array] = lambda where: where,
 ) -> tuple[Items, TiesOfBatch | None]:
     """The items at ranks 1 ... D, and their ties unless these are broken.
 
@@ -48,23 +48,23 @@ def rank_by_score(
         items_at: A function from the positions of items, `[B, D]`, to these items.
         gain_of: A function from a gain to the gain of each item, `[B, N]`.
         retrieved: Which judged items were retrieved, bool `[B, J]`.
-        judged_of: A function from a boolean for each item, `[B, N]`, to a boolean for
+        at_judged: A function from a boolean for each item, `[B, N]`, to a boolean for
             each judged item, `[B, J]`.
     """
     may_have_nan = _may_have_nan(scores)
-    if may_have_nan is None:
+    if may_have_nan is None:  # NaN, if any, is replaced before the only sort
         scores = _nan_as_number(scores)
-    before = _order_of_ties(scores, tie_breaking, first_query, gain_of)
+    order_of_ties = _order_of_ties(scores, tie_breaking, first_query, gain_of)
 
     def sort(keys):
         if not tie_breaking.policy.is_exact:
-            return keys, *_top_items_in_one_order(keys, depth, before)
+            return keys, *_top_items_in_one_order(keys, depth, order_of_ties)
         return keys, *_top_items(keys, depth)
 
     found = sort(scores)
 
-    def again_if_nan():
-        """The sort, repeated for NaN: replacing NaN in every batch would be slow."""
+    def sorted_again_if_nan():
+        """`found`, or a second sort for NaN: always replacing it would be slow."""
         if may_have_nan is None:
             return found
         return xp.cond(
@@ -75,28 +75,31 @@ def rank_by_score(
         )
 
     if not tie_breaking.policy.is_exact or scores.shape[1] == 0:
-        return items_at(again_if_nan()[1]), None
+        return items_at(sorted_again_if_nan()[1]), None
     _, order, sorted_keys = found
     ranked, size = items_at(order), xp.known_size(scores)
-    is_cut = size is None or size != depth
+    is_cut = size is None or size != depth  # the last group may go on below
     may_exist = xp.any(ties.are_tied(sorted_keys))
     may_exist = may_exist if may_have_nan is None else may_exist | may_have_nan
 
-    def find():
-        keys, order, sorted_keys = again_if_nan()
-        groups = ties.groups_of(keys, sorted_keys, judged_of if is_cut else None)
+    def with_groups():
+        keys, order, sorted_keys = sorted_again_if_nan()
+        groups = ties.groups_of(keys, sorted_keys, at_judged if is_cut else None)
         return items_at(order), groups
 
     last_items = retrieved if is_cut else None
-    skip = functools.partial(_without_groups, ranked, order, last_items)
-    ranked, groups = xp.cond(may_exist, find, skip)
+    without_groups = functools.partial(_without_groups, ranked, order, last_items)
+    ranked, groups = xp.cond(may_exist, with_groups, without_groups)
     return ranked, TiesOfBatch(may_exist, groups)
 
 
 def _without_groups(
     ranked: Items, order: Array, last_items: Array | None
 ) -> tuple[Items, TieGroups]:
-    """The items, and arrays in the form of groups, which are never read."""
+    """The items, and arrays in place of groups, which are never read.
+
+    They are there because both branches of `xp.cond` must return the same structure.
+    """
     last_size = None
     if last_items is not None:
         last_size = xp.zeros(xp.shape(order)[:1], xp.float64, like=order)
@@ -140,7 +143,7 @@ def _nan_as_number(scores: Array) -> Array:
     """
     if not xp.is_floating(scores):
         return scores
-    lowest = xp.lowest(scores)
+    lowest = np.finfo(xp.dtype_of(scores)).min
     second = np.nextafter(lowest, np.zeros_like(lowest))
     is_nan = xp.isnan(scores)
     has_nan = xp.any(is_nan, axis=1, keepdims=True)
@@ -149,17 +152,17 @@ def _nan_as_number(scores: Array) -> Array:
 
 
 def _top_items_in_one_order(
-    keys: Array, depth: Array | int, before: Array | None
+    keys: Array, depth: Array | int, order_of_ties: Array | None
 ) -> tuple[Array, Array]:
     """As `_top_items`, for ties that are broken one by one.
 
-    Equal keys keep the order that they have in the list, or in `before` `[B, N]`.
+    Equal keys keep their order in the list, or in `order_of_ties` `[B, N]`.
     """
     keys = without_negative_zero(keys)
-    if before is None:
+    if order_of_ties is None:
         return _top_items(keys, depth)
-    order, sorted_keys = _top_items(xp.gather(keys, before), depth)
-    return xp.gather(before, order), sorted_keys
+    order, sorted_keys = _top_items(xp.gather(keys, order_of_ties), depth)
+    return xp.gather(order_of_ties, order), sorted_keys
 
 
 def _top_items(keys: Array, depth: Array | int) -> tuple[Array, Array]:

@@ -136,8 +136,7 @@ class RankedLists:
         """Sum of float64 `values` `[B, D]` over ranks 1 ... k, `[B, C]`."""
         if self._is_shallow:
             return xp.matmul(values, self._is_down_to_each_cutoff)
-        parts = [values if k is None else values[:, :k] for k in self.cutoffs]
-        return xp.stack([xp.sum(part, axis=1) for part in parts], axis=1)
+        return xp.stack([xp.sum(values[:, :k], axis=1) for k in self.cutoffs], axis=1)
 
     def running_sums(self, values: Array) -> Array:
         """Sum of float64 `values` `[B, D]` down to each rank, `[B, D]`."""
@@ -147,7 +146,10 @@ class RankedLists:
 
     @property
     def _is_down_to_each_cutoff(self) -> Array:
-        """1 where the row, a rank, is at most the column, a cutoff, and 0 elsewhere."""
+        """1 where the row, a rank, is at most the column, a cutoff, and 0 elsewhere.
+
+        It is not cached, since copies of these lists with other cutoffs share `cache`.
+        """
         if not isinstance(self.depth, int):
             return xp.astype(self.positions[:, xp.newaxis] <= self.k, xp.float64)
         positions = np.arange(1, self.depth + 1)[:, np.newaxis]
@@ -205,10 +207,7 @@ class RankedLists:
     def group_sums(self, gain: ItemGain) -> tuple[Array, Array]:
         """Sum and mean of the gains of all items tied with the one at each rank."""
         gains = self.at_ranks(gain)
-
-        def sum_of(which):
-            return gain.sum(self.judged, which)
-
+        sum_of = functools.partial(gain.sum, self.judged)
         return self.if_tied(
             lambda groups: ties.group_sums(self, groups, gains, sum_of), (gains, gains)
         )

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Callable
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
@@ -24,6 +23,22 @@ from tfrankmetrics.ranking.items import is_retrieved
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import depth_for
 from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, TiesOfBatch
+
+
+class Shown(NamedTuple):
+    """How much of each item is shown down to each cutoff, from 0 to its attention.
+
+    Not all items of the tied group at the last rank have a rank. Therefore, `at_ranks`
+    is 0 in this group, and `last` is how much each of its items is shown.
+    """
+
+    at_ranks: Array  # [B, C, D]
+    last: Array  # [B, C]
+
+    def times(self, weights: Array) -> Shown:
+        """The same, weighted by query, `[B]`."""
+        weights = weights[:, xp.newaxis]
+        return Shown(self.at_ranks * weights[..., xp.newaxis], self.last * weights)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,9 +86,7 @@ class Recommended:
     def number(self) -> Array:
         """How many items are recommended down to each cutoff, float64 `[B, C]`."""
         exists = xp.astype(self.exists, xp.float64)
-        return self._at_cutoffs(
-            lambda _, k: xp.sum(exists if k is None else exists[:, :k], axis=1)
-        )
+        return xp.stack([xp.sum(exists[:, :k], axis=1) for k in self.cutoffs], axis=1)
 
     @property
     def weights(self) -> Array:
@@ -168,7 +181,7 @@ class Recommended:
             queries * number,
         )
         total = xp.reshape(total, [len(self.cutoffs), queries, number])
-        return self._at_cutoffs(lambda c, _: total[c])
+        return self._at_cutoffs(lambda c: total[c])
 
     def _sum_by_index(
         self,
@@ -189,9 +202,7 @@ class Recommended:
         def added_up(amounts, index):
             index = xp.reshape(index, [-1])
             return self._at_cutoffs(
-                lambda c, _: xp.segment_sum(
-                    xp.reshape(amounts[:, c], [-1]), index, size
-                ),
+                lambda c: xp.segment_sum(xp.reshape(amounts[:, c], [-1]), index, size),
                 axis=0,
             )
 
@@ -200,7 +211,8 @@ class Recommended:
             return total
 
         def with_last():
-            is_here, items = self._last_items, self.ids
+            is_here: Any = self._groups.last_items
+            items = self.ids
             if items is None:
                 items = xp.arange(xp.shape(is_here)[1], like=is_here)[xp.newaxis]
             items = xp.where(is_here, xp.astype(items, xp.int64), 0)
@@ -209,9 +221,9 @@ class Recommended:
 
         return xp.cond(self.ties.may_exist, with_last, lambda: total)
 
-    def _at_cutoffs(self, function: Callable, axis: int = 1) -> Array:
-        """A function of the number of each cutoff and of k, stacked along an axis."""
-        return xp.stack([*map(function, itertools.count(), self.cutoffs)], axis=axis)
+    def _at_cutoffs(self, function: Callable[[int], Array], axis: int = 1) -> Array:
+        """A function of the number of each cutoff, stacked along an axis."""
+        return xp.stack([*map(function, range(len(self.cutoffs)))], axis=axis)
 
     def _values(self, data: ItemData | Array) -> Array:
         values = data.values if isinstance(data, ItemData) else data
@@ -234,28 +246,32 @@ class Recommended:
             return Shown(untied, no_last)
 
         def mean():
-            groups: TieGroups = self.ties.groups  # type: ignore[union-attr]
+            groups = self._groups
             sizes, start = groups.sizes, groups.start
             depth = xp.shape(weights)[1]
             end = xp.minimum(start + xp.astype(sizes, xp.int32), depth)
             sums = xp.pad(xp.cumulative_sum(weights, axis=1), [[0, 0], [1, 0]])
 
-            def sum_of_group(c, _):
+            def sum_of_group(c):
+                """The sum of the weights of all ranks of each rank's group."""
                 row = sums[c]
                 return xp.take(row, end, axis=0) - xp.take(row, start, axis=0)
 
-            shares = self._at_cutoffs(sum_of_group) / sizes[:, xp.newaxis]  # [B, C, D]
-            shares = shares * exists[:, xp.newaxis]
+            means = self._at_cutoffs(sum_of_group) / sizes[:, xp.newaxis]  # [B, C, D]
+            means = means * exists[:, xp.newaxis]
             if groups.last_items is None:
-                return shares, no_last
+                return means, no_last
             is_last = groups.is_last[:, xp.newaxis]
-            return xp.where(is_last, xp.zeros_like(shares), shares), shares[:, :, -1]
+            return xp.where(is_last, xp.zeros_like(means), means), means[:, :, -1]
 
         return Shown(*xp.cond(self.ties.may_exist, mean, lambda: (untied, no_last)))
 
     def _cut_groups(self) -> tuple[Shown, Array, Array]:
-        """The tied items at each cutoff, how many it keeps, and how many there are."""
-        groups: TieGroups = self.ties.groups  # type: ignore[union-attr]
+        """The tied items at each cutoff, how many it keeps, and how many there are.
+
+        The first result is 1 for each of these items, and 0 for all others.
+        """
+        groups = self._groups
         depth = xp.shape(self.exists)[1]
         at_ranks, last, kept, size = [], [], [], []
         for cutoff in self.cutoffs:
@@ -277,7 +293,7 @@ class Recommended:
         here = xp.take(values, self._clipped(values.shape[0]), axis=0)
         has_vectors = here.ndim == 3
 
-        def sum_to_cutoff(c, _):
+        def sum_to_cutoff(c):
             amounts = shown.at_ranks[:, c]
             amounts = amounts[:, :, xp.newaxis] if has_vectors else amounts
             return xp.sum(amounts * here, axis=1)
@@ -288,7 +304,7 @@ class Recommended:
         last = shown.last[:, :, xp.newaxis] if has_vectors else shown.last
 
         def with_last():
-            of_group = xp.sum_chosen(self._last_items, values, self.ids)
+            of_group = xp.sum_chosen(self._groups.last_items, values, self.ids)
             return total + last * of_group[:, xp.newaxis]
 
         return xp.cond(self.ties.may_exist, with_last, lambda: total)
@@ -299,9 +315,9 @@ class Recommended:
         return (xp.sum(sums * sums, axis=2) - self._sum(squares, shown)) / 2
 
     @property
-    def _last_items(self) -> Array:
-        """Which items are tied at the last rank, `[B, N]`."""
-        return self.ties.groups.last_items  # type: ignore[union-attr]
+    def _groups(self) -> TieGroups:
+        """The groups of tied items; `ties` must not be None."""
+        return self.ties.groups  # type: ignore[union-attr]
 
 
 class Exposure(NamedTuple):
@@ -313,18 +329,6 @@ class Exposure(NamedTuple):
     def xp(self) -> ModuleType:
         """The operations on arrays, for the library of the exposure."""
         return xp
-
-
-class Shown(NamedTuple):
-    """How much of each item is shown, from 0 to its attention."""
-
-    at_ranks: Array  # [B, C, D]; 0 in the tied group at the last rank
-    last: Array  # [B, C], for each item of that group, which continues below
-
-    def times(self, weights: Array) -> Shown:
-        """The same, weighted by query, `[B]`."""
-        weights = weights[:, xp.newaxis]
-        return Shown(self.at_ranks * weights[..., xp.newaxis], self.last * weights)
 
 
 def recommend_by_score(

@@ -99,7 +99,8 @@ def _item_by_item(
 
     def add_item(j, c):
         p = stop_of(j)
-        # c(s) has no meaning, and no effect, as long as there are fewer than s items.
+        # s / m, where m = others + j. As long as there are fewer than s items, c(s) has
+        # no meaning and no effect.
         share = xp.where(j <= number, xp.minimum(s / (others + j), 1), 0)
         return j + 1, c + share * (p + one_less(c) * (1 - p) - c)
 
@@ -158,6 +159,7 @@ def _rank_by_rank(
     is_here &= is_read
     n = xp.max(xp.where(is_here, groups.sizes, 1), axis=1)
     mean = xp.sum(p, axis=1) / n
+    # The s at which (1 - mean)^s is NEGLIGIBLE.
     steps = xp.ceil(math.log(NEGLIGIBLE) / xp.log1p(-mean))
     steps = xp.minimum(xp.maximum(steps, 1), count(is_here))
     items = xp.max(xp.where(is_here, stops.number, 0), axis=1)
@@ -167,17 +169,17 @@ def _rank_by_rank(
         xp.astype(xp.shape(each)[1], xp.float64, like=p) for each in (p, is_here)
     )
     is_faster = (steps * width < 4 * items * depth) | (items > 2 * depth)
-    is_done = (2 * steps <= n) & is_faster
-    steps = xp.where(is_done, steps, 0)
+    is_chosen = (2 * steps <= n) & is_faster
+    steps = xp.where(is_chosen, steps, 0)
 
-    chances = _walk(steps, n, p, lists.depth)
+    chances = _stops_in_order(steps, n, p, lists.depth)
     i = groups.rank_in_group(lists.positions)
     chances = xp.gather(chances, xp.astype(i, xp.int32) - 1)
-    is_done = is_here & is_done[:, xp.newaxis]
+    is_done = is_here & is_chosen[:, xp.newaxis]
     return is_done, xp.where(is_done & (i <= steps[:, xp.newaxis]), chances, 0)
 
 
-def _walk(steps: Array, n: Array, p: Array, depth: Array | int) -> Array:
+def _stops_in_order(steps: Array, n: Array, p: Array, depth: Array | int) -> Array:
     """The probability of a stop at ranks 1 ... `steps` of n items, `[B, D]`; 0 below.
 
     At rank s each item is unread with the probability v, if the user has not stopped

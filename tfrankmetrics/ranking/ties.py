@@ -150,18 +150,18 @@ def are_tied(sorted_keys: Array) -> Array:
     return is_tied & is_retrieved(sorted_keys[:, 1:])
 
 
-def groups_of(keys: Array, sorted_keys: Array, judged_of: Callable | None) -> TieGroups:
+def groups_of(keys: Array, sorted_keys: Array, at_judged: Callable | None) -> TieGroups:
     """The groups of equal keys among `sorted_keys` `[B, D]`, the largest of `keys`.
 
-    `judged_of` is an argument of `rank_by_score`, or None if all keys were sorted.
+    `at_judged` is an argument of `rank_by_score`, or None if all keys were sorted.
     """
     start, end = _runs(are_tied(sorted_keys))
-    if judged_of is None:
+    if at_judged is None:
         return TieGroups(start, end, None, None)
     lowest = xp.min(sorted_keys, axis=1, keepdims=True)
     is_last = xp.equal(keys, lowest) & is_retrieved(keys)
     size = xp.maximum(count(is_last), 1)  # a rank without an item is a group of one
-    return TieGroups(start, end, judged_of(is_last), size)
+    return TieGroups(start, end, at_judged(is_last), size)
 
 
 def _runs(is_tied: Array) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from tfrankmetrics.results.text_tables import (
     Cell,
     ShownAsTable,
     Table,
-    whole,
+    label_of_all,
 )
 from tfrankmetrics.rules import listed, shortened
 
@@ -283,7 +283,7 @@ class SlicedValues(ShownAsTable, Mapping):
     @property
     def _of_all(self) -> tuple:
         """The labels of the row for all queries."""
-        return (whole(map(self._labels, self)), *[""] * (len(self.by) - 1))
+        return (label_of_all(map(self._labels, self)), *[""] * (len(self.by) - 1))
 
     def _labels(self, key: Any) -> tuple:
         return key if len(self.by) > 1 else (key,)
@@ -294,14 +294,7 @@ class SlicedValues(ShownAsTable, Mapping):
         Its index contains the slices, and "all".
         """
         pandas = require("pandas", "`to_pandas`")
-        rows = [row[len(self.by) :] for row in self._rows()]
-        columns = ["queries", *self.whole]
-        if len(self.by) > 1:
-            index = pandas.MultiIndex.from_tuples([*self, self._of_all], names=self.by)
-        else:
-            keys, name = [*self, *self._of_all], next(iter(self.by))
-            index = pandas.Index(keys, name=name, tupleize_cols=False)
-        return pandas.DataFrame(rows, index, columns)
+        return pandas.DataFrame(self.to_dicts()).set_index([*self.by])
 
     def plot(self, *metrics: str) -> np.ndarray:
         """Plots the metrics of each slice, with those of all queries as dashed lines.

@@ -149,7 +149,7 @@ def _escaped(text: str, by_character: dict[str, str]) -> str:
     return re.sub(pattern, lambda match: by_character[match[0]], text)
 
 
-def whole(keys: Iterable[Sequence[Any]]) -> str:
+def label_of_all(keys: Iterable[Sequence[Any]]) -> str:
     """The label of the row for all queries: no slice has the same one."""
     taken = {str(value) for key in keys for value in key}
     return "all" if "all" not in taken else "(all)"

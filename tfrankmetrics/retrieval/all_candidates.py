@@ -131,8 +131,9 @@ class Block:
     """Some queries, with the counts of their relevant items.
 
     The score of a relevant item, its limit, is computed before the chunks are read. If
-    the chunk with the item yields a different score, this block starts again with it.
-    `add` counts the candidates of each chunk, and `finish` those of NaN.
+    the chunk with the item yields a different score, which `_seen` holds, this block
+    starts again with it. `add` counts the candidates of each chunk, and `finish` those
+    of NaN. The counts are in the rows `query_rows` of `ranks`, which all blocks share.
     """
 
     def __init__(
@@ -145,7 +146,6 @@ class Block:
         ranks: Ranks,
         depth: Depth,
     ) -> None:
-        """`query_rows` are the rows of this block's queries in `ranks`."""
         # The columns down to the last one with a rank: other blocks may need more.
         used = np.flatnonzero(relevant.is_ranked.any(axis=0)).max(initial=0) + 1
         self._ids = relevant.ids[:, :used]
@@ -188,7 +188,10 @@ class Block:
             scores = _without(excluded, scores, chunk.start)
             comparable = scores
             if not is_finite or len(excluded.rows):
-                comparable = self._note_missed_and_nan(scores)
+                self._count_missed_and_nan(scores)
+                if xp.is_floating(scores):
+                    lowest = lowest_score(scores)
+                    comparable = xp.select(~xp.isnan(scores), scores, lowest)
 
             above, not_below = counts_above(comparable, self._limits)
             rows, columns = self._query_rows, slice(self._limits.shape[1])
@@ -225,16 +228,13 @@ class Block:
             )
             self._seen[rows, columns] = seen
 
-    def _note_missed_and_nan(self, scores: Array) -> Array:
-        """Counts NaN and what was not retrieved; the scores, with -inf for NaN."""
-        lowest = lowest_score(scores)
-        missed = xp.count_nonzero(xp.equal(scores, lowest))
+    def _count_missed_and_nan(self, scores: Array) -> None:
+        """Counts the candidates that were not retrieved, and those of NaN."""
+        missed = xp.count_nonzero(xp.equal(scores, lowest_score(scores)))
         self._ranks.num_retrieved[self._query_rows] -= _integers(missed)
-        if not xp.is_floating(scores):
-            return scores
-        is_nan = xp.isnan(scores)
-        self._ranks.num_nan[self._query_rows] += _integers(xp.count_nonzero(is_nan))
-        return xp.select(~is_nan, scores, lowest)
+        if xp.is_floating(scores):
+            number = xp.count_nonzero(xp.isnan(scores))
+            self._ranks.num_nan[self._query_rows] += _integers(number)
 
     def _count_before(
         self, order: Order, scores: Array, chunk: Chunk, has_ties: np.ndarray
@@ -243,7 +243,7 @@ class Block:
 
         Each score that is tied takes one pass over its row.
         """
-        has_ties = has_ties | np.isnan(self._limits)
+        has_ties = has_ties | np.isnan(self._limits)  # comparisons found none of NaN
         rows = np.flatnonzero(has_ties.any(axis=1))
         chosen = xp.to_numpy(xp.take(scores, rows)) if len(rows) else ()
         before = self._ranks.tied_before[order]

@@ -20,6 +20,7 @@ from tfrankmetrics.inputs.datasets import (
 )
 from tfrankmetrics.inputs.dense import Dense
 from tfrankmetrics.inputs.ids_as_integers import as_integer_ids
+from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.inputs.model_inputs import as_arrays, concatenated, rows_of, size_of
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
@@ -30,7 +31,6 @@ from tfrankmetrics.inputs.relevant_ids import (
     relevance_of,
     require_finite_relevance,
 )
-from tfrankmetrics.inputs.whole_data import warn_of_labels
 from tfrankmetrics.keras.towers import outputs_of
 from tfrankmetrics.rules import shortened
 
@@ -180,7 +180,7 @@ class RelevantItems(NamedTuple):
         relevance = np.where(is_valid, relevance, 0)
         excluded = np.zeros((len(ids), 0), np.int64)
         if exclude is not None:
-            excluded = _positions_of("`exclude`", exclude, candidate_ids).tensor
+            excluded = _positions_of("`exclude`", exclude, candidate_ids).array
         if excluded.ndim != 2:
             raise ValueError(
                 f"`exclude` must hold ids [B, E]. Received: shape {excluded.shape}."
@@ -230,7 +230,13 @@ class RelevantItems(NamedTuple):
                     f"{ids.shape}. Pass the positions of the ones."
                 )
             if name == "relevant":
-                warn_of_labels(ids.shape)
+                warn(
+                    "Relevant items must be passed as their positions among the "
+                    f"candidates. Received: shape {ids.shape}, a number for each "
+                    "candidate, some of them twice in a row. They are probably labels. "
+                    "Pass the positions of the relevant candidates, and the labels of "
+                    "these as `relevance`."
+                )
 
 
 class Pairs(NamedTuple):
@@ -259,7 +265,7 @@ def _read_relevant(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The positions of relevant items and their relevance, `[B, M]`."""
     given = _positions_of("`relevant`", relevant, candidate_ids)
-    ids = given.tensor
+    ids = given.array
     grades = None if relevance is None else as_relevance(relevance, given)
     if ids.ndim not in (1, 2):
         raise ValueError(
@@ -290,14 +296,14 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
     names = f"{name} and `candidate_ids`"
     integers, numbers = as_integer_ids(data, candidate_ids, names=names)
     given = as_ids(name, integers, library="numpy")
-    numbers = as_ids("`candidate_ids`", numbers, library="numpy").tensor
+    numbers = as_ids("`candidate_ids`", numbers, library="numpy").array
     if numbers.ndim != 1:
         raise ValueError(
             "`candidate_ids` must hold one id for each candidate, [V]. Received: shape "
             f"{numbers.shape}."
         )
     order = np.argsort(numbers, kind="stable")
-    ascending, ids = numbers[order], given.tensor
+    ascending, ids = numbers[order], given.array
     place = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
     is_padding = ids == PADDING
     unknown = (ascending[place] != ids) & ~is_padding
@@ -310,7 +316,7 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
             f"{shortened([*rows][row])}. Remove items that are not candidates."
         )
     positions = np.where(is_padding, PADDING, order[place])
-    return given._replace(tensor=positions)
+    return given._replace(array=positions)
 
 
 def require_unique(candidate_ids: Any, number: int) -> None:

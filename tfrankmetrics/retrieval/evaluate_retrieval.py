@@ -41,7 +41,7 @@ from tfrankmetrics.retrieval.candidates import (
 from tfrankmetrics.retrieval.highest import NOTHING, Depth
 from tfrankmetrics.retrieval.scores import DotProducts, ScoreFunction
 from tfrankmetrics.retrieval.values_of_ranks import values_of_ranks
-from tfrankmetrics.rules import check_option, shortened
+from tfrankmetrics.rules import Positive, check_option, shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -195,9 +195,7 @@ class Retrieval:
             sizes = [OWN_BATCH_SIZE, OWN_CHUNK_SIZE]
         for number, name in enumerate(("batch_size", "chunk_size")):
             if (size := given[name]) is not None:
-                check_option("evaluate_retrieval", name, size, int)
-                if size < 1:
-                    raise ValueError(f"`{name}` must be at least 1. Received: {size}.")
+                check_option("evaluate_retrieval", name, size, Positive)
                 sizes[number] = size
         self.batch_size, self._chunk_size = sizes
         self._given = dict(given)

@@ -64,7 +64,8 @@ class HighestCandidates:
         self._kept = Highest(none, none, np.zeros(0))
         self._new: list[Highest] = []
         self._num_new = 0
-        # The lowest score that is still needed, and whether NaN is.
+        # A candidate is needed if its score reaches the limit of its query. NaN, which
+        # reaches none, is needed as long as there are fewer numbers than the depth.
         self._limits: np.ndarray | None = None
         self._takes_nan = np.ones(len(queries), bool)
 
@@ -129,7 +130,7 @@ class HighestCandidates:
         if xp.is_floating(some):
             some = xp.select(~xp.isnan(some), some, lowest)
         limits = xp.to_numpy(xp.top_k(some, number)[0])[:, -1]
-        self._takes_nan = limits == lowest
+        self._takes_nan = limits == lowest  # the sample has too few numbers
         return limits
 
     def _merge(self) -> None:
@@ -158,7 +159,10 @@ class HighestCandidates:
             )
 
     def _cut(self, every: Highest, depth: int) -> Highest:
-        """The first candidates of each query; finds the limits of those to come."""
+        """The first candidates of each query; finds the limits of those to come.
+
+        `last` is the score at the depth, for queries with as many candidates.
+        """
         _, starts, lengths, _ = every.queries(len(self._queries))
         is_full = lengths >= depth
         last = every.scores[np.where(is_full, starts + depth - 1, 0)]

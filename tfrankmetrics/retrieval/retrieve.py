@@ -11,12 +11,11 @@ from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.inputs.mistakes import warn_of
 from tfrankmetrics.inputs.model_inputs import size_of
 from tfrankmetrics.inputs.relevant_ids import PADDING
-from tfrankmetrics.options import Cutoff
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
 from tfrankmetrics.retrieval.highest import Depth
-from tfrankmetrics.rules import check_option
+from tfrankmetrics.rules import Positive, check_option
 
 
 class Retrieved(NamedTuple):
@@ -78,8 +77,7 @@ def retrieve(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("retrieve")
-    check_option("retrieve", "k", k, Cutoff)
-    check_option("retrieve", "k", k, int)
+    check_option("retrieve", "k", k, Positive)
     task = Retrieval(
         queries=queries,
         candidates=candidates,

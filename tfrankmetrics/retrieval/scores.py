@@ -98,10 +98,11 @@ class DotProducts:
         queries, candidates = (
             abs(xp.astype(each, xp.float64)) for each in (queries, candidates)
         )
-        # Each of the two scores is rounded; so are the terms and this bound.
-        most = (queries.shape[1] + 8) * 2.0**-52
-        most *= xp.max(queries, axis=1, keepdims=True)
-        return most * xp.sum(candidates, axis=1) + np.finfo(np.float64).tiny
+        # The sum of d terms is rounded d times. The rest is for the rounding of the
+        # terms, of both scores and of this bound.
+        bound = (queries.shape[1] + 8) * 2.0**-52
+        bound *= xp.max(queries, axis=1, keepdims=True)
+        return bound * xp.sum(candidates, axis=1) + np.finfo(np.float64).tiny
 
     def require_same(
         self, queries: Any, chunk: Chunk, pairs: Pairs, scores: Any, before: Any
@@ -190,9 +191,10 @@ class ScoreFunction:
     ) -> None:
         """Raises ValueError if the scores of pairs depend on more than the two rows.
 
-        A score may differ from the one before by rounding, which is a large part of the
-        distance of an item from itself. Therefore, if the difference is large, the
-        candidate is scored again, among copies of itself.
+        A score may differ from the one before by rounding. Where large terms cancel, as
+        in the distance of an item from itself, this is a large part of the score.
+        Therefore, if the difference is large, the candidate is scored again, among
+        copies of itself: a function that reads the other rows returns another score.
         """
         scores, before = (
             np.nan_to_num(each.astype(np.float64), posinf=0, neginf=0)

@@ -86,13 +86,13 @@ def values_of_ranks(
     for number, measure in enumerate(named.values()):
         groups[Order.of(measure)].append(number)
     measures, num_relevant = [*named.values()], items.ids.shape[1]
-    is_missed = items.is_valid & ~items.is_ranked & (items.relevance > 0)
-    num_items = num_candidates - items.num_excluded + is_missed.sum(axis=1)
+    list_sizes = _list_sizes(items, num_candidates)
     for order, numbers in groups.items():
         chosen = tuple(measures[number] for number in numbers)
         cutoffs = [measure.k for measure in chosen]
-        down_to, lengths = None, np.full(len(num_items), num_relevant)
-        if None in cutoffs:  # then formulas also read the ranks of `_some_ranks`
+        # Queries that read about as many numbers are computed together.
+        down_to, lengths = None, np.full(len(list_sizes), num_relevant)
+        if None in cutoffs:  # all ranks would be too many: see `_some_ranks`
             down_to = min(num_candidates, max(num_relevant, *(k or 0 for k in cutoffs)))
             lengths += down_to + np.where(ranks.retrieved, ranks.tied, 0).sum(axis=1)
         by_length = np.argsort(lengths, kind="stable")
@@ -115,7 +115,7 @@ def values_of_ranks(
                 tied=counts.tied,
                 tied_before=counts.tied_before,
                 num_retrieved=ranks.num_retrieved[part],
-                list_sizes=num_items[part],
+                list_sizes=list_sizes[part],
                 some_ranks=some_ranks,
                 num_candidates=num_candidates,
                 query_weights=None if query_weights is None else query_weights[part],
@@ -124,6 +124,15 @@ def values_of_ranks(
             found = call_compiled(values_and_weights, chosen, lists, 0)
             values[where], weights[where] = found
     return values, weights
+
+
+def _list_sizes(items: RelevantItems, num_candidates: int) -> np.ndarray:
+    """The candidates that are not excluded, and the relevant ones that are, `[B]`.
+
+    A relevant item that is excluded counts as missed.
+    """
+    is_missed = items.is_valid & ~items.is_ranked & (items.relevance > 0)
+    return num_candidates - items.num_excluded + is_missed.sum(axis=1)
 
 
 def _some_ranks(
@@ -136,6 +145,8 @@ def _some_ranks(
     one more item: 1, 2, 5, 9, 10. Short rows are padded with the rank
     `num_candidates` + 1, which has no item.
     """
+    # A group of ties starts below `above` candidates, so that its first rank is one
+    # more.
     above = np.where(retrieved, counts.above, num_candidates)
     order = np.argsort(above, axis=1, kind="stable")
     starts, tied, is_group = (

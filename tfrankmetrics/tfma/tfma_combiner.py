@@ -110,7 +110,8 @@ class TfmaCombiner(Combiner, beam.CombineFn):
         """The means. Raises ValueError for an error in the data."""
         if accumulator.mistake:
             raise ValueError(accumulator.mistake)
-        # One small slice with a list of one item is no mistake.
+        # One small slice with a list of one item is no mistake. Without these facts,
+        # `warn_of` does not warn of lists of one item.
         facts = Facts(accumulator.facts)
         num_lists, longer = facts.pop("lists", 0), facts.pop("longer lists", 0)
         all_of_one = num_lists >= MIN_LISTS_OF_ONE_ITEM and longer == 0
@@ -140,9 +141,10 @@ class TfmaCombiner(Combiner, beam.CombineFn):
             )
         names = [*_SOURCES][: 3 if self._is_weighted else 2]
         found = {name: element.get(name) for name in names}
-        flat = {n: v for n, v in found.items() if not isinstance(v, Mapping)}
-        self._require_values(flat)
-        if self._is_nested or len(flat) < len(found):
+        # Those of several models or outputs are in mappings, in which TFMA finds them.
+        plain = {n: v for n, v in found.items() if not isinstance(v, Mapping)}
+        self._require_values(plain)
+        if self._is_nested or len(plain) < len(found):
             found = self._found_in_mappings(element)
             self._require_values(found)
         labels, scores, *weights = found.values()
