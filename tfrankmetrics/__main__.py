@@ -39,21 +39,22 @@ _HELP = {
     "model": "the column of model names, in a table with runs of several models; the "
     "model of the first row is the one that the others are compared with",
     "unpaired": "queries that occur in only some of the runs",
-    "gate": "exit with the status 1 unless, in the first metric, all other runs are "
-    "not worse than the first run by the margin or more, or are better",
+    "gate": "exit with the status 1 unless every other run passes in the first metric: "
+    "its loss against the first run is below the margin (not_worse), or it is better",
     "format": "json and csv contain all digits; of a comparison, csv contains the "
     "differences",
 }
 _COLUMNS = dict(query="query_id", item="item_id", label="label", score="score")
-# Options of metrics that warnings propose, besides the convention.
+# Flags that are options of metrics: the convention, and those that warnings propose.
 _OF_METRICS = ("convention", "gain", "relevance_threshold")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command, and returns its exit status.
 
-    It is 0, or 1 if a run does not pass a gate, or 2 for an error. It is known before
-    anything is printed, so that `... | head` does not change it.
+    It is 0, or 1 if a run does not pass a gate, or 2 for an error, as argparse exits
+    for a wrong flag. It is known before anything is printed, so that `... | head` does
+    not change it.
     """
     options = _parser().parse_args(arguments)
 
@@ -177,7 +178,7 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     }
 
     def evaluate(run: Any, **more: Any) -> Any:
-        options.run = run if isinstance(run, str) else options.qrels  # in its errors
+        options.run = run if isinstance(run, str) else options.qrels  # for errors
         return tfr.evaluate_run(qrels, run, **arguments, **more)
 
     if not are_several:

@@ -31,7 +31,7 @@ Values = Callable[..., np.ndarray]  # of labels, scores and perhaps cutoffs
 LABELS = [1.0, 0.0, 0.5, 1.0]
 SCORES = [4.0, 3.0, 2.0, 1.0]
 OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
-# The lists of all checks in one batch, since JAX compiles a program for each shape.
+# The lists for JAX in one batch, since it compiles a program for each shape.
 BATCH = (
     [[*r, -1] for r in (LABELS, LABELS, OTHER_LABELS, [0] * 4, [-1] * 4, LABELS)],
     [[*r, 5] for r in (SCORES, [1] * 4, SCORES, SCORES, SCORES, [-np.inf] * 4)],
@@ -232,7 +232,10 @@ def _is_float64(array: Any, shapes: Sequence[tuple[int, ...]]) -> bool:
 def _errors_of_other_lists(
     declaration: Declaration, value: np.ndarray, values: Values
 ) -> Iterator[str]:
-    """Adds padding, a second list and a cutoff at the end, which change no value."""
+    """Adds padding, a second list and a cutoff at the end, which change no value.
+
+    Lists without relevant items must have values, too.
+    """
     padded = values([[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
     if not _are_close(value, padded):
         yield (

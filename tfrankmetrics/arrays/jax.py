@@ -73,7 +73,7 @@ tile, matrix_transpose, pad = jnp.tile, jnp.matrix_transpose, jnp.pad
 
 
 def _available(dtype: Any) -> Any:
-    """The dtype, or in `narrow()` the one of 32 bits, of which JAX would warn."""
+    """The dtype, or in `narrow()`, where JAX would warn of 64 bits, that of 32 bits."""
     return None if dtype is None else jax.dtypes.canonicalize_dtype(dtype)
 
 

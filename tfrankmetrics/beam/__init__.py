@@ -20,13 +20,13 @@ except ImportError as error:
         f"tfrankmetrics.beam needs Apache Beam. {install_hint('beam')}"
     ) from error
 
-from tfrankmetrics.beam.combiners import (
+from tfrankmetrics.beam.row_values import Columns, names_of_slices, require_names
+from tfrankmetrics.beam.table_combiners import (
     OVERALL,
     RowsCombiner,
     RunCombiner,
     TableCombiner,
 )
-from tfrankmetrics.beam.row_values import Columns, names_of_slices, require_names
 from tfrankmetrics.compute.combiner import require_support_of_beam
 from tfrankmetrics.evaluation.evaluate_run import (
     MissingQueries,

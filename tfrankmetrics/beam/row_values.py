@@ -1,6 +1,6 @@
 """From the rows of a PCollection to pairs of a query id and checked values.
 
-`combiners.py` groups them and computes metrics.
+`table_combiners.py` groups them and computes metrics.
 """
 
 from __future__ import annotations

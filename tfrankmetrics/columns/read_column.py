@@ -39,7 +39,7 @@ def is_frame(data: Any) -> bool:
 
 
 def is_column_of_frame(data: Any) -> bool:
-    """Whether an object is a column of numbers or text, from pandas or polars."""
+    """Whether data are a column of pandas, polars or Arrow, or a frame of one."""
     library = type(data).__module__.partition(".")[0]
     if library not in ("pandas", "polars", "pyarrow") or not hasattr(data, "to_numpy"):
         return False

@@ -282,14 +282,14 @@ def _require_same_queries(models: list[Model], rows: list[dict[Any, int]]) -> No
 
 def samples_of(models: list[Model], unpaired: str) -> tuple[list[Sample], int]:
     """Values and weights, 0 for excluded queries; how many were dropped."""
-    counts = np.stack([~np.isnan(model.values) for model in models])
-    in_all, in_some = counts.all(axis=0), counts.any(axis=0)
+    has_value = np.stack([~np.isnan(model.values) for model in models])
+    in_all, in_some = has_value.all(axis=0), has_value.any(axis=0)
     differs = (in_all != in_some).any(axis=1)
     if differs.any() and unpaired == "error":
         row = int(np.argmax(differs))
         ids = models[0].ids
         query = shortened(ids[row]) if ids else f"number {row}"
-        lacks = models[int(np.argmin(counts[:, row].all(axis=1)))].name
+        lacks = models[int(np.argmin(has_value[:, row].all(axis=1)))].name
         raise ValueError(
             "A query must have a value for all models, or for none. Received: "
             f"{int(differs.sum())} queries with a value for some only, such as the "

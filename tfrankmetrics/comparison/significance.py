@@ -26,8 +26,8 @@ distribution of the mean is approximated by the beta distribution between the en
 the same mean and variance, and widened as Student's t distribution is wider than the
 normal one.
 
-If all values are 0 or 1, and all weights are equal, the interval is the exact one of
-Clopper and Pearson.
+If all values are 0 or 1, as the range of the metric is, and all weights are equal, the
+interval is the exact one of Clopper and Pearson.
 """
 
 from __future__ import annotations
@@ -231,10 +231,10 @@ def paired_test(
     The third array has the sign of what was tested: of the difference of the means, or
     of the sum of Wilcoxon's signed ranks.
 
-    The smallest p-values are 0 without a limit. The tests that swap models have one: if
-    m queries differ, two of the 2^m swaps lead to the largest difference, to swap no
-    query, and to swap all. With random swaps, the p-value is at least
-    1 / (number of swaps + 1).
+    The smallest p-values are 0 where they do not depend on the queries: for the t-test
+    and the bootstrap. The tests that swap models have a limit: if m queries differ, two
+    of the 2^m swaps lead to the largest difference, to swap no query, and to swap all.
+    With random swaps, the p-value is at least 1 / (number of swaps + 1).
     """
     no_limit, differences = np.zeros(len(first.numbers)), second.means - first.means
     if test == "t":

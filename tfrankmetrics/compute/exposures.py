@@ -32,7 +32,7 @@ def columns_of_items(
     """The values and weights of metrics of recommended items, by the measure.
 
     A metric with one value over all queries, which follows from `exposures`, has the
-    value 0 per query. Its weights count the queries with recommendations.
+    value 0 per query. Its weights are those of the queries, 0 without recommendations.
     """
     columns: ValuesByMeasure = {}
     for alike, recommended in _recommended_alike(measures, lists, first_query):
@@ -135,6 +135,7 @@ class ExposureSums:
             self._segments = slices.of_query.astype(np.int64)
             self._num_segments = len(slices.keys)
             if counted is not None:
+                # Queries that are not counted recommend nothing, so that 0 is as good.
                 self._segments = np.zeros(len(counted), np.int64)
                 self._segments[counted] = slices.of_query
 
@@ -198,7 +199,10 @@ def with_num_items(
 
 
 def require_known_items(measures: Iterable[Measure], lists: Any) -> None:
-    """Raises ValueError for recommended items without data, in eager code."""
+    """Raises ValueError for recommended items without data, in eager code.
+
+    Also if the data of two metrics are of different numbers of items.
+    """
     sizes = {
         size: measure.declaration.name
         for measure in measures

@@ -182,7 +182,10 @@ def _cell_texts(name: str, column: np.ndarray) -> list[str]:
 
 
 def _shortest(scores: np.ndarray) -> np.ndarray:
-    """Scores that were rounded to float32 in this dtype, which needs fewer digits."""
+    """Scores as float32 if it holds all of them, since they print with fewer digits.
+
+    From 2^24 on, it would print some whole numbers with other digits.
+    """
     if scores.dtype.kind != "f":
         return scores
     with quiet():

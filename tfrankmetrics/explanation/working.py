@@ -43,11 +43,13 @@ class Working:
         start: The part that no rank contributes, such as that of the items not
             retrieved in ARP.
         is_empty: Whether the list has no relevant items, so that `empty` decides.
-        row_keys: A number for each row, by which the rows of two metrics are matched:
-            its rank, from 1, or for an item without a rank, -1 minus its key. First
-            there is a row for each rank, and then one for each item: for 3 ranks, and
-            items with the keys 0 and 4, they are 1, 2, 3, -1, -5.
+        row_keys: A number for each row, by which the rows of two metrics are matched.
+            First there is a row for each rank, with the rank, from 1, as its key. Then
+            there is one for each item of the list, with -1 minus the item's key. For 2
+            ranks, and items with the keys 0, 4 and 7, of which one was not retrieved,
+            they are 1, 2, -1, -5, -8.
         is_shown: The rows to show: those that the formula reads, and those with a gain.
+            Of the items, these are some that were not retrieved.
         columns: The columns by name.
     """
 
@@ -61,16 +63,22 @@ class Working:
     columns: dict[str, np.ndarray]
 
     def with_rows(self, keys: Sequence[int]) -> Working:
-        """The same working with these rows, which another metric may have alone."""
+        """The working with the rows of these keys, and the column of ranks.
+
+        A row that only another metric has is empty.
+        """
         positions = {key: row for row, key in enumerate(self.row_keys.tolist())}
         chosen = np.array([positions.get(key, -1) for key in keys], int)
         columns = {RANK: np.array([key if key > 0 else np.nan for key in keys], float)}
         for name, column in self.columns.items():
-            if (chosen < 0).any():
+            if (chosen < 0).any():  # -1 chooses the value that is appended
                 missing = np.nan if column.dtype != object else as_objects([""])
                 column = np.append(column, missing)
             columns[name] = column[chosen]
-        return dataclasses.replace(self, columns=columns)
+        shown = np.ones(len(keys), bool)
+        return dataclasses.replace(
+            self, row_keys=np.array(keys, int), is_shown=shown, columns=columns
+        )
 
     @property
     def rule(self) -> str:
@@ -129,8 +137,8 @@ class ReadDownTo(RankedLists):
     first_relevant = _down_to_last(RankedLists.first_relevant)
     last_relevant = _down_to_last(RankedLists.last_relevant)
     depends_on_order = _down_to_last(RankedLists.depends_on_order)
-    # The values of the following methods at a rank also depend on the ranks above it,
-    # and they only matter where the rank itself contributes.
+    # The values of the following methods at a rank also depend on other ranks, and
+    # they only matter where the rank itself contributes.
     group_sums = _of_whole(RankedLists.group_sums)
     relevant_down_to = _of_whole(RankedLists.relevant_down_to)
     irrelevant_above = _of_whole(RankedLists.irrelevant_above)

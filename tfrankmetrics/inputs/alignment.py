@@ -115,9 +115,9 @@ class _Axis:
         return data
 
     def _refuse(self, name: str, own: Any) -> None:
-        only = self._order.difference(own, sort=False)
+        only = self._order.difference(own, sort=False)[:1].tolist()
         received = "repeated labels in different orders"
-        if len(only):
+        if only:
             received = (
                 f"different labels, such as {shortened(only[0])} in the first only"
             )

@@ -3,6 +3,7 @@
 TensorFlow computes its tensors, and PyTorch those on an accelerator. NumPy computes
 everything else: on a CPU it is faster than PyTorch, and other devices, such as Apple's,
 lack float64. For tests, TFRANKMETRICS_TORCH=native lets PyTorch compute on a CPU, too.
+In retrieval, and in Keras, JAX computes its own arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ACCELERATORS = {"cuda", "xpu"}  # devices of PyTorch that have float64
 
 
 def has_tensor(*arguments: Any) -> bool:
-    """Whether TensorFlow has an argument, or a value of an argument that is a dict."""
+    """Whether an argument, or a value of a dict among them, is of TensorFlow."""
     return any(map(xp.is_of_tensorflow, _each_value(arguments)))
 
 

@@ -75,7 +75,9 @@ class StatefulMetric(KerasMetric):
             )
         self._measures = tuple(measures)
         self._input_format = input_format
-        self._update = weighted_sums_and_queries if num_queries else weighted_sums
+        self._sums_of_batch = (
+            weighted_sums_and_queries if num_queries else weighted_sums
+        )
         self._num_sums = num_rows(self._measures)
         self._returns_num_queries = num_queries
         # The facts follow the sums, and the number of queries if it is returned.
@@ -187,9 +189,11 @@ class StatefulMetric(KerasMetric):
             number = xp.full([], number, like=first_query)
             variables.add(self._queries_seen, number)
         if is_tracing:
-            sums = self._update(self._measures, lists, first_query)
+            sums = self._sums_of_batch(self._measures, lists, first_query)
         else:
-            sums = call_compiled(self._update, self._measures, lists, first_query)
+            sums = call_compiled(
+                self._sums_of_batch, self._measures, lists, first_query
+            )
         if self._evidence.num_rows:
             is_flat = getattr(y_true, "ndim", None) == 1
             evidence = self._evidence.counted_in(checked, is_flat)
@@ -240,8 +244,8 @@ class StatefulMetric(KerasMetric):
                     f"{metric!r}."
                 )
             for theirs, mine in itertools.zip_longest(
-                (metric.input_format, metric._update, *metric._measures),
-                (self.input_format, self._update, *self._measures),
+                (metric.input_format, metric._sums_of_batch, *metric._measures),
+                (self.input_format, self._sums_of_batch, *self._measures),
                 fillvalue="nothing",
             ):
                 if theirs != mine:

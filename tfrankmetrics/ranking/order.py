@@ -1,7 +1,7 @@
-"""The order of scores: this module performs every sort by score.
+"""The order of scores of lists that are all in memory; `retrieval/` reads chunks.
 
-For each setting of `ties` and `seed`, lists are sorted once, whatever the number of
-metrics, and a second time only in a batch with NaN. Because all operations are
+Metrics that break ties alike share a sort, and lists are sorted a second time only in a
+batch with NaN. Because all operations are
 deterministic and plain TensorFlow ops, the graph optimizer merges equal rankings within
 one graph.
 """

@@ -21,7 +21,7 @@ from tfrankmetrics.retrieval.scores import elements
 # each candidate that is needed. A smaller sample lets more candidates through, which
 # NumPy has to sort. With scores on a GPU, this takes five times as long.
 LOOKED_AT, LOOKED_AT_FOR_EACH = 2**12, 2**8
-# How many tied candidates are kept for the queries of a block.
+# How many candidates are kept for the queries of a block, tied ones included.
 MOST_KEPT = 2**26
 
 
@@ -65,7 +65,8 @@ class HighestCandidates:
         self._new: list[Highest] = []
         self._num_new = 0
         # A candidate is needed if its score reaches the limit of its query. NaN, which
-        # reaches none, is needed as long as there are fewer numbers than the depth.
+        # reaches none, is needed as long as there are fewer candidates than the depth,
+        # and if it is tied there.
         self._limits: np.ndarray | None = None
         self._takes_nan = np.ones(len(queries), bool)
 
@@ -108,7 +109,8 @@ class HighestCandidates:
             found = exact(rows, columns)
         self._new.append(Highest(rows, start + columns, found))
         self._num_new += len(rows)
-        # Since the number doubles, all sorts together take little longer than the last.
+        # At least as many are new as were kept, so that all sorts together sort each
+        # candidate about twice.
         if self._num_new > len(self._kept.rows):
             self._merge()
 
@@ -152,10 +154,11 @@ class HighestCandidates:
         self._kept = every
         if len(every.rows) > MOST_KEPT:
             raise ValueError(
-                "Metrics of recommended items read all candidates that are tied at the "
-                f"cutoff. Received: more than {len(every.rows):,} for "
-                f"{len(self._queries)} queries, as of a model whose scores are all "
-                "equal. Pass ties='stable', or a smaller `batch_size`."
+                "The highest candidates of a block of queries, and those tied at the "
+                f"cutoff, are kept in memory. Received: {len(every.rows):,} for "
+                f"{len(self._queries)} queries, as for a deep cutoff or a model whose "
+                "scores are all equal. Pass a smaller cutoff or `batch_size`; or, if "
+                "candidates are tied, ties='stable'."
             )
 
     def _cut(self, every: Highest, depth: int) -> Highest:
@@ -163,8 +166,8 @@ class HighestCandidates:
 
         `last` is the score at the depth, for queries with as many candidates.
         """
-        _, starts, lengths, _ = every.queries(len(self._queries))
-        is_full = lengths >= depth
+        queries = every.queries(len(self._queries))
+        starts, is_full = queries.starts, queries.lengths >= depth
         last = every.scores[np.where(is_full, starts + depth - 1, 0)]
         is_nan = np.isnan(last)
         lowest = lowest_score(last)

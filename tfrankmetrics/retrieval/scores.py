@@ -16,8 +16,8 @@ Vectors of float64
     have no wider dtype. In any order, the error of a sum of d terms is at most d times
     2^-53 times the sum of their absolute values (Higham, "Accuracy and Stability of
     Numerical Algorithms", section 4.2). Wherever a score is so close to the score of a
-    relevant item, or to that of the last of the highest candidates, that such errors
-    could change the order, it is computed again from its two vectors alone.
+    relevant item that such errors could change the order, it is computed again from its
+    two vectors alone, and so are those that may be among the highest.
 Integers
     have exact products: in float64 as long as they are below 2^53, otherwise in int64.
 """
@@ -50,7 +50,7 @@ from tfrankmetrics.retrieval.candidates import Candidates, Chunk, Pairs
 MOST_ROUNDING = 0.1
 TERMS_AT_A_TIME = 2**17  # of pairs of vectors, so that they fit into the cache
 RELEVANT_AT_A_TIME = 2**12  # by a function of the user
-# Few limits are compared with all scores; many are looked up in the order of a row. On
+# Up to this many limits are compared with all scores; more take a sort and a search. On
 # two cores, a sort of a row takes as long as its comparisons with some 40 limits.
 MOST_COMPARED = 32
 
@@ -89,7 +89,8 @@ class DotProducts:
     def rounding(self, queries: Any, candidates: Any) -> Array | None:
         """How far scores `[B, C]` may be from those of the two vectors alone.
 
-        None if they are not. The sum of the absolute terms is at most the largest
+        None for other dtypes than float64, whose products are exact, or rounded from
+        float64. The sum of the absolute terms is at most the largest
         number of one vector times the sum of those of the other, which overflow less
         soon than the squares in a norm.
         """
@@ -131,9 +132,9 @@ class DotProducts:
 class ScoreFunction:
     """Scores that a function of the user computes from some queries and candidates.
 
-    It always receives as many rows, of which the last ones may be copies, because
-    libraries compute every row of arrays of one shape in the same way. If the numbers
-    of queries and candidates differ, a transposed result is detected.
+    It receives a multiple of some number of rows, of which the last ones may be copies,
+    because libraries then compute each row in the same way. There are never as many
+    queries as candidates, so that a transposed result is detected.
     """
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
@@ -249,7 +250,7 @@ def of_pairs(
 def elements(scores: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The scores at some rows and columns."""
     places = rows * scores.shape[1] + columns
-    # JAX compiles an operation for each number of places, so that few numbers occur.
+    # JAX compiles an operation for each number of places. Powers of two are few.
     padding = 2 ** len(places).bit_length() - len(places)
     places = np.pad(places, (0, padding))
     found = xp.to_numpy(xp.take(xp.reshape(scores, (-1,)), places))
@@ -294,7 +295,10 @@ def _rounded(scores: Array, dtype: np.dtype) -> Array:
 
 
 def _dtype_of_product(queries: Array, candidates: Array) -> np.dtype:
-    """The wider of two dtypes; int64 for integers, whose products may overflow."""
+    """The dtype of products: int64 of integers, and float64 of integers and floats.
+
+    Otherwise the wider of the two, or float32 if neither holds the other.
+    """
     distinct = {xp.dtype_of(each) for each in (queries, candidates)}
     are_integers = [dtype.kind in "iu" for dtype in distinct]
     if all(are_integers):

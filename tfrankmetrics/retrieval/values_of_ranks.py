@@ -1,4 +1,4 @@
-"""The values of metrics from the counts of relevant items among all candidates."""
+"""The values of metrics from ranks among all candidates, which counts describe."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def values_of_ranks(
             counts = RankCounts(
                 ranks.above[part],
                 ranks.tied[part],
-                # Exact ties have no order, and do not read these.
+                # Nothing reads these without an order, as with ties="expected".
                 ranks.tied_before.get(order, ranks.tied)[part],
             )
             some_ranks = np.zeros((len(part), 0))
