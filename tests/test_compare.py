@@ -658,6 +658,9 @@ def test_a_query_without_a_value_is_never_0():
     message = r"Received: 1 queries .* the query number 1, which has no value for 'B'"
     with pytest.raises(ValueError, match=message):
         tfr.compare(models)
+    neither = {name: {**each, "y": b} for name, each in models.items()}
+    with pytest.raises(ValueError, match=message):
+        tfr.compare(neither)
     comparison = tfr.compare(models, unpaired="drop")
     assert comparison.means[0].mean == a[[0, 2, 3]].mean()
     assert comparison.differences[0].difference == pytest.approx(1 / 3)

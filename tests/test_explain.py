@@ -284,6 +284,13 @@ def test_each_item_has_one_row_in_two_conventions():
     assert cutoffs.columns["label"].tolist() == [3, 0, 1]
     assert "They differ in cutoff (1 or 2)" in str(cutoffs)
     assert "unjudged" not in str(cutoffs)
+    one, two = (tfr.RecallAtK(k=k) for k in (1, 2))
+    for labels, differ in (
+        ([1, 0, 1], ""),
+        ([1, 1, 0], "; the values differ from rank 2 on"),
+    ):
+        found = tfr.explain(labels, [3, 2, 1], one, versus=two)
+        assert f"They differ in cutoff (1 or 2){differ}." in str(found)
     metrics = tfr.explain([3, 0, 1], [3, 2, 1], "mrr", versus=tfr.DCG())
     assert "They are different metrics; the values differ from rank 1 on." in str(
         metrics

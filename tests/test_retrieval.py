@@ -542,6 +542,7 @@ ROWS_OF_CANDIDATES = tf.data.Dataset.from_tensor_slices(CANDIDATES)
         ({"queries": []}, "`queries` must not be empty"),
         ({"candidates": np.zeros((0, 2))}, "`candidates` must not be empty"),
         ({"queries": 1.0}, "a row for each"),
+        ({"queries": np.array(QUERIES, np.longdouble)}, "at most 64 bits. Received"),
         ({"metrics": ["opa"]}, "`opa` supports only"),
         ({"metrics": ["alpha_dcg@3"]}, "supports only"),
         ({"chunk_size": 0}, "`chunk_size` .* an int of at least 1"),

@@ -211,7 +211,9 @@ def top_k(values: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
         keys, positions = _sorted_with_positions(values, descending=True)
         return keys[:, :k], positions[:, :k]
     keys, positions = lax.top_k(values, k)
-    if not is_small:  # those who read the keys alone need no positions
+    # In 64 bits, XLA's sort is faster than its top_k, which XLA leaves out if nobody
+    # reads the positions.
+    if not is_small:
         keys = jnp.flip(sort(values), 1)[:, :k]
     return keys, positions
 

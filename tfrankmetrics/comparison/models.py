@@ -289,7 +289,8 @@ def samples_of(models: list[Model], unpaired: str) -> tuple[list[Sample], int]:
         row = int(np.argmax(differs))
         ids = models[0].ids
         query = shortened(ids[row]) if ids else f"number {row}"
-        lacks = models[int(np.argmin(has_value[:, row].all(axis=1)))].name
+        of_row = has_value[:, row, (in_all != in_some)[row]]
+        lacks = models[int(np.argmin(of_row.all(axis=1)))].name
         raise ValueError(
             "A query must have a value for all models, or for none. Received: "
             f"{int(differs.sum())} queries with a value for some only, such as the "

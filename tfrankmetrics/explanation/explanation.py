@@ -29,7 +29,7 @@ UNJUDGED = "unjudged"  # in the place of a label
 
 
 class Explanation(ShownAsTable):
-    """How the value of one query is computed; prints as a table with a row per item.
+    """How the value of one query is computed; prints as a table of ranks and items.
 
     >>> from tfrankmetrics import explain
     >>> explanation = explain([1, 0, 1], [0.9, 0.5, 0.1], "map")
@@ -65,7 +65,7 @@ class Explanation(ShownAsTable):
         self._workings = workings
 
     def to_pandas(self) -> DataFrame:
-        """A pandas frame with a row for each item; NaN where a column has no value."""
+        """The table as a pandas frame; NaN where a column has no value."""
         pandas = require("pandas", "`to_pandas`")
         return pandas.DataFrame(self.columns)
 
@@ -141,11 +141,19 @@ def _difference(one: Working, other: Working) -> str:
     text = f"They differ in {', '.join(differ)}" if differ else "They do not differ"
     if first.declaration is not second.declaration:
         text = "They are different metrics"
-    running = (each.columns[RUNNING] for each in (one, other))
-    parts = ~np.isclose(*running, rtol=1e-9, equal_nan=True)
-    if parts.any():
-        text += f"; the values differ from rank {parts.argmax() + 1} on"
+    running = (_continued(each.columns[RUNNING]) for each in (one, other))
+    differs = ~np.isclose(*running, rtol=1e-9, equal_nan=True)
+    if differs.any():
+        text += f"; the values differ from rank {differs.argmax() + 1} on"
     return f"{text}."
+
+
+def _continued(running: np.ndarray) -> np.ndarray:
+    """A running value that stays the same below the cutoff of its metric."""
+    last_known = np.maximum.accumulate(
+        np.where(np.isnan(running), 0, np.arange(len(running)))
+    )
+    return running[last_known]
 
 
 def _joined(workings: Sequence[Working]) -> dict[str, np.ndarray]:

@@ -1,9 +1,10 @@
 """The working of the value of a metric for one query: the contribution of each rank.
 
-Every formula reads the ranks by the methods of `RankedLists`. Those of `ReadDownTo`
-return 0 at the ranks that are not read, whereas the ideal order and the totals remain
-those of the whole list. Therefore, the value of the formula is the contribution of the
-ranks that are read.
+Formulas read what is at the ranks by the methods of `RankedLists`. Those of
+`ReadDownTo` return 0 at the ranks that are not read, whereas the ideal order and the
+totals remain those of the whole list. Therefore, the value of the formula is the
+contribution of the ranks that are read. `hole` and `rbp_residual` also read which ranks
+have an item: they start with the value of a list without judged items.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ class Working:
             there is one for each item of the list, with -1 minus the item's key. For 2
             ranks, and items with the keys 0, 4 and 7, of which one was not retrieved,
             they are 1, 2, -1, -5, -8.
-        is_shown: The rows to show: those that the formula reads, and those with a gain.
-            Of the items, these are some that were not retrieved.
+        is_shown: The rows to show. Of the ranks these are those that the formula reads,
+            and those with a gain; of the items, those with a gain that were not
+            retrieved.
         columns: The columns by name.
     """
 
@@ -71,6 +73,8 @@ class Working:
         chosen = np.array([positions.get(key, -1) for key in keys], int)
         columns = {RANK: np.array([key if key > 0 else np.nan for key in keys], float)}
         for name, column in self.columns.items():
+            if name == RANK:  # also a factor of ARP
+                continue
             if (chosen < 0).any():  # -1 chooses the value that is appended
                 missing = np.nan if column.dtype != object else as_objects([""])
                 column = np.append(column, missing)
@@ -99,8 +103,8 @@ class Working:
         if not contributions.sum() > 0:
             return ""
         denominator = product.sum() / contributions.sum()
-        expected = contributions * denominator
-        if not np.allclose(product, expected, rtol=1e-9, atol=1e-12):
+        scaled = contributions * denominator
+        if not np.allclose(product, scaled, rtol=1e-9, atol=1e-12):
             return ""
         over = "" if np.isclose(denominator, 1, rtol=1e-9) else f" / {denominator:.5g}"
         return f"{CONTRIBUTION} = {' * '.join(factors)}{over}"

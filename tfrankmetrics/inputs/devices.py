@@ -84,7 +84,7 @@ def on_its_device(array: Any) -> Any:
 
 
 def _tensor_on_device(arguments: Iterable[Any]) -> Any:
-    """A tensor on the device that computes all arguments; None if NumPy does.
+    """A tensor on the device where PyTorch computes all arguments; None if it does not.
 
     PyTorch computes them if one is a tensor on a device with float64, and all others
     are dense tensors, numbers or arrays of numbers.

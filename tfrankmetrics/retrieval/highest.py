@@ -1,7 +1,8 @@
 """The candidates with the highest scores of each query, which come in chunks.
 
-Metrics of recommended items read them. Under ties they require all candidates that are
-tied at the deepest cutoff; therefore, all of these are kept.
+Metrics of recommended items read them, and so do `retrieve` and `explain_retrieval`. If
+candidates are tied at the deepest cutoff, metrics require all of these, unless
+ties="stable".
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ NOTHING = Depth(0, True)
 
 
 class Highest(NamedTuple):
-    """Some candidates of each query, by query, the highest score first."""
+    """Some candidates of each query; when complete, by query and highest score."""
 
     rows: np.ndarray
     ids: np.ndarray
@@ -50,13 +51,13 @@ class Highest(NamedTuple):
         return cls(*(each[order] for each in every))
 
     def queries(self, number: int) -> Queries:
-        """Where the candidates of each query are."""
+        """Where the candidates of each query are, if the rows are ascending."""
         lengths = np.bincount(self.rows, minlength=number)
         return Queries(None, np.cumsum(lengths) - lengths, lengths)
 
 
 class HighestCandidates:
-    """Keeps the candidates of some queries down to a depth, with the ties there."""
+    """Keeps the candidates of some queries down to a depth, and those tied there."""
 
     def __init__(self, queries: np.ndarray, depth: Depth) -> None:
         self._queries, self._depth = queries, depth

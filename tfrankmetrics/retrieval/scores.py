@@ -11,7 +11,8 @@ Vectors of float16, bfloat16 and float32
     unless the middle between two neighbors lies between the sums: about once in 2^28
     scores, and more often where the terms of a sum nearly cancel. Then a copy of a
     relevant item is one neighbor away from it instead of tied. TensorFlow rounds to
-    half precision by way of float32, but all products in the same way.
+    half precision by way of float32, but all products in the same way. bfloat16 of
+    PyTorch is read as float32.
 Vectors of float64
     have no wider dtype. In any order, the error of a sum of d terms is at most d times
     2^-53 times the sum of their absolute values (Higham, "Accuracy and Stability of
@@ -174,7 +175,8 @@ class ScoreFunction:
         found = [np.zeros(0, np.float32)]
         for start in range(0, len(unique), RELEVANT_AT_A_TIME):
             ids = unique[start : start + RELEVANT_AT_A_TIME]
-            chunk = Chunk(start, len(ids), candidates.at(ids), len(ids))
+            # They are not consecutive, but `of_block` does not read the start.
+            chunk = Chunk(0, len(ids), candidates.at(ids), len(ids))
             scores = xp.to_numpy(self.of_block(queries, chunk))
             here = (places >= start) & (places < start + len(ids))
             found.append(scores[pairs.rows[here], places[here] - start])
@@ -281,10 +283,12 @@ def require_vectors(queries: Any, candidates: Any) -> None:
             "towers that compute vectors."
         )
     for name, each in (("queries", queries), ("candidates", candidates)):
-        if not (xp.is_floating(each) or xp.dtype_of(each).kind in "iu"):
+        dtype = xp.dtype_of(each)
+        is_number = xp.is_floating(each) or dtype.kind in "iu"
+        if not is_number or dtype.itemsize > 8:
             raise ValueError(
-                f"`{name}` must be vectors of real numbers. Received: "
-                f"{xp.dtype_of(each).name}."
+                f"`{name}` must be vectors of real numbers of at most 64 bits. "
+                f"Received: {dtype.name}."
             )
 
 
