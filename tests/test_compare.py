@@ -302,6 +302,17 @@ def test_the_p_values_of_swaps_and_draws_by_hand():
     # Of four draws of two queries, one has the difference 0 and one twice 0.15.
     found = difference_of([0.1, 0.3], [0.4, 0.3], test="bootstrap")
     assert found.p == pytest.approx(0.5, abs=0.05)
+    # Half of the draws are 0.05 away from 0.45, which counts sqrt(2) * 12.7 / 1.96 times.
+    found = difference_of([0.1, 0.1], [0.6, 0.5], test="bootstrap")
+    assert found.p == pytest.approx(0.5, abs=0.05)
+
+
+def test_two_queries_are_enough_for_the_t_test_and_the_standard_error():
+    first, second = [0.1, 0.3], [0.4, 0.9]
+    found = difference_of(first, second, test="t")
+    assert found.p == pytest.approx(scipy.stats.ttest_rel(first, second).pvalue)
+    # The differences 0.3 and 0.6 have the standard deviation 0.3 / sqrt(2).
+    assert found.standard_error == pytest.approx(0.3 / 2)
 
 
 def test_swaps_of_large_values_are_equal_but_for_rounding():
