@@ -1,9 +1,8 @@
 """The order of scores of lists that are all in memory; `retrieval/` reads chunks.
 
 Metrics that break ties alike share a sort, and lists are sorted a second time only in a
-batch with NaN. Because all operations are
-deterministic and plain TensorFlow ops, the graph optimizer merges equal rankings within
-one graph.
+batch with NaN. Because all operations are deterministic and plain TensorFlow ops, the
+graph optimizer merges equal rankings within one graph.
 """
 
 from __future__ import annotations
