@@ -361,6 +361,13 @@ def test_item_ids_that_never_match_are_a_warning():
         assert tfr.evaluate_run(QRELS, {"q1": {"A": 1.0}}, ["mrr"]) == {"mrr": 0.0}
 
 
+def test_an_item_with_the_score_of_minus_infinity_is_missed_by_every_convention():
+    qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 1.0, "b": -np.inf}}
+    for convention in (None, "trec_eval"):
+        found = tfr.evaluate_run(qrels, run, ["map"], convention=convention)
+        assert found == {"map": 1 / 2}
+
+
 def test_trec_eval_rounds_large_integers():
     """It reads scores in the precision of float32, where these are tied."""
     run = {"q": {"a": 2**60, "b": 2**60 + 1}}
