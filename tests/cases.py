@@ -12,6 +12,7 @@ from keras_backend import register
 
 import tfrankmetrics as tfr
 from tfrankmetrics.metrics.measure import declarations
+from tfrankmetrics.options import Ties
 
 # Only the metrics of tfrankmetrics, because some tests declare other metrics.
 OWN_METRICS = {
@@ -154,7 +155,7 @@ def metrics_supporting(inputs):
     return [name for name in METRICS if inputs in METRICS[name].inputs]
 
 
-TIES = ("expected", "stable", "random", "best", "worst")
+TIES = typing.get_args(Ties)
 DATA_OF_ITEMS = {"num_items", "popularity", "vectors", "categories"}
 
 
@@ -164,16 +165,14 @@ def metrics_with(inputs, ties, cutoffs, has_subtopics=False, **options):
     It gets the options that it has. Metrics of recommended items need their data among
     the options; labels have no ids of items here.
     """
+    data = set() if inputs == "labels" else {*options}
     for name, declaration in OWN_METRICS.items():
         types = declaration.types
-        has_data = DATA_OF_ITEMS & {*types} <= (
-            set() if inputs == "labels" else {*options}
-        )
         if (
             inputs in declaration.inputs
             and ties in typing.get_args(types["ties"])
             and declaration.has_subtopics == has_subtopics
-            and has_data
+            and DATA_OF_ITEMS & {*types} <= data
         ):
             given = {n: value for n, value in options.items() if n in types}
             for k in cutoffs if declaration.has_cutoff else (None,):

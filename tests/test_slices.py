@@ -181,6 +181,13 @@ def test_tuples_are_slices():
     assert frame.loc["all", METRICS].to_dict() == result.whole
 
 
+def test_a_column_of_slices_may_have_the_name_of_another_column():
+    by = {"queries": LANGUAGE}
+    frame = tfr.evaluate(LABELS, SCORES, METRICS, by=by).to_pandas()
+    assert [*frame.index] == [*np.unique(LANGUAGE), "all"]
+    assert frame.loc["all", "queries"] == 60
+
+
 def test_per_query_values_keep_weights_and_slices():
     values = tfr.evaluate_rows(
         *COLUMNS, data=TABLE, by="language", sample_weight="market", per_query=True

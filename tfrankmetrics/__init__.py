@@ -22,7 +22,7 @@ and editors. Tests enforce three rules:
     them when Keras is imported.
 """
 
-import ast
+import functools
 import importlib
 import pkgutil
 
@@ -31,23 +31,29 @@ from tfrankmetrics.keras import backends, twin
 
 __version__ = "0.1.0"
 
-# The module of each public name.
-_MODULES = {
-    alias.name: node.module
-    for node in ast.parse(pkgutil.get_data(__name__, "__init__.pyi") or b"").body
-    if isinstance(node, ast.ImportFrom) and node.module
-    for alias in node.names
-}
+
+@functools.cache
+def _modules() -> dict[str, str]:
+    """The module of each public name."""
+    import ast  # which takes a third of the time of `import tfrankmetrics`
+
+    stub = ast.parse(pkgutil.get_data(__name__, "__init__.pyi") or b"")
+    return {
+        alias.name: node.module
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
 
 
 def __getattr__(name: str) -> object:
     if name == "__all__":
-        return sorted(each for each in _MODULES if _is_available(each))
-    if name not in _MODULES:
+        return sorted(each for each in _modules() if _is_available(each))
+    if name not in _modules():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if not _is_available(name):
         raise AttributeError(backends.lacks_keras(f"`{name}`"))
-    module = importlib.import_module(_MODULES[name])
+    module = importlib.import_module(_modules()[name])
     globals()[name] = getattr(module, name)
     return globals()[name]
 
@@ -55,7 +61,7 @@ def __getattr__(name: str) -> object:
 def _is_available(name: str) -> bool:
     """Whether a name can be imported: some need Keras."""
     of_keras = "tfrankmetrics.callbacks.", "tfrankmetrics.keras."
-    return backends.can_make_metrics() or not _MODULES[name].startswith(of_keras)
+    return backends.can_make_metrics() or not _modules()[name].startswith(of_keras)
 
 
 def __dir__() -> list[str]:

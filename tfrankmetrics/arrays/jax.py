@@ -211,8 +211,8 @@ def top_k(values: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
         keys, positions = _sorted_with_positions(values, descending=True)
         return keys[:, :k], positions[:, :k]
     keys, positions = lax.top_k(values, k)
-    # In 64 bits, XLA's sort is faster than its top_k, which XLA leaves out if nobody
-    # reads the positions.
+    # XLA sorts 64-bit numbers faster than it finds the top k. If only the keys are
+    # used, it removes the `top_k` above.
     if not is_small:
         keys = jnp.flip(sort(values), 1)[:, :k]
     return keys, positions

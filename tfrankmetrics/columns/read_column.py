@@ -198,9 +198,10 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
 
 
 def _first_that_is_no_number(array: np.ndarray) -> tuple[int, Any]:
-    """The row and the value to name in an error; row 0 and the dtype if there is none.
+    """The row and the value that an error names.
 
-    Text that is no number comes first: it explains why the whole column is text.
+    Text that is no number comes first, because it explains why the whole column is
+    text. If all values are numbers, the error names row 0 and the dtype.
     """
     others = [
         (row, value)

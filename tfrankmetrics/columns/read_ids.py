@@ -30,7 +30,7 @@ def values_at(values: Any, rows: Any) -> np.ndarray:
 def exact_values(values: Any, argument: str = "ids", name: str = "") -> np.ndarray:
     """A column of any library as an array: of objects, if NumPy would change values.
 
-    `argument` and `name` are those of the column, for errors.
+    Errors name the column by `argument` and `name`.
     """
     refuse_masked_arrays(f"`{argument}`", values)
     values = from_pytorch(values)

@@ -32,7 +32,8 @@ def columns_of_items(
     """The values and weights of metrics of recommended items, by the measure.
 
     A metric with one value over all queries, which follows from `exposures`, has the
-    value 0 per query. Its weights are those of the queries, 0 without recommendations.
+    value 0 per query. Its weights are those of the queries, and 0 for a query without
+    recommendations.
     """
     columns: ValuesByMeasure = {}
     for alike, recommended in _recommended_alike(measures, lists, first_query):

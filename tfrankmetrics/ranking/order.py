@@ -95,9 +95,9 @@ def rank_by_score(
 def _without_groups(
     ranked: Items, order: Array, last_items: Array | None
 ) -> tuple[Items, TieGroups]:
-    """The items, and arrays in place of groups, which are never read.
+    """The items, and placeholders for the groups, which nothing reads.
 
-    They are there because both branches of `xp.cond` must return the same structure.
+    Both branches of `xp.cond` must return the same structure.
     """
     last_size = None
     if last_items is not None:

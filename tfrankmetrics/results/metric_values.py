@@ -294,7 +294,15 @@ class SlicedValues(ShownAsTable, Mapping):
         Its index contains the slices, and "all".
         """
         pandas = require("pandas", "`to_pandas`")
-        return pandas.DataFrame(self.to_dicts()).set_index([*self.by])
+        # A column of slices may have the name of another column.
+        rows = [row[len(self.by) :] for row in self._rows()]
+        columns = ["queries", *self.whole]
+        if len(self.by) > 1:
+            index = pandas.MultiIndex.from_tuples([*self, self._of_all], names=self.by)
+        else:
+            keys, name = [*self, *self._of_all], next(iter(self.by))
+            index = pandas.Index(keys, name=name, tupleize_cols=False)
+        return pandas.DataFrame(rows, index, columns)
 
     def plot(self, *metrics: str) -> np.ndarray:
         """Plots the metrics of each slice, with those of all queries as dashed lines.

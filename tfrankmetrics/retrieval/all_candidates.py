@@ -188,10 +188,7 @@ class Block:
             scores = _without(excluded, scores, chunk.start)
             comparable = scores
             if not is_finite or len(excluded.rows):
-                self._count_missed_and_nan(scores)
-                if xp.is_floating(scores):
-                    lowest = lowest_score(scores)
-                    comparable = xp.select(~xp.isnan(scores), scores, lowest)
+                comparable = self._without_nan(scores)
 
             above, not_below = counts_above(comparable, self._limits)
             rows, columns = self._query_rows, slice(self._limits.shape[1])
@@ -228,13 +225,16 @@ class Block:
             )
             self._seen[rows, columns] = seen
 
-    def _count_missed_and_nan(self, scores: Array) -> None:
-        """Counts the candidates that were not retrieved, and those of NaN."""
-        missed = xp.count_nonzero(xp.equal(scores, lowest_score(scores)))
+    def _without_nan(self, scores: Array) -> Array:
+        """The scores, with -inf for NaN; counts NaN and what was not retrieved."""
+        lowest = lowest_score(scores)
+        missed = xp.count_nonzero(xp.equal(scores, lowest))
         self._ranks.num_retrieved[self._query_rows] -= _integers(missed)
-        if xp.is_floating(scores):
-            number = xp.count_nonzero(xp.isnan(scores))
-            self._ranks.num_nan[self._query_rows] += _integers(number)
+        if not xp.is_floating(scores):
+            return scores
+        is_nan = xp.isnan(scores)
+        self._ranks.num_nan[self._query_rows] += _integers(xp.count_nonzero(is_nan))
+        return xp.select(~is_nan, scores, lowest)
 
     def _count_before(
         self, order: Order, scores: Array, chunk: Chunk, has_ties: np.ndarray

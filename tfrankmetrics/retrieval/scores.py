@@ -196,8 +196,8 @@ class ScoreFunction:
 
         A score may differ from the one before by rounding. Where large terms cancel, as
         in the distance of an item from itself, this is a large part of the score.
-        Therefore, if the difference is large, the candidate is scored again, among
-        copies of itself: a function that reads the other rows returns another score.
+        Therefore, if the difference is large, the candidate is scored again among
+        copies of itself. The score then changes if the function also reads other rows.
         """
         scores, before = (
             np.nan_to_num(each.astype(np.float64), posinf=0, neginf=0)
