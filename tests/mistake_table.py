@@ -21,6 +21,7 @@ GRADES, SCORES = RNG.integers(0, 3, SHAPE), RNG.random(SHAPE)
 STARS = RNG.integers(1, 6, SHAPE)
 IS_VALID = np.arange(8) < RNG.integers(3, 8, (60, 1))
 RELEVANT = RNG.integers(0, 4, (60, 2))
+RANKS = np.argsort(np.argsort(-GRADES - SCORES, axis=1), axis=1)  # of a good model
 
 # Entry points by the form of data that they take.
 OF_ARRAYS = {"evaluate", "tensors", "metric", "graph", "xla"}
@@ -80,12 +81,27 @@ CASES = (
         where=EVERYWHERE,
     ),
     Case(
+        "swapped",
+        "They are probably swapped",
+        data=Data(3 * SCORES - 1, np.where(IS_VALID, GRADES, -1)),
+        valid=Data(np.where(IS_VALID, GRADES, -1), 3 * SCORES - 1),
+        where=EVERYWHERE,
+    ),
+    Case(
         "not_numbers",
         r"NaN for \d+ of \d+ scores",
         data=Data(GRADES, np.where(np.indices(SHAPE).sum(axis=0) % 3, SCORES, np.nan)),
         valid=Data(GRADES),
         # TFMA drops NaN of a frame: see `validation/test_tfma.py`.
         where=EVERYWHERE - {"tfma"},
+    ),
+    Case(
+        "ranks",
+        "scores that look like ranks.* pass lower_is_better=True",
+        data=Data(GRADES, RANKS),
+        valid=Data(GRADES, 7 - RANKS),
+        # A graph does not sort all scores to tell.
+        where=EVERYWHERE - {"graph", "xla"},
     ),
     Case(
         "single_items",

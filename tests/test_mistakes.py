@@ -44,7 +44,13 @@ def test_swapped_query_ids_and_labels_are_a_warning():
         tfr.evaluate_rows(labels, query_ids, scores, ["mrr"])
     assert caught[0].filename == __file__
     tfr.evaluate_rows(query_ids, labels, scores, ["mrr"])
-    # Few queries: grades, or fractions.
+    # Few queries: grades, or percentages, or fractions.
+    for queries, grades in ((2, 50), (5, 11), (5, 101)):
+        ids = np.repeat(np.arange(queries), grades)
+        of_queries = RNG.permuted(np.tile(np.arange(grades), (queries, 1)), axis=1)
+        for labels_of_rows in (of_queries, np.sort(of_queries)):
+            rows = ids, labels_of_rows.ravel(), RNG.random(ids.size)
+            tfr.evaluate_rows(*rows, ["ndcg"], gain="linear")
     tfr.evaluate_rows(labels, labels, scores, ["mrr"])
     tfr.evaluate_rows(labels, query_ids / 10 + 0.05, scores, ["ndcg"])
     tfr.evaluate_rows([0, 0, 1, 1], [0, 5, 0, 7], [1.0, 2, 3, 4], ["mrr"])
@@ -424,28 +430,50 @@ def test_batches_are_checked_together():
     assert messages_of(lambda: evaluate_batches(case, Data(stars, stars / 9))) == []
 
 
-def test_ranked_positions_as_scores_are_a_warning():
-    scores = RNG.random((10, 40))
-    ranked = np.argsort(-scores, axis=1)
-    labels = (scores > 0.9).astype(int)
-    relevant = RNG.integers(0, 40, (10, 1))
-    message = "the numbers 0 to 39 in each list, as of argsort.* pass inputs='ids'"
-    with pytest.warns(tfr.RankingWarning, match=message):
-        tfr.evaluate(labels, ranked, ["mrr"])
-    with pytest.warns(tfr.RankingWarning, match=message):
-        tfr.evaluate(relevant, ranked, ["mrr"], inputs="catalogue")
-    for inputs, truth in (("labels", labels), ("catalogue", relevant)):
-        with pytest.warns(tfr.RankingWarning, match=message):
-            tfr.MeanReciprocalRank(inputs=inputs).update_state(truth, ranked)
-    tfr.evaluate(labels, ranked.astype(float), ["mrr"])
-    tfr.evaluate(labels, (scores * 100).astype(int), ["mrr"])
-    tfr.evaluate([[1, 0, 0]] * 4, [[2, 1, 0]] * 4, ["mrr"])
-    tfr.evaluate(relevant, ranked, ["mrr"], inputs="ids")
-    ranks = 1 + np.argsort(np.argsort(-scores[:, :4], axis=1), axis=1)
-    with pytest.warns(tfr.RankingWarning, match="1 to 4 .* pass lower_is_better=True"):
-        tfr.evaluate(labels[:, :4], ranks, ["mrr"])
+RANKS = np.argsort(RNG.random((10, 8)), axis=1)
+BEST_FIRST = (RANKS < 2).astype(int)  # the labels of two relevant items
+
+
+@pytest.mark.parametrize("ranks", [RANKS, RANKS + 1, RANKS + 1.0, np.float32(RANKS)])
+@pytest.mark.parametrize("inputs", ["labels", "catalogue", "padded"])
+def test_ranks_are_no_scores_if_the_best_are_lowest(ranks, inputs):
+    labels, expected = BEST_FIRST, "scores that look like ranks"
+    if inputs == "padded":
+        labels = np.pad(labels, [[0, 0], [0, 2]], constant_values=-1)
+        ranks = np.pad(ranks, [[0, 0], [0, 2]])
+    elif inputs == "catalogue":
+        labels = np.nonzero(labels)[1].reshape(10, 2)
+    inputs = "catalogue" if inputs == "catalogue" else "labels"
+
+    def messages(scores, **options):
+        of_evaluate = lambda: tfr.evaluate(  # noqa: E731
+            labels, scores, ["mrr"], inputs=inputs, **options
+        )
+        if options:
+            return messages_of(of_evaluate)
+        metric = tfr.MeanReciprocalRank(inputs=inputs)
+        of_metric = lambda: metric.update_state(labels, scores)  # noqa: E731
+        return messages_of(of_evaluate) + messages_of(of_metric)
+
+    assert [expected in each for each in messages(ranks)] == [True, True]
+    assert messages(ranks, lower_is_better=True) == []
+    assert messages(ranks.max() - ranks) == []  # n - rank
+    assert messages(ranks + 0.5) == messages(ranks + 2) == messages(2 * ranks) == []
+    some = ranks.copy()
+    some[0, :2] = 3, 3
+    assert messages(some) == []
+
+
+def test_short_lists_and_few_items_are_no_ranks():
+    tfr.evaluate([[1, 0]] * 40, [[0, 1]] * 40, ["mrr"])  # of pairs
+    tfr.evaluate([[1, 0, 0]] * 40, [[0, 1, 2]] * 40, ["mrr"])
+    tfr.evaluate(BEST_FIRST[:2], RANKS[:2], ["mrr"])
+    tfr.evaluate(np.zeros((10, 8)), RANKS, ["mrr"])
+    stars = np.tile([5, 4, 3, 1], (10, 1))  # all above 0
+    with pytest.warns(tfr.RankingWarning, match="look like ranks"):
+        tfr.evaluate(stars, [[1, 2, 3, 4]] * 10, ["ndcg"])
     with pytest.raises(ValueError, match="recommended ids rather than scores"):
-        tfr.evaluate([[39]] * 10, ranked[:, :20], ["mrr"], inputs="catalogue")
+        tfr.evaluate([[39]] * 10, RANKS, ["mrr"], inputs="catalogue")
 
 
 def test_one_metric_object_for_two_outputs_is_an_error():
@@ -516,27 +544,51 @@ def test_ids_that_are_not_hashable_are_an_error():
         tfr.evaluate_run(qrels, run, ["mrr"])
 
 
-def test_ranks_as_scores_are_a_warning():
-    queries, items = np.repeat(range(6), 4), np.tile(range(4), 6)
-    frame = pd.DataFrame({"query_id": queries, "item_id": items, "rank": items + 1})
-    qrels = frame.assign(label=RNG.integers(0, 2, 24))
-    message = "whose lowest is the best. Pass the scores of the model, or lower"
-    mixed = frame.sample(frac=1, random_state=0)
-    for run in (frame, mixed):
+@pytest.mark.parametrize("first", [0, 1])
+def test_tables_of_ranks_are_a_warning(first):
+    queries, items = np.indices(RANKS.shape)
+    frame = pd.DataFrame({"query_id": queries.ravel(), "item_id": items.ravel()})
+    frame = frame.assign(label=BEST_FIRST.ravel(), score=RANKS.ravel() + first)
+    frame = frame.sample(frac=1, random_state=0)  # in any order
+    qrels = {
+        q: {str(i): x for i, x in enumerate(row)}
+        for q, row in enumerate(BEST_FIRST.tolist())
+    }
+    run = {
+        q: {str(i): x + first for i, x in enumerate(row)}
+        for q, row in enumerate(RANKS.tolist())
+    }
+    names = "query_id", "label", "score", ["mrr"]
+    calls = (
+        lambda **options: tfr.evaluate_rows(*names, data=frame, **options),
+        lambda **options: tfr.evaluate_run(frame, frame, ["mrr"], **options),
+        lambda **options: tfr.evaluate_run(qrels, run, ["mrr"], **options),
+    )
+    for call in calls:
+        with pytest.warns(
+            tfr.RankingWarning, match="look like ranks.* pass lower_is_better=True"
+        ):
+            call()
+        assert call(lower_is_better=True) == {"mrr": 1.0}
+    reverse = frame.assign(score=8 - frame["score"])
+    assert tfr.evaluate_rows(*names, data=reverse) == {"mrr": 1.0}
+    assert tfr.evaluate_run(frame, reverse, ["mrr"]) == {"mrr": 1.0}
+
+
+def test_the_ids_of_several_queries_as_one_list_are_a_warning():
+    relevant, recommended = np.arange(40), np.arange(100, 300)
+    recommended[0] = 0  # a hit
+    message = "the lists of one query.* pass a list of ids for each"
+    for convert in (list, np.array, tf.constant, lambda ids: [*map(str, ids)]):
         with pytest.warns(tfr.RankingWarning, match=message):
-            tfr.evaluate_run(qrels, run, ["mrr"], score="rank")
-        with pytest.warns(tfr.RankingWarning, match=message):
-            tfr.evaluate_rows(
-                "query_id", "label", "rank", ["mrr"], data=qrels.loc[run.index]
-            )
+            tfr.evaluate(convert(relevant), convert(recommended), ["mrr"], inputs="ids")
     with pytest.warns(tfr.RankingWarning, match=message):
-        tfr.evaluate_rows(queries, qrels["label"].to_numpy(), items + 1, ["mrr"])
-    labels = qrels["label"].to_numpy()
-    tfr.evaluate_rows(queries, labels, 4 - items, ["mrr"])  # the best one first
-    tfr.evaluate_rows(queries, labels, RNG.permuted(items + 1), ["mrr"])
-    tfr.evaluate_rows(queries[:8], labels[:8], items[:8] + 1, ["mrr"])  # a few
-    tfr.evaluate_run(qrels, frame.assign(rank=-frame["rank"]), ["mrr"], score="rank")
-    tfr.evaluate_run(qrels, frame, ["mrr"], score="rank", lower_is_better=True)
+        tfr.MeanReciprocalRank(inputs="ids").update_state(relevant, recommended)
+    evaluate = lambda *ids: tfr.evaluate(*ids, ["mrr"], inputs="ids")  # noqa: E731
+    evaluate(relevant[:39], recommended)
+    evaluate(relevant, recommended[:199])
+    evaluate([relevant], [recommended])
+    evaluate(relevant, [recommended] * 40)  # a relevant id for each query
 
 
 def test_ids_none_of_which_match_are_a_warning():
@@ -550,11 +602,22 @@ def test_ids_none_of_which_match_are_a_warning():
 
 @pytest.mark.parametrize("name", ["pred_rank", "Rank", "item position"])
 def test_a_column_called_rank_may_be_in_any_order(name):
-    order = np.tile([3, 1, 2], 4)
+    order = np.tile([9, 0, 2], 4)  # with gaps
     labels = np.tile([0, 1, 0], 4)
     data = {"q": np.repeat(range(4), 3), "label": labels, name: order}
-    with pytest.warns(tfr.RankingWarning, match="pass lower_is_better=True|or lower_"):
-        tfr.evaluate_rows("q", "label", name, ["mrr"], data=data)
+    data["item"] = order
+    run = pd.DataFrame(data)
+    columns = {"query": "q", "item": "item"}
+    for call in (
+        lambda: tfr.evaluate_rows("q", "label", name, ["mrr"], data=data),
+        lambda: tfr.evaluate_rows(run["q"], run["label"], run[name], ["mrr"]),
+        lambda: tfr.evaluate_run(run, run, ["mrr"], **columns, score=name),
+    ):
+        with pytest.warns(tfr.RankingWarning, match="pass lower_is_better=True"):
+            call()
+    tfr.evaluate_rows("q", "label", name, ["mrr"], data={**data, name: order / 4})
+    reverse = {"data": data, "lower_is_better": True}
+    assert tfr.evaluate_rows("q", "label", name, ["mrr"], **reverse) == {"mrr": 1.0}
 
 
 def test_keras_2_without_its_package_is_named():

@@ -120,7 +120,7 @@ class EvaluateRows(beam.PTransform):
         self._columns = Columns(
             "the table", query_ids, None, labels, scores, sample_weight, by
         )
-        self._combiner = RowsCombiner(named, by)
+        self._combiner = RowsCombiner(named, by, scores)
 
     def expand(self, rows: Any) -> Any:
         """The PCollection of results, from one of rows."""
@@ -201,7 +201,7 @@ class EvaluateRun(beam.PTransform):
             "run": Columns("`run`", query, item, None, score),
         }
         self._missing_queries = policies.missing_queries
-        self._combiner = RunCombiner(named, by, policies, is_trec_eval)
+        self._combiner = RunCombiner(named, by, score, policies, is_trec_eval)
 
     def expand(self, tables: Any) -> Any:
         """The PCollection of results, from one of `qrels` and one of `run`."""

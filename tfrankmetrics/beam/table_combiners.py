@@ -48,6 +48,7 @@ from tfrankmetrics.inputs.mistakes import (
     warn,
     warn_of,
 )
+from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.results.metric_values import NUM_QUERIES, RunCounts
 from tfrankmetrics.rules import shortened
@@ -73,9 +74,13 @@ class GroupedQuery(NamedTuple):
 class TableCombiner(Combiner, beam.CombineFn):
     """Adds up the queries of tables, and returns the rows of the result."""
 
-    def __init__(self, named: Mapping[str, Measure], by: tuple[str, ...]) -> None:
+    def __init__(
+        self, named: Mapping[str, Measure], by: tuple[str, ...], score_name: str
+    ) -> None:
+        """`score_name` is the column of the scores."""
         self._named = named
         self._by = by
+        self._score_name = score_name
         self._has_windows = False
 
     def for_windows(self) -> TableCombiner:
@@ -192,6 +197,9 @@ class RowsCombiner(TableCombiner):
         accumulator.facts += Facts.of_scores(scores[labels >= 0])
         accumulator.facts += Facts.of_lengths(lengths)
         codes = np.repeat(np.arange(len(waiting)), lengths)
+        accumulator.facts += facts_of_ranks(
+            scores, lambda: (codes, labels), self._score_name
+        )
         columns = {"query": codes, "labels": labels, "scores": scores}
         columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
         queries = Queries(_row_order(columns), np.cumsum(lengths) - lengths, lengths)
@@ -210,10 +218,11 @@ class RunCombiner(TableCombiner):
         self,
         named: Mapping[str, Measure],
         by: tuple[str, ...],
+        score_name: str,
         policies: Policies,
         is_trec_eval: bool,
     ) -> None:
-        super().__init__(named, by)
+        super().__init__(named, by, score_name)
         self._policies, self._is_trec_eval = policies, is_trec_eval
 
     def query(
@@ -252,7 +261,7 @@ class RunCombiner(TableCombiner):
         counts = count_pairs(joined, self._policies.missing_queries)._asdict()
         del counts["missing_queries"]  # a policy, which does not add up
         accumulator.counts.update(counts)
-        accumulator.facts += facts_of_join(joined, self.rules)
+        accumulator.facts += facts_of_join(joined, self.rules, self._score_name)
         # The queries by their codes.
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in joined.ids]

@@ -24,8 +24,12 @@ from tfrankmetrics.columns.read_column import first_index
 from tfrankmetrics.compute.exposures import ValuesByMeasure, columns_of_items, exposures
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
-from tfrankmetrics.options import ZeroWeight
+from tfrankmetrics.metrics.measure import (
+    LeftOut,
+    Measure,
+    cutoffs_of,
+    ranked_alike,
+)
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.rules import shortened
 
@@ -61,9 +65,9 @@ def _columns_of_lists(
     lists = without_one_subtopic(measures, lists)
     _check_labels(measures, lists)
     columns: ValuesByMeasure = {}
-    for (tie_breaking, zero_weight), alike in ranked_alike(measures).items():
+    for (tie_breaking, left_out), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
-        read = without_masked_items(zero_weight, lists)
+        read = without_items(left_out, lists)
         # To share ranked lists, all cutoffs up to 10 are ranked equally deep.
         deepest = None if cutoffs[-1] is None else max(cutoffs[-1], 10)
         ranked = once_per_graph(
@@ -116,11 +120,13 @@ def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
             )
 
 
-def without_masked_items(zero_weight: ZeroWeight, lists: Any) -> Any:
-    """The lists, without items of weight 0 if that masks them."""
-    if zero_weight == "keep":
-        return lists
-    return once_per_graph(type(lists).without_zero_weights, lists)
+def without_items(left_out: LeftOut, lists: Any) -> Any:
+    """The lists without the items that a metric does not rank."""
+    if left_out.unjudged:
+        lists = once_per_graph(type(lists).without_unjudged, lists)
+    if left_out.zero_weights:
+        lists = once_per_graph(type(lists).without_zero_weights, lists)
+    return lists
 
 
 def _apply_empty(

@@ -24,11 +24,12 @@ from tfrankmetrics.columns.read_column import (
     require_labels,
     require_weights,
 )
-from tfrankmetrics.columns.read_ids import exact_array
+from tfrankmetrics.columns.read_ids import exact_array, values_at
 from tfrankmetrics.compute.calls import call_compiled, require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.evaluation.item_positions import items_of_rows
+from tfrankmetrics.evaluation.join import error_of_pair_twice
 from tfrankmetrics.evaluation.rows_by_query import (
     Queries,
     in_order_of_length,
@@ -45,10 +46,10 @@ from tfrankmetrics.inputs.mistakes import (
     warn_of,
 )
 from tfrankmetrics.inputs.parts_by_length import ELEMENTS_IN_CACHE, parts_of
+from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.inputs.whole_data import (
     warn_if_ids_are_fractions,
     warn_if_queries_are_labels,
-    warn_if_ranks,
 )
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
@@ -151,16 +152,16 @@ def evaluate_table(
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate_rows` for a request: reads, checks, computes and shapes the result."""
     slice_columns = request.slice_columns(data, has_ids=True)
-    name = columns["scores"] if isinstance(columns["scores"], str) else None
+    name = name_of_column(columns["scores"])
     columns = aligned({**columns_of(data, columns), "by": slice_columns})
     slice_columns = columns.pop("by")
     items = columns.pop("item_ids", None)
-    table = read_table(columns, groups, request.label_rules, request.lower_is_better)
+    rules, is_reversed = request.label_rules, request.lower_is_better
+    table = read_table(columns, groups, rules, is_reversed, name)
     queries, columns = table.queries, table.columns
     if items is not None:
         request, columns["items"] = items_of_rows(request, items)
-        table.require_rows("item_ids", columns["items"])
-    warn_if_ranks(queries.numbers_of_rows, columns["scores"], name)
+        table.require_items(items, columns["items"])
     slices = request.slices_of(
         {n: queries.column("by", n, values) for n, values in slice_columns.items()}
     )
@@ -179,19 +180,39 @@ class GroupedRows(NamedTuple):
     def __len__(self) -> int:
         return len(self.columns["labels"])
 
-    def require_rows(self, name: str, column: np.ndarray) -> None:
-        """Raises ValueError unless a column contains a value for each row."""
-        if len(column) != len(self):
+    def require_items(self, item_ids: Any, codes: np.ndarray) -> None:
+        """Raises ValueError unless each row has an item, once in a query.
+
+        `codes` are integers, the same for the same item.
+        """
+        if len(codes) != len(self):
             raise ValueError(
-                f"`{name}` must contain a value for each row. Received: {len(column)} "
+                f"`item_ids` must contain a value for each row. Received: {len(codes)} "
                 f"values for {len(self)} rows."
             )
+        queries = self.queries.numbers_of_rows()
+        order = np.lexsort((codes, queries))
+        first, second = order[:-1], order[1:]
+        is_twice = (codes[first] == codes[second]) & (queries[first] == queries[second])
+        if is_twice.any():
+            row = second[is_twice].min()
+            (query,) = self.ids[queries[[row]]].tolist()
+            (item,) = values_at(item_ids, [row]).tolist()
+            where = f", the second time in row {row}"
+            raise ValueError(error_of_pair_twice("item_ids", query, item, where))
 
 
 def read_table(
-    given: dict[str, Any], groups: Any, rules: LabelRules, lower_is_better: bool
+    given: dict[str, Any],
+    groups: Any,
+    rules: LabelRules,
+    lower_is_better: bool,
+    score_name: Any = None,
 ) -> GroupedRows:
-    """Checked columns of numbers, and the queries by their ids or by groups."""
+    """Checked columns of numbers, and the queries by their ids or by groups.
+
+    `score_name` is the name of the column of scores, or None.
+    """
     query_ids = given.pop("query_ids")
     if given["sample_weight"] is None:
         del given["sample_weight"]
@@ -214,7 +235,14 @@ def read_table(
         ids, queries = queries_of_ids(columns.pop("query_ids"))
     else:
         ids, queries = queries_of_groups(groups, len(columns["labels"]))
-    _check_values(columns, queries, rules)
+    facts = Facts()
+    if not lower_is_better:
+        facts = facts_of_ranks(
+            columns["scores"],
+            lambda: (queries.numbers_of_rows(), columns["labels"]),
+            score_name,
+        )
+    _check_values(columns, queries, rules, facts)
     if groups is None:
         warn_if_ids_are_fractions(ids)
         warn_if_queries_are_labels(ids, columns["labels"])
@@ -224,13 +252,19 @@ def read_table(
 
 
 def _check_values(
-    columns: dict[str, np.ndarray], queries: Queries, rules: LabelRules
+    columns: dict[str, np.ndarray],
+    queries: Queries,
+    rules: LabelRules,
+    facts: Facts,
 ) -> None:
-    """Raises ValueError for invalid values, and warns of mistakes."""
+    """Raises ValueError for invalid values, and warns of mistakes.
+
+    `facts` are those of the order of the scores.
+    """
     labels, weights = columns["labels"], columns.get("sample_weight")
     require_labels(labels)
     judged = labels >= 0
-    facts = Facts.of_labels(labels, rules.thresholds)
+    facts += Facts.of_labels(labels, rules.thresholds)
     facts += Facts.of_scores(columns["scores"][judged])
     facts += Facts.of_lengths(queries.lengths)
     if weights is not None:
@@ -240,6 +274,11 @@ def _check_values(
             facts += Facts.of_weights(numbers, labels[judged], weights[judged])
     refuse_signed_labels(facts, "drop these rows")
     warn_of(facts, Asked(rules))
+
+
+def name_of_column(column: Any) -> Any:
+    """The name by which a column was passed, or that of a Series; None without one."""
+    return column if isinstance(column, str) else getattr(column, "name", None)
 
 
 def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:

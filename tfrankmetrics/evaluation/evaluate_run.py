@@ -22,13 +22,14 @@ from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import Join, PairColumns, join_tables, read_tables
 from tfrankmetrics.evaluation.rows_by_query import JudgedQueries, queries_of_codes
 from tfrankmetrics.inputs.mistakes import (
+    OF_EXCLUDED,
     Asked,
     Facts,
     LabelRules,
     refuse_signed_labels,
     warn_of,
 )
-from tfrankmetrics.inputs.whole_data import warn_if_ranks
+from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
@@ -178,9 +179,8 @@ def _evaluate_tables(
     counts = count_pairs(joined, policies.missing_queries)
     refuse_by_policy(joined, policies)
     rules = request.label_rules
-    check_facts(facts_of_join(joined, rules), rules, counts, policies)
-    scores = joined.predicted.numbers
-    warn_if_ranks(lambda: joined.predicted_codes, scores, names.score)
+    facts = facts_of_join(joined, rules, names.score)
+    check_facts(facts, rules, counts, policies)
     refuse_missing_queries(request.named, counts)
 
     columns, ids = joined.rows(by_descending_item=is_trec_eval), joined.ids
@@ -285,10 +285,21 @@ def count_pairs(joined: Join, missing_queries: str) -> RunCounts:
     )
 
 
-def facts_of_join(joined: Join, rules: LabelRules) -> Facts:
+def facts_of_join(joined: Join, rules: LabelRules, score_name: str) -> Facts:
     """The facts of judgments, and of predictions for judged queries."""
-    of_scores = Facts.of_scores(joined.predicted.numbers[joined.is_judged_query])
-    return Facts.of_labels(joined.judged.numbers, rules.thresholds) + of_scores
+    labels, is_judged_query = joined.judged.numbers, joined.is_judged_query
+    scores = joined.predicted.numbers[is_judged_query]
+
+    def lists() -> tuple[np.ndarray, np.ndarray]:
+        match = joined.match[is_judged_query]
+        of_predicted = np.where(match >= 0, labels[match], 0)
+        return joined.predicted_codes[is_judged_query], of_predicted
+
+    facts = Facts.of_labels(labels, rules.thresholds) + Facts.of_scores(scores)
+    if joined.is_excluded is not None:
+        numbers = (labels > 0).sum(), (joined.is_excluded & (labels > 0)).sum()
+        facts += dict(zip(OF_EXCLUDED, map(float, numbers), strict=True))
+    return facts + facts_of_ranks(scores, lists, score_name)
 
 
 def check_facts(

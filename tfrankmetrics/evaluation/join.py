@@ -60,6 +60,7 @@ class Join(NamedTuple):
     predicted_codes: np.ndarray  # int [predicted pairs], of their queries
     match: np.ndarray  # for each predicted pair, its judged pair, or -1
     first_rows: np.ndarray  # for each judged query, by its code, its first judged pair
+    is_excluded: np.ndarray | None = None  # whether `exclude` has each judged pair
 
     @property
     def is_judged_query(self) -> np.ndarray:
@@ -93,7 +94,7 @@ class Join(NamedTuple):
         """
         labels, scores = self.judged.numbers, self.predicted.numbers
         kept = np.flatnonzero(self.is_judged_query)
-        is_missed = np.full(len(labels), True)
+        is_missed = labels >= 0  # what is neither judged nor predicted is in no list
         is_missed[self.match[self.match >= 0]] = False
         missed = np.flatnonzero(is_missed)
         match = self.match[kept]
@@ -160,10 +161,12 @@ def join_tables(
     scores = convert(as_numbers("scores", predicted.numbers))
     scores = negated(scores) if lower_is_better else scores
     predicted = predicted._replace(numbers=scores)
+    is_excluded = None
     if exclude is not None:
         predicted = _without_excluded(predicted, exclude)
+        is_excluded = _are_excluded(judged, exclude)
 
-    joined = match_pairs(judged, predicted)
+    joined = match_pairs(judged, predicted)._replace(is_excluded=is_excluded)
     if not joined.is_judged_query.any():
         raise ValueError(
             "`qrels` and `run` must have queries in common. Received: "
@@ -180,35 +183,44 @@ def in_precision_of_trec_eval(scores: Any) -> np.ndarray:
 
 def _without_excluded(predicted: PairTable, exclude: Any) -> PairTable:
     """The predictions without some items, as `exclude` of `evaluate_run` names them."""
-    queries = as_objects(np.asarray(predicted.queries).tolist())
-    items = as_objects(np.asarray(predicted.items).tolist())
+    is_excluded = _are_excluded(predicted, exclude)
+    columns = *_pairs_of(predicted), np.asarray(predicted.numbers)
+    if len(is_excluded) and not is_excluded.any():
+        query, item, _ = (shortened(each[0]) for each in columns)
+        warn(
+            "`exclude` removes predictions from the run. Received: pairs of a query "
+            f"and an item none of which is in the run, such as the query {query} and "
+            f"the item {item}. Ids must be of the same type as those of the run."
+        )
+    return PairTable(predicted.name, *(each[~is_excluded] for each in columns))
+
+
+def _pairs_of(table: PairTable) -> list[np.ndarray]:
+    """The queries and the items of a table, as objects."""
+    columns = table.queries, table.items
+    return [as_objects(np.asarray(each).tolist()) for each in columns]
+
+
+def _are_excluded(table: PairTable, exclude: Any) -> np.ndarray:
+    """Whether each pair of a table is among those that `exclude` names."""
+    queries, items = _pairs_of(table)
     if isinstance(exclude, str) and exclude == "identical_ids":
-        is_excluded = np.asarray(queries == items, bool)
-    elif isinstance(exclude, Mapping):
-        pairs = set()
-        for query, excluded in exclude.items():
-            if isinstance(excluded, (str, bytes)) or not isinstance(excluded, Iterable):
-                raise ValueError(
-                    "A dict of `exclude` must contain a list of items for each query. "
-                    f"Received: {shortened(excluded)} for the query {shortened(query)}."
-                )
-            pairs |= {(query, item) for item in _listed(excluded)}
-        found = [pair in pairs for pair in zip(queries, items, strict=True)]
-        is_excluded = np.array(found, bool)
-    else:
+        return np.asarray(queries == items, bool)
+    if not isinstance(exclude, Mapping):
         raise ValueError(
             "`exclude` must be a dict from queries to lists of items, or "
             f"'identical_ids'. Received: {shortened(exclude)}."
         )
-    if len(items) and not is_excluded.any():
-        warn(
-            "`exclude` removes predictions from the run. Received: pairs of a query "
-            f"and an item none of which is in the run, such as the query "
-            f"{shortened(queries[0])} and the item {shortened(items[0])}. Ids must be "
-            "of the same type as those of the run."
-        )
-    columns = queries, items, np.asarray(predicted.numbers)
-    return PairTable(predicted.name, *(each[~is_excluded] for each in columns))
+    pairs = set()
+    for query, excluded in exclude.items():
+        if isinstance(excluded, (str, bytes)) or not isinstance(excluded, Iterable):
+            raise ValueError(
+                "A dict of `exclude` must contain a list of items for each query. "
+                f"Received: {shortened(excluded)} for the query {shortened(query)}."
+            )
+        pairs |= {(query, item) for item in _listed(excluded)}
+    found = [pair in pairs for pair in zip(queries, items, strict=True)]
+    return np.array(found, bool)
 
 
 def _read_pairs(

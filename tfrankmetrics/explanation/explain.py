@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
+from tfrankmetrics.columns.read_column import as_column
+from tfrankmetrics.columns.read_ids import exact_array, factorize
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.values import without_one_subtopic
 from tfrankmetrics.evaluation.evaluate_rows import (
@@ -192,8 +194,11 @@ def explain_rows(
     items = given.pop("item_ids")
     table = read_table(given, groups, LabelRules(), lower_is_better)
     keys = np.arange(len(table))
-    items = keys if items is None else np.asarray(items)
-    table.require_rows("item_ids", items)
+    if items is None:
+        items = keys
+    else:
+        items = as_column("item_ids", exact_array(items))
+        table.require_items(items, factorize("Item ids", items)[1])
     number = _number_of(query, table.ids.tolist())
     of_query = number, table.queries, table.columns, keys, items.tolist()
     lists = [_list_of_rows(each, *of_query, drop=True) for each in asked]

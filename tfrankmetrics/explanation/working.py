@@ -20,7 +20,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.columns.read_column import as_objects
 from tfrankmetrics.compute.calls import call_compiled
-from tfrankmetrics.compute.values import values_and_weights, without_masked_items
+from tfrankmetrics.compute.values import values_and_weights, without_items
 from tfrankmetrics.explanation.asked import AskedMetric, OneList
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.metrics.measure import Measure
@@ -154,7 +154,7 @@ def work_out(metric: AskedMetric, query: OneList) -> Working:
     found = call_compiled(values_and_weights, (measure,), query.lists, query.number)
     value, weight = (float(np.asarray(each)[0, 0]) for each in found)
     value = value if weight > 0 else float("nan")
-    lists = without_masked_items(measure["zero_weight"], query.lists)
+    lists = without_items(measure.left_out, query.lists)
     with quiet():
         ranked = _ranked(measure, lists, query.number)
         gains = np.asarray(measure.gain(ranked.judged))

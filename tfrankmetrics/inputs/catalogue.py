@@ -18,6 +18,7 @@ from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.dense import as_scores, dense, first_value, require_shape
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import OF_EXCLUDED, Facts, LabelRules
+from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -27,7 +28,6 @@ from tfrankmetrics.inputs.relevant_ids import (
     require_finite_relevance,
 )
 from tfrankmetrics.inputs.weights import dense_weights, query_weights
-from tfrankmetrics.inputs.whole_data import warn_if_rankings
 from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
@@ -110,15 +110,9 @@ class CatalogueLists(Lists):
         """V."""
         return self.scores.shape[1]
 
-    def warn_of_mistakes(
-        self, y_true: Any, reads_judgments: bool, is_complete: bool
-    ) -> None:
-        """Warns of ranks in the place of scores."""
-        warn_if_rankings(self.scores)
-
     def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
         """The facts about scores and excluded items."""
-        facts = Facts.of_scores(np.asarray(self.scores))
+        facts = Facts.of_scores(np.asarray(self.scores)) + self.uncounted_facts(y_true)
         if self.exclude is None:
             return facts
         relevant, exclude = np.asarray(self.relevant), np.asarray(self.exclude)
@@ -129,6 +123,18 @@ class CatalogueLists(Lists):
         excluded = np.isin((relevant + offsets)[valid], (exclude + offsets)[of_exclude])
         numbers = int(valid.sum()), int(excluded.sum())
         return facts + Facts(zip(OF_EXCLUDED, numbers, strict=True))
+
+    def uncounted_facts(self, y_true: Any) -> Facts:
+        """The facts of scores that may be ranks."""
+
+        def lists() -> tuple[np.ndarray, np.ndarray]:
+            queries = np.indices(self.scores.shape)[0]
+            labels = np.zeros((len(queries), self.scores.shape[1] + 1))
+            # The id of padding, -1, is that of one more column.
+            np.put_along_axis(labels, np.asarray(self.relevant), 1.0, axis=1)
+            return queries.ravel(), labels[:, :-1].ravel()
+
+        return facts_of_ranks(np.ravel(self.scores), lists)
 
     def rank(
         self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int

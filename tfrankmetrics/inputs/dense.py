@@ -147,6 +147,14 @@ def _tensors() -> ModuleType:
     return read_tensors
 
 
+def is_flat(data: Any) -> bool:
+    """Whether data have one axis, `[N]`."""
+    try:
+        return np.ndim(from_pytorch(data)) == 1
+    except ValueError:  # lists of unequal length
+        return False
+
+
 def as_float64(numbers: Array) -> Array:
     """Numbers as float64; NaN for an integer that float64 may round: 2^53 or more."""
     converted, dtype = xp.astype(numbers, xp.float64), xp.dtype_of(numbers)

@@ -14,11 +14,13 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.inputs.dense import first_value, require_shape
+from tfrankmetrics.inputs.dense import first_value, is_flat, require_shape
 from tfrankmetrics.inputs.lists import Lists
+from tfrankmetrics.inputs.mistakes import LONG, MANY_RELEVANT, Facts
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
+    from_dict,
     is_repeated,
     read_relevant,
     relevance_of,
@@ -81,6 +83,13 @@ class IdLists(Lists):
         if is_complete:
             relevant, recommended = map(np.asarray, (self.relevant, self.recommended))
             warn_if_no_id_matches(relevant, recommended)
+
+    def uncounted_facts(self, y_true: Any) -> Facts:
+        """Whether the ids of several queries may have been passed as one list."""
+        is_long = self.relevant.shape[1] >= MANY_RELEVANT
+        is_long &= self.recommended.shape[1] >= LONG
+        ids, _, _ = from_dict(y_true, {"relevance"})
+        return Facts({"flat ids": float(is_long and is_flat(ids))})
 
     def ascending_relevant(self) -> tuple[Array, Array]:
         """The relevant ids in ascending order, at least one, and their relevance."""

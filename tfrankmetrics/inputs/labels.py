@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.read_column import LABEL_RULE, from_pytorch
+from tfrankmetrics.columns.read_column import LABEL_RULE, first_index
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.dense import (
     Dense,
@@ -22,21 +22,19 @@ from tfrankmetrics.inputs.dense import (
     as_scores,
     dense,
     first_value,
+    is_flat,
     require_keys,
 )
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import Facts, LabelRules, flat_lists
+from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.inputs.relevant_ids import as_ids, require_below
 from tfrankmetrics.inputs.weights import (
     as_weights,
     query_or_item_weights,
     require_valid_weights,
 )
-from tfrankmetrics.inputs.whole_data import (
-    flat_numbers,
-    warn_if_all_judged,
-    warn_if_rankings,
-)
+from tfrankmetrics.inputs.whole_data import flat_numbers, warn_if_all_judged
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
@@ -82,7 +80,21 @@ class LabelLists(Lists):
                 f"Received: {first_value(invalid, self.labels)}."
             )
         require_valid_weights(self.item_weights)
+        if self.item_ids is not None:
+            self._require_items_once(np.asarray(self.item_ids))
         super().require_valid_values()
+
+    def _require_items_once(self, ids: np.ndarray) -> None:
+        """Raises ValueError for an item that is twice in a list."""
+        # The items of padding become different from all others.
+        ids = np.where(self.valid, ids, -1 - np.arange(ids.shape[1]))
+        ids = np.sort(ids, axis=1)
+        twice = ids[:, 1:] == ids[:, :-1]
+        if twice.any():
+            raise ValueError(
+                "A list must contain each item once. Received in 'item_ids': "
+                f"{ids[:, 1:][twice][0]} twice in query {first_index(twice)[0]}."
+            )
 
     def require_items(self, number: int, metric: str) -> None:
         """Raises ValueError for the number of an item that is not below a number."""
@@ -93,9 +105,8 @@ class LabelLists(Lists):
     def warn_of_mistakes(
         self, y_true: Any, reads_judgments: bool, is_complete: bool
     ) -> None:
-        """Warns of ranks, and if `judged` cannot tell unjudged items from padding."""
+        """Warns if `judged` cannot tell unjudged items from padding."""
         warn_if_all_judged(reads_judgments, self.judged)
-        warn_if_rankings(self.scores)
 
     def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
         """The facts about labels, scores, lists and weights."""
@@ -108,6 +119,7 @@ class LabelLists(Lists):
         thresholds = () if self.has_subtopics else rules.thresholds
         facts = Facts.of_labels(given.ravel(), thresholds)
         facts |= Facts.of_scores(np.asarray(self.scores)[valid])
+        facts |= self.uncounted_facts(y_true)
         facts |= Facts.of_lengths(np.count_nonzero(judged, axis=1))
         if self.has_subtopics:
             labels = labels.max(axis=2)
@@ -115,13 +127,28 @@ class LabelLists(Lists):
             weights = np.asarray(self.item_weights)[judged]
             queries = np.nonzero(judged)[0]
             facts |= Facts.of_weights(queries, labels[judged], weights)
-        try:
-            is_one_list = not has_mask and np.ndim(from_pytorch(y_true)) == 1
-        except ValueError:  # lists of unequal length
-            is_one_list = False
-        if is_one_list:
+        if not has_mask and is_flat(y_true):
             facts |= {"flat lists": float(flat_lists(labels[0], judged[0]))}
         return facts
+
+    def uncounted_facts(self, y_true: Any) -> Facts:
+        """The facts of scores that may be ranks."""
+        valid, labels = np.asarray(self.valid), np.asarray(self.labels)
+        if self.has_subtopics:
+            labels = labels.max(axis=2)
+        scores = np.asarray(self.scores)[valid]
+        return facts_of_ranks(scores, lambda: (np.nonzero(valid)[0], labels[valid]))
+
+    def without_unjudged(self) -> LabelLists:
+        """The lists without unjudged items, if a mask keeps some."""
+        if self.judged is None:
+            return self
+        weights = self.item_weights
+        if weights is not None:
+            weights = xp.where(self.judged, weights, 0)
+        return dataclasses.replace(
+            self, valid=self.judged, judged=None, item_weights=weights
+        )
 
     def without_zero_weights(self) -> LabelLists:
         """The lists without items of weight 0, if items have weights."""

@@ -92,7 +92,15 @@ class Lists:
 
     def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
         """The facts about lists that NumPy holds, and about `y_true` as passed."""
+        return self.uncounted_facts(y_true)
+
+    def uncounted_facts(self, y_true: Any) -> Facts:
+        """Those of `facts` that a graph does not count."""
         return Facts()
+
+    def without_unjudged(self: T) -> T:
+        """The lists without unjudged items, if a mask keeps some."""
+        return self
 
     def without_zero_weights(self: T) -> T:
         """The lists without items of weight 0, if items have weights."""

@@ -41,6 +41,7 @@ OVERFLOW = 1024  # the lowest label with an infinite gain, which is an error
 MANY = 20  # items; fewer than this may all be the same by chance
 LONG = 200  # items of a list that may be the rows of several queries
 MANY_RELEVANT = 2 * MANY  # items of such a list
+MOST_VALUES = 10_000  # of the data, which are enough to tell
 
 OF_LISTS = ("items", "lists", "longer lists", "flat lists")
 OF_WEIGHTS = (
@@ -65,8 +66,8 @@ SCORE_FACTS: Mapping[str, Callable[[Array], Array]] = {
 
 
 def are_grades(scores: Array) -> Array:
-    """Whether each score is 0, 1, 2, 3 or 4."""
-    grades = xp.clip(xp.floor(xp.astype(scores, xp.float64)), 0, 4)
+    """Whether each score is 0, 1, 2, 3 or 4, or -1 as the label of padding."""
+    grades = xp.clip(xp.floor(xp.astype(scores, xp.float64)), -1, 4)
     return xp.equal(xp.astype(grades, scores.dtype), scores)
 
 
@@ -202,6 +203,21 @@ def not_numbers(facts: Facts, asked: Asked) -> Iterator[str]:
         )
 
 
+def ranks(facts: Facts, asked: Asked) -> Iterator[str]:
+    """Ranks, of which the lowest is the best, in the place of scores."""
+    are_permutations = facts["in permutations"] >= MANY and not facts["no permutation"]
+    if facts["no ranks"] or not (
+        facts["called ranks"] or (are_permutations and facts["AUC above 0.5"] < 0)
+    ):
+        return
+    yield (
+        f"The highest score ranks first. Received{asked.where}: scores that look like "
+        "ranks, whole numbers of which the lowest is the best. If they are ranks, pass "
+        "lower_is_better=True, or negative ranks. If they are the positions of items, "
+        "best first, pass inputs='ids' and the ids of the relevant items."
+    )
+
+
 def single_items(facts: Facts, asked: Asked) -> Iterator[str]:
     """Rows of a table in the place of lists."""
     if facts["lists"] > 2 * MANY and facts["longer lists"] == 0:
@@ -275,6 +291,14 @@ def long_flat_list(facts: Facts, asked: Asked) -> Iterator[str]:
             "each, [B, N], with -1 as the label of padding. If all belong to one "
             "query, pass labels and scores of the shape [1, N]."
         )
+    if facts["flat ids"]:
+        yield (
+            "Ids of the shapes [M] and [K] are the lists of one query. Received"
+            f"{asked.where}: at least {LONG} recommended ids and {MANY_RELEVANT} "
+            "relevant ids. If they belong to several queries, pass a list of ids for "
+            "each. If all belong to one query, pass ids of the shapes [1, M] and "
+            "[1, K]."
+        )
 
 
 def relevant_but_excluded(facts: Facts, asked: Asked) -> Iterator[str]:
@@ -291,7 +315,8 @@ def relevant_but_excluded(facts: Facts, asked: Asked) -> Iterator[str]:
 
 def nothing_found(facts: Facts, asked: Asked) -> Iterator[str]:
     """Judgments and predictions with different ids of the same items."""
-    if facts["retrieved"] == facts["unjudged"] > 0:
+    # Excluded items would be judged.
+    if facts["retrieved"] == facts["unjudged"] > 0 and not facts["excluded"]:
         yield (
             "Unjudged items are treated as not relevant. Received: predictions without "
             "a judged item, so that all values are 0. The item ids of `qrels` and "
@@ -303,6 +328,7 @@ def nothing_found(facts: Facts, asked: Asked) -> Iterator[str]:
 MISTAKES = (
     swapped,
     not_numbers,
+    ranks,
     single_items,
     too_high_for_powers,
     useless_threshold,

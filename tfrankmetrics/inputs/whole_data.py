@@ -6,18 +6,12 @@ all data check them, and a Keras metric only in eager code.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tfrankmetrics import arrays as xp
-from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.read_column import from_pytorch, is_column_of_frame
-from tfrankmetrics.inputs.mistakes import MANY, are_grades, warn
-
-MOST_VALUES = 10_000  # enough of the data to tell
+from tfrankmetrics.inputs.mistakes import MANY, MOST_VALUES, are_grades, warn
 
 
 def refuse_columns(y_true: Any, y_pred: Any) -> None:
@@ -33,13 +27,19 @@ def refuse_columns(y_true: Any, y_pred: Any) -> None:
 
 
 def warn_if_queries_are_labels(distinct_ids: Any, labels: Any) -> None:
-    """Warns if the query ids look like labels and the labels look like ids."""
+    """Warns if the query ids look like labels and the labels look like ids.
+
+    The rows of a query are usually adjacent. Grades of a few queries are not.
+    """
     ids = _sample(distinct_ids)
     if ids.size < 2 or not are_grades(ids).all():
         return
-    grades = np.unique(_sample(labels))
+    labels = _sample(labels)
+    grades = np.unique(labels)
     are_ids = (grades % 1 == 0).all() and not are_grades(grades).all()
-    if are_ids and grades.size > 2 * ids.size:
+    are_adjacent = np.count_nonzero(np.diff(labels)) + 1 == grades.size
+    are_adjacent &= labels.size >= 2 * grades.size
+    if are_ids and are_adjacent and grades.size > 2 * ids.size:
         warn(
             "Query ids identify queries, and labels state how relevant an item is. "
             "Received: query ids that are only whole numbers from 0 to "
@@ -56,55 +56,6 @@ def warn_if_ids_are_fractions(ids: Any) -> None:
             "Query ids identify queries. Received: query ids that are fractions, such "
             f"as {numbers[numbers % 1 != 0][0]:g}. The order of the columns is "
             "query_ids, labels, scores; they are probably mixed up."
-        )
-
-
-def warn_if_rankings(scores: Array) -> None:
-    """Warns of integer scores `[B, N]` that are N successive numbers in each list."""
-    queries, size = scores.shape
-    if xp.dtype_of(scores).kind not in "iu" or queries * size < 2 * MANY or size < 4:
-        return
-    some = np.sort(np.asarray(scores[: max(2, MOST_VALUES // size)]), axis=1)
-    lowest = some[0, 0]
-    if lowest in (0, 1) and (some == lowest + np.arange(size)).all():
-        warn(
-            "Scores must be higher for better items. Received: integers that are the "
-            f"numbers {lowest} to {lowest + size - 1} in each list, as of argsort. If "
-            "they are the positions of the items, best first, pass inputs='ids' and "
-            "the ids of the relevant items. If they are ranks, pass "
-            "lower_is_better=True. If they are scores, pass them as floats."
-        )
-
-
-def warn_if_ranks(
-    queries_of_rows: Callable[[], np.ndarray], scores: np.ndarray, name: Any = None
-) -> None:
-    """Warns of scores that are the ranks 1, 2, ... of the rows of each query.
-
-    `queries_of_rows` returns the number of the query of each row, and `name` is the
-    name of the column of scores. If that contains "rank" or "position", the rows may be
-    in any order.
-    """
-    words = re.findall(r"[a-z]+", str(name).lower())
-    are_called_ranks = not {"rank", "ranks", "ranking", "position"}.isdisjoint(words)
-    some = scores[:MOST_VALUES]
-    if len(scores) < (2 if are_called_ranks else MANY):
-        return
-    if not ((some >= 1) & (some == np.floor(some))).all():
-        return
-    queries = queries_of_rows()
-    order = np.argsort(queries, kind="stable")
-    if are_called_ranks:
-        order = np.lexsort((scores, queries))
-    queries, scores = queries[order], scores[order]
-    starts = np.flatnonzero(np.append(True, queries[1:] != queries[:-1]))
-    lengths = np.diff(starts, append=len(queries))
-    ranks = np.arange(len(queries)) - np.repeat(starts, lengths) + 1
-    if lengths.max() > 1 and (scores == ranks).all():
-        warn(
-            "The highest score ranks first. Received: scores that are 1, 2, ... in "
-            "each query, as if they were ranks, whose lowest is the best. Pass the "
-            "scores of the model, or lower_is_better=True."
         )
 
 

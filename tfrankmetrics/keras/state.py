@@ -22,8 +22,7 @@ from tfrankmetrics.compute.values import (
 )
 from tfrankmetrics.graphs import once_per_graph, sharing_in
 from tfrankmetrics.inputs.formats import InputFormat
-from tfrankmetrics.inputs.mistakes import warn
-from tfrankmetrics.inputs.whole_data import warn_if_rankings
+from tfrankmetrics.inputs.mistakes import warn, warn_of
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import from_config, require_registered, to_config
@@ -181,8 +180,7 @@ class StatefulMetric(KerasMetric):
             lists.require_positions()
             require_known_items(self._measures, lists)
             checked = lists.on_host(QUERIES)
-            if "scores" in lists.arrays:
-                warn_if_rankings(lists.scores)
+            warn_of(checked.uncounted_facts(y_true))
         if self._queries_seen is not None:
             first_query = variables.number_of_queries(self._queries_seen, library)
             number = xp.astype(lists.num_queries, xp.float64, like=first_query)

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from tfrankmetrics.options import (
     WITHOUT_CUTOFF,
     ConventionName,
     Cutoff,
-    ZeroWeight,
 )
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
@@ -100,6 +99,13 @@ def declarations() -> dict[str, Declaration]:
     return {each.name: each for each in METRICS.values()}
 
 
+class LeftOut(NamedTuple):
+    """Items that a metric does not rank."""
+
+    unjudged: bool
+    zero_weights: bool
+
+
 @dataclasses.dataclass(frozen=True)
 class Measure:
     """A metric with its cutoff and options. Equal measures compute the same values."""
@@ -169,6 +175,12 @@ class Measure:
     def tie_policy(self) -> TiePolicy:
         """What its choice of `ties` means."""
         return TIE_POLICIES[self["ties"]]
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Which items it does not rank."""
+        masks_zeros = self["zero_weight"] == "mask"
+        return LeftOut(self.declaration.unjudged == "drop", masks_zeros)
 
     def attention(self, recommended: Recommended) -> Array:
         """How much exposure each rank provides to its item, float64 `[D]`."""
@@ -340,11 +352,11 @@ def _convention_for(name: str, declaration: Declaration) -> Convention:
 
 def ranked_alike(
     measures: Iterable[Measure],
-) -> dict[tuple[TieBreaking, ZeroWeight], list[Measure]]:
-    """The measures that share a ranking: they break ties, and mask items, alike."""
+) -> dict[tuple[TieBreaking, LeftOut], list[Measure]]:
+    """The measures that share a ranking: they break ties and leave items out alike."""
     alike = collections.defaultdict(list)
     for measure in measures:
-        alike[measure.tie_breaking, measure["zero_weight"]].append(measure)
+        alike[measure.tie_breaking, measure.left_out].append(measure)
     return alike
 
 

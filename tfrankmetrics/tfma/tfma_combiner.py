@@ -220,6 +220,7 @@ class TfmaCombiner(Combiner, beam.CombineFn):
         if "scores" in lists.arrays:
             scores = np.concatenate([np.ravel(query.scores) for query in waiting])
             accumulator.facts += Facts.of_scores(scores)
+            accumulator.facts += lists.on_host().uncounted_facts(labels)
         # TFMA makes a combiner for each slice, so that there is one slice here.
         return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in numbers))
 
