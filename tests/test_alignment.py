@@ -209,6 +209,23 @@ def test_lists_of_series_are_aligned_by_item():
         assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 2 / 3}
 
 
+def test_lists_may_mix_series_and_arrays():
+    """By hand: the item with the label 1 is first, if its label in a dict, too."""
+    series = [pd.Series([1, 0, 0], [*"abc"]), pd.Series([1.0, 2.0, 3.0], [*"cba"])]
+    mask = pd.Series([False, True, True], [*"cba"])
+    arrays = [np.array([0, 1, 0]), np.array([1.0, 3.0, 2.0])]
+    for order in (1, -1):
+        labels, scores = zip(*[series, arrays][::order])
+        masks = [mask, np.array([True] * 3)][::order]
+        for y_true in (labels, [*labels], {"labels": [*labels]}):
+            with pytest.warns(tfr.RankingWarning, match="by their indexes"):
+                assert tfr.evaluate(y_true, [*scores], ["mrr"]) == {"mrr": 1.0}
+        masked = {"labels": [*labels], "mask": masks}
+        with pytest.warns(tfr.RankingWarning, match="by their indexes"):
+            found = tfr.evaluate(masked, [*scores], ["precision@3"], per_query=True)
+        assert found["precision@3"].tolist()[::order] == [1 / 2, 1 / 3]
+
+
 def test_models_with_query_ids_are_paired_by_these():
     frame = pd.DataFrame({"query": USERS, "mrr": [1.0, 0.5, 0.25]})
     other = frame.iloc[::-1].set_index(pd.Index([5, 6, 7]))

@@ -60,6 +60,28 @@ def test_each_query(capsys):
     assert words_of(out) == [["map", *each] for each in values.items()]
 
 
+@pytest.mark.parametrize(
+    "arguments", ["qrels - -q", "- one two", "qrels /dev/stdin -q", "qrels one -"]
+)
+def test_a_pipe_is_read_once(arguments):
+    """A process of its own has a standard input that is a pipe."""
+    piped = {"qrels": "one", "-": "qrels"}[arguments.split()[0]]
+    command = [sys.executable, "-m", "tfrankmetrics", *arguments.split(), "-m", "map"]
+    found = subprocess.run(
+        command, input=pathlib.Path(piped).read_text(), capture_output=True, text=True
+    )
+    assert (found.returncode, found.stderr.count("error")) == (0, 0)
+    assert "0.5000" in found.stdout
+
+
+def test_an_unknown_column_of_slices_is_named_with_those_of_the_table(capsys):
+    write(**{"one.csv": "query_id,label,score\n1,1,0.5\n"})
+    _, _, err = run(capsys, "one.csv", "-m", "map", "--by", "lang")
+    assert (
+        "for the columns 'query_id', 'label', 'score'. The table is 'one.csv'." in err
+    )
+
+
 def test_trec_eval_leaves_out_queries_without_predictions(capsys):
     _, out, _ = run(capsys, "qrels", "one", "-m", "map", "--convention", "trec_eval")
     assert out.split() == ["map", "all", "0.7500"]
@@ -176,6 +198,7 @@ FILES = {
     "truth.csv": f"{HEADER},label,lang\n1,a,1,de\n1,b,0,en\n2,a,1,en\n",
     "found.csv": f"{HEADER},score\n1,b,9.5\n1,a,8\n2,a,3\n",
     "text.csv": f"{HEADER},score\n1,b,high\n",
+    "nan.csv": f"{HEADER},score\n1,b,1\n1,c,nan\n",
     "twice.csv": f"{HEADER},score\n1,b,9.5\n1,b,8\n",
     "user.csv": "user,item_id,score\n1,b,9.5\n",
     "label=3.csv": "user,item_id,score\n1,b,9.5\n",
@@ -210,6 +233,7 @@ FILES = {
         ("truth.csv user.csv", "--query must name one column of the table. Received: --query query_id, for the columns 'user', 'item_id', 'score'. The table is 'user.csv'."),
         ("truth.csv label=3.csv", "The table is 'label=3.csv'."),
         ("truth.csv text.csv", "--score in 'text.csv' must hold numbers. Received: 'high' in row 0."),
+        ("truth.csv nan.csv", "--score in 'nan.csv' must hold numbers. Received: 'nan' in row 1."),
         ("truth.csv twice.csv", "must be in 'twice.csv' only once. Received: the query '1' with the item 'b' twice, the second time in row 1. If the rows are of several models, name their column: --model."),
         ("truth.csv found.csv twice.csv", "must be in 'twice.csv' only once."),
         ("truth.csv far.csv", "'truth.csv' and 'far.csv' must have queries in common."),
@@ -217,7 +241,7 @@ FILES = {
         ("truth.csv found.csv --by langu", "--by must name one column of the table. Received: --by langu, for the columns"),
         ("truth.csv found.csv --by fewer", "--by must contain a slice for each query of 'truth.csv'."),
         ("qrels one two --convention trec_eval", "Pass --unpaired drop to leave them out."),
-        ("qrels one -m arp", "Omit this metric, or pass --missing-queries skip or"),
+        ("qrels one -m arp", "Omit this metric, or pass --missing-queries skip."),
         ("qrels one --missing-queries error", "With --missing-queries error, every query must have predictions."),
         ("qrels one two --gate not_worse --margin 2", "--margin must be below 1:"),
         ("qrels two same -m arp --test wilcoxon", "Pass --test randomization, which uses the weights."),

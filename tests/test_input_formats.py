@@ -330,7 +330,7 @@ def test_rows_lists_and_tensors_break_random_ties_the_same_way():
         ({"labels": ["x", "y", "z"]}, "must hold numbers.*'x' in row 0"),
         ({"labels": ["1", "x", "2"]}, "must hold numbers.*'x' in row 1"),
         ({"labels": ["1", "0", "2"]}, "must hold numbers.*'1' in row 0"),
-        ({"labels": np.array([1, None, 2])}, "must hold numbers.*None in row 1"),
+        ({"labels": np.array([1, None, 2])}, "Received: nan in row 1. Pass 0 for an item"),
         ({"labels": [1, 10**30, 2]}, f"of at most 64 bits. Received: {10**30} in row 1"),
         ({"scores": [-(10**30), 1, 2]}, f"of at most 64 bits. Received: -{10**30} in row 0"),
         ({"sample_weight": [1.0, 1.0, -1.0]}, "at least 0.*-1.0 in row 2"),
@@ -407,6 +407,7 @@ LISTS_OF = {
     "rows": lambda rows: [Sequence(row) for row in rows],
     "arrays": lambda rows: [*map(np.array, rows)],
     "deque": lambda rows: collections.deque(map(collections.deque, rows)),
+    "objects": lambda rows: pd.Series(rows).to_numpy(),
     "Arrow": pa.array,
     "Arrow, chunked": lambda rows: pa.chunked_array([rows[:1], rows[1:]]),
     "polars": pl.Series,
@@ -415,6 +416,50 @@ LISTS_OF = {
         rows, dtype=pd.ArrowDtype(pa.array(rows).type)
     ),
 }
+
+
+COLUMNS_OF_ONE_LENGTH = {
+    "polars, fixed": lambda rows: pl.Series(
+        rows, dtype=pl.Array(pl.Series(rows[0]).dtype, len(rows[0]))
+    ),
+    "Arrow, fixed": lambda rows: pa.array(
+        rows, pa.list_(pa.array(rows[0]).type, len(rows[0]))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*LISTS_OF, *COLUMNS_OF_ONE_LENGTH])
+def test_columns_of_lists_of_one_length_are_arrays(name):
+    make = {**LISTS_OF, **COLUMNS_OF_ONE_LENGTH}[name]
+    vectors = make([[1.0, 0.0], [0.0, 1.0]])
+    text, found = make([["a", "x"], ["b", "x"]]), make([["y", "a"], ["b", "y"]])
+    assert tfr.evaluate(text, found, ["mrr"], inputs="ids") == {"mrr": 0.75}
+    names = {"candidate_ids": ["a", "b"], "exclude": make([["b"], ["a"]])}
+    for relevant in ([["a"], ["b"]], make([["a"], ["b"]])):
+        found = tfr.evaluate_retrieval(vectors, vectors, relevant, ["mrr"], **names)
+        assert found == {"mrr": 1.0}
+    # Weights of queries, and scores of labels with subtopics.
+    weights, labels = make([[1.0], [3.0]]), np.array([[1, 0], [1, 0]])
+    scores = make([[2.0, 1.0], [1.0, 2.0]])
+    found = tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
+    assert found == {"mrr": (1 + 3 / 2) / 4}
+    labels = labels[..., np.newaxis] * np.ones(2)
+    assert tfr.evaluate(labels, scores, ["precision_ia@1"]) == {"precision_ia@1": 0.5}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [pa.array, lambda ids: pa.chunked_array([ids]), pl.Series, pd.Series, np.array],
+)
+@pytest.mark.parametrize("ids", [["a", "b"], [7, 9]])
+def test_ids_of_candidates_in_any_column(make, ids):
+    vectors, relevant = np.eye(2), [[ids[1]], [ids[1]]]
+    options = {"candidate_ids": make(ids)}
+    found = tfr.evaluate_retrieval(vectors, vectors, relevant, ["mrr"], **options)
+    assert found == {"mrr": 0.75}
+    assert tfr.retrieve(vectors, vectors, k=1, **options).ids.tolist() == [
+        [each] for each in ids
+    ]
 
 
 @pytest.mark.parametrize("name", LISTS_OF)

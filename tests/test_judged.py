@@ -58,6 +58,33 @@ QRELS = {"q1": {"a": 1, "b": 0, "c": 2, "m": 1}, "q2": {"a": 1, "x": -1}}
 RUN = {"q1": {"a": 5.0, "n": 4.0, "b": 3.0}, "q2": {"x": 3.0, "y": 2.0, "a": 1.0}}
 
 
+def test_bpref_leaves_out_unjudged_items_that_a_mask_keeps():
+    """Unlike other metrics: 1, 0, then 2, which has one irrelevant item above."""
+    names, masked = ["bpref", "mrr"], {"mask": MASK, "per_query": True}
+    expected = tfr.evaluate(LABELS, SCORES, ["bpref"], per_query=True)["bpref"]
+    assert expected.tolist() == [1 / 2, 0.0]
+    found = tfr.evaluate(LABELS, SCORES, names, **masked)
+    assert found["bpref"].tolist() == expected.tolist()
+    assert found["mrr"].tolist() == [1, 1 / 4]
+    weights = [[1.0, 9.0, 2.0, 9.0, 3.0], [9.0, 9.0, 1.0, 1.0, 9.0]]
+    of_items = tfr.evaluate(LABELS, SCORES, names, sample_weight=weights, **masked)
+    without = tfr.evaluate(
+        LABELS, SCORES, ["bpref"], sample_weight=weights, per_query=True
+    )
+    assert of_items.weights["bpref"].tolist() == without.weights["bpref"].tolist()
+    working = tfr.explain({"labels": LABELS, "mask": MASK}, SCORES, "bpref", query=0)
+    assert working.value == 1 / 2
+
+
+@pytest.mark.parametrize("way", ["eager", "graph", XLA])
+def test_bpref_leaves_out_unjudged_items_in_a_metric(way):
+    metric = tfr.RankingMetrics(["bpref", "mrr"], dtype="float64")
+    update = run_as(way, update_function(metric))
+    update({"labels": tf.constant(LABELS), "mask": tf.constant(MASK)}, SCORES)
+    found = {name: float(value) for name, value in metric.result().items()}
+    assert found == pytest.approx({"bpref": 1 / 4, "mrr": (1 + 1 / 4) / 2})
+
+
 def test_rows():
     """A label below 0 is unjudged to `judged`, and left out by the other metrics."""
     rows = [0] * 5 + [1] * 4, np.ravel(LABELS)[:9], np.ravel(SCORES)[:9]

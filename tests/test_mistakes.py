@@ -493,6 +493,104 @@ def test_one_metric_object_for_two_outputs_is_an_error():
         evaluate()
 
 
+# Rows and lists
+
+ITEMS_TWICE = {"query_ids": [*"abab"], "labels": [1, 0, 0, 1], "scores": [4.0, 3, 2, 1]}
+
+
+@pytest.mark.parametrize(
+    "items", [[*"xyxz"], [7, 8, 7, 9], pd.Series([*"xyxz"]), pl.Series([*"xyxz"])]
+)
+def test_a_pair_of_rows_with_the_same_item_is_an_error(items):
+    message = "the query 'a' with the item ('x'|7) twice, the second time in row 2"
+    rows = {**ITEMS_TWICE, "item_ids": items}
+    with pytest.raises(ValueError, match=message):
+        tfr.evaluate_rows(**rows, metrics=["mrr"])
+    with pytest.raises(ValueError, match=message):
+        tfr.evaluate_rows(**rows, metrics=["coverage@1"], num_items=10)
+    with pytest.raises(ValueError, match=message):
+        tfr.explain_rows(**rows, metric="mrr", query="b")
+    with pytest.raises(ValueError, match=message):
+        queries, labels = rows["query_ids"], rows["labels"]
+        tfr.EvaluateRows(np.ones((4, 1)), labels, queries, ["mrr"], item_ids=items)
+    of_groups = {**rows, "query_ids": None, "groups": [3, 1]}
+    with pytest.raises(ValueError, match=r"the query 0 with the item .* in row 2"):
+        tfr.evaluate_rows(**of_groups, metrics=["mrr"])
+    rows["query_ids"] = [*"abbb"]
+    assert tfr.evaluate_rows(**rows, metrics=["mrr"]) == {"mrr": (1 + 1 / 3) / 2}
+
+
+def test_an_item_that_is_twice_in_a_list_is_an_error():
+    labels, scores = [[1, 0, 0], [1, 0, -1]], [[3.0, 2, 1]] * 2
+    data = {"labels": labels, "item_ids": [[1, 2, 3], [4, 5, 5]]}
+    assert tfr.evaluate(data, scores, ["mrr"]) == {"mrr": 1.0}  # of padding
+    data["item_ids"][0][2] = 1
+    with pytest.raises(ValueError, match="'item_ids': 1 twice in query 0"):
+        tfr.evaluate(data, scores, ["mrr"])
+    with pytest.raises(ValueError, match="'item_ids': 1 twice in query 0"):
+        tfr.explain(data, scores, "mrr", query=0)
+
+
+VECTORS = np.eye(3)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("make", [list, pd.Series])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ids: tfr.evaluate(
+            [["a"], ["b"], ["c"]], ids("abc"), ["mrr"], inputs="ids"
+        ),
+        lambda ids: tfr.evaluate(
+            ids("abc"), [["a"], ["b"], ["c"]], ["mrr"], inputs="ids"
+        ),
+        lambda ids: tfr.evaluate([[0], [1], [2]], ids(range(3)), ["mrr"], inputs="ids"),
+        lambda ids: tfr.evaluate(ids(range(3)), VECTORS, ["mrr"], inputs="catalogue"),
+        lambda ids: tfr.evaluate([[1, 0]] * 3, ids(range(3)), ["mrr"]),
+        lambda ids: tfr.evaluate_retrieval(VECTORS, VECTORS, ids(range(3)), ["mrr"]),
+        lambda ids: tfr.evaluate_retrieval(
+            VECTORS, VECTORS, [[0], [1], [2]], ["mrr"], exclude=ids([1, 2, 0])
+        ),
+        lambda ids: tfr.evaluate_retrieval(
+            VECTORS, VECTORS, ids("abc"), ["mrr"], candidate_ids=[*"abc"]
+        ),
+    ],
+)
+def test_a_query_without_a_list_is_named(call, make, missing):
+    """As after a left join, of users without recommendations."""
+
+    def ids(of_queries):
+        first, _, last = of_queries
+        return make([[first], missing, [last]])
+
+    with pytest.raises(ValueError, match=r"in row 1\. Pass an empty list, \[\]"):
+        call(ids)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_missing_numbers_are_nan(missing):
+    for call in (
+        lambda: tfr.evaluate([[1, missing]], [[2.0, 1.0]], ["mrr"]),
+        lambda: tfr.evaluate([[1, missing], [1]], [[2.0, 1.0], [1.0]], ["mrr"]),
+        lambda: tfr.evaluate_rows([1, 1], [1, missing], [2.0, 1.0], ["mrr"]),
+        lambda: tfr.evaluate_run({"q": {"a": missing}}, {"q": ["a"]}, ["mrr"]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"Labels must be finite numbers.* Received: nan"
+        ):
+            call()
+    for call in (
+        lambda: tfr.evaluate([[1, 0]], [[missing, 1.0]], ["mrr"]),
+        lambda: tfr.evaluate_rows([1, 1], [1, 0], [missing, 1.0], ["mrr"]),
+        lambda: tfr.evaluate_run(
+            {"q": {"a": 1, "b": 0}}, {"q": {"a": missing, "b": 1}}, ["mrr"]
+        ),
+    ):
+        with pytest.warns(tfr.RankingWarning, match="NaN for 1 of 2 scores"):
+            assert call() == {"mrr": 1 / 2}
+
+
 # Names and ids
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from mistake_table import messages_of
 
 import tfrankmetrics as tfr
 
@@ -149,6 +150,26 @@ def test_queries_with_negative_judgments_only_have_the_value_0(unjudged):
     assert explained.value == 0.0
 
 
+WHOLE_LISTS = ["first_relevant_rank", "coverage_error", "arp", "auc", "gauc", "opa"]
+
+
+def test_an_item_that_is_neither_judged_nor_retrieved_is_in_no_list(tmp_path):
+    """c, d, then a and e share the ranks 3 and 4: AUC (0 + 0 + 1/2) / 3."""
+    qrels, run = {"q": dict(a=1, e=0, b=-1, c=0)}, {"q": {"c": 1.0, "d": 0.5}}
+    expected = dict.fromkeys(["auc", "gauc", "opa"], 1 / 6)
+    expected |= dict.fromkeys(["first_relevant_rank", "coverage_error", "arp"], 3.5)
+    found = tfr.evaluate_run(qrels, run, WHOLE_LISTS)
+    assert found == pytest.approx(expected)
+    paths = (
+        trec(tmp_path / "qrels", qrels, "{} 0 {} {}\n"),
+        trec(tmp_path / "run", run, "{} Q0 {} 1 {} t\n"),
+    )
+    assert tfr.evaluate_run(*paths, WHOLE_LISTS) == found
+    rows = tfr.evaluate_rows(*tfr.read_trec(*paths), WHOLE_LISTS)
+    assert rows == pytest.approx(expected)
+    assert tfr.explain_run(qrels, run, "auc", "q").value == pytest.approx(1 / 6)
+
+
 def test_bpref_ignores_items_that_were_not_judged():
     qrels, run = {"q": {"a": 1, "n": 0}}, {"q": ["x", "y", "a", "n"]}
     result = tfr.evaluate_run(qrels, run, ["mrr", "bpref"])
@@ -280,7 +301,7 @@ ERRORS = {
     ),
     "a prediction twice": (
         (QRELS, {"q1": ["a", "b", "a"]}, {}),
-        "in `run` only once. Received: the query 'q1' with the item 'a' twice, the second time in row 2",
+        "in `run` only once. Received: the query 'q1' with the item 'a' twice.",
     ),
     "no id": ((QRELS, {"q1": {None: 1.0}}, {}), "id of its item. Received: a missing one in row 0 of `run`"),
     "no id in pandas": (
@@ -299,6 +320,16 @@ ERRORS = {
         "one of 'zero', 'skip', 'error'. Received: missing_queries='drop'",
     ),
     "a list": ((QRELS, [1], {}), "or the path of a file. Received: [1]"),
+    "an item for a query": (
+        (QRELS, {"q1": np.array("abc")}, {}),
+        "for each query. Received: array('abc', dtype='<U3') for the query 'q1'",
+    ),
+    "no list": ((QRELS, {"q1": None}, {}), "Leave out a query without any."),
+    "an item to exclude": (
+        (QRELS, RUN, {"exclude": {"q1": np.array("abc")}}),
+        "a list of items for each query. Received: array('abc', dtype='<U3')",
+    ),
+    "label None": (({"q1": {"a": 1, "b": None}}, RUN, {}), "Pass 0 for an item that is not relevant"),
     "a number for a query": ((QRELS, {"q1": 3}, {}), "for each query. Received: 3 for the query 'q1'"),
     "no weight": ((QRELS, RUN, {"sample_weight": {"q1": 1}}), "none for the query 'q2', and 1 more"),
     "no slice": ((QRELS, RUN, {"by": "language"}), "name a column of the frame `qrels`. Received: 'language'"),
@@ -446,6 +477,44 @@ def test_excluded_predictions_leave_the_run():
     for make in (pd.DataFrame, pl.DataFrame, pa.Table.from_pandas):
         others = tfr.evaluate_run(*map(make, tables), names, exclude="identical_ids")
         assert others == {"mrr": 1 / 2, "recall": 3 / 4}
+
+
+@pytest.mark.parametrize(
+    ("number", "warns"), [(2, False), (3, True), (15, True), (30, True)]
+)
+def test_relevant_items_that_are_excluded_are_a_warning(number, warns):
+    """Of a tenth and more, as in catalogs; the ids are not blamed."""
+    qrels = {query: {"a": 1, "b": 0} for query in range(30)}
+    run = {query: {"a": 0.9, "c": 0.5} for query in range(30)}
+    exclude = {query: ["a", "z"] for query in range(number)}
+    for make in (dict, lambda tables: frame(tables, "score")):
+        found = messages_of(
+            lambda: tfr.evaluate_run(qrels, make(run), ["mrr"], exclude=exclude)  # noqa: B023
+        )
+        texts = [f"{number} of 30 relevant items are excluded"] * warns
+        assert len(found) == len(texts)
+        assert all(text in each for text, each in zip(texts, found))
+
+
+def test_lists_of_arrow_are_lists_of_ids():
+    qrels, run = {"q": ["a", "b"]}, {"q": ["c", "b"]}
+    for make in (pa.array, lambda items: pa.array([items])[0]):
+        for arguments in (
+            (qrels, {"q": make(run["q"])}),
+            ({"q": make(qrels["q"])}, run),
+        ):
+            assert tfr.evaluate_run(*arguments, ["mrr"]) == {"mrr": 1 / 2}
+        found = tfr.evaluate_run(qrels, run, ["mrr"], exclude={"q": make(["c"])})
+        assert found == {"mrr": 1.0}
+
+
+def test_grades_without_irrelevant_items_may_have_a_few_unjudged_ones():
+    stars = {q: {i: 1 + (q + i) % 5 for i in range(8)} for q in range(10)}
+    run = {q: {i: 0.1 * i for i in range(9 if q == 0 else 8)} for q in range(10)}
+    with pytest.warns(tfr.RankingWarning, match="so that each item is relevant"):
+        tfr.evaluate_run(stars, run, ["mrr"])
+    others = {q: {i: 0.1 * i for i in range(9)} for q in range(10)}
+    assert messages_of(lambda: tfr.evaluate_run(stars, others, ["mrr"])) == []
 
 
 def test_exclude_names_items_of_the_run():

@@ -271,6 +271,12 @@ def test_plots_show_each_slice_and_its_number_of_queries():
     assert len(result.plot("mrr")) == 1
 
 
+class DuckDBPyRelation:
+    """The form of a relation of DuckDB, which has columns, and no data yet."""
+
+    columns = ("query_id", "label", "score")
+
+
 ERRORS = {
     "length": (lambda: of(slice(None), by=LANGUAGE[:5]), "5 values of 'slice' for 60 queries"),
     "text": (
@@ -298,6 +304,22 @@ ERRORS = {
     ),
     "both": (lambda: of(slice(None), per_query=True, num_queries=True), "`num_queries` is for means"),
     "no data": (lambda: tfr.evaluate_rows(*COLUMNS), "without `data`. Pass data=frame"),
+    "one value": (
+        lambda: tfr.evaluate_rows([1], [1], [1.0], ["mrr"], by=np.array("x")),
+        "`by` must hold columns. Received: 'slice' of shape ()",
+    ),
+    "lists": (
+        lambda: of(slice(None), by=pd.Series([["a"]] * 6, dtype=pd.ArrowDtype(pa.list_(pa.string())))),
+        "must be hashable",
+    ),
+    "too few slices, with a value over all queries": (
+        lambda: tfr.evaluate([[1]] * 3, [[0]] * 3, ["coverage@1"], inputs="ids", num_items=2, by=["a", "b"]),
+        "2 values of 'slice' for 3 queries",
+    ),
+    "a relation": (
+        lambda: tfr.evaluate_rows(*COLUMNS, data=DuckDBPyRelation()),
+        "Received: a DuckDBPyRelation. Call its df().",
+    ),
     "no frame": (
         lambda: tfr.evaluate_rows(*COLUMNS, data=3),
         "`data` must be a frame, or a dict of columns. Received: 3",

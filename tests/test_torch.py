@@ -341,3 +341,11 @@ def test_numpy_computes_on_a_cpu(monkeypatch):
         metric.update_state(*data)
         tfr.evaluate(*data, TEN)
     assert operations.by_name["sort"] == 0
+
+
+def test_a_list_may_mix_tensors_and_other_rows():
+    rows = [torch.tensor([0.1, 0.2], requires_grad=True), [0.4, 0.3]]
+    for order in (1, -1):
+        labels, scores = [[1, 0], [0, 1]][::order], rows[::order]
+        found = tfr.evaluate(labels, scores, ["mrr"], per_query=True)
+        assert found["mrr"].tolist() == [0.5, 0.5]

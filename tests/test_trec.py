@@ -141,6 +141,22 @@ def test_only_ascii_space_separates_fields(files, space):
     assert rows.labels.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_lines_end_in_any_way(files, end):
+    qrels = f"q1 0 a 1{end}q1 0 c 0{end}".encode()
+    run = f"q1 Q0 a 9 1.0 tag{end}q1 Q0 c 1 2.0 tag".encode()
+    rows = tfr.read_trec(*files(qrels, run))
+    assert [rows.scores.tolist(), rows.labels.tolist()] == [[2, 1], [0, 1]]
+    with pytest.raises(ValueError, match="line 2"):
+        tfr.read_trec(*files(qrels, run.replace(b"2.0", b"x")))
+
+
+@pytest.mark.parametrize("name", ["complete", "judged_only"])
+def test_arguments_are_booleans(files, name):
+    with pytest.raises(ValueError, match=f"{name}='no'"):
+        tfr.read_trec(*files(), **{name: "no"})
+
+
 def test_an_id_of_a_query_has_at_most_1000_characters(files):
     """In an array, every row would take the space of the longest id."""
     rows = tfr.read_trec(*files(with_line(b"q" * 1000 + b" 0 a 1")), complete=True)

@@ -104,8 +104,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     version = f"tfrankmetrics {tfr.__version__}"
     add("--version", action="version", version=version)
-    add("qrels", help=_HELP["qrels"])
-    add("runs", nargs="*", metavar="run", help="the file of a run")
+    add("qrels", type=_path, help=_HELP["qrels"])
+    run = "the file of a run, or - for the standard input"
+    add("runs", type=_path, nargs="*", metavar="run", help=run)
     add("-m", "--metric", action="append", required=True, help=_HELP["metric"])
     add("--convention", choices=[*CONVENTIONS], help="the settings of another tool")
     add("--gain", choices=["exponential", "linear"], help="the gain of NDCG and DCG")
@@ -130,6 +131,11 @@ def _parser() -> argparse.ArgumentParser:
     for column, default in _COLUMNS.items():
         add(f"--{column}", default=default, help=f"a column, {default} by default")
     return parser
+
+
+def _path(argument: str) -> str:
+    """The path of a file, or of the standard input for -."""
+    return "/dev/stdin" if argument == "-" else argument
 
 
 def _with_flags(message: Any, options: argparse.Namespace) -> str:
@@ -164,31 +170,41 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     """The requested result as text, and the exit status."""
     are_several = len(options.runs) > 1 or bool(options.model)
     _check_flags(options, are_several)
+    from tfrankmetrics.evaluation.join import PairColumns, read_tables
+
     default = "skip" if options.convention == "trec_eval" else "zero"
+    columns = PairColumns(*(getattr(options, name) for name in _COLUMNS))
     qrels, runs = options.qrels, options.runs
+    by = _slices(options) if options.by else None
     if not runs:
-        qrels, run = _one_table(options)
+        qrels, run = _one_table(options, by)
         runs = [run]
     arguments: dict[str, Any] = {
         "metrics": options.metric,
         "missing_queries": options.missing_queries or default,
         "lower_is_better": options.lower_is_better,
-        "by": _slices(options) if options.by else None,
+        "by": by,
         **{name: getattr(options, name) for name in (*_COLUMNS, *_OF_METRICS)},
     }
 
-    def evaluate(run: Any, **more: Any) -> Any:
+    def read(run: Any) -> Any:
+        """A run. Each file is read once, since it may be a pipe."""
+        nonlocal qrels
         options.run = run if isinstance(run, str) else options.qrels  # for errors
+        qrels, run = read_tables(qrels, run, columns)
+        return run
+
+    def evaluate(run: Any, **more: Any) -> Any:
         return tfr.evaluate_run(qrels, run, **arguments, **more)
 
     if not are_several:
-        return _one_run(evaluate, runs[0], options), 0
+        return _one_run(evaluate, read(runs[0]), options), 0
     if options.model:
-        values = evaluate(runs[0], model=options.model, per_query=True)
+        values = evaluate(read(runs[0]), model=options.model, per_query=True)
     else:
         names = _names(runs)
         values = {
-            name: evaluate(path, per_query=True)
+            name: evaluate(read(path), per_query=True)
             for name, path in zip(names, runs, strict=True)
         }
     return _comparison(values, options)
@@ -326,7 +342,7 @@ def _formatted(shown: Any, parts: Mapping[str, Sequence[Mapping]], form: str) ->
     return lines.getvalue().rstrip("\n")
 
 
-def _one_table(options: argparse.Namespace) -> tuple[Any, Any]:
+def _one_table(options: argparse.Namespace, by: Any) -> tuple[Any, Any]:
     """The judgments and the run in one table with labels and scores."""
     from tfrankmetrics.evaluation import files
 
@@ -340,6 +356,8 @@ def _one_table(options: argparse.Namespace) -> tuple[Any, Any]:
     names = ["query", "label", "score"]
     if options.model or options.convention == "trec_eval":  # which orders ties by items
         names.append("item")
+    if isinstance(by, str):
+        names.append("by")
     files.require_columns(frame, {name: getattr(options, name) for name in names}, path)
     if item not in frame:
         frame[item] = [*map(str, range(len(frame)))]

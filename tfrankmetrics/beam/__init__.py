@@ -126,7 +126,7 @@ class EvaluateRows(beam.PTransform):
         """The PCollection of results, from one of rows."""
         _require_one_firing(rows)
         queries = (
-            rows | "Read rows" >> beam.Map(self._columns) | "Group" >> beam.GroupByKey()
+            rows | "Read rows" >> beam.Map(self._columns.split) | "Group" >> beam.GroupByKey()
         )
         return _results(queries, self._combiner)
 
@@ -223,7 +223,7 @@ class EvaluateRun(beam.PTransform):
                     "missing_queries='skip'."
                 )
         queries = {
-            name: tables[name] | f"Read {name}" >> beam.Map(columns)
+            name: tables[name] | f"Read {name}" >> beam.Map(columns.split)
             for name, columns in self._columns.items()
         } | "Group" >> beam.CoGroupByKey()
         return _results(queries, self._combiner)

@@ -41,7 +41,7 @@ class Columns:
     weight: str | None = None
     by: tuple[str, ...] = ()
 
-    def __call__(self, row: Any) -> tuple[Any, tuple]:
+    def split(self, row: Any) -> tuple[Any, tuple]:
         """The query id and the values of a row. Raises ValueError for a wrong one."""
         query = _as_id("query", _cell(row, self.query), self.table)
         values = []

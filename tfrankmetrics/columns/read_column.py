@@ -21,6 +21,9 @@ from tfrankmetrics.rules import did_you_mean, listed, shortened
 
 MOST_NAMES = 20  # how many columns of a frame an error lists
 
+# Frames that are computed later, and the methods that compute them.
+_LAZY = {"LazyFrame": "collect", "DuckDBPyRelation": "df"}
+
 # From here on, float64 does not hold every integer.
 FIRST_INEXACT = 2**53
 LABEL_RULE = "Labels must be finite numbers, and integers below 2^53."
@@ -66,9 +69,10 @@ def rows_at(frame: Any, rows: np.ndarray) -> Any:
 
 def column(data: Any, name: Any, argument: str) -> Any:
     """The column of a frame that an argument names."""
-    if type(data).__name__ == "LazyFrame":
+    if (kind := type(data).__name__) in _LAZY:
         raise ValueError(
-            "A frame must contain its data. Received: a LazyFrame. Call its collect()."
+            f"A frame must contain its data. Received: a {kind}. Call its "
+            f"{_LAZY[kind]}()."
         )
     names = column_names(data)
     if names.count(name) == 1:
@@ -98,8 +102,8 @@ def from_pytorch(data: Any) -> Any:
         RuntimeError: An array of JAX has no values yet.
     """
     if isinstance(data, (list, tuple)):
-        is_list_of_them = data and hasattr(data[0], "detach")
-        return [*map(from_pytorch, data)] if is_list_of_them else data
+        has_some = any(hasattr(kind, "detach") for kind in {*map(type, data)})
+        return [*map(from_pytorch, data)] if has_some else data
     if type(data).__name__.endswith("Tracer"):
         raise RuntimeError(
             "Functions need arrays with values. Received: an array that JAX traces. "
@@ -121,7 +125,7 @@ def from_pytorch(data: Any) -> Any:
 
 
 def as_list(data: Any) -> Any:
-    """A list for an Arrow column of lists and for a sequence that is not a list.
+    """A list for a column of lists, and for a sequence that is not a list.
 
     A column of Hugging Face's datasets is such a sequence. Other data are unchanged.
     """
@@ -129,6 +133,10 @@ def as_list(data: Any) -> Any:
         return data
     if hasattr(data, "to_pylist") and "list" in str(data.type):
         return data.to_pylist()
+    dtype = str(getattr(data, "dtype", "")).lower()  # of polars: List, Array or Object
+    is_column = dtype.startswith(("object", "list", "array")) and len(data.shape) == 1
+    if is_column:
+        return data.to_list() if hasattr(data, "to_list") else data.tolist()
     return [*data] if isinstance(data, Sequence) else data
 
 
@@ -200,8 +208,8 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
 def _first_that_is_no_number(array: np.ndarray) -> tuple[int, Any]:
     """The row and the value that an error names.
 
-    Text that is no number comes first, because it explains why the whole column is
-    text. If all values are numbers, the error names row 0 and the dtype.
+    Text that is no number, or NaN, comes first, because it explains why the whole
+    column is text. If all values are numbers, the error names row 0 and the dtype.
     """
     others = [
         (row, value)
@@ -214,10 +222,10 @@ def _first_that_is_no_number(array: np.ndarray) -> tuple[int, Any]:
 
 def _is_number_as_text(value: Any) -> bool:
     try:
-        float(value)
+        number = float(value)
     except (TypeError, ValueError):
         return False
-    return isinstance(value, str)
+    return isinstance(value, str) and not math.isnan(number)
 
 
 def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
@@ -244,15 +252,18 @@ def _flat(data: Any) -> Iterator[Any]:
 def without_decimals(array: np.ndarray) -> np.ndarray:
     """Numbers as floats, if some are decimals, as of a database, or fractions.
 
+    Missing values, such as None, become NaN.
+
     Raises:
         ValueError: Two different numbers are the same float.
     """
     kinds = (decimal.Decimal, fractions.Fraction)
-    values = array.ravel().tolist() if array.dtype == object else []
-    has_some = any(isinstance(each, kinds) for each in values)
+    given = array.ravel().tolist() if array.dtype == object else []
+    values = [math.nan if is_null(each) else each for each in given]
+    has_some = any(isinstance(v, kinds) or is_null(v) for v in given)
     if not has_some or not all(isinstance(v, (*kinds, numbers.Real)) for v in values):
         return array
-    floats = array.astype(np.float64)
+    floats = np.array(values, np.float64).reshape(array.shape)
     distinct = {each for each in values if each == each}
     if len({*map(float, distinct)}) < len(distinct):
         raise ValueError(
@@ -261,6 +272,11 @@ def without_decimals(array: np.ndarray) -> np.ndarray:
             "ranks, or scale them."
         )
     return floats
+
+
+def is_null(value: Any) -> bool:
+    """Whether a value is None or pandas.NA; NaN is a number."""
+    return value is None or type(value).__name__ == "NAType"
 
 
 def exact_scores(scores: Any) -> np.ndarray:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from tfrankmetrics.columns.read_column import (
     as_objects,
     from_pytorch,
+    is_null,
     refuse_masked_arrays,
 )
 from tfrankmetrics.rules import shortened
@@ -76,9 +78,7 @@ def exact_array(values: Any) -> Any:
 
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN, NaT or pandas.NA, which compares as unknown."""
-    if value is None or type(value).__name__ == "NAType":
-        return True
-    return bool(np.all(value != value))
+    return is_null(value) or bool(np.all(value != value))
 
 
 def are_missing(values: np.ndarray) -> np.ndarray:
@@ -99,6 +99,16 @@ def refuse_missing(rule: str, column: np.ndarray) -> None:
     if missing.any():
         row = int(np.argmax(missing))
         raise ValueError(f"{rule} Received: a missing one in row {row}.")
+
+
+def refuse_missing_lists(name: str, data: Iterable[Any]) -> None:
+    """Raises ValueError for a query without a list, such as NaN after a left join."""
+    for row, each in enumerate(data):
+        if not hasattr(each, "__len__") and is_missing(each):
+            raise ValueError(
+                f"{name} must hold a list for each query. Received: {each} in row "
+                f"{row}. Pass an empty list, [], for a query without any."
+            )
 
 
 class Codes(dict):

@@ -82,7 +82,7 @@ class CodedColumn:
         if hasattr(values, "factorize"):  # pandas numbers text without objects for it
             try:
                 of_rows, values = values.factorize(use_na_sentinel=False)
-            except TypeError as error:
+            except (TypeError, NotImplementedError) as error:  # the latter of Arrow
                 raise ValueError(
                     f"{what} must be hashable. Received: {error}."
                 ) from None

@@ -140,13 +140,15 @@ class ExposureSums:
                 self._segments = np.zeros(len(counted), np.int64)
                 self._segments[counted] = slices.of_query
 
-    def add(self, lists: Lists, queries: Any, first_query: int) -> None:
+    def add(self, lists: Lists, queries: np.ndarray, first_query: int) -> None:
         """Adds some queries, whose positions among all are `queries`."""
         if not self._named:
             return
-        segments = None if self._segments is None else self._segments[queries]
-        if segments is not None and len(segments) < int(lists.num_queries):
-            return  # `columns_by_query` raises an error once all queries are counted
+        segments = None
+        if self._segments is not None:
+            if queries.max(initial=-1) >= len(self._segments):
+                return  # `columns_by_query` raises an error once all are counted
+            segments = self._segments[queries]
         measures = [*self._named.values()]
         require_known_items(measures, lists)
         with quiet():

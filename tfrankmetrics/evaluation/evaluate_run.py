@@ -253,7 +253,7 @@ def refuse_missing_queries(named: Mapping[str, Measure], counts: RunCounts) -> N
         raise ValueError(
             f"{names[0]!r} has no value for a query without results. Received: "
             f"{counts.without_predictions} judged queries without predictions. "
-            "Omit this metric, or pass missing_queries='skip' or 'error'."
+            "Omit this metric, or pass missing_queries='skip'."
         )
 
 
@@ -308,7 +308,9 @@ def check_facts(
     """Warns of mistakes, and raises ValueError for labels that are only -1 and 1."""
     facts += {"retrieved": counts.retrieved, "unjudged": counts.unjudged}
     are_dropped = policies.unjudged == "drop"
-    warn_of(facts, Asked(rules, may_be_all=counts.unjudged > 0 and not are_dropped))
+    # If a tenth of the predictions were not judged, perhaps all judgments are positive.
+    may_be_all = 10 * counts.unjudged >= counts.retrieved and not are_dropped
+    warn_of(facts, Asked(rules, may_be_all=may_be_all))
     if are_dropped:
         refuse_signed_labels(facts, "drop these rows")
 

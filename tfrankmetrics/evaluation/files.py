@@ -25,7 +25,7 @@ from tfrankmetrics.columns.read_column import (
     column,
 )
 from tfrankmetrics.installation import require
-from tfrankmetrics.rules import listed
+from tfrankmetrics.rules import check_option, listed
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 # The modules that open compressed files, by the ends of their names.
@@ -90,15 +90,18 @@ def read_trec(
         ValueError: A line is malformed, a document occurs twice in a query, or a query
             id has more than 1000 characters.
     """
+    for name, value in (("complete", complete), ("judged_only", judged_only)):
+        check_option("read_trec", name, value, bool)
     judged, found = read_lines(qrels, QRELS), read_lines(run, RUN)
     queries = [query for query in judged if complete or found.get(query)]
     numbers, labels, scores, are_found = [], [], [], []
     for query in queries:
         of_judged, of_found = judged[query], found.get(query, {})
-        documents = sorted({*of_judged, *of_found}, reverse=True)
-        if judged_only:
-            # Without any, one that does not exist, so that the query is still counted.
-            documents = [d for d in documents if of_judged.get(d, -1) >= 0] or [""]
+        documents = {name for name, label in of_judged.items() if label >= 0}
+        if not judged_only:
+            documents |= of_found.keys()
+        # Without any, one that does not exist, so that the query is still counted.
+        documents = sorted(documents, reverse=True) or [""]
         numbers.append(len(documents))
         # Negative judgments mark documents outside the pool that was judged.
         labels += map(of_judged.get, documents, itertools.repeat(-1.0))
@@ -183,11 +186,15 @@ def read_lines(path: str | os.PathLike, layout: Layout) -> dict[str, dict[str, f
 
 
 def lines_of(path: str | os.PathLike) -> Iterator[bytes]:
-    """The lines of a text file; .gz, .bz2 and .xz are decompressed."""
+    r"""The lines of a text file, which end in \n, \r\n or \r.
+
+    Files that end in .gz, .bz2 and .xz are decompressed.
+    """
     end = os.path.splitext(os.fspath(path))[1].lower()
     module: Any = importlib.import_module(COMPRESSED.get(end, "builtins"))
     with reading(path), module.open(path, "rb") as lines:
-        yield from lines
+        for line in lines:
+            yield from line.splitlines() if b"\r" in line else [line]
 
 
 def _number(text: bytes) -> float:

@@ -49,6 +49,7 @@ class PairTable(NamedTuple):
     queries: Any
     items: Any
     numbers: Any
+    is_frame: bool = False
 
 
 class Join(NamedTuple):
@@ -213,7 +214,7 @@ def _are_excluded(table: PairTable, exclude: Any) -> np.ndarray:
         )
     pairs = set()
     for query, excluded in exclude.items():
-        if isinstance(excluded, (str, bytes)) or not isinstance(excluded, Iterable):
+        if not _is_list(excluded):
             raise ValueError(
                 "A dict of `exclude` must contain a list of items for each query. "
                 f"Received: {shortened(excluded)} for the query {shortened(query)}."
@@ -234,7 +235,8 @@ def _read_pairs(
     `convert` converts the numbers of each query in a dict.
     """
     if is_frame(data):
-        return PairTable(name, *(column(data, n, each) for each, n in columns.items()))
+        found = (column(data, name_, each) for each, name_ in columns.items())
+        return PairTable(name, *found, is_frame=True)
     if not isinstance(data, Mapping):
         raise ValueError(
             f"`{name}` must be a frame with the columns "
@@ -255,7 +257,7 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
     """The items of a query, and the label or score of each."""
     if isinstance(of_query, Mapping):
         items, values = [*of_query], [*of_query.values()]
-    elif isinstance(of_query, Iterable) and not isinstance(of_query, (str, bytes)):
+    elif _is_list(of_query):
         if name == "run" and isinstance(of_query, (set, frozenset)):
             raise ValueError(
                 "A ranked list must be ordered, best first. Received: a set for the "
@@ -273,7 +275,8 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
     else:
         raise ValueError(
             f"A dict of `{name}` must contain a dict or a list of items for each "
-            f"query. Received: {shortened(of_query)} for the query {shortened(query)}."
+            f"query. Received: {shortened(of_query)} for the query {shortened(query)}. "
+            "Leave out a query without any."
         )
     if name == "qrels" and not items:
         raise ValueError(
@@ -291,9 +294,18 @@ def _has_score(item: Any) -> bool:
 
 def _listed(items: Iterable[Any]) -> list[Any]:
     """The items of a list, or of an array of any library."""
+    for convert in ("to_pylist", "as_py"):  # of an array and a scalar of Arrow
+        if hasattr(items, convert):
+            return getattr(items, convert)()
     if hasattr(items, "dtype"):
         return np.asarray(from_pytorch(items)).tolist()
     return [*items]
+
+
+def _is_list(items: Any) -> bool:
+    """Whether items are a list, a set or an array of them, rather than one item."""
+    is_one = isinstance(items, (str, bytes)) or getattr(items, "ndim", 1) == 0
+    return isinstance(items, Iterable) and not is_one
 
 
 def _exact_numbers(name: str, query: Any, values: Any) -> Any:
@@ -337,10 +349,12 @@ def match_pairs(judged: PairTable, predicted: PairTable) -> Join:
         (query,), (item,) = (
             values_at(each, [row]).tolist() for each in (table.queries, table.items)
         )
-        where = f", the second time in row {row}"
-        hint = " If the rows are of several models, name their column: model='...'."
-        hint = hint if table.name == "run" else ""
-        raise ValueError(error_of_pair_twice(table.name, query, item, where) + hint)
+        where = f", the second time in row {row}" if table.is_frame else ""
+        error = error_of_pair_twice(table.name, query, item, where)
+        if table.is_frame and table.name == "run":
+            error += " If the rows are of several models, name their column: "
+            error += "model='...'."
+        raise ValueError(error)
     match = np.full(len(keys) - num_first, -1)
     match[second[is_equal] - num_first] = first[is_equal]
     _, first_rows = np.unique(queries[:num_first], return_index=True)

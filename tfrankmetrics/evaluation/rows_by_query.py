@@ -54,13 +54,13 @@ class Queries(NamedTuple):
             values: The column, with a value for each row.
         """
         num_rows = int(self.lengths.sum())
-        if len(values) != num_rows:
+        of_rows = CodedColumn.read(argument, name, values)
+        if len(of_rows.codes) != num_rows:
             raise ValueError(
-                f"`{argument}` must have a value for each row. Received: {len(values)} "
-                f"values of {shortened(name)} for {num_rows} rows."
+                f"`{argument}` must have a value for each row. Received: "
+                f"{len(of_rows.codes)} values of {shortened(name)} for {num_rows} rows."
             )
         order = np.arange(num_rows) if self.order is None else self.order
-        of_rows = CodedColumn.read(argument, name, values)
         if num_rows == 0:
             return of_rows
         in_order = of_rows.codes.take(order)

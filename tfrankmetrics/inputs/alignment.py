@@ -13,7 +13,7 @@ Everything is put into the order of the first argument that has an index.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tfrankmetrics.inputs.mistakes import warn
@@ -37,11 +37,15 @@ def aligned(arguments: Mapping[str, Any], wide: Collection[str] = ()) -> dict[st
     if "pandas" not in sys.modules:  # then there is no index
         return {**arguments}
     rows, columns = _Axis(0), _Axis(1)
-    found = {
-        name: _aligned_data(name, data, rows, columns if name in wide else None)
-        for name, data in arguments.items()
-    }
-    return found | _aligned_items({name: found[name] for name in wide})
+    found = dict(_leaves(arguments))
+    for path, data in found.items():
+        if _has_index(data):
+            name = _name_of(path)
+            found[path] = rows.aligned(name, data)
+            if path[0] in wide and data.ndim == 2:
+                found[path] = columns.aligned(name, found[path])
+    found |= _aligned_items({p: data for p, data in found.items() if p[0] in wide})
+    return _with_leaves(arguments, found)
 
 
 def aligned_lists(inputs: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,32 +55,50 @@ def aligned_lists(inputs: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return aligned(arguments, arguments.keys() - {"by"} if inputs == "labels" else ())
 
 
-def _aligned_data(name: str, data: Any, rows: _Axis, columns: _Axis | None) -> Any:
+def _leaves(data: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
+    """The data in nested dicts, with the keys that lead to them."""
     if isinstance(data, Mapping):
-        return {
-            key: _aligned_data(f"{name}[{key!r}]", each, rows, columns)
-            for key, each in data.items()
-        }
-    if not _has_index(data):
-        return data
-    data = rows.aligned(name, data)
-    return columns.aligned(name, data) if columns and data.ndim == 2 else data
+        for key, each in data.items():
+            yield from _leaves(each, (*path, key))
+    else:
+        yield path, data
 
 
-def _aligned_items(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Lists of Series, with the items of each query in the order of the first list."""
+def _with_leaves(data: Any, found: Mapping[tuple, Any], path: tuple = ()) -> Any:
+    """The same nested dicts with other data."""
+    if not isinstance(data, Mapping):
+        return found[path]
+    return {key: _with_leaves(each, found, (*path, key)) for key, each in data.items()}
+
+
+def _name_of(path: tuple) -> str:
+    """How a message names the data under these keys."""
+    return f"{path[0]}{''.join(f'[{key!r}]' for key in path[1:])}"
+
+
+def _aligned_items(arguments: Mapping[tuple, Any]) -> dict[tuple, Any]:
+    """Lists with Series, with the items of each query in the order of the first one."""
     lists = {
-        name: data
-        for name, data in arguments.items()
-        if isinstance(data, (list, tuple)) and data and _has_index(data[0])
+        path: data
+        for path, data in arguments.items()
+        if isinstance(data, (list, tuple)) and _has_series(data)
     }
     if len({*map(len, lists.values())}) != 1:
         return {}
+    names = [*map(_name_of, lists)]
     queries = [
-        aligned(dict(zip(lists, items, strict=True)))
+        aligned(dict(zip(names, items, strict=True)))
         for items in zip(*lists.values(), strict=True)
     ]
-    return {name: [query[name] for query in queries] for name in lists}
+    return {
+        path: [query[name] for query in queries]
+        for path, name in zip(lists, names, strict=True)
+    }
+
+
+def _has_series(data: Sequence[Any]) -> bool:
+    """Whether some of the data have an index."""
+    return any(map(_has_index, {type(each): each for each in data}.values()))
 
 
 def _has_index(data: Any) -> bool:

@@ -70,7 +70,7 @@ class CatalogueLists(Lists):
                     f"scores, {ids.shape}. To pass labels and scores, omit `inputs`."
                 )
         self.require_positions()
-        require_finite_relevance(self.relevance)
+        require_finite_relevance(self.relevance, np.asarray(self.relevant))
         super().require_valid_values()
 
     def require_positions(self) -> None:

@@ -24,6 +24,7 @@ from tfrankmetrics.columns.read_column import (
     refuse_rounded_integers,
     without_decimals,
 )
+from tfrankmetrics.columns.read_ids import refuse_missing_lists
 from tfrankmetrics.graphs import executing_eagerly
 from tfrankmetrics.inputs.devices import has_tensor
 
@@ -117,6 +118,7 @@ def _read_array(
 
 def _read_rows(name: str, data: Any, convert: Callable, padding: float | bool) -> Dense:
     """Rows of unequal length as an array with padding."""
+    refuse_missing_lists(name, data)
     try:
         rows = [np.asarray(from_pytorch(row)) for row in data]
         values = np.concatenate([row for row in rows if row.size] or rows)

@@ -68,7 +68,7 @@ class IdLists(Lists):
                 "Recommended ids must be padded at the end: no id may follow a -1. "
                 f"Received one in query {np.argwhere(gaps)[0][0]}."
             )
-        require_finite_relevance(self.relevance)
+        require_finite_relevance(self.relevance, np.asarray(self.relevant))
         super().require_valid_values()
 
     def require_items(self, number: int, metric: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.columns.read_column import as_list
-from tfrankmetrics.columns.read_ids import Codes
+from tfrankmetrics.columns.read_ids import Codes, is_missing, refuse_missing_lists
 from tfrankmetrics.inputs.relevant_ids import PADDING
 
 # The number of the first relevant id that was not recommended, among ids such as text.
@@ -67,6 +67,9 @@ def as_integer_ids(
         ids = [[*row] if _is_set(row) else row for row in ids]
     y_pred = _as_nested(y_pred)
     require_ordered(y_pred)
+    for data in (ids, y_pred):
+        if isinstance(data, (list, tuple)):
+            refuse_missing_lists(names, data)
     kinds = [kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None]
     if len({*kinds}) > 1:
         raise ValueError(
@@ -110,8 +113,9 @@ def _map_ids(function: Callable[[Any], int], data: Any, kind: type = object) -> 
         if _is_nested(data) or _is_set(data):
             return [_map_ids(function, item, kind) for item in data]
     if not isinstance(data, kind):
+        hint = " Remove missing ids from their lists." if is_missing(data) else ""
         raise ValueError(
-            f"Ids must all have the same type. Received: {data!r} and others."
+            f"Ids must all have the same type. Received: {data!r} and others.{hint}"
         )
     if not isinstance(data, Hashable):
         raise ValueError(
@@ -137,7 +141,7 @@ def _as_nested(data: Any) -> Any:
     if xp.is_of_tensorflow(data) and data.dtype.name == "string":
         return _decoded(data.to_list() if hasattr(data, "to_list") else data.numpy())
     if hasattr(data, "to_numpy"):
-        data = data.to_numpy()
+        data = np.asarray(data)
     if isinstance(data, np.ndarray) and data.dtype.kind == "O":
         return data.tolist()
     return data

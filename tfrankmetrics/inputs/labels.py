@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.read_column import LABEL_RULE, first_index
+from tfrankmetrics.columns.read_column import LABEL_RULE, as_list, first_index
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.dense import (
     Dense,
@@ -371,7 +371,7 @@ def _labels_and_scores(
             f"also be [B, N, 1], and labels of subtopics [B, N, T]. {received}{hint}"
         )
     if labels.row_lengths is not None and scores.row_lengths is None:
-        if isinstance(y_pred, (list, tuple)):
+        if isinstance(as_list(y_pred), (list, tuple)):
             scores = scores.as_ragged()
         else:
             labels = labels.padded_to(xp.shape(scores.array)[1])

@@ -212,9 +212,8 @@ def ranks(facts: Facts, asked: Asked) -> Iterator[str]:
         return
     yield (
         f"The highest score ranks first. Received{asked.where}: scores that look like "
-        "ranks, whole numbers of which the lowest is the best. If they are ranks, pass "
-        "lower_is_better=True, or negative ranks. If they are the positions of items, "
-        "best first, pass inputs='ids' and the ids of the relevant items."
+        "ranks, whole numbers of which the lowest is the best. If they are, pass "
+        "lower_is_better=True, or negative ranks."
     )
 
 
@@ -224,8 +223,8 @@ def single_items(facts: Facts, asked: Asked) -> Iterator[str]:
         yield (
             "A list must contain all items of a query. Received"
             f"{asked.where}: {facts['lists']:,.0f} lists of one item each, in which "
-            "nothing can be ranked. To evaluate rows of several queries, use "
-            "evaluate_rows with the id of the query of each row."
+            "nothing can be ranked. Rows of the same query must have the same id in "
+            "evaluate_rows."
         )
 
 
@@ -319,8 +318,7 @@ def nothing_found(facts: Facts, asked: Asked) -> Iterator[str]:
     if facts["retrieved"] == facts["unjudged"] > 0 and not facts["excluded"]:
         yield (
             "Unjudged items are treated as not relevant. Received: predictions without "
-            "a judged item, so that all values are 0. The item ids of `qrels` and "
-            "`run` are probably different."
+            "a judged item. The item ids of `qrels` and `run` are probably different."
         )
 
 

@@ -12,7 +12,11 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Library
-from tfrankmetrics.columns.read_column import from_pytorch, refuse_masked_arrays
+from tfrankmetrics.columns.read_column import (
+    as_list,
+    from_pytorch,
+    refuse_masked_arrays,
+)
 from tfrankmetrics.rules import shortened
 
 # Libraries compute every row of arrays of one shape in the same way, if their sizes are
@@ -68,19 +72,14 @@ def as_arrays(name: str, data: Any) -> Any:
             f"{rule} Received: {shortened(data)}, which can be read only once. Pass "
             "np.stack([*generator]), or a tf.data.Dataset of batches."
         )
-    data = from_pytorch(data)
+    data = as_list(from_pytorch(data))
     try:
         array = np.asarray(data)
     except ValueError:
         raise ValueError(f"{rule} Received: rows of different lengths.") from None
-    vectors = (np.ndarray, list, tuple)
     if array.dtype == object and array.ndim > 1:
         raise ValueError(
             f"{rule} Received: an array of dtype object. Convert it to float."
-        )
-    if array.dtype == object and any(isinstance(each, vectors) for each in array):
-        raise ValueError(
-            f"{rule} Received: a column of vectors. Pass np.stack(column)."
         )
     return array
 

@@ -68,7 +68,7 @@ def _lengths(data: Any) -> Iterator[np.ndarray]:
     elif hasattr(data, "row_lengths"):  # a ragged tensor
         yield np.asarray(data.row_lengths())
     else:
-        data = _as_list_of_rows(data)
+        data = as_list(data)
         if isinstance(data, (list, tuple)) and len(data) and _is_row(data[0]):
             yield np.fromiter((len(row) if _is_row(row) else 1 for row in data), int)
 
@@ -79,19 +79,10 @@ def _rows_of_queries(data: Any, queries: np.ndarray) -> Any:
         return {name: _rows_of_queries(each, queries) for name, each in data.items()}
     if hasattr(data, "row_lengths") or xp.is_of_tensorflow(data):
         return data if data.shape.rank == 0 else xp.take(data, queries)
-    data = _as_list_of_rows(data)
+    data = as_list(data)
     if isinstance(data, (list, tuple)):
         return [data[number] for number in queries]
     return data if np.ndim(data) == 0 else np.asarray(data)[queries]
-
-
-def _as_list_of_rows(data: Any) -> Any:
-    """A column of lists as a list of them."""
-    data = as_list(data)
-    if isinstance(data, (list, tuple)) or not hasattr(data, "dtype"):
-        return data
-    is_nested = str(data.dtype) == "object" or str(data.dtype).startswith("List")
-    return [*data] if is_nested else data
 
 
 def _is_row(data: Any) -> bool:

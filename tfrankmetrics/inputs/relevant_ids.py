@@ -9,6 +9,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
+from tfrankmetrics.columns.read_column import first_index
 from tfrankmetrics.inputs.dense import (
     Dense,
     as_float64,
@@ -49,6 +50,8 @@ def as_ids(name: str, data: Any, *, library: Library) -> Dense:
         are_ids = dtype.kind in "iu" and dtype != np.uint64
         if not are_ids and 0 not in tuple(ids.shape):  # an empty list has no dtype
             hint = " Cast them to int64." if dtype == np.uint64 else ""
+            if xp.is_floating(ids):
+                hint = " Cast them to int64, with -1 for missing ids."
             raise ValueError(
                 f"{name} must hold ids: integers of at least 0, with -1 for padding. "
                 f"Received dtype: {dtype.name}.{hint}"
@@ -120,18 +123,22 @@ def is_repeated(ids: Array) -> Array:
     return xp.any(is_same & is_earlier, axis=2)
 
 
-def require_finite_relevance(relevance: Array) -> None:
+def require_finite_relevance(relevance: Array, ids: Array) -> None:
     """Raises ValueError for a grade that is NaN or infinite.
 
     NaN is also the grade of an id that occurs twice with different grades.
     """
     invalid = ~np.isfinite(np.asarray(relevance))
-    if invalid.any():
-        raise ValueError(
-            "'relevance' must hold finite numbers, integers below 2^53, and one grade "
-            f"for each id of a query. Received: {first_value(invalid, relevance)}. NaN "
-            "also stands for a large integer, and for a second grade of an id."
-        )
+    if not invalid.any():
+        return
+    query, *place = first_index(invalid)
+    received = f"{first_value(invalid, relevance)}, which may be a large integer"
+    if place and ids[query, place[0]] in ids[query, : place[0]]:
+        received = f"two grades of the same id in query {query}"
+    raise ValueError(
+        "'relevance' must hold finite numbers, integers below 2^53, and one grade for "
+        f"each id of a query. Received: {received}."
+    )
 
 
 def require_below(number: int, metric: str, ids: np.ndarray) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.columns.read_column import from_pytorch, is_column_of_frame
+from tfrankmetrics.columns.read_column import as_list, from_pytorch, is_column_of_frame
 from tfrankmetrics.inputs.mistakes import MANY, MOST_VALUES, are_grades, warn
 
 
@@ -61,7 +61,7 @@ def warn_if_ids_are_fractions(ids: Any) -> None:
 
 def warn_if_no_ids(relevant: Any) -> None:
     """Warns if relevant ids are probably a 0 or 1 for each item."""
-    relevant = from_pytorch(relevant)
+    relevant = as_list(from_pytorch(relevant))
     ids = _sample(relevant)
     try:
         is_long = np.ndim(relevant) == 2 and np.shape(relevant)[1] > 2
@@ -86,9 +86,9 @@ def warn_if_no_id_matches(relevant: np.ndarray, recommended: np.ndarray) -> None
         warn(
             "Relevant and recommended ids must be those of the same items. Received: "
             f"{recommended.size:,} recommended ids, none of which is among the "
-            f"{relevant.size:,} relevant ids of any query, so that all values are 0. "
-            "Check that both are numbered alike: only a model that has not learned "
-            "anything yet recommends such items."
+            f"{relevant.size:,} relevant ids of any query. Check that both are "
+            "numbered alike: only a model that has not learned anything yet recommends "
+            "such items."
         )
 
 

@@ -272,7 +272,7 @@ def _read_relevant(
             f"`relevant` must hold ids [B] or [B, M]. Received: shape {ids.shape}."
         )
     grades = np.asarray(relevance_of(ids, grades))
-    require_finite_relevance(grades)
+    require_finite_relevance(grades, ids)
     if ids.ndim == 1:
         return ids[:, np.newaxis], grades[:, np.newaxis]
     if ids.shape[1] == 0:  # no query has a relevant item

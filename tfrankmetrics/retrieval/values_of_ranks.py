@@ -14,7 +14,6 @@ from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.parts_by_length import ELEMENTS_AT_A_TIME, parts_of
-from tfrankmetrics.inputs.relevant_ids import require_finite_relevance
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items
@@ -42,11 +41,6 @@ class CountedLists(Lists):
     def has_valid_values(self) -> Array:
         """Whether all grades of a query are valid, `[B]`."""
         return xp.isfinite(xp.sum(self.relevance, axis=1))
-
-    def require_valid_values(self) -> None:
-        """Raises ValueError for invalid grades and weights."""
-        require_finite_relevance(self.relevance)
-        super().require_valid_values()
 
     def rank(
         self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int

@@ -26,7 +26,7 @@ from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.options import Duplicates, Inputs, Options
 from tfrankmetrics.results.metric_values import NUM_QUERIES
-from tfrankmetrics.rules import is_finite, listed
+from tfrankmetrics.rules import check_option, is_finite, listed
 from tfrankmetrics.tfma.dataframe import as_dataframe
 from tfrankmetrics.tfma.keys import (
     as_json,
@@ -85,6 +85,7 @@ class RankMetrics(metric_types.Metric):
         num_queries: bool = False,
         **options: Unpack[Options],
     ) -> None:
+        check_option("RankMetrics", "num_queries", num_queries, bool)
         chosen_options = without_numpy(options)
         saved = as_json(metrics, chosen_options, modules, inputs, duplicates)
         self.key_names = [*measures_by_key(saved)]
@@ -232,6 +233,7 @@ def eval_config(
     }
     _check_keys({**keys, "query_key": query_key})
     of_names = without_numpy(options)
+    check_option("eval_config", "num_queries", num_queries, bool)
     as_saved = as_json(metrics, of_names, (), inputs, duplicates)
     _refuse_query_key(input_format_of(as_saved), query_key)
     measures = measures_by_key(as_saved)
