@@ -55,15 +55,18 @@ def make_rows(queries=60, seed=0):
     return rows
 
 
+def given_to(pipeline, data):
+    """A collection of rows, or a dict of these."""
+    if isinstance(data, dict):
+        return {n: pipeline | n >> beam.Create(rows) for n, rows in data.items()}
+    return pipeline | beam.Create(data)
+
+
 def results_of(transform, data, tmp_path, options=()):
     """The dicts that a pipeline writes."""
     path = tmp_path / "results"
     with beam.Pipeline(options=PipelineOptions([*options])) as pipeline:
-        if isinstance(data, dict):
-            given = {n: pipeline | n >> beam.Create(rows) for n, rows in data.items()}
-        else:
-            given = pipeline | beam.Create(data)
-        rows = given | transform | beam.Map(json.dumps)
+        rows = given_to(pipeline, data) | transform | beam.Map(json.dumps)
         rows | beam.io.WriteToText(str(path), shard_name_template="")
     return [*map(json.loads, path.read_text().splitlines())]
 
@@ -158,7 +161,7 @@ def combined(combiner, elements, rng):
 def by_query(transform, rows):
     """The elements of a combiner: each query with its rows."""
     queries = {}
-    for query, row in map(transform._columns, rows):
+    for query, row in map(transform._columns.split, rows):
         queries.setdefault(query, []).append(row)
     return [*queries.items()]
 
@@ -171,8 +174,8 @@ def test_counts_of_all_workers_add_up(seed):
     for query in range(7):
         pair = {"query_id": query, "item_id": "a"}
         found = [pair | {"item_id": item, "score": 1.0} for item in "ab"]
-        of_run = [] if query < 2 else [columns["run"](row)[1] for row in found]
-        judged = [columns["qrels"](pair | {"label": 1})[1]]
+        of_run = [] if query < 2 else [columns["run"].split(row)[1] for row in found]
+        judged = [columns["qrels"].split(pair | {"label": 1})[1]]
         elements.append((query, {"qrels": judged, "run": of_run}))
     _, counts = combined(transform._combiner, elements, random.Random(seed))
     expected = tfr.RunCounts(7, 2, 0, 10, 5)._asdict()
@@ -232,9 +235,11 @@ def run_for_beam(items, twice=0):
     transform = EvaluateRun(NAMES)
     rng, columns = random.Random(0), transform._columns
     pairs = [{"query_id": 1, "item_id": item} for item in range(items)]
-    run = [columns["run"](pair | {"score": rng.random()})[1] for pair in pairs]
+    run = [columns["run"].split(pair | {"score": rng.random()})[1] for pair in pairs]
     query = {
-        "qrels": [columns["qrels"](pair | {"label": 1})[1] for pair in pairs[::2]],
+        "qrels": [
+            columns["qrels"].split(pair | {"label": 1})[1] for pair in pairs[::2]
+        ],
         "run": run + run[:twice],
     }
     call = functools.partial(combined, transform._combiner, [(1, query)], rng)
@@ -281,6 +286,53 @@ def test_a_mistake_is_found_in_tables(case, tmp_path):
         results_of(transform, tables, tmp_path)
 
     require_found(case, evaluate)
+
+
+@pytest.mark.parametrize(
+    "option", ["--runtime_type_check", "--performance_runtime_type_check"]
+)
+def test_beam_may_check_types_as_it_runs(option, tmp_path):
+    rows = make_rows(4)
+    tables = {"qrels": [{"query_id": 1, "item_id": 1, "label": 1}]}
+    tables["run"] = [{"query_id": 1, "item_id": 1, "score": 1.0}]
+    for transform, data in ((of_rows(NAMES), rows), (EvaluateRun(["mrr"]), tables)):
+        expected = results_of(transform, data, tmp_path)
+        # Files of text, which `results_of` writes, fail Beam's own check.
+        with beam.Pipeline(options=PipelineOptions([option])) as pipeline:
+            assert_that(given_to(pipeline, data) | transform, equal_to(expected))
+
+
+def test_a_column_called_rank_is_a_warning(tmp_path):
+    rows = [{"q": q, "y": q == i, "rank": 3 * i} for q in range(2) for i in range(3)]
+    pair = {"query_id": 1, "item_id": 1}
+    tables = {
+        "qrels": [pair | {"label": 1}],
+        "run": [pair | {"rank": 7}, pair | {"item_id": 2, "rank": 0}],
+    }
+    for transform, data in (
+        (EvaluateRows("q", "y", "rank", ["mrr"]), rows),
+        (EvaluateRun(["mrr"], score="rank"), tables),
+    ):
+        with pytest.warns(tfr.RankingWarning, match="look like ranks"):
+            results_of(transform, data, tmp_path)
+
+
+def test_an_item_that_is_neither_judged_nor_retrieved_is_in_no_list(tmp_path):
+    qrels, run = dict(a=1, e=0, b=-1, c=0), {"c": 1.0, "d": 0.5}
+    tables = {
+        "qrels": [
+            {"query_id": 1, "item_id": item, "label": label}
+            for item, label in qrels.items()
+        ],
+        "run": [
+            {"query_id": 1, "item_id": item, "score": score}
+            for item, score in run.items()
+        ],
+    }
+    names = ["auc", "first_relevant_rank"]
+    (found,) = results_of(EvaluateRun(names), tables, tmp_path)
+    assert found == {"num_queries": 1, **tfr.evaluate_run({1: qrels}, {1: run}, names)}
+    assert found["first_relevant_rank"] == 3.5
 
 
 class Row(NamedTuple):

@@ -344,6 +344,13 @@ NO_FEATURES = "list of the names of features, or of lists of names"
         (RankMetrics, ["ndcg"], {"ties": "random"}, "unordered on Beam"),
         (RankMetrics, ["alpha_dcg"], {}, "labels of subtopics"),
         (RankMetrics, ["ndcg"], {"name": "map"}, "key of one of the metrics"),
+        (RankMetrics, ["ndcg"], {"num_queries": "yes"}, "num_queries='yes'"),
+        (
+            eval_config,
+            ["ndcg"],
+            {"label_key": "y", "num_queries": "yes"},
+            "num_queries='yes'",
+        ),
         (RankMetrics, ["ndcg"], {"gain": np.sqrt}, "as JSON.*no functions"),
         (RankMetrics, ["judged@5"], {}, "does not distinguish unjudged items"),
         (RankMetrics, [tfr.NDCG()], {}, "as JSON.*no metric objects"),
