@@ -112,7 +112,10 @@ def pair(model, weights, queries, number, own=0):
     rng = rng_of(model, "pair", queries)
     first, other = (MODELS[model](rng, (queries, number)) for _ in range(2))
     is_equal = rng.random(first.shape) < EQUAL[model]
-    second, common = np.where(is_equal, first, other), WEIGHTS[weights](rng, first.shape)
+    second, common = (
+        np.where(is_equal, first, other),
+        WEIGHTS[weights](rng, first.shape),
+    )
     return {
         name: model_of(values, common * rng.lognormal(0, own, first.shape))
         for name, values in (("A", first), ("B", second))

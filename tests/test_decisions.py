@@ -38,7 +38,10 @@ def comparison_of(*fields):
     for each in fields:
         each = {**DEFAULTS, **each}
         differing = each["wins"] + each["losses"]
-        of_weights = {"differing": differing, "effective_queries": differing + each["ties"]}
+        of_weights = {
+            "differing": differing,
+            "effective_queries": differing + each["ties"],
+        }
         compared.differences.append(found._replace(**{**of_weights, **each}))
     return compared
 
@@ -307,9 +310,7 @@ def test_the_smaller_effective_number_is_that_of_a_difference():
     first, second = model_of([0] * 4), model_of(VALUES, weights)
     (found,) = compare({"a": first, "b": second}, test="t").differences
     spread = 1 / 3
-    expected = interval_by_hand(
-        VALUES, 0.1 - spread / 3, 1.3 / 3 + spread / 3, weights
-    )
+    expected = interval_by_hand(VALUES, 0.1 - spread / 3, 1.3 / 3 + spread / 3, weights)
     np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-9)
     assert found.effective_queries == pytest.approx(3)
     influences = np.array([0.1, 0.3, 1.3 / 3, 1.1 / 3]) - 0.3

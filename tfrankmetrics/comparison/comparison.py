@@ -404,8 +404,7 @@ class Comparison:
         """A line on the comparisons that no outcome would make significant, if any."""
         factor = self._num_tests if self._correction == "bonferroni" else 1
         few = [
-            f"{self._named(each)} "
-            f"({each.differing}: p >= {each.smallest_p:.3g})"
+            f"{self._named(each)} ({each.differing}: p >= {each.smallest_p:.3g})"
             for each in self.differences
             if each.smallest_p * factor >= SIGNIFICANT and not math.isnan(each.p)
         ]
