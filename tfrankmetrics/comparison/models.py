@@ -262,24 +262,7 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
     rows = [{query: i for i, query in enumerate(model.ids or ())} for model in models]
     is_common = [all(query in row for row in rows) for query in first.ids]
     ids = list(itertools.compress(first.ids, is_common))
-    remedy = ""
-    if any(model.skips_missing for model in models):
-        remedy = (
-            " To evaluate queries without predictions as empty results, call "
-            "evaluate_run(missing_queries='zero')."
-        )
-    if not ids:
-        firsts = [
-            f"; the first query of {model.name!r} is {shortened(model.ids[0])}"
-            for model in models[:3]
-            if model.ids
-        ]
-        raise ValueError(
-            "Models must have queries in common, by which their values are paired. "
-            f"Received: no common query{''.join(firsts)}.{remedy}"
-        )
-    if unpaired == "error":
-        _require_same_queries(models, rows, remedy)
+    _require_common_queries(models, rows, ids, unpaired)
     result = []
     for model, row in zip(models, rows, strict=True):
         order = [row[query] for query in ids]
@@ -289,9 +272,31 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
     return result, np.array(is_common), len(set().union(*rows)) - len(ids)
 
 
-def _require_same_queries(
-    models: list[Model], rows: list[dict[Any, int]], remedy: str
+def _require_common_queries(
+    models: list[Model], rows: list[dict[Any, int]], common: list[Any], unpaired: str
 ) -> None:
+    """Raises ValueError without common queries, and for others unless they are dropped.
+
+    The error names `missing_queries` only where it makes queries common.
+    """
+    remedy = ""
+    if any(model.skips_missing for model in models):
+        remedy = (
+            " To evaluate queries without predictions as empty results, call "
+            "evaluate_run(missing_queries='zero')."
+        )
+    if not common:
+        firsts = [
+            f"; the first query of {model.name!r} is {shortened(model.ids[0])}"
+            for model in models[:3]
+            if model.ids
+        ]
+        raise ValueError(
+            "Models must have queries in common, by which their values are paired. "
+            f"Received: no common query{''.join(firsts)}.{remedy}"
+        )
+    if unpaired == "drop":
+        return
     for one, other in itertools.permutations(range(len(models)), 2):
         lacking = [query for query in rows[one] if query not in rows[other]]
         if lacking:

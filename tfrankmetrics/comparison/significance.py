@@ -357,7 +357,8 @@ def _bootstrap_test(
 
     Queries are drawn with replacement. Draws from few queries vary less than samples
     do. Therefore, their distances are scaled by sqrt(n / (n - 1)), and by how much
-    wider Student's t distribution with n - 1 degrees of freedom is than the normal one.
+    wider Student's t distribution with n - 1 degrees of freedom is than the normal one,
+    where n is the effective number of queries.
     """
     terms = np.concatenate([first.terms, second.terms], axis=1)
     observed = second.means - first.means
