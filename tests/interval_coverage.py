@@ -1,4 +1,4 @@
-"""Simulates how often the 95% intervals of `compare` cover, and how often tests reject.
+"""Simulates coverage, the size and power of tests, and the power of gates of `compare`.
 
 Writes the tables of docs/confidence-intervals.md:
 
@@ -11,14 +11,16 @@ import re
 import zlib
 
 import numpy as np
+import scipy.stats
 
 import tfrankmetrics as tfr
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "confidence-intervals.md"
 SAMPLES, QUERIES = 4000, (10, 20, 50, 300)
-TESTED, RESAMPLES = 1000, 2000
+TESTED, RESAMPLES = 2000, 1000
 POPULATION = 2_000_000  # whose mean is the true one
 TESTS = ["randomization", "t", "bootstrap"]
+POWERS = ["t-test", "gate", "gate, margin from the interval"]
 
 
 def hits(share):
@@ -64,6 +66,9 @@ WEIGHTED = ["0 or 1, mean 0.05", "reciprocal ranks, 70% zeros", "NDCG, 50% zeros
 # The share of queries for which both models have the same value.
 EQUAL = {"0 or 1, mean 0.05": 0.2, "0 or 1, mean 0.3": 0.5, "NDCG, 50% zeros": 0.3}
 EQUAL |= {"reciprocal ranks, 20% zeros": 0.6, "NDCG near 0.8, no ties": 0.0}
+PAIRS = [(model, "") for model in EQUAL]
+LOG_NORMAL = ", log-normal weights"
+PAIRS += [(model, LOG_NORMAL) for model in [*EQUAL][2:]]
 
 
 def rng_of(*parts):
@@ -98,24 +103,60 @@ def coverage_of_means(model, weights, queries):
     return covers(tfr.compare({"A": drawn}).means, true_mean(model))
 
 
-def pair(model, queries, number):
-    """Two models with the same distribution of values."""
+def pair(model, weights, queries, number, own=0):
+    """Two models with the same distribution of values.
+
+    The logarithms of their weights have the standard deviation `own` besides that of
+    the query.
+    """
     rng = rng_of(model, "pair", queries)
     first, other = (MODELS[model](rng, (queries, number)) for _ in range(2))
     is_equal = rng.random(first.shape) < EQUAL[model]
-    second, weights = np.where(is_equal, first, other), np.ones(first.shape)
-    return {"A": model_of(first, weights), "B": model_of(second, weights)}
+    second, common = (
+        np.where(is_equal, first, other),
+        WEIGHTS[weights](rng, first.shape),
+    )
+    return {
+        name: model_of(values, common * rng.lognormal(0, own, first.shape))
+        for name, values in (("A", first), ("B", second))
+    }
 
 
-def coverage_of_differences(model, queries):
+def differences(model, weights, queries, **options):
+    """The differences of pairs of models, none of which is better."""
+    models = pair(model, weights, queries, SAMPLES, **options)
+    return tfr.compare(models, test="t", correction=None).differences
+
+
+def coverage_of_differences(model, weights, queries, **options):
     """The share of samples whose interval covers 0, the true difference."""
-    models = pair(model, queries, SAMPLES)
-    return covers(tfr.compare(models, test="t").differences, 0)
+    return covers(differences(model, weights, queries, **options), 0)
 
 
-def rejections(model, queries):
+def powers(model, weights, queries):
+    """How often the t-test detects a true difference, and how often gates pass.
+
+    The true difference is `detectable_difference()`. The gates have it as their margin,
+    and the margin that the page on comparing models states.
+    """
+    found = differences(model, weights, queries)
+    columns = "difference", "low", "high", "standard_error", "effective_queries"
+    difference, low, high, error, number = (
+        np.array([getattr(each, name) for each in found]) for name in columns
+    )
+    detectable = np.array([each.detectable_difference() for each in found])
+    least = scipy.stats.t.ppf(0.975, number - 1) * error
+    of_page = (high - low) / 2 + 0.84 * error
+    return [
+        np.mean(difference + detectable > least),
+        np.mean(low > -detectable),
+        np.mean(low > -of_page),
+    ]
+
+
+def rejections(model, weights, queries):
     """The share of samples with p < 0.05, for each test, if no model is better."""
-    models, found = pair(model, queries, TESTED), {}
+    models, found = pair(model, weights, queries, TESTED), {}
     for test in TESTS:
         compared = tfr.compare(models, test=test, resamples=RESAMPLES)
         found[test] = np.mean([each.p < 0.05 for each in compared.differences])
@@ -131,16 +172,23 @@ def rows_of_means():
 
 
 def rows_of_differences():
-    for model in EQUAL:
-        shares = [coverage_of_differences(model, n) for n in QUERIES]
-        yield [model, *(f"{share:.1%}" for share in shares)]
+    for model, weights in PAIRS:
+        shares = [coverage_of_differences(model, weights, n) for n in QUERIES]
+        yield [model + weights, *(f"{share:.1%}" for share in shares)]
 
 
 def rows_of_tests():
-    for model in EQUAL:
+    for model, weights in PAIRS:
         for n in QUERIES[:3]:
-            found = rejections(model, n)
-            yield [model, str(n), *(f"{share:.1%}" for share in found.values())]
+            shares = rejections(model, weights, n).values()
+            yield [model + weights, str(n), *(f"{share:.1%}" for share in shares)]
+
+
+def rows_of_powers():
+    for model, weights in PAIRS[2:]:
+        for n in QUERIES[1:]:
+            shares = powers(model, weights, n)
+            yield [model + weights, str(n), *(f"{share:.1%}" for share in shares)]
 
 
 def table(head, rows):
@@ -154,6 +202,7 @@ def main():
         "means": table(["values", *sizes], rows_of_means()),
         "differences": table(["values of both models", *sizes], rows_of_differences()),
         "tests": table(["values of both models", "queries", *TESTS], rows_of_tests()),
+        "power": table(["values of both models", "queries", *POWERS], rows_of_powers()),
     }
     for name, content in tables.items():
         print(content)

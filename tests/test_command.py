@@ -117,7 +117,7 @@ def test_slices_of_one_run(capsys):
     ("arguments", "status", "text"),
     [
         ("old new --gate better", 0, "\nPassed: mrr of 'new' is better"),
-        ("new old --gate better", 1, "\nFailed: mrr of 'old' is not shown"),
+        ("new old --gate better", 1, "\nFailed: mrr of 'old' is worse than"),
         ("old new --gate not_worse --margin 0.1", 0, "\nPassed: mrr"),
         ("new old --gate not_worse --margin 0.1", 1, "is worse"),
         ("old new", 0, "Paired randomization test."),
@@ -240,7 +240,7 @@ FILES = {
         ("truth.csv found.csv --by lang", "--by must have the same value in all rows of a query. Received: 'lang' with the value 'de' in row 0, and 'en' in row 1 of the same query. If they are models, pass --model."),
         ("truth.csv found.csv --by langu", "--by must name one column of the table. Received: --by langu, for the columns"),
         ("truth.csv found.csv --by fewer", "--by must contain a slice for each query of 'truth.csv'."),
-        ("qrels one two --convention trec_eval", "Pass --unpaired drop to leave them out."),
+        ("qrels one two --convention trec_eval", "Pass --unpaired drop to leave them out. To evaluate queries without predictions as empty results, pass --missing-queries zero."),
         ("qrels one -m arp", "Omit this metric, or pass --missing-queries skip."),
         ("qrels one --missing-queries error", "With --missing-queries error, every query must have predictions."),
         ("qrels one two --gate not_worse --margin 2", "--margin must be below 1:"),
@@ -535,6 +535,30 @@ def test_queries_of_some_runs_are_dropped(capsys):
     status, out, _ = run(capsys, *runs, "--unpaired", "drop")
     assert status == 0
     assert "two - one" in out
+
+
+def test_a_gate_reads_the_weights_of_runs(capsys):
+    """OPA of each query is the same in both runs, which have 1 or 21 pairs.
+
+    The old run has the long lists where OPA is 1, and the new one where it is 0.
+    """
+    numbers = range(20)
+    write(q="".join(f"{query} 0 a 1\n{query} 0 b 0\n" for query in numbers))
+    for run_name, odd in (("old", 0), ("new", 1)):
+        lines = []
+        for query in numbers:
+            best = ["a", "b"] if query % 2 == 0 else ["b", "a"]
+            more = [f"d{i}" for i in range(20)] if query % 2 == odd else []
+            items = best + more if query % 2 == 0 else more + best
+            lines += [f"{query} Q0 {item} 1 {-i} t" for i, item in enumerate(items)]
+        write(**{run_name: "\n".join(lines)})
+    gate = "--gate", "not_worse", "--margin", "0.01"
+    status, out, _ = run(capsys, "q", "old", "new", "-m", "opa", *gate)
+    assert status == 1
+    assert (
+        "Failed: opa of 'new' is worse than that of 'old' by 0.01 or more: its" in out
+    )
+    assert f"gain is {1 / 22 - 21 / 22:.4f}" in out
 
 
 GATE = ["-m", "mrr", "--gate", "not_worse", "--margin", "0.01"]

@@ -160,11 +160,54 @@ def test_the_tables_of_coverage_are_what_the_simulation_prints():
     assert_coverage_of_means_is_printed("NDCG, 80% zeros", {2: 50})
     assert_coverage_of_means_is_printed("0 or 1, mean 0.05", {0: 10, 2: 50})
     model, text = "NDCG, 50% zeros", interval_coverage.PAGE.read_text("utf-8")
-    assert 0.93 <= interval_coverage.coverage_of_differences(model, 10) <= 0.97
-    found = interval_coverage.rejections(model, 20)
+    assert 0.93 <= interval_coverage.coverage_of_differences(model, "", 10) <= 0.97
+    found = interval_coverage.rejections(model, "", 20)
     cells = " | ".join(f"{share:.1%}" for share in found.values())
     assert f"| {model} | 20 | {cells} |" in text
     assert max(found.values()) < 0.065
+
+
+@pytest.mark.slow("simulates thousands of samples")
+@pytest.mark.parametrize("queries", [8, 20])
+def test_tests_find_differences_of_equal_models_in_5_percent(queries):
+    """With few different values, fewer p-values are possible."""
+    exact, coarse = "NDCG near 0.8, no ties", "NDCG, 50% zeros"
+    unweighted = interval_coverage.rejections(exact, "", queries)
+    assert unweighted["randomization"] <= 0.06
+    assert all(0.04 <= unweighted[test] <= 0.06 for test in ("t", "bootstrap"))
+    for model in (exact, coarse):
+        weights = interval_coverage.LOG_NORMAL
+        shares = interval_coverage.rejections(model, weights, queries)
+        assert max(shares.values()) <= 0.075
+        assert (
+            interval_coverage.coverage_of_differences(model, weights, queries) >= 0.95
+        )
+
+
+@pytest.mark.slow("simulates thousands of samples")
+@pytest.mark.parametrize("own", [0.1, 1])
+def test_intervals_cover_where_models_have_weights_of_their_own(own):
+    """Where values are nearly equal, differences are due to the weights."""
+    for model in interval_coverage.EQUAL:
+        for queries in (8, 20, 50):
+            options = interval_coverage.LOG_NORMAL, queries
+            found = interval_coverage.differences(model, *options, own=own)
+            assert interval_coverage.covers(found, 0) >= 0.93
+            assert all(each.low <= each.difference <= each.high for each in found)
+
+
+@pytest.mark.slow("simulates thousands of samples")
+@pytest.mark.parametrize("weights", ["", interval_coverage.LOG_NORMAL])
+def test_the_power_of_the_t_test_and_of_gates(weights):
+    text = interval_coverage.PAGE.read_text("utf-8")
+    for model in [*interval_coverage.EQUAL][2:]:
+        for queries in (20, 50, 300):
+            shares = interval_coverage.powers(model, weights, queries)
+            cells = " | ".join(f"{share:.1%}" for share in shares)
+            assert f"| {model}{weights} | {queries} | {cells} |" in text
+            of_test, _, of_gate = shares
+            assert 0.74 <= of_test <= 0.81
+            assert 0.77 <= of_gate <= 0.81
 
 
 def test_means_are_those_of_evaluate_with_weights_and_micro_averages():
@@ -230,6 +273,55 @@ def test_queries_whose_weights_alone_differ_matter_to_the_swaps():
     models = ([0.4, 0.2, 0.9], [1, 2, 1]), ([0.2, 0.4, 0.1], [2, 1, 3])
     found = difference_of(*(weighted(*each) for each in models))
     assert found.p == pytest.approx(p_of_all_swaps(*models))
+
+
+def test_models_of_equal_values_and_other_weights():
+    """Two of four values are 1, with 4 / 6 and 2 / 7 of the weight."""
+    values = [1, 1, 0, 0]
+    models = {
+        name: weighted(values, weights)
+        for name, weights in (("A", [2, 2, 1, 1]), ("B", [1, 1, 2, 3]))
+    }
+    comparison = tfr.compare(models)
+    (found,) = comparison.differences
+    assert found.difference == pytest.approx(2 / 7 - 2 / 3)
+    assert (found.wins, found.losses, found.ties, found.differing) == (0, 0, 4, 4)
+    assert found.low < found.difference < found.high
+    assert "Ties of different weights, which change the means: B - A, x." in str(
+        comparison
+    )
+    assert "(4: p >= 0.125)" in str(comparison)
+    assert found.queries_needed(100) == 6
+    assert not comparison.gate("x", "A", margin=0.1)
+    equal = tfr.compare({"A": models["A"], "B": models["A"]})
+    assert comparison.gate("x", "A", margin=0.9).reason.startswith("x of 'B' is not")
+    assert equal.gate("x", "A", margin=0.1).reason.endswith("in each of 4 queries.")
+    assert "Ties of" not in str(equal)
+
+
+def test_an_interval_contains_a_difference_that_is_due_to_weights():
+    """The means are 0.1 + 0.8 * 20 / 21 and 0.1 + 0.8 / 9. No value differs by more than 0.01."""
+    is_good = np.arange(20) % 2 == 0
+    heavy, light = np.where(is_good, 20, 1), np.where(is_good, 1, 8)
+    values = np.where(is_good, 0.9, 0.1)
+    for change in (0, 0.01):
+        second = values + change * np.tile([1, 1, -1, -1], 5)
+        found = difference_of(weighted(values, heavy), weighted(second, light))
+        assert found.difference == pytest.approx(0.8 / 9 - 0.8 * 20 / 21, abs=0.01)
+        assert -0.9 < found.low < found.difference < found.high < -0.5
+
+
+def test_queries_of_weight_0_are_excluded():
+    first = weighted([0.1, 0.2, 0.3, 0.4, 0.5], [0, 0, 1, 1, 1])
+    second = weighted([0.5, 0.6, 0.3, 0.5, 0.4], [0, 0, 1, 1, 1])
+    comparison = tfr.compare({"A": first, "B": second})
+    (found,) = comparison.differences
+    assert (found.wins, found.losses, found.ties) == (1, 1, 1)
+    assert comparison.movers("x", "A").queries == [3, 4]
+    assert comparison.worst_queries("x", "A").queries == [2, 3, 4]
+    other = weighted(second["x"], [1] * 5)
+    with pytest.raises(ValueError, match="Received: 2 queries with a value for some"):
+        tfr.compare({"A": first, "B": other})
 
 
 @pytest.mark.parametrize("test", ["randomization", "t", "bootstrap", "wilcoxon"])
@@ -305,6 +397,53 @@ def test_the_p_values_of_swaps_and_draws_by_hand():
     # Half of the draws are 0.05 away from 0.45, which counts sqrt(2) * 12.7 / 1.96 times.
     found = difference_of([0.1, 0.1], [0.6, 0.5], test="bootstrap")
     assert found.p == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("weight", [1, 0.1, 1e200])
+def test_the_t_test_of_equal_weights_is_that_of_scipy(weight):
+    first, second = np.random.default_rng(0).random((2, 7))
+    models = (weighted(each, [weight] * 7) for each in (first, second))
+    found = difference_of(*models, test="t")
+    expected = scipy.stats.ttest_rel(second, first)
+    assert found.p == pytest.approx(expected.pvalue, rel=1e-12)
+    assert found.effective_queries == 7
+
+
+def test_the_t_test_of_weighted_queries_by_hand():
+    """The shares are 1/8, 1/8, 1/4 and 1/2, and the mean is 0.6 - 0.4 + 0.4 = 0.25.
+
+    Kish's number is 8^2 / (1 + 1 + 4 + 16) = 64 / 22.
+    """
+    differences, weights = np.array([0.4, -0.4, 0.6, 0.2]), [1, 1, 2, 4]
+    models = (weighted(each, weights) for each in (np.zeros(4), differences))
+    found = difference_of(*models, test="t")
+    number, squares = 64 / 22, [0.15**2, 0.65**2, 2**2 * 0.35**2, 4**2 * 0.05**2]
+    error = math.sqrt(number / (number - 1) * sum(squares)) / 8
+    assert found.effective_queries == pytest.approx(number)
+    assert found.standard_error == pytest.approx(error)
+    assert found.p == pytest.approx(2 * scipy.stats.t.sf(0.25 / error, number - 1))
+
+
+@pytest.mark.parametrize("test", ["t", "bootstrap"])
+@pytest.mark.parametrize("light", [0.1, 1e-3, 1e-9])
+def test_one_query_with_most_of_the_weight_decides_nothing(test, light):
+    first, second = np.random.default_rng(0).random((2, 20)) + [[0], [1]]
+    models = (weighted(each, [1] + [light] * 19) for each in (first, second))
+    found = difference_of(*models, test=test)
+    assert found.p < 0.05 if light == 0.1 else found.p > 0.2
+
+
+def test_the_bootstrap_of_weighted_queries_is_scaled_by_the_effective_number():
+    weights = np.array([1, 1, 2, 4, 1, 3])
+    differences = np.array([0.4, -0.3, 0.6, 0.2, 0.5, -0.1])
+    models = (weighted(each, weights) for each in (np.zeros(6), differences))
+    found = difference_of(*models, test="bootstrap", resamples=20_000)
+    drawn = np.array([*itertools.product(range(6), repeat=6)])  # all draws
+    means = (weights * differences)[drawn].sum(axis=1) / weights[drawn].sum(axis=1)
+    mean, number = np.average(differences, weights=weights), 12**2 / 32
+    wider = math.sqrt(number / (number - 1)) * scipy.stats.t.ppf(0.975, number - 1)
+    distances = np.abs(means - mean) * wider / scipy.stats.norm.ppf(0.975)
+    assert found.p == pytest.approx((distances >= mean).mean(), abs=0.015)
 
 
 def test_two_queries_are_enough_for_the_t_test_and_the_standard_error():
@@ -663,6 +802,56 @@ def test_queries_of_some_models_only():
     )
 
 
+def skipping(**runs):
+    """The values of runs, without the judged queries that they do not answer."""
+    qrels = {query: {"a": 1} for query in "qrs"}
+    return {
+        name: tfr.evaluate_run(
+            qrels,
+            {query: ["a"] for query in queries},
+            ["mrr"],
+            per_query=True,
+            missing_queries="skip",
+        )
+        for name, queries in runs.items()
+    }
+
+
+def test_a_remedy_for_different_queries_does_not_fail():
+    zero = "call evaluate_run(missing_queries='zero')"
+    for values, drops, is_zero in (
+        (skipping(one="qr", two="rs"), True, True),
+        (skipping(one="q", two="s"), False, True),
+        (skipping(one="qr", two="rs", three="sq"), False, True),  # none of all three
+        ({"A": rows("A", np.arange(9)), "B": rows("B", np.arange(3, 9))}, True, False),
+        (
+            {"A": rows("A", np.arange(9)), "B": rows("B", np.arange(9, 12))},
+            False,
+            False,
+        ),
+    ):
+        with pytest.raises(ValueError) as error:
+            tfr.compare(values)
+        assert ("Pass unpaired='drop'" in str(error.value)) == drops
+        assert (zero in str(error.value)) == is_zero
+        if drops:
+            tfr.compare(values, unpaired="drop")
+        else:
+            with pytest.raises(ValueError, match="no common query; the first query"):
+                tfr.compare(values, unpaired="drop")
+
+
+def test_a_metric_without_a_value_for_missing_queries_is_not_counted_as_0():
+    qrels, runs = {"q": {"a": 1}, "r": {"a": 1}}, {"one": "qr", "two": "r"}
+    options = {"per_query": True, "missing_queries": "skip"}
+    values = {
+        name: tfr.evaluate_run(qrels, {q: ["a"] for q in each}, ["arp"], **options)
+        for name, each in runs.items()
+    }
+    with pytest.raises(ValueError, match=r"Pass unpaired='drop' to leave them out\.$"):
+        tfr.compare(values)
+
+
 def test_a_query_without_a_value_is_never_0():
     a, b = np.array([0.5, 1.0, 0.0, 0.25]), np.array([0.75, np.nan, 0.5, 0.5])
     models = {"A": {"mrr": a, "x": a}, "B": {"mrr": b, "x": a}}
@@ -996,6 +1185,91 @@ def test_gates(gain, options, passed):
         if "margin" in options and len(gain) == 40:  # the other model's gain is -gain
             swapped = gate_of(gain, "new", **{"margin": 0.001, **options})
             assert not (swapped and decision) or options["margin"] >= 0.03
+
+
+def lists_of(is_long, is_good):
+    """Items from best to worst: relevant "a", "b", and 20 more of a long list."""
+    best = [f"{number}" for number in range(20)] if is_long else []
+    return ["a", "b", *best] if is_good else [*best, "b", "a"]
+
+
+def per_query_of(lists, function, metric, **options):
+    """The values of queries with these lists, by one of the functions."""
+    options["per_query"] = True
+    if function == "evaluate_run":
+        qrels = {query: {"a": 1, "b": 0} for query in lists}
+        return tfr.evaluate_run(qrels, lists, [metric], **options)
+    pairs = [(query, item) for query, items in lists.items() for item in items]
+    labels = [int(item == "a") for _, item in pairs]
+    scores = [-number for number in range(len(pairs))]
+    if function == "evaluate_rows":
+        ids = [query for query, _ in pairs]
+        return tfr.evaluate_rows(ids, labels, scores, [metric], **options)
+    sizes = np.cumsum([len(items) for items in lists.values()])[:-1]
+    labels, scores = (
+        [part.tolist() for part in np.split(np.array(each), sizes)]
+        for each in (labels, scores)
+    )
+    return tfr.evaluate(labels, scores, [metric], **options)
+
+
+@pytest.mark.parametrize("function", ["evaluate", "evaluate_rows", "evaluate_run"])
+@pytest.mark.parametrize(
+    ("metric", "options", "weights"),
+    [
+        ("opa", {}, (21, 1)),
+        ("auc", {"average": "micro"}, (21, 1)),
+        ("auc", {"average": "items"}, (22, 2)),
+        ("gauc", {}, (22, 2)),
+    ],
+)
+def test_a_gate_reads_the_weights_of_models(function, metric, options, weights):
+    """A query with a long list counts more. The old model is good in these, the new in others.
+
+    Each value is 1 or 0, the same of both models. The weights are the numbers of pairs
+    of unequal labels, or the numbers of items.
+    """
+    names, is_good = [f"q{number}" for number in range(20)], [True, False] * 10
+    models = {
+        model: per_query_of(
+            {q: lists_of(good == is_old, good) for q, good in zip(names, is_good)},
+            function,
+            metric,
+            **options,
+        )
+        for model, is_old in (("old", True), ("new", False))
+    }
+    comparison = tfr.compare(models)
+    (found,) = comparison.differences
+    assert found.ties == 20
+    heavy, light = weights
+    expected = (light - heavy) / (light + heavy)
+    assert found.difference == pytest.approx(expected)
+    decision = comparison.gate(metric, "old", margin=0.01)
+    assert not decision
+    assert (
+        f"is worse than that of 'old' by 0.01 or more: its gain is {expected:.4f}"
+        in (decision.reason)
+    )
+    assert not comparison.gate(metric, "old", policy="better")
+    assert comparison.gate(metric, "new", policy="better")
+
+
+@pytest.mark.parametrize("test", ["randomization", "t", "bootstrap", "wilcoxon"])
+def test_a_better_model_needs_no_interval(test):
+    """DCG is 1 and 1 / log2(3), without an upper end. Of 2^13 swaps, two differ as much."""
+    models = {"old": {"dcg": [1 / math.log2(3)] * 13}, "new": {"dcg": [1.0] * 13}}
+    comparison = tfr.compare(models, test=test)
+    assert math.isnan(comparison.differences[0].low)
+    if test == "randomization":
+        assert comparison.differences[0].p == 2 / 2**13
+    assert comparison.gate("dcg", "old", policy="better")
+    assert "no interval" in comparison.gate("dcg", "old", margin=0.1).reason
+    one_query = {name: {"dcg": each["dcg"][:1]} for name, each in models.items()}
+    decision = tfr.compare(one_query, test=test).gate("dcg", "old", policy="better")
+    assert not decision
+    has_p = test in ("randomization", "wilcoxon")
+    assert ("p = 1.000" if has_p else "one query has no p-value") in decision.reason
 
 
 def test_a_gate_in_slices_names_the_one_that_fails():

@@ -28,10 +28,21 @@ DEFAULTS = {
 
 
 def comparison_of(*fields):
-    """A comparison with these differences, which have the defaults in other fields."""
+    """A comparison with these differences, which have the defaults in other fields.
+
+    By default, all weights are equal.
+    """
     compared = compare({"old": {"mrr": [0.1, 0.2]}, "new": {"mrr": [0.3, 0.3]}})
     (found,) = compared.differences
-    compared.differences = [found._replace(**{**DEFAULTS, **each}) for each in fields]
+    compared.differences = []
+    for each in fields:
+        each = {**DEFAULTS, **each}
+        differing = each["wins"] + each["losses"]
+        of_weights = {
+            "differing": differing,
+            "effective_queries": differing + each["ties"],
+        }
+        compared.differences.append(found._replace(**{**of_weights, **each}))
     return compared
 
 
@@ -50,6 +61,14 @@ def decided(*fields, **options):
 def test_a_p_value_in_a_sentence(p, text):
     decision = decided({"adjusted_p": p}, policy="better", margin=0)
     assert f", with {text}, where p < 0.05 is required." in decision.reason
+
+
+def test_a_difference_of_weights_needs_an_interval():
+    """Values are equal in all queries, and the weights of the models differ."""
+    ties = {"wins": 0, "losses": 0, "ties": 20, "differing": 20}
+    decision = decided({**ties, "low": -0.3, "high": -0.2, "difference": -0.25})
+    assert "is worse than that of 'old' by 0.1 or more" in decision.reason
+    assert "have no interval" in decided({**ties, **NO_INTERVAL}).reason
 
 
 def test_a_difference_is_significant_below_5_percent():
@@ -73,6 +92,18 @@ def test_too_few_queries_detect_no_difference(fields):
     assert math.isnan(found.detectable_difference())
 
 
+def test_weighted_queries_count_as_the_effective_number():
+    """8 of 20 queries would be as precise. As many more have 0.4 of their number."""
+    found = difference(wins=20, losses=0, ties=0, effective_queries=8.0)
+    power = (OF_TEST + OF_POWER) * 0.01
+    detectable = power * math.sqrt(8 / (8 - OF_TEST**2 / 2))
+    assert found.detectable_difference() == pytest.approx(detectable, rel=1e-6)
+    assert found.queries_needed(detectable * (1 + 1e-6)) == 20
+    assert found.queries_needed(power / 3) == math.ceil((72 + OF_TEST**2 / 2) / 0.4)
+    few = difference(wins=20, losses=0, ties=0, effective_queries=1.9)
+    assert math.isnan(few.detectable_difference())
+
+
 @pytest.mark.parametrize("squares", [100.05, 100.5])
 def test_the_queries_needed_are_those_of_guenther(squares):
     """(z of the test + z of the power)^2 * variance / difference^2 + z^2 / 2."""
@@ -85,6 +116,8 @@ def test_a_test_of_swaps_needs_six_queries_that_differ():
     """2 / 2^6 is below 0.05, and 2 / 2^5 is not. Half of the queries differ."""
     found = difference(wins=4, losses=2, ties=6, smallest_p=2 / 2**6)
     assert found.queries_needed(100) == 12
+    of_weights = difference(wins=0, losses=0, ties=12, differing=4, smallest_p=2 / 2**4)
+    assert of_weights.queries_needed(100) == 18
 
 
 NO_INTERVAL = {"low": math.nan, "high": math.nan}
@@ -130,7 +163,48 @@ BETTER = {"policy": "better", "margin": 0.0}
             {},
             {**BETTER, "margin": 0.1},  # which the gain does not exceed
             "Failed: mrr of 'new' is not shown to be better than that of 'old' by more "
-            "than 0.1: its gain is +0.1000, with p = 0.020, where p < 0.05 is required.",
+            "than 0.1: its gain is +0.1000, with p = 0.020, where a gain above 0.1 is "
+            "required.",
+        ),
+        (
+            {"adjusted_p": 0.2},
+            BETTER,
+            "Failed: mrr of 'new' is not shown to be better than that of 'old': its "
+            "gain is +0.1000, with p = 0.200, where p < 0.05 is required.",
+        ),
+        (
+            REVERSED,
+            {**BETTER, "margin": 0.05},
+            "Failed: mrr of 'new' is worse than that of 'old': its gain is -0.1000, "
+            "with p = 0.020.",
+        ),
+        (
+            {**REVERSED, "adjusted_p": 0.2},
+            BETTER,
+            "Failed: mrr of 'new' is not shown to be better than that of 'old': its "
+            "gain is -0.1000, with p = 0.200, where a gain above 0 is required.",
+        ),
+        (
+            {**REVERSED, "is_opposed": True},
+            BETTER,
+            "Failed: mrr of 'new' is not shown to be better than that of 'old': its "
+            "gain is -0.1000, with p = 0.020, where a gain above 0 is required.",
+        ),
+        (
+            NO_INTERVAL,
+            BETTER,
+            "Passed: mrr of 'new' is better than that of 'old': its gain is +0.1000, "
+            "with p = 0.020, where p < 0.05 is required.",
+        ),
+        (
+            {"p": math.nan, "adjusted_p": math.nan},
+            BETTER,
+            "Failed: mrr of 'new' is unknown, since these queries have no p-value.",
+        ),
+        (
+            {"wins": 1, "losses": 0, "ties": 0, "p": math.nan, "adjusted_p": math.nan},
+            BETTER,
+            "Failed: mrr of 'new' is unknown, since one query has no p-value.",
         ),
         (
             {"wins": 0, "losses": 0, "ties": 2, **NO_INTERVAL},
@@ -227,11 +301,22 @@ def test_a_metric_of_shares_leaves_the_others_as_they_are():
 
 
 def test_the_smaller_effective_number_is_that_of_a_difference():
-    """Of weights 3, 1, 1, 1 it is 6^2 / 12 = 3, and of equal ones 4, by Kish."""
+    """Of weights 3, 1, 1, 1 it is 6^2 / 12 = 3, and of equal ones 4, by Kish.
+
+    The mean is 0.3. The influences of the queries on it are those of the values 0.1,
+    0.3, 1.3 / 3 and 1.1 / 3 with equal weights, whose spread is 1 / 3.
+    """
     weights = [3, 1, 1, 1]
-    found = interval_of_difference(model_of([0] * 4), model_of(VALUES, weights))
-    expected = interval_by_hand(VALUES, *SPREAD, weights)
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    first, second = model_of([0] * 4), model_of(VALUES, weights)
+    (found,) = compare({"a": first, "b": second}, test="t").differences
+    spread = 1 / 3
+    expected = interval_by_hand(VALUES, 0.1 - spread / 3, 1.3 / 3 + spread / 3, weights)
+    np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-9)
+    assert found.effective_queries == pytest.approx(3)
+    influences = np.array([0.1, 0.3, 1.3 / 3, 1.1 / 3]) - 0.3
+    error = math.sqrt(3 / 2 * sum((influences / 4) ** 2))
+    assert found.standard_error == pytest.approx(error)
+    assert found.p == pytest.approx(2 * scipy.stats.t.sf(0.3 / error, 2))
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -295,11 +295,11 @@ def test_beam_may_check_types_as_it_runs(option, tmp_path):
     rows = make_rows(4)
     tables = {"qrels": [{"query_id": 1, "item_id": 1, "label": 1}]}
     tables["run"] = [{"query_id": 1, "item_id": 1, "score": 1.0}]
-    for transform, data in ((of_rows(NAMES), rows), (EvaluateRun(["mrr"]), tables)):
-        expected = results_of(transform, data, tmp_path)
+    for make, names, data in ((of_rows, NAMES, rows), (EvaluateRun, ["mrr"], tables)):
+        expected = results_of(make(names), data, tmp_path)
         # Files of text, which `results_of` writes, fail Beam's own check.
         with beam.Pipeline(options=PipelineOptions([option])) as pipeline:
-            assert_that(given_to(pipeline, data) | transform, equal_to(expected))
+            assert_that(given_to(pipeline, data) | make(names), equal_to(expected))
 
 
 def test_a_column_called_rank_is_a_warning(tmp_path):

@@ -27,6 +27,8 @@ from tfrankmetrics.comparison.query_tables import PerQuery
 from tfrankmetrics.comparison.significance import (
     Sample,
     adjusted,
+    differs,
+    effective_numbers,
     intervals_of_differences,
     intervals_of_means,
     paired_test,
@@ -72,9 +74,9 @@ def compare(
     better, worse or equal.
 
     Queries are paired by their ids, the key "query" of the values, or by position
-    without ids. A query whose value is NaN is excluded. The weights of queries apply to
-    all means, intervals and tests. Intervals do not depend on `test`; the
-    page "Coverage of confidence intervals" describes and measures them.
+    without ids. A query whose value is NaN, or whose weight is 0, is excluded. The
+    weights of queries apply to all means, intervals and tests. Intervals do not depend
+    on `test`; the page "Coverage of confidence intervals" describes and measures them.
 
     Args:
         values: For each model, the result of `evaluate`, `evaluate_rows` or
@@ -236,7 +238,7 @@ def _parts(
 
 def _means(key: tuple | None, name: str, sample: Sample, first: Model) -> list[Mean]:
     """The mean of each metric; the first model states the metrics."""
-    errors = standard_errors(sample.influences, sample.numbers)
+    errors = standard_errors(sample.influences, sample.effective_numbers)
     ends = intervals_of_means(sample, first.ranges)
     columns = sample.means, errors, *ends, sample.numbers
     rows = zip(first.metrics, *(each.tolist() for each in columns), strict=True)
@@ -252,7 +254,8 @@ def _differences(
     """The difference of two models in each metric; the model states the metrics."""
     (name, first), (other_name, second) = pair
     second = second.rounded_like(first)
-    errors = standard_errors(second.influences - first.influences, first.numbers)
+    numbers = effective_numbers(first, second)
+    errors = standard_errors(second.influences - first.influences, numbers)
     low, high = intervals_of_differences(first, second, model.ranges)
     p, smallest_p, directions = run_test(first, second)
     wins = (second.values > first.values).sum(axis=0)
@@ -261,7 +264,8 @@ def _differences(
     wins, losses = np.where(is_lower, (losses, wins), (wins, losses))
     ties = first.numbers - wins - losses
     differences = second.means - first.means
-    columns = differences, errors, low, high, p, wins, losses, ties, smallest_p
+    columns = [differences, errors, low, high, p, wins, losses, ties]
+    columns += [differs(first, second).sum(axis=0), numbers, smallest_p]
     rows = zip(*(each.tolist() for each in columns), strict=True)
     is_opposed = (directions * differences < 0).tolist()
     return [

@@ -397,15 +397,14 @@ class Comparison:
                 f"; p-values adjusted for {self._num_tests} comparisons "
                 f"({self._correction})"
             )
-        note += f".{self._too_few()}{self._opposed()}"
+        note += f".{self._too_few()}{self._opposed()}{self._reweighted()}"
         return Table(header, rows, len(self.by) + 2, note)
 
     def _too_few(self) -> str:
         """A line on the comparisons that no outcome would make significant, if any."""
         factor = self._num_tests if self._correction == "bonferroni" else 1
         few = [
-            f"{self._named(each)} "
-            f"({each.wins + each.losses}: p >= {each.smallest_p:.3g})"
+            f"{self._named(each)} ({each.differing}: p >= {each.smallest_p:.3g})"
             for each in self.differences
             if each.smallest_p * factor >= SIGNIFICANT and not math.isnan(each.p)
         ]
@@ -419,6 +418,15 @@ class Comparison:
             if each.is_opposed and each.adjusted_p < SIGNIFICANT
         ]
         return _line("Not significant, as the ranks oppose the difference", opposed)
+
+    def _reweighted(self) -> str:
+        """A line on ties whose weights differ, as those of micro averages, if any."""
+        named = [
+            self._named(each)
+            for each in self.differences
+            if each.differing > each.wins + each.losses
+        ]
+        return _line("Ties of different weights, which change the means", named)
 
     def _named(self, each: Difference) -> str:
         return f"{', '.join([*self._slice_labels(each), _models(each)])}, {each.metric}"

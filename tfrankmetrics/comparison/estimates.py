@@ -49,6 +49,9 @@ class Difference(NamedTuple):
         wins: The number of queries in which the second model is better.
         losses: The number of queries in which the first model is better.
         ties: The number of queries in which both are equal.
+        differing: The number of queries whose values or weights differ.
+        effective_queries: How many queries of equal weights would be as precise:
+            sum(w)^2 / sum(w^2), the smaller one of both models.
         smallest_p: The smallest p-value that any outcome of these queries could have;
             0 without a limit.
         adjusted_p: The p-value after the correction.
@@ -69,6 +72,8 @@ class Difference(NamedTuple):
     wins: int
     losses: int
     ties: int
+    differing: int
+    effective_queries: float
     smallest_p: float = 0
     adjusted_p: float = math.nan
     is_opposed: bool = False
@@ -93,10 +98,10 @@ class Difference(NamedTuple):
         Statistician 35, 1981.
         """
         of_test, both = _quantiles(power)
-        degrees = self.queries - of_test**2 / 2
+        degrees = self.effective_queries - of_test**2 / 2
         if degrees <= 0 or not self.standard_error or self.smallest_p >= SIGNIFICANT:
             return math.nan
-        return both * self.standard_error * math.sqrt(self.queries / degrees)
+        return both * self.standard_error * math.sqrt(self.effective_queries / degrees)
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:
         """The number of queries that would detect a true difference of this size.
@@ -114,16 +119,17 @@ class Difference(NamedTuple):
         if not self.standard_error > 0:
             raise ValueError(
                 "`queries_needed` needs queries whose differences vary. Received: "
-                f"{self.queries} queries, {self.wins + self.losses} of which differ."
+                f"{self.queries} queries, {self.differing} of which differ."
             )
         of_test, both = _quantiles(power)
         ratio = both * self.standard_error / difference
-        needed = math.ceil(self.queries * ratio**2 + of_test**2 / 2)
+        effective = self.effective_queries * ratio**2 + of_test**2 / 2
+        needed = math.ceil(effective * (self.queries / self.effective_queries))
         if not self.smallest_p:  # a test without a limit
             return needed
         # The least m with 2 / 2^m below 0.05, the number of queries that must differ.
         least = math.floor(math.log2(2 / SIGNIFICANT)) + 1
-        return max(needed, math.ceil(least * self.queries / (self.wins + self.losses)))
+        return max(needed, math.ceil(least * self.queries / self.differing))
 
 
 def _quantiles(power: float) -> tuple[float, float]:

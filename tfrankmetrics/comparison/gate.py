@@ -73,13 +73,13 @@ def _decision_in(
     low, high, gain = min(ends), max(ends), sign * each.difference
     where = "" if each.slice is None else f" in the slice {listed(each.slice)}"
     start = f"{each.metric} of {model!r}{where} is "
-    differs = each.wins + each.losses > 0
-    if policy == "not_worse" and each.queries > 1 and not differs:
+    if policy == "not_worse" and each.queries > 1 and not each.differing:
         reason = f"equal to that of {baseline!r} in each of {each.queries:,} queries."
         return Decision(True, start + reason)
-    if math.isnan(low):
+    decisive, name = (each.p, "p-value") if policy == "better" else (low, "interval")
+    if math.isnan(decisive):
         number = "one query has" if each.queries == 1 else "these queries have"
-        cause = f"{number} no interval" if each.queries else "no query is included"
+        cause = f"{number} no {name}" if each.queries else "no query is included"
         return Decision(False, f"{start}unknown, since {cause}.")
     if policy == "not_worse":
         passed, is_worse = low > -margin, high <= -margin
@@ -93,14 +93,18 @@ def _decision_in(
     passed = each.is_significant and gain > margin
     verb = "better" if passed else "not shown to be better"
     by = f" by more than {margin:g}" if margin else ""
+    condition = ", where p < 0.05 is required"
+    if each.is_significant and gain < 0:
+        verb, by, condition = "worse", "", ""
+    elif gain <= margin:
+        condition = f", where a gain above {margin:g} is required"
+    elif each.is_opposed:
+        condition = ", but by their ranks, the queries differ in the other direction"
     p = "p < 0.001" if each.adjusted_p < 0.001 else f"p = {each.adjusted_p:.3f}"
     reason = (
-        f"{verb} than that of {baseline!r}{by}: its gain is {gain:+.4f}, with {p}, "
+        f"{verb} than that of {baseline!r}{by}: its gain is {gain:+.4f}, with "
+        f"{p}{condition}."
     )
-    if each.is_opposed and gain > margin:
-        reason += "but by their ranks, the queries differ in the other direction."
-    else:
-        reason += "where p < 0.05 is required."
     return Decision(passed, start + reason)
 
 

@@ -36,6 +36,7 @@ class Model(NamedTuple):
     lower_is_better: frozenset[str]
     ranges: np.ndarray  # [2, metrics], the lowest and highest possible values
     without_relevant: np.ndarray  # [queries, metrics], False if that is not known
+    skips_missing: bool  # whether evaluate_run left out queries that could count as 0
 
     @property
     def num_queries(self) -> int:
@@ -131,17 +132,20 @@ def _model(name: str, values: Any, slices: Sequence[str]) -> Model:
         )
     matrix = np.stack([*arrays.values()], axis=1).astype(float)
     weights = [known.weights.get(key, np.ones(len(matrix))) for key in arrays]
+    weights = np.stack(weights, axis=1)
     unknown = -np.inf, np.inf
     without = [known.without_relevant.get(key, [False] * len(matrix)) for key in arrays]
     return Model(
         name,
         np.asarray(known["query"]).tolist() if "query" in known else None,
-        matrix,
-        np.stack(weights, axis=1),
+        np.where(weights == 0, np.nan, matrix),
+        weights,
         (*arrays,),
         known.lower_is_better,
         np.array([known.ranges.get(key, unknown) for key in arrays], float).T,
         np.stack(without, axis=1),
+        getattr(known.counts, "missing_queries", None) == "skip"
+        and all(map(_may_be_without_results, arrays)),
     )
 
 
@@ -232,6 +236,12 @@ def _declaration(metric: str) -> Declaration | None:
         return None
 
 
+def _may_be_without_results(metric: str) -> bool:
+    """Whether a query without results has a value, as far as is known."""
+    declaration = _declaration(metric)
+    return declaration is None or declaration.without_results is not None
+
+
 def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray, int]:
     """The models with the queries common to all, in the order of the first model.
 
@@ -250,14 +260,9 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
                 )
         return models, np.full(first.num_queries, True), 0
     rows = [{query: i for i, query in enumerate(model.ids or ())} for model in models]
-    if unpaired == "error":
-        _require_same_queries(models, rows)
     is_common = [all(query in row for row in rows) for query in first.ids]
     ids = list(itertools.compress(first.ids, is_common))
-    if not ids:
-        raise ValueError(
-            "Models must have queries in common. Received: no common query."
-        )
+    _require_common_queries(models, rows, ids, unpaired)
     result = []
     for model, row in zip(models, rows, strict=True):
         order = [row[query] for query in ids]
@@ -267,7 +272,31 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
     return result, np.array(is_common), len(set().union(*rows)) - len(ids)
 
 
-def _require_same_queries(models: list[Model], rows: list[dict[Any, int]]) -> None:
+def _require_common_queries(
+    models: list[Model], rows: list[dict[Any, int]], common: list[Any], unpaired: str
+) -> None:
+    """Raises ValueError without common queries, and for others unless they are dropped.
+
+    The error names `missing_queries` only where it makes queries common.
+    """
+    remedy = ""
+    if any(model.skips_missing for model in models):
+        remedy = (
+            " To evaluate queries without predictions as empty results, call "
+            "evaluate_run(missing_queries='zero')."
+        )
+    if not common:
+        firsts = [
+            f"; the first query of {model.name!r} is {shortened(model.ids[0])}"
+            for model in models[:3]
+            if model.ids
+        ]
+        raise ValueError(
+            "Models must have queries in common, by which their values are paired. "
+            f"Received: no common query{''.join(firsts)}.{remedy}"
+        )
+    if unpaired == "drop":
+        return
     for one, other in itertools.permutations(range(len(models)), 2):
         lacking = [query for query in rows[one] if query not in rows[other]]
         if lacking:
@@ -276,7 +305,7 @@ def _require_same_queries(models: list[Model], rows: list[dict[Any, int]]) -> No
                 f"{len(lacking)} queries of {models[one].name!r} that "
                 f"{models[other].name!r} does not have, such as "
                 f"{', '.join(map(shortened, lacking[:3]))}. Pass unpaired='drop' to "
-                "leave them out."
+                f"leave them out.{remedy}"
             )
 
 

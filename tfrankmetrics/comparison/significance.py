@@ -6,10 +6,12 @@ influence u = w (v - mean) / sum(w) on it:
 
     standard error^2 = n / (n - 1) * sum(u^2)
 
-With equal weights this is the variance of the values / n. The influence on the
-difference of two models is the difference of the influences. Therefore, all formulas
-hold for weighted queries, and for micro averages, whose weights may differ between
-models.
+Here n is the effective number of queries, sum(w)^2 / sum(w^2), of Kish, "Survey
+Sampling", 1965. With equal weights it is the number of queries, and the formula is the
+variance of the values / n. The influence on the difference of two models is the
+difference of the influences, and n is the smaller one of both models. Therefore, all
+formulas hold for weighted queries, and for micro averages, whose weights may differ
+between models. The t-test has n - 1 degrees of freedom.
 
 Student's interval fails for few queries with skewed values. If 5% of the queries have a
 hit, it covers the mean in 92% of all samples of 50 queries, but only in 40% of those of
@@ -116,15 +118,23 @@ class Sample:
 
     @functools.cached_property
     def effective_numbers(self) -> np.ndarray:
-        """The effective sample sizes of weighted queries, by Kish's formula."""
-        with np.errstate(invalid="ignore"):
-            shares = self.weights / self.totals
-            squares = np.einsum("qm,qm->m", shares, shares)
-        return np.divide(1, squares, out=np.zeros_like(squares), where=squares > 0)
+        """The effective number of weighted queries of each metric, by Kish's formula.
+
+        It is the exact number of queries if all weights are equal.
+        """
+        largest = self.weights.max(axis=0, initial=0)
+        parts = self.weights / np.where(largest > 0, largest, 1)
+        squares = np.einsum("qm,qm->m", parts, parts)
+        return parts.sum(axis=0) ** 2 / np.maximum(squares, 1)
+
+
+def effective_numbers(*samples: Sample) -> np.ndarray:
+    """The effective number of queries; of a difference, the smaller one of both."""
+    return np.min([each.effective_numbers for each in samples], axis=0)
 
 
 def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The standard error of each metric, NaN for fewer than two queries."""
+    """The standard error of each metric, NaN for fewer than two effective queries."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factors = np.where(numbers > 1, numbers / (numbers - 1), np.nan)
         return np.sqrt(factors * np.einsum("qm,qm->m", influences, influences))
@@ -162,15 +172,21 @@ def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
 def intervals_of_differences(
     first: Sample, second: Sample, ranges: np.ndarray
 ) -> np.ndarray:
-    """The same for the differences of means, the second sample minus the first."""
-    return _intervals(
-        second.means - first.means,
+    """The same for the differences of means, the second sample minus the first.
+
+    Where the models weight queries differently, the difference may be beyond the
+    difference of any query. There, each query has the value at which it would have the
+    same influence on an unweighted mean.
+    """
+    means, influences = second.means - first.means, second.influences - first.influences
+    ranges = ranges - ranges[::-1]
+    influenced = means + first.numbers * influences
+    values = np.where(
+        (first.weights == second.weights).all(axis=0),
         second.values - first.values,
-        second.influences - first.influences,
-        ranges - ranges[::-1],
-        first,
-        second,
+        np.clip(influenced, *ranges),
     )
+    return _intervals(means, values, influences, ranges, first, second)
 
 
 def _intervals(
@@ -183,7 +199,7 @@ def _intervals(
     """Intervals from the values of queries, or from their differences."""
     special = _scipy("special")
     low, high = _ends(values, ranges, samples)
-    number = np.min([each.effective_numbers for each in samples], axis=0)
+    number = effective_numbers(*samples)
     total = number + 2 * WEIGHT_OF_END
     with np.errstate(all="ignore"):  # of metrics without an interval
         # The mean and the variance of the Bayesian bootstrap, with the two ends.
@@ -242,7 +258,7 @@ def paired_test(
     if test == "bootstrap":
         p = _bootstrap_test(first, second, resamples, seed)
         return p, no_limit, differences
-    num_different = _differs(first, second).sum(axis=0)
+    num_different = differs(first, second).sum(axis=0)
     limit = np.minimum(1.0, 2.0 ** (1.0 - num_different))
     if test == "wilcoxon":
         p, rank_sums = _wilcoxon_tests(first, second)
@@ -265,12 +281,11 @@ def _wilcoxon_tests(first: Sample, second: Sample) -> tuple[np.ndarray, np.ndarr
 
 def _t_test(first: Sample, second: Sample) -> np.ndarray:
     """p-values of the paired t-test; 1 if no query differs."""
-    numbers, differences = first.numbers, second.means - first.means
+    numbers, differences = effective_numbers(first, second), second.means - first.means
     errors = standard_errors(second.influences - first.influences, numbers)
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.where(differences == 0, 0, np.abs(differences) / errors)
-    p = 2 * _scipy("stats").t.sf(t, np.maximum(numbers - 1, 1))
-    return np.where(numbers > 1, p, np.nan)
+    return 2 * _scipy("stats").t.sf(t, numbers - 1)  # NaN without degrees of freedom
 
 
 def _randomization_test(
@@ -282,15 +297,15 @@ def _randomization_test(
     enumerated. The p-value of a metric does not depend on the other metrics: random
     swaps are drawn for all queries, whether they differ in a metric or not.
     """
-    differs = _differs(first, second)
-    is_enumerated = differs.sum(axis=0) <= np.log2(resamples)
+    is_different = differs(first, second)
+    is_enumerated = is_different.sum(axis=0) <= np.log2(resamples)
     p = np.full(len(is_enumerated), np.nan)
     for metric in np.flatnonzero(is_enumerated):
-        queries = np.flatnonzero(differs[:, metric])
+        queries = np.flatnonzero(is_different[:, metric])
         swaps = _all_swaps(len(queries))
         exceeds = _exceeding(first, second, queries, [metric], swaps)
         p[metric] = exceeds[0] / 2.0 ** len(queries)
-    metrics, queries = np.flatnonzero(~is_enumerated), np.arange(len(differs))
+    metrics, queries = np.flatnonzero(~is_enumerated), np.arange(len(is_different))
     if len(metrics):
         swaps = _random_swaps(len(queries), resamples, seed)
         exceeds = _exceeding(first, second, queries, metrics, swaps)
@@ -298,7 +313,7 @@ def _randomization_test(
     return np.where(first.numbers > 0, p, np.nan)
 
 
-def _differs(first: Sample, second: Sample) -> np.ndarray:
+def differs(first: Sample, second: Sample) -> np.ndarray:
     """Whether a swap of each query changes a mean, `[queries, metrics]`."""
     weighted_values, weights = np.split(first.terms != second.terms, 2, axis=1)
     return weighted_values | weights
@@ -342,11 +357,13 @@ def _bootstrap_test(
 
     Queries are drawn with replacement. Draws from few queries vary less than samples
     do. Therefore, their distances are scaled by sqrt(n / (n - 1)), and by how much
-    wider Student's t distribution with n - 1 degrees of freedom is than the normal one.
+    wider Student's t distribution with n - 1 degrees of freedom is than the normal one,
+    where n is the effective number of queries.
     """
     terms = np.concatenate([first.terms, second.terms], axis=1)
     observed = second.means - first.means
-    n = np.maximum(first.numbers, 2)
+    numbers = effective_numbers(first, second)
+    n = np.maximum(numbers, 2)
     stats = _scipy("stats")
     wider = np.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)
     exceeds = np.zeros(len(n))
@@ -356,7 +373,7 @@ def _bootstrap_test(
             distances = np.abs(_ratio(other) - _ratio(one) - observed) * wider
             exceeds += (distances >= np.abs(observed) * (1 - ROUNDING)).sum(axis=0)
     p = (exceeds + 1) / (resamples + 1)
-    return np.where(first.numbers > 1, p, np.nan)
+    return np.where(numbers > 1, p, np.nan)
 
 
 def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
