@@ -109,8 +109,8 @@ def evaluate_rows(
             in LightGBM and XGBoost.
         sample_weight: One weight per row. If it is the same in all rows of a query, it
             is the weight of the query.
-        item_ids: The item of each row, which metrics of recommended items require, such
-            as `coverage`.
+        item_ids: The item of each row, once in a query, which metrics of recommended
+            items require, such as `coverage`.
         lower_is_better: If True, the lowest score ranks first: for a column of ranks or
             of distances.
         by: A slice for each row, such as the language of its query, which must be the
