@@ -566,7 +566,6 @@ ROWS_OF_CANDIDATES = tf.data.Dataset.from_tensor_slices(CANDIDATES)
         ({"score": scores_with_little_noise}, "other scores for the same queries"),
         ({"candidates": ROWS_OF_CANDIDATES.batch(4).repeat()}, "`candidates` must be finite"),
         ({"candidates": ROWS_OF_CANDIDATES.batch(2).take(0)}, "`candidates` must not be empty"),
-        ({"queries": pd.Series([*QUERIES])}, r"Pass np.stack\(column\)"),
         ({"queries": [[1.0], [1.0, 2.0]]}, "rows of different lengths"),
         ({"candidates": np.ma.masked_array(CANDIDATES, np.asarray(CANDIDATES) > 0)}, "`candidates`"),
         ({"queries": (row for row in QUERIES)}, "`queries` must be arrays.*can be read only once"),

@@ -126,7 +126,9 @@ class EvaluateRows(beam.PTransform):
         """The PCollection of results, from one of rows."""
         _require_one_firing(rows)
         queries = (
-            rows | "Read rows" >> beam.Map(self._columns.split) | "Group" >> beam.GroupByKey()
+            rows
+            | "Read rows" >> beam.Map(self._columns.split)
+            | "Group" >> beam.GroupByKey()
         )
         return _results(queries, self._combiner)
 

@@ -165,7 +165,7 @@ def join_tables(
     is_excluded = None
     if exclude is not None:
         predicted = _without_excluded(predicted, exclude)
-        is_excluded = _are_excluded(judged, exclude)
+        is_excluded = _are_pairs_of(judged, exclude)
 
     joined = match_pairs(judged, predicted)._replace(is_excluded=is_excluded)
     if not joined.is_judged_query.any():
@@ -184,7 +184,7 @@ def in_precision_of_trec_eval(scores: Any) -> np.ndarray:
 
 def _without_excluded(predicted: PairTable, exclude: Any) -> PairTable:
     """The predictions without some items, as `exclude` of `evaluate_run` names them."""
-    is_excluded = _are_excluded(predicted, exclude)
+    is_excluded = _are_pairs_of(predicted, exclude)
     columns = *_pairs_of(predicted), np.asarray(predicted.numbers)
     if len(is_excluded) and not is_excluded.any():
         query, item, _ = (shortened(each[0]) for each in columns)
@@ -202,7 +202,7 @@ def _pairs_of(table: PairTable) -> list[np.ndarray]:
     return [as_objects(np.asarray(each).tolist()) for each in columns]
 
 
-def _are_excluded(table: PairTable, exclude: Any) -> np.ndarray:
+def _are_pairs_of(table: PairTable, exclude: Any) -> np.ndarray:
     """Whether each pair of a table is among those that `exclude` names."""
     queries, items = _pairs_of(table)
     if isinstance(exclude, str) and exclude == "identical_ids":

@@ -40,7 +40,7 @@ def aligned(arguments: Mapping[str, Any], wide: Collection[str] = ()) -> dict[st
     found = dict(_leaves(arguments))
     for path, data in found.items():
         if _has_index(data):
-            name = _name_of(path)
+            name = _name_of_path(path)
             found[path] = rows.aligned(name, data)
             if path[0] in wide and data.ndim == 2:
                 found[path] = columns.aligned(name, found[path])
@@ -71,7 +71,7 @@ def _with_leaves(data: Any, found: Mapping[tuple, Any], path: tuple = ()) -> Any
     return {key: _with_leaves(each, found, (*path, key)) for key, each in data.items()}
 
 
-def _name_of(path: tuple) -> str:
+def _name_of_path(path: tuple) -> str:
     """How a message names the data under these keys."""
     return f"{path[0]}{''.join(f'[{key!r}]' for key in path[1:])}"
 
@@ -85,7 +85,7 @@ def _aligned_items(arguments: Mapping[tuple, Any]) -> dict[tuple, Any]:
     }
     if len({*map(len, lists.values())}) != 1:
         return {}
-    names = [*map(_name_of, lists)]
+    names = [*map(_name_of_path, lists)]
     queries = [
         aligned(dict(zip(names, items, strict=True)))
         for items in zip(*lists.values(), strict=True)

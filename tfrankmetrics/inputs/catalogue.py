@@ -18,7 +18,7 @@ from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.dense import as_scores, dense, first_value, require_shape
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import OF_EXCLUDED, Facts, LabelRules
-from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
+from tfrankmetrics.inputs.ranks_as_scores import facts_of_arrays
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
@@ -126,15 +126,15 @@ class CatalogueLists(Lists):
 
     def uncounted_facts(self, y_true: Any) -> Facts:
         """The facts of scores that may be ranks."""
+        scores, relevant = np.asarray(self.scores), np.asarray(self.relevant)
 
-        def lists() -> tuple[np.ndarray, np.ndarray]:
-            queries = np.indices(self.scores.shape)[0]
-            labels = np.zeros((len(queries), self.scores.shape[1] + 1))
+        def labels(queries: slice) -> np.ndarray:
+            of_items = np.zeros((len(scores[queries]), scores.shape[1] + 1))
             # The id of padding, -1, is that of one more column.
-            np.put_along_axis(labels, np.asarray(self.relevant), 1.0, axis=1)
-            return queries.ravel(), labels[:, :-1].ravel()
+            np.put_along_axis(of_items, relevant[queries], 1.0, axis=1)
+            return of_items[:, :-1]
 
-        return facts_of_ranks(np.ravel(self.scores), lists)
+        return facts_of_arrays(scores, np.ones(scores.shape, bool), labels)
 
     def rank(
         self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int

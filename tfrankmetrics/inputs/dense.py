@@ -118,7 +118,8 @@ def _read_array(
 
 def _read_rows(name: str, data: Any, convert: Callable, padding: float | bool) -> Dense:
     """Rows of unequal length as an array with padding."""
-    refuse_missing_lists(name, data)
+    if isinstance(data, (list, tuple)):
+        refuse_missing_lists(name, data)
     try:
         rows = [np.asarray(from_pytorch(row)) for row in data]
         values = np.concatenate([row for row in rows if row.size] or rows)

@@ -27,7 +27,7 @@ from tfrankmetrics.inputs.dense import (
 )
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import Facts, LabelRules, flat_lists
-from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
+from tfrankmetrics.inputs.ranks_as_scores import facts_of_arrays
 from tfrankmetrics.inputs.relevant_ids import as_ids, require_below
 from tfrankmetrics.inputs.weights import (
     as_weights,
@@ -133,11 +133,11 @@ class LabelLists(Lists):
 
     def uncounted_facts(self, y_true: Any) -> Facts:
         """The facts of scores that may be ranks."""
-        valid, labels = np.asarray(self.valid), np.asarray(self.labels)
+        labels = np.asarray(self.labels)
         if self.has_subtopics:
             labels = labels.max(axis=2)
-        scores = np.asarray(self.scores)[valid]
-        return facts_of_ranks(scores, lambda: (np.nonzero(valid)[0], labels[valid]))
+        valid, scores = np.asarray(self.valid), np.asarray(self.scores)
+        return facts_of_arrays(scores, valid, labels.__getitem__)
 
     def without_unjudged(self) -> LabelLists:
         """The lists without unjudged items, if a mask keeps some."""

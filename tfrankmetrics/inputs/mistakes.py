@@ -205,16 +205,16 @@ def not_numbers(facts: Facts, asked: Asked) -> Iterator[str]:
 
 def ranks(facts: Facts, asked: Asked) -> Iterator[str]:
     """Ranks, of which the lowest is the best, in the place of scores."""
-    are_permutations = facts["in permutations"] >= MANY and not facts["no permutation"]
-    if facts["no ranks"] or not (
-        facts["called ranks"] or (are_permutations and facts["AUC above 0.5"] < 0)
-    ):
+    if facts["no ranks"]:
         return
-    yield (
-        f"The highest score ranks first. Received{asked.where}: scores that look like "
-        "ranks, whole numbers of which the lowest is the best. If they are, pass "
-        "lower_is_better=True, or negative ranks."
-    )
+    are_permutations = facts["in permutations"] >= 2 * MANY
+    are_permutations &= not facts["no permutation"]
+    if facts["called ranks"] or (are_permutations and facts["AUC above 0.5"] < 0):
+        yield (
+            f"The highest score ranks first. Received{asked.where}: scores that look "
+            "like ranks, whole numbers of which the lowest is the best. If they are, "
+            "pass lower_is_better=True, or negative ranks."
+        )
 
 
 def single_items(facts: Facts, asked: Asked) -> Iterator[str]:

@@ -17,6 +17,32 @@ from tfrankmetrics.inputs.mistakes import MOST_VALUES, Facts
 SHORTEST = 4  # of shorter lists, the scores may be such numbers by chance
 
 
+def facts_of_arrays(
+    scores: np.ndarray,
+    valid: np.ndarray,
+    labels: Callable[[slice], np.ndarray],
+) -> Facts:
+    """The facts of scores `[B, N]` that may be ranks.
+
+    Args:
+        scores: The score of each item.
+        valid: False for padding, `[B, N]`.
+        labels: A function that returns the labels of some of the queries.
+    """
+    facts = Facts()
+    step = max(1, MOST_VALUES // max(1, scores.shape[1]))
+    for start in range(0, len(scores), step):
+        rows = slice(start, start + step)
+        which = valid[rows]
+        facts += facts_of_ranks(
+            scores[rows][which],
+            lambda: (np.nonzero(which)[0], labels(rows)[which]),  # noqa: B023
+        )
+        if facts["no ranks"] or facts["no permutation"]:
+            break  # nearly always in the first part
+    return facts
+
+
 def facts_of_ranks(
     scores: np.ndarray,
     lists: Callable[[], tuple[np.ndarray, np.ndarray]],

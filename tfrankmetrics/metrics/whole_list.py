@@ -321,9 +321,9 @@ class BPref(WholeListMetric):
             (1 - min(irrelevant items above it, R) / denominator) / R
 
     R is the number of relevant items. Unjudged items, with labels below 0, are ignored,
-    also if a mask keeps them. The value is between 0 and 1. Source: Buckley and Voorhees, "Retrieval
-    evaluation with incomplete information", SIGIR 2004. trec_eval has used the default
-    denominator since 2005.
+    also if a mask keeps them. The value is between 0 and 1. Source: Buckley and
+    Voorhees, "Retrieval evaluation with incomplete information", SIGIR 2004. trec_eval
+    has used the default denominator since 2005.
 
     >>> bpref = BPref()
     >>> bpref.update_state(y_true=[[1, 0, -1, 1, 0]], y_pred=[[5, 4, 3, 2, 1]])

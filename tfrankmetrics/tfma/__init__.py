@@ -241,8 +241,8 @@ def eval_config(
     min_change = _by_key("change_thresholds", change_thresholds, measures)
     of_data = {"modules": own_modules(measures), "inputs": inputs}
     of_data |= {"duplicates": duplicates, "num_queries": num_queries}
-    chosen = {name: value for name, value in of_data.items() if value} | of_names
-    saved = {"metrics": [*metrics], **chosen}
+    chosen = {name: value for name, value in of_data.items() if value}
+    saved = {"metrics": [*metrics], **chosen, **of_names}
     metrics_spec = config_pb2.MetricsSpec(query_key=query_key)
     for key, measure in measures.items():
         metrics_spec.metrics.add(
@@ -251,9 +251,8 @@ def eval_config(
             config=json.dumps({**saved, "name": key}),
             threshold=_threshold(measure, minimum.get(key), min_change.get(key)),
         )
-    made = config_pb2.EvalConfig(
-        slicing_specs=_slicing_specs(slices), metrics_specs=[metrics_spec]
-    )
+    specs = {"slicing_specs": _slicing_specs(slices), "metrics_specs": [metrics_spec]}
+    made = config_pb2.EvalConfig(**specs)
     if min_change:
         made.metrics_specs[0].model_names.extend(["candidate", "baseline"])
         made.model_specs.add(name="candidate", **keys)
