@@ -8,7 +8,6 @@ import warnings
 import weakref
 
 import numpy as np
-import pandas as pd
 import pytest
 import tensorflow as tf
 from cases import METRICS

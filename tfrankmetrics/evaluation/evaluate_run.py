@@ -298,7 +298,7 @@ def facts_of_join(joined: Join, rules: LabelRules, score_name: str) -> Facts:
     facts = Facts.of_labels(labels, rules.thresholds) + Facts.of_scores(scores)
     if joined.is_excluded is not None:
         numbers = (labels > 0).sum(), (joined.is_excluded & (labels > 0)).sum()
-        facts += dict(zip(OF_EXCLUDED, map(float, numbers), strict=True))
+        facts += Facts(zip(OF_EXCLUDED, numbers, strict=True))
     return facts + facts_of_ranks(scores, lists, score_name)
 
 

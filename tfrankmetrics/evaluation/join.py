@@ -193,7 +193,8 @@ def _without_excluded(predicted: PairTable, exclude: Any) -> PairTable:
             f"and an item none of which is in the run, such as the query {query} and "
             f"the item {item}. Ids must be of the same type as those of the run."
         )
-    return PairTable(predicted.name, *(each[~is_excluded] for each in columns))
+    queries, items, numbers_left = (each[~is_excluded] for each in columns)
+    return PairTable(predicted.name, queries, items, numbers_left)
 
 
 def _pairs_of(table: PairTable) -> list[np.ndarray]:
