@@ -49,6 +49,7 @@ class PairTable(NamedTuple):
     queries: Any
     items: Any
     numbers: Any
+    rounded: Any = ()  # scores as trec_eval reads them, if a metric asks for these
 
 
 class Join(NamedTuple):
@@ -77,7 +78,7 @@ class Join(NamedTuple):
         """The ids of the judged queries, by their codes."""
         return values_at(self.judged.queries, self.first_rows)
 
-    def rows(self, *, by_descending_item: bool) -> dict[str, np.ndarray]:
+    def rows(self, *, is_trec_eval: bool) -> dict[str, np.ndarray]:
         """The predicted items in their order, then the missed ones, as columns.
 
         The columns are "labels", "scores", "query", which is the code of each row's
@@ -88,10 +89,12 @@ class Join(NamedTuple):
         as a query without relevant items, as in trec_eval, also where unjudged items
         are excluded.
 
-        With `by_descending_item`, the rows are sorted by their item ids, as text, in
-        descending order, as in trec_eval.
+        With `is_trec_eval`, scores are rounded, and the rows are sorted by their item
+        ids, as text, in descending order.
         """
         labels, scores = self.judged.numbers, self.predicted.numbers
+        if is_trec_eval:
+            scores = self.predicted.rounded
         kept = np.flatnonzero(self.is_judged_query)
         is_missed = np.full(len(labels), True)
         is_missed[self.match[self.match >= 0]] = False
@@ -112,7 +115,7 @@ class Join(NamedTuple):
             "scores": np.append(scores[kept], np.full(len(added), -np.inf)),
             "pair": np.append(kept + len(labels), added),
         }
-        if not by_descending_item:
+        if not is_trec_eval:
             return rows
         items = [*map(str, self.judged.items), *map(str, self.predicted.items)]
         names = sorted(set(items), reverse=True)
@@ -140,7 +143,7 @@ def join_tables(
     is_trec_eval: bool,
     lower_is_better: bool,
 ) -> Join:
-    """Reads, checks and joins two tables, with scores in the precision of trec_eval.
+    """Reads, checks and joins two tables, with `is_trec_eval` also rounded scores.
 
     Both are frames or dicts. `evaluate_run` describes the other arguments.
 
@@ -154,12 +157,17 @@ def join_tables(
     labels = labels.astype(np.int64) if labels.dtype.kind == "u" else labels
     judged = judged._replace(numbers=labels)
 
-    # Of a dict, the scores of each query are converted before NumPy joins them.
-    convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
-    predicted = _read_pairs("run", run, {**ids, "score": names.score}, convert)
-    scores = convert(as_numbers("scores", predicted.numbers))
-    scores = negated(scores) if lower_is_better else scores
-    predicted = predicted._replace(numbers=scores)
+    def read_run(convert: Callable[[Any], np.ndarray]) -> PairTable:
+        # Of a dict, the scores of each query are converted before NumPy joins them.
+        table = _read_pairs("run", run, {**ids, "score": names.score}, convert)
+        scores = convert(as_numbers("scores", table.numbers))
+        return table._replace(numbers=negated(scores) if lower_is_better else scores)
+
+    predicted = read_run(exact_scores)
+    rounded = predicted
+    if is_trec_eval:
+        rounded = read_run(in_precision_of_trec_eval)
+    predicted = predicted._replace(rounded=rounded.numbers)
     if exclude is not None:
         predicted = _without_excluded(predicted, exclude)
 
@@ -207,7 +215,7 @@ def _without_excluded(predicted: PairTable, exclude: Any) -> PairTable:
             f"{shortened(queries[0])} and the item {shortened(items[0])}. Ids must be "
             "of the same type as those of the run."
         )
-    columns = queries, items, np.asarray(predicted.numbers)
+    columns = queries, items, predicted.numbers, predicted.rounded
     return PairTable(predicted.name, *(each[~is_excluded] for each in columns))
 
 

@@ -108,6 +108,8 @@ class Measure:
     k: int | None
     options: tuple[tuple[str, Any], ...]
     marks_empty: bool = False  # by the weight of an empty list, which is negative
+    # Whether it ranks a run by scores in float32 and, of tied items, by descending id.
+    is_trec_eval: bool = False
 
     @property
     def name(self) -> str:
@@ -143,7 +145,8 @@ class Measure:
 
     def __reduce__(self) -> tuple:
         """Copies and pickles by the class, since declarations are equal by identity."""
-        return _of_class, (self.declaration.cls, self.k, self.options, self.marks_empty)
+        fields = self.k, self.options, self.marks_empty, self.is_trec_eval
+        return _of_class, (self.declaration.cls, *fields)
 
     @functools.cached_property
     def gain(self) -> ItemGain:
@@ -321,7 +324,12 @@ def make_measure(
         for (option, choice), same in WITHOUT_CUTOFF.items():
             if complete.get(option) == choice:
                 complete[option] = same
-    return Measure(declaration, None if k is None else int(k), tuple(complete.items()))
+    return Measure(
+        declaration,
+        None if k is None else int(k),
+        tuple(complete.items()),
+        is_trec_eval=convention == "trec_eval",
+    )
 
 
 def _convention_for(name: str, declaration: Declaration) -> Convention:
