@@ -40,7 +40,7 @@ from tfrankmetrics.evaluation.join import (
     in_precision_of_trec_eval,
     match_pairs,
 )
-from tfrankmetrics.evaluation.rows_by_query import Queries, queries_of_codes
+from tfrankmetrics.evaluation.rows_by_query import Queries
 from tfrankmetrics.inputs.mistakes import (
     Asked,
     Facts,
@@ -255,11 +255,10 @@ class RunCombiner(TableCombiner):
         # The queries by their codes.
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in joined.ids]
-        query_weights = np.array([query.weight for query in queries])
+        of_queries = {"sample_weight": np.array([query.weight for query in queries])}
         values, weights = np.zeros((2, len(self.named), len(queries)))
-        for chosen, named, columns in metrics_with_rows(self.named, joined):
-            columns["sample_weight"] = query_weights[columns["query"]]
-            rows = queries_of_codes(columns["query"], len(queries))
+        given = self.named, joined, of_queries, {}
+        for chosen, named, rows, columns in metrics_with_rows(*given):
             if not next(iter(named.values())).is_trec_eval:
                 rows = rows._replace(order=_row_order(columns))
             values[chosen], weights[chosen] = _in_fixed_widths(

@@ -21,7 +21,11 @@ from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import Join, PairColumns, join_tables, read_tables
-from tfrankmetrics.evaluation.rows_by_query import JudgedQueries, queries_of_codes
+from tfrankmetrics.evaluation.rows_by_query import (
+    JudgedQueries,
+    Queries,
+    queries_of_codes,
+)
 from tfrankmetrics.inputs.mistakes import (
     Asked,
     Facts,
@@ -197,10 +201,8 @@ def _evaluate_tables(
     slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
     values, weights = np.zeros((2, len(request.named), len(ids)))
     totals = {}
-    for chosen, named, columns in metrics_with_rows(request.named, joined):
-        columns |= {n: each[columns["query"]] for n, each in of_queries.items()}
-        columns |= {n: each[columns["pair"]] for n, each in of_pairs.items()}
-        queries = queries_of_codes(columns["query"], len(ids))
+    given = request.named, joined, of_queries, of_pairs
+    for chosen, named, queries, columns in metrics_with_rows(*given):
         sums, drop = ExposureSums(named, slices, counted), policies.unjudged == "drop"
         values[chosen], weights[chosen] = values_of_queries(
             named, queries, columns, drop_unjudged=drop, sums=sums
@@ -213,17 +215,24 @@ def _evaluate_tables(
 
 
 def metrics_with_rows(
-    named: Mapping[str, Measure], joined: Join
-) -> Iterator[tuple[np.ndarray, dict[str, Measure], dict[str, np.ndarray]]]:
-    """Which metrics read the same rows, these metrics, and the rows.
+    named: Mapping[str, Measure],
+    joined: Join,
+    of_queries: Mapping[str, np.ndarray],
+    of_pairs: Mapping[str, np.ndarray],
+) -> Iterator[tuple[np.ndarray, dict[str, Measure], Queries, dict[str, np.ndarray]]]:
+    """Which metrics read the same rows, these metrics, and the rows by query.
 
     Those of trec_eval have an order of their own, and leave that of others as it is.
+    The rows get more columns, which have a value for each query or pair.
     """
     flags = np.array([measure.is_trec_eval for measure in named.values()])
     for is_trec_eval in np.unique(flags).tolist():
         chosen = flags == is_trec_eval
-        some = dict(itertools.compress(named.items(), chosen))
-        yield chosen, some, joined.rows(is_trec_eval=is_trec_eval)
+        columns = joined.rows(is_trec_eval=is_trec_eval)
+        for key, more in (("query", of_queries), ("pair", of_pairs)):
+            columns |= {name: each[columns[key]] for name, each in more.items()}
+        queries = queries_of_codes(columns["query"], len(joined.first_rows))
+        yield chosen, dict(itertools.compress(named.items(), chosen)), queries, columns
 
 
 def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
