@@ -68,7 +68,7 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
 
 
 # Names that other tools have for a metric, without being close to its own name.
-_MEANT = {"acc": "hit_rate", "accuracy": "hit_rate"}
+_MEANT = {"acc": "hit_rate", "accuracy": "hit_rate", "unj": "hole"}
 # Parameters in the names of ir_measures, and the options that they are here.
 _PARAMETERS = {
     "rel": "relevance_threshold={}",
