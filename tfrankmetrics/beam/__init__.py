@@ -161,7 +161,7 @@ class EvaluateRun(beam.PTransform):
         query, item, label, score: As in `tfrankmetrics.evaluate_run`.
         missing_queries, unjudged_queries, unjudged: As in `tfrankmetrics.evaluate_run`.
         separator: As in `tfrankmetrics.evaluate_run`.
-        **options: As in `EvaluateRows`. With `convention="trec_eval"`, here or of a
+        **options: As in `EvaluateRows`. With `convention="trec_eval"`, here or in a
             metric object, ties are broken as trec_eval does.
 
     Returns:

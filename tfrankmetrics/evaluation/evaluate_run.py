@@ -125,7 +125,7 @@ def evaluate_run(
         separator: As in `evaluate`.
         per_query: As in `evaluate`.
         **options: Options for the metrics passed by name. See `tfrankmetrics.Options`.
-            With `convention="trec_eval"`, here or of a metric object, ties are broken
+            With `convention="trec_eval"`, here or in a metric object, ties are broken
             as in trec_eval: scores are rounded to float32, and tied items are ordered
             by descending item id.
 

@@ -129,7 +129,7 @@ class SingleMetric(Twinned):
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments that recreate this metric, except its name and dtype."""
-        more = {"k": self.measure.k} if "k" in self.fields else {}
+        more: dict[str, Any] = {"k": self.measure.k} if "k" in self.fields else {}
         if self.measure.is_trec_eval:  # which means more than options
             more["convention"] = "trec_eval"
         return {**self.measure.by_option, **more, **self.input_format.arguments}
