@@ -109,7 +109,7 @@ def values_of(option, annotation, default):
     if option in FUNCTIONS:
         return (*typing.get_args(parts[0]), FUNCTIONS[option])
     if isinstance(default, bool):
-        return (not default,)
+        return (not default, *typing.get_args(typing.get_args(annotation)[-1]))
     if isinstance(default, float):
         is_valid = all(rule.holds(2 * default) for rule in parts[1:])
         return (2 * default if is_valid else default / 2,)

@@ -201,6 +201,12 @@ def difference_examples():
     ]
 
 
+def differences_from_trec_eval():
+    """The cells of the table in "Differences from trec_eval 10"."""
+    section = _section("Differences from trec_eval 10")
+    return _cells("\n".join(re.findall(r"^\|.*", section, re.MULTILINE)))
+
+
 def examples_in_batches(column):
     """Yields each difference with a number of batches and the values in one column.
 

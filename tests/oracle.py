@@ -159,10 +159,12 @@ def _weight_by_best(name, gains, k):
     return ratio(_best_sum(everything, _log2), binary)
 
 
-def rank_biased_precision(order, *, persistence=0.8, **_):
+def rank_biased_precision(order, *, persistence=0.8, graded=False, **_):
     goes_on = Fraction(persistence)
     seen = (goes_on**above for above in itertools.count())
-    return (1 - goes_on) * sum(x.gain * p for x, p in zip(order.top, seen))
+    value = (1 - goes_on) * sum(x.gain * p for x, p in zip(order.top, seen))
+    largest = max(x.gain for x in order.ranked + order.not_retrieved)
+    return value / max(1, largest) if graded == "relative" else value
 
 
 def expected_reciprocal_rank(order, **_):

@@ -1,8 +1,10 @@
 """Tests the conventions, and the values that `docs/conventions.md` gives for them."""
 
 import ast
+import math
 import re
 
+import numpy as np
 import pytest
 from cases import METRICS, make_metric
 from code_blocks import run_block
@@ -12,6 +14,7 @@ from conventions_document import (
     TOLERANCE,
     choice_examples,
     difference_examples,
+    differences_from_trec_eval,
     example_id,
     numbers,
     same_values,
@@ -41,7 +44,7 @@ def test_every_option_of_a_convention_is_used_by_a_metric(convention):
     taken = {
         option for metric in convention.metrics for option in METRICS[metric].types
     }
-    assert convention.options.keys() <= taken
+    assert convention.options.keys() <= taken | {"k"}
     printed = str(convention)
     for word in (convention.name, convention.tools, *convention.options):
         assert word in printed
@@ -76,6 +79,95 @@ def test_an_explicit_option_overrides_the_convention():
             value = copy.result()
             value = value["ndcg"] if isinstance(value, dict) else value
             assert float(value) == pytest.approx(values["ndcg"], rel=1e-6)
+
+
+def test_a_copy_of_an_object_keeps_the_order_of_trec_eval():
+    """By its ids, z is before a. Its options alone would not say so."""
+    metric = tfr.MeanReciprocalRank(convention="trec_eval")
+    copy = tfr.MeanReciprocalRank.from_config(metric.get_config())
+    qrels, run = {"q": {"z": 1}}, {"q": {"a": 1.0, "z": 1.0}}
+    for each in (metric, copy):
+        assert tfr.evaluate_run(qrels, run, [each]) == {"mrr": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("metric", "at_32"),
+    [("ndcg", 1 / math.log2(33)), ("map", 1 / 32), ("precision", 1 / 32)],
+)
+def test_xgboost_reads_32_ranks_without_a_cutoff(metric, at_32):
+    """Only the last of 32 or 33 items is relevant."""
+    options = {"metrics": [metric], "convention": "xgboost"}
+    for size, expected in ((32, at_32), (33, 0.0)):
+        expected = {metric: pytest.approx(expected, rel=1e-6)}
+        labels, scores = [0] * (size - 1) + [1], [*range(size, 0, -1)]
+        assert tfr.evaluate(labels, scores, **options) == expected
+        assert tfr.evaluate_rows([0] * size, labels, scores, **options) == expected
+        qrels, run = {"q": [size - 1]}, {"q": [*range(size)]}
+        assert tfr.evaluate_run(qrels, run, **options) == expected
+        vectors = [[1.0]], [[score] for score in scores]
+        found = tfr.evaluate_retrieval(*vectors, [size - 1], **options)
+        assert found == expected
+        explained = tfr.explain(labels, scores, metric, convention="xgboost")
+        assert explained.value == expected[metric]
+        made = make_metric(metric, convention="xgboost")
+        assert (made.name, made.k) == (metric, 32)
+        copy = type(made).from_config(made.get_config())
+        for each in (made, copy, tfr.RankingMetrics(**options)):
+            each.update_state([labels], [scores])
+            value = each.result()
+            value = value[metric] if isinstance(value, dict) else value
+            assert float(value) == expected[metric]
+    whole = tfr.evaluate(labels, scores, [f"{metric}@33"], convention="xgboost")
+    assert whole[f"{metric}@33"] > 0
+
+
+# Labels, scores and RBP as trec_eval 10 prints it. It continues with p = 0.9, and divides
+# labels by the largest one of the query, retrieved or not, if that is above 1.
+RBP_OF_TREC_EVAL = [
+    ([2, 0, 1], [3, 2, 1], 0.1 * (2 / 2 + 1 / 2 * 0.9**2)),  # 0.1405
+    ([1, 0, 1], [3, 2, 1], 0.1 * (1 + 0.9**2)),
+    ([0.5, 0, 0.25], [3, 2, 1], 0.1 * (0.5 + 0.25 * 0.9**2)),
+    ([0, 0, 0], [3, 2, 1], 0.0),
+    ([1, -1, 4], [3, 2, -np.inf], 0.1 * (1 / 4)),
+]
+
+
+@pytest.mark.parametrize(("labels", "scores", "expected"), RBP_OF_TREC_EVAL)
+def test_rbp_of_trec_eval_by_hand(labels, scores, expected):
+    metric = tfr.RankBiasedPrecision(convention="trec_eval", name="object")
+    found = tfr.evaluate(labels, scores, ["rbp", metric], convention="trec_eval")
+    assert found == dict.fromkeys(["rbp", "object"], pytest.approx(expected))
+    rows = ["q"] * 3, labels, scores
+    found = tfr.evaluate_rows(*rows, ["rbp"], convention="trec_eval")
+    assert found == {"rbp": pytest.approx(expected)}
+    metric.update_state([labels], [scores])
+    assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
+    run = {"q": {item: x for item, x in zip("abc", scores) if x != -np.inf}}
+    qrels = {"q": dict(zip("abc", labels))}
+    found = tfr.evaluate_run(qrels, run, ["rbp"], convention="trec_eval")
+    assert found == {"rbp": pytest.approx(expected)}
+    explained = tfr.explain_run(qrels, run, metric, "q")
+    assert explained.value == pytest.approx(expected)
+
+
+def test_rbp_of_trec_eval_by_hand_of_ids_and_catalogs():
+    truth = {"ids": [[0, 2]], "relevance": [[2, 1]]}
+    for inputs, found in (("ids", [[0, 1, 2]]), ("catalogue", [[3, 2, 1]])):
+        options = {"inputs": inputs, "convention": "trec_eval"}
+        values = tfr.evaluate(truth, found, ["rbp", "rbp@1"], **options)
+        assert values == {"rbp": pytest.approx(0.1405), "rbp@1": pytest.approx(0.1)}
+    retrieved = {"ids": [[0, 2]], "relevance": [[2, 4]]}, [[0, 1]]
+    values = tfr.evaluate(*retrieved, ["rbp"], inputs="ids", convention="trec_eval")
+    assert values == {"rbp": pytest.approx(0.1 * 2 / 4)}  # item 2 was not retrieved
+    vectors = [[1.0]], [[3.0], [2.0], [1.0]]
+    truth = {"ids": [[0, 2]], "relevance": [[2, 1]]}
+    found = tfr.evaluate_retrieval(*vectors, truth, ["rbp"], convention="trec_eval")
+    assert found == {"rbp": pytest.approx(0.1405)}
+
+
+def test_rbp_of_ranx_adds_up_the_labels():
+    found = tfr.evaluate([2, 0, 1], [3, 2, 1], ["rbp"], graded=True)
+    assert found == {"rbp": pytest.approx(0.2 * (2 + 0.8**2))}
 
 
 def test_a_convention_applies_only_to_metrics_given_by_name():
@@ -131,6 +223,19 @@ def test_values_in_the_document(example, rows):
 def test_differences_in_the_document(example, tf_ranking, keras_rs, ours):
     assert same_values([example.value()], numbers(ours))
     assert same_values([example.value(convention="tf_ranking")], numbers(ours))
+
+
+def test_differences_from_trec_eval_in_the_document():
+    """The values of trec_eval are those that version 10.0 prints."""
+    rows = differences_from_trec_eval()
+    assert [numbers(theirs) for _, theirs, *_ in rows] == [[0.0], [0.2]]
+    for example, _, ours, _ in rows:
+        call = re.search(r"`(evaluate_rows\(.*\))`", example)[1]
+        (value,) = eval(call, {"evaluate_rows": tfr.evaluate_rows}).values()
+        assert same_values([value], numbers(ours))
+    hole = tfr.HoleAtK(5, denominator="k")
+    found = tfr.evaluate_rows(["q", "q"], [0, -1], [2, 1], [hole])
+    assert found == {"hole@5": 0.2}
 
 
 def test_the_document_is_complete():

@@ -259,6 +259,12 @@ def test_runs_are_explained_in_the_order_of_trec_eval():
     assert both.columns["item"].tolist() == ["e", "a", "b", "c"]
     assert both.columns["item (trec_eval)"].tolist() == ["e", "b", "a", "c"]
     trec = tfr.explain_run(qrels, run, "ndcg@3", "q", convention="trec_eval")
+    made = tfr.NDCG(3, convention="trec_eval", name="ndcg@3 (trec_eval)")
+    alone = tfr.explain_run(qrels, run, made, "q")
+    assert alone.columns["item"].tolist() == trec.columns["item"].tolist()
+    assert alone.value == trec.value
+    of_objects = tfr.explain_run(qrels, run, tfr.NDCG(3), "q", versus=made)
+    assert of_objects.values == both.values
     assert both.values == {
         "ndcg@3": tfr.explain_run(qrels, run, "ndcg@3", "q").value,
         "ndcg@3 (trec_eval)": trec.value,

@@ -179,6 +179,22 @@ def test_ids_in_fit_equal_evaluate():
     assert dict(again) == pytest.approx(expected, abs=1e-12)
 
 
+def test_names_beside_objects_in_a_run_of_trec_eval():
+    """Each counts every exposure once, with the ties of its own scores."""
+    own = tfr.ExposureGini(k=1, num_items=4, name="own")
+    found = tfr.evaluate_run(
+        {"q": {"a": 1}, "r": {"a": 1}},
+        {"q": {"a": 1.0, "b": 1.0}, "r": {"a": 1 + 1e-9, "b": 1.0}},
+        ["mrr", "gini@1", own],
+        convention="trec_eval",
+        num_items=4,
+    )
+    # At rank 1, a and b have 1.5 and 0.5 queries in float64, and one each in float32.
+    assert found["own"] == pytest.approx((1 * 0.5 + 3 * 1.5) / (4 * 2))
+    assert found["gini@1"] == pytest.approx((1 * 1 + 3 * 1) / (4 * 2))
+    assert found["mrr"] == (1 / 2 + 1 / 2) / 2
+
+
 def test_rows_equal_lists():
     queries = np.repeat(np.arange(len(SCORES)), ITEMS)
     rows = {

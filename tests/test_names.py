@@ -114,6 +114,8 @@ def test_names_of_trec_eval_on_its_command_line():
         ("ERR(max_rel=4,cutoff=5)", "'err', with max_label=4."),
         ("acc@1", "Did you mean 'hit_rate@1'?"),
         ("accuracy", "Did you mean 'hit_rate'?"),
+        ("unj_5", "Did you mean 'hole_5'?"),
+        ("rbp_resid", "Did you mean 'rbp_residual'?"),
     ],
 )
 def test_names_of_other_tools_get_a_hint_before_the_list_of_names(name, hint):

@@ -1,6 +1,7 @@
 """`evaluate_run`: two tables in, joined by query and item."""
 
 import math
+import pickle
 import re
 import warnings
 
@@ -401,13 +402,59 @@ def test_an_item_with_the_score_of_minus_infinity_is_missed_by_every_convention(
 
 def test_trec_eval_rounds_large_integers():
     """It reads scores in the precision of float32, where these are tied."""
-    run = {"q": {"a": 2**60, "b": 2**60 + 1}}
+    run = {"q": {"a": 2**60 + 1, "b": 2**60}}
     options = {"convention": "trec_eval", "missing_queries": "skip"}
     qrels = {"q": {"a": 1}, "q2": {"b": 1}}
     run |= {"q2": {"c": 0.5, "b": 0.25}}
-    assert tfr.evaluate_run(qrels, run, ["mrr"], **options) == {
-        "mrr": (1 / 2 + 1 / 2) / 2
+    exact = tfr.MeanReciprocalRank(name="exact")
+    assert tfr.evaluate_run(qrels, run, ["mrr", exact], **options) == {
+        "mrr": (1 / 2 + 1 / 2) / 2,
+        "exact": (1 + 1 / 2) / 2,
     }
+
+
+# By trec_eval, z is first in q, and b in r, where float32 ties a with it.
+TIED_QRELS = {"q": {"a": 0, "z": 1}, "r": {"a": 1, "b": 0}}
+TIED_RUN = {"q": {"a": 1.0, "z": 1.0}, "r": {"a": 1 + 1e-9, "b": 1.0}}
+OF_TREC_EVAL = [1.0, 1 / 2]
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [([], {}), (["mrr"], {}), (["mrr"], {"convention": "trec_eval"})],
+)
+def test_an_object_with_a_convention_has_the_value_of_its_name(names, options):
+    trec = tfr.MeanReciprocalRank(convention="trec_eval", name="trec")
+    best = tfr.MeanReciprocalRank(convention="trec_eval", ties="best", name="best")
+    stable = tfr.MeanReciprocalRank(ties="stable", name="stable")
+    for each in (trec, pickle.loads(pickle.dumps(trec))):
+        metrics = [stable, each, best, *names]
+        values = tfr.evaluate_run(
+            TIED_QRELS, TIED_RUN, metrics, per_query=True, **options
+        )
+        assert values["trec"].tolist() == OF_TREC_EVAL
+        assert values["best"].tolist() == [1.0, 1.0]  # of the scores in float32
+        assert values["stable"].tolist() == [1 / 2, 1.0]
+        if names:
+            of_name = OF_TREC_EVAL if options else [3 / 4, 1.0]
+            assert values["mrr"].tolist() == of_name
+
+
+def test_weights_slices_and_exclusions_beside_an_object_of_trec_eval():
+    trec = tfr.MeanReciprocalRank(convention="trec_eval", name="trec")
+    given = TIED_QRELS, TIED_RUN, ["mrr", trec]
+    weights = {"q": 3, "r": 1}
+    values = tfr.evaluate_run(*given, sample_weight=weights, by={"q": "x", "r": "y"})
+    assert dict(values) == {
+        "x": {"mrr": 3 / 4, "trec": 1.0},
+        "y": {"mrr": 1.0, "trec": 1 / 2},
+    }
+    assert values.whole == {"mrr": 13 / 16, "trec": 7 / 8}
+    values = tfr.evaluate_run(*given, exclude={"r": ["b"]}, per_query=True)
+    assert values["trec"].tolist() == [1.0, 1.0]
+    values = tfr.evaluate_run(*given, lower_is_better=True, per_query=True)
+    assert values["mrr"].tolist() == [3 / 4, 1 / 2]
+    assert values["trec"].tolist() == [1.0, 1 / 2]
 
 
 def test_tables_of_one_row():

@@ -175,6 +175,16 @@ def test_retrieval(dtype, options):
     np.testing.assert_array_equal(found.scores, expected.scores)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("score", [None, lambda q, c: q @ c.T])
+def test_products_of_half_precision_keep_their_digits(score, dtype):
+    """1 + 2^-12 is above 1, but would be rounded to 1 in half precision."""
+    vectors = [[1.0, 1.0]], [[1.0, 0.0], [1.0, 2**-12]]
+    vectors = [torch.tensor(each, dtype=dtype, device=DEVICE) for each in vectors]
+    found = tfr.evaluate_retrieval(*vectors, [0], ["mrr"], score=score)
+    assert found == {"mrr": 0.5}
+
+
 def test_a_score_function_computes_on_the_device():
     queries, candidates = (RNG.normal(size=(number, 6)) for number in (40, 300))
     relevant, names = np.abs(IDS), ["ndcg@10", "mrr"]

@@ -8,10 +8,10 @@ options whose value differs from the base, and add its name to `ConventionName` 
 `options.py`. Run `make tables`. Run the tool itself in `validation/tools.py`, and name
 it in `docs/conventions.md`, in the rows of the values that it returns.
 
-"trec_eval" means more than options. For it, `evaluate_run`, `explain_run` and
-`beam.EvaluateRun` also round the scores of a run to float32 and order tied items by
-their ids, and the command leaves out queries without predictions. All four compare the
-name of the convention.
+"trec_eval" means more than options, which `Measure.is_trec_eval` says: for such a
+metric, `evaluate_run`, `explain_run` and `beam.EvaluateRun` also round the scores of a
+run to float32 and order tied items by their ids. With it, the command leaves out
+queries without predictions.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Convention:
         name: Its key in `CONVENTIONS`, as in `evaluate(..., convention="lightgbm")`.
         tools: The tools that return these values.
         metrics: The names of the metrics that it covers.
-        options: The value of each option that these metrics take. Where the metrics
-            differ, a mapping from a metric's name to its value, with "others" for the
-            remaining metrics.
+        options: The value of each option that these metrics take, and perhaps `k`, the
+            cutoff of a metric without one. Where the metrics differ, a mapping from a
+            metric's name to its value, with "others" for the remaining metrics.
     """
 
     name: str
@@ -154,8 +154,8 @@ _ALL = (
         },
         ties="stable",
         over="first",
-        persistence=0.8,
-        graded=True,
+        persistence=0.9,
+        graded="relative",
     ),
     _convention(
         "sklearn",
@@ -192,6 +192,7 @@ _ALL = (
         denominator={"map": "min(k, relevant)", "precision": "list"},
         ties="stable",
         empty={"precision": "zero", "others": "one"},
+        k=32,
     ),
     _convention(
         "catboost",

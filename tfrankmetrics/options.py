@@ -49,6 +49,7 @@ __all__ = [
     "Duplicates",
     "Empty",
     "Gain",
+    "Graded",
     "Ideal",
     "Inputs",
     "ItemCategories",
@@ -88,6 +89,7 @@ Gain = Literal["exponential", "linear"] | TensorFunction
 Discount = Literal["log2", "jarvelin"] | TensorFunction
 Ideal = Literal["judged", "retrieved"]
 RelevanceThreshold = Annotated[float, _ABOVE_0]
+Graded = bool | Literal["relative"]
 Over = Literal["first", "all"]
 # 2^max_label must not overflow, and neither must its reciprocal.
 MaxLabel = Annotated[
@@ -172,8 +174,9 @@ class Options(TypedDict, total=False):
         relevance_threshold: The lowest label of a relevant item, above 0.
         persistence: The probability that a user continues from one item to the next,
             between 0 and 1.
-        graded: If True, the gain of an item is its label, regardless of the threshold.
-            Then labels should be between 0 and 1.
+        graded: The gain of an item: False (1 from the threshold on, otherwise 0), True
+            (its label, which should be between 0 and 1) or "relative" (its label,
+            divided by the largest label of the query if that is above 1).
         max_label: The highest possible label, above 0. A label above it makes the
             result NaN, and is an error in `evaluate`.
         decay: The probability that a user gives up after each item, from 0 to below 1.
@@ -218,7 +221,7 @@ class Options(TypedDict, total=False):
     ideal: Ideal
     relevance_threshold: RelevanceThreshold
     persistence: Persistence
-    graded: bool
+    graded: Graded
     max_label: MaxLabel
     decay: Decay
     alpha: Alpha

@@ -3,6 +3,8 @@
 import numpy as np
 
 CUTOFFS = (None, 1, 2, 3, 5, 10, 20)
+LONG = 200  # items, with cutoffs within and beyond the list
+LONG_CUTOFFS = (None, 40, 250)
 # Fractional labels lie between the grades, some below the relevance threshold.
 GRADES = {"graded": [0, 0, 1, 2, 3, 4], "fractional": [0, 0.25, 0.5, 1, 1.25, 2.75]}
 WEIGHTS = ("none", "queries", "items")
@@ -25,18 +27,22 @@ def random_queries(number, *, seed, kind="untied"):
 
     About one query in eight has no relevant item. Scores are multiples of 1/64, which
     float32 represents exactly. By default, all scores in a list differ. Other kinds
-    have "tied" scores, "fractional" labels, or "missed" items, whose score is -inf.
+    have "tied" scores, "fractional" labels, "missed" items, whose score is -inf, or
+    `LONG` lists, whose scores are multiples of 1/256.
     """
     rng = np.random.default_rng(seed)
     queries = []
     for _ in range(number):
-        size = rng.integers(2, 13)
+        is_long = kind == "long"
+        size = LONG if is_long else rng.integers(2, 13)
         labels = np.maximum(rng.integers(-3, 5, size), 0)
         labels = labels * (rng.random() > 0.12)
         if kind == "fractional":
             labels = labels * 0.75
         ties = kind == "tied"
-        scores = rng.choice(np.arange(1, 5 if ties else 65), size, replace=ties) / 64
+        most = 256 if is_long else 4 if ties else 64
+        scores = rng.choice(np.arange(1, most + 1), size, replace=ties)
+        scores = scores / (256 if is_long else 64)
         if kind == "missed":
             scores[1:][rng.random(size - 1) < 0.3] = -np.inf
         queries.append((labels.tolist(), scores.tolist()))

@@ -587,10 +587,26 @@ def test_scores_are_tied_in_the_precision_of_trec_eval(tmp_path):
     ]
     tables = {"qrels": rows, "run": rows}
     # In float32, the first two scores are equal, and the higher name comes first.
+    trec = tfr.MeanReciprocalRank(convention="trec_eval", name="trec")
     for convention, rank in ((None, 1), ("trec_eval", 2)):
-        transform = EvaluateRun(["mrr"], **RUN, convention=convention)
-        found = results_of(transform, tables, tmp_path)
-        assert found == [{"num_queries": 2, "mrr": 1 / rank}]
+        for objects, more in (([], {}), ([trec], {"trec": 1 / 2})):
+            transform = EvaluateRun([*objects, "mrr"], **RUN, convention=convention)
+            found = results_of(transform, tables, tmp_path)
+            assert found == [{"num_queries": 2, "mrr": 1 / rank, **more}]
+
+
+def test_objects_of_trec_eval_have_the_values_of_evaluate_run(tmp_path):
+    tables = make_tables()
+    metrics = [
+        "ndcg@10",
+        tfr.NDCG(10, convention="trec_eval", name="trec"),
+        tfr.BPref(convention="trec_eval"),
+        "judged@5",
+    ]
+    arguments = {**RUN, "sample_weight": "weight", "by": "language"}
+    found = results_of(EvaluateRun(metrics, **arguments), tables, tmp_path)
+    expected = tfr.evaluate_run(*frames_of(tables), metrics, **arguments)
+    assert_same(found, expected, ("language",))
 
 
 def test_poor_pairs_are_a_warning(tmp_path, recwarn):
@@ -652,6 +668,7 @@ ROWS = dict(zip(["query_ids", "labels", "scores"], COLUMNS, strict=True))
         (EvaluateRows, "coverage@5", {**ROWS, "num_items": 9}, "of relevance only"),
         (EvaluateRun, "mrr", {"missing_queries": "no"}, "missing_queries"),
         (EvaluateRun, "mrr", {"ties": "stable"}, "unordered on Beam"),
+        (EvaluateRows, tfr.NDCG(convention="trec_eval"), ROWS, "unordered on Beam"),
         (EvaluateRun, "mrr", {"item": 3}, "`item` must be the name of a column"),
     ],
 )

@@ -13,7 +13,16 @@ from conventions_document import (
     examples_in_batches,
     same_values,
 )
-from queries import GRADES, SOME_ZERO, WEIGHTS, name_of, random_batch, subtopics_of
+from queries import (
+    GRADES,
+    LONG,
+    LONG_CUTOFFS,
+    SOME_ZERO,
+    WEIGHTS,
+    name_of,
+    random_batch,
+    subtopics_of,
+)
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
 from tf_ranking import METRICS, VALUES, cutoffs_of, groups, recorded_values, value
 
@@ -55,22 +64,39 @@ def test_equal_values(grades, weights, compare):
                 )
 
 
+def test_equal_values_of_long_lists(compare):
+    rng = np.random.default_rng(1)
+    labels = np.maximum(rng.integers(-3, 5, (4, LONG)), 0)
+    labels[0] *= rng.random(LONG) < 0.05  # few are relevant
+    scores = rng.permuted(np.tile(np.arange(LONG), (4, 1)), axis=1) / 16
+    y_true = {"labels": labels, "subtopics": subtopics_of(labels)}
+    for of, names in groups(METRICS).items():
+        for metric in names:
+            for k in LONG_CUTOFFS if len(cutoffs_of(metric)) > 1 else (None,):
+                theirs = value(metric, k, y_true[of], scores)
+                made = [make_metric(metric, k, convention="tf_ranking")]
+                (ours,) = tfr.evaluate(y_true[of], scores, made).values()
+                package = "tensorflow-ranking", "tf_ranking", f"{metric}, long"
+                compare(*package, ours, theirs, rtol=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["untied", "tied"])
 def test_top_k_accuracy_of_tensorflow_recommenders(kind, compare):
     """Scores of small whole numbers are often tied, and their products are exact."""
     rng = np.random.default_rng(0)
-    shape = 40, (2 if kind == "tied" else 1)
-    items = rng.integers(-2, 3, shape) if kind == "tied" else np.arange(40)[:, None]
+    shape = LONG, (2 if kind == "tied" else 1)
+    items = rng.integers(-2, 3, shape) if kind == "tied" else np.arange(LONG)[:, None]
     queries = rng.integers(1, 4, (200, shape[1])).astype("f4")
-    items, relevant = items.astype("f4"), rng.integers(0, 40, 200)
+    items, relevant = items.astype("f4"), rng.integers(0, LONG, 200)
+    cutoffs = 1, 5, 10, 250
     theirs = tfrs.metrics.FactorizedTopK(
-        tf.data.Dataset.from_tensor_slices(items).batch(16), ks=(1, 5, 10)
+        tf.data.Dataset.from_tensor_slices(items).batch(16), ks=cutoffs
     )
     theirs.update_state(queries, items[relevant])
     ours = tfr.evaluate(
         relevant,
         queries @ items.T,
-        ["hit_rate@1", "hit_rate@5", "hit_rate@10"],
+        [f"hit_rate@{k}" for k in cutoffs],
         inputs="catalogue",
         convention="tfrs",
     )

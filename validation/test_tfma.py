@@ -215,19 +215,24 @@ def test_options_are_part_of_the_key():
 
 def test_the_ndcg_of_tfma(compare):
     """Leaves out ties, which TFMA orders by NumPy's unstable sort."""
-    table = make_table()
+    long = make_table(40, seed=1).assign(query="long")  # of some hundred rows
+    table = pd.concat([make_table(), long], ignore_index=True)
     table["score"] = np.random.default_rng(1).permutation(len(table)) / 7
     assert (table.groupby("query")["grade"].max() == 0).any()
-    config = eval_config(["ndcg@3"], convention="tfma", **ROWS)
+    cutoffs = [3, 40, 1000]
+    names = [f"ndcg@{k}" for k in cutoffs]
+    config = eval_config(["ndcg", *names], convention="tfma", **ROWS)
     config.metrics_specs[0].metrics.add(
-        class_name="NDCG", config='"gain_key": "gain", "top_k_list": [3]'
+        class_name="NDCG", config=f'"gain_key": "gain", "top_k_list": {cutoffs}'
     )
     result = tfma.analyze_raw_data(table.assign(gain=table["grade"]), config)
     ((_, metrics),) = result.slicing_metrics
-    (top_3,) = (of for key, of in metrics[""].items() if key)
-    ours = values_of(metrics)["ndcg@3(gain=linear,empty=skip)"]
-    both = ours, top_3["ndcg"]["doubleValue"]
-    compare("tensorflow-model-analysis", "tfma", "ndcg", *both, rtol=1e-7)
+    theirs = {key: of["ndcg"]["doubleValue"] for key, of in metrics[""].items() if key}
+    theirs = [theirs[f"topK:{k}"] for k in cutoffs]
+    ours = values_of(metrics)
+    ours = [ours[f"{name}(gain=linear,empty=skip)"] for name in (*names, "ndcg")]
+    theirs.append(theirs[-1])  # at a cutoff beyond all lists
+    compare("tensorflow-model-analysis", "tfma", "ndcg", ours, theirs, rtol=1e-7)
 
 
 @pytest.mark.parametrize(("workers", "bound"), [(1, 0.01), (2, 0.99)])

@@ -58,6 +58,8 @@ def test_every_metric_of_every_convention_is_compared():
         for name, convention in tfr.CONVENTIONS.items()
         for metric in convention.metrics
     }
+    # RBP is compared with ranx, by its options. trec_eval 10, which has RBP, too, is no
+    # package: `tests/test_conventions.py` has its values.
     compared.add(("catboost", "pfound"))  # below, by labels up to 1
     compared.add(("trec_eval", "capped_recall"))  # below, by BEIR
     compared.add(("recbole", "gauc"))  # below, since it is a mean over queries

@@ -115,6 +115,18 @@ def test_functions_of_retrieval_receive_the_arrays_that_they_are_for(of):
     assert received == {type(vectors)}
 
 
+@pytest.mark.parametrize("of", KINDS)
+@pytest.mark.parametrize("score", [None, lambda q, c: q @ c.T])
+def test_products_of_half_precision_keep_their_digits(score, of):
+    """1 + 2^-12 is above 1, but would be rounded to 1 in half precision."""
+    vectors = [[1.0, 1.0]], [[1.0, 0.0], [1.0, 2**-12]]
+    vectors = [of(np.array(each, "float32")) for each in vectors]
+    found = tfr.evaluate_retrieval(*vectors, [0], ["mrr"], score=score)
+    assert found == {"mrr": 0.5}
+    assert tfr.explain_retrieval(*vectors, [0], "mrr", score=score).value == 0.5
+    assert tfr.retrieve(*vectors, k=1, score=score).ids.tolist() == [[1]]
+
+
 @pytest.mark.parametrize("sparse", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
 def test_sparse_tensors_are_an_error(sparse):
     scores = sparse(torch.tensor(SCORES))

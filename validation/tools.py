@@ -443,6 +443,8 @@ class Tool:
     has_missed: bool = False
     # Whether the tool finds the relevant items itself, also for fractional labels.
     has_fractions: bool = False
+    # The options of a metric in which the tool differs from the convention.
+    options: dict[str, dict] = dataclasses.field(default_factory=dict)
 
 
 GIVEN = CUTOFFS[1:]
@@ -519,6 +521,7 @@ TOOLS = [
         },
         ties=("ndcg", "dcg", *BINARY, "hit_rate", "f1", "r_precision", "rbp"),
         has_missed=True,
+        options={"rbp": {"graded": True, "persistence": 0.8}},
     ),
     Tool(
         "scikit-learn",

@@ -163,8 +163,8 @@ class EvaluateRun(beam.PTransform):
         query, item, label, score: As in `tfrankmetrics.evaluate_run`.
         missing_queries, unjudged_queries, unjudged: As in `tfrankmetrics.evaluate_run`.
         separator: As in `tfrankmetrics.evaluate_run`.
-        **options: As in `EvaluateRows`. With `convention="trec_eval"`, ties are
-            broken as trec_eval does.
+        **options: As in `EvaluateRows`. With `convention="trec_eval"`, here or in a
+            metric object, ties are broken as trec_eval does.
 
     Returns:
         A PCollection of dicts, as in `EvaluateRows`.
@@ -196,14 +196,13 @@ class EvaluateRun(beam.PTransform):
         by = names_of_slices(by)
         policies = Policies(missing_queries, unjudged_queries, unjudged)
         policies.check("EvaluateRun")
-        is_trec_eval = options.get("convention") == "trec_eval"
-        named = _named(metrics, options, separator, by, may_be_stable=is_trec_eval)
+        named = _named(metrics, options, separator, by, have_items=True)
         self._columns = {
             "qrels": Columns("`qrels`", query, item, label, None, sample_weight, by),
             "run": Columns("`run`", query, item, None, score),
         }
         self._missing_queries = policies.missing_queries
-        self._combiner = RunCombiner(named, by, score, policies, is_trec_eval)
+        self._combiner = RunCombiner(named, by, score, policies)
 
     def expand(self, tables: Any) -> Any:
         """The PCollection of results, from one of `qrels` and one of `run`."""
@@ -256,9 +255,12 @@ def _named(
     separator: Separator,
     by: Sequence[str],
     *,
-    may_be_stable: bool = False,
+    have_items: bool = False,
 ) -> Mapping[str, Measure]:
-    """The metrics by their columns in the result; none may need an order of rows."""
+    """The metrics by their columns in the result; none may need an order of rows.
+
+    If rows have items, trec_eval orders them by these.
+    """
     request = read_request(metrics, options, separator=separator)
     require_relevance(request.named, "Apache Beam")
     require_support_of_beam(request.named)
@@ -269,7 +271,8 @@ def _named(
             f"names. Received: {listed(taken)} twice. Rename the column or the metric."
         )
     for measure in request.measures:
-        if measure.tie_policy.by_position and not may_be_stable:
+        is_ordered = have_items and measure.is_trec_eval
+        if measure.tie_policy.by_position and not is_ordered:
             raise ValueError(
                 "ties='stable' requires an order of rows, and rows are unordered on "
                 f"Beam. Received: {measure.name!r} with ties='stable', which some "

@@ -30,6 +30,7 @@ from tfrankmetrics.evaluation.evaluate_run import (
     check_facts,
     count_pairs,
     facts_of_join,
+    metrics_with_rows,
     refuse_by_policy,
     refuse_missing_queries,
 )
@@ -39,7 +40,7 @@ from tfrankmetrics.evaluation.join import (
     in_precision_of_trec_eval,
     match_pairs,
 )
-from tfrankmetrics.evaluation.rows_by_query import Queries, queries_of_codes
+from tfrankmetrics.evaluation.rows_by_query import Queries
 from tfrankmetrics.inputs.mistakes import (
     Asked,
     Facts,
@@ -220,10 +221,9 @@ class RunCombiner(TableCombiner):
         by: tuple[str, ...],
         score_name: str,
         policies: Policies,
-        is_trec_eval: bool,
     ) -> None:
         super().__init__(named, by, score_name)
-        self._policies, self._is_trec_eval = policies, is_trec_eval
+        self._policies = policies
 
     def query(
         self, element: tuple[Any, Mapping[str, Iterable[tuple]]]
@@ -253,9 +253,8 @@ class RunCombiner(TableCombiner):
         waiting = accumulator.waiting
         judged = _table_of("qrels", waiting, [query.judged for query in waiting])
         predicted = _table_of("run", waiting, [query.predicted for query in waiting])
-        if self._is_trec_eval:
-            scores = in_precision_of_trec_eval(predicted.numbers)
-            predicted = predicted._replace(numbers=scores)
+        rounded = in_precision_of_trec_eval(predicted.numbers)
+        predicted = predicted._replace(rounded=rounded)
         joined = match_pairs(judged, predicted)
         refuse_by_policy(joined, self._policies)
         counts = count_pairs(joined, self._policies.missing_queries)._asdict()
@@ -265,18 +264,18 @@ class RunCombiner(TableCombiner):
         # The queries by their codes.
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in joined.ids]
-        columns = joined.rows(by_descending_item=self._is_trec_eval)
-        query_weights = np.array([query.weight for query in queries])
-        columns["sample_weight"] = query_weights[columns["query"]]
-        rows = queries_of_codes(columns["query"], len(queries))
-        if not self._is_trec_eval:
-            rows = rows._replace(order=_row_order(columns))
-        values, weights = _in_fixed_widths(
-            self.named,
-            rows,
-            columns,
-            drop_unjudged=self._policies.unjudged == "drop",
-        )
+        of_queries = {"sample_weight": np.array([query.weight for query in queries])}
+        values, weights = np.zeros((2, len(self.named), len(queries)))
+        given = self.named, joined, of_queries, {}
+        for chosen, named, rows, columns in metrics_with_rows(*given):
+            if not next(iter(named.values())).is_trec_eval:
+                rows = rows._replace(order=_row_order(columns))
+            values[chosen], weights[chosen] = _in_fixed_widths(
+                named,
+                rows,
+                columns,
+                drop_unjudged=self._policies.unjudged == "drop",
+            )
         if self._policies.missing_queries == "skip":
             counted = joined.has_predictions
             queries = [*itertools.compress(queries, counted)]

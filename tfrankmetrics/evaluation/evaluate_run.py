@@ -6,8 +6,9 @@ only. `evaluate_rows.py` evaluates the rows of the join.
 
 from __future__ import annotations
 
+import itertools
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +21,11 @@ from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import Join, PairColumns, join_tables, read_tables
-from tfrankmetrics.evaluation.rows_by_query import JudgedQueries, queries_of_codes
+from tfrankmetrics.evaluation.rows_by_query import (
+    JudgedQueries,
+    Queries,
+    queries_of_codes,
+)
 from tfrankmetrics.inputs.mistakes import (
     OF_EXCLUDED,
     Asked,
@@ -121,8 +126,9 @@ def evaluate_run(
         separator: As in `evaluate`.
         per_query: As in `evaluate`.
         **options: Options for the metrics passed by name. See `tfrankmetrics.Options`.
-            With `convention="trec_eval"`, ties are broken as in trec_eval: scores are
-            rounded to float32, and tied items are ordered by descending item id.
+            With `convention="trec_eval"`, here or in a metric object, ties are broken
+            as in trec_eval: scores are rounded to float32, and tied items are ordered
+            by descending item id.
 
     Returns:
         A dict from each metric's name to its mean, with the `RunCounts` in `counts`.
@@ -149,8 +155,7 @@ def evaluate_run(
         lower_is_better=lower_is_better,
     )
     qrels, run = read_tables(qrels, run, names)
-    is_trec_eval = options.get("convention") == "trec_eval"
-    given = request, names, policies, qrels, exclude, sample_weight, is_trec_eval
+    given = request, names, policies, qrels, exclude, sample_weight
     if model is None:
         return _evaluate_tables(*given, run)
     models = rows_by_model(run, model)
@@ -164,7 +169,6 @@ def _evaluate_tables(
     qrels: Any,
     exclude: Any,
     sample_weight: Any,
-    is_trec_eval: bool,
     run: Any,
 ) -> dict[str, Any] | SlicedValues:
     """`evaluate_run` for a request: reads, joins, computes and shapes the result."""
@@ -173,7 +177,7 @@ def _evaluate_tables(
         run,
         names,
         exclude,
-        is_trec_eval=is_trec_eval,
+        is_trec_eval=any(measure.is_trec_eval for measure in request.measures),
         lower_is_better=request.lower_is_better,
     )
     counts = count_pairs(joined, policies.missing_queries)
@@ -183,29 +187,52 @@ def _evaluate_tables(
     check_facts(facts, rules, counts, policies)
     refuse_missing_queries(request.named, counts)
 
-    columns, ids = joined.rows(by_descending_item=is_trec_eval), joined.ids
+    ids, of_queries, of_pairs = joined.ids, {}, {}
     table = JudgedQueries(ids, joined.judged_codes, qrels, names.query)
     if sample_weight is not None:
-        columns["sample_weight"] = table.weights(sample_weight)[columns["query"]]
+        of_queries["sample_weight"] = table.weights(sample_weight)
     slice_columns = {} if request.by is None else table.slice_columns(request.by)
     request.require_free_keys(slice_columns, has_ids=True)
     if any(measure.declaration.reads_items for measure in request.measures):
         request, positions = items_of_rows(request, joined.predicted.items)
         # Missed items have no rank.
-        positions = np.pad(positions, (len(joined.judged_codes), 0))
-        columns["items"] = positions[columns["pair"]]
+        of_pairs["items"] = np.pad(positions, (len(joined.judged_codes), 0))
     counted = joined.has_predictions | (policies.missing_queries != "skip")
     slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
-    sums = ExposureSums(request.named, slices, counted)
-    queries = queries_of_codes(columns["query"], len(ids))
-    drop = policies.unjudged == "drop"
-    values, weights = values_of_queries(
-        request.named, queries, columns, drop_unjudged=drop, sums=sums
-    )
+    values, weights = np.zeros((2, len(request.named), len(ids)))
+    totals = {}
+    given = request.named, joined, of_queries, of_pairs
+    for chosen, named, queries, columns in metrics_with_rows(*given):
+        sums, drop = ExposureSums(named, slices, counted), policies.unjudged == "drop"
+        values[chosen], weights[chosen] = values_of_queries(
+            named, queries, columns, drop_unjudged=drop, sums=sums
+        )
+        totals |= sums.values()
     values, weights, ids = values[:, counted], weights[:, counted], ids[counted]
-    result = request.result(values, weights, slices, ids, counts, sums.values())
+    result = request.result(values, weights, slices, ids, counts, totals)
     is_plain = not request.per_query and slices is None
     return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
+
+
+def metrics_with_rows(
+    named: Mapping[str, Measure],
+    joined: Join,
+    of_queries: Mapping[str, np.ndarray],
+    of_pairs: Mapping[str, np.ndarray],
+) -> Iterator[tuple[np.ndarray, dict[str, Measure], Queries, dict[str, np.ndarray]]]:
+    """Which metrics read the same rows, these metrics, and the rows by query.
+
+    Those of trec_eval have an order of their own, and leave that of others as it is.
+    The rows get more columns, which have a value for each query or pair.
+    """
+    flags = np.array([measure.is_trec_eval for measure in named.values()])
+    for is_trec_eval in np.unique(flags).tolist():
+        chosen = flags == is_trec_eval
+        columns = joined.rows(is_trec_eval=is_trec_eval)
+        for key, more in (("query", of_queries), ("pair", of_pairs)):
+            columns |= {name: each[columns[key]] for name, each in more.items()}
+        queries = queries_of_codes(columns["query"], len(joined.first_rows))
+        yield chosen, dict(itertools.compress(named.items(), chosen)), queries, columns
 
 
 def rows_by_model(run: Any, model: str) -> dict[Any, Any]:

@@ -50,6 +50,7 @@ class PairTable(NamedTuple):
     items: Any
     numbers: Any
     is_frame: bool = False
+    rounded: Any = ()  # scores as trec_eval reads them, if a metric asks for these
 
 
 class Join(NamedTuple):
@@ -79,7 +80,7 @@ class Join(NamedTuple):
         """The ids of the judged queries, by their codes."""
         return values_at(self.judged.queries, self.first_rows)
 
-    def rows(self, *, by_descending_item: bool) -> dict[str, np.ndarray]:
+    def rows(self, *, is_trec_eval: bool) -> dict[str, np.ndarray]:
         """The predicted items in their order, then the missed ones, as columns.
 
         The columns are "labels", "scores", "query", which is the code of each row's
@@ -90,10 +91,12 @@ class Join(NamedTuple):
         as a query without relevant items, as in trec_eval, also where unjudged items
         are excluded.
 
-        With `by_descending_item`, the rows are sorted by their item ids, as text, in
-        descending order, as in trec_eval.
+        With `is_trec_eval`, scores are rounded, and the rows are sorted by their item
+        ids, as text, in descending order.
         """
         labels, scores = self.judged.numbers, self.predicted.numbers
+        if is_trec_eval:
+            scores = self.predicted.rounded
         kept = np.flatnonzero(self.is_judged_query)
         is_missed = labels >= 0  # what is neither judged nor predicted is in no list
         is_missed[self.match[self.match >= 0]] = False
@@ -114,7 +117,7 @@ class Join(NamedTuple):
             "scores": np.append(scores[kept], np.full(len(added), -np.inf)),
             "pair": np.append(kept + len(labels), added),
         }
-        if not by_descending_item:
+        if not is_trec_eval:
             return rows
         items = [*map(str, self.judged.items), *map(str, self.predicted.items)]
         names = sorted(set(items), reverse=True)
@@ -142,7 +145,7 @@ def join_tables(
     is_trec_eval: bool,
     lower_is_better: bool,
 ) -> Join:
-    """Reads, checks and joins two tables, with scores in the precision of trec_eval.
+    """Reads, checks and joins two tables, with `is_trec_eval` also rounded scores.
 
     Both are frames or dicts. `evaluate_run` describes the other arguments.
 
@@ -156,12 +159,17 @@ def join_tables(
     labels = labels.astype(np.int64) if labels.dtype.kind == "u" else labels
     judged = judged._replace(numbers=labels)
 
-    # Of a dict, the scores of each query are converted before NumPy joins them.
-    convert = in_precision_of_trec_eval if is_trec_eval else exact_scores
-    predicted = _read_pairs("run", run, {**ids, "score": names.score}, convert)
-    scores = convert(as_numbers("scores", predicted.numbers))
-    scores = negated(scores) if lower_is_better else scores
-    predicted = predicted._replace(numbers=scores)
+    def read_run(convert: Callable[[Any], np.ndarray]) -> PairTable:
+        # Of a dict, the scores of each query are converted before NumPy joins them.
+        table = _read_pairs("run", run, {**ids, "score": names.score}, convert)
+        scores = convert(as_numbers("scores", table.numbers))
+        return table._replace(numbers=negated(scores) if lower_is_better else scores)
+
+    predicted = read_run(exact_scores)
+    rounded = predicted
+    if is_trec_eval:
+        rounded = read_run(in_precision_of_trec_eval)
+    predicted = predicted._replace(rounded=rounded.numbers)
     is_excluded = None
     if exclude is not None:
         predicted = _without_excluded(predicted, exclude)
@@ -184,17 +192,22 @@ def in_precision_of_trec_eval(scores: Any) -> np.ndarray:
 
 def _without_excluded(predicted: PairTable, exclude: Any) -> PairTable:
     """The predictions without some items, as `exclude` of `evaluate_run` names them."""
-    is_excluded = _are_pairs_of(predicted, exclude)
-    columns = *_pairs_of(predicted), np.asarray(predicted.numbers)
-    if len(is_excluded) and not is_excluded.any():
-        query, item, _ = (shortened(each[0]) for each in columns)
+    queries, items = _pairs_of(predicted)
+    is_left = ~_are_pairs_of(predicted, exclude)
+    if len(items) and is_left.all():
         warn(
             "`exclude` removes predictions from the run. Received: pairs of a query "
-            f"and an item none of which is in the run, such as the query {query} and "
-            f"the item {item}. Ids must be of the same type as those of the run."
+            f"and an item none of which is in the run, such as the query "
+            f"{shortened(queries[0])} and the item {shortened(items[0])}. Ids must be "
+            "of the same type as those of the run."
         )
-    queries, items, numbers_left = (each[~is_excluded] for each in columns)
-    return PairTable(predicted.name, queries, items, numbers_left)
+    return PairTable(
+        predicted.name,
+        queries[is_left],
+        items[is_left],
+        predicted.numbers[is_left],
+        rounded=predicted.rounded[is_left],
+    )
 
 
 def _pairs_of(table: PairTable) -> list[np.ndarray]:

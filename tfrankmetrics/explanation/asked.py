@@ -29,7 +29,6 @@ class AskedMetric(NamedTuple):
 
     name: str
     label: str | None  # in the columns of a second metric
-    convention: str | None
     measure: Measure
     request: Request
 
@@ -40,7 +39,7 @@ class AskedMetric(NamedTuple):
         """The metric with its options, for data in some format."""
         request = read_request([metric], options, **of_data)
         ((name, measure),) = request.named.items()
-        return cls(name, None, options.get("convention"), measure, request)
+        return cls(name, None, measure, request)
 
 
 def asked_metrics(

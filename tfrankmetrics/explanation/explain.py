@@ -258,23 +258,22 @@ def explain_run(
     check_option("explain_run", "unjudged", unjudged, Unjudged)
     names = PairColumns(query, item, label, score)
     qrels, run = read_tables(qrels, run, names)
+    joined = join_tables(
+        qrels,
+        run,
+        names,
+        exclude,
+        is_trec_eval=any(each.measure.is_trec_eval for each in asked),
+        lower_is_better=lower_is_better,
+    )
+    ids = joined.ids.tolist()
+    number = _number_of(query_id, ids)
+    if not joined.has_predictions[number]:
+        named = {each.name: each.measure for each in asked}
+        refuse_missing_queries(named, count_pairs(joined, "zero"))
     lists = []
     for each in asked:
-        is_trec_eval = each.convention == "trec_eval"
-        joined = join_tables(
-            qrels,
-            run,
-            names,
-            exclude,
-            is_trec_eval=is_trec_eval,
-            lower_is_better=lower_is_better,
-        )
-        ids = joined.ids.tolist()
-        number = _number_of(query_id, ids)
-        if not joined.has_predictions[number]:
-            counts = count_pairs(joined, "zero")
-            refuse_missing_queries({each.name: each.measure}, counts)
-        rows = joined.rows(by_descending_item=is_trec_eval)
+        rows = joined.rows(is_trec_eval=each.measure.is_trec_eval)
         queries = queries_of_codes(rows["query"], len(ids))
         items = [*joined.judged.items, *joined.predicted.items]
         of_query = number, queries, rows, rows["pair"], items

@@ -129,8 +129,10 @@ class SingleMetric(Twinned):
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments that recreate this metric, except its name and dtype."""
-        cutoff = {"k": self.measure.k} if "k" in self.fields else {}
-        return {**self.measure.by_option, **cutoff, **self.input_format.arguments}
+        more: dict[str, Any] = {"k": self.measure.k} if "k" in self.fields else {}
+        if self.measure.is_trec_eval:  # which means more than options
+            more["convention"] = "trec_eval"
+        return {**self.measure.by_option, **more, **self.input_format.arguments}
 
 
 @with_fields

@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.options import Gain
+from tfrankmetrics.options import Gain, Graded
 from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count
 from tfrankmetrics.ranking.pairs import lower_labels
 
@@ -110,7 +110,7 @@ class BinaryGain(ItemGain):
         return count(relevant if which is None else relevant & which)
 
 
-def binary_or_graded(*, relevance_threshold: float, graded: bool) -> ItemGain:
+def binary_or_graded(*, relevance_threshold: float, graded: Graded) -> ItemGain:
     """1 for a relevant item and 0 for others, or the label if `graded`, as in RBP."""
     if graded:
         return label_itself()

@@ -114,16 +114,20 @@ class Measure:
     k: int | None
     options: tuple[tuple[str, Any], ...]
     marks_empty: bool = False  # by the weight of an empty list, which is negative
+    # Whether it ranks a run by scores in float32 and, of tied items, by descending id.
+    is_trec_eval: bool = False
+    names_cutoff: bool = True  # False for the cutoff of a convention
 
     @property
     def name(self) -> str:
-        """`ndcg@10`, or `ndcg` without a cutoff."""
+        """`ndcg@10`, or `ndcg` without a cutoff of the user's."""
         return self.name_with("@")
 
     def name_with(self, separator: str) -> str:
         """`ndcg_10`, with the separator "_", or `ndcg` without a cutoff."""
         name = self.declaration.name
-        return name if self.k is None else f"{name}{separator}{self.k}"
+        is_whole = self.k is None or not self.names_cutoff
+        return name if is_whole else f"{name}{separator}{self.k}"
 
     @property
     def without_cutoff(self) -> Measure:
@@ -149,7 +153,8 @@ class Measure:
 
     def __reduce__(self) -> tuple:
         """Copies and pickles by the class, since declarations are equal by identity."""
-        return _of_class, (self.declaration.cls, self.k, self.options, self.marks_empty)
+        _, *fields = (getattr(self, f.name) for f in dataclasses.fields(self))
+        return _of_class, (self.declaration.cls, *fields)
 
     @functools.cached_property
     def gain(self) -> ItemGain:
@@ -303,12 +308,14 @@ def make_measure(
     An option that is None takes the value of the convention or, without one, the
     default, which `@metric` has checked.
     """
-    name, types = declaration.name, declaration.types
+    name, types, names_cutoff = declaration.name, declaration.types, True
     complete = dict(declaration.defaults)
     if convention is not None:
         chosen = _convention_for(convention, declaration)
         for option in complete.keys() & chosen.options.keys():
             complete[option] = chosen.choice(option, name)
+        if k is None and "k" in chosen.options and declaration.has_cutoff:
+            k, names_cutoff = chosen.choice("k", name), False
     complete.update({o: value for o, value in options.items() if value is not None})
     for option, value in complete.items():
         if value is not None and value is declaration.defaults[option]:
@@ -333,7 +340,13 @@ def make_measure(
         for (option, choice), same in WITHOUT_CUTOFF.items():
             if complete.get(option) == choice:
                 complete[option] = same
-    return Measure(declaration, None if k is None else int(k), tuple(complete.items()))
+    return Measure(
+        declaration,
+        None if k is None else int(k),
+        tuple(complete.items()),
+        is_trec_eval=convention == "trec_eval",
+        names_cutoff=names_cutoff,
+    )
 
 
 def _convention_for(name: str, declaration: Declaration) -> Convention:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -67,7 +68,7 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
 
 
 # Names that other tools have for a metric, without being close to its own name.
-_MEANT = {"acc": "hit_rate", "accuracy": "hit_rate"}
+_MEANT = {"acc": "hit_rate", "accuracy": "hit_rate", "unj": "hole"}
 # Parameters in the names of ir_measures, and the options that they are here.
 _PARAMETERS = {
     "rel": "relevance_threshold={}",
@@ -152,6 +153,9 @@ def named_measures(
             taken -= {*declaration.unaffected_by}
             unused -= taken
             measure = make_measure(declaration, k, **{o: options[o] for o in taken})
+            # Also a metric whose options no convention sets, such as `tied`.
+            is_trec_eval = options.get("convention") == "trec_eval"
+            measure = dataclasses.replace(measure, is_trec_eval=is_trec_eval)
             name = measure.name_with(separator)
         else:
             measure, name = _measure_of_object(metric, data), metric.name

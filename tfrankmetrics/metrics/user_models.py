@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
+
+from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import TopKMetric
 from tfrankmetrics.metrics.binary import reciprocal_of_rank
@@ -14,18 +17,27 @@ from tfrankmetrics.metrics.gains import (
     StopProbability,
     binary_or_graded,
 )
-from tfrankmetrics.options import Decay, MaxLabel, Persistence, RelevanceThreshold
+from tfrankmetrics.options import (
+    Decay,
+    Graded,
+    MaxLabel,
+    Persistence,
+    RelevanceThreshold,
+)
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.rules import Conflict
 
 
 def rank_biased_precision(
-    lists: RankedLists, relevance: ItemGain, *, persistence: float
+    lists: RankedLists, relevance: ItemGain, *, persistence: float, graded: Graded
 ) -> Array:
     """RBP@k = (1 - b) * sum over ranks 1..k of relevance * b^(rank - 1)."""
     look = probability_of_look(lists, relevance, persistence=persistence)
-    return (1 - persistence) * lists.sum_to_cutoffs(lists.expected(relevance) * look)
+    sums = (1 - persistence) * lists.sum_to_cutoffs(lists.expected(relevance) * look)
+    if graded != "relative":
+        return sums
+    return sums / xp.maximum(lists.largest(relevance), 1)[:, np.newaxis]
 
 
 def probability_of_look(
@@ -54,7 +66,7 @@ def look_with_decay(lists: RankedLists, stop: ItemGain, *, decay: float) -> Arra
 GRADED_IGNORES_THRESHOLD = Conflict(
     ("relevance_threshold", "graded"),
     lambda chosen: chosen["graded"] and chosen["relevance_threshold"] != 1.0,
-    "With graded=True the label is the gain, regardless of the threshold.",
+    "With graded=True or 'relative' the gain does not depend on the threshold.",
     "Pass graded=False, or omit the threshold.",
 )
 
@@ -74,10 +86,10 @@ class RankBiasedPrecision(TopKMetric):
             relevance * persistence^(rank - 1)
 
     The user looks at the first item, and continues from each item to the next with the
-    probability `persistence`. The value is between 0 and 1, unless `graded` labels are
-    above 1; it is 1 only for an endless list of relevant items. Source: Moffat and
-    Zobel, "Rank-biased precision for measurement of retrieval effectiveness", ACM TOIS
-    27(1), 2008.
+    probability `persistence`. The value is between 0 and 1, unless labels above 1 are
+    gains (graded=True); it is 1 only for an endless list of relevant items. Source:
+    Moffat and Zobel, "Rank-biased precision for measurement of retrieval
+    effectiveness", ACM TOIS 27(1), 2008.
 
     >>> rbp = RankBiasedPrecision(persistence=0.5)
     >>> rbp.update_state(y_true=[[1, 0, 1]], y_pred=[[0.9, 0.5, 0.1]])
@@ -86,8 +98,9 @@ class RankBiasedPrecision(TopKMetric):
 
     Args:
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        graded: If True, the gain of an item is its label, regardless of the threshold.
-            Then labels should be between 0 and 1. Default False.
+        graded: The gain of an item: False (1 from the threshold on, otherwise 0; the
+            default), True (its label, which should be between 0 and 1) or "relative"
+            (its label, divided by the largest label of the query if that is above 1).
         persistence: The probability that a user continues from one item to the next,
             between 0 and 1. Default 0.8.
         empty: The value of a list without relevant items: "zero" or "skip", as in
@@ -97,7 +110,7 @@ class RankBiasedPrecision(TopKMetric):
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
-    graded: bool = False
+    graded: Graded = False
     persistence: Persistence = 0.8
     empty: Literal["zero", "skip"] = "zero"
 

@@ -117,9 +117,10 @@ def evaluate_retrieval(
         score: A function from queries and candidates, some rows of each, to their
             scores `[B, C]`. It receives arrays of the library of its inputs: tensors of
             PyTorch if queries or candidates are, and so on. The score of a pair must
-            not depend on the other rows, of which the last ones are repeated. The
-            default is the dot product, computed in float64 and rounded to the wider of
-            the two dtypes.
+            not depend on the other rows, of which the last ones are repeated. Rows in
+            half precision are passed as float32. The default is the dot product,
+            computed in float64 and, for vectors of float32 and below, rounded to
+            float32.
         query_tower: A Keras model, a layer or a function that computes `queries` from
             inputs, each row independently. The last row is repeated up to a multiple of
             64.

@@ -5,14 +5,13 @@ However, the order in which a matrix product adds up its terms depends on the si
 the matrices and on the processor, so that the last bits of two equal sums may differ.
 
 Vectors of float16, bfloat16 and float32
-    are multiplied in float64, and each product is rounded once to their dtype. Two sums
-    of the same terms differ by about 2^-52 of the product of the norms, and the numbers
-    of float32 are 2^-23 of their size apart. Hence, both are rounded to the same number
+    are multiplied in float64, and each product is rounded once to float32. Two sums of
+    the same terms differ by about 2^-52 of the product of the norms, and the numbers of
+    float32 are 2^-23 of their size apart. Hence, both are rounded to the same number
     unless the middle between two neighbors lies between the sums: about once in 2^28
     scores, and more often where the terms of a sum nearly cancel. Then a copy of a
-    relevant item is one neighbor away from it instead of tied. TensorFlow rounds to
-    half precision by way of float32, but all products in the same way. bfloat16 of
-    PyTorch is read as float32.
+    relevant item is one neighbor away from it instead of tied. Products in half
+    precision would tie candidates that the vectors distinguish.
 Vectors of float64
     have no wider dtype. In any order, the error of a sum of d terms is at most d times
     2^-53 times the sum of their absolute values (Higham, "Accuracy and Stability of
@@ -77,7 +76,7 @@ class DotProducts:
                 for each in vectors
             )
             product = xp.matmul(queries, xp.matrix_transpose(candidates))
-            return _rounded(product, dtype)
+            return xp.astype(product, dtype)
 
     def of_relevant(
         self, queries: Any, pairs: Pairs, candidates: Candidates
@@ -126,7 +125,7 @@ class DotProducts:
             raise ValueError(
                 "The dot products of finite vectors must be finite. Received: vectors "
                 f"of {' and '.join(names)}, and a product that overflows. Cast them to "
-                "a wider dtype, such as float32 for float16, or scale them."
+                "float64, or scale them."
             )
 
 
@@ -149,9 +148,10 @@ class ScoreFunction:
         """The scores of some queries and the candidates of a chunk, `[B, C]`."""
         library = library_of_inputs(queries, chunk.inputs)
         number = flattened(queries)[0].shape[0]
-        queries = padded(queries, library)
+        queries = padded(map_arrays(_without_half_precision, queries), library)
         rows = flattened(queries)[0].shape[0]
-        inputs = padded(chunk.inputs, library, chunk.width, not_to=rows)
+        inputs = map_arrays(_without_half_precision, chunk.inputs)
+        inputs = padded(inputs, library, chunk.width, not_to=rows)
         shape = rows, flattened(inputs)[0].shape[0]
         scores = on_its_device(
             call_by_user(self._function, self._function, queries, inputs)
@@ -222,6 +222,12 @@ class ScoreFunction:
 Scorer = DotProducts | ScoreFunction
 
 
+def _without_half_precision(array: Array) -> Array:
+    """Floats of 16 bits and fewer as float32, which has few ties of its own."""
+    is_half = xp.is_floating(array) and xp.dtype_of(array).itemsize < 4
+    return xp.astype(array, xp.float32) if is_half else array
+
+
 def of_pairs(
     queries_at: Callable[[np.ndarray], Any],
     rows: np.ndarray,
@@ -240,7 +246,7 @@ def of_pairs(
         wide = np.int64 if dtype == np.int64 else np.float64
         queries, candidates = (xp.to_numpy(each).astype(wide) for each in vectors)
         with quiet():
-            return _rounded(np.sum(queries * candidates, axis=1), dtype)
+            return np.sum(queries * candidates, axis=1).astype(dtype)
 
     none = queries_at(rows[:0]), candidates_at(places[:0])
     require_vectors(*none)
@@ -292,24 +298,14 @@ def require_vectors(queries: Any, candidates: Any) -> None:
             )
 
 
-def _rounded(scores: Array, dtype: np.dtype) -> Array:
-    """Scores that are rounded to a dtype, as float32, float64 or int64."""
-    kept = dtype if dtype in (np.int64, np.float64) else xp.float32
-    return xp.astype(xp.astype(scores, dtype), kept)
-
-
 def _dtype_of_product(queries: Array, candidates: Array) -> np.dtype:
-    """The dtype of products: int64 of integers, and float64 of integers and floats.
-
-    Otherwise the wider of the two, or float32 if neither holds the other.
-    """
-    distinct = {xp.dtype_of(each) for each in (queries, candidates)}
-    are_integers = [dtype.kind in "iu" for dtype in distinct]
+    """int64 of two integers, float64 of one or with float64, and float32 of others."""
+    dtypes = [xp.dtype_of(each) for each in (queries, candidates)]
+    are_integers = [dtype.kind in "iu" for dtype in dtypes]
     if all(are_integers):
         return np.dtype(np.int64)
-    if any(are_integers) or np.dtype(np.float64) in distinct:
-        return np.dtype(np.float64)
-    return distinct.pop() if len(distinct) == 1 else np.dtype(np.float32)
+    is_wide = any(are_integers) or np.dtype(np.float64) in dtypes
+    return np.dtype(np.float64 if is_wide else np.float32)
 
 
 def _largest_product(queries: Array, candidates: Array) -> int:
