@@ -59,7 +59,7 @@ def warn_if_ids_are_fractions(ids: Any) -> None:
         )
 
 
-def warn_if_rankings(scores: Array) -> None:
+def warn_if_rankings(scores: Array, warned: set[str] | None = None) -> None:
     """Warns of integer scores `[B, N]` that are N successive numbers in each list."""
     queries, size = scores.shape
     if xp.dtype_of(scores).kind not in "iu" or queries * size < 2 * MANY or size < 4:
@@ -72,7 +72,8 @@ def warn_if_rankings(scores: Array) -> None:
             f"numbers {lowest} to {lowest + size - 1} in each list, as of argsort. If "
             "they are the positions of the items, best first, pass inputs='ids' and "
             "the ids of the relevant items. If they are ranks, pass "
-            "lower_is_better=True. If they are scores, pass them as floats."
+            "lower_is_better=True. If they are scores, pass them as floats.",
+            warned,
         )
 
 

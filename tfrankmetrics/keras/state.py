@@ -182,7 +182,7 @@ class StatefulMetric(KerasMetric):
             require_known_items(self._measures, lists)
             checked = lists.on_host(QUERIES)
             if "scores" in lists.arrays:
-                warn_if_rankings(lists.scores)
+                warn_if_rankings(lists.scores, self._evidence.warned)
         if self._queries_seen is not None:
             first_query = variables.number_of_queries(self._queries_seen, library)
             number = xp.astype(lists.num_queries, xp.float64, like=first_query)
@@ -210,6 +210,7 @@ class StatefulMetric(KerasMetric):
 
     def reset_state(self) -> None:
         """Resets the metric to its state before any batch."""
+        self._evidence.warned.clear()
         for variable in self.variables:
             variables.reset(variable)
 
@@ -322,7 +323,8 @@ class StatefulMetric(KerasMetric):
             f"values: {cause}a label or weight that is NaN or infinite, a negative "
             "weight, weights whose sum overflows, or gains that overflow, as of labels "
             f"above 1,023 with gain='exponential'. {hint}Pass the same data to "
-            "tfrankmetrics.evaluate to get an error that names the value."
+            "tfrankmetrics.evaluate to get an error that names the value.",
+            self._evidence.warned,
         )
 
 
