@@ -24,9 +24,10 @@ Unit = Literal["epochs", "steps"]
 class Evaluation(KerasCallback):
     """Evaluates at regular intervals, and adds the values to the logs.
 
-    Between two evaluations the logs repeat the last values. Without a value,
+    The logs of each epoch contain values: an epoch without an evaluation repeats the
+    last ones, and the first epoch is always evaluated. Without a value,
     `ModelCheckpoint(save_best_only=True)` would overwrite the best model, and
-    `CSVLogger` would have no column. Therefore, the first epoch is always evaluated.
+    `CSVLogger` would have no column.
 
     A subclass implements the method `_values`, which computes them.
     """
@@ -75,15 +76,15 @@ class Evaluation(KerasCallback):
                 )
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None):
-        """Evaluates every n steps, and logs the last values, with unit="steps"."""
+        """Evaluates every n steps, with unit="steps"."""
         # With steps_per_execution, several batches end at once. In the last execution
         # of an epoch, Keras 3 also counts batches that do not exist.
         steps, before = (self.params or {}).get("steps"), self._steps
         number = batch + 1 if steps is None else min(batch + 1, steps)
         self._steps = self._steps_of_epochs + number
-        if self._unit == "steps":
-            if self._steps // self._every > before // self._every:
-                self._evaluate()
+        is_due = self._steps // self._every > before // self._every
+        if self._unit == "steps" and is_due:
+            self._evaluate()
             self._add_to(logs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -155,7 +156,7 @@ def _callbacks_of_training(kind: Any) -> list[Any]:
 
     Keras does not pass them to each other, but their list is on the call stack.
     """
-    selves = (frame.f_locals.get("self") for frame, _ in walk_stack(sys._getframe()))
+    selves: Any = (f.f_locals.get("self") for f, _ in walk_stack(sys._getframe()))
     lists = (x.callbacks for x in selves if isinstance(x, keras.callbacks.CallbackList))
     return [each for each in next(lists, []) if isinstance(each, kind)]
 
@@ -167,14 +168,18 @@ def _weights_of_validation() -> Iterator[None]:
     `SwapEMAWeights` swaps them with those of the training, unless it has already done
     so, as with `swap_on_epoch=True`. Only a private attribute says whether it has.
     """
-    kind = getattr(keras.callbacks, "SwapEMAWeights", ())  # which Keras 2 lacks
-    swaps = [x for x in _callbacks_of_training(kind) if not x._ema_weights_in_model]
+    # Keras 2 has no such callback.
+    swaps = _callbacks_of_training(getattr(keras.callbacks, "SwapEMAWeights", ()))
+    to_undo = [each for each in swaps if not each._ema_weights_in_model]
     try:
         for each in swaps:
+            # With JAX, both weights are one array after the last epoch, which `predict`
+            # would delete. To swap them copies it.
+            each.on_test_end()
             each.on_test_begin()
         yield
     finally:
-        for each in swaps:
+        for each in to_undo:
             each.on_test_end()
 
 

@@ -141,7 +141,7 @@ class Facts(dict[str, float]):
 
 
 # Their lines are on the call stack between a warning and the user's code.
-LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
+LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow", "torch"}
 
 
 class RankingWarning(UserWarning):
