@@ -133,15 +133,6 @@ def test_a_row_wise_model_stops_early_and_keeps_the_best_weights(tmp_path):
     assert "val_ndcg@5" in (tmp_path / "log.csv").read_text()
 
 
-@pytest.mark.parametrize(
-    ("every", "evaluated"), [(2, [0, 1, 0, 1, 0]), (3, [0, 0, 1, 0, 0])]
-)
-def test_every_few_epochs(every, evaluated):
-    recorder = Recorder()
-    fit(row_model(), [rows_by_user(every=every), recorder], epochs=5)
-    assert ["val_mrr" in logs for logs in recorder.epochs] == evaluated
-
-
 def test_steps_of_a_dataset_of_unknown_length_and_of_a_second_fit():
     data = tf.data.Dataset.from_tensor_slices((X, CLICKS[:, None])).batch(20)
     data = data.filter(lambda x, y: True)

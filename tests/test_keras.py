@@ -8,6 +8,7 @@ These tests run on Keras 2 under TF_USE_LEGACY_KERAS=1, on TensorFlow 2.15, and 
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -493,3 +494,299 @@ def test_an_object_in_both_lists_of_metrics_raises():
         ValueError, match=r"in one place of `compile`.*2 times|uplicated"
     ):
         train()
+
+
+# What callbacks measure, and what other callbacks make of it
+
+
+FOUR = 4  # queries of two items, of which the first is relevant
+PAIRS = np.tile([[1.0], [0.0]], (FOUR, 1)).astype("float32")
+IS_FIRST = np.tile([1, 0], FOUR)
+# The first item ranks first if the only weight is 1, and second if it is -1: the MRR is
+# 1 or 1/2.
+
+
+def model_of_one_weight(shape=(1,), **compile_options):
+    """A model whose score is the weight times the only feature."""
+    model = keras.Sequential(
+        [
+            keras.Input(shape),
+            keras.layers.Dense(1, kernel_initializer="ones", use_bias=False),
+        ]
+    )
+    compile_options = {"optimizer": keras.optimizers.SGD(0.0), **compile_options}
+    model.compile(**{"loss": "mse", "run_eagerly": True, **compile_options})
+    return model
+
+
+def set_weight(model, weight):
+    model.set_weights([np.array([[weight]], "float32")])
+
+
+def weight_of(model):
+    return model.get_weights()[0].item()
+
+
+def rows_of_pairs(**arguments):
+    queries = np.repeat(range(FOUR), 2)
+    return tfr.EvaluateRows(PAIRS, IS_FIRST, queries, ["mrr"], **arguments)
+
+
+class WeightOfEpochs(keras.callbacks.Callback):
+    """Trains: the weight is set when an epoch ends, before it is evaluated."""
+
+    def __init__(self, *weights):
+        super().__init__()
+        self.weights = weights
+
+    def on_epoch_end(self, epoch, logs=None):
+        set_weight(self.model, self.weights[epoch])
+
+
+def fit_pairs(callbacks, epochs, model=None):
+    model = model_of_one_weight() if model is None else model
+    given = {"epochs": epochs, "callbacks": callbacks, "verbose": 0, "batch_size": 2}
+    return model.fit(PAIRS, PAIRS, **given).history
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ({}, [0.5, 1.0, 0.5, 0.5, 1.0, 0.5]),
+        ({"every": 2}, [0.5, 1.0, 1.0, 0.5, 0.5, 0.5]),  # epochs 1, 2, 4 and 6
+        ({"every": 3}, [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]),  # epochs 1, 3 and 6
+        ({"every": 5}, [0.5, 0.5, 0.5, 0.5, 1.0, 1.0]),  # epochs 1 and 5
+        # Epoch 1, the first step of epoch 3 (of four steps), and the second of epoch 5,
+        # before which the weight is that of epochs 2 and 4.
+        ({"every": 9, "unit": "steps"}, [0.5, 0.5, 1.0, 1.0, 0.5, 0.5]),
+    ],
+)
+def test_epochs_between_two_evaluations_repeat_the_last_value(schedule, expected):
+    training = WeightOfEpochs(-1.0, 1.0, -1.0, -1.0, 1.0, -1.0)
+    history = fit_pairs([training, rows_of_pairs(**schedule)], epochs=6)
+    assert history["val_mrr"] == expected
+
+
+def test_callbacks_of_keras_with_a_value_every_second_epoch(tmp_path):
+    best = {"monitor": "val_mrr", "mode": "max"}
+    model = model_of_one_weight(optimizer=keras.optimizers.SGD(0.5))
+    path = str(tmp_path / "best.weights.h5")
+    callbacks = [
+        WeightOfEpochs(-1.0, 1.0, -1.0, -1.0, 1.0, 1.0),
+        rows_of_pairs(every=2),
+        keras.callbacks.EarlyStopping(patience=2, restore_best_weights=True, **best),
+        keras.callbacks.ReduceLROnPlateau(patience=2, factor=0.5, **best),
+        keras.callbacks.ModelCheckpoint(
+            path, save_best_only=True, save_weights_only=True, **best
+        ),
+        keras.callbacks.CSVLogger(str(tmp_path / "log.csv")),
+    ]
+    history = fit_pairs(callbacks, epochs=6, model=model)
+    # Epochs 1, 2 and 4 are evaluated. The best is 2; the patience ends with 4.
+    assert history["val_mrr"] == [0.5, 1.0, 1.0, 0.5]
+    assert weight_of(model) == 1.0
+    rates = history.get("learning_rate", history.get("lr"))  # of Keras 3, of Keras 2
+    assert rates == [0.5, 0.5, 0.5, 0.5]
+    assert float(model.optimizer.learning_rate) == 0.25
+    set_weight(model, 0.0)
+    model.load_weights(path)
+    assert weight_of(model) == 1.0
+    header, *rows = (tmp_path / "log.csv").read_text().split()
+    column = header.split(",").index("val_mrr")
+    assert [row.split(",")[column] for row in rows] == ["0.5", "1.0", "1.0", "0.5"]
+
+
+@pytest.mark.parametrize("kind", ["EarlyStopping", "ReduceLROnPlateau"])
+@pytest.mark.parametrize(
+    ("schedule", "patience", "monitor", "least"),
+    [
+        ({"every": 3}, 2, "val_mrr", 3),
+        ({"every": 2}, 0, "val_mrr", 2),
+        ({"every": 3}, 3, "val_mrr", None),
+        ({"every": 1}, 0, "val_mrr", None),
+        ({"every": 3}, 2, "val_loss", None),  # of Keras's own validation
+        ({"every": 3}, 2, "mrr", None),
+        ({"every": 3}, 2, "val_mrr@5", None),
+        ({"every": 3}, 2, "val_mrr/half:a", 3),
+        # Epochs of four steps.
+        ({"every": 9, "unit": "steps"}, 2, "val_mrr", 3),
+        ({"every": 8, "unit": "steps"}, 2, "val_mrr", None),
+        ({"every": 4, "unit": "steps"}, 0, "val_mrr", None),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.* which is not available")
+def test_patience_must_last_until_the_next_evaluation(
+    kind, schedule, patience, monitor, least
+):
+    by = {"half": ["a"] * FOUR + ["b"] * FOUR}
+    waiting = getattr(keras.callbacks, kind)(monitor, mode="max", patience=patience)
+    callbacks = [rows_of_pairs(by=by, **schedule), waiting]
+    if least is None:
+        fit_pairs(callbacks, epochs=1)
+        return
+    message = f"patience={patience} of {kind}, and every=.* Pass at least {least}"
+    with pytest.raises(ValueError, match=message):
+        fit_pairs([*callbacks, WeightOfEpochs()], epochs=1)
+
+
+NEEDS_SWAPS = pytest.mark.skipif(
+    not hasattr(keras.callbacks, "SwapEMAWeights"),
+    reason="Keras 2 has no such callback",
+)
+
+
+def averaging(shape=(1,), **compile_options):
+    """A model whose averaged weight stays what the weight is in the first step, 1."""
+    optimizer = keras.optimizers.SGD(0.0, use_ema=True, ema_momentum=1.0)
+    return model_of_one_weight(shape, optimizer=optimizer, **compile_options)
+
+
+class SecondEpoch(keras.callbacks.Callback):
+    """Trains in the second epoch, and keeps the weight at each end of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.of_batches = []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+            set_weight(self.model, -1.0)
+
+    def on_train_batch_end(self, batch, logs=None):
+        if hasattr(self.model, "jax_state_sync"):
+            self.model.jax_state_sync()
+        self.of_batches.append(weight_of(self.model))
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.at_the_end = weight_of(self.model)
+
+
+def evaluation_of_lists(model, unit):
+    lists = PAIRS.reshape(FOUR, 2, 1), IS_FIRST.reshape(FOUR, 2)
+    return tfr.EvaluateLists(*lists, ["mrr"], unit=unit)
+
+
+def evaluation_of_retrieval(model, unit):
+    queries, candidates = np.ones((FOUR, 1), "float32"), PAIRS[:2]
+    return tfr.EvaluateRetrieval(
+        queries, candidates, [0] * FOUR, ["mrr"], query_tower=model, unit=unit
+    )
+
+
+EVALUATIONS = {
+    "lists": evaluation_of_lists,
+    "rows": lambda model, unit: rows_of_pairs(unit=unit),
+    "retrieval": evaluation_of_retrieval,
+}
+
+
+@NEEDS_SWAPS
+@pytest.mark.parametrize("unit", ["epochs", "steps"])
+@pytest.mark.parametrize("swap_on_epoch", [False, True])
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize("name", EVALUATIONS)
+def test_callbacks_measure_the_averaged_weights(name, is_first, swap_on_epoch, unit):
+    shape, run_eagerly = ((2, 1), False) if name == "lists" else ((1,), True)
+    model = averaging(shape, run_eagerly=run_eagerly)
+    evaluation = EVALUATIONS[name](model, unit)
+    swap = keras.callbacks.SwapEMAWeights(swap_on_epoch=swap_on_epoch)
+    training = SecondEpoch()
+    callbacks = [evaluation, swap] if is_first else [swap, evaluation]
+    x = PAIRS.reshape(-1, *shape)
+    history = model.fit(
+        x, x, batch_size=2, epochs=2, callbacks=[*callbacks, training], verbose=0
+    ).history
+    assert history["val_mrr"] == [1.0, 1.0]
+    batches = len(training.of_batches) // 2
+    assert training.of_batches == [1.0] * batches + [-1.0] * batches
+    assert training.at_the_end == (1.0 if swap_on_epoch else -1.0)
+    assert weight_of(model) == 1.0  # Keras keeps the averaged one
+
+
+@pytest.mark.parametrize(
+    "swaps",
+    [
+        pytest.param({"swap_on_epoch": False}, marks=NEEDS_SWAPS),
+        pytest.param({"swap_on_epoch": True}, marks=NEEDS_SWAPS),
+        None,
+    ],
+)
+def test_callbacks_measure_the_weights_that_fit_validates(swaps):
+    """Without the callback of Keras, these are not the averaged ones."""
+    x, y = PAIRS.reshape(FOUR, 2, 1), IS_FIRST.reshape(FOUR, 2)
+    model = averaging((2, 1), metrics=[tfr.RankingMetrics(["mrr"])])
+    callbacks = [tfr.EvaluateLists(x, y, ["mrr"], prefix="same_")]
+    if swaps is not None:
+        callbacks.append(keras.callbacks.SwapEMAWeights(**swaps))
+    history = model.fit(
+        x,
+        y,
+        validation_data=(x, y),
+        epochs=2,
+        callbacks=[*callbacks, SecondEpoch()],
+        verbose=0,
+    ).history
+    expected = [1.0, 0.5 if swaps is None else 1.0]
+    assert history["same_mrr"] == history["val_mrr"] == expected
+
+
+@NEEDS_SWAPS
+def test_the_weights_of_the_training_return_after_an_error():
+    model = averaging()
+    fit_pairs([], epochs=1, model=model)
+    set_weight(model, -1.0)
+    swap, failing = keras.callbacks.SwapEMAWeights(), rows_of_pairs(output="no")
+    callbacks = keras.callbacks.CallbackList([swap, failing], model=model, epochs=1)
+    callbacks.on_train_begin()
+    with pytest.raises(ValueError, match="`output` of `EvaluateRows`"):
+        callbacks.on_epoch_end(0, {})
+    assert weight_of(model) == -1.0
+    swap.on_test_begin()
+    assert weight_of(model) == 1.0
+
+
+# Warnings in `fit`
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_a_mistake_is_a_warning_once_in_each_epoch(data, run_eagerly):
+    features, labels, _ = data
+    model = scoring_model(
+        metrics=[tfr.RankingMetrics(["mrr"])], run_eagerly=run_eagerly
+    )
+    features = np.where(np.arange(LISTS)[:, None, None] % 7, features, np.nan)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(features, labels, batch_size=10, epochs=3, verbose=0)
+    found = [each for each in caught if each.category is tfr.RankingWarning]
+    assert len(found) == 3, found
+    for each in found:
+        assert "Scores must be numbers" in str(each.message)
+        assert each.filename == __file__
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        lambda size: np.full((9, size), np.nan),
+        lambda size: np.tile(np.arange(size), (9, 1)),  # ranks, the best one first
+    ],
+)
+def test_a_metric_warns_once_until_it_is_reset(scores):
+    metric, numbers = tfr.RankingMetrics(["mrr"]), []
+    for _ in range(2):
+        metric.reset_state()
+        for size in (5, 6):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                metric.update_state(np.eye(1, size).repeat(9, axis=0), scores(size))
+                metric.result()
+            numbers.append(len(caught))
+    assert numbers == [1, 0] * 2
+
+
+@pytest.mark.filterwarnings("error::DeprecationWarning")
+def test_results_and_copies_are_computed_without_a_warning_of_numpy():
+    metric = tfr.RankingMetrics(["mrr"])
+    metric.update_state(np.eye(2), np.eye(2))
+    assert results(copy.copy(metric)) == results(metric) == {"mrr": 1.0}

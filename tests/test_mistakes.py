@@ -1,10 +1,12 @@
 """Common mistakes with a plausible number: an error, or a warning."""
 
+import dataclasses
 import inspect
 import os
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -367,6 +369,31 @@ UNDER_XLA = {"weights_like_a_mask", "relevant_but_excluded"}
 )
 def test_a_mistake_is_found_at_each_entry_point(case, where):
     require_found(case, lambda data: ENTRY_POINTS[where](case, data))
+
+
+@pytest.mark.parametrize(
+    "where", sorted(ENTRY_POINTS.keys() - {"evaluate_retrieval", "xla"})
+)
+def test_a_threshold_between_two_floats_is_that_of_the_metric(where):
+    case = next(case for case in CASES if case.mistake == "useless_threshold")
+
+    def evaluate(label, threshold):
+        metric = tfr.MeanReciprocalRank(relevance_threshold=threshold)
+        data = Data(np.full((60, 8), label, "float32"))
+        ENTRY_POINTS[where](dataclasses.replace(case, metric=metric), data)
+
+    assert np.float64(np.float32(0.7)) < 0.7
+    (message,) = messages_of(lambda: evaluate(0.7, 0.7))
+    assert "below 0.7, so that no item is relevant" in message
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # also NumPy's of an overflow
+        evaluate(1.0, 1e39)
+        evaluate(0.0, 1e-50)
+
+
+def test_functions_warn_in_each_call():
+    for _ in range(2):
+        assert messages_of(lambda: tfr.evaluate(ONE_HIT, ALL_NAN, ["mrr"]))
 
 
 @pytest.mark.parametrize("mistake", ["swapped", "not_numbers"])

@@ -6,12 +6,14 @@ What is evaluated is in the modules of the three callbacks.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from traceback import walk_stack
 from typing import Any, Literal
 
 import numpy as np
 
-from tfrankmetrics.keras.bases import KerasCallback
+from tfrankmetrics.keras.bases import KerasCallback, keras
 from tfrankmetrics.results.metric_values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.results.request import Request
 from tfrankmetrics.rules import Positive, check_option, shortened
@@ -21,6 +23,11 @@ Unit = Literal["epochs", "steps"]
 
 class Evaluation(KerasCallback):
     """Evaluates at regular intervals, and adds the values to the logs.
+
+    The logs of each epoch contain values: an epoch without an evaluation repeats the
+    last ones, and the first epoch is always evaluated. Without a value,
+    `ModelCheckpoint(save_best_only=True)` would overwrite the best model, and
+    `CSVLogger` would have no column.
 
     A subclass implements the method `_values`, which computes them.
     """
@@ -51,6 +58,22 @@ class Evaluation(KerasCallback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Starts to count steps."""
         self._steps, self._steps_of_epochs, self._logs = 0, 0, {}
+        self._require_patience()
+
+    def _require_patience(self) -> None:
+        """Raises ValueError for a callback that acts before there is a new value."""
+        steps = (self.params or {}).get("steps") or self._every  # of an epoch, if known
+        epochs = self._every if self._unit == "epochs" else -(-self._every // steps)
+        keys = tuple(f"{self._prefix}{name}/" for name in self._request.named)
+        waiting = keras.callbacks.EarlyStopping, keras.callbacks.ReduceLROnPlateau
+        for each in _callbacks_of_training(waiting):
+            # A patience of 0 ends after one epoch, too.
+            if max(each.patience, 1) < epochs and f"{each.monitor}/".startswith(keys):
+                raise ValueError(
+                    "`patience` counts epochs, and must reach the next evaluation. "
+                    f"Received: patience={each.patience} of {type(each).__name__}, and "
+                    f"every={self._every} {self._unit}. Pass at least {epochs}."
+                )
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None):
         """Evaluates every n steps, with unit="steps"."""
@@ -61,20 +84,26 @@ class Evaluation(KerasCallback):
         self._steps = self._steps_of_epochs + number
         is_due = self._steps // self._every > before // self._every
         if self._unit == "steps" and is_due:
-            if hasattr(self.model, "jax_state_sync"):  # the weights of this step
-                self.model.jax_state_sync()
-            is_training = getattr(self.model, "training", None)  # of PyTorch
-            self._logs = self._by_key(self._values())
-            if is_training:
-                self.model.train()
+            self._evaluate()
             self._add_to(logs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Evaluates every n epochs; with unit="steps" logs the last values."""
-        if self._unit == "epochs" and (epoch + 1) % self._every == 0:
-            self._logs = self._by_key(self._values())
+        """Evaluates the first epoch and every n epochs, and logs the last values."""
+        is_due = self._unit == "epochs" and (epoch + 1) % self._every == 0
+        if is_due or not self._logs:
+            self._evaluate()
         self._add_to(logs)
-        self._steps_of_epochs, self._logs = self._steps, {}
+        self._steps_of_epochs = self._steps
+
+    def _evaluate(self) -> None:
+        """Computes the values that are logged until the next evaluation."""
+        if hasattr(self.model, "jax_state_sync"):  # the weights of this step
+            self.model.jax_state_sync()
+        is_training = getattr(self.model, "training", None)  # of PyTorch
+        with _weights_of_validation():
+            self._logs = self._by_key(self._values())
+        if is_training:
+            self.model.train()
 
     def _add_to(self, logs: dict[str, Any] | None) -> None:
         """Adds the values. Raises ValueError if a key already has a different value."""
@@ -120,6 +149,38 @@ class Evaluation(KerasCallback):
             for where, part in parts.items()
             for name, value in part.items()
         }
+
+
+def _callbacks_of_training(kind: Any) -> list[Any]:
+    """The callbacks of a kind that `fit` calls along with this one.
+
+    Keras does not pass them to each other, but their list is on the call stack.
+    """
+    selves: Any = (f.f_locals.get("self") for f, _ in walk_stack(sys._getframe()))
+    lists = (x.callbacks for x in selves if isinstance(x, keras.callbacks.CallbackList))
+    return [each for each in next(lists, []) if isinstance(each, kind)]
+
+
+@contextlib.contextmanager
+def _weights_of_validation() -> Iterator[None]:
+    """Puts the weights that `fit` validates into the model: the averaged ones.
+
+    `SwapEMAWeights` swaps them with those of the training, unless it has already done
+    so, as with `swap_on_epoch=True`. Only a private attribute says whether it has.
+    """
+    # Keras 2 has no such callback.
+    swaps = _callbacks_of_training(getattr(keras.callbacks, "SwapEMAWeights", ()))
+    to_undo = [each for each in swaps if not each._ema_weights_in_model]
+    try:
+        for each in swaps:
+            # With JAX, both weights are one array after the last epoch, which `predict`
+            # would delete. To swap them copies it.
+            each.on_test_end()
+            each.on_test_begin()
+        yield
+    finally:
+        for each in to_undo:
+            each.on_test_end()
 
 
 def output_of(predicted: Any, output: Any, name: str) -> np.ndarray:

@@ -85,7 +85,8 @@ class EvaluateLists(Evaluation):
             outputs, the entry of this output is used.
         batch_size: The batch size of the prediction, as for `model.predict`. A dataset
             defines its own.
-        every: Evaluates after every so many epochs or steps.
+        every: Evaluates after every so many epochs or steps, and after the first epoch.
+            An epoch without an evaluation logs the last values.
         unit: "epochs" (the default) or "steps" (batches). Steps are logged at the
             batch, and the last values also at the end of the epoch. With
             `steps_per_execution`, it is the first end of an execution after the step.

@@ -33,6 +33,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
+from tfrankmetrics.ranking.items import lowest_relevant
 
 # The exponential gains of higher labels are far from those of grades. LightGBM, too,
 # raises an error for them by default.
@@ -94,7 +95,7 @@ class Facts(dict[str, float]):
         """The facts of labels, of which one below 0 was not judged."""
         judged = labels[labels >= 0]
         found = {name: fact(judged) for name, fact in LABEL_FACTS.items()}
-        found |= {reached(each): judged >= each for each in thresholds}
+        found |= {reached(t): judged >= lowest_relevant(t, judged) for t in thresholds}
         counts = {name: float(np.count_nonzero(each)) for name, each in found.items()}
         return cls(counts, items=float(labels.size), labels=float(judged.size))
 
@@ -141,7 +142,7 @@ class Facts(dict[str, float]):
 
 
 # Their lines are on the call stack between a warning and the user's code.
-LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow"}
+LIBRARIES = {__name__.partition(".")[0], "keras", "tf_keras", "tensorflow", "torch"}
 
 
 class RankingWarning(UserWarning):
@@ -171,6 +172,7 @@ class Asked(NamedTuple):
     least: int = MANY  # labels; fewer than this may all be the same by chance
     # Whether all labeled items may be relevant, since others are not.
     may_be_all: bool = False
+    warned: set[str] | None = None  # the rules not to warn of again
 
 
 ANY = Asked()
@@ -341,7 +343,7 @@ def warn_of(facts: Facts, asked: Asked = ANY) -> None:
     """Warns of each mistake that the facts show."""
     for find in MISTAKES:
         for message in find(facts, asked):
-            warn(message)
+            warn(message, asked.warned)
 
 
 def _signed_labels(facts: Facts, remedy: str) -> str | None:
@@ -362,16 +364,25 @@ def refuse_signed_labels(facts: Facts, remedy: str) -> None:
         raise ValueError(error)
 
 
-def warn_if_signed(facts: Facts, remedy: str, least: int) -> None:
-    """Warns of labels that are only 1 and below 0, if there are at least so many."""
+def warn_if_signed(facts: Facts, remedy: str, asked: Asked) -> None:
+    """Warns of labels that are only 1 and below 0."""
     error = _signed_labels(facts, remedy)
-    if error is not None and facts["items"] >= least:
-        warn(error)
+    if error is not None and facts["items"] >= asked.least:
+        warn(error, asked.warned)
 
 
-def warn(message: str) -> None:
-    """Warns at the line of the user's code: the first one outside of libraries."""
+def warn(message: str, warned: set[str] | None = None) -> None:
+    """Warns at the line of the user's code: the first one outside of libraries.
+
+    It does not warn of a rule in `warned`, to which it adds the rule of the message.
+    """
+    warned = set() if warned is None else warned
+    # What follows the rule may count data, and differ after each batch.
+    rule = message.partition(" Received")[0]
+    if rule in warned:
+        return
     level, frame = 1, sys._getframe()
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, RankingWarning, stacklevel=level)
+    warned.add(rule)

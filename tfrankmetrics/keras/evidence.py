@@ -21,7 +21,6 @@ from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import (
     LABEL_FACTS,
-    MANY,
     OF_EXCLUDED,
     OF_LISTS,
     OF_WEIGHTS,
@@ -35,6 +34,7 @@ from tfrankmetrics.inputs.mistakes import (
     warn_of,
 )
 from tfrankmetrics.metrics.measure import Measure, label_rules
+from tfrankmetrics.ranking.items import lowest_relevant
 
 QUERIES = slice(24)  # of a batch that are checked: few, so that it costs little
 ITEMS = slice(24)  # of a query
@@ -62,6 +62,7 @@ class Evidence:
             if self._rules.rank_zero_weights:
                 self._counts[_facts_of_weights] = OF_WEIGHTS
         self._names = [name for names in self._counts.values() for name in names]
+        self.warned: set[str] = set()  # the rules warned of since the last reset
 
     @property
     def num_rows(self) -> int:
@@ -89,9 +90,10 @@ class Evidence:
         # A last number may only fill its row.
         facts = Facts(zip(self._names, np.ravel(numbers).tolist(), strict=False))
         where = f" in {name!r}, among the first items of each batch"
-        warn_of(facts, Asked(self._rules, where))
+        asked = Asked(self._rules, where, warned=self.warned)
+        warn_of(facts, asked)
         remedy = 'pass {"labels": labels, "mask": labels >= 0}'
-        warn_if_signed(facts, remedy, least=MANY)
+        warn_if_signed(facts, remedy, asked)
 
 
 def _facts_of_scores(lists: CatalogueLists) -> Array:
@@ -109,7 +111,8 @@ def _counted(found: list[Array], where: Array) -> Array:
 def _facts_of_items(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
     """The facts of scores and of labels, as `Facts.of_scores` and `of_labels`."""
     labels, valid, found = once_per_graph(_found_in_items, lists)
-    return _counted([*found, *(labels >= each for each in thresholds)], valid)
+    relevant = (labels >= lowest_relevant(each, labels) for each in thresholds)
+    return _counted([*found, *relevant], valid)
 
 
 def _found_in_items(lists: LabelLists) -> tuple[Array, Array, list[Array]]:

@@ -149,7 +149,7 @@ def reset(variable: Any) -> None:
 
 def as_array(variable: Any) -> np.ndarray:
     """The state that `restore` sets."""
-    return keras.ops.convert_to_numpy(variable)
+    return xp.to_numpy(variable.value)
 
 
 def restore(variable: Any, state: np.ndarray) -> None:

@@ -22,7 +22,7 @@ from tfrankmetrics.compute.values import (
 )
 from tfrankmetrics.graphs import once_per_graph, sharing_in
 from tfrankmetrics.inputs.formats import InputFormat
-from tfrankmetrics.inputs.mistakes import warn, warn_of
+from tfrankmetrics.inputs.mistakes import Asked, warn, warn_of
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import from_config, require_registered, to_config
@@ -180,7 +180,8 @@ class StatefulMetric(KerasMetric):
             lists.require_positions()
             require_known_items(self._measures, lists)
             checked = lists.on_host(QUERIES)
-            warn_of(checked.uncounted_facts(y_true))
+            asked = Asked(warned=self._evidence.warned)
+            warn_of(checked.uncounted_facts(y_true), asked)
         if self._queries_seen is not None:
             first_query = variables.number_of_queries(self._queries_seen, library)
             number = xp.astype(lists.num_queries, xp.float64, like=first_query)
@@ -208,6 +209,7 @@ class StatefulMetric(KerasMetric):
 
     def reset_state(self) -> None:
         """Resets the metric to its state before any batch."""
+        self._evidence.warned.clear()
         for variable in self.variables:
             variables.reset(variable)
 
@@ -320,7 +322,8 @@ class StatefulMetric(KerasMetric):
             f"values: {cause}a label or weight that is NaN or infinite, a negative "
             "weight, weights whose sum overflows, or gains that overflow, as of labels "
             f"above 1,023 with gain='exponential'. {hint}Pass the same data to "
-            "tfrankmetrics.evaluate to get an error that names the value."
+            "tfrankmetrics.evaluate to get an error that names the value.",
+            self._evidence.warned,
         )
 
 

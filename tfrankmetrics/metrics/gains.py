@@ -10,12 +10,16 @@ import dataclasses
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.options import Gain, Graded
-from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count
+from tfrankmetrics.ranking.items import (
+    DerivedGain,
+    ItemGain,
+    Items,
+    count,
+    lowest_relevant,
+)
 from tfrankmetrics.ranking.pairs import lower_labels
 
 
@@ -98,7 +102,7 @@ class BinaryGain(ItemGain):
     relevance_threshold: float
 
     def _is_relevant(self, items: Items) -> Array:
-        return items.labels >= lowest_relevant(self.relevance_threshold, items)
+        return items.labels >= lowest_relevant(self.relevance_threshold, items.labels)
 
     def __call__(self, items: Items) -> Array:
         """1 for each relevant item, 0 for others."""
@@ -184,7 +188,7 @@ class SubtopicGain(ItemGain):
 
     def by_subtopic(self, items: Items) -> Array:
         """1 for each subtopic that an item is relevant to, `[B, D, T]`."""
-        lowest = lowest_relevant(self.relevance_threshold, items)
+        lowest = lowest_relevant(self.relevance_threshold, items.labels)
         return xp.astype(items.labels >= lowest, xp.float64)
 
     def for_subtopic(self, subtopic: Array) -> ItemGain:
@@ -193,20 +197,6 @@ class SubtopicGain(ItemGain):
         return DerivedGain(
             lambda items: relevance(items._replace(labels=items.labels[:, :, subtopic]))
         )
-
-
-def lowest_relevant(threshold: float, items: Items) -> np.floating:
-    """The lowest number in the labels' dtype that is at least the threshold.
-
-    Rounded to the nearest number, the threshold could reach a lower label. It is above
-    0 also where the threshold is denormal, which TensorFlow treats as 0.
-    """
-    dtype = xp.dtype_of(items.labels).type
-    with np.errstate(over="ignore"):
-        lowest = dtype(threshold)
-    if float(lowest) < threshold:
-        lowest = np.nextafter(lowest, dtype(np.inf))
-    return max(lowest, np.finfo(dtype).tiny)
 
 
 def only_retrieved(gain: ItemGain) -> ItemGain:

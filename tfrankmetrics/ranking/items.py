@@ -113,6 +113,21 @@ def is_retrieved(scores: Array) -> Array:
     return xp.not_equal(scores, lowest_score(scores))
 
 
+def lowest_relevant(threshold: float, labels: Array) -> np.floating:
+    """The lowest number in the labels' dtype that is at least the threshold.
+
+    Rounded to the nearest number, the threshold could reach a lower label. It is above
+    0 also where the threshold is denormal, which TensorFlow treats as 0.
+    """
+    # For integers, a float that holds them.
+    dtype = np.result_type(xp.dtype_of(labels), np.float16).type
+    with np.errstate(over="ignore"):
+        lowest = dtype(threshold)
+    if float(lowest) < threshold:
+        lowest = np.nextafter(lowest, dtype(np.inf))
+    return max(lowest, np.finfo(dtype).tiny)
+
+
 def count(where: Array) -> Array:
     """How many are True in each row, float64 `[B]`."""
     # float32 is exact up to 2^24, and faster than float64.

@@ -125,7 +125,7 @@ class TfmaCombiner(Combiner, beam.CombineFn):
             )
         rules = label_rules(self.named.values())
         warn_of(facts, Asked(rules, least=MANY_OF_SLICE))
-        warn_if_signed(facts, "leave padding out", least=MANY_OF_SLICE)
+        warn_if_signed(facts, "leave padding out", Asked(least=MANY_OF_SLICE))
         sums = self.sums_of_all(accumulator)
         values = [*means_of_sums(sums), float(sums.num_queries)]
         # Without `num_queries`, there is no key for the last value.
