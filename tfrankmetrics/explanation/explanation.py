@@ -77,7 +77,7 @@ class Explanation(ShownAsTable):
                 texts[name] = self._where_items_are(name, texts[name])
         rows = [[*map(Cell, row)] for row in zip(*texts.values(), strict=True)]
         num_labels = sum(name.startswith((RANK, TIED, ITEM)) for name in texts)
-        return Table([*texts], rows, num_labels, "\n".join(self._notes()))
+        return Table([*texts], rows, num_labels, self._notes())
 
     def _where_items_are(self, name: str, texts: Sequence[str]) -> list[str]:
         """The texts of a column, empty in rows without an item.
