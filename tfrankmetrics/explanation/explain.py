@@ -368,7 +368,6 @@ def explain_retrieval(
         candidates=candidates,
         relevant=relevant,
         sample_weight=sample_weight,
-        by=None,
         exclude=exclude,
         candidate_ids=candidate_ids,
         score=score,

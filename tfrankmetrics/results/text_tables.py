@@ -110,11 +110,8 @@ class Table(NamedTuple):
                 for side, cell in zip(sides, row, strict=True)
             ]
             lines.append(f"<tr>{''.join(cells)}</tr>")
-        lines.append("</table>")
-        if self.notes:
-            notes = html.escape("\n".join(self.notes))
-            lines.append(f"<p>{notes}</p>")
-        return "\n".join([*lines, "</div>"])
+        notes = [f"<p>{html.escape(note)}</p>" for note in self.notes]
+        return "\n".join([*lines, "</table>", *notes, "</div>"])
 
     def to_markdown(self) -> str:
         """A Markdown table; the best values are bold, marks are superscripts."""
