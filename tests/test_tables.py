@@ -22,6 +22,7 @@ NAMES = [
     "tab\tand\u2028separator",
     "[10, 20)",
     "*star",
+    "* item",
     "escape\x1b\x00\x7f",
 ]
 # How a name is written in Markdown and in LaTeX, which both show it as it is.
@@ -30,6 +31,8 @@ WRITTEN = {
     "graded_rbp": ("graded_rbp", r"graded\_rbp"),
     "__init__": (r"\_\_init\_\_", r"\_\_init\_\_"),
     "*b*": (r"\*b\*", "*b*"),
+    "a * b": ("a * b", "a * b"),
+    "**": (r"\*\*", "**"),
     "~~s~~": (r"\~\~s\~\~", r"\textasciitilde{}" * 2 + "s" + r"\textasciitilde{}" * 2),
     "&amp;": ("&amp;amp;", r"\&amp;"),
     "&#65;": ("&amp;#65;", r"\&\#65;"),
@@ -71,7 +74,7 @@ def results():
     yield tfr.compare(two, by={"<b>slice</b> $x$": ALL}, test="t")
     yield tfr.compare(models, test="t")
     yield tfr.compare(models, test="t").movers("mrr", "*b*", model="two\nlines")
-    metric = tfr.MeanAveragePrecision(name="# _m_\n\n- *n*")
+    metric = tfr.MeanAveragePrecision(name="* _m_\n\n- *n*")
     yield tfr.explain([ALL[:2]], [ALL], metric, inputs="ids")
     qrels, run = {"_q_": {"*a*": 1}, "b": {"c": 1}}, {"_q_": {"_b_": 2.0, "*a*": 1.0}}
     yield tfr.explain_run(qrels, run, "map", "_q_")

@@ -266,16 +266,11 @@ def explain_run(
     policies.check("explain_run")
     names = PairColumns(query, item, label, score)
     qrels, run = read_tables(qrels, run, names)
-    lists = []
+    tables, lists = (qrels, run, names, exclude), []
     for each in asked:
         is_trec_eval = each.convention == "trec_eval"
         joined = join_tables(
-            qrels,
-            run,
-            names,
-            exclude,
-            is_trec_eval=is_trec_eval,
-            lower_is_better=lower_is_better,
+            *tables, is_trec_eval=is_trec_eval, lower_is_better=lower_is_better
         )
         ids = joined.ids.tolist()
         number = _number_of(query_id, ids)

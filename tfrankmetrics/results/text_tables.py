@@ -23,11 +23,12 @@ LIGATURE = r"-(?=-)|'(?=')"
 # LaTeX reads these at the start of a row as an argument of the \\ above it.
 ARGUMENT = r"\s*[\[*]"
 # What Markdown of GitHub reads as more than text. A _ within a word is only text, and
-# so are the brackets of an interval, a < before a space, and a & without an entity.
-MARKDOWN = r"[\\`*~|$]|(?<![^\W_])_|_(?![^\W_])|(?<=\])\(|:(?=//)|(?<=www)\."
+# so are a * or a < between spaces, a & without an entity, and brackets of intervals.
+MARKDOWN = r"[\\`~|$]|\*(?=\S)|(?<=\S)\*|(?<![^\W_])_|_(?![^\W_])"
+MARKDOWN += r"|(?<=\])\(|:(?=//)|(?<=www)\."  # links
 TAG_OR_ENTITY = r"<(?=[A-Za-z/!?])|&(?=[#\w]+;)"
 # At the start of a line: a heading, a quotation or a list.
-BLOCK = r"^(\s*\d*)([#>+.)-])"
+BLOCK = r"^(\s*\d*)([#>*+.)-])"
 # A line of a table must stay one line.
 BREAKS = r"[\x00-\x1f\x7f\x85\u2028\u2029]+"
 
