@@ -33,10 +33,9 @@ SCORES = [4.0, 3.0, 2.0, 1.0]
 OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
 # The lists for JAX in one batch, since it compiles a program for each shape. Labels may
 # be float32, as those of Keras are.
+_ROWS = LABELS, LABELS, OTHER_LABELS, [0] * 4, [-1] * 4, LABELS
 BATCH = (
-    np.float32(
-        [[*r, -1] for r in (LABELS, LABELS, OTHER_LABELS, [0] * 4, [-1] * 4, LABELS)]
-    ),
+    np.array([[*r, -1] for r in _ROWS], np.float32),
     [[*r, 5] for r in (SCORES, [1] * 4, SCORES, SCORES, SCORES, [-np.inf] * 4)],
 )
 
@@ -205,7 +204,7 @@ class _FormulaError(TypeError):
 
 def _errors_of_functions(declaration: Declaration) -> Iterator[str]:
     """Tries the gain and the columns of `by_rank`, always with NumPy."""
-    labels = np.float32([LABELS])
+    labels = np.array([LABELS], np.float32)
     if declaration.has_subtopics:
         labels = np.stack([labels, labels], axis=2)
     lists = read_labels(labels, np.array([SCORES]), library="numpy")
@@ -241,7 +240,8 @@ def _errors_of_other_lists(
 
     Lists without relevant items must have values, too.
     """
-    padded = values(np.float32([[*LABELS, -1, -1]]), [[*SCORES, 5.0, 0.0]])
+    with_padding = np.array([[*LABELS, -1, -1]], np.float32)
+    padded = values(with_padding, [[*SCORES, 5.0, 0.0]])
     if not _are_close(value, padded):
         yield (
             f"The value of `{declaration.name}` must not depend on padding. Received: "

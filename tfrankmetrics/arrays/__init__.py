@@ -98,7 +98,7 @@ Library = Literal["numpy", "tensorflow", "jax", "torch"]
 
 _OTHERS = {"tensorflow", "jax", "torch"}
 
-# In the order of the alphabet; the guide lists them, too.
+# Those for formulas of users, which the guide lists, too.
 OPERATIONS = """
 abs add all any arange argmax argsort asarray astype broadcast_to ceil clip concat cos
 cumulative_prod cumulative_sum diff divide divide_no_nan equal exp expm1 flip floor
@@ -144,7 +144,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 def _operation(library: ModuleType, name: str) -> Callable[..., Any]:
     """The operation of one of our modules or, if it has none, of the library itself."""
-    if callable(found := getattr(library, name, None)):
+    found = getattr(library, name, None)
+    if callable(found):
         return found
     if name not in OPERATIONS.split():
         raise AttributeError(
