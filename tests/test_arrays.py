@@ -10,9 +10,11 @@ from cases import (
     labels_for,
     random_lists,
 )
-from helpers import metrics_with_ties, run_eagerly
+from helpers import XLA, metrics_with_ties, run_as, run_eagerly
+from operations import CALLS, require_what_numpy_computes
 
 import tfrankmetrics as tfr
+import tfrankmetrics.arrays as xp
 
 
 def lists_with(kind, name):
@@ -140,3 +142,26 @@ def test_a_table_is_computed_by_numpy_and_a_metric_object_by_tensorflow():
     received.clear()
     tfr.DCG(gain=gain).update_state([[1, 0]], [[0.5, 0.2]])
     assert all(issubclass(kind, tf.Tensor) for kind in received)
+
+
+def test_every_operation_has_calls():
+    assert {*CALLS} == {*xp.OPERATIONS.split()}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("way", ["numpy", "eager", "graph", XLA])
+def test_operations_compute_what_numpy_does(way, name):
+    """`test_keras_backends.py` tests those of JAX and PyTorch."""
+    if way == "numpy":
+        return require_what_numpy_computes(name, np.asarray)
+    require_what_numpy_computes(name, tf.constant, lambda call: run_as(way, call))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("power", "Did you mean 'pow'?"), ("sqr", "'sqrt'"), ("load", ""), ("cumsum", "")],
+)
+def test_an_unknown_operation_names_the_list(name, hint):
+    error = rf"custom-metrics.md lists. Received: '{name}'\..*{hint}"
+    with pytest.raises(AttributeError, match=error):
+        getattr(xp, name)

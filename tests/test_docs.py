@@ -14,7 +14,7 @@ from code_blocks import run_blocks
 from doc_tables import DOCUMENTS, PAGES_OF_METRICS, ordered, text_of, updated
 
 import tfrankmetrics as tfr
-from tfrankmetrics import testing
+from tfrankmetrics import arrays, testing
 
 ROOT = pathlib.Path(__file__).parent.parent
 # The modules of JAX and of Keras's other backends have no examples.
@@ -80,6 +80,15 @@ def test_public_names_have_documentation_and_an_example(name):
 def test_code_blocks_print_the_output_shown(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # some write files
     run_blocks(ROOT / document)
+
+
+def test_the_guide_lists_every_operation_for_formulas():
+    listed = re.search(
+        r"## Operations\n.*?```text\n(.*?)```",
+        text_of("docs/guide/custom-metrics.md"),
+        re.DOTALL,
+    )
+    assert listed[1].split() == sorted(arrays.OPERATIONS.split())
 
 
 def test_reference_has_every_public_name():

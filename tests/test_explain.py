@@ -424,3 +424,77 @@ def test_a_query_without_predictions_has_no_retrieved_items():
     missing = str(tfr.explain_run(qrels, run, "rr", "a"))
     assert note.format("a", "0.0000") in missing
     assert "None of its items" not in str(tfr.explain_run(qrels, run, "rr", "b"))
+
+
+LABELS, SCORES = [[1, 0], [1, 0]], [[2.0, 1.0]] * 2
+IDS, RANKED = ["a", "a", "b", "b"], [2, 1, 2, 1]
+RUN = {"a": {"x": 1}, "b": {"x": 1}}, {"a": {"x": 1.0}, "b": {"x": 1.0}}
+VECTORS = [[1.0, 0.0]] * 2, [[1.0, 0.0], [0.0, 1.0]]
+UNJUDGED, WEIGHT = "it has no judged items", "its weight is 0"
+EMPTY, WITHOUT = 'the list is empty (empty="skip")', "it has no relevant items"
+# The function, its data and options; and why it leaves out the second query.
+LEFT_OUT = {
+    "padding": ("", ([[1, 0], [-1, -1]], SCORES), {}, UNJUDGED),
+    "padding, with a value of empty lists": ("", ([[1, 0], [-1, -1]], SCORES), {"empty": "one"}, UNJUDGED),
+    "an empty list": ("", ([[1, 0], []], [[2.0, 1.0], []]), {}, UNJUDGED),
+    "a mask": ("", (LABELS, SCORES), {"mask": np.array([[True] * 2, [False] * 2])}, UNJUDGED),
+    "a weight": ("", (LABELS, SCORES), {"sample_weight": [1, 0]}, WEIGHT),
+    "weights of items": ("", (LABELS, SCORES), {"sample_weight": [[1, 1], [0, 0]]}, WEIGHT),
+    "empty": ("", ([[1, 0], [0, 0]], SCORES), {"empty": "skip"}, EMPTY),
+    "ids": ("", ([[1], []], [[1], [1]]), {"inputs": "ids", "empty": "skip"}, EMPTY),
+    "a catalogue": ("", ([[0], [-1]], SCORES), {"inputs": "catalogue"}, WITHOUT),
+    "rows": ("_rows", (IDS, [1, 0, -1, -1], RANKED), {}, UNJUDGED),
+    "no rows": ("_rows", (None, [1, 0], [2, 1]), {"groups": [2, 0]}, UNJUDGED),
+    "weights of rows": ("_rows", (IDS, [1, 0, 1, 0], RANKED), {"sample_weight": [1, 1, 0, 0]}, WEIGHT),
+    "empty rows": ("_rows", (IDS, [1, 0, 0, 0], RANKED), {"empty": "skip"}, EMPTY),
+    "an empty query of a run": ("_run", ({"a": {"x": 1}, "b": {"x": 0}}, RUN[1]), {"empty": "skip"}, EMPTY),
+    "a weight in a run": ("_run", RUN, {"sample_weight": {"a": 1, "b": 0}}, WEIGHT),
+    "retrieval": ("_retrieval", (*VECTORS, [[0], []]), {}, WITHOUT),
+    "a weight in retrieval": ("_retrieval", (*VECTORS, [[0], [0]]), {"sample_weight": [1, 0]}, WEIGHT),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_a_query_that_is_left_out_has_no_value(case):
+    function, data, options, cause = LEFT_OUT[case]
+    evaluate = getattr(tfr, f"evaluate{function}")
+    found = evaluate(*data, ["ndcg"], per_query=True, **options)
+    assert found["ndcg"].tolist() == pytest.approx([1, math.nan], nan_ok=True)
+    for query, of_query in enumerate(found.get("query", np.arange(2)).tolist()):
+        explained = getattr(tfr, f"explain{function}")(
+            *data, "ndcg", of_query, **options
+        )
+        assert explained.value == pytest.approx(found["ndcg"][query], nan_ok=True)
+        assert explained.weight == found.weights["ndcg"][query]
+        note = f"ndcg of query {of_query!r}: left out of the mean, since {cause}."
+        assert (note in str(explained)) == (query == 1)
+    assert "nan" not in str(explained)
+
+
+def test_a_query_without_predictions_is_left_out_on_request():
+    qrels, run = {"a": {"x": 1}, "b": {"x": 1}}, {"b": {"x": 0.5}}
+    for metric in ("ndcg", "arp"):  # ARP has no value without results
+        skip = {"missing_queries": "skip"}
+        found = tfr.evaluate_run(qrels, run, [metric], per_query=True, **skip)
+        assert found["query"].tolist() == ["b"]
+        missing = tfr.explain_run(qrels, run, metric, "a", **skip)
+        assert math.isnan(missing.value)
+        assert missing.weight == 0
+        assert "left out of the mean, since it has no predictions." in str(missing)
+        assert tfr.explain_run(qrels, run, metric, "b", **skip).value == 1
+    with pytest.raises(ValueError, match="none for the query 'a'"):
+        tfr.explain_run(qrels, run, "ndcg", "b", missing_queries="error")
+
+
+def test_weights_of_queries_in_a_run_and_in_retrieval():
+    weighted = tfr.explain_run(*RUN, "ndcg", "b", sample_weight={"a": 1, "b": 3})
+    assert (weighted.value, weighted.weight) == (1, 3)
+    data = *VECTORS, [[0], [0]]
+    weighted = tfr.explain_retrieval(*data, "ndcg", 1, sample_weight=[1, 3])
+    assert (weighted.value, weighted.weight) == (1, 3)
+
+
+def test_a_label_that_evaluate_refuses_is_not_explained():
+    labels, scores = [[1, 0], [7, 0]], [[2.0, 1.0]] * 2
+    with pytest.raises(ValueError, match=r"at most `max_label`.*in query 1 for 'err'"):
+        tfr.explain(labels, scores, "err", 1)

@@ -33,6 +33,13 @@ def ties_of_three_grades(n):
     return partial(tfr.evaluate, labels, np.floor(5 * scores), ["err", "pfound"])
 
 
+def explained(metric, n, *subtopics):
+    """A list with about 50 groups of tied items."""
+    labels, scores = labels_and_scores(1, n, *subtopics)
+    scores = scores if not subtopics else scores[:, :, 0]
+    return partial(tfr.explain, labels, np.floor(50 * scores), metric)
+
+
 def a_category_for_each_item(n):
     recommended = np.random.default_rng(0).permutation(n)[np.newaxis, :100]
     data = {"categories": range(n), "target": {0: 0.5, 1: 0.5}}
@@ -194,6 +201,10 @@ CASES = {
         lambda n: partial(tfr.explain, *labels_and_scores(1, n), "opa"),
         4_000,
     ),
+    "explained stops": (lambda n: explained("err", n), 2_000),
+    "explained stops of an impatient user": (lambda n: explained("pfound", n), 4_000),
+    "explained novelty": (lambda n: explained("alpha_dcg", n, 3), 2_000),
+    "explained subtopics": (lambda n: explained("precision_ia", n, 3), 2_000),
     "ids": (ids, 20_000),
     "catalogue": (catalogue, 6_000),
     "rows": (lambda n: rows(n, n // 20), 400_000),

@@ -16,8 +16,11 @@ import pytest
 from cases import TIES, metrics_with
 from code_blocks import run_block, run_blocks
 from keras_backend import BACKEND, IS_JAX, keras, results
+from operations import CALLS, require_what_numpy_computes
 
 import tfrankmetrics as tfr
+import tfrankmetrics.arrays as xp
+from tfrankmetrics.testing import check_metric
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Without a mask, `judged` warns that it counts no item as unjudged.
@@ -300,3 +303,29 @@ class TestJax:
             assert evaluated() == close(expected)
         finally:
             keras.distribution.set_distribution(None)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_operations_compute_what_numpy_does(name):
+    library = pytest.importorskip(BACKEND)
+    with xp.computing_in(BACKEND):
+        if IS_JAX:
+            require_what_numpy_computes(name, library.numpy.asarray)
+            require_what_numpy_computes(name, library.numpy.asarray, library.jit)
+        else:
+            require_what_numpy_computes(name, library.asarray)
+
+
+def test_check_metric_finds_a_formula_that_is_wrong_in_this_library():
+    def formula(lists, relevance):
+        factor = 0.5 if xp.library_of(lists.ranks) == BACKEND else 1.0
+        return lists.sum_to_cutoffs(lists.expected(relevance)) * factor
+
+    class Own(tfr.TopKMetric):
+        """A metric of this test."""
+
+        relevance_threshold: float = 1.0
+
+    facts = {"gain": tfr.BinaryGain, "range": (0, 9)}
+    with pytest.raises(TypeError, match=f"the same in NumPy and in {BACKEND}"):
+        check_metric(tfr.metric("own_of_this_test", formula=formula, **facts)(Own))

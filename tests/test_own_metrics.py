@@ -222,3 +222,107 @@ def test_the_first_use_checks_a_metric_once():
     assert len(calls) == 1
     with pytest.raises(TypeError, match=r"class that tfrankmetrics\.metric declares"):
         check_metric(tfr.TopKMetric)
+
+
+def gain_of(function):
+    @dataclasses.dataclass(frozen=True)
+    class Gain(tfr.ItemGain):
+        def __call__(self, items):
+            return function(items.xp, items.labels)
+
+    return Gain
+
+
+# Gains with numbers of Python, of which TensorFlow by itself makes float32, or an error
+# in a graph. The gain 0.3 has other digits in float32.
+GAINS = {
+    "where": lambda xp, labels: xp.where(labels >= 1, 1.0, 0.0),
+    "where in where": lambda xp, labels: xp.where(
+        labels >= 1, 1.0, xp.where(labels > 0, 0.3, 0.0)
+    ),
+    "a number first": lambda xp, labels: xp.minimum(0.3, xp.astype(labels, xp.float64)),
+    "a table": lambda xp, labels: xp.take(
+        xp.asarray([0.0, 0.3], like=labels), xp.astype(labels >= 0.5, xp.int32)
+    ),
+    "full": lambda xp, labels: xp.where(
+        xp.greater(labels, 0), xp.full(labels.shape[1:], 0.3, like=labels), 0.0
+    ),
+    "power": lambda xp, labels: xp.pow(xp.astype(labels, xp.float64), 0.3),
+}
+DISCOUNTS = {
+    "where": lambda xp, ranks: xp.where(ranks <= 2, 1.0, 0.3),
+    "mixed numbers": lambda xp, ranks: xp.where(ranks <= 2, 1, 0.3),
+    "sqrt": lambda xp, ranks: 1 / xp.sqrt(ranks),
+    "log2": lambda xp, ranks: 1 / xp.log2(1 + ranks),
+    "power of a number": lambda xp, ranks: xp.pow(0.3, ranks),
+    "a number first": lambda xp, ranks: 1 / xp.maximum(2.0, ranks),
+    "comparison": lambda xp, ranks: xp.where(xp.equal(1.0, ranks), 1.0, 0.3),
+    "ones": lambda xp, ranks: xp.ones(ranks.shape, like=ranks) / ranks,
+    "arange": lambda xp, ranks: 0.3 / (1.0 + xp.arange(0.0, 3.0, like=ranks)),
+}
+
+
+def discounted(discount):
+    def formula(lists, relevance):
+        discounts = discount(lists.xp, lists.ranks[:3])
+        return lists.xp.sum(lists.expected(relevance)[:, :3] * discounts, axis=1)
+
+    return formula
+
+
+@pytest.mark.usefixtures("declarations")
+@pytest.mark.parametrize(
+    ("gain", "discount"),
+    [(gain, "sqrt") for gain in GAINS]
+    + [("power", discount) for discount in DISCOUNTS],
+)
+@pytest.mark.parametrize("way", ["eager", "graph", XLA])
+def test_numbers_of_python_are_float64_in_tensorflow(gain, discount, way):
+    """Lists of three items, with labels of float32, as from Keras."""
+
+    class Own(tfr.WholeListMetric):
+        """A metric of this test."""
+
+    of_gain, of_ranks = gain_of(GAINS[gain]), discounted(DISCOUNTS[discount])
+    facts = {"gain": of_gain, "range": (0, math.inf), "without_results": None}
+    cls = tfr.metric("own", formula=of_ranks, **facts)(Own)
+    labels, scores = np.float32([[1, 0, 0.5], [0, 1, 1]]), np.float32([[3, 2, 1]] * 2)
+    expected = tfr.evaluate(labels, scores, [cls()])["own"]
+    gains = GAINS[gain](np, labels.astype(float))
+    by_hand = (gains * DISCOUNTS[discount](np, np.array([1.0, 2, 3]))).sum(1)
+    assert expected == pytest.approx(by_hand.mean(), rel=1e-14)
+    metric = cls()
+    run_as(way, update_function(metric))(tf.constant(labels), tf.constant(scores))
+    # The state of a metric is float64; its result is float32.
+    assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
+    tensors = tfr.evaluate(tf.constant(labels), tf.constant(scores), [cls()])
+    assert tensors["own"] == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.usefixtures("declarations")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda xp, labels: labels / 4,
+        lambda xp, labels: xp.sqrt(labels),
+        lambda xp, labels: xp.where(labels >= 1, labels, 0.0),
+        lambda xp, labels: xp.divide_no_nan(labels, 3.0),
+    ],
+)
+def test_a_gain_in_the_dtype_of_the_labels_is_an_error(function):
+    """Labels of Keras are float32."""
+
+    class Own(tfr.TopKMetric):
+        """A metric of this test."""
+
+    facts = {"gain": gain_of(function), "range": (0, math.inf)}
+    with pytest.raises(TypeError, match="float"):
+        check_metric(tfr.metric("own", formula=hits, **facts)(Own))
+
+
+@pytest.mark.usefixtures("declarations")
+def test_an_unknown_operation_is_named():
+    cls = declared("own", lambda lists, gain: hits(lists, gain) / lists.xp.sqr(4.0))
+    error = r"custom-metrics.md lists. Received: 'sqr'. Did you mean 'sqrt'\?"
+    with pytest.raises(TypeError, match=error):
+        check_metric(cls)

@@ -248,7 +248,7 @@ def test_tables():
     assert "a&#x27;b" not in result._repr_html_()
     assert "a|b &amp; &lt;c&gt;" in result._repr_html_()
     assert rf"x\_1 & 30 & {x} \\" in result.to_latex()
-    assert r"a|b \& $<$c$>$" in result.to_latex()
+    assert r"a$|$b \& $<$c$>$" in result.to_latex()
     frame = result.to_pandas()
     assert frame.loc["x_1"].to_dict() == {"queries": 30, "mrr": result["x_1"]["mrr"]}
     crossed = tfr.evaluate(

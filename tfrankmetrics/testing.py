@@ -31,9 +31,11 @@ Values = Callable[..., np.ndarray]  # of labels, scores and perhaps cutoffs
 LABELS = [1.0, 0.0, 0.5, 1.0]
 SCORES = [4.0, 3.0, 2.0, 1.0]
 OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
-# The lists for JAX in one batch, since it compiles a program for each shape.
+# The lists for JAX in one batch, since it compiles a program for each shape. Labels may
+# be float32, as those of Keras are.
+_ROWS = LABELS, LABELS, OTHER_LABELS, [0] * 4, [-1] * 4, LABELS
 BATCH = (
-    [[*r, -1] for r in (LABELS, LABELS, OTHER_LABELS, [0] * 4, [-1] * 4, LABELS)],
+    np.array([[*r, -1] for r in _ROWS], np.float32),
     [[*r, 5] for r in (SCORES, [1] * 4, SCORES, SCORES, SCORES, [-np.inf] * 4)],
 )
 
@@ -45,7 +47,7 @@ def check_metric(metric: type[Any]) -> None:
     padding, or is not exact under ties, would return plausible values. Call it in the
     tests of your metric. The first use of a metric calls it, too.
 
-    It computes with NumPy and, if they are imported, with TensorFlow and JAX.
+    It computes with NumPy and, if they are imported, with TensorFlow, JAX and PyTorch.
 
     >>> import tfrankmetrics as tfr
     >>> from tfrankmetrics.testing import check_metric
@@ -65,7 +67,7 @@ def check_metric(metric: type[Any]) -> None:
     Raises:
         TypeError: The formula fails, includes padding, mixes the lists of a batch, is
             wrong without a cutoff, contradicts the declaration, is wrong under ties, or
-            computes other values in TensorFlow or JAX.
+            computes other values in another library.
     """
     if not hasattr(metric, "declaration"):
         raise TypeError(
@@ -73,8 +75,9 @@ def check_metric(metric: type[Any]) -> None:
             f"Received: {metric!r}."
         )
     _check_arrays(metric.declaration)
-    if "jax" in sys.modules and not metric.declaration.needs_tensors:
-        _check(metric.declaration, "jax")
+    for library in ("jax", "torch"):
+        if library in sys.modules and not metric.declaration.needs_tensors:
+            _check(metric.declaration, library)
 
 
 def check_before_use(
@@ -201,7 +204,7 @@ class _FormulaError(TypeError):
 
 def _errors_of_functions(declaration: Declaration) -> Iterator[str]:
     """Tries the gain and the columns of `by_rank`, always with NumPy."""
-    labels = np.array([LABELS])
+    labels = np.array([LABELS], np.float32)
     if declaration.has_subtopics:
         labels = np.stack([labels, labels], axis=2)
     lists = read_labels(labels, np.array([SCORES]), library="numpy")
@@ -212,7 +215,8 @@ def _errors_of_functions(declaration: Declaration) -> Iterator[str]:
     if not _is_float64(gains, [(1, len(LABELS))]):
         yield (
             f"The gain of `{declaration.name}` must return a float64 number for each "
-            f"item, [B, D], in this case {(1, len(LABELS))}. Received: {gains!r}."
+            f"item, [B, D], in this case {(1, len(LABELS))}. Received: {gains!r}. Cast "
+            "labels, which may be float32: items.xp.astype(items.labels, np.float64)."
         )
     for column in declaration.by_rank:
         of_ranks = measure.by_rank(column, ranked)
@@ -236,7 +240,8 @@ def _errors_of_other_lists(
 
     Lists without relevant items must have values, too.
     """
-    padded = values([[*LABELS, -1, -1]], [[*SCORES, 5.0, 0.0]])
+    with_padding = np.array([[*LABELS, -1, -1]], np.float32)
+    padded = values(with_padding, [[*SCORES, 5.0, 0.0]])
     if not _are_close(value, padded):
         yield (
             f"The value of `{declaration.name}` must not depend on padding. Received: "

@@ -3,12 +3,14 @@
 Formulas are written once, with these operations and with Python's operators. An
 operation runs in the library of its arguments: `arrays/tensorflow.py` implements it for
 tensors of TensorFlow, `arrays/jax.py` for arrays of JAX, `arrays/torch.py` for tensors
-of PyTorch, and `arrays/numpy.py` for arrays of NumPy and for Python's numbers. Arrays
-of NumPy may be mixed with the others.
+of PyTorch, and `arrays/numpy.py` for arrays of NumPy and for Python's numbers; where
+they do not, the library itself does, as `package` in these modules. Arrays of NumPy may
+be mixed with the others.
 
 Operations that the Python array API standard defines keep their names and semantics
 (https://data-apis.org/array-api/latest/), except that `searchsorted` works on each row
-of `[B, N]`. The others are:
+of `[B, N]`. `OPERATIONS` are those of the standard for formulas of users. The others
+are:
 
 divide_no_nan(x, y)
     x / y, and 0 where y is 0.
@@ -89,11 +91,23 @@ import numpy as np
 
 from tfrankmetrics.arrays import numpy
 from tfrankmetrics.installation import require_tensorflow
+from tfrankmetrics.rules import did_you_mean
 
 Array = Any  # of NumPy, TensorFlow, JAX or PyTorch
 Library = Literal["numpy", "tensorflow", "jax", "torch"]
 
 _OTHERS = {"tensorflow", "jax", "torch"}
+
+# Those for formulas of users, which the guide lists, too.
+OPERATIONS = """
+abs add all any arange argmax argsort asarray astype broadcast_to ceil clip concat cos
+cumulative_prod cumulative_sum diff divide divide_no_nan equal exp expm1 flip floor
+floor_divide full greater greater_equal isfinite isinf isnan less less_equal log log10
+log1p log2 logical_and logical_not logical_or logical_xor matmul matrix_transpose max
+maximum mean min minimum multiply negative not_equal ones ones_like pow prod reciprocal
+remainder reshape roll round sign sin sort sqrt square squeeze stack std subtract sum
+take tanh tile unstack var where zeros zeros_like
+"""
 
 newaxis = None
 int32, int64, uint32 = np.int32, np.int64, np.uint32
@@ -102,9 +116,7 @@ float32, float64, bool = np.float32, np.float64, np.bool_
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """The operation of this name, which looks up the library in each call."""
-    of_numpy = getattr(numpy, name, None)
-    if not callable(of_numpy):
-        raise AttributeError(f"module {__name__!r} has no operation {name!r}")
+    of_numpy = _operation(numpy, name)
     by_type: dict[type, Callable[..., Any]] = {}
 
     def operation(*arguments: Any, like: Any = None, **options: Any) -> Any:
@@ -116,7 +128,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
         function = by_type.get(kind)
         if function is None:
             library = _library_of((*arguments, like))
-            function = of_numpy if library is None else getattr(library, name)
+            function = of_numpy if library is None else _operation(library, name)
             # A tensor as the first argument decides, also in all later calls.
             if _LIBRARIES.get(kind) is not None:
                 by_type[kind] = function
@@ -128,6 +140,19 @@ def __getattr__(name: str) -> Callable[..., Any]:
     operation.__name__ = name
     globals()[name] = operation
     return operation
+
+
+def _operation(library: ModuleType, name: str) -> Callable[..., Any]:
+    """The operation of one of our modules or, if it has none, of the library itself."""
+    found = getattr(library, name, None)
+    if callable(found):
+        return found
+    if name not in OPERATIONS.split():
+        raise AttributeError(
+            "The operations of `xp` are those that docs/guide/custom-metrics.md lists. "
+            f"Received: {name!r}.{did_you_mean(name, OPERATIONS.split())}"
+        )
+    return getattr(library.package, name)
 
 
 def library_of(*arguments: Any) -> Library:
@@ -147,11 +172,8 @@ def in_library(library: Library, array: Any, like: Any = None) -> Array:
 
     A tensor of PyTorch is on the device of `like`.
     """
-    if library == "tensorflow":
-        return _module(library).tf.convert_to_tensor(array)
-    if library == "torch":
-        return _module(library).asarray(array, like=like)
-    return _module(library).asarray(array)
+    on_device = {"like": like} if library == "torch" else {}
+    return _operation(_module(library), "asarray")(array, **on_device)
 
 
 def to_numpy(array: Array) -> np.ndarray:

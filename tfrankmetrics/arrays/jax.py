@@ -47,29 +47,11 @@ __all__ += ["max", "min", "shape", "size"]
 # The part of a row up to which `lax.top_k` is faster than a sort of the row.
 _FEW = 1 / 4
 
-# Elementwise
-equal, not_equal = jnp.equal, jnp.not_equal
-minimum, maximum, clip = jnp.minimum, jnp.maximum, jnp.clip
-isfinite, isnan = jnp.isfinite, jnp.isnan
-round, floor, ceil = jnp.round, jnp.floor, jnp.ceil
-exp, log, log1p, tanh = jnp.exp, jnp.log, jnp.log1p, jnp.tanh
-where = jnp.where
+package = jnp  # has what is missing here
 bitwise_xor, bitwise_right_shift = jnp.bitwise_xor, jnp.right_shift
 bitcast, barrier = lax.bitcast_convert_type, lax.optimization_barrier
+matvec, pad = jnp.matvec, jnp.pad
 without_denormals = unchanged  # XLA treats them as 0
-
-# Along an axis
-sum, mean = jnp.sum, jnp.mean
-any, all = jnp.any, jnp.all
-roll = jnp.roll
-
-# Products
-matmul, matvec = jnp.matmul, jnp.matvec
-
-# Shapes
-reshape, squeeze, broadcast_to = jnp.reshape, jnp.squeeze, jnp.broadcast_to
-concat, stack, unstack = jnp.concatenate, jnp.stack, jnp.unstack
-tile, matrix_transpose, pad = jnp.tile, jnp.matrix_transpose, jnp.pad
 
 
 def _available(dtype: Any) -> Any:
@@ -165,7 +147,7 @@ def argmax(values: jax.Array, axis: int) -> jax.Array:
     `lax.argmax` is not used, because JAX lowers it only when it compiles a step, which
     happens outside of `exact()`.
     """
-    positions = lax.broadcasted_iota(jnp.int32, values.shape, axis)
+    positions = lax.broadcasted_iota(jnp.int32, values.shape, axis % values.ndim)
     is_maximum = jnp.equal(values, max(values, axis, keepdims=True))
     return min(jnp.where(is_maximum, positions, values.shape[axis]), axis)
 
@@ -182,11 +164,6 @@ def cumulative_prod(
     first = jnp.ones_like(lax.slice_in_dim(values, 0, 1, axis=axis))
     above = lax.slice_in_dim(products, 0, -1, axis=axis)
     return jnp.concatenate([first, above], axis=axis)
-
-
-def flip(values: jax.Array, axis: Sequence[int]) -> jax.Array:
-    """The elements in the other order along some axes."""
-    return jnp.flip(values, tuple(axis))
 
 
 def sort(values: jax.Array, axis: int = -1) -> jax.Array:

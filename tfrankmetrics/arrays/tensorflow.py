@@ -11,13 +11,15 @@ import tensorflow as tf
 from tfrankmetrics.arrays.numpy import unchanged
 from tfrankmetrics.graphs import current_graph
 
+package = tf.experimental.numpy  # has what is missing here
+pow = package.power
+
 # Elementwise
-equal, not_equal = tf.equal, tf.not_equal
-minimum, maximum, clip = tf.minimum, tf.maximum, tf.clip_by_value
+clip = tf.clip_by_value
 isfinite, isnan = tf.math.is_finite, tf.math.is_nan
 round, floor, ceil = tf.round, tf.floor, tf.math.ceil
 exp, log, log1p, tanh = tf.exp, tf.math.log, tf.math.log1p, tf.tanh
-divide_no_nan, where = tf.math.divide_no_nan, tf.where
+divide_no_nan = tf.math.divide_no_nan
 bitwise_xor, bitwise_right_shift = tf.bitwise.bitwise_xor, tf.bitwise.right_shift
 astype, bitcast = tf.cast, tf.bitcast
 
@@ -27,7 +29,7 @@ max, min, argmax = tf.reduce_max, tf.reduce_min, tf.argmax
 any, all = tf.reduce_any, tf.reduce_all
 cumulative_sum, cumulative_prod = tf.cumsum, tf.math.cumprod
 sort, top_k, searchsorted = tf.sort, tf.math.top_k, tf.searchsorted
-flip, roll = tf.reverse, tf.roll
+roll = tf.roll
 
 # Products
 matmul, matvec = tf.matmul, tf.linalg.matvec
@@ -39,14 +41,55 @@ concat, stack, unstack, tile, pad = tf.concat, tf.stack, tf.unstack, tf.tile, tf
 matrix_transpose = tf.linalg.matrix_transpose
 
 # New tensors
-asarray, arange = tf.constant, tf.range
-zeros, ones, full = tf.zeros, tf.ones, tf.fill
 zeros_like, ones_like = tf.zeros_like, tf.ones_like
 
 barrier = without_denormals = unchanged
 
 # Branches and loops
 cond, while_loop = tf.cond, tf.while_loop
+
+
+def _adapting(name: str) -> Callable[..., tf.Tensor]:
+    """An operation whose last two operands may be numbers of Python, as in NumPy.
+
+    TensorFlow itself adapts only a number after a tensor, and no float to integers.
+    """
+    of_tensors, of_any = getattr(tf, name), getattr(package, name)
+
+    def operation(*operands: Any) -> tf.Tensor:
+        *_, x, y = operands
+        is_number = isinstance(x, (int, float))
+        if is_number or (isinstance(y, float) and not tf.as_dtype(x.dtype).is_floating):
+            return of_any(*operands)
+        return of_tensors(*operands)
+
+    return operation
+
+
+equal, not_equal, where = map(_adapting, ("equal", "not_equal", "where"))
+minimum, maximum = map(_adapting, ("minimum", "maximum"))
+
+
+def asarray(values: Any, dtype: Any = None) -> tf.Tensor:
+    """A tensor; of numbers of Python, in the dtype of NumPy."""
+    has_dtype = dtype is not None or hasattr(values, "dtype")
+    return tf.convert_to_tensor(values if has_dtype else np.asarray(values), dtype)
+
+
+def arange(*ends: Any, dtype: Any = None) -> tf.Tensor:
+    """The numbers of a range; int32 for integers."""
+    has_float = float in map(type, ends)
+    return tf.range(*ends, dtype=dtype or (tf.float64 if has_float else None))
+
+
+def full(sizes: Any, value: Any) -> tf.Tensor:
+    """The same number everywhere."""
+    return tf.fill(sizes, asarray(value))
+
+
+def flip(values: Any, axis: int) -> tf.Tensor:
+    """The elements in the other order along an axis."""
+    return tf.reverse(values, [axis])
 
 
 def argsort(values: Any, axis: int = -1, descending: bool = False) -> tf.Tensor:

@@ -12,7 +12,6 @@ whose upper 32 bits have no meaning.
 
 from __future__ import annotations
 
-import builtins
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -52,20 +51,10 @@ _DTYPES[np.dtype(np.uint32)] = torch.int64
 
 exact = torch.no_grad  # the context in which these operations run
 
-# Elementwise
-isnan = torch.isnan
-round, floor, ceil = torch.round, torch.floor, torch.ceil
-exp, log, log1p, tanh = torch.exp, torch.log, torch.log1p, torch.tanh
-bitwise_xor = torch.bitwise_xor
-
-# Along an axis: PyTorch accepts `axis` and `keepdims`, as NumPy does
-sum, mean, any, all = torch.sum, torch.mean, torch.any, torch.all
-squeeze, unstack = torch.squeeze, torch.unbind
-
-# Products and shapes
-matmul, broadcast_to, tile = torch.matmul, torch.broadcast_to, torch.tile
-
-barrier = unchanged
+# Has what is missing here, and accepts `axis` and `keepdims`, as NumPy does.
+package = torch
+bitwise_xor, unstack, barrier = torch.bitwise_xor, torch.unbind, unchanged
+var, std = (functools.partial(each, correction=0) for each in (torch.var, torch.std))
 
 
 def asarray(values: Any, dtype: Any = None, like: Any = None) -> torch.Tensor:
@@ -127,7 +116,7 @@ def _tensors(x: Any, y: Any, like: Any = None) -> list[torch.Tensor]:
     x, y = _operands(x, y)
     dtypes = [each.dtype for each in (x, y) if isinstance(each, torch.Tensor)]
     is_float = isinstance(x, float) or isinstance(y, float)
-    if is_float and not builtins.any(each.is_floating_point for each in dtypes):
+    if is_float and not any(each.is_floating_point for each in dtypes):
         dtype = torch.float64
     else:
         dtype = functools.reduce(torch.promote_types, dtypes) if dtypes else None
@@ -145,6 +134,8 @@ def _of_both(function: Callable) -> Callable[[Any, Any], torch.Tensor]:
 
 
 equal, not_equal = _of_both(torch.eq), _of_both(torch.ne)
+greater, greater_equal = _of_both(torch.gt), _of_both(torch.ge)
+less, less_equal = _of_both(torch.lt), _of_both(torch.le)
 minimum, maximum = _of_both(torch.minimum), _of_both(torch.maximum)
 
 
@@ -203,7 +194,7 @@ def _extreme(
     function: Callable, values: torch.Tensor, axis: Any, keepdims: bool, of_nothing: Any
 ) -> torch.Tensor:
     axes = [*range(values.ndim)] if axis is None else [axis]
-    if builtins.any(values.shape[each] == 0 for each in axes):
+    if any(values.shape[each] == 0 for each in axes):
         sizes = [1 if i in axes else size for i, size in enumerate(values.shape)]
         values = values.new_full(sizes, of_nothing)
     return function(values, dim=axes, keepdim=keepdims)
@@ -223,7 +214,7 @@ def cumulative_prod(
 ) -> torch.Tensor:
     """The running products, without each element itself if `exclusive`."""
     if reverse:
-        return flip(cumulative_prod(flip(values, [axis]), axis, exclusive), [axis])
+        return flip(cumulative_prod(flip(values, axis), axis, exclusive), axis)
     if exclusive and values.shape[axis]:
         first = torch.ones_like(values.narrow(axis, 0, 1))
         others = values.narrow(axis, 0, values.shape[axis] - 1)
@@ -231,9 +222,9 @@ def cumulative_prod(
     return torch.cumprod(values, dim=axis)
 
 
-def flip(values: torch.Tensor, axis: Sequence[int]) -> torch.Tensor:
-    """The elements in the other order along some axes."""
-    return torch.flip(values, tuple(axis))
+def flip(values: torch.Tensor, axis: int) -> torch.Tensor:
+    """The elements in the other order along an axis."""
+    return torch.flip(values, (axis,))
 
 
 def roll(values: torch.Tensor, shift: int, axis: int) -> torch.Tensor:
@@ -342,11 +333,6 @@ def matvec(matrices: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
 def matrix_transpose(values: torch.Tensor) -> torch.Tensor:
     """The last two axes in the other order."""
     return values.mT
-
-
-def reshape(values: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
-    """The values in another shape."""
-    return torch.reshape(values, tuple(sizes))
 
 
 def concat(parts: Sequence[Any], axis: int = 0, like: Any = None) -> torch.Tensor:

@@ -341,9 +341,8 @@ class Comparison:
         if self.dropped:
             are = "query is" if self.dropped == 1 else "queries are"
             note += f" {self.dropped} {are} excluded, which only some models have."
-        note = "\n".join([note, *self._notes])
         header = [*self.by, "metric", "queries", *names]
-        return Table(header, rows, len(self.by) + 1, note)
+        return Table(header, rows, len(self.by) + 1, [note, *self._notes])
 
     def _row_of_means(
         self,
@@ -397,8 +396,9 @@ class Comparison:
                 f"; p-values adjusted for {self._num_tests} comparisons "
                 f"({self._correction})"
             )
-        note += f".{self._too_few()}{self._opposed()}{self._reweighted()}"
-        return Table(header, rows, len(self.by) + 2, note)
+        notes = [f"{note}.", self._too_few(), self._opposed(), self._reweighted()]
+        notes = [*filter(None, notes)]
+        return Table(header, rows, len(self.by) + 2, notes)
 
     def _too_few(self) -> str:
         """A line on the comparisons that no outcome would make significant, if any."""
@@ -437,7 +437,7 @@ def _line(start: str, named: Sequence[str]) -> str:
     if not named:
         return ""
     more = f"; and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
-    return f"\n{start}: {'; '.join(named[:MOST_NAMED])}{more}."
+    return f"{start}: {'; '.join(named[:MOST_NAMED])}{more}."
 
 
 def _models(each: Mean | Difference) -> str:

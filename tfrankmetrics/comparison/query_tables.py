@@ -49,7 +49,7 @@ class QueryTable(ShownAsTable):
             form = "+.4f" if name == self._gain else ".4f"
             columns.append([Cell(format(value, form)) for value in values])
         rows = [*zip(*columns, strict=True)]
-        return Table(["query", *self.columns], rows, 1, self._note)
+        return Table(["query", *self.columns], rows, 1, [self._note])
 
 
 class PerQuery(NamedTuple):

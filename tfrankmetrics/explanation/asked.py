@@ -88,6 +88,7 @@ class OneList(NamedTuple):
     number: int  # of the query, on which ties="random" depends
     keys: Sequence[int]  # of the items, whatever their order is
     has_scores: bool = True  # rather than the order of the items
+    left_out: str = ""  # why the query is left out, if the list does not show it
 
 
 def list_of_query(
@@ -113,7 +114,10 @@ def list_of_query(
         ids = range(labels.scores.shape[1])
     items = [names.get(each, each) for each in ids]
     has_scores = not isinstance(one, IdLists)
-    return OneList(labels, items, number, range(len(items)), has_scores)
+    left_out = ""
+    if isinstance(one, CatalogueLists) and (one.relevant == PADDING).all():
+        left_out = "it has no relevant items"
+    return OneList(labels, items, number, range(len(items)), has_scores, left_out)
 
 
 def _of_catalogue(lists: CatalogueLists) -> LabelLists:

@@ -24,12 +24,19 @@ from tfrankmetrics.evaluation.evaluate_rows import (
 )
 from tfrankmetrics.evaluation.evaluate_run import (
     Excluded,
+    MissingQueries,
+    Policies,
     Unjudged,
     count_pairs,
+    refuse_by_policy,
     refuse_missing_queries,
 )
 from tfrankmetrics.evaluation.join import PairColumns, join_tables, read_tables
-from tfrankmetrics.evaluation.rows_by_query import Queries, queries_of_codes
+from tfrankmetrics.evaluation.rows_by_query import (
+    JudgedQueries,
+    Queries,
+    queries_of_codes,
+)
 from tfrankmetrics.explanation.asked import (
     AskedMetric,
     OneList,
@@ -47,10 +54,11 @@ from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_une
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options
 from tfrankmetrics.ranking.items import lowest_score
+from tfrankmetrics.results.request import Request
 from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
 from tfrankmetrics.retrieval.highest import Depth
-from tfrankmetrics.rules import check_option, check_query, shortened
+from tfrankmetrics.rules import check_query, shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -216,9 +224,11 @@ def explain_run(
     item: str = "item_id",
     label: str = "label",
     score: str = "score",
+    missing_queries: MissingQueries = "zero",
     unjudged: Unjudged = "irrelevant",
     exclude: Excluded | None = None,
     lower_is_better: bool = False,
+    sample_weight: ArrayLike | None = None,
     **options: Unpack[Options],
 ) -> Explanation:
     """Shows how the value of a metric for one query of a run is computed.
@@ -241,9 +251,11 @@ def explain_run(
         item: As in `evaluate_run`.
         label: As in `evaluate_run`.
         score: As in `evaluate_run`.
+        missing_queries: As in `evaluate_run`.
         unjudged: As in `evaluate_run`.
         exclude: As in `evaluate_run`.
         lower_is_better: As in `evaluate_run`. Scores are shown as negative ones.
+        sample_weight: As in `evaluate_run`.
         **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
@@ -255,7 +267,8 @@ def explain_run(
     """
     require_eager("explain_run")
     asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
-    check_option("explain_run", "unjudged", unjudged, Unjudged)
+    policies = Policies(missing_queries, "skip", unjudged)
+    policies.check("explain_run")
     names = PairColumns(query, item, label, score)
     qrels, run = read_tables(qrels, run, names)
     joined = join_tables(
@@ -266,18 +279,23 @@ def explain_run(
         is_trec_eval=any(each.measure.is_trec_eval for each in asked),
         lower_is_better=lower_is_better,
     )
-    ids = joined.ids.tolist()
-    number = _number_of(query_id, ids)
+    number = _number_of(query_id, joined.ids.tolist())
+    refuse_by_policy(joined, policies)
+    left_out = ""
     if not joined.has_predictions[number]:
         named = {each.name: each.measure for each in asked}
-        refuse_missing_queries(named, count_pairs(joined, "zero"))
-    lists = []
+        refuse_missing_queries(named, count_pairs(joined, missing_queries))
+        left_out = "it has no predictions" * (missing_queries == "skip")
+    table, lists = JudgedQueries(joined.ids, joined.judged_codes, qrels, query), []
     for each in asked:
         rows = joined.rows(is_trec_eval=each.measure.is_trec_eval)
-        queries = queries_of_codes(rows["query"], len(ids))
+        if sample_weight is not None:
+            rows["sample_weight"] = table.weights(sample_weight)[rows["query"]]
+        queries = queries_of_codes(rows["query"], len(joined.first_rows))
         items = [*joined.judged.items, *joined.predicted.items]
         of_query = number, queries, rows, rows["pair"], items
-        lists.append(_list_of_rows(each, *of_query, drop=unjudged == "drop"))
+        found = _list_of_rows(each, *of_query, drop=unjudged == "drop")
+        lists.append(found._replace(left_out=left_out))
     return Explanation(query_id, asked, lists)
 
 
@@ -289,6 +307,7 @@ def explain_retrieval(
     query: int = 0,
     *,
     versus: str | MetricObject | None = None,
+    sample_weight: ArrayLike | None = None,
     exclude: ArrayLike | None = None,
     candidate_ids: ArrayLike | None = None,
     score: Score | None = None,
@@ -319,6 +338,7 @@ def explain_retrieval(
             "random", since the order would differ from that of `evaluate_retrieval`.
         query: The number of the query, from 0.
         versus: A second metric to show side by side, as in `explain`.
+        sample_weight: As in `evaluate_retrieval`.
         exclude: As in `evaluate_retrieval`.
         candidate_ids: As in `evaluate_retrieval`.
         score: As in `evaluate_retrieval`.
@@ -349,6 +369,7 @@ def explain_retrieval(
         queries=queries,
         candidates=candidates,
         relevant=relevant,
+        sample_weight=sample_weight,
         exclude=exclude,
         candidate_ids=candidate_ids,
         score=score,
@@ -357,16 +378,17 @@ def explain_retrieval(
         batch_size=batch_size,
         chunk_size=chunk_size,
     )
-    one = _list_of_candidates(task, query)
+    one = _list_of_candidates(task, asked[0].request, query)
     return Explanation(query, asked, [one] * len(asked))
 
 
-def _list_of_candidates(task: Retrieval, query: int) -> OneList:
+def _list_of_candidates(task: Retrieval, request: Request, query: int) -> OneList:
     """The list of a query of a retrieval model, with the scores of all candidates."""
     vectors, items = task.queries(), task.relevant
     number = size_of("queries", vectors)
     items.require_queries(number)
     check_query("explain_retrieval", query, number)
+    weights, _ = task.weights_and_slices(request)
     found = task.candidates()
     chosen = np.array([query])
     vectors, items = rows_of(vectors, chosen), items.of(chosen)
@@ -377,7 +399,9 @@ def _list_of_candidates(task: Retrieval, query: int) -> OneList:
     of_ranked = as_scores(ranked.scores)
     scores = np.full((1, found.number), lowest_score(of_ranked), of_ranked.dtype)
     scores[0, ranked.ids] = of_ranked
-    lists = CatalogueLists(scores, items.ids, items.relevance, items.exclude)
+    of_query = scores, items.ids, items.relevance, items.exclude
+    weights = None if weights is None else weights[chosen]
+    lists = CatalogueLists(*of_query, query_weights=weights)
     names = {} if task.ids is None else dict(enumerate(np.asarray(task.ids).tolist()))
     return list_of_query(lists, 0, query, names)
 

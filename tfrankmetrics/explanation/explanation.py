@@ -42,9 +42,10 @@ class Explanation(ShownAsTable):
 
     Attributes:
         query: The query.
-        value: Its value in the metric, as `evaluate` returns it with `per_query=True`.
+        value: Its value in the metric, as `evaluate` returns it with `per_query=True`:
+            NaN if the query is left out of the mean.
         values: The value of each metric by name; of two metrics with `versus`.
-        weight: The weight of the query in the mean.
+        weight: The weight of the query in the mean, 0 if it is left out.
         columns: The columns of the table, a dict of arrays.
         rules: For each metric, the contribution as a product of other columns, or "" if
             it is not a product.
@@ -76,7 +77,7 @@ class Explanation(ShownAsTable):
                 texts[name] = self._where_items_are(name, texts[name])
         rows = [[*map(Cell, row)] for row in zip(*texts.values(), strict=True)]
         num_labels = sum(name.startswith((RANK, TIED, ITEM)) for name in texts)
-        return Table([*texts], rows, num_labels, "\n".join(self._notes()))
+        return Table([*texts], rows, num_labels, self._notes())
 
     def _where_items_are(self, name: str, texts: Sequence[str]) -> list[str]:
         """The texts of a column, empty in rows without an item.
@@ -96,7 +97,7 @@ class Explanation(ShownAsTable):
             note = f"{each.metric.name} of query {self.query!r}: {_value_text(each)}."
             if each.rule:
                 note += f" {each.rule}."
-            if all(are_missed):
+            if are_missed and all(are_missed):
                 note += " None of its items was retrieved."
             if not math.isclose(each.start, 0, abs_tol=1e-12):
                 source = ", the part of the items without a rank" * any(are_missed)
@@ -120,13 +121,11 @@ def _keys_of_shown_rows(workings: Sequence[Working]) -> list[int]:
 
 
 def _value_text(working: Working) -> str:
-    empty = working.metric.measure["empty"]
-    if not math.isnan(working.value):
-        is_by_option = working.is_empty and empty == "one"
-        source = ', the value of an empty list with empty="one"' * is_by_option
-        return f"{working.value:.4f}{source}"
-    cause = "the list is empty or " * (empty == "skip")
-    return f"excluded from the mean, since {cause}the weight is 0"
+    if working.left_out:
+        return f"left out of the mean, since {working.left_out}"
+    is_by_option = working.is_empty and working.metric.measure["empty"] == "one"
+    source = ', the value of an empty list with empty="one"' * is_by_option
+    return f"{working.value:.4f}{source}"
 
 
 def _difference(one: Working, other: Working) -> str:

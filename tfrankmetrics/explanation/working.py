@@ -20,7 +20,11 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.columns.read_column import as_objects
 from tfrankmetrics.compute.calls import call_compiled
-from tfrankmetrics.compute.values import values_and_weights, without_items
+from tfrankmetrics.compute.values import (
+    require_finite,
+    values_and_weights,
+    without_items,
+)
 from tfrankmetrics.explanation.asked import AskedMetric, OneList
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.metrics.measure import Measure
@@ -39,8 +43,9 @@ class Working:
 
     Attributes:
         metric: The metric.
-        value: The value of the query; NaN if it is excluded.
-        weight: The weight of the query in the mean.
+        value: The value of the query; NaN if it is left out.
+        weight: The weight of the query in the mean; 0 if it is left out.
+        left_out: Why the query is left out; empty if it is not.
         start: The part that no rank contributes, such as that of the items not
             retrieved in ARP.
         is_empty: Whether the list has no relevant items, so that `empty` decides.
@@ -58,6 +63,7 @@ class Working:
     metric: AskedMetric
     value: float
     weight: float
+    left_out: str
     start: float
     is_empty: bool
     row_keys: np.ndarray
@@ -152,8 +158,9 @@ def work_out(metric: AskedMetric, query: OneList) -> Working:
     """The working of a metric for the list of a query."""
     measure = metric.measure
     found = call_compiled(values_and_weights, (measure,), query.lists, query.number)
-    value, weight = (float(np.asarray(each)[0, 0]) for each in found)
-    value = value if weight > 0 else float("nan")
+    values, weights = map(np.asarray, found)
+    require_finite({metric.name: measure}, values, weights, [query.number])
+    value, weight = float(values[0, 0]), float(weights[0, 0])
     lists = without_items(measure.left_out, query.lists)
     with quiet():
         ranked = _ranked(measure, lists, query.number)
@@ -172,13 +179,30 @@ def work_out(metric: AskedMetric, query: OneList) -> Working:
             del columns[TIED]
         start, by_rank = _columns_by_rank(ranked, measure, depth, has_ties)
         is_empty = not np.asarray(measure.total(ranked)).any()
-    if is_empty and measure["empty"] == "one":  # for which the formula returns 0
+    left_out = _why_left_out(query, measure, weight, is_empty)
+    if left_out:
+        value, weight = float("nan"), 0.0
+    elif is_empty and measure["empty"] == "one":  # for which the formula returns 0
         start, by_rank[RUNNING] = start + value, by_rank[RUNNING] + value
     for name, column in by_rank.items():
         below = len(is_shown) - depth
         columns[name] = np.pad(column, (0, below), constant_values=np.nan)
     keys = np.append(np.arange(len(order)) + 1, -1 - np.array(query.keys, int))
-    return Working(metric, value, weight, start, is_empty, keys, is_shown, columns)
+    of_query = value, weight, left_out, start, is_empty
+    return Working(metric, *of_query, keys, is_shown, columns)
+
+
+def _why_left_out(
+    query: OneList, measure: Measure, weight: float, is_empty: bool
+) -> str:
+    """Why the query is left out of the mean; empty if it is not."""
+    if query.left_out or weight > 0:
+        return query.left_out
+    if not query.lists.valid.any():
+        return "it has no judged items"
+    if is_empty and measure["empty"] == "skip":
+        return 'the list is empty (empty="skip")'
+    return "its weight is 0"
 
 
 def _ranked(measure: Measure, lists: LabelLists, number: int) -> RankedLists:

@@ -7,6 +7,7 @@ options of the metrics that use it.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 
@@ -190,6 +191,11 @@ class SubtopicGain(ItemGain):
         """1 for each subtopic that an item is relevant to, `[B, D, T]`."""
         lowest = lowest_relevant(self.relevance_threshold, items.labels)
         return xp.astype(items.labels >= lowest, xp.float64)
+
+    @functools.cached_property
+    def num_subtopics(self) -> ItemGain:
+        """The number of subtopics that an item is relevant to, `[B, D]`."""
+        return DerivedGain(lambda items: xp.sum(self.by_subtopic(items), axis=2))
 
     def for_subtopic(self, subtopic: Array) -> ItemGain:
         """1 if an item is relevant to this subtopic, otherwise 0."""

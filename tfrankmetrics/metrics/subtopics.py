@@ -23,8 +23,7 @@ def intent_aware_precision(
     """P-IA@k = mean of P@k over the subtopics with any relevant item."""
     has_relevant = xp.any(relevance.by_subtopic(lists.judged) > 0, axis=1)
     subtopics = count(has_relevant)[:, xp.newaxis]
-    hits = DerivedGain(lambda items: xp.sum(relevance.by_subtopic(items), axis=2))
-    all_hits = lists.sum_to_cutoffs(lists.expected(hits))
+    all_hits = lists.sum_to_cutoffs(lists.expected(relevance.num_subtopics))
     return xp.divide_no_nan(all_hits, depths(lists, denominator) * subtopics)
 
 
@@ -32,8 +31,17 @@ def alpha_dcg(
     lists: RankedLists, relevance: SubtopicGain, *, alpha: float, discount: Discount
 ) -> Array:
     """Alpha-DCG@k = sum over ranks 1..k of novelty * discount(rank)."""
+    return lists.sum_to_cutoffs(
+        discounted_novelty(lists, relevance, alpha=alpha, discount=discount)
+    )
+
+
+def discounted_novelty(
+    lists: RankedLists, relevance: SubtopicGain, *, alpha: float, discount: Discount
+) -> Array:
+    """The contribution of each rank to alpha-DCG."""
     novelty = novelty_at_ranks(lists, relevance, alpha=alpha)
-    return lists.sum_to_cutoffs(novelty * discounts(lists, discount=discount))
+    return novelty * discounts(lists, discount=discount)
 
 
 def novelty_at_ranks(
@@ -100,7 +108,11 @@ class PrecisionIA(SubtopicMetric):
     formula=alpha_dcg,
     gain=SubtopicGain,
     range=(0, math.inf),
-    by_rank={"novelty": novelty_at_ranks, "discount": discounts},
+    by_rank={
+        "novelty": novelty_at_ranks,
+        "discount": discounts,
+        "contribution": discounted_novelty,
+    },
 )
 class AlphaDCG(SubtopicMetric):
     """Alpha-DCG: discounted gains that shrink each time a subtopic is repeated.

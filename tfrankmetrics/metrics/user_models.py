@@ -44,7 +44,7 @@ def probability_of_look(
     lists: RankedLists, relevance: ItemGain, *, persistence: float
 ) -> Array:
     """b^(rank - 1), the probability that the user looks at the item."""
-    return persistence ** (lists.ranks - 1)
+    return lists.powers(persistence)
 
 
 def expected_reciprocal_rank(lists: RankedLists, stop: ItemGain) -> Array:

@@ -132,6 +132,11 @@ class RankedLists:
             return xp.asarray(ranks, xp.float64, like=self.ranked.valid)
         return xp.arange(1, xp.astype(self.depth, xp.float64) + 1, dtype=xp.float64)
 
+    @cached
+    def powers(self, base: float) -> Array:
+        """base^(rank - 1) at each rank, which takes long where it underflows."""
+        return base ** (self.ranks - 1)
+
     def sum_to_cutoffs(self, values: Array) -> Array:
         """Sum of float64 `values` `[B, D]` over ranks 1 ... k, `[B, C]`."""
         if self._is_shallow:
@@ -216,6 +221,7 @@ class RankedLists:
         """Mean gain at each rank, `[B, D]`."""
         return self.group_sums(gain)[1]
 
+    @cached
     def first_stop(self, stop: ItemGain) -> Array:
         """Probability that a user stops at each rank, `[B, D]`.
 

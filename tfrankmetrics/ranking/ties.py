@@ -175,10 +175,10 @@ def _runs(is_tied: Array) -> tuple[Array, Array]:
     # The start is the last position, up to this one, at which a run starts. The end is
     # the same in the reversed list.
     positions = xp.arange(depth, like=is_tied)
-    is_start = xp.stack([is_first, xp.flip(is_last, axis=[1])])
+    is_start = xp.stack([is_first, xp.flip(is_last, axis=1)])
     starts = _running_maximum(xp.where(is_start, positions, 0))
     starts, reversed_starts = xp.unstack(starts)
-    return starts, depth - xp.flip(reversed_starts, axis=[1])
+    return starts, depth - xp.flip(reversed_starts, axis=1)
 
 
 def _running_maximum(values: Array) -> Array:

@@ -277,8 +277,8 @@ class SlicedValues(ShownAsTable, Mapping):
             ]
             for row in self._rows()
         ]
-        note = described(self.counts) if self.counts else ""
-        return Table(self._header, rows, num_labels=number, note=note)
+        notes = [*filter(None, [self.counts and described(self.counts)])]
+        return Table(self._header, rows, number, notes)
 
     @property
     def _of_all(self) -> tuple:

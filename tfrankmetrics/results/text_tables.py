@@ -11,16 +11,26 @@ LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "`": r"\textasciigrave{}",
     # In LaTeX's default encoding, the text font has other signs in their places.
     "<": "$<$",
     ">": "$>$",
+    "|": "$|$",
 }
 LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
-# Characters of a cell, code or a link in Markdown, except the brackets of an interval.
-MARKDOWN = {"\\": "\\\\", "|": "\\|", "`": "\\`", "](": "]\\("}
-TAG = r"<(?=[A-Za-z/!?])"
+# Hyphens and quotes that LaTeX would join into one sign.
+LIGATURE = r"-(?=-)|'(?=')"
+# LaTeX reads these at the start of a row as an argument of the \\ above it.
+ARGUMENT = r"\s*[\[*]"
+# What Markdown of GitHub reads as more than text. A _ within a word is only text, and
+# so are a * or a < between spaces, a & without an entity, and brackets of intervals.
+MARKDOWN = r"[\\`~|$]|\*(?=\S)|(?<=\S)\*|(?<![^\W_])_|_(?![^\W_])"
+MARKDOWN += r"|(?<=\])\(|:(?=//)|(?<=www)\."  # links
+TAG_OR_ENTITY = r"<(?=[A-Za-z/!?])|&(?=[#\w]+;)"
+# At the start of a line: a heading, a quotation or a list.
+BLOCK = r"^(\s*\d*)([#>*+.)-])"
 # A line of a table must stay one line.
-BREAKS = r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+"
+BREAKS = r"[\x00-\x1f\x7f\x85\u2028\u2029]+"
 
 MOST_ROWS = 60  # of a table that is shown in whole
 ROWS_SHOWN = 10  # of a longer one, at each end
@@ -40,7 +50,7 @@ class Table(NamedTuple):
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     num_labels: int
-    note: str = ""
+    notes: Sequence[str] = ()  # lines below the table
 
     def abridged(self) -> Table:
         """The first and the last rows of a long table, to be shown."""
@@ -50,8 +60,7 @@ class Table(NamedTuple):
         gap = [Cell("...") for _ in self.header]
         rows = [*self.rows[:ROWS_SHOWN], gap, *self.rows[-ROWS_SHOWN:]]
         note = f"{2 * ROWS_SHOWN} of {number:,} rows. `to_markdown` includes all."
-        note = "\n".join([note, self.note] if self.note else [note])
-        return self._replace(rows=rows, note=note)
+        return self._replace(rows=rows, notes=[note, *self.notes])
 
     def _texts(
         self, escaped: Callable[[str], str], best: str, marked: str
@@ -88,11 +97,13 @@ class Table(NamedTuple):
             ).rstrip()
             for row in rows
         ]
-        return "\n".join([*lines, *filter(None, [self.note])])
+        return "\n".join([*lines, *map(one_line, self.notes)])
 
     def to_html(self) -> str:
         """An HTML table; the best values are bold, marks are superscripts."""
-        sides, lines = self._aligned("left", "right"), ["<table>"]
+        sides = self._aligned("left", "right")
+        # MathJax, in notebooks, would read what is between two $ as a formula.
+        lines = ['<div class="tex2jax_ignore mathjax_ignore">', "<table>"]
         rows = self._texts(html.escape, "<b>{}</b>", "<sup>{}</sup>")
         for tag, row in zip(["th", *["td"] * len(self.rows)], rows, strict=True):
             cells = [
@@ -100,32 +111,29 @@ class Table(NamedTuple):
                 for side, cell in zip(sides, row, strict=True)
             ]
             lines.append(f"<tr>{''.join(cells)}</tr>")
-        lines.append("</table>")
-        if self.note:
-            lines.append(f"<p>{html.escape(self.note)}</p>")
-        return "\n".join(lines)
+        notes = [f"<p>{html.escape(note)}</p>" for note in self.notes]
+        return "\n".join([*lines, "</table>", *notes, "</div>"])
 
     def to_markdown(self) -> str:
         """A Markdown table; the best values are bold, marks are superscripts."""
-        header, *rows = self._texts(
-            lambda text: in_markdown(one_line(text)), "**{}**", "<sup>{}</sup>"
-        )
+        header, *rows = self._texts(in_markdown, "**{}**", "<sup>{}</sup>")
         rows = [header, self._aligned("---", "---:"), *rows]
         lines = [f"| {' | '.join(row)} |" for row in rows]
-        note = ["", in_markdown(self.note)] if self.note else []
-        return "\n".join([*lines, *note])
+        notes = [re.sub(BLOCK, r"\1\\\2", in_markdown(note)) for note in self.notes]
+        return "\n".join([*lines, *([""] if notes else []), *notes])
 
     def to_latex(self) -> str:
         """A LaTeX tabular; the best values are bold, marks are superscripts."""
-        texts = self._texts(
-            lambda text: in_latex(one_line(text)), r"\textbf{{{}}}", "$^{{{}}}$"
-        )
-        header, *rows = [f"{' & '.join(row)} \\\\" for row in texts]
+        texts = self._texts(in_latex, r"\textbf{{{}}}", "$^{{{}}}$")
+        header, *rows = [
+            "{}" * bool(re.match(ARGUMENT, row[0])) + f"{' & '.join(row)} \\\\"
+            for row in texts
+        ]
         begin = rf"\begin{{tabular}}{{{''.join(self._aligned('l', 'r'))}}}"
         lines = [begin, r"\hline", header, r"\hline", *rows]
         lines += [r"\hline", r"\end{tabular}"]
-        if self.note:
-            lines += ["", in_latex(self.note)]  # a paragraph below the table
+        if self.notes:
+            lines += ["", *map(in_latex, self.notes)]  # a paragraph below the table
         return "\n".join(lines)
 
 
@@ -135,18 +143,15 @@ def one_line(text: str) -> str:
 
 
 def in_markdown(text: str) -> str:
-    """The text as Markdown, without HTML."""
-    return re.sub(TAG, "&lt;", _escaped(text, MARKDOWN))
+    """The text in one line of Markdown, without HTML."""
+    text = re.sub(MARKDOWN, r"\\\g<0>", one_line(text))
+    return re.sub(TAG_OR_ENTITY, lambda match: html.escape(match[0]), text)
 
 
 def in_latex(text: str) -> str:
-    """The text as LaTeX."""
-    return _escaped(text, LATEX)
-
-
-def _escaped(text: str, by_character: dict[str, str]) -> str:
-    pattern = "|".join(map(re.escape, by_character))
-    return re.sub(pattern, lambda match: by_character[match[0]], text)
+    """The text in one line of LaTeX."""
+    text = "".join(LATEX.get(character, character) for character in one_line(text))
+    return re.sub(LIGATURE, r"\g<0>{}", text)
 
 
 def label_of_all(keys: Iterable[Sequence[Any]]) -> str:

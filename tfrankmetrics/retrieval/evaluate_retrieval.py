@@ -235,7 +235,7 @@ class Retrieval:
         self, request: Request
     ) -> tuple[np.ndarray | None, Slices | None]:
         """The weight and the slice of each query. None without any."""
-        request = dataclasses.replace(request, by=self._given["by"])
+        request = dataclasses.replace(request, by=self._given.get("by"))
         weights, ids = self._given["sample_weight"], self.relevant.ids
         if weights is not None:
             refuse_negative_weights(weights)
