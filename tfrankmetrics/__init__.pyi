@@ -9,8 +9,8 @@ from tfrankmetrics.conventions import CONVENTIONS
 from tfrankmetrics.evaluation.evaluate import evaluate
 from tfrankmetrics.evaluation.evaluate_rows import evaluate_rows
 from tfrankmetrics.evaluation.evaluate_run import evaluate_run
-from tfrankmetrics.evaluation.files import read_trec
 from tfrankmetrics.evaluation.padded_lists import to_lists
+from tfrankmetrics.evaluation.read_trec import read_trec
 from tfrankmetrics.explanation.explain import (
     explain,
     explain_retrieval,

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from tfrankmetrics.columns.numbered_ids import is_missing
 from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
     LABEL_REMEDY,
     LABEL_RULE,
     WEIGHT_RULE,
 )
-from tfrankmetrics.columns.read_ids import is_missing
 from tfrankmetrics.rules import did_you_mean, listed, shortened
 
 

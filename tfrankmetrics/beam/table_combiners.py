@@ -15,7 +15,8 @@ import apache_beam as beam
 import numpy as np
 
 from tfrankmetrics.beam.row_values import kind_of
-from tfrankmetrics.columns.read_column import as_objects, exact_scores
+from tfrankmetrics.columns.numbered_ids import Ids
+from tfrankmetrics.columns.read_column import exact_scores
 from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.compute.combiner import (
     Accumulator,
@@ -36,8 +37,8 @@ from tfrankmetrics.evaluation.evaluate_run import (
 )
 from tfrankmetrics.evaluation.join import (
     PairTable,
+    as_in_trec_eval,
     error_of_pair_twice,
-    in_precision_of_trec_eval,
     match_pairs,
 )
 from tfrankmetrics.evaluation.rows_by_query import Queries
@@ -253,7 +254,7 @@ class RunCombiner(TableCombiner):
         waiting = accumulator.waiting
         judged = _table_of("qrels", waiting, [query.judged for query in waiting])
         predicted = _table_of("run", waiting, [query.predicted for query in waiting])
-        rounded = in_precision_of_trec_eval(predicted.numbers)
+        rounded = as_in_trec_eval(predicted.numbers)
         predicted = predicted._replace(rounded=rounded)
         joined = match_pairs(judged, predicted)
         refuse_by_policy(joined, self._policies)
@@ -334,9 +335,10 @@ def _table_of(
     name: str, queries: Sequence[GroupedQuery], columns: Sequence[Sequence[Sequence]]
 ) -> PairTable:
     """A table of the rows of several queries."""
-    columns = [each or [(), ()] for each in columns]
-    lengths = [len(items) for items, _ in columns]
-    ids = as_objects([query.id for query in queries])
-    items = as_objects([*itertools.chain.from_iterable(items for items, _ in columns)])
-    numbers = _chained(numbers for _, numbers in columns)
-    return PairTable(name, np.repeat(ids, lengths), items, numbers)
+    with_rows = [pair for pair in zip(queries, columns, strict=True) if pair[1]]
+    lengths = [len(items) for _, (items, _) in with_rows]
+    codes = np.repeat(np.arange(len(with_rows)), lengths)
+    items = [*itertools.chain.from_iterable(items for _, (items, _) in with_rows)]
+    numbers = _chained(numbers for _, (_, numbers) in with_rows)
+    ids = Ids([query.id for query, _ in with_rows], codes)
+    return PairTable(name, ids, items, numbers)

@@ -140,6 +140,13 @@ def as_list(data: Any) -> Any:
     return [*data] if isinstance(data, Sequence) else data
 
 
+def numbers_of_arrow(array: Any, dtype: Any) -> np.ndarray:
+    """Numbers of Arrow without nulls; its own conversion would import pandas."""
+    buffer = array.buffers()[1]
+    numbers = np.frombuffer(buffer or b"", dtype)
+    return numbers[array.offset : array.offset + len(array)]
+
+
 def as_objects(values: Sequence[Any]) -> np.ndarray:
     """Values as an array `[values]`, each unchanged: NumPy would convert some."""
     return np.fromiter(values, object, len(values))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.columns.numbered_ids import Ids, number_values
 from tfrankmetrics.columns.read_column import (
     as_objects,
     column,
     column_names,
     is_frame,
 )
-from tfrankmetrics.columns.read_ids import are_missing, exact_values, factorize
 from tfrankmetrics.rules import shortened
 
 
@@ -67,51 +66,16 @@ def columns_of_slices(by: Any, data: Any = None) -> dict[str, Any]:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class CodedColumn:
-    """A column with a value for each query: the distinct ones, and a code for each."""
-
-    distinct: list[Any]
-    codes: np.ndarray  # the position of each query's value in `distinct`, [queries]
-
-    @classmethod
-    def read(cls, argument: str, name: str, values: Any) -> CodedColumn:
-        """A column, with its distinct values in the order of appearance."""
-        what = f"The values of {shortened(name)} in `{argument}`"
-        of_rows = None
-        if hasattr(values, "factorize"):  # pandas numbers text without objects for it
-            try:
-                of_rows, values = values.factorize(use_na_sentinel=False)
-            except (TypeError, NotImplementedError) as error:  # the latter of Arrow
-                raise ValueError(
-                    f"{what} must be hashable. Received: {error}."
-                ) from None
-        array = exact_values(values, argument, name)
-        first_rows, codes = factorize(what, array)
-        distinct = as_objects(array[first_rows].tolist())
-        # Missing values of several kinds, such as NaN and None, get one code.
-        distinct[are_missing(distinct)] = None
-        first, merged_codes = factorize(what, distinct)
-        codes = merged_codes[codes]
-        codes = codes if of_rows is None else codes[of_rows]
-        return cls(distinct[first].tolist(), codes)
-
-    def of(self, which: np.ndarray) -> CodedColumn:
-        """The column of some queries."""
-        return CodedColumn(self.distinct, self.codes[which])
-
-    def values(self) -> np.ndarray:
-        """The value of each query, as objects."""
-        return as_objects(self.distinct)[self.codes]
+def read_slices(argument: str, name: str, values: Any) -> Ids:
+    """A column with a value for each query, which may be missing."""
+    return number_values(f"values of {shortened(name)} in `{argument}`", values)
 
 
 def columns_by_query(
     columns: Mapping[str, Any], num_queries: int | None
-) -> dict[str, CodedColumn]:
+) -> dict[str, Ids]:
     """Columns with a value for each query; their number may not be known yet."""
-    found = {
-        name: CodedColumn.read("by", name, values) for name, values in columns.items()
-    }
+    found = {name: read_slices("by", name, values) for name, values in columns.items()}
     for name, each in found.items():
         num_queries = len(each.codes) if num_queries is None else num_queries
         if len(each.codes) != num_queries:
@@ -123,7 +87,7 @@ def columns_by_query(
     return found
 
 
-def slices_of(columns: Mapping[str, CodedColumn]) -> Slices:
+def slices_of(columns: Mapping[str, Ids]) -> Slices:
     """The slices of queries, from columns with a value for each query.
 
     With several columns, each combination of values that occurs is a slice.
@@ -132,13 +96,13 @@ def slices_of(columns: Mapping[str, CodedColumn]) -> Slices:
     numbers: Any = 0  # of the slice of each query, by the columns so far
     for each in columns.values():
         # A number for each pair of a slice so far and a value of the next column.
-        size = len(each.distinct)
-        pairs = numbers * size + each.codes
-        first, numbers = factorize("Slices", pairs)
+        values = each.at()
+        pairs = number_values("slices", numbers * len(values) + each.codes)
         keys = [
-            (*keys[pair // size], each.distinct[pair % size])
-            for pair in pairs[first].tolist()
+            (*keys[pair // len(values)], values[pair % len(values)])
+            for pair in pairs.at()
         ]
+        numbers = pairs.codes
     order = in_order(keys)
     place_of = np.argsort(np.array(order, int))
     keys = [keys[number] for number in order]

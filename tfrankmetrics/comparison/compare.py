@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, SlicesLike
+from tfrankmetrics.columns.numbered_ids import Ids
 from tfrankmetrics.columns.read_column import is_frame
 from tfrankmetrics.columns.slices import (
-    CodedColumn,
     Slices,
     columns_by_query,
     columns_of_slices,
@@ -189,7 +189,7 @@ def _notes(values: Mapping, differences: Sequence[Difference]) -> list[str]:
     return notes
 
 
-def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, CodedColumn]:
+def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Ids]:
     """The columns of slices, from `by` or from the first model's values."""
     if by is None:
         return {}

@@ -168,8 +168,7 @@ def evaluate_batches(
     id_numbers = IdNumbers()
     for y_true, y_pred, sample_weight, mask, queries in batches:
         request, y_true, y_pred = with_items_by_position(as_asked, y_true, y_pred)
-        are_ids = request.input_format.inputs == "ids"
-        if are_ids and not is_whole:  # the ids of one batch are numbered by `read`
+        if request.input_format.inputs == "ids":
             y_true, y_pred = as_integer_ids(y_true, y_pred, id_numbers)
         lists = request.read(y_true, y_pred, sample_weight, mask)
         on_host = lists.on_host()

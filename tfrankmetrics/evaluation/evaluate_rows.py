@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.arguments import ColumnLike, SlicesLike, TableLike
+from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import (
-    as_column,
     as_numbers,
     column,
     column_names,
@@ -24,7 +24,6 @@ from tfrankmetrics.columns.read_column import (
     require_labels,
     require_weights,
 )
-from tfrankmetrics.columns.read_ids import exact_array, values_at
 from tfrankmetrics.compute.calls import call_compiled, require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.compute.values import values_and_weights
@@ -34,7 +33,6 @@ from tfrankmetrics.evaluation.rows_by_query import (
     Queries,
     in_order_of_length,
     queries_of_groups,
-    queries_of_ids,
 )
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
@@ -160,8 +158,9 @@ def evaluate_table(
     table = read_table(columns, groups, rules, is_reversed, name)
     queries, columns = table.queries, table.columns
     if items is not None:
+        items = number_ids("item ids", {"": items})
+        table.require_items(items)
         request, columns["items"] = items_of_rows(request, items)
-        table.require_items(items, columns["items"])
     slices = request.slices_of(
         {n: queries.column("by", n, values) for n, values in slice_columns.items()}
     )
@@ -180,24 +179,21 @@ class GroupedRows(NamedTuple):
     def __len__(self) -> int:
         return len(self.columns["labels"])
 
-    def require_items(self, item_ids: Any, codes: np.ndarray) -> None:
-        """Raises ValueError unless each row has an item, once in a query.
-
-        `codes` are integers, the same for the same item.
-        """
-        if len(codes) != len(self):
+    def require_items(self, items: Ids) -> None:
+        """Raises ValueError unless each row has an item, once in a query."""
+        if items.num_rows != len(self):
             raise ValueError(
-                f"`item_ids` must contain a value for each row. Received: {len(codes)} "
-                f"values for {len(self)} rows."
+                "`item_ids` must contain a value for each row. Received: "
+                f"{items.num_rows} values for {len(self)} rows."
             )
-        queries = self.queries.numbers_of_rows()
+        codes, queries = items.codes, self.queries.numbers_of_rows()
         order = np.lexsort((codes, queries))
         first, second = order[:-1], order[1:]
         is_twice = (codes[first] == codes[second]) & (queries[first] == queries[second])
         if is_twice.any():
             row = second[is_twice].min()
             (query,) = self.ids[queries[[row]]].tolist()
-            (item,) = values_at(item_ids, [row]).tolist()
+            (item,) = items.at(codes[[row]])
             where = f", the second time in row {row}"
             raise ValueError(error_of_pair_twice("item_ids", query, item, where))
 
@@ -223,16 +219,18 @@ def read_table(
             "rows of each query. Received: "
             + ("neither." if groups is None else "both.")
         )
-    if groups is None:
-        columns["query_ids"] = as_column("query_ids", exact_array(query_ids))
     lengths = {name: len(column) for name, column in columns.items()}
+    found = None
+    if groups is None:
+        found = number_ids("query ids", {"": query_ids})
+        lengths["query_ids"] = found.num_rows
     if len(set(lengths.values())) > 1:
         raise ValueError(
             "All columns must contain a value for each row. Received lengths: "
             f"{lengths}."
         )
-    if groups is None:
-        ids, queries = queries_of_ids(columns.pop("query_ids"))
+    if found is not None:
+        ids, queries = found.array(), Queries(*found.groups)
     else:
         ids, queries = queries_of_groups(groups, len(columns["labels"]))
     facts = Facts()

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, SlicesLike, TableLike
+from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import column, is_frame, rows_at
-from tfrankmetrics.columns.read_ids import factorize, refuse_missing, values_at
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
@@ -177,7 +177,6 @@ def _evaluate_tables(
         run,
         names,
         exclude,
-        is_trec_eval=any(measure.is_trec_eval for measure in request.measures),
         lower_is_better=request.lower_is_better,
     )
     counts = count_pairs(joined, policies.missing_queries)
@@ -194,7 +193,9 @@ def _evaluate_tables(
     slice_columns = {} if request.by is None else table.slice_columns(request.by)
     request.require_free_keys(slice_columns, has_ids=True)
     if any(measure.declaration.reads_items for measure in request.measures):
-        request, positions = items_of_rows(request, joined.predicted.items)
+        of_run = joined.item_codes[len(joined.labels) :]
+        items = Ids(joined.item_ids.distinct, of_run)
+        request, positions = items_of_rows(request, items)
         # Missed items have no rank.
         of_pairs["items"] = np.pad(positions, (len(joined.judged_codes), 0))
     counted = joined.has_predictions | (policies.missing_queries != "skip")
@@ -245,15 +246,14 @@ def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
             "`model` names a column of the frame `run`. Received: a run that is "
             f"{shortened(run)}. Pass a frame, or evaluate the runs one by one."
         )
-    names = np.asarray(column(run, model, "model"))
-    refuse_missing("Every row of `run` must contain a model.", names)
-    if not len(names):
+    models = number_ids("models", {" of `run`": column(run, model, "model")})
+    if not models.num_rows:
         raise ValueError("`run` must contain a row for each model. Received: no rows.")
-    first, codes = factorize("The models", names)
-    order = np.argsort(codes, kind="stable")
-    parts = np.split(order, np.cumsum(np.bincount(codes))[:-1])
-    models = names[first].tolist()
-    return {name: rows_at(run, rows) for name, rows in zip(models, parts, strict=True)}
+    order, starts, _ = models.groups
+    parts = np.split(order, starts[1:])
+    return {
+        name: rows_at(run, rows) for name, rows in zip(models.at(), parts, strict=True)
+    }
 
 
 class Policies(NamedTuple):
@@ -297,7 +297,7 @@ def without_value_if_missing(named: Mapping[str, Measure]) -> list[str]:
 
 def count_pairs(joined: Join, missing_queries: str) -> RunCounts:
     """The counts of unmatched pairs, and how many scores are NaN."""
-    labels, scores = joined.judged.numbers, joined.predicted.numbers
+    labels, scores = joined.labels, joined.scores
     is_judged_query = joined.is_judged_query
     matched = joined.match[is_judged_query]
     is_judged = (matched >= 0) & (labels[matched] >= 0)
@@ -314,8 +314,8 @@ def count_pairs(joined: Join, missing_queries: str) -> RunCounts:
 
 def facts_of_join(joined: Join, rules: LabelRules, score_name: str) -> Facts:
     """The facts of judgments, and of predictions for judged queries."""
-    labels, is_judged_query = joined.judged.numbers, joined.is_judged_query
-    scores = joined.predicted.numbers[is_judged_query]
+    labels, is_judged_query = joined.labels, joined.is_judged_query
+    scores = joined.scores[is_judged_query]
 
     def lists() -> tuple[np.ndarray, np.ndarray]:
         match = joined.match[is_judged_query]
@@ -323,9 +323,8 @@ def facts_of_join(joined: Join, rules: LabelRules, score_name: str) -> Facts:
         return joined.predicted_codes[is_judged_query], of_predicted
 
     facts = Facts.of_labels(labels, rules.thresholds) + Facts.of_scores(scores)
-    if joined.is_excluded is not None:
-        numbers = (labels > 0).sum(), (joined.is_excluded & (labels > 0)).sum()
-        facts += Facts(zip(OF_EXCLUDED, numbers, strict=True))
+    numbers = (labels > 0).sum(), (joined.is_excluded & (labels > 0)).sum()
+    facts += Facts(zip(OF_EXCLUDED, numbers, strict=True))
     return facts + facts_of_ranks(scores, lists, score_name)
 
 
@@ -344,16 +343,16 @@ def check_facts(
 
 def refuse_by_policy(joined: Join, policies: Policies) -> None:
     """Raises ValueError for queries in one table only, if the policy is "error"."""
-    missing = joined.judged, joined.first_rows[~joined.has_predictions]
-    unjudged = joined.predicted, np.flatnonzero(~joined.is_judged_query)
-    for argument, lacks, table, rows in (
-        ("missing_queries", "predictions", *missing),
-        ("unjudged_queries", "judgments", *unjudged),
+    missing = np.flatnonzero(~joined.has_predictions)
+    unjudged = np.unique(joined.predicted_codes[~joined.is_judged_query])
+    for argument, lacks, queries in (
+        ("missing_queries", "predictions", missing),
+        ("unjudged_queries", "judgments", unjudged),
     ):
-        if getattr(policies, argument) == "error" and len(rows):
-            examples = values_at(table.queries, rows[:3]).tolist()
+        if getattr(policies, argument) == "error" and len(queries):
+            examples = map(shortened, joined.query_ids.at(queries[:3]))
             raise ValueError(
                 f"With {argument}='error', every query must have {lacks}. Received: "
-                f"none for the query {', the query '.join(map(shortened, examples))}"
-                + (", and others." if len(rows) > 3 else ".")
+                f"none for the query {', the query '.join(examples)}"
+                + (", and others." if len(queries) > 3 else ".")
             )

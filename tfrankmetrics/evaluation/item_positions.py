@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.columns.read_column import as_column
-from tfrankmetrics.columns.read_ids import Codes, exact_array, factorize, refuse_missing
+from tfrankmetrics.columns.numbered_ids import Ids, number_values
 from tfrankmetrics.compute.exposures import with_num_items
-from tfrankmetrics.inputs.ids_as_integers import as_positions, require_ordered
+from tfrankmetrics.inputs.ids_as_integers import Codes, as_positions, require_ordered
 from tfrankmetrics.results.request import Request
-from tfrankmetrics.rules import is_int, shortened
+from tfrankmetrics.rules import shortened
 
 
 def with_items_by_position(
@@ -43,43 +42,45 @@ def with_items_by_position(
     return _by_position(request, ids), y_true, y_pred
 
 
-def items_of_rows(request: Request, items: Any) -> tuple[Request, np.ndarray]:
+def items_of_rows(request: Request, items: Ids) -> tuple[Request, np.ndarray]:
     """The position of the item in each row of a table, int64 `[rows]`.
 
+    Integers are positions themselves, unless data about items are by id. Others get
+    positions in the order of their appearance.
+
     Raises:
-        ValueError: An id is missing, or a metric lacks data about an item.
+        ValueError: A metric lacks data about an item.
     """
-    column = as_column("items", exact_array(items))
-    refuse_missing("Every row must contain an item id.", column)
-    if column.dtype == object and all(map(is_int, column.tolist())):
-        column = column.astype(np.int64)
+    are_integers = isinstance(items.distinct, np.ndarray)
+    occurring = number_values("items", items.codes)  # the numbers of those in the rows
+    names, column = items.at(occurring.distinct), occurring.codes
     ids = _ids_of_data(request)
     if ids is not None:
-        first, codes = factorize("Item ids", column)
         positions = Codes(zip(ids, range(len(ids)), strict=True))
-        of_codes = np.array([positions[id] for id in column[first].tolist()], np.int64)
+        of_names = np.array([positions[name] for name in names], np.int64)
         _require_data(positions, ids)
-        request = _by_position(request, ids)
-        column = of_codes[codes]
-    elif column.dtype.kind not in "iu":  # without data: numbers in order of appearance
-        if any(each.item_data for each in request.measures):
+        request, column = _by_position(request, ids), of_names[column]
+    elif are_integers:
+        if min(names, default=0) < 0:
             raise ValueError(
-                "Data about items must be by id, in a dict or a Series, unless ids are "
-                "the integers 0, 1, ... Received: data in some order, for items such "
-                f"as {shortened(column[:1].tolist())}."
+                "Item ids that are positions must be at least 0. Received: "
+                f"{min(names)}."
             )
-        first, column = factorize("Item ids", column)
+        column = np.array(names, np.int64)[column]
+    elif any(each.item_data for each in request.measures):
+        raise ValueError(
+            "Data about items must be by id, in a dict or a Series, unless ids are "
+            "the integers 0, 1, ... Received: data in some order, for items such "
+            f"as {shortened(names[:1])}."
+        )
+    else:
         sizes = [each.by_option.get("num_items") for each in request.measures]
-        too_small = [each for each in sizes if each is not None and each < len(first)]
+        too_small = [each for each in sizes if each is not None and each < len(names)]
         if too_small:
             raise ValueError(
                 "The catalog must contain all recommended items. Received: "
-                f"num_items={too_small[0]}, and {len(first)} different items."
+                f"num_items={too_small[0]}, and {len(names)} different items."
             )
-    elif column.min(initial=0) < 0:  # integers are positions themselves
-        raise ValueError(
-            f"Item ids that are positions must be at least 0. Received: {column.min()}."
-        )
     return request.with_measures(with_num_items(request.named, None)), column
 
 

@@ -6,18 +6,19 @@ A pair is a query and an item. Judged pairs have a label, and predicted pairs a 
 
 from __future__ import annotations
 
-import numbers
+import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import (
+    FIRST_INEXACT,
     LABEL_RULE,
-    as_column,
     as_numbers,
-    as_objects,
     column,
     exact_scores,
     from_pytorch,
@@ -27,10 +28,12 @@ from tfrankmetrics.columns.read_column import (
     require_labels,
     without_decimals,
 )
-from tfrankmetrics.columns.read_ids import are_missing, factorize, is_missing, values_at
-from tfrankmetrics.evaluation.files import QRELS, RUN, in_float32, read_file
+from tfrankmetrics.evaluation.trec_files import QRELS, RUN, FileColumns, read_file
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.rules import shortened
+
+ROW_OF_FRAME = "row {}".format  # for errors
+LOWEST_SCORE = float(np.finfo(np.float32).min)
 
 
 class PairColumns(NamedTuple):
@@ -43,26 +46,30 @@ class PairColumns(NamedTuple):
 
 
 class PairTable(NamedTuple):
-    """One side of the join: a column each of queries, items, and labels or scores."""
+    """Pairs as columns; those to exclude have no numbers."""
 
-    name: str  # of the argument, "qrels" or "run"
+    name: str  # of the argument: "qrels", "run" or "exclude"
     queries: Any
     items: Any
-    numbers: Any
-    is_frame: bool = False
-    rounded: Any = ()  # scores as trec_eval reads them, if a metric asks for these
+    numbers: Any = ()
+    rounded: Any = ()  # scores as trec_eval reads them
+    place: Callable[[int], str] | None = None  # of a row, for errors
 
 
 class Join(NamedTuple):
-    """Both sides, with a code for each query. Judged queries have the lowest codes."""
+    """Judged and predicted pairs; judged queries have the lowest numbers."""
 
-    judged: PairTable
-    predicted: PairTable
+    query_ids: Ids
+    item_ids: Ids
     judged_codes: np.ndarray  # int [judged pairs], of their queries
     predicted_codes: np.ndarray  # int [predicted pairs], of their queries
+    item_codes: np.ndarray  # int [all pairs], the judged ones first
+    labels: np.ndarray  # [judged pairs]
+    scores: np.ndarray  # [predicted pairs]
+    rounded: np.ndarray  # the scores as trec_eval reads them
     match: np.ndarray  # for each predicted pair, its judged pair, or -1
     first_rows: np.ndarray  # for each judged query, by its code, its first judged pair
-    is_excluded: np.ndarray | None = None  # whether `exclude` has each judged pair
+    is_excluded: np.ndarray  # whether each judged pair is among those to exclude
 
     @property
     def is_judged_query(self) -> np.ndarray:
@@ -78,7 +85,7 @@ class Join(NamedTuple):
     @property
     def ids(self) -> np.ndarray:
         """The ids of the judged queries, by their codes."""
-        return values_at(self.judged.queries, self.first_rows)
+        return self.query_ids.array(slice(len(self.first_rows)))
 
     def rows(self, *, is_trec_eval: bool) -> dict[str, np.ndarray]:
         """The predicted items in their order, then the missed ones, as columns.
@@ -91,39 +98,52 @@ class Join(NamedTuple):
         as a query without relevant items, as in trec_eval, also where unjudged items
         are excluded.
 
-        With `is_trec_eval`, scores are rounded, and the rows are sorted by their item
-        ids, as text, in descending order.
+        With `is_trec_eval`, scores are rounded, and tied rows are in the descending
+        order of their item ids, as text.
         """
-        labels, scores = self.judged.numbers, self.predicted.numbers
-        if is_trec_eval:
-            scores = self.predicted.rounded
-        kept = np.flatnonzero(self.is_judged_query)
-        is_missed = labels >= 0  # what is neither judged nor predicted is in no list
-        is_missed[self.match[self.match >= 0]] = False
-        missed = np.flatnonzero(is_missed)
+        if not is_trec_eval:
+            return self._rows(self.scores)
+        rows = self._rows(self.rounded)
+        tied = _tied_rows(rows["query"], rows["scores"])
+        texts = [*map(str, self.item_ids.at(self.item_codes[rows["pair"][tied]]))]
+        # Python sorts text by its code points, which is the order of its bytes.
+        descending = sorted(range(len(tied)), key=texts.__getitem__, reverse=True)
+        for values in rows.values():
+            values[tied] = values[tied[descending]]
+        return rows
+
+    def _rows(self, scores: np.ndarray) -> dict[str, np.ndarray]:
+        labels, kept = self.labels, np.flatnonzero(self.is_judged_query)
         match = self.match[kept]
         kept_labels = np.where(match >= 0, labels[match], -1) if len(labels) else match
+        is_missed = labels >= 0  # what is neither judged nor predicted is in no list
+        is_missed[self.match[self.match >= 0]] = False
         of_judged = self.judged_codes[labels >= 0]
         has_labels = np.bincount(of_judged, minlength=len(self.first_rows)) > 0
         # The additional items stand for the first pairs of the queries without labels.
-        without_labels = self.first_rows[~has_labels]
-        zeros = np.zeros(len(without_labels), labels.dtype)
-        added_labels = np.append(labels[missed], zeros)
-        added = np.append(missed, without_labels)
-        queries = self.predicted_codes[kept], self.judged_codes[added]
-        rows = {
-            "query": np.append(*queries),
-            "labels": np.append(kept_labels, added_labels),
-            "scores": np.append(scores[kept], np.full(len(added), -np.inf)),
+        added = np.append(np.flatnonzero(is_missed), self.first_rows[~has_labels])
+        not_retrieved = np.full(len(added), -np.inf, np.float32)
+        return {
+            "query": np.append(self.predicted_codes[kept], self.judged_codes[added]),
+            "labels": np.append(kept_labels, np.maximum(labels[added], 0)),
+            "scores": np.append(scores[kept], not_retrieved),
             "pair": np.append(kept + len(labels), added),
         }
-        if not is_trec_eval:
-            return rows
-        items = [*map(str, self.judged.items), *map(str, self.predicted.items)]
-        names = sorted(set(items), reverse=True)
-        place = dict(zip(names, range(len(names)), strict=True))
-        order = np.argsort([place[items[pair]] for pair in rows["pair"]], kind="stable")
-        return {name: column[order] for name, column in rows.items()}
+
+
+def _tied_rows(queries: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """The rows whose score, a float32, is that of another row of the query.
+
+    Items that were not retrieved, whose score is -inf, are not tied.
+    """
+    # A query and a score as one integer; adding 0 makes 0 of -0.
+    keys = queries.astype(np.int64) << 32 | (scores + np.float32(0)).view(np.uint32)
+    order = np.argsort(keys)
+    is_next = np.diff(keys[order]) == 0
+    is_tied = np.zeros(len(order), bool)
+    is_tied[order[1:]] |= is_next
+    is_tied[order[:-1]] |= is_next
+    return np.flatnonzero(is_tied & (scores != -np.inf))
 
 
 def read_tables(qrels: Any, run: Any, names: PairColumns) -> tuple[Any, Any]:
@@ -137,15 +157,9 @@ def read_tables(qrels: Any, run: Any, names: PairColumns) -> tuple[Any, Any]:
 
 
 def join_tables(
-    qrels: Any,
-    run: Any,
-    names: PairColumns,
-    exclude: Any,
-    *,
-    is_trec_eval: bool,
-    lower_is_better: bool,
+    qrels: Any, run: Any, names: PairColumns, exclude: Any, *, lower_is_better: bool
 ) -> Join:
-    """Reads, checks and joins two tables, with `is_trec_eval` also rounded scores.
+    """Reads, checks and joins two tables.
 
     Both are frames or dicts. `evaluate_run` describes the other arguments.
 
@@ -157,120 +171,79 @@ def join_tables(
     labels = as_numbers("labels", judged.numbers)
     require_labels(labels, " of `qrels`")
     labels = labels.astype(np.int64) if labels.dtype.kind == "u" else labels
-    judged = judged._replace(numbers=labels)
 
-    def read_run(convert: Callable[[Any], np.ndarray]) -> PairTable:
-        # Of a dict, the scores of each query are converted before NumPy joins them.
-        table = _read_pairs("run", run, {**ids, "score": names.score}, convert)
-        scores = convert(as_numbers("scores", table.numbers))
-        return table._replace(numbers=negated(scores) if lower_is_better else scores)
-
-    predicted = read_run(exact_scores)
-    rounded = predicted
-    if is_trec_eval:
-        rounded = read_run(in_precision_of_trec_eval)
-    predicted = predicted._replace(rounded=rounded.numbers)
-    is_excluded = None
-    if exclude is not None:
-        predicted = _without_excluded(predicted, exclude)
-        is_excluded = _are_pairs_of(judged, exclude)
-
-    joined = match_pairs(judged, predicted)._replace(is_excluded=is_excluded)
+    predicted = _read_pairs("run", run, {**ids, "score": names.score})
+    given = predicted.numbers
+    sign = negated if lower_is_better else np.asarray
+    scores, rounded = (sign(each(given)) for each in (exact_scores, as_in_trec_eval))
+    joined = match_pairs(
+        judged._replace(numbers=labels),
+        predicted._replace(numbers=scores, rounded=rounded),
+        _read_excluded(exclude, predicted, ids),
+    )
     if not joined.is_judged_query.any():
+        of_tables = (joined.judged_codes, joined.predicted_codes)
+        of_qrels, of_run = (_examples(joined.query_ids, each) for each in of_tables)
         raise ValueError(
             "`qrels` and `run` must have queries in common. Received: "
-            f"{_examples(judged.queries)} in `qrels`, and "
-            f"{_examples(predicted.queries)} in `run`."
+            f"{of_qrels} in `qrels`, and {of_run} in `run`."
         )
     return joined
 
 
-def in_precision_of_trec_eval(scores: Any) -> np.ndarray:
+def as_in_trec_eval(scores: Any) -> np.ndarray:
     """Scores rounded to float32; -inf still means that an item was not retrieved."""
-    return np.where(np.equal(scores, -np.inf), -np.inf, in_float32(scores))
+    scores = np.asarray(scores, float)
+    with np.errstate(over="ignore"):  # above the highest float32 is infinity
+        rounded = np.maximum(scores, LOWEST_SCORE).astype(np.float32)
+    return np.where(scores == -np.inf, np.float32(-np.inf), rounded)
 
 
-def _without_excluded(predicted: PairTable, exclude: Any) -> PairTable:
-    """The predictions without some items, as `exclude` of `evaluate_run` names them."""
-    queries, items = _pairs_of(predicted)
-    is_left = ~_are_pairs_of(predicted, exclude)
-    if len(items) and is_left.all():
-        warn(
-            "`exclude` removes predictions from the run. Received: pairs of a query "
-            f"and an item none of which is in the run, such as the query "
-            f"{shortened(queries[0])} and the item {shortened(items[0])}. Ids must be "
-            "of the same type as those of the run."
-        )
-    return PairTable(
-        predicted.name,
-        queries[is_left],
-        items[is_left],
-        predicted.numbers[is_left],
-        rounded=predicted.rounded[is_left],
-    )
-
-
-def _pairs_of(table: PairTable) -> list[np.ndarray]:
-    """The queries and the items of a table, as objects."""
-    columns = table.queries, table.items
-    return [as_objects(np.asarray(each).tolist()) for each in columns]
-
-
-def _are_pairs_of(table: PairTable, exclude: Any) -> np.ndarray:
-    """Whether each pair of a table is among those that `exclude` names."""
-    queries, items = _pairs_of(table)
+def _read_excluded(
+    exclude: Any, predicted: PairTable, columns: dict[str, str]
+) -> PairTable | None:
+    """The pairs that `exclude` of `evaluate_run` names."""
+    if exclude is None:
+        return None
     if isinstance(exclude, str) and exclude == "identical_ids":
-        return np.asarray(queries == items, bool)
-    if not isinstance(exclude, Mapping):
+        return PairTable("exclude", predicted.queries, predicted.queries)
+    if not isinstance(exclude, Mapping) and not is_frame(exclude):
         raise ValueError(
-            "`exclude` must be a dict from queries to lists of items, or "
-            f"'identical_ids'. Received: {shortened(exclude)}."
+            "`exclude` must be a dict from queries to lists of items, a frame of both, "
+            f"or 'identical_ids'. Received: {shortened(exclude)}."
         )
-    pairs = set()
-    for query, excluded in exclude.items():
-        if not _is_list(excluded):
-            raise ValueError(
-                "A dict of `exclude` must contain a list of items for each query. "
-                f"Received: {shortened(excluded)} for the query {shortened(query)}."
-            )
-        pairs |= {(query, item) for item in _listed(excluded)}
-    found = [pair in pairs for pair in zip(queries, items, strict=True)]
-    return np.array(found, bool)
+    return _read_pairs("exclude", exclude, columns)
 
 
-def _read_pairs(
-    name: str,
-    data: Any,
-    columns: dict[str, str],
-    convert: Callable[[Any], np.ndarray] = np.asarray,
-) -> PairTable:
-    """The pairs of a frame with these columns, or of a dict of queries.
-
-    `convert` converts the numbers of each query in a dict.
-    """
+def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
+    """The pairs of a frame with these columns, or of a dict of queries."""
+    if isinstance(data, FileColumns):
+        ids_and_numbers = data.queries, data.items, data.numbers
+        return PairTable(name, *ids_and_numbers, place=data.place)
     if is_frame(data):
-        found = (column(data, name_, each) for each, name_ in columns.items())
-        return PairTable(name, *found, is_frame=True)
+        found = [column(data, name_, each) for each, name_ in columns.items()]
+        if name == "run":
+            found[-1] = as_numbers("scores", found[-1])
+        return PairTable(name, *found, place=ROW_OF_FRAME)
     if not isinstance(data, Mapping):
         raise ValueError(
             f"`{name}` must be a frame with the columns "
             f"{', '.join(map(repr, columns.values()))}, a dict of queries, or the path "
             f"of a file. Received: {shortened(data)}."
         )
-    queries, items, numbers_of_queries = [], [], []
-    for query, of_query in data.items():
-        found, values = _items_of(name, query, of_query)
-        queries += [query] * len(found)
-        items += found
-        numbers_of_queries.append(convert(_exact_numbers(name, query, values)))
-    numbers = np.concatenate(numbers_of_queries or [np.zeros(0)])
-    return PairTable(name, as_objects(queries), as_objects(items), numbers)
+    found = [_items_of(name, *of_query) for of_query in data.items()]
+    lengths = [len(items) for items, _ in found]
+    codes = np.repeat(np.arange(len(found)), lengths)
+    items = [*itertools.chain.from_iterable(items for items, _ in found)]
+    values = [*itertools.chain.from_iterable(values for _, values in found)]
+    queries = Ids([*data], codes)
+    return PairTable(name, queries, items, _exact_numbers(name, queries, values))
 
 
-def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
+def _items_of(name: str, query: Any, of_query: Any) -> tuple[Sequence[Any], Iterable]:
     """The items of a query, and the label or score of each."""
-    if isinstance(of_query, Mapping):
-        items, values = [*of_query], [*of_query.values()]
+    if isinstance(of_query, Mapping) and name != "exclude":
+        items, values = [*of_query], of_query.values()
     elif _is_list(of_query):
         if name == "run" and isinstance(of_query, (set, frozenset)):
             raise ValueError(
@@ -285,12 +258,13 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[list[Any], Any]:
                 f"{shortened(items[0])}. Pass a dict from items to scores: "
                 "dict(pairs)."
             )
-        values = np.ones(len(items)) if name == "qrels" else -np.arange(len(items))
+        values = [1] * len(items) if name == "qrels" else range(0, -len(items), -1)
     else:
+        kinds = "list" if name == "exclude" else "dict or a list"
         raise ValueError(
-            f"A dict of `{name}` must contain a dict or a list of items for each "
-            f"query. Received: {shortened(of_query)} for the query {shortened(query)}. "
-            "Leave out a query without any."
+            f"A dict of `{name}` must contain a {kinds} of items for each query. "
+            f"Received: {shortened(of_query)} for the query {shortened(query)}. Leave "
+            "out a query without any."
         )
     if name == "qrels" and not items:
         raise ValueError(
@@ -306,6 +280,12 @@ def _has_score(item: Any) -> bool:
     return is_pair and isinstance(item[1], float)
 
 
+def _is_list(items: Any) -> bool:
+    """Whether items are a list, a set or an array of them, rather than one item."""
+    is_one = isinstance(items, (str, bytes)) or getattr(items, "ndim", 1) == 0
+    return isinstance(items, Iterable) and not is_one
+
+
 def _listed(items: Iterable[Any]) -> list[Any]:
     """The items of a list, or of an array of any library."""
     for convert in ("to_pylist", "as_py"):  # of an array and a scalar of Arrow
@@ -316,64 +296,93 @@ def _listed(items: Iterable[Any]) -> list[Any]:
     return [*items]
 
 
-def _is_list(items: Any) -> bool:
-    """Whether items are a list, a set or an array of them, rather than one item."""
-    is_one = isinstance(items, (str, bytes)) or getattr(items, "ndim", 1) == 0
-    return isinstance(items, Iterable) and not is_one
-
-
-def _exact_numbers(name: str, query: Any, values: Any) -> Any:
-    """The values of a query. Raises ValueError unless they are exact numbers."""
+def _exact_numbers(name: str, queries: Ids, values: list[Any]) -> Any:
+    """The numbers of a dict. Raises ValueError for other values, and large labels."""
     given = np.asarray(values)
     array = without_decimals(given)
+    bad = None
     if array.dtype.kind in "OUS":
-        others = [each for each in values if not isinstance(each, numbers.Real)]
-        if others:
-            raise ValueError(
-                f"`{name}` must hold a number for each item. Received: "
-                f"{shortened(others[0])} for the query {shortened(query)}."
-            )
-    if name == "qrels" and has_large_int(values, array):
+        rule = f"`{name}` must hold a number for each item."
+        bad = next((r for r, v in enumerate(values) if not isinstance(v, Real)), None)
+    if bad is None and name == "qrels" and has_large_int(values, array):
+        rule = LABEL_RULE
+        bad = int(np.argmax(np.abs(array.astype(float)) >= FIRST_INEXACT))
+    if bad is not None:
+        (query,) = queries.at(queries.codes[[bad]])
         raise ValueError(
-            f"{LABEL_RULE} Received: {shortened(values)} for the query "
+            f"{rule} Received: {shortened(values[bad])} for the query "
             f"{shortened(query)}."
         )
     return values if array is given else array
 
 
-def match_pairs(judged: PairTable, predicted: PairTable) -> Join:
+def match_pairs(
+    judged: PairTable, predicted: PairTable, excluded: PairTable | None = None
+) -> Join:
     """The join of any two tables, even without a common query.
 
     Raises:
         ValueError: A table contains a pair twice, an id is missing, or the ids of the
             tables are of different types.
     """
-    queries = _codes("query", judged.queries, predicted.queries)
-    items = _codes("item", judged.items, predicted.items)
-    num_first = len(judged.queries)
-    keys = queries * (items.max(initial=0) + 1) + items
+    tables = {f" of `{t.name}`": t for t in (judged, predicted, excluded) if t}
+    queries, items = (
+        number_ids(f"ids of {of}", {n: getattr(t, of) for n, t in tables.items()})
+        for of in ("queries", "items")
+    )
+    keys = queries.codes * (items.codes.max(initial=0) + 1) + items.codes
+    num_judged = len(judged.numbers)
+    keys, to_exclude = np.split(keys, [num_judged + len(predicted.numbers)])
+
     order = np.argsort(keys, kind="stable")  # a judged pair before its prediction
     first, second = order[:-1], order[1:]
     is_equal = keys[first] == keys[second]
-    is_twice = is_equal & ((first < num_first) == (second < num_first))
+    is_twice = is_equal & ((first < num_judged) == (second < num_judged))
     if is_twice.any():
-        table, row = judged, int(second[is_twice][0])
-        if row >= num_first:
-            table, row = predicted, row - num_first
-        (query,), (item,) = (
-            values_at(each, [row]).tolist() for each in (table.queries, table.items)
-        )
-        where = f", the second time in row {row}" if table.is_frame else ""
+        row = second[is_twice].min()
+        query, item = (ids.at(ids.codes[[row]])[0] for ids in (queries, items))
+        table = judged if row < num_judged else predicted
+        row -= num_judged * (table is predicted)
+        where = f", the second time in {table.place(row)}" if table.place else ""
         error = error_of_pair_twice(table.name, query, item, where)
-        if table.is_frame and table.name == "run":
+        if table.place is ROW_OF_FRAME and table.name == "run":
             error += " If the rows are of several models, name their column: "
             error += "model='...'."
         raise ValueError(error)
-    match = np.full(len(keys) - num_first, -1)
-    match[second[is_equal] - num_first] = first[is_equal]
-    _, first_rows = np.unique(queries[:num_first], return_index=True)
-    codes = queries[:num_first], queries[num_first:]
-    return Join(judged, predicted, *codes, match, first_rows)
+    match = np.full(len(predicted.numbers), -1)
+    match[second[is_equal] - num_judged] = first[is_equal]
+
+    joined = Join(
+        query_ids=queries,
+        item_ids=items,
+        judged_codes=queries.codes[:num_judged],
+        predicted_codes=queries.codes[num_judged : len(keys)],
+        item_codes=items.codes[: len(keys)],
+        labels=judged.numbers,
+        scores=predicted.numbers,
+        rounded=predicted.rounded,
+        match=match,
+        first_rows=np.unique(queries.codes[:num_judged], return_index=True)[1],
+        is_excluded=np.isin(keys[:num_judged], to_exclude),
+    )
+    is_left = ~np.isin(keys[num_judged:], to_exclude)
+    if excluded is None:
+        return joined
+    if len(is_left) and is_left.all():
+        query, item = (ids.at(ids.codes[[num_judged]])[0] for ids in (queries, items))
+        warn(
+            "`exclude` removes predictions from the run. Received: pairs of a query "
+            "and an item none of which is in the run, such as the query "
+            f"{shortened(query)} and the item {shortened(item)}."
+        )
+    of_judged, of_predicted = np.split(joined.item_codes, [num_judged])
+    return joined._replace(
+        predicted_codes=joined.predicted_codes[is_left],
+        item_codes=np.append(of_judged, of_predicted[is_left]),
+        scores=joined.scores[is_left],
+        rounded=joined.rounded[is_left],
+        match=match[is_left],
+    )
 
 
 def error_of_pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:
@@ -384,59 +393,6 @@ def error_of_pair_twice(table: str, query: Any, item: Any, where: str = "") -> s
     )
 
 
-def _codes(name: str, judged: Any, predicted: Any) -> np.ndarray:
-    """The same number for the same ids of both tables, in the order of appearance."""
-    ids_of = f"The ids of {'queries' if name == 'query' else 'items'}"
-    both: Any = judged, predicted
-    are_pandas = all(type(each).__module__.startswith("pandas") for each in both)
-    if not are_pandas or judged.dtype != predicted.dtype:  # pandas would convert ids
-        both = judged, predicted = [as_column(name, each) for each in both]
-        are_pandas = False
-    kinds = {kind for each in both if (kind := _kind(each)) is not None}
-    if len(kinds) > 1:
-        raise ValueError(
-            f"{ids_of} must have the same type in `qrels` and `run`. Received: "
-            f"{_kind(judged)} and {_kind(predicted)}. Convert one of them."
-        )
-    if are_pandas:
-        import pandas  # loaded already, since the user passed such columns
-
-        try:
-            codes, _ = pandas.concat(both).factorize()
-        except TypeError as error:
-            text = f"{ids_of} must be hashable. Received: {error}."
-            raise ValueError(text) from None
-        missing = codes < 0
-    else:
-        if judged.dtype.kind == predicted.dtype.kind and judged.dtype.kind in "iuSU":
-            ids = np.concatenate(both)
-        else:
-            ids = as_objects([*judged.tolist(), *predicted.tolist()])
-        missing = are_missing(ids)
-        codes = factorize(ids_of, ids)[1]
-    if missing.any():
-        row, table = int(np.argmax(missing)), "qrels"
-        if row >= len(judged):
-            row, table = row - len(judged), "run"
-        raise ValueError(
-            f"Every row must contain an id of its {name}. Received: a missing one in "
-            f"row {row} of `{table}`."
-        )
-    return codes
-
-
-def _kind(ids: Any) -> str | None:
-    """Whether ids are numbers or text, by the first of them; None if it is missing."""
-    one = values_at(ids, [0]).tolist()[0] if len(ids) else None
-    if isinstance(one, (str, bytes)):
-        return type(one).__name__
-    is_number = isinstance(one, (int, float)) and not is_missing(one)
-    return "numbers" if is_number else None
-
-
-def _examples(ids: Any) -> str:
-    if len(ids) == 0:
-        return "none"
-    some = values_at(ids, [*range(min(100, len(ids)))])
-    distinct = [*dict.fromkeys(map(shortened, some))]
-    return ", ".join(distinct[:3])
+def _examples(ids: Ids, codes: np.ndarray) -> str:
+    some = dict.fromkeys(codes[:100].tolist())
+    return ", ".join(map(shortened, ids.at([*some][:3]))) or "none"

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike
-from tfrankmetrics.columns.read_column import (
-    as_column,
-    from_pytorch,
-    refuse_masked_arrays,
-)
-from tfrankmetrics.evaluation.rows_by_query import Queries, queries_of_ids
+from tfrankmetrics.columns.numbered_ids import number_ids
+from tfrankmetrics.columns.read_column import from_pytorch, refuse_masked_arrays
+from tfrankmetrics.evaluation.rows_by_query import Queries
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.rules import check_option, shortened
 
@@ -49,13 +46,14 @@ def to_lists(
             `length`, or the dtype of `values` does not include `padding`.
     """
     refuse_masked_arrays("`values`", values)
-    array, column = np.asarray(from_pytorch(values)), as_column("query_ids", query_ids)
-    is_table = array.ndim in (1, 2) and len(array) == len(column)
+    array = np.asarray(from_pytorch(values))
+    found = number_ids("query ids", {"": query_ids})
+    is_table = array.ndim in (1, 2) and len(array) == found.num_rows
     if not is_table or array.dtype.kind not in "biuf":
         raise ValueError(
             "`values` must be numbers [rows] or [rows, F], with a row for each query "
-            f"id. Received: {array.dtype} of shape {array.shape}, and {len(column)} "
-            "query ids."
+            f"id. Received: {array.dtype} of shape {array.shape}, and "
+            f"{found.num_rows} query ids."
         )
     filler = np.asarray(padding).astype(array.dtype)
     if array.dtype.kind != "f" and filler != padding:
@@ -63,7 +61,7 @@ def to_lists(
             "`padding` must be a number of the dtype of `values`. Received: "
             f"padding={padding} for {array.dtype}. Cast the values, as to int32."
         )
-    ids, queries = queries_of_ids(column)
+    ids, queries = found.array(), Queries(*found.groups)
     if length is not None:
         _require_length(length, ids, queries)
         queries = queries._replace(width=length)

@@ -6,15 +6,14 @@ of judgments. The columns are slices and weights.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.columns.numbered_ids import Groups, Ids, number_ids
 from tfrankmetrics.columns.read_column import WEIGHT_RULE, as_numbers, column, is_frame
-from tfrankmetrics.columns.read_ids import factorize, refuse_missing
-from tfrankmetrics.columns.slices import CodedColumn, columns_of_slices, values_by_id
+from tfrankmetrics.columns.slices import columns_of_slices, read_slices, values_by_id
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.rules import shortened
 
@@ -45,7 +44,7 @@ class Queries(NamedTuple):
         of_rows[self.order] = numbers
         return of_rows
 
-    def column(self, argument: str, name: str, values: Any) -> CodedColumn:
+    def column(self, argument: str, name: str, values: Any) -> Ids:
         """The value of each query, which must be the same in all of its rows.
 
         Args:
@@ -54,7 +53,7 @@ class Queries(NamedTuple):
             values: The column, with a value for each row.
         """
         num_rows = int(self.lengths.sum())
-        of_rows = CodedColumn.read(argument, name, values)
+        of_rows = read_slices(argument, name, values)
         if len(of_rows.codes) != num_rows:
             raise ValueError(
                 f"`{argument}` must have a value for each row. Received: "
@@ -70,7 +69,7 @@ class Queries(NamedTuple):
         differs[self.starts - 1] = False
         if differs.any():
             rows = order[int(np.argmax(differs)) :][:2]
-            found = [*map(shortened, of_rows.of(rows).values())]
+            found = [*map(shortened, of_rows.at(of_rows.codes[rows]))]
             raise ValueError(
                 f"`{argument}` must have the same value in all rows of a query. "
                 f"Received: {shortened(name)} with the value {found[0]} in row "
@@ -90,8 +89,7 @@ def in_order_of_length(measures: Iterable[Measure], lengths: np.ndarray) -> np.n
 
 def queries_of_codes(codes: np.ndarray, num_queries: int) -> Queries:
     """The rows of queries that are numbered from 0."""
-    lengths = np.bincount(codes, minlength=num_queries)
-    return Queries(_stable_order(codes), np.cumsum(lengths) - lengths, lengths)
+    return Queries(*Groups.of(codes, num_queries))
 
 
 def queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]:
@@ -113,41 +111,6 @@ def queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]:
     return ids, Queries(None, np.cumsum(lengths) - lengths, lengths)
 
 
-def queries_of_ids(ids: np.ndarray) -> tuple[np.ndarray, Queries]:
-    """The ids of queries, in the order of their first rows, and the rows of each."""
-    refuse_missing("Every row must contain a query id.", ids)
-    if ids.dtype == object:
-        kinds = {
-            numbers.Number if isinstance(each, numbers.Number) else type(each)
-            for each in ids
-        }
-        if len(kinds) > 1:  # they never compare equal
-            names = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise ValueError(f"Query ids must be of one type. Received: {names}.")
-        first, codes = factorize("Query ids", ids)
-        return ids[first], queries_of_codes(codes, len(first))
-    order = _stable_order(ids)  # makes the rows of a query adjacent
-    keys = ids[order]
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    lengths = np.diff(starts, append=len(keys))
-    first = order[starts]
-    appearance = np.argsort(first, kind="stable")  # the queries by their first rows
-    queries = Queries(order, starts[appearance], lengths[appearance])
-    return ids[first[appearance]], queries
-
-
-def _stable_order(keys: np.ndarray) -> np.ndarray:
-    """An order that groups equal keys and keeps the order of their rows."""
-    is_wide = keys.dtype.kind in "iu" and keys.dtype.itemsize > 2 and len(keys) > 0
-    if is_wide and int(keys.max()) - int(keys.min()) < 2**32:
-        # By the low and then the high 16 bits, for which NumPy has a radix sort.
-        low = (keys - keys.min()).astype(np.uint32)
-        high = (low >> 16).astype(np.uint16)
-        order = np.argsort(low.astype(np.uint16), kind="stable")
-        return order[np.argsort(high[order], kind="stable")]
-    return np.argsort(keys, kind="stable")
-
-
 class JudgedQueries(NamedTuple):
     """The judged queries, for each of which a dict or a frame has a value."""
 
@@ -158,8 +121,8 @@ class JudgedQueries(NamedTuple):
 
     def weights(self, sample_weight: Any) -> np.ndarray:
         """The weight of each query."""
-        values = self._column("sample_weight", "weight", sample_weight).values()
-        weights = as_numbers("sample_weight", values.tolist())
+        column = self._column("sample_weight", "weight", sample_weight)
+        weights = as_numbers("sample_weight", column.at(column.codes))
         bad = ~np.isfinite(weights) | (weights < 0)
         if bad.any():
             query = shortened(self.ids[bad].tolist()[0])
@@ -168,14 +131,16 @@ class JudgedQueries(NamedTuple):
             )
         return weights
 
-    def slice_columns(self, by: Any) -> dict[str, CodedColumn]:
+    def slice_columns(self, by: Any) -> dict[str, Ids]:
         """The columns that `by` contains or names."""
         if isinstance(by, (list, tuple)) and by:
             return {name: self._column("by", name, name) for name in by}
         if not is_frame(by):
             name = by if isinstance(by, str) else "slice"
             return {name: self._column("by", "slice", by)}
-        queries = np.asarray(column(by, self.name, "by")).tolist()
+        queries = column(by, self.name, "by")
+        of_rows = number_ids("ids of queries", {" of `by`": queries})
+        queries = of_rows.at(of_rows.codes)
         given = columns_of_slices(by)
         given.pop(self.name, None)
         if not given:
@@ -186,7 +151,8 @@ class JudgedQueries(NamedTuple):
         columns = {}
         for name, of_rows in given.items():
             slices: dict[Any, Any] = {}
-            values = CodedColumn.read("by", name, of_rows).values()
+            of_rows = read_slices("by", name, of_rows)
+            values = of_rows.at(of_rows.codes)
             for query, value in zip(queries, values, strict=True):
                 if slices.setdefault(query, value) != value:
                     raise ValueError(
@@ -197,12 +163,12 @@ class JudgedQueries(NamedTuple):
             columns[name] = self._column("by", name, slices)
         return columns
 
-    def _column(self, argument: str, name: str, values: Any) -> CodedColumn:
+    def _column(self, argument: str, name: str, values: Any) -> Ids:
         """A value for each query, from a dict or from a column of `qrels`."""
         if isinstance(values, Mapping):
             rule = f"`{argument}` must contain a {name} for each query of `qrels`."
             of_ids = values_by_id(rule, values, self.ids.tolist())
-            return CodedColumn.read(argument, name, of_ids)
+            return read_slices(argument, name, of_ids)
         if not isinstance(values, str) or not is_frame(self.qrels):
             raise ValueError(
                 f"`{argument}` must be a dict with a {name} for each query, or name a "

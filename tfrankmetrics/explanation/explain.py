@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
-from tfrankmetrics.columns.read_column import as_column
-from tfrankmetrics.columns.read_ids import exact_array, factorize
+from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.values import without_one_subtopic
 from tfrankmetrics.evaluation.evaluate_rows import (
@@ -202,13 +201,10 @@ def explain_rows(
     items = given.pop("item_ids")
     table = read_table(given, groups, LabelRules(), lower_is_better)
     keys = np.arange(len(table))
-    if items is None:
-        items = keys
-    else:
-        items = as_column("item_ids", exact_array(items))
-        table.require_items(items, factorize("Item ids", items)[1])
+    items = Ids(keys, keys) if items is None else number_ids("item ids", {"": items})
+    table.require_items(items)
     number = _number_of(query, table.ids.tolist())
-    of_query = number, table.queries, table.columns, keys, items.tolist()
+    of_query = number, table.queries, table.columns, keys, items
     lists = [_list_of_rows(each, *of_query, drop=True) for each in asked]
     return Explanation(query, asked, lists)
 
@@ -276,7 +272,6 @@ def explain_run(
         run,
         names,
         exclude,
-        is_trec_eval=any(each.measure.is_trec_eval for each in asked),
         lower_is_better=lower_is_better,
     )
     number = _number_of(query_id, joined.ids.tolist())
@@ -292,7 +287,7 @@ def explain_run(
         if sample_weight is not None:
             rows["sample_weight"] = table.weights(sample_weight)[rows["query"]]
         queries = queries_of_codes(rows["query"], len(joined.first_rows))
-        items = [*joined.judged.items, *joined.predicted.items]
+        items = Ids(joined.item_ids.distinct, joined.item_codes)
         of_query = number, queries, rows, rows["pair"], items
         found = _list_of_rows(each, *of_query, drop=unjudged == "drop")
         lists.append(found._replace(left_out=left_out))
@@ -402,7 +397,7 @@ def _list_of_candidates(task: Retrieval, request: Request, query: int) -> OneLis
     of_query = scores, items.ids, items.relevance, items.exclude
     weights = None if weights is None else weights[chosen]
     lists = CatalogueLists(*of_query, query_weights=weights)
-    names = {} if task.ids is None else dict(enumerate(np.asarray(task.ids).tolist()))
+    names = {} if task.ids is None else dict(enumerate(task.ids.tolist()))
     return list_of_query(lists, 0, query, names)
 
 
@@ -412,16 +407,16 @@ def _list_of_rows(
     queries: Queries,
     columns: dict[str, np.ndarray],
     keys: np.ndarray,
-    items: Sequence[Any],
+    items: Ids,
     *,
     drop: bool,
 ) -> OneList:
-    """The list of a query of a table, whose rows have keys, each that of an item."""
+    """The list of a query of a table, whose rows have keys, each with an item."""
     chosen = np.array([number])
     drop = drops_unjudged(asked.measure, drop)
     labels = lists_of_rows(queries, chosen, columns, drop)
     keys = keys[queries.rows(chosen)[0][0]]
-    return OneList(labels, [items[key] for key in keys], number, keys.tolist())
+    return OneList(labels, items.at(items.codes[keys]), number, keys.tolist())
 
 
 def _number_of(query: Any, ids: Sequence[Any]) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
+from tfrankmetrics.columns.numbered_ids import refuse_missing_lists
 from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
     as_list,
@@ -24,7 +25,6 @@ from tfrankmetrics.columns.read_column import (
     refuse_rounded_integers,
     without_decimals,
 )
-from tfrankmetrics.columns.read_ids import refuse_missing_lists
 from tfrankmetrics.graphs import executing_eagerly
 from tfrankmetrics.inputs.devices import has_tensor
 

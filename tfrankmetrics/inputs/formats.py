@@ -30,7 +30,6 @@ from tfrankmetrics.arrays import Library
 from tfrankmetrics.inputs.catalogue import read_catalogue
 from tfrankmetrics.inputs.devices import library_for, on_one_device
 from tfrankmetrics.inputs.ids import read_ids
-from tfrankmetrics.inputs.ids_as_integers import as_integer_ids
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.options import Duplicates, Inputs
@@ -76,8 +75,6 @@ class InputFormat:
                 f"mask with inputs={self.inputs!r}."
             )
         if library is None:
-            if self.inputs == "ids":
-                y_true, y_pred = as_integer_ids(y_true, y_pred)
             library = library_for(y_true, y_pred, sample_weight, mask)
         if library == "torch":
             y_true, y_pred, sample_weight, mask = on_one_device(

@@ -6,19 +6,35 @@ the other. `as_positions` replaces ids by their positions in data about items.
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
-from tfrankmetrics.columns.read_column import as_list
-from tfrankmetrics.columns.read_ids import Codes, is_missing, refuse_missing_lists
+from tfrankmetrics.columns.numbered_ids import (
+    as_values,
+    is_missing,
+    kind_of,
+    refuse_missing_lists,
+)
+from tfrankmetrics.columns.read_column import as_list, from_pytorch
 from tfrankmetrics.inputs.relevant_ids import PADDING
+from tfrankmetrics.rules import shortened
 
 # The number of the first relevant id that was not recommended, among ids such as text.
 FIRST_OTHER = 2**62
+
+
+class Codes(dict):
+    """The number of each id: 0, 1, ... in the order of appearance."""
+
+    def __missing__(self, item: Any) -> int:
+        """The next number, for a new id."""
+        self[item] = len(self)
+        return self[item]
 
 
 class IdNumbers:
@@ -62,25 +78,19 @@ def as_integer_ids(
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
         return y_true, y_pred  # `from_dict` raises the error
-    ids = _as_nested(y_true["ids"] if is_dict else y_true)
-    if isinstance(ids, (list, tuple)):
-        ids = [[*row] if _is_set(row) else row for row in ids]
-    y_pred = _as_nested(y_pred)
     require_ordered(y_pred)
+    ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
     for data in (ids, y_pred):
-        if isinstance(data, (list, tuple)):
+        if isinstance(data, list):
             refuse_missing_lists(names, data)
-    kinds = [kind for data in (ids, y_pred) if (kind := _kind_of(data)) is not None]
-    if len({*kinds}) > 1:
-        raise ValueError(
-            f"{names} must have the same type, or none match. Received: "
-            f"{' and '.join(kind.__name__ for kind in kinds)}."
-        )
-    kind = kinds[0] if kinds else int
-    if kind is not int:
+    types = {*map(type, _items(ids)), *map(type, _items(y_pred))}
+    kinds = {*map(kind_of, types)}
+    if len(kinds) > 1:
+        raise ValueError(_error_of_kinds(names, ids, y_pred))
+    if kinds - {Number}:
         id_numbers = IdNumbers() if id_numbers is None else id_numbers
-        y_pred = _map_ids(id_numbers.of_recommended, y_pred, kind)
-        ids = _map_ids(id_numbers.of_relevant, ids, kind)
+        y_pred = _mapped(id_numbers.of_recommended, y_pred)
+        ids = _mapped(id_numbers.of_relevant, ids)
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
 
 
@@ -94,57 +104,45 @@ def require_ordered(y_pred: Any) -> None:
 
 
 def as_positions(data: Any, positions: Codes) -> Any:
-    """Nested lists of ids as their positions, and -1 for padding.
+    """Lists of ids as their positions, and -1 for padding.
 
     An id that is not among `positions` is added to them.
     """
 
     def position_of(item: Any) -> int:
-        is_padding = isinstance(item, numbers.Number) and item == PADDING
+        is_padding = isinstance(item, Number) and item == PADDING
         return PADDING if is_padding else positions[item]
 
-    return _map_ids(position_of, data)
+    rows = _as_rows(data)
+    return _mapped(position_of, rows if isinstance(rows, list) else rows.tolist())
 
 
-def _map_ids(function: Callable[[Any], int], data: Any, kind: type = object) -> Any:
-    """A function of each id in nested lists, which must all be of the type `kind`."""
-    if not isinstance(data, str):  # as most ids are
-        data = _as_nested(data)
-        if _is_nested(data) or _is_set(data):
-            return [_map_ids(function, item, kind) for item in data]
-    if not isinstance(data, kind):
-        hint = " Remove missing ids from their lists." if is_missing(data) else ""
-        raise ValueError(
-            f"Ids must all have the same type. Received: {data!r} and others.{hint}"
-        )
-    if not isinstance(data, Hashable):
-        raise ValueError(
-            "Ids must be integers, strings or of another hashable type. "
-            f"Received: {data!s:.200}."
-        )
-    return function(data)
+def _as_rows(data: Any) -> Any:
+    """A list with an id or a list of ids for each query, or an array of numbers."""
+    data = as_list(data)
+    if xp.is_of_tensorflow(data) and data.dtype.name == "string":
+        data = _decoded(data.to_list() if hasattr(data, "to_list") else data.numpy())
+    if not isinstance(data, (list, tuple)):
+        array = np.asarray(from_pytorch(data))
+        if array.dtype.kind in "biuf":
+            return data if array is data or xp.library_of(data) != "numpy" else array
+        data = as_values(data, array)
+    return [*map(_as_row, data)]
 
 
-def _is_nested(data: Any) -> bool:
-    """Whether data are several ids, rather than one."""
-    is_sequence = isinstance(data, (Sequence, np.ndarray))
-    return is_sequence and not isinstance(data, (str, bytes))
+def _as_row(row: Any) -> Any:
+    """The ids of a query as a list, or its only id."""
+    is_several = isinstance(row, (Sequence, set, frozenset))
+    if is_several and not isinstance(row, (str, bytes)):
+        return [*row]
+    for method in ("to_list", "tolist"):
+        if hasattr(row, method):
+            return getattr(row, method)()
+    return row
 
 
 def _is_set(data: Any) -> bool:
     return isinstance(data, (set, frozenset))
-
-
-def _as_nested(data: Any) -> Any:
-    """Data as nested lists or an array, also columns of a table and tensors of text."""
-    data = as_list(data)
-    if xp.is_of_tensorflow(data) and data.dtype.name == "string":
-        return _decoded(data.to_list() if hasattr(data, "to_list") else data.numpy())
-    if hasattr(data, "to_numpy"):
-        data = np.asarray(data)
-    if isinstance(data, np.ndarray) and data.dtype.kind == "O":
-        return data.tolist()
-    return data
 
 
 def _decoded(data: Any) -> Any:
@@ -154,16 +152,37 @@ def _decoded(data: Any) -> Any:
     return [_decoded(item) for item in data]
 
 
-def _kind_of(data: Any) -> type | None:
-    """The type of the first id: `int`, `str` or another; None without any id."""
-    if data is None:
-        return None
-    if hasattr(data, "dtype") and data.dtype != object:
-        is_text = getattr(data.dtype, "kind", "") == "U"
-        return str if is_text else int  # `as_ids` checks for floats
-    if _is_nested(data):
-        kinds = (_kind_of(item) for item in data)
-        return next((kind for kind in kinds if kind is not None), None)
-    if isinstance(data, numbers.Number):
-        return int
-    return str if isinstance(data, str) else type(data)
+def _items(rows: Any) -> Iterator[Any]:
+    """All ids; one of them stands for those of an array of numbers."""
+    if not isinstance(rows, list):
+        return iter([0])
+    return itertools.chain.from_iterable(
+        row if isinstance(row, list) else (row,) for row in rows
+    )
+
+
+def _mapped(function: Callable[[Any], int], rows: Any) -> Any:
+    """A function of each id."""
+    try:
+        return [
+            [*map(function, row)] if isinstance(row, list) else function(row)
+            for row in rows
+        ]
+    except TypeError as error:
+        raise ValueError(
+            "Ids must be integers, strings or of another hashable type. Received: "
+            f"{error}."
+        ) from None
+
+
+def _error_of_kinds(names: str, *sides: Any) -> str:
+    """The error for ids of different types, with an example of two of them."""
+    found: dict[Any, Any] = {}
+    for item in itertools.chain(*map(_items, sides)):
+        found.setdefault(kind_of(type(item)), item)
+    examples = [*found.values()][:2]
+    hint = " Remove missing ids." if any(map(is_missing, examples)) else ""
+    return (
+        f"{names} must all have the same type, or they never match. Received: "
+        f"{' and '.join(map(shortened, examples))}.{hint}"
+    )

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from tfrankmetrics.columns.numbered_ids import Ids
 from tfrankmetrics.columns.slices import (
-    CodedColumn,
     Slices,
     columns_by_query,
     columns_of_slices,
@@ -135,7 +135,7 @@ class Request:
         """The slices of queries by their positions; their number may not be known."""
         return self.slices_of(columns_by_query(self.slice_columns(), number))
 
-    def slices_of(self, columns: Mapping[str, CodedColumn]) -> Slices | None:
+    def slices_of(self, columns: Mapping[str, Ids]) -> Slices | None:
         """The slices of columns with a value for each query; None without `by`."""
         return None if self.by is None else slices_of(columns)
 

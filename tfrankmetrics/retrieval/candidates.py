@@ -6,6 +6,7 @@ relevant items of each query, and those to exclude, are positions of candidates.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -319,19 +320,19 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
     return given._replace(array=positions)
 
 
-def require_unique(candidate_ids: Any, number: int) -> None:
+def require_unique(candidate_ids: np.ndarray, number: int) -> None:
     """Raises ValueError unless there is one id for each candidate."""
-    ids = np.asarray(candidate_ids)
-    if ids.shape != (number,):
+    ids = candidate_ids
+    if len(ids) != number:
         raise ValueError(
-            "`candidate_ids` must have an id for each candidate. Received: shape "
-            f"{ids.shape} for {number} candidates."
+            "`candidate_ids` must have an id for each candidate. Received: "
+            f"{len(ids)} for {number} candidates."
         )
-    unique, counts = np.unique(ids, return_counts=True)
-    if len(unique) < number:
+    ((item, times),) = Counter(ids.tolist()).most_common(1)
+    if times > 1:
         raise ValueError(
-            "`candidate_ids` must be unique. Received: "
-            f"{shortened(unique[counts > 1][0].item())} twice or more."
+            f"`candidate_ids` must be unique. Received: {shortened(item)} twice or "
+            "more."
         )
     if ids.dtype.kind in "iu" and ids.min(initial=0) < 0:
         raise ValueError(

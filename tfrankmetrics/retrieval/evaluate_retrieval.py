@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, SlicesLike, Tower
+from tfrankmetrics.columns.numbered_ids import number_ids
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums, with_num_items
@@ -208,6 +209,9 @@ class Retrieval:
     def read_relevant(self, relevant: Any) -> None:
         """Reads the relevant items and those to exclude."""
         exclude, self.ids = (self._given[n] for n in ("exclude", "candidate_ids"))
+        if self.ids is not None:
+            ids = number_ids("`candidate_ids`", {"": self.ids})
+            self.ids = ids.array(ids.codes)
         self.relevant = RelevantItems.read(relevant, exclude, self.ids)
 
     def queries(self) -> Any:
@@ -300,7 +304,7 @@ def _with_items(request: Request, candidate_ids: Any, number: int) -> Request:
                 "candidate. Received: a dict by id, without `candidate_ids`. Pass the "
                 "data in the order of the candidates."
             )
-        ids = np.asarray(candidate_ids).tolist()
+        ids = candidate_ids.tolist()
         named = {name: each.by_position(ids) for name, each in named.items()}
     named = with_num_items(named, number)
     for measure in named.values():

@@ -54,7 +54,7 @@ def retrieve(
     tied candidates, the one that comes first ranks higher.
 
     >>> retrieve([[1.0, 0.0]], [[0.2, 0.5], [0.9, 0.1]], k=1, candidate_ids=["a", "b"])
-    Retrieved(ids=array([['b']], dtype='<U1'), scores=array([[0.9]]))
+    Retrieved(ids=array([['b']], dtype=object), scores=array([[0.9]]))
 
     Args:
         queries: As in `evaluate_retrieval`.
@@ -107,7 +107,7 @@ def retrieve(
     scores[rows, columns] = highest.scores
     if task.ids is not None:
         is_padding = ids == PADDING
-        ids = np.asarray(task.ids)[ids]
+        ids = task.ids[ids]
         if is_padding.any():
             ids = ids.astype(object)
             ids[is_padding] = None

@@ -16,7 +16,6 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 from tensorflow_model_analysis.proto import config_pb2
 
-from tfrankmetrics.columns.read_ids import Codes
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.combiner import (
     Accumulator,
@@ -25,6 +24,7 @@ from tfrankmetrics.compute.combiner import (
     means_of_sums,
 )
 from tfrankmetrics.compute.values import values_and_weights
+from tfrankmetrics.inputs.ids_as_integers import Codes
 from tfrankmetrics.inputs.mistakes import (
     MANY,
     Asked,
