@@ -45,7 +45,7 @@ def test_columns_of_pandas_and_no_rows():
         ([1, 2], [1], {}, r"Received: int64 of shape \(2,\), and 1 query ids"),
         ([[[1]]], [1], {}, r"must be numbers \[rows\] or \[rows, F\]"),
         (["x"], [1], {}, "Received: <U1 of shape"),
-        ([1, 2], [1, None], {}, "Every row must contain a query id"),
+        ([1, 2], [1, None], {}, "query ids must not be missing"),
         ([1, 2, 3], [5, 6, 6], {"length": 1}, "length=1, and 2 rows of the query 6"),
         ([1], [1], {"length": 1.5}, "`length` of `to_lists` must be an int"),
         (np.uint8([1]), [1], {}, "padding=-1 for uint8. Cast the values"),

@@ -571,7 +571,7 @@ ROWS_OF_CANDIDATES = tf.data.Dataset.from_tensor_slices(CANDIDATES)
         ({"queries": (row for row in QUERIES)}, "`queries` must be arrays.*can be read only once"),
         ({"candidates": (row for row in CANDIDATES)}, "`candidates`.*can be read only once"),
         ({"queries": np.array(QUERIES, object)}, "`queries` must be arrays.*dtype object. Convert it to float"),
-        ({"candidate_ids": [[1], [2], [3], [4]]}, "one id for each candidate"),
+        ({"candidate_ids": [[1], [2], [3], [4]]}, "`candidate_ids` must be hashable.*list"),
     ],
 )  # fmt: skip
 def test_mistakes(changes, message):

@@ -284,7 +284,7 @@ ERRORS = {
         "`by` must be a frame's column, or a dict of columns. Received: 'language'",
     ),
     "a name that is no text": (lambda: of(slice(None), by={"language": LANGUAGE, 1: MARKET}), "or a dict of columns"),
-    "two dimensions": (lambda: of(slice(None), by=LABELS), "Received: 'slice' of shape (60, 8)"),
+    "two dimensions": (lambda: of(slice(None), by=LABELS), "The values of 'slice' in `by` must be one column, with a value for each row. Received: shape (60, 8)"),
     "not hashable": (
         lambda: of(slice(None), by={"s": [[]] * 60}),
         "The values of 's' in `by` must be hashable. Received: unhashable type: 'list'",
@@ -306,7 +306,7 @@ ERRORS = {
     "no data": (lambda: tfr.evaluate_rows(*COLUMNS), "without `data`. Pass data=frame"),
     "one value": (
         lambda: tfr.evaluate_rows([1], [1], [1.0], ["mrr"], by=np.array("x")),
-        "`by` must hold columns. Received: 'slice' of shape ()",
+        "in `by` must be one column, with a value for each row. Received: shape ()",
     ),
     "lists": (
         lambda: of(slice(None), by=pd.Series([["a"]] * 6, dtype=pd.ArrowDtype(pa.list_(pa.string())))),

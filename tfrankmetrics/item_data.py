@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tfrankmetrics.columns.numbered_ids import as_values
+from tfrankmetrics.columns.read_column import column_names, is_frame
 from tfrankmetrics.rules import is_finite, shortened
 
 
@@ -52,7 +54,10 @@ class ItemData:
         ids, values = None, data
         if isinstance(data, Mapping):
             ids, values = tuple(data), list(data.values())
-        elif hasattr(data, "index") and hasattr(data, "to_numpy"):  # of pandas
+        elif is_frame(data) and len(column_names(data)) == 2:
+            columns = (as_values(data[name]) for name in column_names(data))
+            ids, values = tuple(next(columns)), next(columns)
+        elif hasattr(data, "iloc") and not is_frame(data):  # a Series of pandas
             ids, values = tuple(data.index.tolist()), data.tolist()
         found = cls._read(ids, values)
         if found is None and _are_pairs(data):  # data by id as they were saved
@@ -60,8 +65,9 @@ class ItemData:
             found = cls._read(ids, [value for _, value in data])
         if found is None or not len(found):
             raise ValueError(
-                f"`{option}` must be {cls.words}, in the order of the items' ids, or a "
-                f"dict from the id of each item to it. Received: {shortened(data)}."
+                f"`{option}` must be {cls.words}, in the order of the items' ids, a "
+                "dict from the id of each item to it, or a frame of both columns. "
+                f"Received: {shortened(data)}."
             )
         if found.ids is not None and len({*found.ids}) < len(found.ids):
             raise ValueError(

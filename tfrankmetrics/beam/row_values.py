@@ -82,11 +82,6 @@ def names_of_slices(by: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def kind_of(query: Any) -> str:
-    """The kind of a query id, which must be the same in the whole table."""
-    return "number" if isinstance(query, numbers.Number) else type(query).__name__
-
-
 def _cell(row: Any, name: str) -> Any:
     try:
         value = row[name] if isinstance(row, Mapping) else getattr(row, name)

@@ -11,7 +11,7 @@ import functools
 import itertools
 import numbers
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +22,11 @@ from tfrankmetrics.columns.read_column import (
     is_null,
     numbers_of_arrow,
     refuse_masked_arrays,
+    without_dictionary,
 )
 from tfrankmetrics.rules import shortened
 
+TEXT_OF_ARROW = ("string", "large_string")
 # Types of ids that are not missing.
 PRESENT = {str, np.str_, bytes, int, bool}
 
@@ -99,7 +101,13 @@ class Ids:
         if isinstance(self.distinct, np.ndarray):
             return self.distinct[chosen].tolist()
         found = [self.distinct[number] for number in chosen.tolist()]
-        return [each.item() if isinstance(each, np.generic) else each for each in found]
+        return [
+            # A date in nanoseconds would become an integer.
+            each.item()
+            if isinstance(each, np.generic) and each.dtype.kind not in "mM"
+            else each
+            for each in found
+        ]
 
     def array(self, chosen: Any = slice(None)) -> np.ndarray:
         """The ids of some numbers, or of all, for a result: integers or objects."""
@@ -110,17 +118,20 @@ class Ids:
         return np.array(found) if has_floats else as_objects(found)
 
 
-def number_ids(what: str, columns: Mapping[str, Any]) -> Ids:
+def number_ids(
+    what: str, columns: Sequence[Any], places: Sequence[str] = ("row {}",)
+) -> Ids:
     """The ids of all rows of some columns, one column after the other.
 
     Args:
         what: What the ids are, as in "query ids".
-        columns: The columns, by what errors add to a row, as in " of `run`".
+        columns: The columns.
+        places: For errors, where a row of each column is, as in "row {} of `run`".
 
     Raises:
         ValueError: An id is missing, not hashable, or of another type than others.
     """
-    parts = [_as_part(what, column) for column in columns.values()]
+    parts = [_as_part(what, column) for column in columns]
     found = _numbered(what, parts)
 
     def place(number: int) -> str:
@@ -128,7 +139,7 @@ def number_ids(what: str, columns: Mapping[str, Any]) -> Ids:
         row = int(np.argmax(found.codes == number))
         ends = np.cumsum([*map(_num_rows, parts)])
         part = int(np.searchsorted(ends, row, side="right"))
-        return f"row {row - ends[part] + _num_rows(parts[part])}{[*columns][part]}"
+        return places[part].format(row - ends[part] + _num_rows(parts[part]))
 
     if len(missing := _missing(found.distinct)):
         raise ValueError(
@@ -187,14 +198,9 @@ def stable_order(keys: np.ndarray) -> np.ndarray:
 def _as_part(what: str, column: Any) -> Any:
     """A column as integers, text of Arrow or a list; numbered ids are unchanged."""
     refuse_masked_arrays(f"The column of the {what}", column)
-    column = from_pytorch(column)
-    if isinstance(column, Ids):
+    column = without_dictionary(from_pytorch(column))
+    if isinstance(column, Ids) or str(getattr(column, "type", "")) in TEXT_OF_ARROW:
         return column
-    if hasattr(column, "to_pylist"):  # of Arrow
-        if "dictionary" in str(column.type):
-            column = column.cast(column.type.value_type)
-        if str(column.type) in ("string", "large_string"):
-            return column
     if isinstance(column, Sequence) and not isinstance(column, (str, bytes)):
         column = [*column]
     else:
@@ -206,7 +212,7 @@ def _as_part(what: str, column: Any) -> Any:
             )
         if array.dtype.kind in "iu":
             return array
-        column = as_values(column, array)
+        column = as_values(column)
     types = {*map(type, column)} or {str}
     if all(issubclass(each, (int, np.integer)) and each is not bool for each in types):
         array = np.asarray(column)
@@ -214,11 +220,12 @@ def _as_part(what: str, column: Any) -> Any:
     return column
 
 
-def as_values(column: Any, array: np.ndarray) -> list[Any]:
-    """A column as values of Python; `array` holds the same, perhaps rounded."""
+def as_values(column: Any) -> list[Any]:
+    """A column as values of Python."""
     for method in ("to_pylist", "to_list"):  # of Arrow, and of pandas and polars
         if hasattr(column, method):
             return getattr(column, method)()
+    array = np.asarray(column)
     if array.dtype.kind not in "mM":
         return array.tolist()
     # Dates become those of Python if microseconds are exact for all, and otherwise stay
@@ -278,7 +285,8 @@ def _by_arrow(parts: Sequence[Any], text: Any) -> Ids:
     coded = compute.dictionary_encode(
         column, null_encoding="encode", memory_pool=pyarrow.system_memory_pool()
     ).combine_chunks()
-    return Ids(coded.dictionary, numbers_of_arrow(coded.indices, np.int32))
+    codes = numbers_of_arrow(coded.indices, np.int32).astype(np.int64)
+    return Ids(coded.dictionary, codes)
 
 
 def _text_of_arrow(texts: list[str], text: Any) -> Any:

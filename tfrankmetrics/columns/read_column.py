@@ -124,6 +124,12 @@ def from_pytorch(data: Any) -> Any:
     return (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()
 
 
+def without_dictionary(column: Any) -> Any:
+    """A column without Arrow's dictionary, whose nulls NumPy would lose."""
+    has_dictionary = "dictionary" in str(getattr(column, "type", ""))
+    return column.cast(column.type.value_type) if has_dictionary else column
+
+
 def as_list(data: Any) -> Any:
     """A list for a column of lists, and for a sequence that is not a list.
 
@@ -166,7 +172,7 @@ def as_column(name: str, values: Any) -> np.ndarray:
     """A column as an array `[rows]`."""
     refuse_masked_arrays(f"`{name}`", values)
     rule = f"`{name}` must be one column, with a value for each row."
-    values = from_pytorch(values)
+    values = without_dictionary(from_pytorch(values))
     try:
         array = np.asarray(values)
     except ValueError:

@@ -158,7 +158,7 @@ def evaluate_table(
     table = read_table(columns, groups, rules, is_reversed, name)
     queries, columns = table.queries, table.columns
     if items is not None:
-        items = number_ids("item ids", {"": items})
+        items = number_ids("item ids", [items])
         table.require_items(items)
         request, columns["items"] = items_of_rows(request, items)
     slices = request.slices_of(
@@ -222,7 +222,7 @@ def read_table(
     lengths = {name: len(column) for name, column in columns.items()}
     found = None
     if groups is None:
-        found = number_ids("query ids", {"": query_ids})
+        found = number_ids("query ids", [query_ids])
         lengths["query_ids"] = found.num_rows
     if len(set(lengths.values())) > 1:
         raise ValueError(

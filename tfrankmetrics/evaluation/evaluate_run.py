@@ -246,7 +246,7 @@ def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
             "`model` names a column of the frame `run`. Received: a run that is "
             f"{shortened(run)}. Pass a frame, or evaluate the runs one by one."
         )
-    models = number_ids("models", {" of `run`": column(run, model, "model")})
+    models = number_ids("models", [column(run, model, "model")], ["row {} of `run`"])
     if not models.num_rows:
         raise ValueError("`run` must contain a row for each model. Received: no rows.")
     order, starts, _ = models.groups

@@ -55,6 +55,15 @@ class PairTable(NamedTuple):
     rounded: Any = ()  # scores as trec_eval reads them
     place: Callable[[int], str] | None = None  # of a row, for errors
 
+    @property
+    def place_of_ids(self) -> str:
+        """Where a row is, for errors about ids."""
+        return (
+            f"row {{}} of `{self.name}`"
+            if self.place is ROW_OF_FRAME
+            else f"`{self.name}`"
+        )
+
 
 class Join(NamedTuple):
     """Judged and predicted pairs; judged queries have the lowest numbers."""
@@ -179,7 +188,7 @@ def join_tables(
     joined = match_pairs(
         judged._replace(numbers=labels),
         predicted._replace(numbers=scores, rounded=rounded),
-        _read_excluded(exclude, predicted, ids),
+        _pairs_to_exclude(exclude, predicted, ids),
     )
     if not joined.is_judged_query.any():
         of_tables = (joined.judged_codes, joined.predicted_codes)
@@ -199,7 +208,7 @@ def as_in_trec_eval(scores: Any) -> np.ndarray:
     return np.where(scores == -np.inf, np.float32(-np.inf), rounded)
 
 
-def _read_excluded(
+def _pairs_to_exclude(
     exclude: Any, predicted: PairTable, columns: dict[str, str]
 ) -> PairTable | None:
     """The pairs that `exclude` of `evaluate_run` names."""
@@ -297,17 +306,20 @@ def _listed(items: Iterable[Any]) -> list[Any]:
 
 
 def _exact_numbers(name: str, queries: Ids, values: list[Any]) -> Any:
-    """The numbers of a dict. Raises ValueError for other values, and large labels."""
+    """The numbers of a dict. Raises ValueError for other values and wrong labels."""
     given = np.asarray(values)
     array = without_decimals(given)
-    bad = None
+    rule, is_bad = LABEL_RULE, np.zeros(len(values), bool)
     if array.dtype.kind in "OUS":
         rule = f"`{name}` must hold a number for each item."
-        bad = next((r for r, v in enumerate(values) if not isinstance(v, Real)), None)
-    if bad is None and name == "qrels" and has_large_int(values, array):
-        rule = LABEL_RULE
-        bad = int(np.argmax(np.abs(array.astype(float)) >= FIRST_INEXACT))
-    if bad is not None:
+        is_bad = np.array([not isinstance(value, Real) for value in values])
+    if name == "qrels" and not is_bad.any():
+        floats = array.astype(float)
+        is_bad = ~np.isfinite(floats) & ~(floats < 0)
+        if has_large_int(values, array):
+            is_bad |= np.abs(floats) >= FIRST_INEXACT
+    if is_bad.any():
+        bad = int(np.argmax(is_bad))
         (query,) = queries.at(queries.codes[[bad]])
         raise ValueError(
             f"{rule} Received: {shortened(values[bad])} for the query "
@@ -325,9 +337,13 @@ def match_pairs(
         ValueError: A table contains a pair twice, an id is missing, or the ids of the
             tables are of different types.
     """
-    tables = {f" of `{t.name}`": t for t in (judged, predicted, excluded) if t}
+    tables = [table for table in (judged, predicted, excluded) if table]
     queries, items = (
-        number_ids(f"ids of {of}", {n: getattr(t, of) for n, t in tables.items()})
+        number_ids(
+            f"ids of {of}",
+            [getattr(table, of) for table in tables],
+            [table.place_of_ids for table in tables],
+        )
         for of in ("queries", "items")
     )
     keys = queries.codes * (items.codes.max(initial=0) + 1) + items.codes
@@ -340,18 +356,13 @@ def match_pairs(
     is_twice = is_equal & ((first < num_judged) == (second < num_judged))
     if is_twice.any():
         row = second[is_twice].min()
-        query, item = (ids.at(ids.codes[[row]])[0] for ids in (queries, items))
+        pair = [ids.at(ids.codes[[row]])[0] for ids in (queries, items)]
         table = judged if row < num_judged else predicted
-        row -= num_judged * (table is predicted)
-        where = f", the second time in {table.place(row)}" if table.place else ""
-        error = error_of_pair_twice(table.name, query, item, where)
-        if table.place is ROW_OF_FRAME and table.name == "run":
-            error += " If the rows are of several models, name their column: "
-            error += "model='...'."
-        raise ValueError(error)
+        raise ValueError(
+            _pair_twice(table, pair, row - num_judged * (row >= num_judged))
+        )
     match = np.full(len(predicted.numbers), -1)
     match[second[is_equal] - num_judged] = first[is_equal]
-
     joined = Join(
         query_ids=queries,
         item_ids=items,
@@ -365,11 +376,28 @@ def match_pairs(
         first_rows=np.unique(queries.codes[:num_judged], return_index=True)[1],
         is_excluded=np.isin(keys[:num_judged], to_exclude),
     )
-    is_left = ~np.isin(keys[num_judged:], to_exclude)
     if excluded is None:
         return joined
-    if len(is_left) and is_left.all():
-        query, item = (ids.at(ids.codes[[num_judged]])[0] for ids in (queries, items))
+    return _without_predictions(joined, np.isin(keys[num_judged:], to_exclude))
+
+
+def _pair_twice(table: PairTable, pair: Sequence[Any], row: int) -> str:
+    """The error for a pair whose second row is this one."""
+    if table.place is None:
+        return error_of_pair_twice(table.name, *pair)
+    where = f", the second time in {table.place(row)}"
+    error = error_of_pair_twice(table.name, *pair, where)
+    if table.place is ROW_OF_FRAME and table.name == "run":
+        error += " If the rows are of several models, name their column: model='...'."
+    return error
+
+
+def _without_predictions(joined: Join, is_excluded: np.ndarray) -> Join:
+    """The join without some predictions. Warns if these are none."""
+    num_judged = len(joined.labels)
+    if len(is_excluded) and not is_excluded.any():
+        query = joined.query_ids.at(joined.predicted_codes[:1])[0]
+        item = joined.item_ids.at(joined.item_codes[[num_judged]])[0]
         warn(
             "`exclude` removes predictions from the run. Received: pairs of a query "
             "and an item none of which is in the run, such as the query "
@@ -377,11 +405,11 @@ def match_pairs(
         )
     of_judged, of_predicted = np.split(joined.item_codes, [num_judged])
     return joined._replace(
-        predicted_codes=joined.predicted_codes[is_left],
-        item_codes=np.append(of_judged, of_predicted[is_left]),
-        scores=joined.scores[is_left],
-        rounded=joined.rounded[is_left],
-        match=match[is_left],
+        predicted_codes=joined.predicted_codes[~is_excluded],
+        item_codes=np.append(of_judged, of_predicted[~is_excluded]),
+        scores=joined.scores[~is_excluded],
+        rounded=joined.rounded[~is_excluded],
+        match=joined.match[~is_excluded],
     )
 
 

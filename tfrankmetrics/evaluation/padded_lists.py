@@ -47,7 +47,7 @@ def to_lists(
     """
     refuse_masked_arrays("`values`", values)
     array = np.asarray(from_pytorch(values))
-    found = number_ids("query ids", {"": query_ids})
+    found = number_ids("query ids", [query_ids])
     is_table = array.ndim in (1, 2) and len(array) == found.num_rows
     if not is_table or array.dtype.kind not in "biuf":
         raise ValueError(

@@ -139,7 +139,7 @@ class JudgedQueries(NamedTuple):
             name = by if isinstance(by, str) else "slice"
             return {name: self._column("by", "slice", by)}
         queries = column(by, self.name, "by")
-        of_rows = number_ids("ids of queries", {" of `by`": queries})
+        of_rows = number_ids("ids of queries", [queries], ["row {} of `by`"])
         queries = of_rows.at(of_rows.codes)
         given = columns_of_slices(by)
         given.pop(self.name, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import importlib.util
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -134,7 +135,7 @@ def _read_if_clean(path: str | os.PathLike, layout: Layout) -> FileColumns | Non
     other_marks = (b"\r", b"\v", b"\f", b"\n#", codecs.BOM_UTF8, bytes([other]))
     if (
         (is_space[1:] & is_space[:-1]).any()
-        or (is_space[-1] and not data.endswith(b"\n"))
+        or data.endswith((b" ", b"\t"))
         or data.startswith((b"#", b" ", b"\t", b"\n"))
         or any(mark in data for mark in other_marks)
     ):
@@ -220,7 +221,7 @@ def _entry(fields: Sequence[bytes], layout: Layout) -> tuple[str, str, float]:
     if layout.name == QRELS.name:
         raise ValueError(LABEL_RULE)
     # An integer that float64 may round stays an integer.
-    is_integer = text.lstrip(b"+-").isdigit()
+    is_integer = math.isfinite(number) and text.lstrip(b"+-").isdigit()
     return query, item, int(text) if is_integer else number
 
 

@@ -201,7 +201,7 @@ def explain_rows(
     items = given.pop("item_ids")
     table = read_table(given, groups, LabelRules(), lower_is_better)
     keys = np.arange(len(table))
-    items = Ids(keys, keys) if items is None else number_ids("item ids", {"": items})
+    items = Ids(keys, keys) if items is None else number_ids("item ids", [items])
     table.require_items(items)
     number = _number_of(query, table.ids.tolist())
     of_query = number, table.queries, table.columns, keys, items

@@ -26,6 +26,7 @@ from tfrankmetrics.rules import shortened
 
 # The number of the first relevant id that was not recommended, among ids such as text.
 FIRST_OTHER = 2**62
+RULE_OF_IDS = "Ids must be integers, text or of another hashable type."
 
 
 class Codes(dict):
@@ -78,7 +79,7 @@ def as_integer_ids(
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
         return y_true, y_pred  # `from_dict` raises the error
-    require_ordered(y_pred)
+    require_ordered(as_list(y_pred))
     ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
     for data in (ids, y_pred):
         if isinstance(data, list):
@@ -124,9 +125,9 @@ def _as_rows(data: Any) -> Any:
         data = _decoded(data.to_list() if hasattr(data, "to_list") else data.numpy())
     if not isinstance(data, (list, tuple)):
         array = np.asarray(from_pytorch(data))
-        if array.dtype.kind in "biuf":
+        if array.ndim == 0 or array.dtype.kind in "biuf":
             return data if array is data or xp.library_of(data) != "numpy" else array
-        data = as_values(data, array)
+        data = as_values(data)
     return [*map(_as_row, data)]
 
 
@@ -169,10 +170,7 @@ def _mapped(function: Callable[[Any], int], rows: Any) -> Any:
             for row in rows
         ]
     except TypeError as error:
-        raise ValueError(
-            "Ids must be integers, strings or of another hashable type. Received: "
-            f"{error}."
-        ) from None
+        raise ValueError(f"{RULE_OF_IDS} Received: {error}.") from None
 
 
 def _error_of_kinds(names: str, *sides: Any) -> str:
@@ -181,6 +179,9 @@ def _error_of_kinds(names: str, *sides: Any) -> str:
     for item in itertools.chain(*map(_items, sides)):
         found.setdefault(kind_of(type(item)), item)
     examples = [*found.values()][:2]
+    for example in examples:
+        if type(example).__hash__ is None:
+            return f"{RULE_OF_IDS} Received: {shortened(example)}."
     hint = " Remove missing ids." if any(map(is_missing, examples)) else ""
     return (
         f"{names} must all have the same type, or they never match. Received: "

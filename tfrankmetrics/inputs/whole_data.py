@@ -114,6 +114,8 @@ def flat_numbers(data: Any) -> np.ndarray | None:
     except ValueError:  # lists of unequal length
         numbers = np.empty(0, object)
     if numbers.dtype == object:
+        if any(isinstance(row, (str, bytes)) for row in data):
+            return None
         try:
             numbers = np.concatenate([np.ravel(row) for row in data])
         except (TypeError, ValueError):

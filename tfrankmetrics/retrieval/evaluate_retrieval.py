@@ -210,7 +210,7 @@ class Retrieval:
         """Reads the relevant items and those to exclude."""
         exclude, self.ids = (self._given[n] for n in ("exclude", "candidate_ids"))
         if self.ids is not None:
-            ids = number_ids("`candidate_ids`", {"": self.ids})
+            ids = number_ids("`candidate_ids`", [self.ids])
             self.ids = ids.array(ids.codes)
         self.relevant = RelevantItems.read(relevant, exclude, self.ids)
 
