@@ -322,7 +322,7 @@ def test_rows_lists_and_tensors_break_random_ties_the_same_way():
         ({"query_ids": [1.0, float("nan"), 2.0]}, "query ids must not be missing.*in row 1"),
         ({"query_ids": ["a", None, "b"]}, "query ids must not be missing.*in row 1"),
         ({"query_ids": np.array(["a", 1, "b"], object)}, "'a' in row 0 and 1 in row 1"),
-        ({"scores": [[1.0], [2.0], [3.0]]}, "`scores` must be one column"),
+        ({"scores": [[1.0, 2.0]] * 3}, "`scores` must be one column"),
         ({"scores": np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0])}, "masked array"),
         ({"labels": [1.0, float("nan"), 0.0]}, "Received: nan in row 1"),
         ({"labels": [[1], [1, 0], [1]]}, "values of different shapes"),

@@ -15,8 +15,9 @@ PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
     {"installation"},
     {"rules", "hooks", "arguments"},
+    {"columns"},
     {"item_data"},
-    {"options", "conventions", "graphs", "columns"},
+    {"options", "conventions", "graphs"},
     {"arrays"},
     {"ranking"},
     {"inputs"},

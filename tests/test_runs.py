@@ -364,7 +364,6 @@ ERRORS = {
         (frame(QRELS, "label").set_index("query_id"), RUN, {}),
         "query='query_id', for the columns 'item_id', 'label'. It is in the index",
     ),
-    "lazy": ((pl.from_pandas(frame(QRELS, "label")).lazy(), RUN, {}), "Call its collect()"),
     "no column of slices": ((QRELS, RUN, {"by": []}), "`by` must be a dict"),
     "text among the scores": (
         (QRELS, RUN | {"q2": {"a": "x"}}, {}),

@@ -271,12 +271,6 @@ def test_plots_show_each_slice_and_its_number_of_queries():
     assert len(result.plot("mrr")) == 1
 
 
-class DuckDBPyRelation:
-    """The form of a relation of DuckDB, which has columns, and no data yet."""
-
-    columns = ("query_id", "label", "score")
-
-
 ERRORS = {
     "length": (lambda: of(slice(None), by=LANGUAGE[:5]), "5 values of 'slice' for 60 queries"),
     "text": (
@@ -315,10 +309,6 @@ ERRORS = {
     "too few slices, with a value over all queries": (
         lambda: tfr.evaluate([[1]] * 3, [[0]] * 3, ["coverage@1"], inputs="ids", num_items=2, by=["a", "b"]),
         "2 values of 'slice' for 3 queries",
-    ),
-    "a relation": (
-        lambda: tfr.evaluate_rows(*COLUMNS, data=DuckDBPyRelation()),
-        "Received: a DuckDBPyRelation. Call its df().",
     ),
     "no frame": (
         lambda: tfr.evaluate_rows(*COLUMNS, data=3),

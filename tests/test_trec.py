@@ -166,8 +166,8 @@ def test_ids_of_any_length(files):
     assert rows.query_ids.tolist() == ["q1", "q1", long]
 
 
-def test_a_folder_raises(files, tmp_path):
-    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+def test_a_folder_of_other_files_raises(files, tmp_path):
+    with pytest.raises(ValueError, match=f"complete.*{tmp_path.name}"):
         tfr.read_trec(tmp_path, files()[1])
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfrankmetrics.columns.numbered_ids import as_values
-from tfrankmetrics.columns.read_column import column_names, is_frame
+from tfrankmetrics.columns.read_column import collected, column_names, is_frame
 from tfrankmetrics.rules import is_finite, shortened
 
 
@@ -51,7 +51,7 @@ class ItemData:
         """
         if isinstance(data, cls):
             return data
-        ids, values = None, data
+        ids, values = None, (data := collected(data))
         if isinstance(data, Mapping):
             ids, values = tuple(data), list(data.values())
         elif is_frame(data) and len(column_names(data)) == 2:

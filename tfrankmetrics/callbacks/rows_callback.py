@@ -11,6 +11,7 @@ import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, SlicesLike, TableLike
 from tfrankmetrics.callbacks.base_callback import Evaluation, Unit
+from tfrankmetrics.columns.read_column import collected
 from tfrankmetrics.evaluation.evaluate_rows import columns_of, evaluate_table
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.datasets import refuse_unordered
@@ -92,6 +93,7 @@ class EvaluateRows(Evaluation):
         super().__init__(request, every, unit, prefix, output, batch_size)
         refuse_unordered(x, "Labels and query ids")
         columns = {"query_ids": query_ids, "labels": labels, "item_ids": item_ids}
+        data = collected(data)
         columns = columns_of(data, {**columns, "sample_weight": sample_weight})
         slice_columns = request.slice_columns(data, has_ids=True)
         columns = aligned({"x": x, **columns, "by": slice_columns})

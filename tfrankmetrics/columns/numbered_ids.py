@@ -7,6 +7,7 @@ of its characters.
 
 from __future__ import annotations
 
+import datetime
 import functools
 import itertools
 import numbers
@@ -52,6 +53,7 @@ class Ids:
         distinct: The id of each number: a list, or an array of NumPy or Arrow.
         codes: The number of each row's id, `[rows]`.
         groups: The rows of each number.
+        categories: The values of a column of ordered categories, in their order.
     """
 
     def __init__(
@@ -59,9 +61,11 @@ class Ids:
         distinct: Any,
         codes: np.ndarray | None = None,
         groups: Groups | None = None,
+        categories: Sequence[Any] = (),
     ) -> None:
         """One of `codes` and `groups` may be None."""
         self.distinct, self._codes, self._groups = distinct, codes, groups
+        self.categories = categories
 
     @functools.cached_property
     def codes(self) -> np.ndarray:
@@ -85,7 +89,7 @@ class Ids:
 
     def of(self, rows: Any) -> Ids:
         """The ids of some rows, with the same numbers."""
-        return Ids(self.distinct, self.codes[rows])
+        return Ids(self.distinct, self.codes[rows], categories=self.categories)
 
     def at(self, chosen: Any = slice(None)) -> list[Any]:
         """The ids of some numbers, or of all, as values of Python."""
@@ -158,14 +162,23 @@ def number_ids(
 def number_values(what: str, column: Any) -> Ids:
     """The values of a column, of any types; all kinds of missing ones are None."""
     found = _numbered(what, [_as_part(what, column)])
-    missing = _missing(found.distinct)
+    categories, missing = _ordered_categories(column), _missing(found.distinct)
     if not len(missing):
-        return found
+        return Ids(found.distinct, found.codes, categories=categories)
     values = found.at()
     for number in missing:
         values[number] = None
     merged = _by_hashing(what, values)
-    return Ids(merged.distinct, merged.codes[found.codes])
+    return Ids(merged.distinct, merged.codes[found.codes], categories=categories)
+
+
+def _ordered_categories(column: Any) -> Sequence[Any]:
+    """The values of ordered categories of pandas, or of an Enum of polars."""
+    of_pandas = getattr(column, "cat", column)
+    if getattr(of_pandas, "ordered", False):
+        return of_pandas.categories.tolist()
+    dtype = getattr(column, "dtype", None)
+    return dtype.categories.to_list() if type(dtype).__name__ == "Enum" else ()
 
 
 def refuse_missing_lists(name: str, data: Iterable[Any]) -> None:
@@ -251,7 +264,11 @@ def _numbered(what: str, parts: Sequence[Any]) -> Ids:
         if integers.dtype.kind in "iu":  # float64, of int64 and uint64, is rounded
             return _by_sorting(integers)
     types = {part.type for part in parts if hasattr(part, "type")}
-    are_text = (hasattr(part, "type") or {*map(type, part)} == {str} for part in parts)
+    are_text = (
+        hasattr(part, "type")
+        or (isinstance(part, list) and {*map(type, part)} == {str})
+        for part in parts
+    )
     if len(types) == 1 and all(are_text):
         return _by_arrow(parts, *types)
     # Columns of several kinds are numbered one by one.
@@ -336,6 +353,6 @@ def _first_of_each_kind(distinct: Any) -> list[int]:
 
 
 def kind_of(kind: type) -> Any:
-    """The kind of ids of a type: numbers, text, or the type itself."""
-    bases = (numbers.Number, str)
+    """The kind of ids of a type: that of other types with equal ids, or the type."""
+    bases = (numbers.Number, str, bytes, datetime.datetime)
     return next((base for base in bases if issubclass(kind, base)), kind)

@@ -22,7 +22,7 @@ from tfrankmetrics.rules import did_you_mean, listed, shortened
 MOST_NAMES = 20  # how many columns of a frame an error lists
 
 # Frames that are computed later, and the methods that compute them.
-_LAZY = {"LazyFrame": "collect", "DuckDBPyRelation": "df"}
+LAZY = {"LazyFrame": "collect", "DuckDBPyRelation": "df"}
 
 # From here on, float64 does not hold every integer.
 FIRST_INEXACT = 2**53
@@ -35,10 +35,29 @@ WEIGHT_RULE = "Weights must be finite numbers of at least 0."
 
 
 def is_frame(data: Any) -> bool:
-    """Whether an object is a frame of pandas or polars, or an Arrow table."""
-    return hasattr(type(data), "columns") and not isinstance(
-        data, (np.ndarray, Mapping)
-    )
+    """Whether an object is a frame of pandas or polars, an Arrow table or the like."""
+    if isinstance(data, (np.ndarray, Mapping)):
+        return False
+    return hasattr(type(data), "columns") or hasattr(type(data), "column_names")
+
+
+def collected(data: Any) -> Any:
+    """The frame that a frame computes, once; other data are unchanged."""
+    method = LAZY.get(type(data).__name__)
+    return data if method is None else getattr(data, method)()
+
+
+def by_index(name: str, data: Any) -> Any:
+    """A dict for a Series of pandas, by its index; other data are unchanged."""
+    if not hasattr(data, "iloc") or is_frame(data):
+        return data
+    if not data.index.is_unique:
+        twice = data.index[data.index.duplicated()].tolist()[0]
+        raise ValueError(
+            f"`{name}` must have one entry for each query. Received: the index "
+            f"{shortened(twice)} twice."
+        )
+    return dict(zip(data.index.tolist(), data.tolist(), strict=True))
 
 
 def is_column_of_frame(data: Any) -> bool:
@@ -69,11 +88,6 @@ def rows_at(frame: Any, rows: np.ndarray) -> Any:
 
 def column(data: Any, name: Any, argument: str) -> Any:
     """The column of a frame that an argument names."""
-    if (kind := type(data).__name__) in _LAZY:
-        raise ValueError(
-            f"A frame must contain its data. Received: a {kind}. Call its "
-            f"{_LAZY[kind]}()."
-        )
     names = column_names(data)
     if names.count(name) == 1:
         return data[name]
@@ -133,10 +147,13 @@ def without_dictionary(column: Any) -> Any:
 def as_list(data: Any) -> Any:
     """A list for a column of lists, and for a sequence that is not a list.
 
-    A column of Hugging Face's datasets is such a sequence. Other data are unchanged.
+    A column of Hugging Face's datasets is such a sequence. Sparse matrices become
+    arrays, and other data are unchanged.
     """
     if isinstance(data, (list, tuple, str, bytes)):
         return data
+    if hasattr(data, "tocsr"):  # a sparse matrix of SciPy
+        return data.toarray()
     if hasattr(data, "to_pylist") and "list" in str(data.type):
         return data.to_pylist()
     dtype = str(getattr(data, "dtype", "")).lower()  # of polars: List, Array or Object
@@ -177,6 +194,8 @@ def as_column(name: str, values: Any) -> np.ndarray:
         array = np.asarray(values)
     except ValueError:
         raise ValueError(f"{rule} Received: values of different shapes.") from None
+    if array.ndim == 2 and array.shape[1] == 1:  # as model.predict returns
+        array = array[:, 0]
     if array.ndim != 1:
         raise ValueError(f"{rule} Received: shape {array.shape}.")
     # NumPy does not compare records, so they become tuples.

@@ -103,16 +103,28 @@ def slices_of(columns: Mapping[str, Ids]) -> Slices:
             for pair in pairs.at()
         ]
         numbers = pairs.codes
-    order = in_order(keys)
+    order = in_order(keys, [each.categories for each in columns.values()])
     place_of = np.argsort(np.array(order, int))
     keys = [keys[number] for number in order]
     return Slices(tuple(columns), keys, place_of[numbers])
 
 
-def in_order(keys: Sequence[tuple]) -> list[int]:
-    """The numbers of slices in their order: sorted, missing values last."""
+def in_order(
+    keys: Sequence[tuple], categories: Sequence[Sequence[Any]] = ()
+) -> list[int]:
+    """The numbers of slices in their order: sorted, missing values last.
+
+    `categories` has the values of each column that has an order of its own.
+    """
+    places = [{value: place for place, value in enumerate(each)} for each in categories]
     try:
-        missing_last = [[(value is None, value) for value in key] for key in keys]
+        missing_last = [
+            [
+                (value is None, of_column.get(value, value))
+                for value, of_column in itertools.zip_longest(key, places, fillvalue={})
+            ]
+            for key in keys
+        ]
         return sorted(range(len(keys)), key=missing_last.__getitem__)
     except TypeError:  # values of different types, such as numbers and text
         return [*range(len(keys))]

@@ -16,7 +16,9 @@ import numpy as np
 from tfrankmetrics.arguments import ColumnLike, SlicesLike, TableLike
 from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import (
+    LAZY,
     as_numbers,
+    collected,
     column,
     column_names,
     is_frame,
@@ -142,7 +144,7 @@ def evaluate_rows(
     )
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
-    return evaluate_table(request, columns, data, groups)
+    return evaluate_table(request, columns, collected(data), groups)
 
 
 def evaluate_table(
@@ -283,11 +285,13 @@ def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments, with the column of `data` for each name."""
     names = {name: value for name, value in arguments.items() if isinstance(value, str)}
     for name, value in arguments.items():
-        if is_frame(value) and len(column_names(value)) > 1:
+        # The rows of two lazy frames may be in different orders.
+        is_lazy = type(value).__name__ in LAZY
+        if is_lazy or (is_frame(value) and len(column_names(value)) > 1):
             raise ValueError(
                 f"`{name}` must be one column. Received: a frame with the columns "
-                f"{listed(column_names(value))}. Pass the names of columns and "
-                "data=frame."
+                f"{listed(column_names(collected(value)))}. Pass the names of columns "
+                "and data=frame."
             )
     if data is None:
         if names:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, SlicesLike, TableLike
 from tfrankmetrics.columns.numbered_ids import Ids, number_ids
-from tfrankmetrics.columns.read_column import column, is_frame, rows_at
+from tfrankmetrics.columns.read_column import collected, column, is_frame, rows_at
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
@@ -148,7 +148,7 @@ def evaluate_run(
     request = read_request(
         metrics,
         options,
-        by=by,
+        by=collected(by),
         per_query=per_query,
         num_queries=num_queries,
         separator=separator,

@@ -101,8 +101,11 @@ def fields_of(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
 
 
 def is_table(path: str | os.PathLike) -> bool:
-    """Whether a file is a table with named columns, by the end of its name."""
-    return suffix(path) in (*SEPARATORS, ".parquet")
+    """Whether a file is a table with named columns, by the end of its name.
+
+    A folder is one of Parquet files.
+    """
+    return suffix(path) in (*SEPARATORS, ".parquet") or os.path.isdir(path)
 
 
 def suffix(path: str | os.PathLike) -> str:
@@ -128,7 +131,10 @@ def read_frame(path: str | os.PathLike, ids: Iterable[str]) -> Any:
         else:
             frame = _delimited(pandas, path, separator, ids)
     for name in {*ids} & {*frame.columns}:
-        frame[name] = frame[name].astype(str).where(frame[name].notna())
+        given = frame[name]
+        if given.dtype.kind == "f" and (given.dropna() % 1 == 0).all():
+            given = given.astype("Int64")  # integers beside missing ones
+        frame[name] = given.astype(str).where(given.notna())
     return frame
 
 

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.numbered_ids import Ids, number_ids
+from tfrankmetrics.columns.numbered_ids import Ids, as_values, number_ids
 from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
     LABEL_RULE,
     as_numbers,
+    by_index,
+    collected,
     column,
     exact_scores,
     from_pytorch,
@@ -162,7 +164,7 @@ def read_tables(qrels: Any, run: Any, names: PairColumns) -> tuple[Any, Any]:
         qrels = read_file(qrels, QRELS, {**ids, "label": names.label})
     if isinstance(run, (str, os.PathLike)):
         run = read_file(run, RUN, {**ids, "score": names.score})
-    return qrels, run
+    return collected(qrels), collected(run)
 
 
 def join_tables(
@@ -212,6 +214,7 @@ def _pairs_to_exclude(
     exclude: Any, predicted: PairTable, columns: dict[str, str]
 ) -> PairTable | None:
     """The pairs that `exclude` of `evaluate_run` names."""
+    exclude = by_index("exclude", collected(exclude))
     if exclude is None:
         return None
     if isinstance(exclude, str) and exclude == "identical_ids":
@@ -229,8 +232,9 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
     if isinstance(data, FileColumns):
         ids_and_numbers = data.queries, data.items, data.numbers
         return PairTable(name, *ids_and_numbers, place=data.place)
+    data = by_index(name, data)
     if is_frame(data):
-        found = [column(data, name_, each) for each, name_ in columns.items()]
+        found = [_column(data, of_column, each) for each, of_column in columns.items()]
         if name == "run":
             found[-1] = as_numbers("scores", found[-1])
         return PairTable(name, *found, place=ROW_OF_FRAME)
@@ -247,6 +251,14 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
     values = [*itertools.chain.from_iterable(values for _, values in found)]
     queries = Ids([*data], codes)
     return PairTable(name, queries, items, _exact_numbers(name, queries, values))
+
+
+def _column(data: Any, name: Any, argument: str) -> Any:
+    """A column, or several as one of tuples."""
+    if not isinstance(name, (list, tuple)):
+        return column(data, name, argument)
+    parts = (as_values(column(data, each, argument)) for each in name)
+    return [*zip(*parts, strict=True)]
 
 
 def _items_of(name: str, query: Any, of_query: Any) -> tuple[Sequence[Any], Iterable]:

@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.numbered_ids import Groups, Ids, number_ids
-from tfrankmetrics.columns.read_column import WEIGHT_RULE, as_numbers, column, is_frame
+from tfrankmetrics.columns.read_column import (
+    WEIGHT_RULE,
+    as_numbers,
+    by_index,
+    column,
+    is_frame,
+)
 from tfrankmetrics.columns.slices import columns_of_slices, read_slices, values_by_id
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.rules import shortened
@@ -165,6 +171,7 @@ class JudgedQueries(NamedTuple):
 
     def _column(self, argument: str, name: str, values: Any) -> Ids:
         """A value for each query, from a dict or from a column of `qrels`."""
+        values = by_index(argument, values)
         if isinstance(values, Mapping):
             rule = f"`{argument}` must contain a {name} for each query of `qrels`."
             of_ids = values_by_id(rule, values, self.ids.tolist())

@@ -13,6 +13,7 @@ import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
 from tfrankmetrics.columns.numbered_ids import Ids, number_ids
+from tfrankmetrics.columns.read_column import collected
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.values import without_one_subtopic
 from tfrankmetrics.evaluation.evaluate_rows import (
@@ -197,7 +198,7 @@ def explain_rows(
     asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
     given = {"query_ids": query_ids, "labels": labels, "scores": scores}
     given |= {"sample_weight": sample_weight, "item_ids": item_ids}
-    given = aligned(columns_of(data, given))
+    given = aligned(columns_of(collected(data), given))
     items = given.pop("item_ids")
     table = read_table(given, groups, LabelRules(), lower_is_better)
     keys = np.arange(len(table))

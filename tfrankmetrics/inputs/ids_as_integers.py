@@ -21,7 +21,7 @@ from tfrankmetrics.columns.numbered_ids import (
     refuse_missing_lists,
 )
 from tfrankmetrics.columns.read_column import as_list, from_pytorch
-from tfrankmetrics.inputs.relevant_ids import PADDING
+from tfrankmetrics.inputs.relevant_ids import PADDING, with_relevance
 from tfrankmetrics.rules import shortened
 
 # The number of the first relevant id that was not recommended, among ids such as text.
@@ -76,6 +76,7 @@ def as_integer_ids(
     `id_numbers` keeps the numbers of earlier batches. `names` states in an error what
     both are.
     """
+    y_true = with_relevance(y_true)
     is_dict = isinstance(y_true, Mapping)
     if is_dict and "ids" not in y_true:
         return y_true, y_pred  # `from_dict` raises the error

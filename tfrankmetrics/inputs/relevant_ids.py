@@ -25,10 +25,25 @@ MOST_COMPARED = 64
 
 def from_dict(y_true: Any, may_have: set[str]) -> tuple[Any, Any, Any]:
     """The `ids`, `relevance` and `exclude` of `y_true`, which may be the ids alone."""
+    y_true = with_relevance(y_true)
     if not isinstance(y_true, Mapping):
         return y_true, None, None
     require_keys(y_true, "ids", may_have)
     return y_true["ids"], y_true.get("relevance"), y_true.get("exclude")
+
+
+def with_relevance(y_true: Any) -> Any:
+    """A dict of ids and relevance for a sparse matrix or a list of dicts of grades."""
+    if hasattr(y_true, "tocsr"):  # of SciPy, [B, V]
+        rows = y_true.tocsr()
+        ends = rows.indptr[1:-1]
+        columns = rows.indices, rows.data.astype(float)
+        ids, grades = ([*map(list, np.split(each, ends))] for each in columns)
+    elif isinstance(y_true, list) and y_true and isinstance(y_true[0], Mapping):
+        ids, grades = ([*map(list, y_true)], [[*row.values()] for row in y_true])
+    else:
+        return y_true
+    return {"ids": ids, "relevance": grades}
 
 
 def read_relevant(

@@ -114,9 +114,9 @@ def flat_numbers(data: Any) -> np.ndarray | None:
     except ValueError:  # lists of unequal length
         numbers = np.empty(0, object)
     if numbers.dtype == object:
-        if any(isinstance(row, (str, bytes)) for row in data):
-            return None
         try:
+            if any(isinstance(row, (str, bytes)) for row in data):
+                return None
             numbers = np.concatenate([np.ravel(row) for row in data])
         except (TypeError, ValueError):
             return None

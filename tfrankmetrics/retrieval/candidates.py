@@ -181,6 +181,7 @@ class RelevantItems(NamedTuple):
         relevance = np.where(is_valid, relevance, 0)
         excluded = np.zeros((len(ids), 0), np.int64)
         if exclude is not None:
+            exclude, _, _ = from_dict(exclude, {"relevance"})
             excluded = _positions_of("`exclude`", exclude, candidate_ids).array
         if excluded.ndim != 2:
             raise ValueError(
@@ -295,14 +296,15 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
     if candidate_ids is None:
         return as_ids(name, data, library="numpy")
     names = f"{name} and `candidate_ids`"
-    integers, numbers = as_integer_ids(data, candidate_ids, names=names)
+    # As one row, in which tuples are ids.
+    row = (
+        candidate_ids[np.newaxis]
+        if candidate_ids.dtype.kind in "iu"
+        else [candidate_ids.tolist()]
+    )
+    integers, numbers = as_integer_ids(data, row, names=names)
     given = as_ids(name, integers, library="numpy")
-    numbers = as_ids("`candidate_ids`", numbers, library="numpy").array
-    if numbers.ndim != 1:
-        raise ValueError(
-            "`candidate_ids` must hold one id for each candidate, [V]. Received: shape "
-            f"{numbers.shape}."
-        )
+    numbers = as_ids("`candidate_ids`", numbers, library="numpy").array[0]
     order = np.argsort(numbers, kind="stable")
     ascending, ids = numbers[order], given.array
     place = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
