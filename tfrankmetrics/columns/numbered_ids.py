@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import importlib.util
 import itertools
 import numbers
 from collections import defaultdict
@@ -211,7 +212,7 @@ def stable_order(keys: np.ndarray) -> np.ndarray:
 def _as_part(what: str, column: Any) -> Any:
     """A column as integers, text of Arrow or a list; numbered ids are unchanged."""
     refuse_masked_arrays(f"The column of the {what}", column)
-    column = without_dictionary(from_pytorch(column))
+    column = _text_as_arrow(without_dictionary(from_pytorch(column)))
     if isinstance(column, Ids) or str(getattr(column, "type", "")) in TEXT_OF_ARROW:
         return column
     if isinstance(column, Sequence) and not isinstance(column, (str, bytes)):
@@ -231,6 +232,17 @@ def _as_part(what: str, column: Any) -> Any:
         array = np.asarray(column)
         return array if array.dtype.kind in "iu" else column  # if it has 64 bits
     return column
+
+
+def _text_as_arrow(column: Any) -> Any:
+    """Text of polars and of pandas as Arrow, if it is installed: twice as fast."""
+    is_text = str(getattr(column, "dtype", "")) in ("String", "str", "string")
+    if not is_text or importlib.util.find_spec("pyarrow") is None:
+        return column
+    import pyarrow
+
+    of_polars = hasattr(column, "to_arrow")
+    return column.to_arrow() if of_polars else pyarrow.array(column)
 
 
 def as_values(column: Any) -> list[Any]:

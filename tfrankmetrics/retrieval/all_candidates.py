@@ -283,6 +283,8 @@ class Block:
 def counts_above(scores: Array, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How many scores of each row are above each limit `[B, M]`, and not below it."""
     number = limits.shape[1]
+    order = np.argsort(limits, axis=1)  # searches for ascending limits are faster
+    limits = np.take_along_axis(limits, order, axis=1)
     limits = xp.in_library(xp.library_of(scores), limits, like=scores)
     if number <= MOST_COMPARED:
         single = [limits[:, column : column + 1] for column in range(number)]
@@ -296,6 +298,8 @@ def counts_above(scores: Array, limits: np.ndarray) -> tuple[np.ndarray, np.ndar
         scores.shape[1] - _integers(xp.searchsorted(ordered, limits, side=side))
         for side in ("right", "left")
     )
+    for each in (above, not_below):
+        np.put_along_axis(each, order, each.copy(), axis=1)
     return above, not_below
 
 

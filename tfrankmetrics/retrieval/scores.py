@@ -50,9 +50,9 @@ from tfrankmetrics.retrieval.candidates import Candidates, Chunk, Pairs
 MOST_ROUNDING = 0.1
 TERMS_AT_A_TIME = 2**17  # of pairs of vectors, so that they fit into the cache
 RELEVANT_AT_A_TIME = 2**12  # by a function of the user
-# Up to this many limits are compared with all scores; more take a sort and a search. On
-# two cores, a sort of a row takes as long as its comparisons with some 40 limits.
-MOST_COMPARED = 32
+# Up to this many limits are compared with all scores; more take a sort and a search. A
+# sort of a row takes as long as its comparisons with 8 to 33 limits, by the processor.
+MOST_COMPARED = 10
 
 
 class DotProducts:
