@@ -282,25 +282,23 @@ class Block:
 
 def counts_above(scores: Array, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How many scores of each row are above each limit `[B, M]`, and not below it."""
-    number = limits.shape[1]
-    order = np.argsort(limits, axis=1)  # searches for ascending limits are faster
-    limits = np.take_along_axis(limits, order, axis=1)
-    limits = xp.in_library(xp.library_of(scores), limits, like=scores)
+    number, library = limits.shape[1], xp.library_of(scores)
     if number <= MOST_COMPARED:
+        limits = xp.in_library(library, limits, like=scores)
         single = [limits[:, column : column + 1] for column in range(number)]
         above, not_below = (
             [xp.count_nonzero(compare(scores, limit)) for limit in single]
             for compare in (operator.gt, operator.ge)
         )
         return _integers(xp.stack(above, 1)), _integers(xp.stack(not_below, 1))
-    ordered = xp.sort(scores)
-    above, not_below = (
-        scores.shape[1] - _integers(xp.searchsorted(ordered, limits, side=side))
-        for side in ("right", "left")
-    )
-    for each in (above, not_below):
-        np.put_along_axis(each, order, each.copy(), axis=1)
-    return above, not_below
+    order = np.argsort(limits, axis=1)  # a search for ascending limits is faster
+    ascending = np.take_along_axis(limits, order, axis=1)
+    ascending, ordered = xp.in_library(library, ascending, like=scores), xp.sort(scores)
+    found = np.zeros((2, *limits.shape), np.int64)
+    for counts, side in zip(found, ("right", "left"), strict=True):
+        places = _integers(xp.searchsorted(ordered, ascending, side=side))
+        np.put_along_axis(counts, order, scores.shape[1] - places, axis=1)
+    return found[0], found[1]
 
 
 def _without(excluded: Pairs, scores: Array, start: int) -> Array:
