@@ -155,7 +155,7 @@ def test_one_long_id_costs_its_own_length():
     assert found == {"mrr": 1.0}
 
 
-def test_ids_of_several_columns():
+def test_ids_of_several_columns(tmp_path):
     names = {"item": ["file", "page"]}
     qrels = pd.DataFrame(
         {"query_id": [1, 1], "file": ["f", "g"], "page": 1, "label": [1, 0]}
@@ -165,3 +165,9 @@ def test_ids_of_several_columns():
     for make in (pd.DataFrame, pl.DataFrame, pa.table):
         tables = (make(table.to_dict("list")) for table in (qrels, run))
         assert tfr.evaluate_run(*tables, ["mrr"], **names) == {"mrr": 1 / 2}
+    paths = tmp_path / "qrels.csv", tmp_path / "run.csv"
+    for table, path in zip((qrels, run), paths):
+        table.to_csv(path, index=False)
+    assert tfr.evaluate_run(*paths, ["mrr"], **names) == {"mrr": 1 / 2}
+    with pytest.raises(ValueError, match="`item` must name one column.*'pages'"):
+        tfr.evaluate_run(qrels, run, ["mrr"], item=["file", "pages"])

@@ -24,9 +24,10 @@ run it prints lines like those of trec_eval, and with several runs it compares t
 Instead of qrels and a run, one table may hold both labels and scores.
 """
 EPILOG = """\
-Files are in the formats of TREC. Files that end in .csv, .tsv or .parquet are tables
-with named columns, which pandas reads (Parquet with pyarrow); a .tsv file without
-names is in a format of TREC. Text files may be compressed (.gz, .bz2 or .xz), as in
+Files are in the formats of TREC. Files that end in .csv, .tsv or .parquet, and folders
+of Parquet files, are tables with named columns, which pandas reads (Parquet with
+pyarrow); a .tsv file without names is in a format of TREC. Files that end in .json are
+dicts of dicts. Text files may be compressed (.gz, .bz2 or .xz), as in
 run.txt.gz and run.csv.gz.
 """
 _HELP = {

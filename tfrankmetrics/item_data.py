@@ -15,8 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tfrankmetrics.columns.numbered_ids import as_values
-from tfrankmetrics.columns.read_column import collected, column_names, is_frame
+from tfrankmetrics.columns.read_column import (
+    as_values,
+    collected,
+    column_names,
+    is_frame,
+)
 from tfrankmetrics.rules import is_finite, shortened
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from tfrankmetrics.columns.read_column import (
     as_objects,
+    as_values,
     from_pytorch,
     is_null,
     numbers_of_arrow,
@@ -178,7 +179,7 @@ def _ordered_categories(column: Any) -> Sequence[Any]:
     of_pandas = getattr(column, "cat", column)
     if getattr(of_pandas, "ordered", False):
         return of_pandas.categories.tolist()
-    dtype = getattr(column, "dtype", None)
+    dtype: Any = getattr(column, "dtype", None)
     return dtype.categories.to_list() if type(dtype).__name__ == "Enum" else ()
 
 
@@ -245,21 +246,6 @@ def _text_as_arrow(column: Any) -> Any:
     return column.to_arrow() if of_polars else pyarrow.array(column)
 
 
-def as_values(column: Any) -> list[Any]:
-    """A column as values of Python."""
-    for method in ("to_pylist", "to_list"):  # of Arrow, and of pandas and polars
-        if hasattr(column, method):
-            return getattr(column, method)()
-    array = np.asarray(column)
-    if array.dtype.kind not in "mM":
-        return array.tolist()
-    # Dates become those of Python if microseconds are exact for all, and otherwise stay
-    # those of NumPy, whose tolist() would make integers of nanoseconds.
-    in_microseconds = array.astype(array.dtype.str[1] + "8[us]")
-    is_exact = (in_microseconds.astype(array.dtype) == array) | np.isnat(array)
-    return in_microseconds.tolist() if is_exact.all() else [*array]
-
-
 def _num_rows(part: Any) -> int:
     return part.num_rows if isinstance(part, Ids) else len(part)
 
@@ -303,16 +289,18 @@ def _by_sorting(integers: np.ndarray) -> Ids:
 
 
 def _by_arrow(parts: Sequence[Any], text: Any) -> Ids:
-    import pyarrow  # loaded already, since a column is Arrow's
-    from pyarrow import compute
+    import pyarrow.compute  # loaded already, since a column is Arrow's
 
     arrays = (
         _text_of_arrow(part, text) if isinstance(part, list) else part for part in parts
     )
     chunks = [chunk for array in arrays for chunk in getattr(array, "chunks", [array])]
     column = pyarrow.chunked_array(chunks, text)
-    coded = compute.dictionary_encode(
-        column, null_encoding="encode", memory_pool=pyarrow.system_memory_pool()
+    coded = pyarrow.compute.call_function(
+        "dictionary_encode",
+        [column],
+        pyarrow.compute.DictionaryEncodeOptions(null_encoding="encode"),
+        pyarrow.system_memory_pool(),
     ).combine_chunks()
     codes = numbers_of_arrow(coded.indices, np.int32).astype(np.int64)
     return Ids(coded.dictionary, codes)

@@ -87,7 +87,10 @@ def rows_at(frame: Any, rows: np.ndarray) -> Any:
 
 
 def column(data: Any, name: Any, argument: str) -> Any:
-    """The column of a frame that an argument names."""
+    """The column of a frame that an argument names, or of tuples of several columns."""
+    if isinstance(name, (list, tuple)):
+        parts = (as_values(column(data, each, argument)) for each in name)
+        return [*zip(*parts, strict=True)]
     names = column_names(data)
     if names.count(name) == 1:
         return data[name]
@@ -161,6 +164,21 @@ def as_list(data: Any) -> Any:
     if is_column:
         return data.to_list() if hasattr(data, "to_list") else data.tolist()
     return [*data] if isinstance(data, Sequence) else data
+
+
+def as_values(column: Any) -> list[Any]:
+    """A column as values of Python."""
+    for method in ("to_pylist", "to_list"):  # of Arrow, and of pandas and polars
+        if hasattr(column, method):
+            return getattr(column, method)()
+    array = np.asarray(column)
+    if array.dtype.kind not in "mM":
+        return array.tolist()
+    # Dates become those of Python if microseconds are exact for all, and otherwise stay
+    # those of NumPy, whose tolist() would make integers of nanoseconds.
+    in_microseconds = array.astype(array.dtype.str[1] + "8[us]")
+    is_exact = (in_microseconds.astype(array.dtype) == array) | np.isnat(array)
+    return in_microseconds.tolist() if is_exact.all() else [*array]
 
 
 def numbers_of_arrow(array: Any, dtype: Any) -> np.ndarray:

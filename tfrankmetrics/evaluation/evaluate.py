@@ -67,9 +67,10 @@ def evaluate(
 
     Args:
         y_true: Labels, graded or binary: `[B, N]`, `[B, N, 1]`, `[N]` for one list, or
-            lists of lists of unequal length; NumPy arrays, Python lists, dense or
-            ragged tensors. For metrics of subtopics `[B, N, T]`. A label below 0 marks
-            padding, unless there is a mask. A dict of `labels` and `mask` also works.
+            lists of lists of unequal length; NumPy arrays, Python lists, sparse
+            matrices of SciPy, dense or ragged tensors. For metrics of subtopics
+            `[B, N, T]`. A label below 0 marks padding, unless there is a mask. A dict
+            of `labels` and `mask` also works.
             With inputs="ids" or "catalogue", ids: integers, strings or of another
             hashable type, in nested lists. All must have the same type. Two flat lists
             are one query.

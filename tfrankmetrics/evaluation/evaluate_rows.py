@@ -102,9 +102,10 @@ def evaluate_rows(
             excluded from all metrics but `judged`, `hole` and `rbp_residual`.
         scores: The score of each row.
         metrics: Names and metric objects, as in `evaluate`.
-        data: A frame of pandas or polars, an Arrow table, or a dict of columns. Then
-            `query_ids`, `labels`, `scores`, `sample_weight`, `item_ids` and `by` may be
-            the names of its columns.
+        data: A frame of pandas or polars, an Arrow table, a relation of DuckDB, a
+            `Dataset` of Hugging Face, or a dict of columns. Then `query_ids`, `labels`,
+            `scores`, `sample_weight`, `item_ids` and `by` may be the names of its
+            columns.
         groups: The number of rows of each query, for rows that are sorted by query, as
             in LightGBM and XGBoost.
         sample_weight: One weight per row. If it is the same in all rows of a query, it

@@ -57,7 +57,7 @@ def evaluate_run(
     metrics: Sequence[str | MetricObject],
     *,
     query: str = "query_id",
-    item: str = "item_id",
+    item: str | Sequence[str] = "item_id",
     label: str = "label",
     score: str = "score",
     model: str | None = None,
@@ -87,29 +87,31 @@ def evaluate_run(
 
     Args:
         qrels: The judgments: a frame of pandas, polars or Arrow, with a row for each
-            query and item; a dict of dicts, `{query: {item: label}}`; a dict of lists
-            of the relevant items; or the path of a file. A file that ends in .csv, .tsv
-            or .parquet is a table with named columns, and any other a TREC file, as is
-            a .tsv file without names. Its ids are text, and it may be compressed (.gz,
-            .bz2, .xz).
+            query and item; a dict of dicts, `{query: {item: label}}`; a dict or a
+            Series of lists of the relevant items; or the path of a file. A file that
+            ends in .csv, .tsv or .parquet, or a folder, is a table with named columns,
+            .json a dict of dicts, and any other a TREC file, as is a .tsv file without
+            names. Its ids are text, and it may be compressed (.gz, .bz2, .xz).
         run: The predictions: a frame with scores; a dict of dicts,
-            `{query: {item: score}}`; a dict of ranked lists of items, best first; or
-            the path of a file.
+            `{query: {item: score}}`; a dict or a Series of ranked lists of items, best
+            first; or the path of a file.
         metrics: Names and metric objects, as in `evaluate`.
         exclude: Predictions to remove from the run: a dict from queries to lists of
-            items, such as those of the training data. Or "identical_ids": items whose
-            id is the id of their query, as BEIR does. An excluded item that is relevant
-            is treated as missed.
+            items, such as those of the training data, or a frame of both. Or
+            "identical_ids": items whose id is the id of their query, as BEIR does. An
+            excluded item that is relevant is treated as missed.
         lower_is_better: If True, the lowest score ranks first: for a column of ranks or
             of distances.
-        sample_weight: A weight for each query: a dict, or the name of a column of
-            `qrels` that is the same in all rows of a query.
-        by: A slice for each query: a dict `{query: slice}`; a frame with the column
+        sample_weight: A weight for each query: a dict, a Series with the queries as
+            its index, or the name of a column of `qrels` that is the same in all rows
+            of a query.
+        by: A slice for each query: a dict or a Series by query; a frame with the column
             `query` and one column or more of slices; or the names of one or several
             columns of `qrels`, each the same in all rows of a query. Combinations of
             several columns are the slices.
         query: The column of the query ids, in both tables.
-        item: The column of the item ids, in both tables.
+        item: The column of the item ids, in both tables, or a list of columns that
+            identify an item together.
         label: The column of the labels, in `qrels`.
         score: The column of the scores, in `run`.
         unjudged: How unjudged items are treated: as "irrelevant" (the default), or

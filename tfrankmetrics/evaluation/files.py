@@ -7,10 +7,11 @@ import contextlib
 import csv
 import errno
 import importlib
+import itertools
 import os
 import pathlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tfrankmetrics.columns.read_column import column
@@ -67,12 +68,18 @@ def require_columns(
             raise ValueError(f"{error} The table is {os.fspath(path)!r}.") from None
 
 
-def has_names(path: str | os.PathLike, names: Iterable[str]) -> bool:
+def has_names(path: str | os.PathLike, names: Iterable[str | Sequence[str]]) -> bool:
     """Whether a table has a first line that contains one of these names at least."""
     if suffix(path) not in SEPARATORS:
         return True
     _, fields = next(fields_of(path), (1, []))
-    return not {*names}.isdisjoint(fields)
+    return not {*_flat(names)}.isdisjoint(fields)
+
+
+def _flat(names: Iterable[str | Sequence[str]]) -> list[str]:
+    """The names of all columns; several columns may identify an item."""
+    lists = ([name] if isinstance(name, str) else name for name in names)
+    return [*itertools.chain.from_iterable(lists)]
 
 
 def fields_of(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
@@ -119,9 +126,9 @@ def without_compression(path: str | os.PathLike) -> pathlib.Path:
     return plain.with_suffix("") if plain.suffix.lower() in COMPRESSED else plain
 
 
-def read_frame(path: str | os.PathLike, ids: Iterable[str]) -> Any:
+def read_frame(path: str | os.PathLike, ids: Iterable[str | Sequence[str]]) -> Any:
     """A table as a frame of pandas, with these columns as text, if it has them."""
-    pandas = require("pandas", "A table")
+    ids, pandas = _flat(ids), require("pandas", "A table")
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     separator = SEPARATORS.get(suffix(path))

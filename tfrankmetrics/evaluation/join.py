@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.numbered_ids import Ids, as_values, number_ids
+from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
     LABEL_RULE,
@@ -42,7 +42,7 @@ class PairColumns(NamedTuple):
     """The names of the columns of two tables of pairs."""
 
     query: str
-    item: str
+    item: str | Sequence[str]
     label: str
     score: str
 
@@ -234,7 +234,7 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
         return PairTable(name, *ids_and_numbers, place=data.place)
     data = by_index(name, data)
     if is_frame(data):
-        found = [_column(data, of_column, each) for each, of_column in columns.items()]
+        found = [column(data, of_column, each) for each, of_column in columns.items()]
         if name == "run":
             found[-1] = as_numbers("scores", found[-1])
         return PairTable(name, *found, place=ROW_OF_FRAME)
@@ -251,14 +251,6 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
     values = [*itertools.chain.from_iterable(values for _, values in found)]
     queries = Ids([*data], codes)
     return PairTable(name, queries, items, _exact_numbers(name, queries, values))
-
-
-def _column(data: Any, name: Any, argument: str) -> Any:
-    """A column, or several as one of tuples."""
-    if not isinstance(name, (list, tuple)):
-        return column(data, name, argument)
-    parts = (as_values(column(data, each, argument)) for each in name)
-    return [*zip(*parts, strict=True)]
 
 
 def _items_of(name: str, query: Any, of_query: Any) -> tuple[Sequence[Any], Iterable]:
@@ -395,10 +387,11 @@ def match_pairs(
 
 def _pair_twice(table: PairTable, pair: Sequence[Any], row: int) -> str:
     """The error for a pair whose second row is this one."""
+    query, item = pair
     if table.place is None:
-        return error_of_pair_twice(table.name, *pair)
+        return error_of_pair_twice(table.name, query, item)
     where = f", the second time in {table.place(row)}"
-    error = error_of_pair_twice(table.name, *pair, where)
+    error = error_of_pair_twice(table.name, query, item, where)
     if table.place is ROW_OF_FRAME and table.name == "run":
         error += " If the rows are of several models, name their column: model='...'."
     return error

@@ -218,7 +218,7 @@ def explain_run(
     *,
     versus: str | MetricObject | None = None,
     query: str = "query_id",
-    item: str = "item_id",
+    item: str | Sequence[str] = "item_id",
     label: str = "label",
     score: str = "score",
     missing_queries: MissingQueries = "zero",

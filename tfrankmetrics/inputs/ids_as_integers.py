@@ -15,12 +15,11 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.columns.numbered_ids import (
-    as_values,
     is_missing,
     kind_of,
     refuse_missing_lists,
 )
-from tfrankmetrics.columns.read_column import as_list, from_pytorch
+from tfrankmetrics.columns.read_column import as_list, as_values, from_pytorch
 from tfrankmetrics.inputs.relevant_ids import PADDING, with_relevance
 from tfrankmetrics.rules import shortened
 

@@ -161,9 +161,9 @@ class MeanPopularity(ItemMetric):
 
     Args:
         popularity: The popularity of each item, at least 0, in the order of the items'
-            ids, or a dict from the id of an item to it. `novelty` requires
-            probabilities above 0, such as (users of the item + 1) / (users + 1).
-            Required.
+            ids, or a dict from the id of an item to it, or a frame of both columns.
+            `novelty` requires probabilities above 0, such as
+            (users of the item + 1) / (users + 1). Required.
         k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """

@@ -294,11 +294,15 @@ def counts_above(scores: Array, limits: np.ndarray) -> tuple[np.ndarray, np.ndar
     order = np.argsort(limits, axis=1)  # a search for ascending limits is faster
     ascending = np.take_along_axis(limits, order, axis=1)
     ascending, ordered = xp.in_library(library, ascending, like=scores), xp.sort(scores)
-    found = np.zeros((2, *limits.shape), np.int64)
-    for counts, side in zip(found, ("right", "left"), strict=True):
-        places = _integers(xp.searchsorted(ordered, ascending, side=side))
-        np.put_along_axis(counts, order, scores.shape[1] - places, axis=1)
-    return found[0], found[1]
+    back = np.argsort(order, axis=1)
+    above, not_below = (
+        scores.shape[1] - _integers(xp.searchsorted(ordered, ascending, side=side))
+        for side in ("right", "left")
+    )
+    above, not_below = (
+        np.take_along_axis(each, back, axis=1) for each in (above, not_below)
+    )
+    return above, not_below
 
 
 def _without(excluded: Pairs, scores: Array, start: int) -> Array:

@@ -103,15 +103,16 @@ def evaluate_retrieval(
             times, and must yield the same candidates in the same order each time.
         relevant: Ids of the relevant items, `[B]` or `[B, M]`, or lists of unequal
             length: the position of each among the candidates, or -1 for padding. Or a
-            dict of `ids` and their `relevance`, grades of the same shape. Queries
+            dict of `ids` and their `relevance`, grades of the same shape; a dict from
+            id to grade for each query; or a sparse matrix of grades, `[B, V]`. Queries
             without any id are excluded.
         metrics: Names and metric objects, as in `evaluate`.
         sample_weight: A weight for each query: a scalar, `[B]` or `[B, 1]`.
         by: A slice for each query, `[B]`, or a dict of columns, as in `evaluate`.
         verbose: If True, shows a progress bar.
         exclude: Ids to exclude from each query's ranking, such as items that the user
-            has seen, `[B, E]` or lists of unequal length. An excluded item that is
-            relevant is treated as missed.
+            has seen, `[B, E]`, lists of unequal length, or a sparse matrix, `[B, V]`.
+            An excluded item that is relevant is treated as missed.
         candidate_ids: The id of each candidate, `[V]`, integers or strings. Then
             `relevant` and `exclude` hold these ids instead of positions. Rows of
             strings have unequal length and no padding.
