@@ -73,10 +73,10 @@ def has_names(path: str | os.PathLike, names: Iterable[str | Sequence[str]]) -> 
     if suffix(path) not in SEPARATORS:
         return True
     _, fields = next(fields_of(path), (1, []))
-    return not {*_flat(names)}.isdisjoint(fields)
+    return not {*_flat_names(names)}.isdisjoint(fields)
 
 
-def _flat(names: Iterable[str | Sequence[str]]) -> list[str]:
+def _flat_names(names: Iterable[str | Sequence[str]]) -> list[str]:
     """The names of all columns; several columns may identify an item."""
     lists = ([name] if isinstance(name, str) else name for name in names)
     return [*itertools.chain.from_iterable(lists)]
@@ -128,7 +128,7 @@ def without_compression(path: str | os.PathLike) -> pathlib.Path:
 
 def read_frame(path: str | os.PathLike, ids: Iterable[str | Sequence[str]]) -> Any:
     """A table as a frame of pandas, with these columns as text, if it has them."""
-    ids, pandas = _flat(ids), require("pandas", "A table")
+    ids, pandas = _flat_names(ids), require("pandas", "A table")
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     separator = SEPARATORS.get(suffix(path))
