@@ -169,5 +169,5 @@ def test_ids_of_several_columns(tmp_path):
     for table, path in zip((qrels, run), paths):
         table.to_csv(path, index=False)
     assert tfr.evaluate_run(*paths, ["mrr"], **names) == {"mrr": 1 / 2}
-    with pytest.raises(ValueError, match="`item` must name one column.*'pages'"):
+    with pytest.raises(ValueError, match=r"`item` must name one column.*'pages'"):
         tfr.evaluate_run(qrels, run, ["mrr"], item=["file", "pages"])
