@@ -100,7 +100,7 @@ def labels_for(name, labels):
 # Functions to test in addition to the choices of an option.
 FUNCTIONS = {"gain": plus_one, "discount": inverse_rank}
 # Options that have their own tests.
-TESTED_ELSEWHERE = {"ties", "seed", "empty", "zero_weight"}
+TESTED_ELSEWHERE = {"ties", "empty", "zero_weight"}
 
 
 def values_of(option, annotation, default):

@@ -100,10 +100,9 @@ def draw_metrics(rng, setting):
         options = dict(case.options) | {"ties": str(rng.choice(ties))}
         if rng.random() < 0.5:
             options |= rng.choice(empty_list_options(case.name))
-        seed = {"seed": 5} if options["ties"] == "random" else {}
         for k in cutoffs if METRICS[case.name].has_cutoff else (None,):
             name = str(len(drawn))
-            metric = make_metric(case.name, k, name=name, **options, **seed)
+            metric = make_metric(case.name, k, name=name, **options)
             drawn[name] = Drawn(metric, case.name, options)
     return drawn
 
@@ -139,28 +138,12 @@ def check_each_list(rng, setting, metrics, lists, calls):
                 for name, value in of_oracle[key].items()
             }
             arguments["mask"] = arguments.pop("masks")
-            expected = possible_values(arguments, metrics[key].options["ties"])
+            values, weight = oracle.of_orders(**arguments) or ([], 0)
+            expected = float(sum(values) / len(values)) if weight else math.nan
             value = found[str(key)][row]
-            assert any(is_same(value, each) for each in expected), (
+            assert is_same(value, expected), (
                 f"{value} instead of {expected} for {arguments}"
             )
-
-
-def possible_values(arguments, ties):
-    """The mean over all orders of tied items; with ties="random", that of each order."""
-    values, weight = oracle.of_orders(**arguments) or ([], 0)
-    if not weight:
-        return [math.nan]
-    number = len(values)
-    if ties == "random":
-        # Items that were not retrieved share their ranks in every order.
-        share_ranks = arguments["name"] in oracle.RANK_EVERY_ITEM and number > 1
-        not_retrieved = list(arguments["scores"]).count(-math.inf)
-        number = math.factorial(not_retrieved) if share_ranks else 1
-    return [
-        float(sum(values[start : start + number]) / number)
-        for start in range(0, len(values), number)
-    ]
 
 
 def is_same(value, expected):
@@ -207,10 +190,7 @@ def check_mean(rng, setting, metrics, lists, way):
         values = {metric.name: metric.result() for metric in updated}
     for drawn in chosen:
         name = drawn.metric.name
-        if drawn.options["ties"] == "random":
-            expected = evaluate(setting, lists, metrics=[drawn.metric])[name]
-        else:
-            expected = oracle.mean(**drawn.arguments_of_oracle(lists))
+        expected = oracle.mean(**drawn.arguments_of_oracle(lists))
         value = float(values[name])
         assert is_same(value, expected), f"{value} {way}, not {expected} for {drawn}"
 

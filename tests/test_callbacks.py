@@ -308,20 +308,6 @@ def test_a_dataset_that_is_shuffled_each_time():
     assert_values_of_lists(model, history, ["ndcg@3", "mrr"])
 
 
-def test_random_ties_of_a_dataset_are_those_of_the_arrays():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(5, kernel_initializer="zeros")])
-    model.compile(tf.keras.optimizers.SGD(0.0), "mse", run_eagerly=True)
-    flat = tf.data.Dataset.from_tensor_slices((LISTS[..., 0], LABELS))
-    arguments = {"metrics": ["ndcg"], "ties": "random", "seed": 3}
-    callbacks = [
-        tfr.EvaluateLists(flat.batch(size), prefix=f"{size}_", **arguments)
-        for size in (3, 8)
-    ]
-    history = fit(model, callbacks, LISTS[..., 0], LABELS)
-    expected = tfr.evaluate(LABELS, np.zeros((8, 5)), **arguments)["ndcg"]
-    assert history["3_ndcg"] == history["8_ndcg"] == pytest.approx([expected] * 2)
-
-
 def test_a_dataset_with_ragged_labels_and_one_with_masks():
     ragged = tf.ragged.constant([row.tolist() for row in RAGGED], dtype=tf.int64)
     mask = np.arange(5) < np.array(LENGTHS)[:, np.newaxis]

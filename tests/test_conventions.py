@@ -31,7 +31,7 @@ PAIRS = [(name, metric) for name in CONVENTIONS for metric in CONVENTIONS[name].
 def test_a_convention_sets_every_option(name, formula):
     convention = CONVENTIONS[name]
     assert convention.name == name
-    options = METRICS[formula].types.keys() - {"seed"}
+    options = METRICS[formula].types.keys()
     if "zero_weight" not in convention.options:  # tools without weights of items
         options -= {"zero_weight"}
     chosen = {option: convention.choice(option, formula) for option in options}

@@ -16,7 +16,7 @@ from tfrankmetrics import item_data, options
 from tfrankmetrics.testing import check_metric
 
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
-SHARED = ["ties", "seed", "empty", "zero_weight", "convention", "inputs"]
+SHARED = ["ties", "empty", "zero_weight", "convention", "inputs"]
 SHARED += ["name", "dtype"]
 FUNCTIONS = [tfr.evaluate, tfr.evaluate_rows, tfr.evaluate_run, tfr.evaluate_retrieval]
 FUNCTIONS += [tfr.explain, tfr.explain_rows, tfr.explain_run, tfr.explain_retrieval]
@@ -72,7 +72,7 @@ def test_options_are_read_only():
 
 
 def test_none_means_the_convention_or_the_default():
-    assert tfr.NDCG(gain=None, ties=None, seed=None).gain == "exponential"
+    assert tfr.NDCG(gain=None, ties=None).gain == "exponential"
     from_trec_eval = tfr.NDCG(gain=None, convention="trec_eval")
     assert (from_trec_eval.gain, from_trec_eval.ties) == ("linear", "stable")
     explicit = tfr.NDCG(gain="exponential", convention="trec_eval")
@@ -169,7 +169,7 @@ def test_convention_names_are_the_keys_of_conventions():
 
 @pytest.mark.parametrize("name", METRICS)
 def test_the_error_for_an_unknown_argument_lists_the_valid_ones(name):
-    with pytest.raises(TypeError, match=r"ties, seed, empty.*Received: 'gian'"):
+    with pytest.raises(TypeError, match=r"ties, empty.*Received: 'gian'"):
         make_metric(name, 3, gian="linear")
 
 
@@ -263,8 +263,6 @@ def test_a_metric_may_have_conflicts_of_its_own(declarations):
     half_of(beta=1.0, empty="skip")
     with pytest.raises(ValueError, match=r"Received: beta=2.0, empty='skip'\. Pass"):
         half_of(beta=2.0, empty="skip")
-    with pytest.raises(ValueError, match="`seed` requires ties='random'"):
-        half_of(seed=3)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +334,7 @@ def declare(
         (lambda: declare(mask=(float, 1.0)), TypeError, "an argument of `evaluate`.*Received: `mask`"),
         (lambda: declare(formula=3), TypeError, "`formula` of `half` must be a function. Received: 3"),
         (lambda: declare(facts={"unjudged": "x"}), TypeError, "`unjudged` of `half` must be one of 'drop', 'keep', or None. Received: 'x'"),
-        (lambda: declare(facts={"unaffected_by": "seed"}), TypeError, "`unaffected_by` of `half` must be a tuple of the names of options. Received: 'seed'"),
+        (lambda: declare(facts={"unaffected_by": "ties"}), TypeError, "`unaffected_by` of `half` must be a tuple of the names of options. Received: 'ties'"),
         (lambda: declare(facts={"unaffected_by": ("sed",)}), TypeError, "must name options. Received: 'sed'"),
         (lambda: declare(facts={"without_results": "best"}), TypeError, "`without_results` of `half` must be a finite number, or one of 'worst', or None"),
         (lambda: declare(facts={"lower_is_better": "no"}), TypeError, "`lower_is_better` of `half` must be True or False"),
@@ -490,7 +488,7 @@ def test_a_formula_may_support_only_single_orders(declarations):
         formula=largest_gain,
         gain=tfr.BinaryGain,
         relevance_threshold=(float, 1.0),
-        ties=(Literal["stable", "random"], "stable"),
+        ties=(Literal["stable"], "stable"),
     )
     assert tfr.evaluate([[0, 1]], [[1, 1]], [largest(k=1)]) == {"half@1": 0}
 

@@ -15,8 +15,6 @@ import distribution
 import pytest
 import tensorflow as tf
 
-import tfrankmetrics as tfr
-
 SEVERAL_PROCESSES = pytest.mark.slow("waits for four processes that import TensorFlow")
 SCRIPT = pathlib.Path(distribution.__file__)
 
@@ -64,24 +62,6 @@ def test_two_replicas_one_with_an_empty_batch():
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     assert distribution.QUERIES % 4 == 1
     assert distribution.custom_loop(strategy, 4) == one_device()
-
-
-def test_a_checkpoint_of_two_replicas_restores_an_odd_number_of_queries(tmp_path):
-    """Each replica restores half of the number, on which random orders depend."""
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    with strategy.scope():
-        metric, restored = (tfr.NDCG(ties="random", seed=0) for _ in range(2))
-    labels, scores = [[1, 0]] * 3, [[1, 1]] * 3
-
-    def update():
-        number = 1 + tf.distribute.get_replica_context().replica_id_in_sync_group
-        metric.update_state(labels[:number], scores[:number])
-
-    strategy.run(update)
-    assert float(tf.convert_to_tensor(metric.variables[1])) == 3
-    path = tf.train.Checkpoint(state=list(metric.variables)).save(tmp_path / "state")
-    tf.train.Checkpoint(state=list(restored.variables)).restore(path).assert_consumed()
-    assert float(tf.convert_to_tensor(restored.variables[1])) == 3
 
 
 @SEVERAL_PROCESSES

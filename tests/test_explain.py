@@ -135,8 +135,6 @@ def test_catalogues_and_retrieval_are_explained(name, ties):
         for query, value in enumerate(values):
             explanation = tfr.explain(truth, scores, metric, query, inputs="catalogue")
             assert_adds_up(explanation, value)
-        if ties == "random":
-            continue
         arguments = queries, candidates, relevant
         found = tfr.evaluate_retrieval(
             *arguments, [metric], exclude=exclude, per_query=True
@@ -374,7 +372,7 @@ def test_metrics_of_users_are_explained():
         """The reciprocal of the best rank, in TensorFlow."""
 
         relevance_threshold: float = 1.0
-        ties: Literal["stable", "random"] = "stable"
+        ties: Literal["stable"] = "stable"
 
     labels, scores = [[0, 1, 1], [1, 0, 0]], [[3, 2, 1], [3, 2, 1]]
     parts = tfr.explain(labels, scores, "best_rank").columns["contribution"]
@@ -409,7 +407,6 @@ def test_a_long_list_with_many_relevant_items_takes_linear_memory():
         (lambda: tfr.explain_run({"q": ["a"]}, {"q": ["a"]}, "mrr", "p"), "such as 'q'"),
         (lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 2), "the id of an evaluated query, such as 1"),
         (lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 1, item_ids=["a"]), "a value for each row"),
-        (lambda: tfr.explain_retrieval([[1.0]], [[1.0]], [[0]], "mrr", ties="random"), "ties='random'"),
         (lambda: tfr.explain_retrieval([[1.0]], [[1.0]], [[0]], "mrr", query=1), "number of a query, from 0 to 0"),
     ],
 )  # fmt: skip

@@ -63,7 +63,6 @@ __all__ = [
     "Persistence",
     "RelevanceThreshold",
     "Rule",
-    "Seed",
     "Separator",
     "Ties",
     "UnknownOptionError",
@@ -120,8 +119,7 @@ NumItems = Annotated[
     ),
 ]
 # The treatment of tied items, empty lists and queries.
-Ties = Literal["expected", "stable", "random", "best", "worst"]
-Seed = int | None
+Ties = Literal["expected", "stable", "best", "worst"]
 Empty = Literal["zero", "one", "skip"]
 ZeroWeight = Literal["keep", "mask"]
 Average = Literal["micro", "macro", "items", "relevant"]
@@ -189,10 +187,9 @@ class Options(TypedDict, total=False):
             "items" or "relevant" (a query is weighted by its number of items, or of
             relevant items).
         ties: How ties are broken: "expected" (the average over all orders of
-            the tied items), "stable" (in the order of the list), "random" (in a
-            pseudo-random order, which `seed` reproduces), "best" (the highest gain
-            first) or "worst" (the lowest gain first), both without weights per item.
-        seed: The seed of ties="random", an int; None is 0.
+            the tied items), "stable" (in the order of the list), "best" (the
+            highest gain first) or "worst" (the lowest gain first), both without weights
+            per item.
         empty: The value of a list without relevant items, in which all gains are 0:
             "zero", "one" (only metrics whose best value is 1), or "skip", which
             excludes the list from the mean. Lists that consist entirely of padding are
@@ -228,7 +225,6 @@ class Options(TypedDict, total=False):
     over: Over
     average: Average
     ties: Ties
-    seed: Seed
     empty: Empty
     zero_weight: ZeroWeight
     num_items: NumItems
@@ -240,12 +236,6 @@ class Options(TypedDict, total=False):
 
 
 CONFLICTS = (
-    Conflict(
-        ("seed", "ties"),
-        lambda chosen: chosen["seed"] is not None and chosen["ties"] != "random",
-        "`seed` requires ties='random', since nothing else is random.",
-        "Omit `seed`, or pass ties='random'.",
-    ),
     Conflict(
         ("average", "empty"),
         lambda chosen: chosen["average"] == "micro" and chosen["empty"] != "skip",

@@ -175,7 +175,7 @@ def _try_items(declaration: Declaration, library: Library) -> np.ndarray:
     def value_of(recommended: list[list[int]]) -> np.ndarray:
         relevant = [[0]] * len(recommended)
         lists = read_ids(relevant, recommended, library=library)
-        found = call_compiled(values_and_weights, (measure,), lists, 0)[0][0]
+        found = call_compiled(values_and_weights, (measure,), lists)[0][0]
         if declaration.value is not None:
             found = measure.value_of(exposures([measure], lists)[0])
         return np.asarray(found)
@@ -208,7 +208,7 @@ def _errors_of_functions(declaration: Declaration) -> Iterator[str]:
     if declaration.has_subtopics:
         labels = np.stack([labels, labels], axis=2)
     lists = read_labels(labels, np.array([SCORES]), library="numpy")
-    ranked = lists.rank(None, STABLE, 0)
+    ranked = lists.rank(None, STABLE)
     ranked = dataclasses.replace(ranked, cutoffs=(None,))
     measure = make_measure(declaration)
     gains = measure.gain(ranked.judged)
@@ -313,7 +313,7 @@ def _errors_of_declaration(
             f"labels {LABELS} is {tied.tolist()}{where}, and its mean over all "
             f"permutations is {mean.tolist()}. Its formula is not linear in the gains: "
             "use `first_relevant`, `relevant_down_to` or `first_stop` of RankedLists, "
-            'or declare in the class ties: Literal["stable", "random"] = "stable".'
+            'or declare in the class ties: Literal["stable"] = "stable".'
         )
 
 
@@ -340,6 +340,6 @@ def _values(
         lists = read_labels(labels, np.array(scores), library=library)
         if library == "jax":
             return np.asarray(
-                call_compiled(values_and_weights, tuple(measures), lists, 0)[0]
+                call_compiled(values_and_weights, tuple(measures), lists)[0]
             )
         return np.asarray(values_and_weights(measures, lists)[0])

@@ -657,7 +657,6 @@ ROWS = dict(zip(["query_ids", "labels", "scores"], COLUMNS, strict=True))
         (EvaluateRows, "ndgc@10", ROWS, "Did you mean 'ndcg@10'"),
         (EvaluateRows, "ndcg", {**ROWS, "gian": 1}, "Received: 'gian'"),
         (EvaluateRows, "ndcg", {**ROWS, "gain": "exp"}, "must be one of"),
-        (EvaluateRows, "ndcg", {**ROWS, "ties": "random"}, "unordered on Beam"),
         (EvaluateRows, "ndcg", {**ROWS, "ties": "stable"}, "unordered on Beam"),
         (EvaluateRows, "alpha_dcg", ROWS, "labels of subtopics"),
         (EvaluateRows, "mrr", {**ROWS, "labels": None}, "`labels` must be the"),

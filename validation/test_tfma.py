@@ -346,7 +346,6 @@ NO_FEATURES = "list of the names of features, or of lists of names"
         (RankMetrics, ["ndgc@10"], {}, "Did you mean 'ndcg@10'"),
         (RankMetrics, ["ndcg"], {"gian": "linear"}, "Received: 'gian'"),
         (RankMetrics, ["ndcg"], {"gain": "exp"}, "must be one of 'exponential'"),
-        (RankMetrics, ["ndcg"], {"ties": "random"}, "unordered on Beam"),
         (RankMetrics, ["alpha_dcg"], {}, "labels of subtopics"),
         (RankMetrics, ["ndcg"], {"name": "map"}, "key of one of the metrics"),
         (RankMetrics, ["ndcg"], {"num_queries": "yes"}, "num_queries='yes'"),

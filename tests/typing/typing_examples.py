@@ -56,6 +56,6 @@ class WeightedHits(tfr.TopKMetric):
     ties: Literal["stable"] = "stable"
 
 
-WeightedHits(10, decay=0.9, seed=None)
+WeightedHits(10, decay=0.9)
 WeightedHits(delay=0.9)  # pyright: ignore[reportCallIssue]
 WeightedHits(ties="random")  # pyright: ignore[reportArgumentType]

@@ -37,7 +37,6 @@ pad(values, widths)
     Zeros (or `constant_values`) before and after, by the pairs of widths of each axis.
 matvec(matrices, vectors)
     The product of each matrix with its vector.
-bitcast(values, dtype)
     The same bits as numbers of another dtype.
 shape(values), size(values)
     The sizes, and their product. In a graph, sizes that are known only when it runs are
@@ -110,7 +109,7 @@ take tanh tile unstack var where zeros zeros_like
 """
 
 newaxis = None
-int32, int64, uint32 = np.int32, np.int64, np.uint32
+int32, int64 = np.int32, np.int64
 float32, float64, bool = np.float32, np.float64, np.bool_
 
 

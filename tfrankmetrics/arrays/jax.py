@@ -48,8 +48,7 @@ __all__ += ["max", "min", "shape", "size"]
 _FEW = 1 / 4
 
 package = jnp  # has what is missing here
-bitwise_xor, bitwise_right_shift = jnp.bitwise_xor, jnp.right_shift
-bitcast, barrier = lax.bitcast_convert_type, lax.optimization_barrier
+barrier = lax.optimization_barrier
 matvec, pad = jnp.matvec, jnp.pad
 without_denormals = unchanged  # XLA treats them as 0
 

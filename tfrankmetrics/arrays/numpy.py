@@ -19,18 +19,12 @@ quiet = functools.partial(np.errstate, all="ignore")
 
 package = np  # has what is missing here
 pow, concat, pad = np.power, np.concatenate, np.pad  # NumPy 1 lacks the first two
-bitwise_xor, bitwise_right_shift = np.bitwise_xor, np.right_shift
 flatnonzero = np.flatnonzero
 
 
 def astype(values: Any, dtype: Any) -> np.ndarray:
     """Numbers of another dtype."""
     return np.asarray(values).astype(dtype, copy=False)
-
-
-def bitcast(values: np.ndarray, dtype: Any) -> np.ndarray:
-    """The same bits."""
-    return values.view(dtype)
 
 
 def divide_no_nan(x: Any, y: Any) -> np.ndarray:

@@ -20,8 +20,7 @@ isfinite, isnan = tf.math.is_finite, tf.math.is_nan
 round, floor, ceil = tf.round, tf.floor, tf.math.ceil
 exp, log, log1p, tanh = tf.exp, tf.math.log, tf.math.log1p, tf.tanh
 divide_no_nan = tf.math.divide_no_nan
-bitwise_xor, bitwise_right_shift = tf.bitwise.bitwise_xor, tf.bitwise.right_shift
-astype, bitcast = tf.cast, tf.bitcast
+astype = tf.cast
 
 # Along an axis
 sum, mean = tf.reduce_sum, tf.reduce_mean

@@ -53,7 +53,7 @@ exact = torch.no_grad  # the context in which these operations run
 
 # Has what is missing here, and accepts `axis` and `keepdims`, as NumPy does.
 package = torch
-bitwise_xor, unstack, barrier = torch.bitwise_xor, torch.unbind, unchanged
+unstack, barrier = torch.unbind, unchanged
 var, std = (functools.partial(each, correction=0) for each in (torch.var, torch.std))
 
 
@@ -163,17 +163,6 @@ def astype(values: Any, dtype: Any, like: Any = None) -> Any:
     if isinstance(values, torch.Tensor):
         return values.to(_dtype(dtype))
     return np.asarray(values).astype(_OF_NUMPY.get(dtype, dtype)).item()
-
-
-def bitwise_right_shift(values: torch.Tensor, shift: int) -> torch.Tensor:
-    """The bits of unsigned integers of 32 bits, further to the right."""
-    return (values & 0xFFFFFFFF) >> shift
-
-
-def bitcast(values: torch.Tensor, dtype: Any) -> torch.Tensor:
-    """The same bits; of int64, the lower 32 bits."""
-    assert np.dtype(dtype) == np.int32
-    return values.to(torch.int32)
 
 
 def max(values: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> Any:

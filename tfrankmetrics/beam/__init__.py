@@ -37,6 +37,7 @@ from tfrankmetrics.evaluation.evaluate_run import (
 )
 from tfrankmetrics.metrics.measure import Measure, require_relevance
 from tfrankmetrics.options import Options, Separator
+from tfrankmetrics.ranking.ties import TiePolicy
 from tfrankmetrics.results.metric_values import NUM_QUERIES
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import listed, shortened
@@ -82,8 +83,8 @@ class EvaluateRows(beam.PTransform):
             rows of the query. Or a list of columns, whose combinations are the slices.
         separator: As in `tfrankmetrics.evaluate`.
         **options: Options for the metrics passed by name, such as `gain="linear"` or
-            `convention="tf_ranking"`. See `tfrankmetrics.Options`. ties="random" and
-            ties="stable" are not supported, since rows are unordered on Beam.
+            `convention="tf_ranking"`. See `tfrankmetrics.Options`. ties="stable"
+            is not supported, since rows are unordered on Beam.
 
     Returns:
         A PCollection of dicts, with `num_queries`, the number of queries that are
@@ -272,7 +273,7 @@ def _named(
         )
     for measure in request.measures:
         is_ordered = have_items and measure.is_trec_eval
-        if measure.tie_policy.by_position and not is_ordered:
+        if measure.tie_policy is TiePolicy.STABLE and not is_ordered:
             raise ValueError(
                 "ties='stable' requires an order of rows, and rows are unordered on "
                 f"Beam. Received: {measure.name!r} with ties='stable', which some "

@@ -26,9 +26,8 @@ def call_compiled(
     function: Callable,
     measures: tuple[Measure, ...],
     lists: Lists,
-    first_query: Array | int,
 ) -> Any:
-    """`function(measures, lists, first_query)`, which other libraries compile.
+    """`function(measures, lists)`, which other libraries compile.
 
     JAX compiles each call for the shapes of the lists; a call that it traces already is
     compiled as part of what it traces. TensorFlow compiles frequent calls.
@@ -39,23 +38,23 @@ def call_compiled(
         # A user's function may call JAX.
         may_be_jax = "jax" in sys.modules and _have_functions(measures)
         with quiet(), xp.computing_in("jax") if may_be_jax else nullcontext():
-            return function(measures, lists, first_query)
+            return function(measures, lists)
     if library == "torch":
         with xp.computing_in("torch"):
-            return function(measures, lists, first_query)
+            return function(measures, lists)
     if library != "jax":
         arrays = {name: xp.in_library("tensorflow", a) for name, a in arrays.items()}
         lists = lists.with_arrays(arrays)
     if _have_functions(measures):
         # A compiled call would not notice that a user's function behaves differently.
-        return function(measures, lists, first_query)
+        return function(measures, lists)
     others = tuple((n, v) for n, v in vars(lists).items() if n not in arrays)
     if library == "jax":
         compiled = _compiled_by_jax(function, measures, type(lists), others)
-        return compiled(arrays, first_query)
+        return compiled(arrays)
     signature = tuple((name, _spec(tensor)) for name, tensor in arrays.items())
     calls = _tensor_calls(function, tuple(measures), type(lists), others, signature)
-    return calls(arrays, first_query)
+    return calls(arrays)
 
 
 def _have_functions(measures: tuple[Measure, ...]) -> bool:
@@ -66,10 +65,10 @@ def _have_functions(measures: tuple[Measure, ...]) -> bool:
 def _of_arrays(
     function: Callable, measures: tuple[Measure, ...], lists_type: Any, others: tuple
 ) -> Callable:
-    """The function, of the arrays of lists and the first query."""
+    """The function, of the arrays of lists."""
 
-    def ranking_metrics(arrays: Mapping[str, Array], first_query: Array | int) -> Any:
-        return function(measures, lists_type(**arrays, **dict(others)), first_query)
+    def ranking_metrics(arrays: Mapping[str, Array]) -> Any:
+        return function(measures, lists_type(**arrays, **dict(others)))
 
     return ranking_metrics
 
@@ -111,16 +110,16 @@ class _TensorCalls:
         self.run = _of_arrays(function, measures, lists_type, others)
         self.signature = dict(signature)
 
-    def __call__(self, tensors: Mapping[str, Array], first_query: Array | int) -> Any:
+    def __call__(self, tensors: Mapping[str, Array]) -> Any:
         tf = sys.modules["tensorflow"]
 
         self.num_calls += 1
         run_eagerly = tf.config.functions_run_eagerly()  # as for any tf.function
         if run_eagerly or self.num_calls <= _CALLS_WITHOUT_GRAPH:
-            return self.run(tensors, first_query)
+            return self.run(tensors)
         graph, options = self.graph
         outputs = tf.raw_ops.PartitionedCall(
-            args=[*tf.nest.flatten(tensors), tf.cast(first_query, tf.int64)],
+            args=tf.nest.flatten(tensors),
             Tout=[tensor.dtype for tensor in graph.outputs],
             f=graph,
             config_proto=options,
@@ -140,8 +139,7 @@ class _TensorCalls:
         options = tf.compat.v1.ConfigProto()
         options.graph_options.rewrite_options.disable_meta_optimizer = True
         function = tf.function(self.run, autograph=False)
-        first_query = tf.TensorSpec([], tf.int64, name="first_query")
-        graph = function.get_concrete_function(self.signature, first_query)
+        graph = function.get_concrete_function(self.signature)
         return graph, options.SerializeToString()
 
 

@@ -171,19 +171,13 @@ def means_of_sums(sums: Sums) -> list[float]:
 
 
 def require_support_of_beam(measures: Mapping[str, Measure]) -> None:
-    """Raises ValueError for metrics that need an order of queries, or subtopics."""
+    """Raises ValueError for metrics of subtopics."""
     for measure in measures.values():
         if measure.declaration.has_subtopics:
             raise ValueError(
                 "Labels of subtopics are not supported on Beam. Received: "
                 f"{measure.name!r}, which needs labels of subtopics. Use "
                 "tfrankmetrics.evaluate."
-            )
-        if measure.tie_policy.is_random:
-            raise ValueError(
-                "ties='random' depends on the number of the query, and queries are "
-                f"unordered on Beam. Received: {measure.name!r} with ties='random'. "
-                "Use 'expected'."
             )
 
 

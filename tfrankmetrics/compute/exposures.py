@@ -26,9 +26,7 @@ from tfrankmetrics.ranking.recommended import Recommended
 ValuesByMeasure = dict[Measure, tuple[Array, Array]]
 
 
-def columns_of_items(
-    measures: Sequence[Measure], lists: Lists, first_query: Array | int
-) -> ValuesByMeasure:
+def columns_of_items(measures: Sequence[Measure], lists: Lists) -> ValuesByMeasure:
     """The values and weights of metrics of recommended items, by the measure.
 
     A metric with one value over all queries, which follows from `exposures`, has the
@@ -36,7 +34,7 @@ def columns_of_items(
     recommendations.
     """
     columns: ValuesByMeasure = {}
-    for alike, recommended in _recommended_alike(measures, lists, first_query):
+    for alike, recommended in _recommended_alike(measures, lists):
         for measure in dict.fromkeys(each.without_cutoff for each in alike):
             if measure.declaration.value is None:
                 values = xp.unstack(measure.values(recommended), axis=1)
@@ -54,13 +52,13 @@ def columns_of_items(
 
 
 def _recommended_alike(
-    measures: Iterable[Measure], lists: Lists, first_query: Array | int
+    measures: Iterable[Measure], lists: Lists
 ) -> Iterable[tuple[list[Measure], Recommended]]:
     """Measures that break ties alike, and the items that they recommend."""
     for (tie_breaking, _), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
         recommended = once_per_graph(
-            type(lists).recommend, lists, cutoffs[-1], tie_breaking, first_query
+            type(lists).recommend, lists, cutoffs[-1], tie_breaking
         )
         yield alike, dataclasses.replace(recommended, cutoffs=cutoffs)
 
@@ -68,7 +66,6 @@ def _recommended_alike(
 def exposures(
     measures: Sequence[Measure],
     lists: Lists,
-    first_query: Array | int = 0,
     segments: np.ndarray | None = None,
     num_segments: int = 1,
 ) -> list[Array]:
@@ -80,13 +77,12 @@ def exposures(
     Args:
         measures: Metrics of any kind, with a number of items.
         lists: The queries.
-        first_query: Number of queries before these.
         segments: The segment of each query, `[B]`; None if there is only one.
         num_segments: S.
     """
     chosen = [each for each in measures if each.declaration.value is not None]
     found: dict[Measure, Array] = {}
-    for alike, recommended in _recommended_alike(chosen, lists, first_query):
+    for alike, recommended in _recommended_alike(chosen, lists):
         if segments is None:
             numbers = xp.zeros_like(recommended.weights, xp.int64)
         else:
@@ -140,7 +136,7 @@ class ExposureSums:
                 self._segments = np.zeros(len(counted), np.int64)
                 self._segments[counted] = slices.of_query
 
-    def add(self, lists: Lists, queries: np.ndarray, first_query: int) -> None:
+    def add(self, lists: Lists, queries: np.ndarray) -> None:
         """Adds some queries, whose positions among all are `queries`."""
         if not self._named:
             return
@@ -152,9 +148,7 @@ class ExposureSums:
         measures = [*self._named.values()]
         require_known_items(measures, lists)
         with quiet():
-            found = exposures(
-                measures, lists, first_query, segments, self._num_segments
-            )
+            found = exposures(measures, lists, segments, self._num_segments)
         found = [*map(xp.to_numpy, found)]
         for name, each in zip(self._named, found, strict=True):
             total = self._sums.get(name)

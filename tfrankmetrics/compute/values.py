@@ -37,7 +37,6 @@ from tfrankmetrics.rules import shortened
 def values_and_weights(
     measures: Sequence[Measure],
     lists: Lists,
-    first_query: Array | int = 0,
 ) -> tuple[Array, Array]:
     """Each query's value and weight in each measure, float64 `[measures, B]`.
 
@@ -48,8 +47,8 @@ def values_and_weights(
     """
     of_lists = [each for each in measures if not each.declaration.reads_items]
     of_items = [each for each in measures if each.declaration.reads_items]
-    columns = _columns_of_lists(of_lists, lists, first_query)
-    columns |= columns_of_items(of_items, lists, first_query)
+    columns = _columns_of_lists(of_lists, lists)
+    columns |= columns_of_items(of_items, lists)
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     is_valid = once_per_graph(type(lists).has_valid_values, lists)
     nan_if_invalid = xp.where(
@@ -58,9 +57,7 @@ def values_and_weights(
     return xp.stack(values), xp.stack(weights) + nan_if_invalid
 
 
-def _columns_of_lists(
-    measures: Sequence[Measure], lists: Lists, first_query: Array | int
-) -> ValuesByMeasure:
+def _columns_of_lists(measures: Sequence[Measure], lists: Lists) -> ValuesByMeasure:
     """The values and weights `[B]` of metrics of relevance, by the measure."""
     lists = without_one_subtopic(measures, lists)
     _check_labels(measures, lists)
@@ -70,9 +67,7 @@ def _columns_of_lists(
         read = without_items(left_out, lists)
         # To share ranked lists, all cutoffs up to 10 are ranked equally deep.
         deepest = None if cutoffs[-1] is None else max(cutoffs[-1], 10)
-        ranked = once_per_graph(
-            type(read).rank, read, deepest, tie_breaking, first_query
-        )
+        ranked = once_per_graph(type(read).rank, read, deepest, tie_breaking)
         ranked = dataclasses.replace(ranked, cutoffs=cutoffs)
         # A formula returns the values at all cutoffs, so that it runs once for each
         # metric, and each column belongs to the measure with its cutoff.
@@ -224,36 +219,32 @@ def _rows_of_items(measure: Measure) -> int:
 def weighted_sums(
     measures: Sequence[Measure],
     lists: Lists,
-    first_query: Array | int = 0,
 ) -> Array:
     """The sums over some queries, `[rows, 2]`."""
-    return _sums_and_weights(measures, lists, first_query)[0]
+    return _sums_and_weights(measures, lists)[0]
 
 
 def weighted_sums_and_queries(
     measures: Sequence[Measure],
     lists: Lists,
-    first_query: Array | int = 0,
 ) -> Array:
     """`weighted_sums`, and a last row with the number of queries, twice.
 
     `[rows + 1, 2]`. A query is counted if it is included in any of the measures.
     """
-    sums, weights = _sums_and_weights(measures, lists, first_query)
+    sums, weights = _sums_and_weights(measures, lists)
     is_counted = xp.any(xp.not_equal(weights, 0), axis=0)
     number = xp.sum(xp.astype(is_counted, xp.float64))
     return xp.concat([sums, xp.full([1, 2], number)], axis=0)
 
 
-def _sums_and_weights(
-    measures: Sequence[Measure], lists: Lists, first_query: Array | int
-) -> tuple[Array, Array]:
-    columns = values_and_weights(measures, lists, first_query)
+def _sums_and_weights(measures: Sequence[Measure], lists: Lists) -> tuple[Array, Array]:
+    columns = values_and_weights(measures, lists)
     values, weights = map(xp.barrier, columns)
     sums = xp.stack([xp.sum(weights * values, axis=1), xp.sum(weights, axis=1)], axis=1)
     parts = [
         xp.reshape(xp.pad(each, [[0, 0], [0, each.shape[1] % 2]]), [-1, 2])
-        for each in exposures(measures, lists, first_query)
+        for each in exposures(measures, lists)
     ]
     return (xp.concat([sums, *parts], axis=0) if parts else sums), weights
 

@@ -17,7 +17,6 @@ from tfrankmetrics.compute.calls import call_compiled, require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.evaluation.item_positions import with_items_by_position
-from tfrankmetrics.evaluation.rows_by_query import in_order_of_length
 from tfrankmetrics.inputs.alignment import aligned_lists
 from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.lists import Lists
@@ -147,8 +146,8 @@ def evaluate_lists(
     lengths = lengths_if_unequal(*whole[:2], inputs)
     if lengths is None:
         return evaluate_batches(request, [whole], is_whole=True)
-    order = in_order_of_length(request.measures, lengths)
-    parts = parts_of(order, lengths, ELEMENTS_AT_A_TIME)
+    by_length = np.argsort(lengths, kind="stable")
+    parts = parts_of(by_length, lengths, ELEMENTS_AT_A_TIME)
     return evaluate_batches(request, (batch_of(whole, part) for part in parts))
 
 
@@ -186,9 +185,7 @@ def evaluate_batches(
         if queries is None:
             queries = num_done + np.arange(int(lists.num_queries))
         numbers_of_queries.append(queries)
-        parts.append(
-            _values_and_weights(request.measures, lists, sums, queries, num_done)
-        )
+        parts.append(_values_and_weights(request.measures, lists, sums, queries))
         num_done += len(queries)
     if sums is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
@@ -211,12 +208,10 @@ def _values_and_weights(
     lists: Lists,
     sums: ExposureSums,
     queries: np.ndarray,
-    first_query: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Each query's value and weight, of as many lists as fit in memory at a time.
 
-    `queries` are the numbers of the queries, and `first_query` is how many were
-    evaluated before them.
+    `queries` are the numbers of the queries.
     """
     arrays, parts = lists.arrays, []
     is_numpy = xp.library_of(*arrays.values()) == "numpy"
@@ -225,9 +220,8 @@ def _values_and_weights(
     for start in range(0, max(1, int(lists.num_queries)), step):
         rows = slice(start, start + step)
         part = lists.with_arrays({n: array[rows] for n, array in arrays.items()})
-        first = first_query + start
-        sums.add(part, queries[rows], first)
-        found = call_compiled(values_and_weights, measures, part, first)
+        sums.add(part, queries[rows])
+        found = call_compiled(values_and_weights, measures, part)
         parts.append([*map(xp.to_numpy, found)])
     values, weights = np.concatenate(parts, axis=2)
     return values, weights

@@ -33,7 +33,6 @@ from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import error_of_pair_twice
 from tfrankmetrics.evaluation.rows_by_query import (
     Queries,
-    in_order_of_length,
     queries_of_groups,
 )
 from tfrankmetrics.inputs.alignment import aligned
@@ -331,15 +330,14 @@ def values_of_queries(
         chosen = tuple(itertools.compress(measures, drops == drop))
         if not chosen:
             continue
-        order, start = in_order_of_length(chosen, queries.lengths), 0
-        for part in parts_of(order, queries.lengths, ELEMENTS_IN_CACHE):
+        by_length = np.argsort(queries.lengths, kind="stable")
+        for part in parts_of(by_length, queries.lengths, ELEMENTS_IN_CACHE):
             lists = lists_of_rows(queries, part, columns, drop)
-            found = call_compiled(values_and_weights, chosen, lists, start)
+            found = call_compiled(values_and_weights, chosen, lists)
             cells = np.ix_(drops == drop, part)
             values[cells], weights[cells] = found
             if sums is not None and not drop:
-                sums.add(lists, part, start)
-            start += len(part)
+                sums.add(lists, part)
     return values, weights
 
 

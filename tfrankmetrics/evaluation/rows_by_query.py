@@ -6,7 +6,7 @@ of judgments. The columns are slices and weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,6 @@ from tfrankmetrics.columns.read_column import (
     is_frame,
 )
 from tfrankmetrics.columns.slices import columns_of_slices, read_slices, values_by_id
-from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.rules import shortened
 
 
@@ -84,13 +83,6 @@ class Queries(NamedTuple):
             )
         first_rows = np.minimum(self.starts, num_rows - 1)  # of empty groups at the end
         return of_rows.of(order[first_rows])
-
-
-def in_order_of_length(measures: Iterable[Measure], lengths: np.ndarray) -> np.ndarray:
-    """The order in which queries are evaluated: those of like length together."""
-    if any(each.tie_policy.is_random for each in measures):
-        return np.arange(len(lengths))  # random ties depend on the query's number
-    return np.argsort(lengths, kind="stable")
 
 
 def queries_of_codes(codes: np.ndarray, num_queries: int) -> Queries:

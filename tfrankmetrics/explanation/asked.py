@@ -85,7 +85,7 @@ class OneList(NamedTuple):
 
     lists: LabelLists  # one row, in arrays of NumPy
     items: Sequence[Any]  # the name of each item
-    number: int  # of the query, on which ties="random" depends
+    number: int  # of the query, for errors
     keys: Sequence[int]  # of the items, whatever their order is
     has_scores: bool = True  # rather than the order of the items
     left_out: str = ""  # why the query is left out, if the list does not show it
@@ -103,7 +103,7 @@ def list_of_query(
         # The recommended items in their order, then the relevant ones they miss.
         ids = one.recommended[0].tolist()
         ids += one.ascending_relevant()[0][0].tolist()
-        judged = one.rank(None, STABLE, 0).judged
+        judged = one.rank(None, STABLE).judged
         by_rank = -np.arange(judged.valid.shape[1], dtype=float)[np.newaxis]
         scores = np.where(judged.retrieved, by_rank, -np.inf)
         labels = LabelLists(

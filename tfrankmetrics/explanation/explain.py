@@ -330,8 +330,7 @@ def explain_retrieval(
         queries: Embeddings or other inputs of all queries, as in `evaluate_retrieval`.
         candidates: Embeddings or other inputs, as in `evaluate_retrieval`.
         relevant: Ids of the relevant items of all queries, as in `evaluate_retrieval`.
-        metric: A name such as "ndcg@10", or a metric object. Its `ties` may not be
-            "random", since the order would differ from that of `evaluate_retrieval`.
+        metric: A name such as "ndcg@10", or a metric object.
         query: The number of the query, from 0.
         versus: A second metric to show side by side, as in `explain`.
         sample_weight: As in `evaluate_retrieval`.
@@ -355,12 +354,6 @@ def explain_retrieval(
     """
     require_eager("explain_retrieval")
     asked = asked_metrics(metric, versus, options, inputs="catalogue")
-    for each in asked:
-        if each.measure.tie_policy.is_random:
-            raise ValueError(
-                "explain_retrieval() supports only ties='expected', 'stable', 'best' "
-                "and 'worst'. Received: ties='random'."
-            )
     task = Retrieval(
         queries=queries,
         candidates=candidates,

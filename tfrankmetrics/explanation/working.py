@@ -157,15 +157,15 @@ class ReadDownTo(RankedLists):
 def work_out(metric: AskedMetric, query: OneList) -> Working:
     """The working of a metric for the list of a query."""
     measure = metric.measure
-    found = call_compiled(values_and_weights, (measure,), query.lists, query.number)
+    found = call_compiled(values_and_weights, (measure,), query.lists)
     values, weights = map(np.asarray, found)
     require_finite({metric.name: measure}, values, weights, [query.number])
     value, weight = float(values[0, 0]), float(weights[0, 0])
     lists = without_items(measure.left_out, query.lists)
     with quiet():
-        ranked = _ranked(measure, lists, query.number)
+        ranked = _ranked(measure, lists)
         gains = np.asarray(measure.gain(ranked.judged))
-        order = _order_of_retrieved(measure, lists, gains, query.number)
+        order = _order_of_retrieved(measure, lists, gains)
 
         depth = min(len(order), measure.k or len(order))
         has_gain, is_read = gains[0] != 0, np.arange(len(order)) < depth
@@ -173,7 +173,7 @@ def work_out(metric: AskedMetric, query: OneList) -> Working:
         is_shown = np.append(is_read | has_gain[order], is_missed & has_gain)
 
         columns = _columns_by_item(query, ranked, measure, gains[0], order)
-        is_exact = measure.tie_breaking.policy.is_exact
+        is_exact = measure.tie_breaking.is_exact
         has_ties = is_exact and any(columns[TIED][is_shown])
         if not has_ties:
             del columns[TIED]
@@ -205,18 +205,18 @@ def _why_left_out(
     return "its weight is 0"
 
 
-def _ranked(measure: Measure, lists: LabelLists, number: int) -> RankedLists:
+def _ranked(measure: Measure, lists: LabelLists) -> RankedLists:
     """The lists, ranked in the library that computes the formula."""
     if measure.declaration.needs_tensors:
         arrays = lists.arrays.items()
         tensors = {n: xp.in_library("tensorflow", each) for n, each in arrays}
         lists = lists.with_arrays(tensors)
-    ranked = lists.rank(measure.k, measure.tie_breaking, number)
+    ranked = lists.rank(measure.k, measure.tie_breaking)
     return dataclasses.replace(ranked, cutoffs=(measure.k,))
 
 
 def _order_of_retrieved(
-    measure: Measure, lists: LabelLists, gains: np.ndarray, number: int
+    measure: Measure, lists: LabelLists, gains: np.ndarray
 ) -> np.ndarray:
     """The positions of the retrieved items in the list, by rank."""
     scores = np.where(lists.valid, lists.scores, lowest_score(lists.scores))
@@ -225,7 +225,6 @@ def _order_of_retrieved(
         scores,
         scores.shape[1],
         measure.tie_breaking,
-        number,
         items_at=lambda order: order,  # the positions themselves
         gain_of=lambda gain: gains,
         retrieved=is_retrieved,

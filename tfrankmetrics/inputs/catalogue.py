@@ -136,9 +136,7 @@ class CatalogueLists(Lists):
 
         return facts_of_arrays(scores, np.ones(scores.shape, bool), labels)
 
-    def rank(
-        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
-    ) -> RankedLists:
+    def rank(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:
         """Ranks the catalog down to the deepest cutoff."""
         scores, excluded = self._scores_to_rank()
         relevant = self.relevant
@@ -155,7 +153,7 @@ class CatalogueLists(Lists):
         relevance = xp.where(valid, self.relevance, 0)
         judged = Items(relevance, valid, valid & is_retrieved(relevant_scores), None)
         num_retrieved, num_nan = _numbers_of_retrieved_and_nan(scores)
-        if tie_breaking.policy.is_exact and relevant.shape[1] == 1:
+        if tie_breaking.is_exact and relevant.shape[1] == 1:
             # The items above the one that is relevant are counted instead of sorted.
             counts = _rank_counts(scores, relevant_scores, num_retrieved, num_nan)
             ranked, ties = rank_by_counts(counts, judged, depth, tie_breaking)
@@ -170,7 +168,6 @@ class CatalogueLists(Lists):
                 scores,
                 depth,
                 tie_breaking,
-                first_query,
                 lambda order: _relevant_at(order, ids, judged),
                 gain_of,
                 judged.retrieved,
@@ -186,12 +183,10 @@ class CatalogueLists(Lists):
             num_judged=num_judged(judged, num_candidates),
         )
 
-    def recommend(
-        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
-    ) -> Recommended:
+    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> Recommended:
         """The items of the catalog with the highest scores."""
         scores, _ = self._scores_to_rank()
-        found = recommend_by_score(scores, deepest, tie_breaking, first_query)
+        found = recommend_by_score(scores, deepest, tie_breaking)
         return dataclasses.replace(found, query_weights=self.query_weights)
 
     def _scores_to_rank(self) -> tuple[Array, Array | None]:

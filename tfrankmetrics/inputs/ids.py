@@ -101,9 +101,7 @@ class IdLists(Lists):
         by_id = xp.argsort(relevant, axis=1)
         return xp.gather(relevant, by_id), xp.gather(relevance, by_id)
 
-    def rank(
-        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
-    ) -> RankedLists:
+    def rank(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:
         """The recommended items in their order, and the relevant items they miss.
 
         The latter are in the order of `ascending_relevant`.
@@ -144,9 +142,7 @@ class IdLists(Lists):
             num_judged=count(valid),
         )
 
-    def recommend(
-        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
-    ) -> Recommended:
+    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> Recommended:
         """The recommended items, without ties."""
         ids = self.recommended[:, : depth_for(deepest, self.recommended)]
         return Recommended(

@@ -164,9 +164,7 @@ class LabelLists(Lists):
             num_weighted=count(self.valid),
         )
 
-    def rank(
-        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
-    ) -> RankedLists:
+    def rank(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:
         """Ranks each list by descending score, down to the deepest cutoff."""
         if tie_breaking.gain is not None and self.item_weights is not None:
             raise ValueError(
@@ -198,7 +196,6 @@ class LabelLists(Lists):
             scores,
             depth,
             tie_breaking,
-            first_query,
             items_at,
             lambda gain: gain(judged),
             retrieved,
@@ -214,15 +211,11 @@ class LabelLists(Lists):
             num_weighted=self.num_weighted,
         )
 
-    def recommend(
-        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
-    ) -> Recommended:
+    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> Recommended:
         """The items with the highest scores, in tables with a column of items."""
         if self.item_ids is None:
-            return super().recommend(deepest, tie_breaking, first_query)
-        found = recommend_by_score(
-            self._scores_to_rank(), deepest, tie_breaking, first_query
-        )
+            return super().recommend(deepest, tie_breaking)
+        found = recommend_by_score(self._scores_to_rank(), deepest, tie_breaking)
         return dataclasses.replace(
             found, ids=self.item_ids, query_weights=self.query_weights
         )

@@ -106,22 +106,16 @@ class Lists:
         """The lists without items of weight 0, if items have weights."""
         return self
 
-    def rank(
-        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
-    ) -> RankedLists:
+    def rank(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:
         """Ranks each list, down to the deepest cutoff that will be read.
 
         Args:
             deepest: The deepest cutoff; None is the whole list.
             tie_breaking: How equal scores are ordered.
-            first_query: Number of queries ranked before these. With ties="random" it
-                makes the result independent of the batch size.
         """
         raise NotImplementedError
 
-    def recommend(
-        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
-    ) -> Recommended:
+    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> Recommended:
         """The recommended items by rank. It takes the same arguments as `rank`."""
         raise ValueError(
             "Metrics of which items are recommended require item ids. Received: labels "

@@ -92,14 +92,6 @@ def numbers_of(variable: Any, library: Library) -> Array:
     return xp.sum(xp.astype(parts, xp.float64), axis=-1)
 
 
-def number_of_queries(variable: Any, library: Library) -> Array:
-    """The number that a variable holds, which ties="random" cuts to an integer."""
-    if IS_JAX and _is_in_32_bits():  # a sum in float32 would round it
-        return xp.sum(xp.astype(xp.round(variable.value), xp.int32), axis=-1)
-    # A restored number may be a little below an integer.
-    return numbers_of(variable, library) + 0.5
-
-
 def add(variable: Any, amount: Array) -> None:
     """Adds to a variable; one thread after another, since it is read and then set."""
     with _LOCK:

@@ -46,9 +46,8 @@ class StatefulMetric(KerasMetric):
     where float32 is 1% off after 10^6; JAX and PyTorch hold each number in three of
     float32 (see `other_variables.py`). A row for the number of queries and rows for
     evidence of mistakes may follow; they are rows because TFMA adds up the state of a
-    Keras 2 metric as one array. With ties="random", a second variable counts the
-    queries. Because the state is additive, the states of replicas and workers, which
-    Keras sums up by default, are the state of one device.
+    Keras 2 metric as one array. Because the state is additive, the states of replicas
+    and workers, which Keras sums up by default, are the state of one device.
     """
 
     _written_class: ClassVar[type[Any]]  # the class in the code
@@ -84,9 +83,6 @@ class StatefulMetric(KerasMetric):
         self._evidence = Evidence(input_format, self._measures)
         rows = self._rows_of_facts.start + self._evidence.num_rows
         self._sums = variables.new(self, "sums", (rows, 2))
-        self._queries_seen = None
-        if any(measure.tie_policy.is_random for measure in self._measures):
-            self._queries_seen = variables.new(self, "queries_seen", ())
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -175,24 +171,17 @@ class StatefulMetric(KerasMetric):
         # time. Then the result is NaN instead of an error, which is less informative.
         is_tracing = variables.is_tracing(*lists.arrays.values())
         reads_values = not (is_tracing or library == "torch")
-        first_query, checked = 0, lists
+        checked = lists
         if reads_values:
             lists.require_positions()
             require_known_items(self._measures, lists)
             checked = lists.on_host(QUERIES)
             asked = Asked(warned=self._evidence.warned)
             warn_of(checked.uncounted_facts(y_true), asked)
-        if self._queries_seen is not None:
-            first_query = variables.number_of_queries(self._queries_seen, library)
-            number = xp.astype(lists.num_queries, xp.float64, like=first_query)
-            number = xp.full([], number, like=first_query)
-            variables.add(self._queries_seen, number)
         if is_tracing:
-            sums = self._sums_of_batch(self._measures, lists, first_query)
+            sums = self._sums_of_batch(self._measures, lists)
         else:
-            sums = call_compiled(
-                self._sums_of_batch, self._measures, lists, first_query
-            )
+            sums = call_compiled(self._sums_of_batch, self._measures, lists)
         if self._evidence.num_rows:
             is_flat = getattr(y_true, "ndim", None) == 1
             evidence = self._evidence.counted_in(checked, is_flat)

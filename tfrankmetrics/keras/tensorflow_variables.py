@@ -49,15 +49,6 @@ def numbers_of(variable: Any, library: Library) -> tf.Tensor:
     return tf.convert_to_tensor(variable)
 
 
-def number_of_queries(variable: Any, library: Library) -> tf.Tensor:
-    """The number that a variable holds, which ties="random" cuts to an integer.
-
-    A checkpoint of several replicas restores a share of the number to each, so that it
-    may be a little below an integer.
-    """
-    return numbers_of(variable, library) + 0.5
-
-
 def add(variable: Any, amount: tf.Tensor) -> None:
     """Adds to a variable in one operation.
 

@@ -22,7 +22,6 @@ from tfrankmetrics.options import (
     Duplicates,
     Empty,
     Inputs,
-    Seed,
     Ties,
     ZeroWeight,
 )
@@ -65,7 +64,6 @@ class SingleMetric(Twinned):
     """The base of all metrics. Its objects are Keras metrics where Keras is."""
 
     ties: Ties = "expected"
-    seed: Seed = None
     empty: Empty = "zero"
     zero_weight: ZeroWeight = "keep"
     convention: dataclasses.InitVar[ConventionName | None] = None
@@ -159,11 +157,9 @@ class TopKMetric(SingleMetric):
         dtype: The dtype of the result, by default Keras's floatx. The state is always
             float64.
         ties: How ties are broken: "expected" (the average over all orders of
-            the tied items), "stable" (in the order of the list), "random" (in a
-            pseudo-random order, which `seed` reproduces), "best" (the highest gain
-            first) or "worst" (the lowest gain first), both without weights per item.
-            Default "expected".
-        seed: The seed of ties="random", an int; None is 0. Default None.
+            the tied items), "stable" (in the order of the list), "best" (the
+            highest gain first) or "worst" (the lowest gain first), both without weights
+            per item. Default "expected".
         empty: The value of a list without relevant items, in which all gains are 0:
             "zero", "one" (only metrics whose best value is 1), or "skip", which
             excludes the list from the mean. Lists that consist entirely of padding are
@@ -206,7 +202,7 @@ class WholeListMetric(SingleMetric):
     Args:
         inputs: The arguments of `update_state`: "labels" and scores (the default), or
             relevant ids and the scores of a whole "catalogue".
-        ties, seed, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
+        ties, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
 
     Raises:
         ValueError: An option is invalid, or the convention does not cover the metric.
@@ -229,9 +225,9 @@ class SubtopicMetric(SingleMetric):
 
     Args:
         inputs: "labels", the only input format with subtopics.
-        ties: "expected" (the default), "stable" or "random". Finding the best order of
-            items with several subtopics is NP-hard.
-        k, seed, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
+        ties: "expected" (the default) or "stable". Finding the best order of items with
+            several subtopics is NP-hard.
+        k, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
 
     Raises:
         ValueError: `k` or an option is invalid, or the convention does not cover the
@@ -242,7 +238,7 @@ class SubtopicMetric(SingleMetric):
     has_subtopics: ClassVar[bool] = True
 
     k: Cutoff = dataclasses.field(default=None, kw_only=False)
-    ties: Literal["expected", "stable", "random"] = "expected"
+    ties: Literal["expected", "stable"] = "expected"
     inputs: Literal["labels"] = "labels"
 
 
@@ -263,12 +259,12 @@ class ItemMetric(SingleMetric):
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
         inputs: "ids" (the default), "catalogue", or "labels" with item ids, as in
             y_true={"labels": ..., "item_ids": ...}.
-        ties: "expected" (the default), "stable" or "random".
+        ties: "expected" (the default) or "stable".
         empty: "skip", the only choice: a query without recommendations is excluded.
         zero_weight: "keep", the only choice, since items have no weights.
         duplicates: No effect on these metrics: repeated recommendations are counted
             each time.
-        seed, name, dtype: As in `TopKMetric`.
+        name, dtype: As in `TopKMetric`.
 
     Raises:
         ValueError: `k` or an option is invalid, or data about the items are missing.
@@ -278,7 +274,7 @@ class ItemMetric(SingleMetric):
     reads_items: ClassVar[bool] = True
 
     k: Cutoff = dataclasses.field(default=None, kw_only=False)
-    ties: Literal["expected", "stable", "random"] = "expected"
+    ties: Literal["expected", "stable"] = "expected"
     empty: Literal["skip"] = "skip"
     zero_weight: Literal["keep"] = "keep"
     inputs: Literal["labels", "ids", "catalogue"] = "ids"

@@ -50,7 +50,7 @@ class CatalogCoverage(ItemMetric):
         num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
             Required unless a function is passed the scores of the whole catalog.
             Default None.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """
 
@@ -87,7 +87,7 @@ class ExposureGini(ItemMetric):
 
     Args:
         num_items: As in `CatalogCoverage`. Default None.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """
 
@@ -124,7 +124,7 @@ class ExposureEntropy(ItemMetric):
 
     Args:
         num_items: As in `CatalogCoverage`. Default None.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """
 
@@ -164,7 +164,7 @@ class MeanPopularity(ItemMetric):
             ids, or a dict from the id of an item to it, or a frame of both columns.
             `novelty` requires probabilities above 0, such as
             (users of the item + 1) / (users + 1). Required.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """
 
@@ -198,7 +198,7 @@ class Novelty(ItemMetric):
 
     Args:
         popularity: As in `MeanPopularity`. Required.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """
 
@@ -234,7 +234,7 @@ class IntraListDiversity(ItemMetric):
     Args:
         vectors: A vector for each item, `[V, d]`, or a dict from the id of an item to
             its vector. Required.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """
 
@@ -288,7 +288,7 @@ class AttentionWeightedRankFairness(ItemMetric):
         target: The share of the exposure that each category should receive: a dict from
             categories to numbers that add up to 1. Required.
         discount: The discount of a rank, as in `NDCG`. Default "log2".
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `ItemMetric`.
     """
 

@@ -158,7 +158,7 @@ class MeanAveragePrecision(TopKMetric):
             to the cutoff), or "hits" (the relevant items found above the cutoff).
             With "hits", weights of items change only the weight of the query.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `TopKMetric`.
     """
 
@@ -194,7 +194,7 @@ class MeanReciprocalRank(TopKMetric):
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         over: The relevant items: the "first" one, or "all" of them, whose reciprocal
             ranks are averaged. Default "first".
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `TopKMetric`.
     """
 
@@ -225,7 +225,7 @@ class PrecisionAtK(TopKMetric):
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `TopKMetric`.
     """
 
@@ -258,7 +258,7 @@ class RecallAtK(TopKMetric):
         denominator: "relevant" (all relevant items of the list; the default), or
             "min(k, relevant)" (at most as many of them as fit above the cutoff).
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `TopKMetric`.
     """
 
@@ -292,7 +292,7 @@ class CappedRecallAtK(TopKMetric):
 
     Args:
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `TopKMetric`.
     """
 
@@ -321,7 +321,7 @@ class HitRateAtK(TopKMetric):
 
     Args:
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `TopKMetric`.
     """
 
@@ -351,7 +351,7 @@ class F1AtK(TopKMetric):
         denominator: The denominator of precision: "list" (min(k, length of the list);
             the default), or "k", even for shorter lists.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `TopKMetric`.
     """
 
@@ -378,7 +378,7 @@ class RPrecision(TopKMetric):
 
     Args:
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `TopKMetric`.
     """
 

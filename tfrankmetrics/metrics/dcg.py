@@ -92,7 +92,7 @@ class NDCG(TopKMetric):
             rank. Default "log2".
         ideal: The items in the ideal order: all "judged" items, which are those with a
             label, or only "retrieved" items, whose score is not -inf. Default "judged".
-        k, ties, seed, empty, zero_weight, convention, inputs, duplicates, name, dtype:
+        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
             As in `TopKMetric`.
     """
 
@@ -127,7 +127,7 @@ class DCG(TopKMetric):
         discount: The discount of a rank, as in `NDCG`. Default "log2".
         empty: The value of a list without relevant items: "zero" or "skip", as in
             `TopKMetric`. Default "zero".
-        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
             `TopKMetric`.
     """
 

@@ -51,7 +51,7 @@ T = TypeVar("T")
 # Fields that are not options of a measure.
 _NOT_OPTIONS = ("k", "convention", "inputs", "duplicates", "name", "dtype")
 # Options that `compute/values.py` applies, rather than a formula.
-_COMPUTED = ("ties", "seed", "empty", "zero_weight", "average")
+_COMPUTED = ("ties", "empty", "zero_weight", "average")
 
 
 @dataclass_transform(

@@ -33,7 +33,7 @@ def number_of_items(lists: RankedLists, judged: ItemGain) -> Array:
     lower_is_better=True,
     total=number_of_items,
     without_results=0,
-    unaffected_by=("convention", "ties", "seed"),
+    unaffected_by=("convention", "ties"),
 )
 class TiedQueries(TopKMetric):
     """The share of queries whose value may depend on the order of tied items.
@@ -55,7 +55,7 @@ class TiedQueries(TopKMetric):
         ties: "expected", the only choice: the other choices break all ties.
         empty: "zero" (the default) or "skip", without a difference: a list without
             relevant items is counted like any other.
-        k, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+        k, zero_weight, convention, inputs, duplicates, name, dtype: As in
             `TopKMetric`.
     """
 
@@ -95,7 +95,7 @@ class JudgedAtK(TopKMetric):
         empty: "zero" (the default), "one" or "skip", without a difference: a list
             without judged items is counted like any other.
         inputs: "labels", the only input format that distinguishes judged items.
-        k, ties, seed, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
+        k, ties, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
     """
 
     denominator: Literal["list", "k"] = "list"
@@ -142,7 +142,7 @@ class HoleAtK(TopKMetric):
             shorter lists.
         empty: As in `JudgedAtK`: "zero" (the default) or "skip", without a difference.
         inputs: "labels", the only input format that distinguishes judged items.
-        k, ties, seed, zero_weight, convention, name, dtype: As in `TopKMetric`.
+        k, ties, zero_weight, convention, name, dtype: As in `TopKMetric`.
     """
 
     denominator: Literal["list", "k"] = "list"
@@ -196,7 +196,7 @@ class RBPResidual(TopKMetric):
         inputs: "labels", the only input format that distinguishes judged items.
         persistence: The probability that a user continues from one item to the next,
             between 0 and 1. Default 0.8.
-        k, ties, seed, zero_weight, convention, name, dtype: As in `TopKMetric`.
+        k, ties, zero_weight, convention, name, dtype: As in `TopKMetric`.
     """
 
     persistence: Persistence = 0.8

@@ -36,7 +36,7 @@ class Field(NamedTuple):
 
 
 # Fields of the base classes, in the order of signatures.
-_SHARED = ("ties", "seed", "empty", "zero_weight", "convention", "inputs")
+_SHARED = ("ties", "empty", "zero_weight", "convention", "inputs")
 _SHARED += ("duplicates", "name", "dtype")
 # Arguments of functions that take metrics by name, which a field would hide.
 _ARGUMENTS = frozenset(

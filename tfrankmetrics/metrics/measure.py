@@ -30,7 +30,7 @@ from tfrankmetrics.options import (
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.recommended import Exposure, Recommended
-from tfrankmetrics.ranking.ties import TIE_POLICIES, TieBreaking, TiePolicy
+from tfrankmetrics.ranking.ties import TieBreaking, TiePolicy
 from tfrankmetrics.rules import (
     Conflict,
     check_conflicts,
@@ -172,14 +172,16 @@ class Measure:
     @functools.cached_property
     def tie_breaking(self) -> TieBreaking:
         """How it orders tied items."""
-        reads_gains = self.tie_policy.highest_first is not None
-        gain = self.gain if reads_gains else None
-        return TieBreaking(self.tie_policy, self["seed"], gain)
+        match self.tie_policy:
+            case TiePolicy.EXPECTED | TiePolicy.STABLE:
+                return TieBreaking(self.tie_policy)
+            case TiePolicy.BEST | TiePolicy.WORST:
+                return TieBreaking(self.tie_policy, self.gain)
 
-    @functools.cached_property
+    @property
     def tie_policy(self) -> TiePolicy:
-        """What its choice of `ties` means."""
-        return TIE_POLICIES[self["ties"]]
+        """Its choice of `ties`."""
+        return TiePolicy(self["ties"])
 
     @property
     def left_out(self) -> LeftOut:

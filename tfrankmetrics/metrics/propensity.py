@@ -136,7 +136,7 @@ class PropensityScoredPrecision(TopKMetric):
         average: "micro" (the ratio of the sums; the default) or "macro" (the mean of
             the ratios of the queries).
         empty: Only "skip", as in `TopKMetric`.
-        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
             `TopKMetric`.
     """
 
@@ -175,7 +175,7 @@ class PropensityScoredNDCG(TopKMetric):
         average: "micro" (the ratio of the sums; the default) or "macro" (the mean of
             the ratios of the queries).
         empty: Only "skip", as in `TopKMetric`.
-        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
             `TopKMetric`.
     """
 

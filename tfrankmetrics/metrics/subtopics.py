@@ -95,7 +95,7 @@ class PrecisionIA(SubtopicMetric):
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, seed, empty, zero_weight, convention, inputs, name, dtype: As in
+        k, ties, empty, zero_weight, convention, inputs, name, dtype: As in
             `SubtopicMetric`.
     """
 
@@ -137,7 +137,7 @@ class AlphaDCG(SubtopicMetric):
         discount: The discount of a rank, as in `NDCG`. Default "log2".
         empty: The value of a list without relevant items: "zero" or "skip", as in
             `TopKMetric`. Default "zero".
-        k, ties, seed, zero_weight, convention, inputs, name, dtype: As in
+        k, ties, zero_weight, convention, inputs, name, dtype: As in
             `SubtopicMetric`.
     """
 

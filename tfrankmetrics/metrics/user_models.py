@@ -105,7 +105,7 @@ class RankBiasedPrecision(TopKMetric):
             between 0 and 1. Default 0.8.
         empty: The value of a list without relevant items: "zero" or "skip", as in
             `TopKMetric`. Default "zero".
-        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
             `TopKMetric`.
     """
 
@@ -142,7 +142,7 @@ class ExpectedReciprocalRank(TopKMetric):
             result NaN, and is an error in `evaluate`. Default 4.0.
         empty: The value of a list without relevant items: "zero" or "skip", as in
             `TopKMetric`. Default "zero".
-        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
             `TopKMetric`.
     """
 
@@ -180,7 +180,7 @@ class PFound(TopKMetric):
             Default 0.15.
         empty: The value of a list without relevant items: "zero" or "skip", as in
             `TopKMetric`. Default "zero".
-        k, ties, seed, zero_weight, convention, inputs, duplicates, name, dtype: As in
+        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
             `TopKMetric`.
     """
 

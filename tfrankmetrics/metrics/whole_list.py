@@ -178,7 +178,7 @@ class AverageRelevancePosition(WholeListMetric):
         average: "micro" (all units of label are weighted equally; the default) or
             "macro" (all queries are weighted equally).
         empty: Only "skip", as in `TopKMetric`.
-        ties, seed, zero_weight, convention, inputs, name, dtype: As in
+        ties, zero_weight, convention, inputs, name, dtype: As in
             `WholeListMetric`.
     """
 
@@ -218,7 +218,7 @@ class OrderedPairAccuracy(WholeListMetric):
         empty: "skip" (the default) or, with average="macro", also "zero" or "one": the
             value of a list where all labels are equal.
         inputs: "labels", the only input format with items of known lower relevance.
-        ties, seed, zero_weight, convention, name, dtype: As in `WholeListMetric`.
+        ties, zero_weight, convention, name, dtype: As in `WholeListMetric`.
     """
 
     average: Literal["micro", "macro"] = "micro"
@@ -258,7 +258,7 @@ class PerQueryAUC(WholeListMetric):
         empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
             the value of a list in which all items or no items are relevant.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        ties, seed, zero_weight, convention, inputs, name, dtype: As in
+        ties, zero_weight, convention, inputs, name, dtype: As in
             `WholeListMetric`.
     """
 
@@ -298,7 +298,7 @@ class GroupAUC(WholeListMetric):
         empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
             the value of a list in which all items or no items are relevant.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        ties, seed, zero_weight, convention, inputs, name, dtype: As in
+        ties, zero_weight, convention, inputs, name, dtype: As in
             `WholeListMetric`.
     """
 
@@ -335,7 +335,7 @@ class BPref(WholeListMetric):
             irrelevant items if there are fewer; the default) or "relevant".
         inputs: "labels", the only input format with items known to be irrelevant.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        ties, seed, empty, zero_weight, convention, name, dtype: As in
+        ties, empty, zero_weight, convention, name, dtype: As in
             `WholeListMetric`.
     """
 
@@ -370,7 +370,7 @@ class FirstRelevantRank(WholeListMetric):
     Args:
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         empty: Only "skip", as in `TopKMetric`.
-        ties, seed, zero_weight, convention, inputs, name, dtype: As in
+        ties, zero_weight, convention, inputs, name, dtype: As in
             `WholeListMetric`.
     """
 
@@ -405,7 +405,7 @@ class CoverageError(WholeListMetric):
         empty: "skip" (the default) or "zero": the value of a list without relevant
             items.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        ties, seed, zero_weight, convention, inputs, name, dtype: As in
+        ties, zero_weight, convention, inputs, name, dtype: As in
             `WholeListMetric`.
     """
 

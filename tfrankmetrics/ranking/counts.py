@@ -14,7 +14,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking.items import Items
-from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, TiesOfBatch
+from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, TiePolicy, TiesOfBatch
 
 
 class RankCounts(NamedTuple):
@@ -22,7 +22,7 @@ class RankCounts(NamedTuple):
 
     above: Array  # the items with a higher score
     tied: Array  # the items with the same score, with itself
-    # The tied items that come first, which ties="stable" and "random" need.
+    # The tied items that come first, which ties="stable" needs.
     tied_before: Array | None = None
 
 
@@ -61,7 +61,7 @@ def rank_by_counts(
     is_here = xp.equal(xp.gather(ranks_above, last), above_each_rank)
     labels = xp.where(is_here, xp.gather(labels, last), 0)
     ranked = Items(labels, is_here, is_here, None)
-    if not tie_breaking.policy.is_exact:
+    if not tie_breaking.is_exact:
         return ranked, None
     is_cut = some_ranks is None
     return ranked, _ties(counts, judged, positions, above_each_rank, is_cut)
@@ -85,23 +85,25 @@ def _order_and_ranks_above(
 
     With exact ties, tied items take the first ranks of their group, in any order.
     """
-    policy = tie_breaking.policy
-    if policy.by_position or policy.is_random:
-        ranks_above = counts.above + counts.tied_before
-        order = xp.argsort(ranks_above, axis=1)
-        return order, xp.gather(ranks_above, order)
-    order = xp.argsort(counts.above, axis=1)
-    if tie_breaking.gain is not None:
-        gains = tie_breaking.gain(judged)
-        by_gain = xp.argsort(gains, axis=1, descending=policy.highest_first)
-        above = xp.gather(counts.above, by_gain)
-        order = xp.gather(by_gain, xp.argsort(above, axis=1))
+    match tie_breaking.policy:
+        case TiePolicy.STABLE:
+            ranks_above = counts.above + counts.tied_before
+            order = xp.argsort(ranks_above, axis=1)
+            return order, xp.gather(ranks_above, order)
+        case TiePolicy.EXPECTED:
+            order = xp.argsort(counts.above, axis=1)
+        case TiePolicy.BEST | TiePolicy.WORST as policy:
+            assert tie_breaking.gain is not None
+            gains, highest_first = tie_breaking.gain(judged), policy is TiePolicy.BEST
+            by_gain = xp.argsort(gains, axis=1, descending=highest_first)
+            above = xp.gather(counts.above, by_gain)
+            order = xp.gather(by_gain, xp.argsort(above, axis=1))
     above = xp.gather(counts.above, order)
     tied = xp.gather(counts.tied, order)
     # The judged items of a group take the places `first` ... `end` - 1.
     first = xp.searchsorted(above, above, out_type=xp.int64)
     index = xp.arange(xp.shape(above, out_type=xp.int64)[1], like=above)
-    if policy.highest_first is False:  # they take the last ranks of the group
+    if tie_breaking.policy is TiePolicy.WORST:  # they take the last ranks of the group
         end = xp.searchsorted(above, above, side="right", out_type=xp.int64)
         return order, above + tied - (end - index)
     return order, above + index - first

@@ -22,14 +22,13 @@ from tfrankmetrics.ranking.items import (
     lowest_score,
     without_negative_zero,
 )
-from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, TiesOfBatch
+from tfrankmetrics.ranking.ties import TieBreaking, TieGroups, TiePolicy, TiesOfBatch
 
 
 def rank_by_score(
     scores: Array,
     depth: Array | int,
     tie_breaking: TieBreaking,
-    first_query: Array | int,
     items_at: Callable[[Array], Items],
     gain_of: Callable[[ItemGain], Array],
     retrieved: Array,
@@ -43,7 +42,6 @@ def rank_by_score(
         scores: `[B, N]`; `lowest_score` for items that were not retrieved.
         depth: D.
         tie_breaking: How equal scores are ordered.
-        first_query: Number of queries ranked before these.
         items_at: A function from the positions of items, `[B, D]`, to these items.
         gain_of: A function from a gain to the gain of each item, `[B, N]`.
         retrieved: Which judged items were retrieved, bool `[B, J]`.
@@ -53,10 +51,10 @@ def rank_by_score(
     may_have_nan = _may_have_nan(scores)
     if may_have_nan is None:  # NaN, if any, is replaced before the only sort
         scores = _nan_as_number(scores)
-    order_of_ties = _order_of_ties(scores, tie_breaking, first_query, gain_of)
+    order_of_ties = _order_of_ties(tie_breaking, gain_of)
 
     def sort(keys):
-        if not tie_breaking.policy.is_exact:
+        if not tie_breaking.is_exact:
             return keys, *_top_items_in_one_order(keys, depth, order_of_ties)
         return keys, *_top_items(keys, depth)
 
@@ -73,7 +71,7 @@ def rank_by_score(
             name="again_if_nan",
         )
 
-    if not tie_breaking.policy.is_exact or scores.shape[1] == 0:
+    if not tie_breaking.is_exact or scores.shape[1] == 0:
         return items_at(sorted_again_if_nan()[1]), None
     _, order, sorted_keys = found
     ranked, size = items_at(order), xp.known_size(scores)
@@ -106,20 +104,16 @@ def _without_groups(
 
 
 def _order_of_ties(
-    scores: Array,
-    tie_breaking: TieBreaking,
-    first_query: Array | int,
-    gain_of: Callable[[ItemGain], Array],
+    tie_breaking: TieBreaking, gain_of: Callable[[ItemGain], Array]
 ) -> Array | None:
     """The order that tied items keep, `[B, N]`; None for that of the list."""
-    policy = tie_breaking.policy
-    if policy.is_random:
-        seed = tie_breaking.seed or 0
-        return ties.random_order(is_retrieved(scores), seed, first_query)
-    if policy.highest_first is None:
-        return None
-    assert tie_breaking.gain is not None
-    return xp.argsort(gain_of(tie_breaking.gain), descending=policy.highest_first)
+    match tie_breaking.policy:
+        case TiePolicy.EXPECTED | TiePolicy.STABLE:
+            return None
+        case TiePolicy.BEST | TiePolicy.WORST as policy:
+            assert tie_breaking.gain is not None
+            highest_first = policy is TiePolicy.BEST
+            return xp.argsort(gain_of(tie_breaking.gain), descending=highest_first)
 
 
 def _may_have_nan(scores: Array) -> Array | None:

@@ -335,7 +335,6 @@ def recommend_by_score(
     scores: Array,
     deepest: int | None,
     tie_breaking: TieBreaking,
-    first_query: Array | int,
 ) -> Recommended:
     """The items with the highest scores, by their positions."""
     depth = depth_for(deepest, scores)
@@ -344,7 +343,6 @@ def recommend_by_score(
         scores,
         depth,
         tie_breaking,
-        first_query,
         lambda order: order,
         lambda gain: scores,
         retrieved,

@@ -4,9 +4,8 @@ The problem
     Items with equal scores are unordered; therefore, the value of a metric depends on
     the order that the sort happens to choose. With ties="expected", the default, every
     value is the exact mean over all permutations of the tied items, without enumerating
-    them. ties="stable" keeps tied items in the order of the list, ties="random" draws
-    one order from a seed, and ties="best" and ties="worst" sort tied items by their
-    gains.
+    them. ties="stable" keeps tied items in the order of the list, and ties="best" and
+    ties="worst" sort tied items by their gains.
 
 Groups
     After the sort, items with equal scores are neighbors: a group. A group of n items
@@ -60,6 +59,7 @@ formulas of precision, recall, F1, average precision, reciprocal rank and DCG.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -71,35 +71,32 @@ if TYPE_CHECKING:
     from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 
-class TiePolicy(NamedTuple):
-    """What a choice of the option `ties` means, and what it needs to know."""
+class TiePolicy(enum.Enum):
+    """The choices of `options.Ties`. Whatever depends on one matches all of them."""
 
-    is_exact: bool = False  # the mean over all permutations, rather than one order
-    by_position: bool = False  # tied items keep the order of the list
-    is_random: bool = False  # by a hash of the position, the query's number and a seed
-    # Whether they are ordered by gain, the highest (True) or the lowest first; or None.
-    highest_first: bool | None = None
-
-
-# Each choice of `options.Ties`. Whatever depends on ties reads this table only.
-TIE_POLICIES = {
-    "expected": TiePolicy(is_exact=True),
-    "stable": TiePolicy(by_position=True),
-    "random": TiePolicy(is_random=True),
-    "best": TiePolicy(highest_first=True),
-    "worst": TiePolicy(highest_first=False),
-}
+    EXPECTED = "expected"  # the mean over all permutations, rather than one order
+    STABLE = "stable"  # tied items keep the order of the list
+    BEST = "best"  # the highest gain first
+    WORST = "worst"  # the lowest gain first
 
 
 class TieBreaking(NamedTuple):
     """How equal scores are ordered."""
 
     policy: TiePolicy
-    seed: int | None = None
     gain: ItemGain | None = None  # by which the policy may sort tied items
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether values are the mean over all permutations, rather than one order."""
+        match self.policy:
+            case TiePolicy.EXPECTED:
+                return True
+            case TiePolicy.STABLE | TiePolicy.BEST | TiePolicy.WORST:
+                return False
 
-STABLE = TieBreaking(TIE_POLICIES["stable"])
+
+STABLE = TieBreaking(TiePolicy.STABLE)
 
 
 class TieGroups(NamedTuple):
@@ -205,39 +202,6 @@ def _running_maximum(values: Array) -> Array:
         values = xp.maximum(values, shifted)
         shift *= 2
     return values
-
-
-def random_order(retrieved: Array, seed: int, first_query: Array | int) -> Array:
-    """A random order of the N items of each query, int32 `[B, N]`.
-
-    Each item's number is a hash of the seed, the query's number and the item's position
-    among the retrieved items. Unlike TensorFlow's random ops, this yields the same
-    order in every mode and on every device, whatever the padding and the batch size.
-    """
-    batch = xp.shape(retrieved, out_type=xp.int64)[0]
-    queries = xp.arange(batch, like=retrieved)
-    queries = xp.astype(first_query, xp.int64, like=queries) + queries
-    items = xp.cumulative_sum(xp.astype(retrieved, xp.int32), axis=1, exclusive=True)
-    numbers = random_numbers(seed, queries[:, xp.newaxis], items)
-    return xp.argsort(numbers, axis=1)
-
-
-def random_numbers(seed: int, queries: Array, items: Array) -> Array:
-    """A number for each item of a query, a hash of both and the seed, int32.
-
-    `queries` and `items` are their numbers, of shapes that broadcast.
-    """
-
-    def scramble(bits):  # the 32-bit finalizer of Austin Appleby's MurmurHash3
-        for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-            bits = xp.bitwise_xor(bits, xp.bitwise_right_shift(bits, shift))
-            bits = bits * xp.asarray(factor, xp.uint32, like=bits)
-        return xp.bitwise_xor(bits, xp.bitwise_right_shift(bits, 16))
-
-    scrambled_seed = scramble(xp.asarray([seed % 2**32], xp.uint32, like=queries))
-    queries = scramble(scramble(xp.astype(queries, xp.uint32)) + scrambled_seed)
-    numbers = scramble(queries + scramble(xp.astype(items, xp.uint32)))
-    return xp.bitcast(numbers, xp.int32)
 
 
 def group_sums(

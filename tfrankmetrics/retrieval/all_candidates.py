@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.inputs.mistakes import Facts
 from tfrankmetrics.inputs.model_inputs import rows_of
-from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.items import lowest_score
-from tfrankmetrics.ranking.ties import random_numbers
 from tfrankmetrics.retrieval.candidates import Candidates, Chunk, Pairs, RelevantItems
 from tfrankmetrics.retrieval.highest import NOTHING, Depth, Highest, HighestCandidates
 from tfrankmetrics.retrieval.scores import (
@@ -42,7 +40,7 @@ def rank_all(
     scorer: Scorer,
     batch_size: int,
     *,
-    orders: Iterable[Order] = (),
+    counts_tied_before: bool = False,
     depth: Depth = NOTHING,
     progress: Callable[[int], None] = lambda number: None,
 ) -> tuple[Ranks, Highest]:
@@ -50,7 +48,7 @@ def rank_all(
 
     Also returns those with the highest scores, down to a depth if there is one.
     """
-    ranks = Ranks.zeros(relevant.ids.shape, orders)
+    ranks = Ranks.zeros(relevant.ids.shape, counts_tied_before)
     # Queries with more relevant items first, so that those of a block are similar.
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
     blocks = []
@@ -81,45 +79,28 @@ def rank_all(
     )
 
 
-class Order(NamedTuple):
-    """An order of tied candidates: by position, or at random with a seed."""
-
-    is_random: bool
-    seed: int = 0
-
-    @classmethod
-    def of(cls, measure: Measure) -> Order | None:
-        """That of a metric, if it depends on the positions of tied candidates."""
-        if measure.tie_policy.is_random:
-            return cls(True, measure["seed"] or 0)
-        return cls(False) if measure.tie_policy.by_position else None
-
-    def keys(self, query: int, candidates: np.ndarray) -> np.ndarray:
-        """Distinct numbers by which tied candidates of a query are ordered, int64."""
-        if not self.is_random:
-            return candidates
-        drawn = random_numbers(self.seed, np.array([query]), candidates)
-        return drawn.astype(np.int64) * 2**32 + candidates
-
-
 class Ranks(NamedTuple):
     """The counts of each relevant item, `[B, M]`; see `RankCounts`."""
 
     retrieved: np.ndarray
     above: np.ndarray
     tied: np.ndarray
-    tied_before: dict[Order, np.ndarray]
+    tied_before: np.ndarray | None  # None if no metric needs it
     num_retrieved: np.ndarray  # [B]
     num_nan: np.ndarray  # [B], of these, the scores that are NaN
 
     @classmethod
-    def zeros(cls, shape: tuple[int, ...], orders: Iterable[Order]) -> Ranks:
+    def zeros(cls, shape: tuple[int, ...], counts_tied_before: bool) -> Ranks:
         """The counts before any candidate."""
         zeros = functools.partial(np.zeros, dtype=np.int64)
-        before = {order: zeros(shape) for order in orders}
-        of_queries = zeros(shape[0]), zeros(shape[0])
+        above, tied, before = (zeros(shape) for _ in range(3))
         return cls(
-            np.zeros(shape, bool), zeros(shape), zeros(shape), before, *of_queries
+            np.zeros(shape, bool),
+            above,
+            tied,
+            before if counts_tied_before else None,
+            zeros(shape[0]),
+            zeros(shape[0]),
         )
 
     def facts(self) -> Facts:
@@ -167,8 +148,9 @@ class Block:
     def _reset(self) -> None:
         ranks = self._ranks
         self._seen = self._limits.copy()
-        for each in (ranks.above, ranks.tied, *ranks.tied_before.values()):
-            each[self._query_rows] = 0
+        for each in (ranks.above, ranks.tied, ranks.tied_before):
+            if each is not None:
+                each[self._query_rows] = 0
         ranks.num_nan[self._query_rows] = 0
         ranks.num_retrieved[self._query_rows] = self._num_candidates
         self.highest = HighestCandidates(self._query_rows, self._depth)
@@ -194,8 +176,9 @@ class Block:
             rows, columns = self._query_rows, slice(self._limits.shape[1])
             self._ranks.above[rows, columns] += above
             self._ranks.tied[rows, columns] += not_below - above
-            for order in self._ranks.tied_before:
-                self._count_before(order, scores, chunk, not_below > above)
+            if self._ranks.tied_before is not None:
+                has_ties = not_below > above
+                self._count_before(self._ranks.tied_before, scores, chunk, has_ties)
             if self._depth != NOTHING:
                 exact = functools.partial(self._of_pairs, chunk)
                 self.highest.add(scores, chunk.start, rounding, exact)
@@ -237,7 +220,7 @@ class Block:
         return xp.select(~is_nan, scores, lowest)
 
     def _count_before(
-        self, order: Order, scores: Array, chunk: Chunk, has_ties: np.ndarray
+        self, before: np.ndarray, scores: Array, chunk: Chunk, has_ties: np.ndarray
     ) -> None:
         """Counts the candidates that are tied with a relevant item and come first.
 
@@ -246,7 +229,6 @@ class Block:
         has_ties = has_ties | np.isnan(self._limits)  # comparisons found none of NaN
         rows = np.flatnonzero(has_ties.any(axis=1))
         chosen = xp.to_numpy(xp.take(scores, rows)) if len(rows) else ()
-        before = self._ranks.tied_before[order]
         for row, of_row in zip(rows, chosen, strict=True):
             query, limits = self._query_rows[row], self._limits[row]
             for limit in np.unique(limits[has_ties[row]]):
@@ -254,10 +236,8 @@ class Block:
                     np.isnan(each) if np.isnan(limit) else each == limit
                     for each in (of_row, limits)
                 )
-                keys = order.keys(query, chunk.start + np.flatnonzero(is_tied))
-                of_relevant = order.keys(query, self._ids[row, has_limit])
                 before[query, np.flatnonzero(has_limit)] += np.searchsorted(
-                    np.sort(keys), of_relevant
+                    chunk.start + np.flatnonzero(is_tied), self._ids[row, has_limit]
                 )
 
     def starts_again(self) -> bool:

@@ -28,9 +28,10 @@ from tfrankmetrics.inputs.weights import (
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
+from tfrankmetrics.ranking.ties import TiePolicy
 from tfrankmetrics.results.metric_values import SlicedValues
 from tfrankmetrics.results.request import Request, read_request
-from tfrankmetrics.retrieval.all_candidates import Order, rank_all
+from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.candidates import (
     ArrayCandidates,
     Candidates,
@@ -140,9 +141,7 @@ def evaluate_retrieval(
 
     Returns:
         The same as `evaluate`, and the same values as `evaluate` of all scores with
-        inputs="catalogue". However, ties="random" draws a different order for metrics
-        of recommended items, and for queries with excluded items, or with candidates
-        whose score is -inf.
+        inputs="catalogue".
 
     Raises:
         ValueError: A shape, id, metric or option is not one of those above; a dataset
@@ -271,7 +270,9 @@ class Retrieval:
             relevant,
             self.scores,
             self.batch_size,
-            orders={order for m in of_lists.values() if (order := Order.of(m))},
+            counts_tied_before=any(
+                each.tie_policy is TiePolicy.STABLE for each in of_lists.values()
+            ),
             depth=_depth_of(of_items),
             progress=_progress(candidates.number) if verbose else lambda number: None,
         )
@@ -322,7 +323,7 @@ def _depth_of(named: Mapping[str, Measure]) -> Depth:
     """How many candidates of each query some metrics read."""
     if not named:
         return NOTHING
-    is_stable = all(each.tie_policy.by_position for each in named.values())
+    is_stable = all(each.tie_policy is TiePolicy.STABLE for each in named.values())
     return Depth(cutoffs_of(named.values())[-1], is_stable)
 
 

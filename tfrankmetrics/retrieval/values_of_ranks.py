@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 from collections.abc import Mapping
 
@@ -19,7 +18,7 @@ from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
-from tfrankmetrics.retrieval.all_candidates import Order, Ranks
+from tfrankmetrics.retrieval.all_candidates import Ranks
 from tfrankmetrics.retrieval.candidates import RelevantItems
 
 
@@ -32,7 +31,7 @@ class CountedLists(Lists):
     retrieved: Array  # [B, M] bool
     above: Array  # [B, M] int64, see `RankCounts`
     tied: Array  # [B, M] int64
-    tied_before: Array  # [B, M] int64
+    tied_before: Array | None  # [B, M] int64
     num_retrieved: Array  # [B] int64, of all candidates
     list_sizes: Array  # [B] int64, see `num_judged`
     some_ranks: Array  # [B, D] float64, see `RankedLists`
@@ -42,9 +41,7 @@ class CountedLists(Lists):
         """Whether all grades of a query are valid, `[B]`."""
         return xp.isfinite(xp.sum(self.relevance, axis=1))
 
-    def rank(
-        self, deepest: int | None, tie_breaking: TieBreaking, first_query: Array | int
-    ) -> RankedLists:
+    def rank(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:
         """The relevant items by rank, down to the deepest cutoff."""
         if deepest is None:
             some_ranks = self.some_ranks
@@ -76,47 +73,37 @@ def values_of_ranks(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values and weights of all queries, `[metrics, B]`."""
     values, weights = np.zeros((2, len(named), len(items.ids)))
-    groups = collections.defaultdict(list)
-    for number, measure in enumerate(named.values()):
-        groups[Order.of(measure)].append(number)
-    measures, num_relevant = [*named.values()], items.ids.shape[1]
+    measures, num_relevant = tuple(named.values()), items.ids.shape[1]
     list_sizes = _list_sizes(items, num_candidates)
-    for order, numbers in groups.items():
-        chosen = tuple(measures[number] for number in numbers)
-        cutoffs = [measure.k for measure in chosen]
-        # Queries that read about as many numbers are computed together.
-        down_to, lengths = None, np.full(len(list_sizes), num_relevant)
-        if None in cutoffs:  # all ranks would be too many: see `_some_ranks`
-            down_to = min(num_candidates, max(num_relevant, *(k or 0 for k in cutoffs)))
-            lengths += down_to + np.where(ranks.retrieved, ranks.tied, 0).sum(axis=1)
-        by_length = np.argsort(lengths, kind="stable")
-        for part in parts_of(by_length, lengths, ELEMENTS_AT_A_TIME):
-            retrieved = ranks.retrieved[part]
-            counts = RankCounts(
-                ranks.above[part],
-                ranks.tied[part],
-                # Nothing reads these without an order, as with ties="expected".
-                ranks.tied_before.get(order, ranks.tied)[part],
-            )
-            some_ranks = np.zeros((len(part), 0))
-            if down_to is not None:
-                some_ranks = _some_ranks(counts, retrieved, down_to, num_candidates)
-            lists = CountedLists(
-                relevance=items.relevance[part],
-                valid=items.is_valid[part],
-                retrieved=retrieved,
-                above=counts.above,
-                tied=counts.tied,
-                tied_before=counts.tied_before,
-                num_retrieved=ranks.num_retrieved[part],
-                list_sizes=list_sizes[part],
-                some_ranks=some_ranks,
-                num_candidates=num_candidates,
-                query_weights=None if query_weights is None else query_weights[part],
-            )
-            where = np.ix_(numbers, part)
-            found = call_compiled(values_and_weights, chosen, lists, 0)
-            values[where], weights[where] = found
+    cutoffs = [measure.k for measure in measures]
+    # Queries that read about as many numbers are computed together.
+    down_to, lengths = None, np.full(len(list_sizes), num_relevant)
+    if None in cutoffs:  # all ranks would be too many: see `_some_ranks`
+        down_to = min(num_candidates, max(num_relevant, *(k or 0 for k in cutoffs)))
+        lengths += down_to + np.where(ranks.retrieved, ranks.tied, 0).sum(axis=1)
+    by_length = np.argsort(lengths, kind="stable")
+    for part in parts_of(by_length, lengths, ELEMENTS_AT_A_TIME):
+        retrieved = ranks.retrieved[part]
+        counts = RankCounts(ranks.above[part], ranks.tied[part])
+        some_ranks = np.zeros((len(part), 0))
+        if down_to is not None:
+            some_ranks = _some_ranks(counts, retrieved, down_to, num_candidates)
+        before = ranks.tied_before
+        lists = CountedLists(
+            relevance=items.relevance[part],
+            valid=items.is_valid[part],
+            retrieved=retrieved,
+            above=counts.above,
+            tied=counts.tied,
+            tied_before=None if before is None else before[part],
+            num_retrieved=ranks.num_retrieved[part],
+            list_sizes=list_sizes[part],
+            some_ranks=some_ranks,
+            num_candidates=num_candidates,
+            query_weights=None if query_weights is None else query_weights[part],
+        )
+        found = call_compiled(values_and_weights, measures, lists)
+        values[:, part], weights[:, part] = found
     return values, weights
 
 

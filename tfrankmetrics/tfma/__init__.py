@@ -67,8 +67,8 @@ class RankMetrics(metric_types.Metric):
             `eval_config` fills them in.
         num_queries, inputs, duplicates: As in `tfrankmetrics.evaluate`.
         **options: Options for the metrics, such as `gain="linear"` or
-            `convention="trec_eval"`. See `tfrankmetrics.Options`. Functions and
-            ties="random" are not supported, since queries are unordered on Beam.
+            `convention="trec_eval"`. See `tfrankmetrics.Options`. Functions are
+            not supported.
 
     Raises:
         ValueError: A name or option is unknown, or is not supported by TFMA.

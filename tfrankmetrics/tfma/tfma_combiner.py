@@ -209,7 +209,7 @@ class TfmaCombiner(Combiner, beam.CombineFn):
         lists = self._data.read(labels, predictions, weights, library="tensorflow")
         lists.require_valid_values()
         measures = tuple(self.named.values())
-        numbers = call_compiled(values_and_weights, measures, lists, 0)
+        numbers = call_compiled(values_and_weights, measures, lists)
         lengths = np.array([np.size(query.labels) for query in waiting])
         accumulator.facts += Facts.of_lengths(lengths)
         if is_labels:
