@@ -1,6 +1,5 @@
 """`compare`: means, intervals and paired tests, against SciPy and by hand."""
 
-import copy
 import fractions
 import inspect
 import itertools
@@ -987,15 +986,6 @@ def test_without_scipy_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.special", None)
     with pytest.raises(ImportError, match=re.escape('pip install ".[compare]"')):
         tfr.compare(values("A"))
-
-
-def test_reliability_was_removed():
-    comparison = tfr.compare({"a": {"mrr": [0.5, 0.2]}, "b": {"mrr": [0.1, 0.4]}})
-    with pytest.raises(AttributeError, match=r"The last version with it is 0\.1\.0"):
-        comparison.reliability("mrr")
-    with pytest.raises(AttributeError, match="no attribute 'other'"):
-        comparison.other  # noqa: B018
-    assert repr(copy.deepcopy(comparison)) == repr(comparison)
 
 
 def test_tables():

@@ -282,19 +282,6 @@ class Comparison:
         gains = self._per_query.gains(metric, baseline, model, in_slice)
         return plot_gains(gains, metric, (baseline, model))
 
-    def __getattr__(self, name: str) -> Any:
-        """Raises AttributeError for `reliability`, which was removed."""
-        if name == "reliability":
-            raise AttributeError(
-                "`Comparison.reliability` was removed. The last version with it is "
-                "0.1.0, as of 2026-11-26. `Difference.queries_needed` returns how many "
-                "queries a difference needs, and gt4ireval, a package for R, computes "
-                "the coefficients of reliability."
-            )
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}"
-        )
-
     def _slice_labels(self, each: Mean | Difference) -> list[str]:
         """The texts in the columns of slices."""
         if not self.by:
