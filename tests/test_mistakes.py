@@ -528,9 +528,12 @@ def test_ranks_of_tied_and_missing_items_are_a_warning(method):
     for missing in (None, -1, np.nan):
         if missing is not None:
             ranks = np.where(RANKS < 6, ranks, missing)
-        assert "look like ranks" in messages_of(
-            lambda: tfr.evaluate(BEST_FIRST, ranks, ["mrr"])  # noqa: B023
-        )[-1]
+        assert (
+            "look like ranks"
+            in messages_of(
+                lambda: tfr.evaluate(BEST_FIRST, ranks, ["mrr"])  # noqa: B023
+            )[-1]
+        )
 
 
 def test_an_auc_below_half_by_three_standard_errors_is_no_chance():
