@@ -329,6 +329,8 @@ def _as_lists(
     if valid is None:
         valid = labels >= 0
     else:
+        # What is neither judged nor retrieved is in no list. NaN stays an error.
+        valid = valid & (~(labels < 0) | is_retrieved(scores))
         judged = valid & (labels >= 0)
         is_valid = valid if values.ndim == 2 else valid[..., xp.newaxis]
         values = xp.where(is_valid, values, 0)
