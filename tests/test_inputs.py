@@ -149,7 +149,7 @@ ONE = [[1.0, 0.0]]
         ({"y_true": [["a", "b"]]}, "must hold real numbers of at most 64 bits", "<U1"),
         ({"y_true": np.ones((1, 2), np.longdouble)}, "of at most 64 bits", "dtype float"),
         ({"y_true": np.ones((1, 2, 0)), "metrics": ["alpha_dcg"]}, "at least 1 subtopic", "(1, 2, 0)"),
-        ({"y_true": [[1, 0], None]}, "must hold a list for each query", "None in row 1"),
+        ({"y_true": [[1, 0], None]}, "must hold a list for each query", "None in row 1. Pass [] for a query without ids. Leave out one without labels"),
         ({"y_pred": [[True, False]]}, "Scores must be floats or integers", "bool"),
         ({"y_pred": np.array([[1, 2]], "uint64")}, "Scores must be floats or integers", "uint64. Cast them to int64."),
         ({"y_pred": [[1j, 2.0]]}, "Scores must be floats or integers", "complex128"),

@@ -645,6 +645,8 @@ def test_an_item_that_is_twice_in_a_list_is_an_error():
         tfr.evaluate(data, scores, ["mrr"])
     with pytest.raises(ValueError, match="'item_ids': 1 twice in query 0"):
         tfr.explain(data, scores, "mrr", query=0)
+    data = {"labels": [[-1, 1, 0]], "item_ids": [[0, -1, 5]]}
+    assert tfr.evaluate(data, [[3.0, 2, 1]], ["mrr"]) == {"mrr": 1.0}
 
 
 VECTORS = np.eye(3)
@@ -680,7 +682,7 @@ def test_a_query_without_a_list_is_named(call, make, missing):
         first, _, last = of_queries
         return make([[first], missing, [last]])
 
-    with pytest.raises(ValueError, match=r"in row 1\. Pass an empty list, \[\]"):
+    with pytest.raises(ValueError, match=r"in row 1\. Pass \[\]"):
         call(ids)
 
 
