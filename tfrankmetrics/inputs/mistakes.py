@@ -239,8 +239,8 @@ def single_items(facts: Facts, asked: Asked) -> Iterator[str]:
         yield (
             "A list must contain all items of a query. Received"
             f"{asked.where}: {facts['lists']:,.0f} lists of one item each, in which "
-            "nothing can be ranked. Rows of the same query must have the same id in "
-            "evaluate_rows."
+            "nothing can be ranked. Pass the items of a query in one list, or in rows "
+            "with the same query id."
         )
 
 
@@ -317,9 +317,9 @@ def long_flat_list(facts: Facts, asked: Asked) -> Iterator[str]:
 
 
 def relevant_but_excluded(facts: Facts, asked: Asked) -> Iterator[str]:
-    """A tenth of the relevant items, or all of a few."""
+    """Two or more of the relevant items, and a twentieth of them."""
     relevant, excluded = facts["relevant"], facts["excluded"]
-    if excluded >= (relevant if relevant < MANY else relevant / 10) > 1:
+    if excluded >= max(2, relevant / 20):
         yield (
             "`exclude` removes items from the ranking that are not candidates, such as "
             f"those of the training data. Received{asked.where}: {excluded:,.0f} of "
