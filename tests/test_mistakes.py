@@ -799,9 +799,9 @@ def test_the_ids_of_several_queries_as_one_list_are_a_warning():
     for convert in (list, np.array, tf.constant, lambda ids: [*map(str, ids)]):
         with pytest.warns(tfr.RankingWarning, match=message):
             tfr.evaluate(convert(relevant), convert(recommended), ["mrr"], inputs="ids")
+    metric = tfr.MeanReciprocalRank(inputs="ids")
+    metric.update_state(relevant, recommended)
     with pytest.warns(tfr.RankingWarning, match=message):
-        metric = tfr.MeanReciprocalRank(inputs="ids")
-        metric.update_state(relevant, recommended)
         metric.result()
     evaluate = lambda *ids: tfr.evaluate(*ids, ["mrr"], inputs="ids")  # noqa: E731
     evaluate(relevant[:39], recommended)

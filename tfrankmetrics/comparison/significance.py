@@ -81,8 +81,8 @@ class Sample:
 
         with np.errstate(invalid="ignore", divide="ignore"):
             scaled = rounded(self.weights * (other.totals / self.totals), other.weights)
-        is_scaled = (scaled == other.weights).all(axis=0)
-        weights = np.where(is_scaled, scaled, rounded(self.weights, other.weights))
+        weights = rounded(self.weights, other.weights)
+        weights = np.where((scaled == other.weights).all(axis=0), scaled, weights)
         return Sample(rounded(self.values, other.values), weights)
 
     @functools.cached_property

@@ -331,9 +331,9 @@ def _as_lists(
         valid = labels >= 0
     else:
         # What is neither judged nor retrieved is in no list. NaN stays an error.
-        valid = valid & (~(labels < 0) | is_retrieved(scores))
-        judged = valid & (labels >= 0)
-        is_valid = valid if values.ndim == 2 else valid[..., xp.newaxis]
+        in_list = valid & (~(labels < 0) | is_retrieved(scores))
+        valid, judged = in_list, in_list & (labels >= 0)
+        is_valid = in_list if values.ndim == 2 else in_list[..., xp.newaxis]
         values = xp.where(is_valid, values, 0)
     if item_weights is not None:
         item_weights = xp.where(valid, item_weights, 0)

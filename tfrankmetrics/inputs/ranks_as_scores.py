@@ -84,13 +84,8 @@ def facts_of_ranks(
     # Mann and Whitney's U, which is the AUC times the number of pairs, minus its mean.
     above_mean = (num_lower + num_until - sizes[queries]) / 2
     variances = num_relevant * (sizes - num_relevant) * (sizes + 1) / 12
-    return Facts(
-        {
-            "called ranks": float(is_called),
-            "compared": float(len(scores)),
-            "ranks from 0": float(np.count_nonzero(from_0)),
-            "ranks from 1": float(np.count_nonzero(from_1)),
-            "U above its mean": float(above_mean[is_relevant].sum()),
-            "variance of U": float(variances.sum()),
-        }
-    )
+    found = {"called ranks": is_called, "compared": len(scores)}
+    found |= {"ranks from 0": from_0.sum(), "ranks from 1": from_1.sum()}
+    found |= {"U above its mean": above_mean[is_relevant].sum()}
+    found |= {"variance of U": variances.sum()}
+    return Facts({name: float(number) for name, number in found.items()})
