@@ -106,7 +106,7 @@ def test_a_metric_in_compile_is_a_source_too(prefix):
         fit(model, [lists], LISTS, LABELS, validation_data=(LISTS, LABELS))
 
 
-@pytest.mark.parametrize("when", [{"every": 3}, {"every": 2, "unit": "steps"}])
+@pytest.mark.parametrize("when", [{"every": 3}, {"every": 3, "unit": "steps"}])
 def test_a_repeated_value_leaves_that_of_a_metric_in_compile(when):
     model = list_model(metrics=[tfr.RankingMetrics(["ndcg"])], loss="mse")
     lists = tfr.EvaluateLists(LISTS, LABELS, ["ndcg", "mrr"], **when)

@@ -586,6 +586,8 @@ def test_a_metric_object_judges_the_ranks_of_an_epoch():
 def test_few_scores_and_lists_without_relevant_items_are_no_ranks():
     tfr.evaluate(BEST_FIRST[:2], RANKS[:2], ["mrr"])
     tfr.evaluate(np.zeros((10, 8)), RANKS, ["mrr"])
+    constant = pd.Series([0, 0], name="rank")
+    tfr.evaluate_rows([0, 0], [1, 0], constant, ["mrr"])
     stars = np.tile([5, 4, 3, 1], (10, 1))  # all above 0
     with pytest.warns(tfr.RankingWarning, match="look like ranks"):
         tfr.evaluate(stars, [[1, 2, 3, 4]] * 10, ["ndcg"])
@@ -834,6 +836,7 @@ def test_a_column_called_rank_may_be_in_any_order(name, ranks):
         lambda: tfr.evaluate_rows("q", "label", name, ["mrr"], data=data),
         lambda: tfr.evaluate_rows(run["q"], run["label"], run[name], ["mrr"]),
         lambda: tfr.evaluate_run(run, run, ["mrr"], **columns, score=name),
+        lambda: tfr.explain_rows("q", "label", name, "mrr", 0, data=data),
     ):
         with pytest.warns(tfr.RankingWarning, match="pass lower_is_better=True"):
             call()
