@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrankmetrics.inputs.mistakes import MOST_VALUES, Facts, have_form_of_ranks
 
-NAMES = re.compile(r"rank|position|(?<![a-z])(pos|rk)(?![a-z])", re.IGNORECASE)
+NAMES = r"rank|position|(?<![a-z])(pos|rk)(?![a-z])"  # in lower case
 
 
 def facts_of_arrays(
@@ -57,7 +57,7 @@ def facts_of_ranks(
             label.
         name: The name of the column of scores, if it has one.
     """
-    is_called = NAMES.search(str(name)) is not None
+    is_called = re.search(NAMES, str(name).lower()) is not None
     some = scores[:MOST_VALUES]
     with np.errstate(all="ignore"):
         are_fractions = 2 * some % 1 > 0  # other than the mean ranks of ties
