@@ -144,7 +144,7 @@ def _implied(tools_of_rows, metric):
             number
             for number, tools in enumerate(tools_of_rows)
             if {LONG_NAMES.get(tool, tool) for tool in tools}
-            & {*convention.tools.split(", ")}
+            & {tool.partition(" (")[0] for tool in convention.tools.split(", ")}
         ]
         if len(rows) == 1 and metric in convention.metrics:
             implied[rows[0]].append(name)

@@ -105,7 +105,7 @@ CASES = (
     ),
     Case(
         "single_items",
-        "of one item each",
+        "of one item each.* in one list, or in rows with the same query id",
         data=Data(GRADES[:, :1], SCORES[:, :1]),
         valid=Data(GRADES[:, :2], SCORES[:, :2]),
         # The only item of a run is a recommendation. TFMA, which has no query key for

@@ -414,7 +414,8 @@ def of_orders(name, labels, scores, *, mask=None, weights=None, k=None, **option
     items = [
         Item(score, _exact(label), Fraction(float(weight)), bool(np.max(label) >= 0))
         for label, score, weight, counts in zip(labels, scores, weights, mask)
-        if counts
+        # What is neither judged nor retrieved is in no list.
+        if counts and (np.max(label) >= 0 or score != -math.inf)
     ]
     mean_weight = sum(item.weight for item in items) / max(1, len(items))
     if options.get("zero_weight") == "mask":

@@ -220,6 +220,12 @@ def test_lists_may_mix_series_and_arrays():
         for y_true in (labels, [*labels], {"labels": [*labels]}):
             with pytest.warns(tfr.RankingWarning, match="by their indexes"):
                 assert tfr.evaluate(y_true, [*scores], ["mrr"]) == {"mrr": 1.0}
+        for column in (pd.Series, lambda lists: np.fromiter(lists, object, 2)):
+            columns = column(labels), column(scores)
+            with pytest.warns(tfr.RankingWarning, match="by their indexes"):
+                assert tfr.evaluate(*columns, ["mrr"]) == {"mrr": 1.0}
+            with pytest.warns(tfr.RankingWarning, match="by their indexes"):
+                assert tfr.explain(*columns, "mrr", query=int(order < 0)).value == 1.0
         masked = {"labels": [*labels], "mask": masks}
         with pytest.warns(tfr.RankingWarning, match="by their indexes"):
             found = tfr.evaluate(masked, [*scores], ["precision@3"], per_query=True)

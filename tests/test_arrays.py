@@ -162,6 +162,6 @@ def test_operations_compute_what_numpy_does(way, name):
     [("power", "Did you mean 'pow'?"), ("sqr", "'sqrt'"), ("load", ""), ("cumsum", "")],
 )
 def test_an_unknown_operation_names_the_list(name, hint):
-    error = rf"custom-metrics.md lists. Received: '{name}'\..*{hint}"
+    error = rf"operations of `xp`. Received: '{name}'\..*{hint}"
     with pytest.raises(AttributeError, match=error):
         getattr(xp, name)

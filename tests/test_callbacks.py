@@ -106,6 +106,19 @@ def test_a_metric_in_compile_is_a_source_too(prefix):
         fit(model, [lists], LISTS, LABELS, validation_data=(LISTS, LABELS))
 
 
+@pytest.mark.parametrize("when", [{"every": 3}, {"every": 3, "unit": "steps"}])
+def test_a_repeated_value_leaves_that_of_a_metric_in_compile(when):
+    model = list_model(metrics=[tfr.RankingMetrics(["ndcg"])], loss="mse")
+    lists = tfr.EvaluateLists(LISTS, LABELS, ["ndcg", "mrr"], **when)
+    data = {"validation_data": (LISTS, LABELS), "epochs": 5}
+    found = model.fit(
+        LISTS, LABELS, callbacks=[lists], batch_size=1, verbose=0, **data
+    ).history
+    expected = tfr.evaluate(LABELS, model.predict(LISTS, verbose=0), ["ndcg"])
+    assert found["val_ndcg"][-1] == pytest.approx(expected["ndcg"], rel=1e-6)
+    assert len(found["val_mrr"]) == 5
+
+
 def test_the_numbers_of_queries_have_one_source_too():
     once, twice = (
         tfr.EvaluateLists(LISTS[of], LABELS[of], ["mrr"], num_queries=True)

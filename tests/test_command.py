@@ -245,6 +245,9 @@ FILES = {
         ("qrels one --missing-queries error", "With --missing-queries error, every query must have predictions."),
         ("qrels one two --gate not_worse --margin 2", "--margin must be below 1:"),
         ("qrels two same -m arp --test wilcoxon", "Pass --test randomization, which uses the weights."),
+        ("qrels one -m coverage@3", "Pass num_items=V. Metric objects and options without a flag are for Python's tfrankmetrics.evaluate_run."),
+        ("qrels one --gain linear", "Set it on a metric object, or omit it. Metric objects and options without a flag are for Python's"),
+        ("qrels one -m err --convention trec_eval", "pass this metric as an object with its own options. Metric objects and"),
         ("qrels", "One file must be a table with labels and scores"),
     ],
 )  # fmt: skip

@@ -50,6 +50,14 @@ def test_every_option_of_a_convention_is_used_by_a_metric(convention):
         assert word in printed
 
 
+def test_tools_that_share_all_but_one_metric_are_known_by_name():
+    """pytrec-eval has no RBP, and that of ranx is graded."""
+    assert "trec_eval (alone with this rbp), " in str(CONVENTIONS["trec_eval"])
+    for tool in ("trec_eval", "pytrec-eval", "ranx"):
+        with pytest.raises(ValueError, match="Did you mean 'trec_eval'"):
+            tfr.evaluate([[1]], [[1]], ["map"], convention=f"{tool}s")
+
+
 @pytest.mark.parametrize("name", CONVENTIONS["tf_ranking"].metrics)
 def test_defaults_equal_the_tf_ranking_convention(name):
     convention = make_metric(name, 3, convention="tf_ranking").get_config()

@@ -468,6 +468,13 @@ def test_a_query_that_is_left_out_has_no_value(case):
     assert "nan" not in str(explained)
 
 
+def test_a_query_that_is_left_out_has_no_first_running_value():
+    explained = str(tfr.explain([0, 0], [2, 1], "first_relevant_rank"))
+    assert explained.endswith(
+        'left out of the mean, since the list is empty (empty="skip").'
+    )
+
+
 def test_a_query_without_predictions_is_left_out_on_request():
     qrels, run = {"a": {"x": 1}, "b": {"x": 1}}, {"b": {"x": 0.5}}
     for metric in ("ndcg", "arp"):  # ARP has no value without results

@@ -428,6 +428,14 @@ def test_labels_with_item_ids_equal_a_catalogue():
     assert logged == pytest.approx(expected, abs=1e-6)
     with pytest.raises(ValueError, match="of the shape of the labels"):
         tfr.evaluate({"labels": labels, "item_ids": ids[:, :2]}, scores, NAMES, **DATA)
+    metric = tfr.RankingMetrics(["coverage@2"], num_items=9)
+    for evaluate in (
+        metric.update_state,
+        lambda *data: tfr.evaluate(*data, ["coverage@2"], num_items=9),
+    ):
+        data = {"labels": [[0, 1, -1]], "item_ids": [[-1, 4, -1]]}
+        with pytest.raises(ValueError, match=r"must be 0 to 8\. Received: .* -1\."):
+            evaluate(data, [[3.0, 2, 1]])
 
 
 def test_callbacks_report_the_values_of_functions():

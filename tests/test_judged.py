@@ -54,6 +54,32 @@ def test_a_list_without_relevant_items_is_counted_by_tied():
     assert float(metric.result()) == 1 / 2
 
 
+@pytest.mark.parametrize("way", ["eager", "graph", XLA])
+def test_an_item_that_is_neither_judged_nor_retrieved_is_in_no_list(way):
+    """The relevant item is the last one of two, whatever is padding or not."""
+    labels, scores = [[1, 0, -1]], [[1.0, 2.0, -np.inf]]
+    mask = [[True] * 3]
+    names = ["auc", "opa", "gauc", "mrr", "first_relevant_rank", "hole"]
+    expected = [0, 0, 0, 1 / 2, 2, 0]
+    qrels, run = {"q": {"a": 1, "b": 0, "c": -1}}, {"q": {"a": 1.0, "b": 2.0}}
+    of_run = tfr.evaluate_run(qrels, run, names)
+    assert [*of_run.values()] == expected
+    assert tfr.evaluate(labels, scores, names, mask=mask) == of_run
+    rows = ["q"] * 3, labels[0], scores[0]
+    assert tfr.evaluate_rows(*rows, names) == of_run
+    metric = tfr.RankingMetrics(names)
+    update = run_as(way, update_function(metric))
+    update({"labels": tf.constant(labels), "mask": tf.constant(mask)}, scores)
+    assert [float(value) for value in metric.result().values()] == expected
+    data = {"labels": labels, "mask": mask}
+    assert tfr.explain(data, scores, "auc").value == 0.0
+    # An unjudged item that was retrieved remains, and so does a judged one.
+    scores[0][2] = 3.0
+    assert tfr.evaluate(labels, scores, ["mrr"], mask=mask) == {"mrr": 1 / 3}
+    with pytest.raises(ValueError, match="Received: nan"):
+        tfr.evaluate([[1, np.nan]], [[1.0, -np.inf]], ["mrr"], mask=[[True, True]])
+
+
 QRELS = {"q1": {"a": 1, "b": 0, "c": 2, "m": 1}, "q2": {"a": 1, "x": -1}}
 RUN = {"q1": {"a": 5.0, "n": 4.0, "b": 3.0}, "q2": {"x": 3.0, "y": 2.0, "a": 1.0}}
 

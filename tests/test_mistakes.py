@@ -40,11 +40,13 @@ def test_columns_of_a_frame_are_an_error(library):
 def test_swapped_query_ids_and_labels_are_a_warning():
     query_ids, labels = np.repeat(np.arange(10), 6), np.tile([0, 1, 2, 0, 0, 1], 10)
     scores = RNG.normal(size=60)
-    with pytest.warns(
-        tfr.RankingWarning, match="from 0 to 2, and 10 different labels"
-    ) as caught:
-        tfr.evaluate_rows(labels, query_ids, scores, ["mrr"])
-    assert caught[0].filename == __file__
+    by_item = np.arange(60).reshape(10, 6).T.ravel()
+    for order in (np.arange(60), by_item, RNG.permutation(60)):
+        with pytest.warns(
+            tfr.RankingWarning, match="from 0 to 2, and 10 different labels"
+        ) as caught:
+            tfr.evaluate_rows(labels[order], query_ids[order], scores, ["mrr"])
+        assert caught[0].filename == __file__
     tfr.evaluate_rows(query_ids, labels, scores, ["mrr"])
     # Few queries: grades, or percentages, or fractions.
     for queries, grades in ((2, 50), (5, 11), (5, 101)):
@@ -53,6 +55,9 @@ def test_swapped_query_ids_and_labels_are_a_warning():
         for labels_of_rows in (of_queries, np.sort(of_queries)):
             rows = ids, labels_of_rows.ravel(), RNG.random(ids.size)
             tfr.evaluate_rows(*rows, ["ndcg"], gain="linear")
+    # Clicks of two queries, of which a third is 0.
+    clicks = RNG.integers(0, 2, 1000), RNG.geometric(1 / 3, 1000) - 1
+    tfr.evaluate_rows(*clicks, RNG.random(1000), ["ndcg"], gain="linear")
     tfr.evaluate_rows(labels, labels, scores, ["mrr"])
     tfr.evaluate_rows(labels, query_ids / 10 + 0.05, scores, ["ndcg"])
     tfr.evaluate_rows([0, 0, 1, 1], [0, 5, 0, 7], [1.0, 2, 3, 4], ["mrr"])
@@ -153,6 +158,30 @@ def test_rounded_scores_that_are_swapped_with_labels_are_a_warning(digits):
     assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize(
+    ("scores", "gain"),
+    [
+        ([0, 1], "exponential"),
+        ([0, 1, 2, 3, 4], "exponential"),
+        ([0, 0, 1, 1, 0], "linear"),  # of a classifier
+    ],
+)
+def test_rates_as_labels_and_whole_numbers_as_scores_are_no_mistake(scores, gain):
+    rng = np.random.default_rng(0)
+    scores = rng.permuted(np.tile(scores, (30, 1)), axis=1)
+    data = Data(rng.random(scores.shape), scores)
+    options = {"metrics": ["ndcg"], "gain": gain}
+    names = "query_id", "label", "score"
+    metric = tfr.RankingMetrics(**options)
+    for call in (
+        lambda: tfr.evaluate(data.y_true, data.y_pred, **options),
+        lambda: tfr.evaluate_rows(*names, data=data.rows, **options),
+        lambda: tfr.evaluate_run(data.rows, data.run, **options),
+        lambda: (metric.update_state(data.y_true, data.y_pred), metric.result()),
+    ):
+        assert messages_of(call) == []
+
+
 def test_how_long_and_how_relevant_a_flat_list_must_be():
     def labels_of(size, relevant):
         return (RNG.permutation(size) < relevant).astype(float)
@@ -198,9 +227,10 @@ def test_item_ids_for_positions_in_a_batch_are_an_error_in_eager_code():
 
 @pytest.mark.parametrize(
     ("relevant", "excluded", "warns"),
-    [(1, 1, False), (2, 2, True), (19, 18, False), (20, 2, True), (1000, 99, False)],
+    [(1, 1, False), (2, 2, True), (9, 1, False), (19, 2, True), (1000, 49, False)]
+    + [(1000, 50, True)],
 )
-def test_a_tenth_of_the_relevant_items_is_too_many_to_exclude(
+def test_a_twentieth_of_the_relevant_items_is_too_many_to_exclude(
     relevant, excluded, warns
 ):
     exclude = np.where(np.arange(relevant) < excluded, 0, -1)[:, np.newaxis]
@@ -479,23 +509,85 @@ def test_ranks_are_no_scores_if_the_best_are_lowest(ranks, inputs):
         if options:
             return messages_of(of_evaluate)
         metric = tfr.MeanReciprocalRank(inputs=inputs)
-        of_metric = lambda: metric.update_state(labels, scores)  # noqa: E731
-        return messages_of(of_evaluate) + messages_of(of_metric)
+        metric.update_state(labels, scores)
+        return messages_of(of_evaluate) + messages_of(metric.result)
 
     assert [expected in each for each in messages(ranks)] == [True, True]
     assert messages(ranks, lower_is_better=True) == []
     assert messages(ranks.max() - ranks) == []  # n - rank
-    assert messages(ranks + 0.5) == messages(ranks + 2) == messages(2 * ranks) == []
+    assert messages(ranks + 2) == messages(2 * ranks) == []
     some = ranks.copy()
-    some[0, :2] = 3, 3
+    some[0, 0] += 50
+    assert messages(some) == messages(ranks)
+    some[:, 0] += 50  # an eighth of the scores
     assert messages(some) == []
 
 
-def test_short_lists_and_few_items_are_no_ranks():
-    tfr.evaluate([[1, 0]] * 40, [[0, 1]] * 40, ["mrr"])  # of pairs
-    tfr.evaluate([[1, 0, 0]] * 40, [[0, 1, 2]] * 40, ["mrr"])
+@pytest.mark.parametrize("method", ["min", "max", "average", "first"])
+def test_ranks_of_tied_and_missing_items_are_a_warning(method):
+    ranks = pd.DataFrame(RANKS // 2).rank(axis=1, method=method).to_numpy()
+    for missing in (None, -1, np.nan):
+        if missing is not None:
+            ranks = np.where(RANKS < 6, ranks, missing)
+        assert (
+            "look like ranks"
+            in messages_of(
+                lambda: tfr.evaluate(BEST_FIRST, ranks, ["mrr"])  # noqa: B023
+            )[-1]
+        )
+
+
+def test_an_auc_below_half_by_three_standard_errors_is_no_chance():
+    """A wrong pair has U = 0, where a random one has 1/2 with the variance 1/4."""
+
+    def messages(number, name):
+        rows = np.repeat(range(number), 2), np.tile([1, 0], number)
+        scores = pd.Series(np.tile([1, 2], number), name=name)
+        return messages_of(lambda: tfr.evaluate_rows(*rows, scores, ["mrr"]))
+
+    assert messages(9, "rank") == []  # -9/2 = -3 sqrt(9/4)
+    assert len(messages(10, "rank")) == 1
+    assert messages(19, "score") == []  # fewer than 40 scores
+    assert len(messages(20, "score")) == 1
+
+
+@pytest.mark.parametrize("strength", [0, 0.5, 2])
+@pytest.mark.parametrize("shape", [(50, 10), (2, 20), (100, 2)])
+def test_honest_scores_of_the_form_of_ranks_are_silent(strength, shape):
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        labels = (np.argsort(rng.random(shape)) < shape[1] // 2).astype(int)
+        scores = strength * labels + rng.normal(size=shape)
+        numbers = np.argsort(np.argsort(scores))
+        rows = np.indices(shape)[0].ravel(), labels.ravel()
+        for name in ("score", "page_rank", "position_score"):
+            column = pd.Series(numbers.ravel(), name=name)
+            tfr.evaluate_rows(*rows, column, ["mrr"])
+
+
+def test_a_metric_object_judges_the_ranks_of_an_epoch():
+    metric = tfr.MeanReciprocalRank()
+
+    def messages_of_epoch(scores):
+        for label, score in zip(BEST_FIRST, scores, strict=True):
+            metric.update_state([label], [score])
+        found = messages_of(metric.result) + messages_of(metric.result)  # only once
+        metric.reset_state()
+        return found
+
+    honest = 7 - RANKS
+    honest[:3] = RANKS[:3]  # the first batches are worse than chance
+    assert messages_of_epoch(honest) == []
+    (message,) = messages_of_epoch(RANKS)
+    assert "look like ranks" in message
+    assert messages_of_epoch(honest) == []
+
+
+def test_few_scores_and_lists_without_relevant_items_are_no_ranks():
     tfr.evaluate(BEST_FIRST[:2], RANKS[:2], ["mrr"])
     tfr.evaluate(np.zeros((10, 8)), RANKS, ["mrr"])
+    constant = pd.Series([0, 0], name="rank")
+    tfr.evaluate_rows([0, 0], [1, 0], constant, ["mrr"])
     stars = np.tile([5, 4, 3, 1], (10, 1))  # all above 0
     with pytest.warns(tfr.RankingWarning, match="look like ranks"):
         tfr.evaluate(stars, [[1, 2, 3, 4]] * 10, ["ndcg"])
@@ -556,6 +648,8 @@ def test_an_item_that_is_twice_in_a_list_is_an_error():
         tfr.evaluate(data, scores, ["mrr"])
     with pytest.raises(ValueError, match="'item_ids': 1 twice in query 0"):
         tfr.explain(data, scores, "mrr", query=0)
+    data = {"labels": [[-1, 1, 0]], "item_ids": [[0, -1, 5]]}
+    assert tfr.evaluate(data, [[3.0, 2, 1]], ["mrr"]) == {"mrr": 1.0}
 
 
 VECTORS = np.eye(3)
@@ -591,7 +685,7 @@ def test_a_query_without_a_list_is_named(call, make, missing):
         first, _, last = of_queries
         return make([[first], missing, [last]])
 
-    with pytest.raises(ValueError, match=r"in row 1\. Pass an empty list, \[\]"):
+    with pytest.raises(ValueError, match=r"in row 1\. Pass \[\]"):
         call(ids)
 
 
@@ -708,8 +802,10 @@ def test_the_ids_of_several_queries_as_one_list_are_a_warning():
     for convert in (list, np.array, tf.constant, lambda ids: [*map(str, ids)]):
         with pytest.warns(tfr.RankingWarning, match=message):
             tfr.evaluate(convert(relevant), convert(recommended), ["mrr"], inputs="ids")
+    metric = tfr.MeanReciprocalRank(inputs="ids")
+    metric.update_state(relevant, recommended)
     with pytest.warns(tfr.RankingWarning, match=message):
-        tfr.MeanReciprocalRank(inputs="ids").update_state(relevant, recommended)
+        metric.result()
     evaluate = lambda *ids: tfr.evaluate(*ids, ["mrr"], inputs="ids")  # noqa: E731
     evaluate(relevant[:39], recommended)
     evaluate(relevant, recommended[:199])
@@ -726,22 +822,26 @@ def test_ids_none_of_which_match_are_a_warning():
     tfr.evaluate(relevant, recommended, ["mrr"], inputs="ids")
 
 
-@pytest.mark.parametrize("name", ["pred_rank", "Rank", "item position"])
-def test_a_column_called_rank_may_be_in_any_order(name):
-    order = np.tile([9, 0, 2], 4)  # with gaps
-    labels = np.tile([0, 1, 0], 4)
-    data = {"q": np.repeat(range(4), 3), "label": labels, name: order}
-    data["item"] = order
+@pytest.mark.parametrize(
+    "name", ["pred_rank", "Rank", "item position", "positions", "itemRank", "pos", "rk"]
+)
+@pytest.mark.parametrize("ranks", [[9, 0, 2], [2.5, 1, 2.5], [np.inf, 1, 7]])
+def test_a_column_called_rank_may_be_in_any_order(name, ranks):
+    order = np.tile(ranks, 20)  # with gaps
+    labels = np.tile([0, 1, 0], 20)
+    data = {"q": np.repeat(range(20), 3), "label": labels, name: order}
+    data["item"] = np.tile(range(3), 20)
     run = pd.DataFrame(data)
     columns = {"query": "q", "item": "item"}
     for call in (
         lambda: tfr.evaluate_rows("q", "label", name, ["mrr"], data=data),
         lambda: tfr.evaluate_rows(run["q"], run["label"], run[name], ["mrr"]),
         lambda: tfr.evaluate_run(run, run, ["mrr"], **columns, score=name),
+        lambda: tfr.explain_rows("q", "label", name, "mrr", 0, data=data),
     ):
         with pytest.warns(tfr.RankingWarning, match="pass lower_is_better=True"):
             call()
-    tfr.evaluate_rows("q", "label", name, ["mrr"], data={**data, name: order / 4})
+    tfr.evaluate_rows("q", "label", name, ["mrr"], data={**data, name: -order})
     reverse = {"data": data, "lower_is_better": True}
     assert tfr.evaluate_rows("q", "label", name, ["mrr"], **reverse) == {"mrr": 1.0}
 

@@ -323,6 +323,6 @@ def test_a_gain_in_the_dtype_of_the_labels_is_an_error(function):
 @pytest.mark.usefixtures("declarations")
 def test_an_unknown_operation_is_named():
     cls = declared("own", lambda lists, gain: hits(lists, gain) / lists.xp.sqr(4.0))
-    error = r"custom-metrics.md lists. Received: 'sqr'. Did you mean 'sqrt'\?"
+    error = r"operations of `xp`. Received: 'sqr'. Did you mean 'sqrt'\?"
     with pytest.raises(TypeError, match=error):
         check_metric(cls)

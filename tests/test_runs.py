@@ -532,10 +532,10 @@ def test_excluded_predictions_leave_the_run():
 
 
 @pytest.mark.parametrize(
-    ("number", "warns"), [(2, False), (3, True), (15, True), (30, True)]
+    ("number", "warns"), [(1, False), (2, True), (15, True), (30, True)]
 )
 def test_relevant_items_that_are_excluded_are_a_warning(number, warns):
-    """Of a tenth and more, as in catalogs; the ids are not blamed."""
+    """Of a twentieth and more, as in catalogs; the ids are not blamed."""
     qrels = {query: {"a": 1, "b": 0} for query in range(30)}
     run = {query: {"a": 0.9, "c": 0.5} for query in range(30)}
     exclude = {query: ["a", "z"] for query in range(number)}

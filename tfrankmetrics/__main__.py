@@ -164,7 +164,13 @@ def _with_flags(message: Any, options: argparse.Namespace) -> str:
     keyword = rf"(?<![\w/'\"-])(?P<keyword>\w+)=(?P<value>{value})"
     pattern = rf"`(?P<argument>\w+)`|{keyword}"
     text = re.sub(r"call \w+\((\w+=[^()]+)\)", r"pass \1", str(message))
-    return re.sub(pattern, named, text.replace(" of the frame", " of the table"))
+    text = re.sub(pattern, named, text.replace(" of the frame", " of the table"))
+    without_flag = {*tfr.Options.__annotations__, "object"} - {*_OF_METRICS}
+    words = re.findall(r"\w+(?=[=`])|(?<=metric )object|(?<=an )object", text)
+    if not without_flag.isdisjoint(words):
+        text += " Metric objects and options without a flag are for Python's "
+        text += "tfrankmetrics.evaluate_run."
+    return text
 
 
 def _run(options: argparse.Namespace) -> tuple[str, int]:

@@ -39,7 +39,7 @@ class Convention:
 
     Args:
         name: Its key in `CONVENTIONS`, as in `evaluate(..., convention="lightgbm")`.
-        tools: The tools that return these values.
+        tools: The tools that return these values, perhaps with a note in parentheses.
         metrics: The names of the metrics that it covers.
         options: The value of each option that these metrics take, and perhaps `k`, the
             cutoff of a metric without one. Where the metrics differ, a mapping from a
@@ -141,7 +141,7 @@ _ALL = (
     ),
     _convention(
         "trec_eval",
-        "trec_eval, pytrec-eval, ir_measures, ranx, BEIR",
+        "trec_eval (alone with this rbp), pytrec-eval, ir_measures, ranx, BEIR",
         "ndcg dcg map mrr precision recall capped_recall hit_rate f1 r_precision bpref "
         "rbp",
         gain="linear",
@@ -299,7 +299,7 @@ _ALL = (
 
 # The name of a convention by the name of each of its tools.
 CONVENTION_OF = {
-    tool: convention.name
+    tool.partition(" (")[0]: convention.name
     for convention in _ALL
     for tool in convention.tools.split(", ")
 } | {"tfr": "tf_ranking"}  # as it is usually imported

@@ -69,7 +69,7 @@ def rule_of(annotation: Any) -> Rule:
         return Rule(added.words, lambda value: rule.holds(value) and added.holds(value))
     if origin is Literal:
         return Rule(
-            f"one of {listed(parts)}",
+            f"{'one of ' * (len(parts) != 1)}{listed(parts)}",
             lambda value: isinstance(value, str) and value in parts,
             parts,
         )

@@ -303,11 +303,14 @@ def test_beam_may_check_types_as_it_runs(option, tmp_path):
 
 
 def test_a_column_called_rank_is_a_warning(tmp_path):
-    rows = [{"q": q, "y": q == i, "rank": 3 * i} for q in range(2) for i in range(3)]
-    pair = {"query_id": 1, "item_id": 1}
+    rows = [{"q": q, "y": i == 0, "rank": 3 * i} for q in range(20) for i in range(3)]
     tables = {
-        "qrels": [pair | {"label": 1}],
-        "run": [pair | {"rank": 7}, pair | {"item_id": 2, "rank": 0}],
+        "qrels": [{"query_id": q, "item_id": 0, "label": 1} for q in range(20)],
+        "run": [
+            {"query_id": q, "item_id": item, "rank": 3.5 * item}
+            for q in range(20)
+            for item in range(2)
+        ],
     }
     for transform, data in (
         (EvaluateRows("q", "y", "rank", ["mrr"]), rows),

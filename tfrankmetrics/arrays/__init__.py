@@ -148,8 +148,8 @@ def _operation(library: ModuleType, name: str) -> Callable[..., Any]:
         return found
     if name not in OPERATIONS.split():
         raise AttributeError(
-            "The operations of `xp` are those that docs/guide/custom-metrics.md lists. "
-            f"Received: {name!r}.{did_you_mean(name, OPERATIONS.split())}"
+            "The page 'Custom metrics' of the documentation lists the operations of "
+            f"`xp`. Received: {name!r}.{did_you_mean(name, OPERATIONS.split())}"
         )
     return getattr(library.package, name)
 

@@ -102,12 +102,19 @@ class Evaluation(KerasCallback):
         is_training = getattr(self.model, "training", None)  # of PyTorch
         with _weights_of_validation():
             self._logs = self._by_key(self._values())
+        self._steps_of_logs = self._steps
         if is_training:
             self.model.train()
 
     def _add_to(self, logs: dict[str, Any] | None) -> None:
-        """Adds the values. Raises ValueError if a key already has a different value."""
+        """Adds the values. Raises ValueError if a key already has a different value.
+
+        Values of an earlier step are added only under new keys.
+        """
         if logs is None:
+            return
+        if self._steps_of_logs < self._steps:
+            logs.update({**self._logs, **logs})
             return
         for key, value in self._logs.items():
             other = logs.get(key)

@@ -189,7 +189,8 @@ def refuse_missing_lists(name: str, data: Iterable[Any]) -> None:
         if not hasattr(each, "__len__") and is_missing(each):
             raise ValueError(
                 f"{name} must hold a list for each query. Received: {each} in row "
-                f"{row}. Pass an empty list, [], for a query without any."
+                f"{row}. Pass [] for a query without ids. Leave out one without "
+                "labels, and pass scores of -inf for one without predictions."
             )
 
 

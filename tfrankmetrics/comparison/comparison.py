@@ -413,7 +413,7 @@ class Comparison:
             for each in self.differences
             if each.differing > each.wins + each.losses
         ]
-        return _line("Ties of different weights, which change the means", named)
+        return _line("Ties of different weights, which may change the means", named)
 
     def _named(self, each: Difference) -> str:
         return f"{', '.join([*self._slice_labels(each), _models(each)])}, {each.metric}"

@@ -71,16 +71,19 @@ class Sample:
     def rounded_like(self, other: Sample) -> Sample:
         """The same sample, equal to `other` where they differ only by rounding.
 
-        Otherwise a test would find that all queries differ, in the same direction.
+        Otherwise a test would find that all queries differ, in the same direction. The
+        weights are also equal if all differ by the same factor, which changes no mean.
         """
 
         def rounded(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
             is_rounding = np.abs(numbers - others) <= ROUNDING * np.abs(others)
             return np.where(is_rounding, others, numbers)
 
-        return Sample(
-            rounded(self.values, other.values), rounded(self.weights, other.weights)
-        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scaled = rounded(self.weights * (other.totals / self.totals), other.weights)
+        weights = rounded(self.weights, other.weights)
+        weights = np.where((scaled == other.weights).all(axis=0), scaled, weights)
+        return Sample(rounded(self.values, other.values), weights)
 
     @functools.cached_property
     def terms(self) -> np.ndarray:

@@ -20,6 +20,7 @@ from tfrankmetrics.evaluation.evaluate_rows import (
     columns_of,
     drops_unjudged,
     lists_of_rows,
+    name_of_column,
     read_table,
 )
 from tfrankmetrics.evaluation.evaluate_run import (
@@ -48,9 +49,9 @@ from tfrankmetrics.inputs.alignment import aligned, aligned_lists
 from tfrankmetrics.inputs.catalogue import CatalogueLists
 from tfrankmetrics.inputs.dense import as_scores
 from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
-from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.inputs.model_inputs import rows_of, size_of
 from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_unequal
+from tfrankmetrics.metrics.measure import label_rules
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options
 from tfrankmetrics.ranking.items import lowest_score
@@ -200,7 +201,8 @@ def explain_rows(
     given |= {"sample_weight": sample_weight, "item_ids": item_ids}
     given = aligned(columns_of(collected(data), given))
     items = given.pop("item_ids")
-    table = read_table(given, groups, LabelRules(), lower_is_better)
+    rules, name = label_rules([each.measure for each in asked]), name_of_column(scores)
+    table = read_table(given, groups, rules, lower_is_better, name)
     keys = np.arange(len(table))
     items = Ids(keys, keys) if items is None else number_ids("item ids", [items])
     table.require_items(items)

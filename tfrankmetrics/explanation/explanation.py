@@ -99,7 +99,7 @@ class Explanation(ShownAsTable):
                 note += f" {each.rule}."
             if are_missed and all(are_missed):
                 note += " None of its items was retrieved."
-            if not math.isclose(each.start, 0, abs_tol=1e-12):
+            if not each.left_out and not math.isclose(each.start, 0, abs_tol=1e-12):
                 source = ", the part of the items without a rank" * any(are_missed)
                 note += f" The running value starts at {each.start:.4f}{source}."
             notes.append(note)

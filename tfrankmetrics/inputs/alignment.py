@@ -81,7 +81,9 @@ def _aligned_items(arguments: Mapping[tuple, Any]) -> dict[tuple, Any]:
     lists = {
         path: data
         for path, data in arguments.items()
-        if isinstance(data, (list, tuple)) and _has_series(data)
+        if isinstance(data, (list, tuple))
+        or str(getattr(data, "dtype", "")) == "object"
+        if _has_series(data)
     }
     if len({*map(len, lists.values())}) != 1:
         return {}

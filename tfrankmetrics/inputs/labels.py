@@ -87,7 +87,8 @@ class LabelLists(Lists):
     def _require_items_once(self, ids: np.ndarray) -> None:
         """Raises ValueError for an item that is twice in a list."""
         # The items of padding become different from all others.
-        ids = np.where(self.valid, ids, -1 - np.arange(ids.shape[1]))
+        lowest = ids.min(initial=0)
+        ids = np.where(self.valid, ids, lowest - 1 - np.arange(ids.shape[1]))
         ids = np.sort(ids, axis=1)
         twice = ids[:, 1:] == ids[:, :-1]
         if twice.any():
@@ -100,7 +101,7 @@ class LabelLists(Lists):
         """Raises ValueError for the number of an item that is not below a number."""
         if self.item_ids is not None:
             ids = xp.to_numpy(self.item_ids)[xp.to_numpy(self.valid)]
-            require_below(number, metric, ids)
+            require_below(number, metric, ids, lowest=0)
 
     def warn_of_mistakes(
         self, y_true: Any, reads_judgments: bool, is_complete: bool
@@ -322,8 +323,10 @@ def _as_lists(
     if valid is None:
         valid = labels >= 0
     else:
-        judged = valid & (labels >= 0)
-        is_valid = valid if values.ndim == 2 else valid[..., xp.newaxis]
+        # What is neither judged nor retrieved is in no list. NaN stays an error.
+        in_list = valid & (~(labels < 0) | is_retrieved(scores))
+        valid, judged = in_list, in_list & (labels >= 0)
+        is_valid = in_list if values.ndim == 2 else in_list[..., xp.newaxis]
         values = xp.where(is_valid, values, 0)
     if item_weights is not None:
         item_weights = xp.where(valid, item_weights, 0)

@@ -178,15 +178,22 @@ class Asked(NamedTuple):
 ANY = Asked()
 
 
-def are_swapped(facts: Facts) -> bool:
-    """Whether the labels look like scores, and the scores like labels."""
+def are_swapped(facts: Facts, rules: LabelRules) -> bool:
+    """Whether the labels look like scores, and the scores like labels.
+
+    Fractions may be labels, such as rates, where no metric asks for whole numbers. And
+    whole numbers may be scores, such as 0 to n - 1 in a list of n items.
+    """
+    asks_for_grades = rules.are_powers or any(t % 1 == 0 for t in rules.thresholds)
     are_like_labels = facts["no grades"] == 0 < facts["zeros"] < facts["scores"]
-    return are_like_labels and facts["fractions"] > facts["labels"] / 2 >= 2
+    are_like_labels &= not facts["compared"] == facts["ranks from 0"] > 0
+    are_like_scores = facts["fractions"] > facts["labels"] / 2 >= 2
+    return asks_for_grades and are_like_labels and are_like_scores
 
 
 def swapped(facts: Facts, asked: Asked) -> Iterator[str]:
     """Labels in the place of scores."""
-    if are_swapped(facts):
+    if are_swapped(facts, asked.rules):
         yield (
             f"Labels come before scores. Received{asked.where}: labels most of which "
             "are fractions, and scores that are whole numbers from 0 to 4. They are "
@@ -205,17 +212,24 @@ def not_numbers(facts: Facts, asked: Asked) -> Iterator[str]:
         )
 
 
+def have_form_of_ranks(facts: Facts) -> bool:
+    """Whether nearly all scores are the numbers from 0 or 1 in their lists."""
+    number = max(facts["ranks from 0"], facts["ranks from 1"])
+    return number >= 0.9 * facts["compared"]
+
+
 def ranks(facts: Facts, asked: Asked) -> Iterator[str]:
     """Ranks, of which the lowest is the best, in the place of scores."""
-    if facts["no ranks"]:
+    are_many = facts["compared"] >= 2 * MANY
+    if not facts["called ranks"] and not (are_many and have_form_of_ranks(facts)):
         return
-    are_permutations = facts["in permutations"] >= 2 * MANY
-    are_permutations &= not facts["no permutation"]
-    if facts["called ranks"] or (are_permutations and facts["AUC above 0.5"] < 0):
+    # An AUC below 0.5 by three standard errors is not chance.
+    if facts["U above its mean"] < -3 * facts["variance of U"] ** 0.5:
         yield (
             f"The highest score ranks first. Received{asked.where}: scores that look "
-            "like ranks, whole numbers of which the lowest is the best. If they are, "
-            "pass lower_is_better=True, or negative ranks."
+            "like ranks, since those of relevant items are lower than those of others. "
+            "If they are ranks, pass lower_is_better=True, or negative ranks where "
+            "there is no such argument."
         )
 
 
@@ -225,8 +239,8 @@ def single_items(facts: Facts, asked: Asked) -> Iterator[str]:
         yield (
             "A list must contain all items of a query. Received"
             f"{asked.where}: {facts['lists']:,.0f} lists of one item each, in which "
-            "nothing can be ranked. Rows of the same query must have the same id in "
-            "evaluate_rows."
+            "nothing can be ranked. Pass the items of a query in one list, or in rows "
+            "with the same query id."
         )
 
 
@@ -244,7 +258,7 @@ def too_high_for_powers(facts: Facts, asked: Asked) -> Iterator[str]:
 
 def useless_threshold(facts: Facts, asked: Asked) -> Iterator[str]:
     """Grades or rates, of which all or none are relevant."""
-    if facts["labels"] < asked.least or are_swapped(facts):
+    if facts["labels"] < asked.least or are_swapped(facts, asked.rules):
         return
     for threshold in asked.rules.thresholds:
         rule = f"An item is relevant if its label is at least {threshold:g}."
@@ -303,9 +317,9 @@ def long_flat_list(facts: Facts, asked: Asked) -> Iterator[str]:
 
 
 def relevant_but_excluded(facts: Facts, asked: Asked) -> Iterator[str]:
-    """A tenth of the relevant items, or all of a few."""
+    """Two or more of the relevant items, and a twentieth of them."""
     relevant, excluded = facts["relevant"], facts["excluded"]
-    if excluded >= (relevant if relevant < MANY else relevant / 10) > 1:
+    if excluded >= max(2, relevant / 20):
         yield (
             "`exclude` removes items from the ranking that are not candidates, such as "
             f"those of the training data. Received{asked.where}: {excluded:,.0f} of "

@@ -1,7 +1,8 @@
-"""Scores that look like ranks, of which the lowest would be the best.
+"""Scores that may be ranks, of which the lowest would be the best.
 
-Honest scores may be whole numbers from 0 or 1, too, such as n - rank, or 0 and 1 for
-two items. They rank relevant items better than chance.
+Honest scores may have the form or the name of ranks, too, such as n - rank, or 0 and 1
+for two items. Therefore, the AUC of labels by score decides: relevant items have higher
+scores than others, but lower ranks.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.inputs.mistakes import MOST_VALUES, Facts
+from tfrankmetrics.inputs.mistakes import MOST_VALUES, Facts, have_form_of_ranks
 
-SHORTEST = 4  # of shorter lists, the scores may be such numbers by chance
+NAMES = r"rank|position|(?<![a-z])(pos|rk)(?![a-z])"  # in lower case
 
 
 def facts_of_arrays(
@@ -38,7 +39,7 @@ def facts_of_arrays(
             scores[rows][which],
             lambda: (np.nonzero(which)[0], labels(rows)[which]),  # noqa: B023
         )
-        if facts["no ranks"] or facts["no permutation"]:
+        if not have_form_of_ranks(facts):
             break  # nearly always in the first part
     return facts
 
@@ -56,47 +57,35 @@ def facts_of_ranks(
             label.
         name: The name of the column of scores, if it has one.
     """
-    if not (_may_be_ranks(scores[:MOST_VALUES]) and _may_be_ranks(scores)):
-        return Facts({"no ranks": 1.0})
-    words = {*re.findall(r"[a-z]+", str(name).lower())}
-    is_rank = not words.isdisjoint(("rank", "ranks", "ranking", "position"))
-    facts = Facts({"called ranks": float(is_rank and len(scores) > 1)})
-    retrieved = scores > -np.inf
-    queries, labels, scores = (each[retrieved] for each in (*lists(), scores))
-    sizes = np.bincount(queries)
-    is_long = sizes >= SHORTEST
+    is_called = re.search(NAMES, str(name).lower()) is not None
+    some = scores[:MOST_VALUES]
+    with np.errstate(all="ignore"):
+        are_fractions = 2 * some % 1 > 0  # other than the mean ranks of ties
+        # Ranks of items that were not retrieved may be -1, NaN or infinite.
+        are_ranks = (scores >= 0) & (scores < np.inf)
+    if not is_called and np.count_nonzero(are_fractions) > some.size / 10:
+        return Facts({"compared": float(some.size)})
+    queries, labels, scores = (each[are_ranks] for each in (*lists(), scores))
     order = np.lexsort((scores, queries))
     queries, labels, scores = queries[order], labels[order], scores[order]
-    starts = (np.cumsum(sizes) - sizes)[queries]
-    first, places = scores[starts], np.arange(len(scores)) - starts
-    is_other = (first > 1) | (scores != first + places)
-    if (is_other & is_long[queries]).any():
-        return facts + {"no permutation": 1.0}
-    auc = _auc(queries, labels, places)[is_long]
-    return facts + {
-        "in permutations": float(sizes[is_long].sum()),
-        "AUC above 0.5": float(np.nansum(auc - 0.5)),
-    }
-
-
-def _may_be_ranks(scores: np.ndarray) -> bool:
-    """Whether all scores are whole numbers of at least 0, or -inf."""
-    with np.errstate(invalid="ignore"):
-        are_whole = (scores >= 0) & (scores == np.floor(scores))
-    return bool((are_whole | np.equal(scores, -np.inf)).all())
-
-
-def _auc(queries: np.ndarray, labels: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The AUC of each list, whose scores are 0, 1, ..., n - 1 in some order.
-
-    An item is relevant if its label is above the mean of its list. NaN if none is.
-    """
     sizes = np.bincount(queries)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.bincount(queries, labels) / sizes
-        relevant = labels > means[queries]
-        of_relevant, of_others = (
-            np.bincount(queries, places * which) / np.bincount(queries, which)
-            for which in (relevant, ~relevant)
-        )
-        return 0.5 + (of_relevant - of_others) / sizes
+    differ = (np.diff(each, prepend=-1) != 0 for each in (queries, scores))
+    is_new = np.logical_or(*differ)
+    ties = np.cumsum(is_new) - 1
+    num_tied = np.bincount(ties)[ties]
+    num_lower = np.flatnonzero(is_new)[ties] - (np.cumsum(sizes) - sizes)[queries]
+    num_until = num_lower + num_tied
+    from_0 = (num_lower <= scores) & (scores < num_until)
+    from_1 = (num_lower < scores) & (scores <= num_until)
+    with np.errstate(invalid="ignore"):  # of queries without ranks
+        means = np.bincount(queries, np.maximum(labels, 0)) / sizes
+    is_relevant = labels > means[queries]
+    num_relevant = np.bincount(queries, is_relevant)
+    # Mann and Whitney's U, which is the AUC times the number of pairs, minus its mean.
+    above_mean = (num_lower + num_until - sizes[queries]) / 2
+    variances = num_relevant * (sizes - num_relevant) * (sizes + 1) / 12
+    found = {"called ranks": is_called, "compared": len(scores)}
+    found |= {"ranks from 0": from_0.sum(), "ranks from 1": from_1.sum()}
+    found |= {"U above its mean": above_mean[is_relevant].sum()}
+    found |= {"variance of U": variances.sum()}
+    return Facts({name: float(number) for name, number in found.items()})

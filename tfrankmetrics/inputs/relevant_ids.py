@@ -147,7 +147,7 @@ def require_finite_relevance(relevance: Array, ids: Array) -> None:
     if not invalid.any():
         return
     query, *place = first_index(invalid)
-    received = f"{first_value(invalid, relevance)}, which may be a large integer"
+    received = first_value(invalid, relevance)
     if place and ids[query, place[0]] in ids[query, : place[0]]:
         received = f"two grades of the same id in query {query}"
     raise ValueError(
@@ -156,10 +156,12 @@ def require_finite_relevance(relevance: Array, ids: Array) -> None:
     )
 
 
-def require_below(number: int, metric: str, ids: np.ndarray) -> None:
+def require_below(
+    number: int, metric: str, ids: np.ndarray, lowest: int = PADDING
+) -> None:
     """Raises ValueError for the id of an item without data in a metric."""
     largest, smallest = int(ids.max(initial=0)), int(ids.min(initial=0))
-    if largest >= number or smallest < PADDING:
+    if largest >= number or smallest < lowest:
         wrong = largest if largest >= number else smallest
         raise ValueError(
             f"`{metric}` has data for {number} items, whose ids must be 0 to "

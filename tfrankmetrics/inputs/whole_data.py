@@ -26,20 +26,21 @@ def refuse_columns(y_true: Any, y_pred: Any) -> None:
             )
 
 
-def warn_if_queries_are_labels(distinct_ids: Any, labels: Any) -> None:
+def warn_if_queries_are_labels(distinct_ids: Any, labels: np.ndarray) -> None:
     """Warns if the query ids look like labels and the labels look like ids.
 
-    The rows of a query are usually adjacent. Grades of a few queries are not.
+    The rows of a query may be adjacent, which grades of a few queries are not. Or they
+    are several for each label, and few of all rows, as are those of no grade.
     """
     ids = _sample(distinct_ids)
     if ids.size < 2 or not are_grades(ids).all():
         return
-    labels = _sample(labels)
-    grades = np.unique(labels)
+    grades, numbers = np.unique(labels, return_counts=True)
     are_ids = (grades % 1 == 0).all() and not are_grades(grades).all()
     are_adjacent = np.count_nonzero(np.diff(labels)) + 1 == grades.size
-    are_adjacent &= labels.size >= 2 * grades.size
-    if are_ids and are_adjacent and grades.size > 2 * ids.size:
+    are_several = labels.size >= 2 * grades.size * (1 if are_adjacent else ids.size)
+    are_few = are_adjacent or numbers.max() <= labels.size / 10
+    if are_ids and are_several and are_few and grades.size > 2 * ids.size:
         warn(
             "Query ids identify queries, and labels state how relevant an item is. "
             "Received: query ids that are only whole numbers from 0 to "

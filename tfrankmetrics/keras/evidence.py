@@ -62,7 +62,12 @@ class Evidence:
             if self._rules.rank_zero_weights:
                 self._counts[_facts_of_weights] = OF_WEIGHTS
         self._names = [name for names in self._counts.values() for name in names]
-        self.warned: set[str] = set()  # the rules warned of since the last reset
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets the data of an epoch, as far as they are not in the state."""
+        self.warned: set[str] = set()  # the rules warned of
+        self.uncounted = Facts()  # those that only eager code knows
 
     @property
     def num_rows(self) -> int:
@@ -89,6 +94,7 @@ class Evidence:
         """Warns of the mistakes that the facts show, for the metric of this name."""
         # A last number may only fill its row.
         facts = Facts(zip(self._names, np.ravel(numbers).tolist(), strict=False))
+        facts += self.uncounted
         where = f" in {name!r}, among the first items of each batch"
         asked = Asked(self._rules, where, warned=self.warned)
         warn_of(facts, asked)

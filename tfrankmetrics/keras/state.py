@@ -22,7 +22,7 @@ from tfrankmetrics.compute.values import (
 )
 from tfrankmetrics.graphs import once_per_graph, sharing_in
 from tfrankmetrics.inputs.formats import InputFormat
-from tfrankmetrics.inputs.mistakes import Asked, warn, warn_of
+from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import KerasMetric
 from tfrankmetrics.keras.configs import from_config, require_registered, to_config
@@ -176,8 +176,7 @@ class StatefulMetric(KerasMetric):
             lists.require_positions()
             require_known_items(self._measures, lists)
             checked = lists.on_host(QUERIES)
-            asked = Asked(warned=self._evidence.warned)
-            warn_of(checked.uncounted_facts(y_true), asked)
+            self._evidence.uncounted += checked.uncounted_facts(y_true)
         if is_tracing:
             sums = self._sums_of_batch(self._measures, lists)
         else:
@@ -198,7 +197,7 @@ class StatefulMetric(KerasMetric):
 
     def reset_state(self) -> None:
         """Resets the metric to its state before any batch."""
-        self._evidence.warned.clear()
+        self._evidence.reset()
         for variable in self.variables:
             variables.reset(variable)
 
