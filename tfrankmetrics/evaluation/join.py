@@ -408,6 +408,11 @@ def _without_predictions(joined: Join, is_excluded: np.ndarray) -> Join:
             "and an item none of which is in the run, such as the query "
             f"{shortened(query)} and the item {shortened(item)}."
         )
+    if len(is_excluded) and is_excluded.all():
+        raise ValueError(
+            "`exclude` must leave predictions in the run. Received: all "
+            f"{len(is_excluded)} predictions are excluded."
+        )
     of_judged, of_predicted = np.split(joined.item_codes, [num_judged])
     return joined._replace(
         predicted_codes=joined.predicted_codes[~is_excluded],
